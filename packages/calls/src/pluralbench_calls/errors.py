@@ -1,0 +1,41 @@
+"""Why calls could not be made. All are the user's to mend, and none loses a recorded answer."""
+
+from pluralbench_runs import UserError
+
+
+class CallsError(UserError):
+    """Root of this package's errors. `resumable`: the same command, run again, goes on from what is recorded."""
+
+    resumable = True
+
+
+class ConnectionFailed(CallsError):
+    """The endpoint does not answer, or answers with errors until the retries are spent."""
+
+
+class AccessDenied(CallsError):
+    """The endpoint does not accept the key, or the key is missing."""
+
+
+class NotServed(CallsError):
+    """The endpoint does not know the model or an option of the request."""
+
+
+class CeilingReached(CallsError):
+    """The next call could cost more than what is left under the spending ceiling."""
+
+
+class MissingAnswers(CallsError):
+    """A replay needs answers that the ledger does not hold."""
+
+    resumable = False
+
+
+class LedgerError(CallsError):
+    """A ledger that cannot be read, or that is of another format version."""
+
+
+class Interrupted(CallsError):
+    """Stopped by Ctrl-C."""
+
+    exit_status = 130

@@ -1,0 +1,142 @@
+"""The ledger: every recorded answer by the key of its request. SQLite while working, Parquet when published."""
+
+import sqlite3
+from collections.abc import Iterable
+from contextlib import closing
+from dataclasses import astuple, fields
+from pathlib import Path
+from typing import Self
+
+import polars as pl
+from polars.exceptions import PolarsError
+
+from pluralbench_calls.errors import LedgerError
+from pluralbench_calls.records import Answer
+
+FORMAT = 1
+FORMAT_KEY = "pluralbench_ledger_format"
+COLUMNS = {item.name: pl.Int64 if item.type is int else pl.String for item in fields(Answer)}
+IN_ONE_QUERY = 10_000
+
+
+class Ledger:
+    """Recorded answers in a SQLite file; a context manager.
+
+    An answer is committed as it arrives (write-ahead log, normal synchronisation): killing the process loses
+    none; a power cut can lose the last ones but never damages the file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Open or create the ledger at `path`. Raises `LedgerError` for another format version or another file."""
+        if path.exists():
+            _check_sqlite(path)
+        self._database = sqlite3.connect(path, isolation_level=None)
+        self._database.execute("PRAGMA journal_mode = WAL")
+        self._database.execute("PRAGMA synchronous = NORMAL")
+        columns = ", ".join(
+            f"{name} {'INTEGER' if kind == pl.Int64 else 'TEXT'} NOT NULL" for name, kind in COLUMNS.items()
+        )
+        self._database.execute(f"CREATE TABLE IF NOT EXISTS calls ({columns}, PRIMARY KEY (key)) WITHOUT ROWID")
+        self._database.execute(f"PRAGMA user_version = {FORMAT}")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._database.close()
+
+    def __len__(self) -> int:
+        count: int = self._database.execute("SELECT count(*) FROM calls").fetchone()[0]
+        return count
+
+    def record(self, *answers: Answer) -> None:
+        """Record answers, for good: a key that is known keeps its first answer."""
+        marks = ", ".join("?" * len(COLUMNS))
+        rows = [astuple(answer) for answer in answers]
+        self._database.execute("BEGIN")
+        self._database.executemany(f"INSERT OR IGNORE INTO calls VALUES ({marks})", rows)  # noqa: S608 - no input in it
+        self._database.execute("COMMIT")
+
+    def find(self, keys: Iterable[str]) -> dict[str, Answer]:
+        """The recorded answers among `keys`."""
+        wanted, found = list(dict.fromkeys(keys)), {}
+        for start in range(0, len(wanted), IN_ONE_QUERY):
+            part = wanted[start : start + IN_ONE_QUERY]
+            marks = ", ".join("?" * len(part))
+            rows = self._database.execute(f"SELECT * FROM calls WHERE key IN ({marks})", part)  # noqa: S608 - the same
+            found.update({row[0]: Answer(*row) for row in rows})
+        return found
+
+    def forget_errors(self) -> int:
+        """Forget the calls that the server refused, so that they are asked again; how many there were."""
+        return self._database.execute("DELETE FROM calls WHERE outcome = 'error'").rowcount
+
+    def usage(self) -> tuple[int, int]:
+        """All tokens so far, of prompts and of completions."""
+        row = self._database.execute(
+            "SELECT coalesce(sum(prompt_tokens), 0), coalesce(sum(completion_tokens), 0) FROM calls"
+        ).fetchone()
+        return row[0], row[1]
+
+    def frame(self, keys: Iterable[str] | None = None) -> pl.DataFrame:
+        """The recorded answers (among `keys`, if given), one row each, sorted by key."""
+        if keys is None:
+            rows = self._database.execute("SELECT * FROM calls").fetchall()
+        else:
+            rows = [astuple(answer) for answer in self.find(keys).values()]
+        return pl.DataFrame(rows, schema=COLUMNS, orient="row").sort("key")
+
+    def export(self, path: Path, keys: Iterable[str] | None = None) -> None:
+        """Write the answers (among `keys`, if given) as Parquet, sorted by key."""
+        self.frame(keys).write_parquet(path, metadata={FORMAT_KEY: str(FORMAT)})
+
+    def take(self, path: Path) -> int:
+        """Add the answers of another ledger (SQLite or Parquet) that are not known here; how many it holds.
+
+        Raises `LedgerError` when `path` is no ledger of this format version.
+        """
+        frame = read_ledger(path)
+        self.record(*(Answer(**row) for row in frame.iter_rows(named=True)))
+        return frame.height
+
+
+def read_ledger(path: Path) -> pl.DataFrame:
+    """The answers in a ledger file, SQLite or Parquet, one row each. Raises `LedgerError`."""
+    if not path.is_file():
+        raise LedgerError(f"There is no ledger {path}.")
+    with path.open("rb") as file:
+        magic = file.read(16)
+    if magic.startswith(b"SQLite format 3"):
+        _check_sqlite(path)
+        with Ledger(path) as ledger:
+            return ledger.frame()
+    try:
+        found = pl.read_parquet_metadata(path).get(FORMAT_KEY)
+        frame = pl.read_parquet(path)
+    except (PolarsError, OSError):
+        raise LedgerError(f"{path} is no ledger: it is neither SQLite nor Parquet.") from None
+    _check_format(path, found)
+    if dict(frame.schema) != COLUMNS:
+        raise LedgerError(f"{path} is no ledger: its columns are not those of a ledger.")
+    return frame
+
+
+def _check_sqlite(path: Path) -> None:
+    try:
+        with closing(sqlite3.connect(path)) as database:
+            version = database.execute("PRAGMA user_version").fetchone()[0]
+            tables = {row[0] for row in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    except sqlite3.DatabaseError:
+        raise LedgerError(f"{path} is no ledger: it is not a SQLite file.") from None
+    if tables:  # a file without tables is a ledger that was killed at birth
+        _check_format(path, str(version) if "calls" in tables else None)
+
+
+def _check_format(path: Path, found: str | None) -> None:
+    if found is None:
+        raise LedgerError(f"{path} is no ledger: it names no format version.")
+    if found != str(FORMAT):
+        raise LedgerError(
+            f"The ledger {path} is of format {found} and this version reads format {FORMAT}; "
+            "install the version of PluralBench that wrote it."
+        )

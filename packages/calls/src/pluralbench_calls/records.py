@@ -1,0 +1,114 @@
+"""A request as it is sent, and the answer as it is recorded."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import Literal, Protocol, Self
+
+from pluralbench_runs import Json, digest
+
+Outcome = Literal["answer", "empty", "refusal", "content_filter", "length", "error"]
+"""What came back. Only "answer" is an answer; "length" was cut off, "error" holds the server's message."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """One thing to ask a model.
+
+    kind: "chat", or a kind of the backend's own ("rank").
+    provider: who serves the model; part of the identity, where a base URL (which may move) is not.
+    body: messages or texts and every sampling value, as sent.
+    sample: which draw this is, so that the same question can be asked again.
+    label: what the call is for, in words; not part of the identity.
+    """
+
+    kind: str
+    provider: str
+    model: str
+    body: Mapping[str, Json]
+    sample: int = 0
+    label: str = field(default="", compare=False)
+
+    @cached_property
+    def key(self) -> str:
+        """SHA-256 of the canonical JSON of the request, 64 hexadecimal digits."""
+        return digest(
+            {
+                "kind": self.kind,
+                "provider": self.provider,
+                "model": self.model,
+                "body": self.body,
+                "sample": self.sample,
+            }
+        )
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came back for the request of this key.
+
+    text: raw, unparsed; for outcome "error" the server's message.
+    model: the model string that the server returned.
+    prompt_tokens, completion_tokens: 0 where the server does not say.
+    recorded_at: UTC, ISO 8601.
+    """
+
+    key: str
+    kind: str
+    provider: str
+    label: str
+    outcome: Outcome
+    text: str
+    model: str
+    finish_reason: str
+    prompt_tokens: int
+    completion_tokens: int
+    recorded_at: str
+
+    @classmethod
+    def to(
+        cls,
+        request: Request,
+        outcome: Outcome,
+        text: str,
+        *,
+        model: str | None = None,
+        finish_reason: str = "",
+        tokens: tuple[int, int] = (0, 0),
+    ) -> Self:
+        """The answer to `request`, recorded now; tokens are (prompt, completion)."""
+        return cls(
+            key=request.key,
+            kind=request.kind,
+            provider=request.provider,
+            label=request.label,
+            outcome=outcome,
+            text=text,
+            model=model or request.model,
+            finish_reason=finish_reason,
+            prompt_tokens=tokens[0],
+            completion_tokens=tokens[1],
+            recorded_at=datetime.now(UTC).isoformat(timespec="milliseconds"),
+        )
+
+
+class Backend(Protocol):
+    """Something that answers requests; entered only when there is something to send.
+
+    concurrency: the most requests it can use at once, or None for as many as the limits allow.
+    """
+
+    concurrency: int | None
+
+    async def __aenter__(self) -> Self:
+        """Open connections, start servers, load models."""
+        ...
+
+    async def __aexit__(self, *exc: object) -> None:
+        """Close what `__aenter__` opened."""
+        ...
+
+    async def send(self, request: Request) -> Answer:
+        """Ask once; raise a `CallsError` for what concerns every request, such as a wrong key."""
+        ...

@@ -1,0 +1,29 @@
+"""Tables to a versioned dataset directory that is already a Hub repository."""
+
+from pluralbench_release.card import Card, Section, markdown_table
+from pluralbench_release.content import Table, content_digest
+from pluralbench_release.diff import TableDiff, diff
+from pluralbench_release.errors import ReleaseError
+from pluralbench_release.manifest import LEDGER, RECIPE, Manifest, Source, read_manifest
+from pluralbench_release.rebuild import rebuild
+from pluralbench_release.verify import verify
+from pluralbench_release.write import write
+
+__all__ = [
+    "LEDGER",
+    "RECIPE",
+    "Card",
+    "Manifest",
+    "ReleaseError",
+    "Section",
+    "Source",
+    "Table",
+    "TableDiff",
+    "content_digest",
+    "diff",
+    "markdown_table",
+    "read_manifest",
+    "rebuild",
+    "verify",
+    "write",
+]

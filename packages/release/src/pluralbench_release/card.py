@@ -1,0 +1,105 @@
+"""The card: `README.md` with its YAML made from the files and the recipe."""
+
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+from huggingface_hub import DatasetCard, DatasetCardData
+from pluralbench_runs import Table as Model
+
+from pluralbench_release.content import Table
+from pluralbench_release.errors import ReleaseError
+from pluralbench_release.manifest import CARD, Manifest, TableEntry
+
+TEMPLATE = Path(__file__).with_name("card.md.jinja")
+SIZES = [(1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M")]
+
+
+class Section(Model):
+    """A part of the card in Markdown."""
+
+    title: str
+    body: str
+
+
+class Card(Model):
+    """What a builder has to say on the card; the rest comes from the files and the manifest.
+
+    languages: BCP 47 codes. tasks: the Hub's task categories. columns: what each column means, by name.
+    """
+
+    pretty_name: str
+    summary: str
+    languages: list[str]
+    tasks: list[str]
+    tags: list[str]
+    columns: dict[str, str]
+    sections: list[Section]
+    citation: str
+
+
+def card_configs(tables: list[TableEntry]) -> list[dict[str, Any]]:
+    """The `configs:` of a card, from the tables on disk."""
+    by_config: dict[str, list[TableEntry]] = {}
+    for table in tables:
+        by_config.setdefault(table.config, []).append(table)
+    return [
+        {"config_name": config, "data_files": [{"split": table.split, "path": table.path} for table in entries]}
+        for config, entries in by_config.items()
+    ]
+
+
+def write_card(directory: Path, card: Card, manifest: Manifest, tables: list[Table]) -> None:
+    """Write `README.md` for the tables of a release."""
+    rows = sum(table.rows for table in manifest.tables)
+    licences = sorted({source.licence for source in manifest.sources})
+    data = DatasetCardData(
+        pretty_name=card.pretty_name,
+        license=licences[0] if len(licences) == 1 else licences,
+        language=card.languages,
+        task_categories=card.tasks,
+        tags=card.tags,
+        size_categories=next((name for limit, name in SIZES if rows < limit), "n>1M"),
+        configs=card_configs(manifest.tables),
+    )
+    column_types = {name: str(kind) for table in tables for name, kind in table.frame.schema.items()}
+    content = DatasetCard.from_template(
+        data,
+        template_path=str(TEMPLATE),
+        card=card,
+        manifest=manifest,
+        rows=rows,
+        column_types=column_types,
+        name=manifest.name,
+    ).content
+    (directory / CARD).write_text(content.rstrip() + "\n", encoding="utf-8")
+
+
+def read_card_configs(directory: Path) -> dict[tuple[str, str], str]:
+    """The files that a card names, by config and split. Raises `ReleaseError` for a card without readable YAML."""
+    path = directory / CARD
+    try:
+        data = DatasetCard(path.read_text(encoding="utf-8"), ignore_metadata_errors=True).data
+        return {
+            (config["config_name"], file["split"]): file["path"]
+            for config in data.get("configs") or []
+            for file in config["data_files"]
+        }
+    except FileNotFoundError:
+        raise ReleaseError(f"{directory} has no card ({CARD}).") from None
+    except (ValueError, KeyError, TypeError) as error:
+        raise ReleaseError(f"The YAML of {path} cannot be read ({error}).") from None
+
+
+def markdown_table(frame: pl.DataFrame) -> str:
+    """A small frame as a Markdown table, numbers as they are."""
+    with pl.Config(
+        tbl_formatting="ASCII_MARKDOWN",
+        tbl_hide_column_data_types=True,
+        tbl_hide_dataframe_shape=True,
+        tbl_rows=-1,
+        tbl_cols=-1,
+        tbl_width_chars=-1,
+        fmt_str_lengths=1000,
+    ):
+        return str(frame)

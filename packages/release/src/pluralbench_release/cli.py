@@ -1,0 +1,93 @@
+"""The command `pluralbench-release`."""
+
+import json
+import tempfile
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+from pluralbench_runs import run
+from pluralbench_schemas import TableError
+from rich.console import Console
+from rich.table import Table as Grid
+
+from pluralbench_release import diff as compute_diff
+from pluralbench_release import read_manifest
+from pluralbench_release import rebuild as compute_rebuild
+from pluralbench_release import verify as compute_verify
+from pluralbench_release.diff import TableDiff
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, help="Verify, compare and rebuild dataset releases.")
+console = Console(highlight=False, soft_wrap=True)
+IDS_SHOWN = 5
+
+Release = Annotated[Path, typer.Argument(metavar="DIR", help="A release directory.")]
+
+
+def main() -> NoReturn:
+    """Entry point of the command."""
+    run(app, mistakes=(TableError,))
+
+
+@app.command(epilog="Example: pluralbench-release verify dist/personalized-rewardbench")
+def verify(directory: Release) -> None:
+    """Recompute the digests and check schemas, row counts, ledger and card; exit 1 at a difference."""
+    manifest = read_manifest(directory)
+    problems = compute_verify(directory)
+    for problem in problems:
+        console.print(problem, markup=False)
+    if problems:
+        raise typer.Exit(1)
+    rows = sum(table.rows for table in manifest.tables)
+    console.print(f"{directory}: {rows:,} rows in {len(manifest.tables)} tables, as their manifest says.", markup=False)
+
+
+@app.command(epilog="Example: pluralbench-release diff dist/personalized-rewardbench other/personalized-rewardbench")
+def diff(
+    a: Annotated[Path, typer.Argument(metavar="A", help="The older release.")],
+    b: Annotated[Path, typer.Argument(metavar="B", help="The newer release.")],
+    *,
+    as_json: Annotated[bool, typer.Option("--json", help="Print every id, as JSON.")] = False,
+) -> None:
+    """Say which rows came, went or changed from A to B; exit 1 when any did."""
+    differences = compute_diff(a, b)
+    if as_json:
+        typer.echo(json.dumps([asdict(table) for table in differences], ensure_ascii=False, indent=2))
+    else:
+        _print_differences(differences)
+    if any(differences):
+        raise typer.Exit(1)
+
+
+@app.command(epilog="Example: pluralbench-release rebuild dist/personalized-rewardbench")
+def rebuild(
+    directory: Release,
+    out: Annotated[Path | None, typer.Option(help="Keep the rebuilt release here; without it, only compare.")] = None,
+    source: Annotated[
+        list[str] | None, typer.Option(help="Where a source is now, if it moved; in the builder's own form.")
+    ] = None,
+) -> None:
+    """Build DIR again from its recipe and recorded calls, ask no model, and compare; exit 1 at a difference."""
+    with tempfile.TemporaryDirectory(prefix="pluralbench-rebuild-") as temporary:
+        differences = compute_rebuild(
+            directory, out or Path(temporary) / directory.resolve().name, sources=source or ()
+        )
+    _print_differences(differences)
+    if any(differences):
+        raise typer.Exit(1)
+
+
+def _print_differences(differences: list[TableDiff]) -> None:
+    if not any(differences):
+        console.print(f"The same content in all {len(differences)} tables: digests are equal.")
+        return
+    grid = Grid("config/split", "rows", "ids")
+    for table in differences:
+        kinds = {"added": table.added, "removed": table.removed}
+        kinds |= {f"changed in {column}": ids for column, ids in table.changed.items()}
+        for kind, ids in kinds.items():
+            if ids:
+                more = f", … ({len(ids) - IDS_SHOWN:,} more)" if len(ids) > IDS_SHOWN else ""
+                grid.add_row(f"{table.config}/{table.split}", f"{len(ids):,} {kind}", ", ".join(ids[:IDS_SHOWN]) + more)
+    console.print(grid)

@@ -1,0 +1,74 @@
+"""The content of tables, apart from how it is stored: canonical rows and their digests."""
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pluralbench_runs import canonical_json
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of one config and split. They have a unique string column `id`.
+
+    schema: the name of the schema they keep to, a key of `pluralbench_schemas.SCHEMAS`.
+    """
+
+    config: str
+    split: str
+    frame: pl.DataFrame
+    schema: str
+
+    @property
+    def path(self) -> str:
+        """Where the rows lie in a release."""
+        return f"data/{self.config}/{self.split}.parquet"
+
+
+def canonical_rows(frame: pl.DataFrame) -> dict[str, bytes]:
+    """The canonical JSON of each row by its id, in the order of the ids (by code point)."""
+    rows = {row["id"]: canonical_json(row) for row in frame.iter_rows(named=True)}
+    return {row_id: rows[row_id] for row_id in sorted(rows)}
+
+
+def row_digests(frame: pl.DataFrame) -> dict[str, str]:
+    """SHA-256 of each row's canonical JSON by its id, in the order of the ids."""
+    return {row_id: hashlib.sha256(row).hexdigest() for row_id, row in canonical_rows(frame).items()}
+
+
+def content_digest(frame: pl.DataFrame) -> str:
+    """SHA-256 over the canonical JSON array of the rows sorted by id: the promise that a release makes.
+
+    It depends on neither the order of the rows nor the library that stored them.
+    """
+    return hashlib.sha256(b"[" + b",".join(canonical_rows(frame).values()) + b"]").hexdigest()
+
+
+def file_digest(path: Path) -> str:
+    """SHA-256 of a file's bytes."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def write_parquet(frame: pl.DataFrame, path: Path) -> None:
+    """Write rows as Parquet with plain `string` and `list` types, so that every reader sees the same features.
+
+    The bytes depend only on the rows and on pyarrow's version.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    table = frame.to_arrow()
+    plain = pa.schema([pa.field(field.name, _plain(field.type)) for field in table.schema])
+    pq.write_table(table.cast(plain), path, compression="zstd")
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        return pa.string()
+    if pa.types.is_large_list(kind):
+        return pa.list_(_plain(kind.value_type))
+    if pa.types.is_struct(kind):
+        return pa.struct([pa.field(field.name, _plain(field.type)) for field in kind])
+    return kind

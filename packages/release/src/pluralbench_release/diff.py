@@ -1,0 +1,62 @@
+"""Which rows came, went or changed between two releases."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import polars as pl
+from pluralbench_runs import canonical_json
+from polars.exceptions import PolarsError
+
+from pluralbench_release.errors import ReleaseError
+from pluralbench_release.manifest import read_manifest
+
+
+@dataclass(frozen=True)
+class TableDiff:
+    """Differences of one config and split from A to B. changed: for each column, the ids whose value differs."""
+
+    config: str
+    split: str
+    added: list[str] = field(default_factory=list)
+    removed: list[str] = field(default_factory=list)
+    changed: dict[str, list[str]] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self.added or self.removed or self.changed)
+
+
+def diff(a: Path, b: Path) -> list[TableDiff]:
+    """The differences of content between the releases in `a` and `b`, a table each; a false one has none.
+
+    Raises `ReleaseError` when one of them is no release.
+    """
+    tables_a, tables_b = _tables(a), _tables(b)
+    return [_table_diff(pair, tables_a.get(pair), tables_b.get(pair)) for pair in tables_a | tables_b]
+
+
+def _tables(directory: Path) -> dict[tuple[str, str], pl.DataFrame]:
+    tables = {}
+    for entry in read_manifest(directory).tables:
+        try:
+            tables[entry.config, entry.split] = pl.read_parquet(directory / entry.path)
+        except (PolarsError, OSError) as error:
+            raise ReleaseError(f"{directory / entry.path} cannot be read ({error}).") from None
+    return tables
+
+
+def _table_diff(pair: tuple[str, str], a: pl.DataFrame | None, b: pl.DataFrame | None) -> TableDiff:
+    rows_a = {} if a is None else {row["id"]: row for row in a.iter_rows(named=True)}
+    rows_b = {} if b is None else {row["id"]: row for row in b.iter_rows(named=True)}
+    changed: dict[str, list[str]] = {}
+    for row_id in sorted(rows_a.keys() & rows_b.keys()):
+        old, new = rows_a[row_id], rows_b[row_id]
+        for column in old | new:
+            if canonical_json([old.get(column)]) != canonical_json([new.get(column)]):
+                changed.setdefault(column, []).append(row_id)
+    return TableDiff(
+        config=pair[0],
+        split=pair[1],
+        added=sorted(rows_b.keys() - rows_a.keys()),
+        removed=sorted(rows_a.keys() - rows_b.keys()),
+        changed=changed,
+    )

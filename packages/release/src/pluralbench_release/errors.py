@@ -1,0 +1,7 @@
+"""What can be wrong with a release."""
+
+from pluralbench_runs import UserError
+
+
+class ReleaseError(UserError):
+    """Root of this package's errors: a directory that is no release, or one that cannot be rebuilt here."""

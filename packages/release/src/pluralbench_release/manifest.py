@@ -1,0 +1,87 @@
+"""The manifest of a release: what it holds, what it was made from, and the digests that prove both."""
+
+from pathlib import Path
+from typing import Any, Literal
+
+from pluralbench_runs import Table as Model
+from pydantic import ValidationError
+
+from pluralbench_release.errors import ReleaseError
+
+MANIFEST = "provenance/manifest.json"
+RECIPE = "provenance/recipe.toml"
+LEDGER = "provenance/ledger.parquet"
+STATISTICS = "provenance/statistics.json"
+ROW_DIGESTS = "provenance/row_digests.parquet"
+CARD = "README.md"
+
+
+class Source(Model):
+    """Where rows came from.
+
+    revision: a commit for a Hub repository; None for files, which `digest` pins.
+    digest: SHA-256 of the rows that were read, as canonical JSON.
+    licence: as the source states it (an SPDX-like Hub identifier), "unknown" where it states none.
+    """
+
+    name: str
+    location: str
+    revision: str | None = None
+    digest: str
+    rows: int
+    licence: str
+    attribution: str
+
+
+class Builder(Model):
+    """Who made the release: the entry point's name, the distribution that holds it and its version."""
+
+    name: str
+    distribution: str
+    version: str
+
+
+class TableEntry(Model):
+    """One file of rows. digest: SHA-256 over the canonical JSON of the rows sorted by id."""
+
+    config: str
+    split: str
+    path: str
+    table_schema: str
+    rows: int
+    digest: str
+    parquet_sha256: str
+
+
+class LedgerEntry(Model):
+    """The extract of the ledger: every recorded call that the rows depend on."""
+
+    path: str
+    calls: int
+    digest: str
+
+
+class Manifest(Model):
+    """Everything that a release says about itself in numbers. `software`: versions of what wrote it."""
+
+    format: Literal[1] = 1
+    name: str
+    version: str
+    builder: Builder
+    recipe: dict[str, Any]
+    sources: list[Source]
+    tables: list[TableEntry]
+    ledger: LedgerEntry
+    software: dict[str, str]
+
+
+def read_manifest(directory: Path) -> Manifest:
+    """The manifest of the release in `directory`. Raises `ReleaseError` when it is no release."""
+    path = directory / MANIFEST
+    try:
+        return Manifest.model_validate_json(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, NotADirectoryError):
+        raise ReleaseError(f"{directory} is no release: it has no {MANIFEST}.") from None
+    except (ValidationError, UnicodeDecodeError) as error:
+        first = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
+        raise ReleaseError(f"{path} is damaged or of another format version ({first}).") from None

@@ -1,0 +1,105 @@
+"""Write tables as a dataset directory that is already a Hub repository."""
+
+import json
+import shutil
+from collections.abc import Mapping, Sequence
+from importlib.metadata import version as installed
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pyarrow.parquet as pq
+from pluralbench_runs import Recipe, recipe_values, write_recipe
+from pluralbench_schemas import SCHEMAS, validate
+
+from pluralbench_release.card import Card, write_card
+from pluralbench_release.content import Table, content_digest, file_digest, row_digests, write_parquet
+from pluralbench_release.errors import ReleaseError
+from pluralbench_release.manifest import (
+    LEDGER,
+    MANIFEST,
+    RECIPE,
+    ROW_DIGESTS,
+    STATISTICS,
+    Builder,
+    LedgerEntry,
+    Manifest,
+    Source,
+    TableEntry,
+)
+
+
+def write(
+    directory: Path,
+    tables: Sequence[Table],
+    *,
+    name: str,
+    version: str,
+    builder: str,
+    distribution: str,
+    recipe: Recipe,
+    sources: Sequence[Source],
+    ledger: Path,
+    statistics: Mapping[str, Any],
+    card: Card,
+) -> Manifest:
+    """Fill the empty `directory` with a release of `tables` and return its manifest.
+
+    builder, distribution: the entry point (group `pluralbench.builders`) that can rebuild it, and who installs it.
+    ledger: Parquet of the recorded calls that the rows depend on; it is copied.
+    statistics: figures to commit beside the data, JSON.
+
+    Raises `pluralbench_schemas.TableError` for rows that break their schema and `ReleaseError` for no rows at all.
+    """
+    if not tables:
+        raise ReleaseError("There are no rows to release.")
+    (directory / MANIFEST).parent.mkdir(parents=True)
+    entries = [_write_table(directory, table) for table in tables]
+    _write_row_digests(directory, tables)
+    shutil.copyfile(ledger, directory / LEDGER)
+    write_recipe(recipe, directory / RECIPE)
+    _write_json(directory / STATISTICS, statistics)
+    manifest = Manifest(
+        name=name,
+        version=version,
+        builder=Builder(name=builder, distribution=distribution, version=installed(distribution)),
+        recipe=recipe_values(recipe),
+        sources=list(sources),
+        tables=entries,
+        ledger=LedgerEntry(
+            path=LEDGER, calls=pq.read_metadata(directory / LEDGER).num_rows, digest=file_digest(directory / LEDGER)
+        ),
+        software={package: installed(package) for package in ("polars", "pyarrow", "pluralbench-release")},
+    )
+    write_card(directory, card, manifest, list(tables))
+    _write_json(directory / MANIFEST, manifest.model_dump(mode="json"))
+    return manifest
+
+
+def _write_table(directory: Path, table: Table) -> TableEntry:
+    validate(table.frame, SCHEMAS[table.schema], file=table.path)
+    path = directory / table.path
+    write_parquet(table.frame, path)
+    return TableEntry(
+        config=table.config,
+        split=table.split,
+        path=table.path,
+        table_schema=table.schema,
+        rows=table.frame.height,
+        digest=content_digest(table.frame),
+        parquet_sha256=file_digest(path),
+    )
+
+
+def _write_row_digests(directory: Path, tables: Sequence[Table]) -> None:
+    rows = [
+        (table.config, table.split, row_id, digest)
+        for table in tables
+        for row_id, digest in row_digests(table.frame).items()
+    ]
+    names = ["config", "split", "id", "digest"]
+    write_parquet(pl.DataFrame(rows, schema=names, orient="row"), directory / ROW_DIGESTS)
+
+
+def _write_json(path: Path, values: Mapping[str, Any]) -> None:
+    path.write_text(json.dumps(values, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")

@@ -1,0 +1,38 @@
+"""What every PluralBench command shares: recipe, output directory, resume, progress, errors to exit status."""
+
+from pluralbench_runs.canonical import Json, canonical_json, digest, stream
+from pluralbench_runs.command import run
+from pluralbench_runs.errors import OutputError, RecipeError, UserError
+from pluralbench_runs.output import Output, output_directory
+from pluralbench_runs.progress import Meter, progress
+from pluralbench_runs.recipe import (
+    Recipe,
+    Table,
+    check_recipe,
+    differing_keys,
+    read_recipe,
+    recipe_values,
+    write_recipe,
+)
+
+__all__ = [
+    "Json",
+    "Meter",
+    "Output",
+    "OutputError",
+    "Recipe",
+    "RecipeError",
+    "Table",
+    "UserError",
+    "canonical_json",
+    "check_recipe",
+    "differing_keys",
+    "digest",
+    "output_directory",
+    "progress",
+    "read_recipe",
+    "recipe_values",
+    "run",
+    "stream",
+    "write_recipe",
+]

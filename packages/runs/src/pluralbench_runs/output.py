@@ -1,0 +1,102 @@
+"""The directory a command writes: atomically, resumable, and never under two recipes at once."""
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from pluralbench_runs.errors import OutputError
+from pluralbench_runs.recipe import Recipe, differing_keys, read_recipe, write_recipe
+
+
+@dataclass(frozen=True)
+class Output:
+    """A directory in the making.
+
+    target: the finished directory; it changes only in `publish`.
+    work: `TARGET.work`, where everything lives until then. It outlives a kill, and goes with success.
+    """
+
+    target: Path
+    work: Path
+
+    def staging(self) -> Path:
+        """An empty directory to fill before `publish`."""
+        staged = self.work / "staged"
+        shutil.rmtree(staged, ignore_errors=True)
+        staged.mkdir()
+        return staged
+
+    def publish(self, staged: Path) -> None:
+        """Put `staged` in the place of `target`. A kill in between leaves the old directory or none."""
+        previous = self.work / "previous"
+        if self.target.exists():
+            self.target.rename(previous)
+        staged.rename(self.target)
+        shutil.rmtree(self.work)
+
+
+@contextmanager
+def output_directory(target: Path, recipe: Recipe, *, recipe_file: str, fresh: bool = False) -> Iterator[Output]:
+    """Open `target` for writing under `recipe`.
+
+    recipe_file: where a finished directory keeps its recipe, relative to `target`.
+    fresh: forget what an interrupted run left, and replace a directory made by another recipe.
+
+    Raises `OutputError` when the directory was made by another recipe (naming the keys that differ), holds
+    something else, or is being written by another process. Nothing in `target` is touched before `publish`.
+    """
+    work = target.with_name(target.name + ".work")
+    try:
+        work.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError, PermissionError) as error:
+        raise OutputError(f"Cannot write beside {target}: {error}; choose another --out.") from None
+    lock = FileLock(work / "lock")
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        raise OutputError(f"Another process is writing {target}; wait for it or choose another --out.") from None
+    try:
+        _restore(target, work)
+        _check(target, work, recipe, recipe_file, fresh=fresh)
+        write_recipe(recipe, work / "recipe.toml")
+        yield Output(target, work)
+    finally:
+        if work.exists() and {path.name for path in work.iterdir()} <= {"lock", "recipe.toml"}:
+            shutil.rmtree(work)  # nothing was done, so nothing may bind the next run
+        lock.release()
+
+
+def _restore(target: Path, work: Path) -> None:
+    """Undo a `publish` that was killed between its two renames."""
+    previous = work / "previous"
+    if previous.exists():
+        if target.exists():
+            shutil.rmtree(previous)
+        else:
+            previous.rename(target)
+
+
+def _check(target: Path, work: Path, recipe: Recipe, recipe_file: str, *, fresh: bool) -> None:
+    if target.exists() and not target.is_dir():
+        raise OutputError(f"{target} is a file; choose another --out.")
+    finished = target / recipe_file
+    if target.is_dir() and any(target.iterdir()) and not finished.exists():
+        raise OutputError(f"{target} holds files that no build wrote; choose another --out.")
+    if fresh:
+        for path in work.iterdir():
+            if path.name != "lock":
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+        return
+    for made, what in ((work / "recipe.toml", "an unfinished run in"), (finished, "the run in")):
+        if made.exists():
+            keys = differing_keys(recipe, read_recipe(type(recipe), made))
+            if keys:
+                named = ", ".join(f"`{key}`" for key in keys)
+                raise OutputError(
+                    f"The recipe differs from that of {what} {target} in {named}; "
+                    "give the same recipe to go on, choose another --out, or start over with --fresh."
+                )

@@ -1,0 +1,65 @@
+"""Progress of long work: a bar on a terminal, quiet lines elsewhere."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+QUIET_SECONDS = 15.0
+
+
+class Meter:
+    """Counts finished items of one piece of work. `cost` is in US dollars."""
+
+    def __init__(self, label: str, total: int, console: Console) -> None:
+        self._label, self._total, self._console = label, total, console
+        self._done, self._cost, self._started = 0, 0.0, time.monotonic()
+        self._said = self._started
+        self._bar: Progress | None = None
+        if console.is_terminal:
+            columns = (
+                TextColumn("{task.description}"),
+                BarColumn(),
+                MofNCompleteColumn(),
+                TextColumn("{task.fields[rate]}"),
+                TimeRemainingColumn(),
+                TextColumn("{task.fields[cost]}"),
+            )
+            self._bar = Progress(*columns, console=console, transient=True)
+            self._task = self._bar.add_task(label, total=total, rate="", cost="")
+            self._bar.start()
+
+    def advance(self, cost: float = 0.0) -> None:
+        """One more item is done, at this cost."""
+        self._done += 1
+        self._cost += cost
+        now = time.monotonic()
+        rate = f"{self._done / max(now - self._started, 1e-9):.1f}/s"
+        money = f"${self._cost:.2f}" if self._cost else ""
+        if self._bar is not None:
+            self._bar.update(self._task, completed=self._done, rate=rate, cost=money)
+        elif now - self._said >= QUIET_SECONDS:
+            self._said = now
+            left = (self._total - self._done) * (now - self._started) / self._done
+            parts = [f"{self._label}: {self._done} of {self._total}", rate, f"{left:.0f} s left", money]
+            self._console.print(", ".join(part for part in parts if part), highlight=False)
+
+    def stop(self) -> None:
+        """Take the bar away, or say in a line what took long enough to be asked about."""
+        if self._bar is not None:
+            self._bar.stop()
+        elif self._said != self._started:
+            seconds = time.monotonic() - self._started
+            self._console.print(f"{self._label}: {self._done} of {self._total} in {seconds:.0f} s", highlight=False)
+
+
+@contextmanager
+def progress(label: str, total: int, console: Console | None = None) -> Iterator[Meter]:
+    """Show how far a piece of work is; call `Meter.advance` once an item. Writes to standard error."""
+    meter = Meter(label, total, console or Console(stderr=True))
+    try:
+        yield meter
+    finally:
+        meter.stop()

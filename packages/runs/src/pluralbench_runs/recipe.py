@@ -1,0 +1,104 @@
+"""A recipe: what a command was asked to do, read from TOML and overridden by flags."""
+
+import difflib
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, ClassVar, TypeVar
+
+import tomli_w
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from pluralbench_runs.errors import RecipeError
+
+
+class Table(BaseModel):
+    """A table of a recipe: frozen, and an unknown key is an error."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Recipe(Table):
+    """A recipe. `operational` names the tables that say how fast or how dear, never what.
+
+    Two recipes that differ only there make the same content, so a run may go on under either.
+    """
+
+    operational: ClassVar[frozenset[str]] = frozenset()
+
+
+R = TypeVar("R", bound=Recipe)
+
+
+def read_recipe(model: type[R], path: Path, overrides: Mapping[str, object] | None = None) -> R:
+    """Read the TOML file `path` as a `model`, with dotted `overrides` (`{"llm.model": "m"}`; None is no override).
+
+    Raises `RecipeError` for a missing file, TOML that does not parse, and unknown keys or bad values.
+    """
+    try:
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise RecipeError(f"There is no recipe {path}.") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise RecipeError(f"The recipe {path} cannot be read: {error}.") from None
+    except tomllib.TOMLDecodeError as error:
+        raise RecipeError(f"The recipe {path} is not valid TOML: {error}.") from None
+    for dotted, value in (overrides or {}).items():
+        if value is not None:
+            *tables, key = dotted.split(".")
+            table = values
+            for name in tables:
+                table = table.setdefault(name, {})
+            table[key] = value
+    return check_recipe(model, values, str(path))
+
+
+def check_recipe(model: type[R], values: Mapping[str, object], origin: str) -> R:
+    """Validate `values` as a `model`; `origin` names them in the error. Raises `RecipeError`."""
+    try:
+        return model.model_validate(values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = [str(part) for part in first["loc"]]
+        if first["type"] == "extra_forbidden":
+            raise RecipeError(f"Recipe {origin}: {_unknown_key(model, place)}") from None
+        where = f"`{'.'.join(place)}`: " if place else ""
+        message = first["msg"].removeprefix("Value error, ").rstrip(".")
+        raise RecipeError(f"Recipe {origin}: {where}{message}.") from None
+
+
+def recipe_values(recipe: Recipe) -> dict[str, Any]:
+    """The recipe as plain JSON values, without what is unset."""
+    return recipe.model_dump(mode="json", exclude_none=True)
+
+
+def write_recipe(recipe: Recipe, path: Path) -> None:
+    """Write the whole recipe, every default spelled out, as TOML that `read_recipe` takes."""
+    path.write_text(tomli_w.dumps(recipe_values(recipe)), encoding="utf-8")
+
+
+def differing_keys(ours: Recipe, theirs: Recipe) -> list[str]:
+    """Dotted keys in which two recipes ask for different content, sorted; operational tables are left out."""
+    a, b = (
+        {key: value for key, value in _flat(recipe_values(recipe)) if key.split(".")[0] not in recipe.operational}
+        for recipe in (ours, theirs)
+    )
+    return sorted(key for key in a.keys() | b.keys() if a.get(key) != b.get(key))
+
+
+def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, object]]:
+    for key, value in values.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
+
+
+def _unknown_key(model: type[BaseModel], place: list[str]) -> str:
+    for part in place[:-1]:
+        field = model.model_fields.get(part)
+        if field is not None and isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+            model = field.annotation
+    near = difflib.get_close_matches(place[-1], model.model_fields, n=1, cutoff=0.6)
+    hint = f"did you mean `{near[0]}`?" if near else f"the keys here are {', '.join(model.model_fields)}."
+    return f"unknown key `{'.'.join(place)}`; {hint}"
