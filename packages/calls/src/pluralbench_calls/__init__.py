@@ -1,6 +1,7 @@
 """Ask a model, record the answer, replay it."""
 
 from pluralbench_calls.ask import Limits, Price, ask
+from pluralbench_calls.backends.local import MODEL as LOCAL_MODEL
 from pluralbench_calls.backends.local import LocalModel
 from pluralbench_calls.backends.openai import OpenAIChat, provider_of
 from pluralbench_calls.backends.replay import Replay
@@ -16,8 +17,10 @@ from pluralbench_calls.errors import (
 )
 from pluralbench_calls.ledger import Ledger, read_ledger
 from pluralbench_calls.records import Answer, Backend, Outcome, Request
+from pluralbench_calls.retry import InvalidAnswer, Settled, ask_until_valid
 
 __all__ = [
+    "LOCAL_MODEL",
     "AccessDenied",
     "Answer",
     "Backend",
@@ -25,6 +28,7 @@ __all__ = [
     "CeilingReached",
     "ConnectionFailed",
     "Interrupted",
+    "InvalidAnswer",
     "Ledger",
     "LedgerError",
     "Limits",
@@ -36,7 +40,9 @@ __all__ = [
     "Price",
     "Replay",
     "Request",
+    "Settled",
     "ask",
+    "ask_until_valid",
     "provider_of",
     "read_ledger",
 ]

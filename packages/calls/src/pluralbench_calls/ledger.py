@@ -24,10 +24,13 @@ class Ledger:
 
     An answer is committed as it arrives (write-ahead log, normal synchronisation): killing the process loses
     none; a power cut can lose the last ones but never damages the file.
+
+    used: keys of the answers that were looked up since it was opened, which are what a build depends on.
     """
 
     def __init__(self, path: Path) -> None:
         """Open or create the ledger at `path`. Raises `LedgerError` for another format version or another file."""
+        self.used: set[str] = set()
         if path.exists():
             _check_sqlite(path)
         self._database = sqlite3.connect(path, isolation_level=None)
@@ -65,6 +68,7 @@ class Ledger:
             marks = ", ".join("?" * len(part))
             rows = self._database.execute(f"SELECT * FROM calls WHERE key IN ({marks})", part)  # noqa: S608 - the same
             found.update({row[0]: Answer(*row) for row in rows})
+        self.used |= found.keys()
         return found
 
     def forget_errors(self) -> int:

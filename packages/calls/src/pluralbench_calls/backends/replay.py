@@ -9,7 +9,7 @@ from pluralbench_calls.records import Answer, Request
 class Replay:
     """A backend that has no answers of its own: reaching it means that the ledger lacks one."""
 
-    concurrency = 1
+    concurrency: int | None = 1
 
     async def __aenter__(self) -> Self:
         """Nothing to open."""

@@ -1,0 +1,96 @@
+"""Chosen and rejected answers: one prompt with the aspects expected, one with the aspects to keep out."""
+
+import re
+from typing import Any
+
+import polars as pl
+from pluralbench_calls import InvalidAnswer, Request, Settled, ask_until_valid
+
+from build_personalized.llm import Llm, answer_label
+from build_personalized.prompts import PROMPT_VERSION, Side, answer_messages
+from build_personalized.sources.loaded import drops_frame
+
+STEP = "answers"
+IDENTICAL = "identical answers"
+# How chat models decline. People begin with "I can't stand ..." too, so what cannot be done has to follow.
+REFUSAL = re.compile(
+    r"\W*(as an ai\b|((i['’]m|i am) )?(very |so )?(sorry|afraid)?\W*(but )?(that )?i (cannot|can['’]t|am unable to|"
+    r"am not able to|won['’]t)\W.{0,20}\b(assist|help|comply|fulfil|provide|answer|write|do that))",
+    re.IGNORECASE,
+)
+
+
+def add_answers(questions: pl.DataFrame, llm: Llm) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Pairs from questions with aspects; questions for which no valid answer could be had are drops.
+
+    An answer over the word limit, empty, refused or equal to the other side is asked for again.
+    """
+    rows = list(questions.iter_rows(named=True))
+    chosen = _ask(rows, "chosen", llm, [None] * len(rows))
+    going_on = [(row, result) for row, result in zip(rows, chosen, strict=True) if result.value]
+    rejected = _ask([row for row, _ in going_on], "rejected", llm, [result.value for _, result in going_on])
+    pairs = [
+        row
+        | {
+            "chosen": first.value,
+            "rejected": second.value,
+            "generator": ", ".join(dict.fromkeys([first.answer.model, second.answer.model])),
+            "prompt_version": PROMPT_VERSION,
+            "chosen_call": first.answer.key,
+            "rejected_call": second.answer.key,
+        }
+        for (row, first), second in zip(going_on, rejected, strict=True)
+        if second.value
+    ]
+    dropped = [
+        (row["config"], STEP, f"{side}: {result.reason}", row["id"])
+        for side, asked, results in (("chosen", rows, chosen), ("rejected", [row for row, _ in going_on], rejected))
+        for row, result in zip(asked, results, strict=True)
+        if not result.value
+    ]
+    columns = ("chosen", "rejected", "generator", "prompt_version", "chosen_call", "rejected_call")
+    schema = pl.Schema(questions.schema | dict.fromkeys(columns, pl.String))
+    return pl.DataFrame(pairs, schema=schema), drops_frame(dropped)
+
+
+def _ask(rows: list[dict[str, Any]], side: Side, llm: Llm, others: list[str | None]) -> list[Settled[str]]:
+    recipe = llm.recipe
+
+    def request(item: tuple[dict[str, Any], str | None], attempt: int) -> Request:
+        row = item[0]
+        aspects = [aspect["aspect"] for aspect in row["rubric_aspects"]]
+        posts = row["profile"][: recipe.profile_size]
+        return llm.request(
+            answer_messages(row["question"], posts, aspects, side, recipe.word_limit),
+            label=answer_label(side, row["id"]),
+            attempt=attempt,
+        )
+
+    def parse(item: tuple[dict[str, Any], str | None], text: str) -> str:
+        answer = parse_answer(text, recipe.word_limit)
+        if answer == item[1]:
+            raise InvalidAnswer(IDENTICAL)
+        return answer
+
+    return ask_until_valid(
+        list(zip(rows, others, strict=True)),
+        request,
+        parse,
+        llm.ledger,
+        llm.backend,
+        attempts=recipe.attempts,
+        limits=llm.limits,
+        label=f"{side} answers",
+    )
+
+
+def parse_answer(text: str, word_limit: int) -> str:
+    """The answer in a reply: what stands behind a model's thinking. Raises `InvalidAnswer`."""
+    answer = text.rpartition("</think>")[2].strip()
+    if not answer:
+        raise InvalidAnswer("empty answer")
+    if REFUSAL.match(answer):
+        raise InvalidAnswer("refused")
+    if len(answer.split()) > word_limit:
+        raise InvalidAnswer(f"over {word_limit} words")
+    return answer

@@ -1,0 +1,121 @@
+"""Extract rubric aspects from a narrative whose source has none.
+
+The model points at numbered sentences, so an aspect's evidence is quoted word for word by construction.
+"""
+
+import re
+from typing import Any
+
+import polars as pl
+import sentencex
+from pluralbench_calls import InvalidAnswer, ask_until_valid
+from pydantic import BaseModel, ValidationError
+
+from build_personalized.llm import Llm
+from build_personalized.prompts import aspects_messages
+from build_personalized.sources.loaded import drops_frame
+
+STEP = "aspects"
+NO_NARRATIVE = "no narrative to extract aspects from"
+TITLE_WORDS = 12
+LETTER = re.compile(r"[^\W\d_]")
+
+
+class _Aspect(BaseModel):
+    sentence: int
+    aspect: str
+    reason: str
+
+
+class _Aspects(BaseModel):
+    aspects: list[_Aspect]
+
+
+def add_aspects(questions: pl.DataFrame, llm: Llm) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """`questions` with `rubric_aspects` where they had none; those for which none could be had are drops."""
+    rows = [row for row in questions.iter_rows(named=True) if not row["rubric_aspects"]]
+    speaking = [row for row in rows if row["narrative"].strip()]
+    sentences = {(row["config"], row["id"]): split_sentences(row["narrative"]) for row in speaking}
+    recipe = llm.recipe
+
+    def request(row: dict[str, Any], attempt: int) -> Any:
+        numbered = sentences[row["config"], row["id"]]
+        return llm.request(
+            aspects_messages(row["question"], numbered, recipe.max_aspects),
+            label=f"aspects of {row['id']}",
+            attempt=attempt,
+            schema=_schema(len(numbered), recipe.max_aspects),
+        )
+
+    def parse(row: dict[str, Any], text: str) -> list[dict[str, str]]:
+        return parse_aspects(text, sentences[row["config"], row["id"]], recipe.max_aspects)
+
+    settled = ask_until_valid(
+        speaking, request, parse, llm.ledger, llm.backend, attempts=recipe.attempts, limits=llm.limits, label=STEP
+    )
+    found = {(row["config"], row["id"]): result.value for row, result in zip(speaking, settled, strict=True)}
+    reasons = {(row["config"], row["id"]): result.reason for row, result in zip(speaking, settled, strict=True)}
+    dropped = [
+        (row["config"], STEP, reasons.get((row["config"], row["id"]), NO_NARRATIVE), row["id"])
+        for row in rows
+        if not found.get((row["config"], row["id"]))
+    ]
+    aspects = [
+        row["rubric_aspects"] or found.get((row["config"], row["id"])) or [] for row in questions.iter_rows(named=True)
+    ]
+    filled = questions.with_columns(pl.Series("rubric_aspects", aspects, dtype=questions.schema["rubric_aspects"]))
+    return filled.filter(pl.col("rubric_aspects").list.len() > 0), drops_frame(dropped)
+
+
+def split_sentences(narrative: str) -> list[str]:
+    """The sentences of a narrative, each a substring of it."""
+    return [sentence.strip() for sentence in sentencex.segment("en", narrative) if LETTER.search(sentence)] or [
+        narrative.strip()
+    ]
+
+
+def parse_aspects(text: str, sentences: list[str], max_aspects: int) -> list[dict[str, str]]:
+    """Aspects with their evidence from the model's JSON. Raises `InvalidAnswer`.
+
+    The object may stand in a code fence or behind a remark; nothing else about it is guessed.
+    """
+    start, end = text.find("{"), text.rfind("}")
+    try:
+        parsed = _Aspects.model_validate_json(text[start : end + 1]).aspects
+    except ValidationError:
+        raise InvalidAnswer("aspects are not the JSON asked for") from None
+    if not parsed:
+        raise InvalidAnswer("no aspects named")
+    aspects = {}
+    for item in parsed[:max_aspects]:
+        title = " ".join(item.aspect.split())
+        if not 1 <= item.sentence <= len(sentences):
+            raise InvalidAnswer("an aspect names a sentence that is not there")
+        if not LETTER.search(title) or len(title.split()) > TITLE_WORDS:
+            raise InvalidAnswer("an aspect has no usable title")
+        if title.lower() not in aspects:
+            evidence = sentences[item.sentence - 1]
+            aspects[title.lower()] = {"aspect": title, "evidence": evidence, "reason": " ".join(item.reason.split())}
+    return list(aspects.values())
+
+
+def _schema(sentences: int, max_aspects: int) -> dict[str, Any]:
+    properties = {
+        "sentence": {"type": "integer", "minimum": 1, "maximum": sentences},
+        "aspect": {"type": "string", "minLength": 3, "maxLength": 80},
+        "reason": {"type": "string", "minLength": 3, "maxLength": 240},
+    }
+    item = {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+    aspects = {"type": "array", "minItems": 1, "maxItems": max_aspects, "items": item}
+    schema = {
+        "type": "object",
+        "properties": {"aspects": aspects},
+        "required": ["aspects"],
+        "additionalProperties": False,
+    }
+    return {"name": "rubric_aspects", "schema": schema}

@@ -1,0 +1,119 @@
+"""A build of Personalized RewardBench, step by step (paper, section 3.1).
+
+Load people, posts and questions; rank each person's posts; find what they expect; have both answers written; look for
+what a scorer could cheat on; release. A build is a function of the recipe, the sources and the recorded calls.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+from pluralbench_calls import Ledger, Replay
+from pluralbench_release import LEDGER, RECIPE, Manifest, Table, write
+from pluralbench_runs import output_directory, read_recipe
+
+from build_personalized.answers import add_answers
+from build_personalized.aspects import add_aspects
+from build_personalized.audit import audit, check_limits
+from build_personalized.card import card
+from build_personalized.errors import NothingLeft
+from build_personalized.llm import Llm, backend_of
+from build_personalized.recipe import PersonalizedRecipe
+from build_personalized.retrieval import rank_profiles, retriever
+from build_personalized.sources import SAMPLE, load, pin
+
+
+@dataclass(frozen=True)
+class Built:
+    """A finished build: its manifest, the audit's figures, and how many calls were made anew."""
+
+    manifest: Manifest
+    figures: dict[str, Any]
+    new_calls: int
+
+
+def build(
+    recipe: PersonalizedRecipe,
+    out: Path,
+    *,
+    replay: Path | None = None,
+    reuse: Path | None = None,
+    retry_errors: bool = False,
+    fresh: bool = False,
+) -> Built:
+    """Build `recipe` into the release directory `out`.
+
+    replay: take every answer from this ledger (or release) and send nothing.
+    reuse: take the answers that this ledger (or release) knows and ask for the rest.
+    retry_errors: ask again what the server rejected in an interrupted build.
+    fresh: forget an interrupted build in `out` and replace a finished one.
+
+    Raises errors of this package, of `pluralbench_calls`, `pluralbench_release`, `pluralbench_runs` and
+    `pluralbench_schemas`; all are a `UserError` or a `TableError` with a sentence for the user.
+    """
+    recipe = pin(recipe)
+    ranker = retriever(recipe.retriever)
+    with output_directory(out, recipe, recipe_file=RECIPE, fresh=fresh) as output:
+        loaded = load(recipe.source, output.work)
+        with Ledger(output.work / "ledger.sqlite") as ledger:
+            if not fresh and (out / LEDGER).is_file():
+                ledger.take(out / LEDGER)
+            for known in (replay, reuse):
+                if known is not None:
+                    ledger.take(known / LEDGER if known.is_dir() else known)
+            if retry_errors:
+                ledger.forget_errors()
+            before = len(ledger)
+            writer, scorer = (Replay(), Replay()) if replay is not None else (backend_of(recipe, SAMPLE), ranker)
+            llm = Llm(recipe, ledger, writer, recipe.connection.limits())
+
+            ranked = rank_profiles(loaded.questions, ledger, ranker, scorer)
+            with_aspects, no_aspects = add_aspects(ranked, llm)
+            pairs, no_answers = add_answers(with_aspects, llm)
+
+            drops = pl.concat([loaded.drops, no_aspects, no_answers])
+            if pairs.is_empty():
+                raise NothingLeft(_nothing_left(drops))
+            figures = audit(pairs, drops, questions=loaded.questions.height, word_limit=recipe.word_limit)
+            check_limits(figures, recipe.audit)
+            extract = output.work / "ledger.parquet"
+            ledger.export(extract, ledger.used)
+            new_calls = len(ledger) - before
+
+        staged = output.staging()
+        manifest = write(
+            staged,
+            tables(pairs, recipe),
+            name=recipe.name,
+            version=recipe.version,
+            builder="personalized",
+            distribution="build-personalized",
+            recipe=recipe,
+            sources=loaded.sources,
+            ledger=extract,
+            statistics=figures,
+            card=card(recipe, figures),
+        )
+        output.publish(staged)
+    return Built(manifest, figures, new_calls)
+
+
+def rebuild(release: Path, out: Path, sources: Sequence[str]) -> None:
+    """Build a release again from its own recipe and recorded calls, sending nothing (`pluralbench-release rebuild`)."""
+    moved = {"source.locations": list(sources) or None}
+    build(read_recipe(PersonalizedRecipe, release / RECIPE, moved), out, replay=release / LEDGER)
+
+
+def tables(pairs: pl.DataFrame, recipe: PersonalizedRecipe) -> list[Table]:
+    """One table a config, in the order of the sources."""
+    schema = "VerbatimPersonalizedPairs" if recipe.source.evidence == "verbatim" else "PersonalizedPairs"
+    parts = pairs.partition_by("config", as_dict=True, maintain_order=True, include_key=False)
+    return [Table(str(config), recipe.source.split, frame, schema) for (config,), frame in parts.items()]
+
+
+def _nothing_left(drops: pl.DataFrame) -> str:
+    counts = drops.group_by("reason", maintain_order=True).len().sort("len", descending=True, maintain_order=True)
+    reasons = ", ".join(f"{count:,} {reason}" for reason, count in counts.iter_rows())
+    return f"No question became a pair: {reasons}; the calls are recorded, and --fresh starts over."

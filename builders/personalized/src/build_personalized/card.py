@@ -1,0 +1,120 @@
+"""What the card and the terminal say about a build."""
+
+from typing import Any
+
+import polars as pl
+from pluralbench_release import Card, Section, markdown_table
+
+from build_personalized.recipe import PersonalizedRecipe
+
+COLUMNS = {
+    "id": "identifier of the question, unique in its config",
+    "question": "what the person asks; the only input of a reward model beside the answer",
+    "category": "topic of the question",
+    "narrative": "how the person explained the question; never to be shown to a reward model under test",
+    "rubric_aspects": "what the person expects, with the evidence in the narrative; never to be shown either",
+    "profile": "the person's earlier posts, the most relevant first",
+    "chosen": "an answer that keeps to the aspects",
+    "rejected": "an equally good answer that keeps the aspects out",
+    "generator": "the model that wrote both answers, as it named itself",
+    "prompt_version": "version of the prompts",
+    "chosen_call": "key of the recorded call behind `chosen`",
+    "rejected_call": "key of the recorded call behind `rejected`",
+}
+
+CITATION = """\
+The method is that of *Personalized RewardBench*; the questions of the original come from LaMP-QA (Salemi and Zamani,
+2025). Cite both, the version above and the content digests."""
+
+
+def generator_note(recipe: PersonalizedRecipe) -> str:
+    """Who wrote the answers, and what such answers are good for."""
+    match recipe.llm.provider:
+        case "hand-written":
+            return (
+                "The answers are hand-written, to show what a good pair is and to try the tools on; "
+                "24 invented people are too few to rank reward models with."
+            )
+        case "local":
+            return (
+                f"The answers were written by {recipe.llm.model}, a model of 135 million parameters. They show that "
+                "the pipeline works; so small a model rarely keeps to an instruction, so chosen and rejected answers "
+                "differ by chance as much as by rubric: no reward model should be judged by them."
+            )
+    return f"The answers were written by {recipe.llm.model} at {recipe.llm.provider}."
+
+
+def figures_tables(figures: dict[str, Any]) -> dict[str, pl.DataFrame]:
+    """The audit's figures as small tables with a title each."""
+    words, overlap = figures["words"], figures["aspect_overlap"]
+    near, posts = figures["near_duplicates"], figures["profile_posts"]
+    rows = [
+        ("words, mean (chosen / rejected)", f"{words['chosen_mean']:.1f} / {words['rejected_mean']:.1f}"),
+        ("words, chosen minus rejected, mean", f"{words['mean_gap']:+.1f}"),
+        ("answers over the word limit", str(words["over_limit"])),
+        ("a scorer that takes the longer answer is right", _share(figures["longer_answer_wins"])),
+        (
+            "aspect words repeated, mean (chosen / rejected)",
+            f"{overlap['chosen_mean']:.1%} / {overlap['rejected_mean']:.1%}",
+        ),
+        ("a scorer that takes the answer with more of them is right", _share(figures["more_overlap_wins"])),
+        ("near-duplicate questions / chosen answers", f"{near['questions']} / {near['chosen']}"),
+        ("pairs whose two answers are near-duplicates", str(near["chosen_and_rejected"])),
+        ("posts in a profile (least / median / most)", f"{posts['min']} / {posts['median']:g} / {posts['max']}"),
+        ("aspects a question, mean", f"{figures['aspects_per_question']:.1f}"),
+    ]
+    drops = [(drop["config"], drop["step"], drop["reason"], str(drop["count"])) for drop in figures["drops"]]
+    tables = {"Audit": pl.DataFrame(rows, schema=["figure", "value"], orient="row")}
+    if drops:
+        tables["Left out"] = pl.DataFrame(drops, schema=["config", "step", "reason", "count"], orient="row")
+    return tables
+
+
+def _share(wins: dict[str, Any]) -> str:
+    ties = f", {wins['ties']} tied" if wins["ties"] else ""
+    decided = wins["wins"] + wins["losses"]
+    if not decided:
+        return f"undecided{ties}"
+    low, high = wins["interval"]
+    return f"{wins['wins']} of {decided} ({wins['share_of_decided']:.0%}, 95 % interval {low:.0%} to {high:.0%}){ties}"
+
+
+def card(recipe: PersonalizedRecipe, figures: dict[str, Any]) -> Card:
+    """The card of a release."""
+    audit = "\n\n".join(f"### {title}\n\n{markdown_table(table)}" for title, table in figures_tables(figures).items())
+    built = (
+        f"{figures['questions']} questions gave {figures['pairs']} pairs. Posts are ranked by `{recipe.retriever}`; "
+        f"the first {recipe.profile_size} go into a prompt. Both prompts hold the question, these posts and the "
+        f"aspects, and differ only in whether the aspects are to be covered or kept out; answers have at most "
+        f"{recipe.word_limit} words. {generator_note(recipe)} Every call is recorded in `provenance/ledger.parquet`, "
+        "the whole recipe in `provenance/recipe.toml`."
+    )
+    limits = (
+        "- `narrative` and `rubric_aspects` are the standard by which `chosen` is better: a model that sees them is "
+        "not being tested.\n"
+        "- Evidence is "
+        + (
+            "quoted from the narrative, which is checked"
+            if recipe.source.evidence == "verbatim"
+            else "not checked to be quoted"
+        )
+        + ".\n- Whether `chosen` is better is so by construction, not by a person's judgement of each pair.\n"
+        "- Who takes the aspects from the text of an answer can be right for the wrong reason: see the audit."
+    )
+    return Card(
+        pretty_name="Personalized RewardBench",
+        summary=(
+            "Pairs of answers for reward models: both are good answers to the question, and only one keeps to what "
+            "this person, known by their posts, expects."
+        ),
+        languages=["en"],
+        tasks=["text-generation", "text-ranking"],
+        tags=["reward-model", "personalization", "preference", "pluralbench"],
+        columns=COLUMNS,
+        sections=[
+            Section(title="How it was built", body=built),
+            Section(title="Audit", body=audit.removeprefix("### Audit\n\n")),
+            Section(title="Known limits", body=limits),
+        ],
+        citation=CITATION,
+    )

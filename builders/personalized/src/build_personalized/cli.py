@@ -1,0 +1,131 @@
+"""The command `build-personalized`."""
+
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+import typer
+from pluralbench_calls import LOCAL_MODEL, provider_of
+from pluralbench_runs import read_recipe, run
+from pluralbench_schemas import TableError
+from rich.console import Console
+from rich.table import Table as Grid
+
+from build_personalized.build import Built, build
+from build_personalized.card import figures_tables, generator_note
+from build_personalized.recipe import PersonalizedRecipe, recipe_path
+
+OPENAI = "https://api.openai.com/v1"
+
+app = typer.Typer(add_completion=False, rich_markup_mode="rich")
+console = Console(highlight=False, markup=False, soft_wrap=True)
+
+
+def main() -> NoReturn:
+    """Entry point of the command."""
+    run(app, mistakes=(TableError,))
+
+
+@app.command(
+    epilog="Examples:  build-personalized   ·   build-personalized --llm local --limit 2 --fresh   ·   "
+    "build-personalized --source stack-exchange:beer.stackexchange.com/Posts.xml --llm gpt-5-mini --out dist/beer"
+)
+def command(
+    recipe: Annotated[str, typer.Option(help="`sample`, `paper`, or a TOML file.")] = "sample",
+    source: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="`sample`, `lamp-qa`, `lamp-qa:DIRECTORY`, `lamp-qa:ORG/NAME@REVISION` or "
+            "`stack-exchange:POSTS_XML`; may be given more than once."
+        ),
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Release directory.  [default: dist/NAME]")] = None,
+    llm: Annotated[
+        str | None, typer.Option(help="`hand-written`, `local` (the embedded model), or a model of --base-url.")
+    ] = None,
+    base_url: Annotated[
+        str | None, typer.Option(help=f"OpenAI-compatible endpoint for --llm.  [default: {OPENAI}]")
+    ] = None,
+    api_key_env: Annotated[
+        str | None, typer.Option(help="Environment variable with the endpoint's key.  [OpenAI: OPENAI_API_KEY]")
+    ] = None,
+    retriever: Annotated[
+        str | None, typer.Option(help="`bm25`, `contriever[:MODEL]` or `sentence-transformers:MODEL`.")
+    ] = None,
+    profile_size: Annotated[int | None, typer.Option(min=1, help="Posts of a profile that go into a prompt.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="At most so many questions of each config.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of every random draw.")] = None,
+    max_cost: Annotated[
+        float | None, typer.Option(min=0, help="Spending ceiling in US dollars, by the recipe's price.")
+    ] = None,
+    replay: Annotated[
+        Path | None, typer.Option(help="Take every answer from this ledger or release; send nothing.")
+    ] = None,
+    reuse: Annotated[
+        Path | None, typer.Option(help="Take what this ledger or release knows; ask for the rest.")
+    ] = None,
+    *,
+    retry_errors: Annotated[bool, typer.Option("--retry-errors", help="Ask again what the server rejected.")] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Start over, and replace what another recipe made.")] = False,
+) -> None:
+    """Build Personalized RewardBench: pairs of answers that differ in whether they keep to one person's rubric.
+
+    Without options it builds the sample in this package, with no model and no network. An interrupted build goes on
+    with the same command.
+    """
+    overrides: dict[str, Any] = {
+        "source.locations": source,
+        "source.limit": limit,
+        "retriever": retriever,
+        "profile_size": profile_size,
+        "seed": seed,
+        "connection.max_cost": max_cost,
+        **_llm_overrides(llm, base_url, api_key_env),
+    }
+    asked = read_recipe(PersonalizedRecipe, recipe_path(recipe), overrides)
+    target = out or Path("dist") / asked.name
+    built = build(asked, target, replay=replay, reuse=reuse, retry_errors=retry_errors, fresh=fresh)
+    _tell(asked, built, target)
+
+
+def _llm_overrides(llm: str | None, base_url: str | None, api_key_env: str | None) -> dict[str, Any]:
+    overrides: dict[str, Any] = {"connection.base_url": base_url, "connection.api_key_env": api_key_env}
+    match llm:
+        case None:
+            if base_url is not None:
+                overrides |= {"llm.provider": provider_of(base_url)}
+        case "hand-written":
+            overrides |= {"llm.provider": llm, "llm.model": llm}
+        case "local":
+            overrides |= {"llm.provider": llm, "llm.model": LOCAL_MODEL, "llm.seeded": True}
+        case _:
+            url = base_url or OPENAI
+            key = api_key_env or ("OPENAI_API_KEY" if url == OPENAI else None)
+            overrides |= {
+                "llm.provider": provider_of(url),
+                "llm.model": llm,
+                "connection.base_url": url,
+                "connection.api_key_env": key,
+            }
+    return overrides
+
+
+def _tell(recipe: PersonalizedRecipe, built: Built, target: Path) -> None:
+    manifest = built.manifest
+    console.print(
+        f"\n{target}: {manifest.name} {manifest.version}, {manifest.ledger.calls:,} recorded calls, "
+        f"{built.new_calls:,} of them made now"
+    )
+    grid = Grid("config", "split", "pairs", "content digest")
+    for table in manifest.tables:
+        grid.add_row(table.config, table.split, f"{table.rows:,}", table.digest[:16] + "…")
+    console.print(grid)
+    for title, frame in figures_tables(built.figures).items():
+        grid = Grid(*frame.columns, title=title, title_justify="left")
+        for row in frame.iter_rows():
+            grid.add_row(*row)
+        console.print(grid)
+    first = manifest.tables[0]
+    console.print(f"\n{generator_note(recipe)}\n\nNext:")
+    console.print(f"  read {target / 'README.md'}, the card")
+    console.print(f"  uv run pluralbench-release verify {target}")
+    console.print(f'  datasets.load_dataset("{target}", "{first.config}", split="{first.split}")')

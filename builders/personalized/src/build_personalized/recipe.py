@@ -1,0 +1,140 @@
+"""What a build of Personalized RewardBench can be asked to do."""
+
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+from pluralbench_calls import Limits, Price
+from pluralbench_runs import Recipe, RecipeError, Table
+from pydantic import Field, model_validator
+
+BUILT_IN = {name: Path(__file__).parent / "recipes" / f"{name}.toml" for name in ("sample", "paper")}
+
+
+class SourceTable(Table):
+    """Where the people, their posts and their questions come from.
+
+    locations: `sample`, `lamp-qa[:ID[@REVISION]]`, `lamp-qa:DIRECTORY` or `stack-exchange:POSTS_XML`, one or more.
+    limit: at most so many questions of each config, in the order of the source.
+    evidence: whether the source's evidence is quoted from the narrative (and checked to be) or paraphrased.
+    licence: for sources that state none.
+    config_names: other names for configs, by the name that the source gives.
+    min_questions: Stack Exchange users with fewer questions than this are left out (one becomes the question).
+    max_posts: of a Stack Exchange user's earlier questions, keep so many of the newest.
+    """
+
+    locations: list[str] = Field(min_length=1)
+    split: str = "test"
+    limit: int | None = Field(None, ge=1)
+    evidence: Literal["verbatim", "paraphrased"] = "verbatim"
+    licence: str | None = None
+    config_names: dict[str, str] = Field(default_factory=dict)
+    min_questions: int = Field(4, ge=2)
+    max_posts: int | None = Field(None, ge=1)
+
+
+class LlmTable(Table):
+    """The model that extracts aspects and writes answers, and how it is sampled.
+
+    provider: `hand-written` (the sample's own answers), `local` (the embedded model) or the host of an
+    OpenAI-compatible endpoint.
+    seeded: send a seed with each request; some servers refuse one.
+    structured_output: send a JSON schema where JSON is wanted; some servers take none.
+    extra: further fields of each request.
+    """
+
+    provider: str
+    model: str
+    temperature: float = Field(1.0, ge=0)
+    top_p: float | None = Field(None, gt=0, le=1)
+    max_tokens: int = Field(512, ge=1)
+    token_limit_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"  # noqa: S105 - no secret
+    seeded: bool = False
+    structured_output: bool = True
+    extra: dict[str, Any] = Field(default_factory=dict)
+
+
+class PriceTable(Table):
+    """US dollars for a million tokens."""
+
+    input: float = Field(0.0, ge=0)
+    output: float = Field(0.0, ge=0)
+
+
+class ConnectionTable(Table):
+    """How to reach the model, how fast and how dear. A build may go on under other values."""
+
+    base_url: str | None = None
+    api_key_env: str | None = None
+    timeout: float = Field(120.0, gt=0)
+    max_retries: int = Field(6, ge=0)
+    concurrency: int = Field(8, ge=1)
+    requests_per_minute: float | None = Field(None, gt=0)
+    tokens_per_minute: float | None = Field(None, gt=0)
+    price: PriceTable = PriceTable()
+    max_cost: float | None = Field(None, ge=0)
+
+    def limits(self) -> Limits:
+        """The limits of every step of the build."""
+        return Limits(
+            concurrency=self.concurrency,
+            requests_per_minute=self.requests_per_minute,
+            tokens_per_minute=self.tokens_per_minute,
+            price=Price(self.price.input, self.price.output),
+            max_cost=self.max_cost,
+        )
+
+
+class AuditTable(Table):
+    """Limits of the audit; what is unset is only reported. A build that breaks one fails, its calls kept.
+
+    max_chosen_longer: share of pairs whose chosen answer is the longer; one minus it holds for the rejected.
+    max_mean_length_gap: words by which the two sides differ on average.
+    max_overlap_gap: difference between the sides in the share of the aspects' words that they repeat.
+    max_drop_share: share of the source's questions that did not become a pair.
+    max_near_duplicates: pairs of rows with nearly the same question, or nearly the same chosen answer.
+    """
+
+    max_chosen_longer: float | None = Field(None, ge=0.5, le=1)
+    max_mean_length_gap: float | None = Field(None, ge=0)
+    max_overlap_gap: float | None = Field(None, ge=0)
+    max_drop_share: float | None = Field(None, ge=0, le=1)
+    max_near_duplicates: int | None = Field(None, ge=0)
+
+
+class PersonalizedRecipe(Recipe):
+    """A build of Personalized RewardBench. Defaults are the paper's where it gives a value.
+
+    retriever: `bm25`, `contriever[:MODEL]` or `sentence-transformers:MODEL`.
+    profile_size: the first k ranked posts go into a prompt (the paper's code uses 10; all posts stay in the data).
+    word_limit: of an answer (section 3.1). attempts: how often a call may be made until its answer is valid.
+    max_aspects: the most rubric aspects to extract from a narrative.
+    """
+
+    operational: ClassVar[frozenset[str]] = frozenset({"connection", "audit"})
+
+    name: str = Field("personalized-rewardbench", pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
+    version: str = Field("0.1.0", pattern=r"^\d+\.\d+\.\d+$")
+    seed: int = 42
+    retriever: str = "bm25"
+    profile_size: int = Field(10, ge=1)
+    word_limit: int = Field(100, ge=1)
+    attempts: int = Field(5, ge=1)
+    max_aspects: int = Field(6, ge=1)
+    source: SourceTable
+    llm: LlmTable
+    connection: ConnectionTable = ConnectionTable()
+    audit: AuditTable = AuditTable()
+
+    @model_validator(mode="after")
+    def _endpoint(self) -> "PersonalizedRecipe":
+        if self.llm.provider not in {"hand-written", "local"} and self.connection.base_url is None:
+            raise ValueError(f"provider {self.llm.provider!r} needs a `base_url` under [connection]")
+        return self
+
+
+def recipe_path(name: str) -> Path:
+    """The file of a recipe: one that comes with the builder, or a path. Raises `RecipeError` for neither."""
+    path = BUILT_IN.get(name, Path(name))
+    if not path.is_file():
+        raise RecipeError(f"There is no recipe {name!r}: give {', '.join(BUILT_IN)} or the path of a TOML file.")
+    return path

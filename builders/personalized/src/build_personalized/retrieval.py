@@ -1,0 +1,154 @@
+"""Rank each person's posts by relevance to their question (Personalized RewardBench, section 3.1).
+
+Scores are recorded calls of kind "rank", so a rebuild needs no model. Each post keeps its own id: the authors' code
+gives a ranked post the id of the one that stood in its place before.
+"""
+
+import json
+import math
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any, Self, cast
+
+import bm25s
+import polars as pl
+from pluralbench_calls import Answer, Backend, Ledger, Request, ask
+
+from build_personalized.errors import BuildError, MissingExtra
+
+CONTRIEVER = "facebook/contriever-msmarco"
+CONTRIEVER_BATCH = 16
+
+Scorer = Callable[[str, Sequence[str]], list[float]]
+"""From a query and documents to a score for each document, higher for more relevant."""
+
+
+class Retriever:
+    """A backend that answers "rank" requests with the scores of a scorer, loaded when first needed."""
+
+    concurrency: int | None = 1
+
+    def __init__(self, provider: str, model: str, load: Callable[[str], Scorer]) -> None:
+        self.provider, self.model, self._load = provider, model, load
+
+    async def __aenter__(self) -> Self:
+        """Nothing yet: the first request loads the model."""
+        return self
+
+    @cached_property
+    def _scorer(self) -> Scorer:
+        return self._load(self.model)
+
+    async def __aexit__(self, *exc: object) -> None:
+        """The model stays loaded."""
+
+    async def send(self, request: Request) -> Answer:
+        """The scores of `documents` for `query`, as a JSON list."""
+        body = cast("dict[str, Any]", request.body)
+        scores = self._scorer(body["query"], body["documents"])
+        if not all(map(math.isfinite, scores)):
+            raise BuildError(f"{self.model} gives scores that are no numbers for {request.label}.")
+        return Answer.to(request, "answer", json.dumps(scores))
+
+
+def retriever(name: str) -> Retriever:
+    """The retriever of a recipe: `bm25`, `contriever[:MODEL]` or `sentence-transformers:MODEL`. Raises `BuildError`."""
+    kind, _, model = name.partition(":")
+    match kind, model:
+        case "bm25", "":
+            return Retriever("bm25s", "lucene k1=1.5 b=0.75 stopwords=en", lambda _: bm25_scores)
+        case "contriever", _:
+            return Retriever("contriever", model or CONTRIEVER, _contriever)
+        case "sentence-transformers", str() if model:
+            return Retriever("sentence-transformers", model, _sentence_transformers)
+    raise BuildError(
+        f"Unknown retriever {name!r}: give `bm25`, `contriever`, `contriever:MODEL` or `sentence-transformers:MODEL`."
+    )
+
+
+def rank_profiles(questions: pl.DataFrame, ledger: Ledger, identity: Retriever, backend: Backend) -> pl.DataFrame:
+    """`questions` with each `profile` in descending order of relevance; equal scores keep the order of the source.
+
+    identity: whose scores they are. backend: who gives them, which in a replay is the ledger alone.
+    """
+    requests = [
+        Request(
+            kind="rank",
+            provider=identity.provider,
+            model=identity.model,
+            body={"query": row["question"], "documents": [post["text"] for post in row["profile"]]},
+            label=f"ranking of the posts of {row['id']}",
+        )
+        for row in questions.iter_rows(named=True)
+    ]
+    answers = ask(requests, ledger, backend, label="rankings")
+    ranked = [
+        [post for _, post in sorted(zip(json.loads(answer.text), profile, strict=True), key=lambda pair: -pair[0])]
+        for answer, profile in zip(answers, questions["profile"].to_list(), strict=True)
+    ]
+    return questions.with_columns(pl.Series("profile", ranked, dtype=questions.schema["profile"]))
+
+
+def bm25_scores(query: str, documents: Sequence[str]) -> list[float]:
+    """BM25 (Lucene's variant) within one person's posts; a post that shares no word with the query gets 0."""
+    tokens = bm25s.tokenize(list(documents), stopwords="en", return_ids=False, show_progress=False)
+    words = bm25s.tokenize([query], stopwords="en", return_ids=False, show_progress=False)[0]
+    known = {token for document in tokens for token in document}
+    words = [word for word in words if word in known]
+    if not words:
+        return [0.0] * len(documents)
+    index = bm25s.BM25(method="lucene", k1=1.5, b=0.75)
+    index.index(tokens, show_progress=False)
+    return [float(score) for score in index.get_scores(words)]
+
+
+def _contriever(model: str) -> Scorer:
+    """Contriever: mean of the last hidden states under the attention mask, raw dot product, no normalisation."""
+    try:
+        import torch  # noqa: PLC0415 - an extra
+        from transformers import AutoModel, AutoTokenizer  # noqa: PLC0415 - an extra
+    except ImportError:
+        raise MissingExtra(_install("contriever")) from None
+    tokenizer, encoder = AutoTokenizer.from_pretrained(model), AutoModel.from_pretrained(model)
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    encoder.to(device).eval()
+
+    @torch.inference_mode()
+    def embed(texts: Sequence[str]) -> Any:
+        parts = []
+        for start in range(0, len(texts), CONTRIEVER_BATCH):
+            batch = list(texts[start : start + CONTRIEVER_BATCH])
+            inputs = tokenizer(batch, padding=True, truncation=True, return_tensors="pt").to(device)
+            mask = inputs["attention_mask"][..., None]
+            hidden = encoder(**inputs).last_hidden_state.masked_fill(mask == 0, 0.0)
+            parts.append(hidden.sum(dim=1) / mask.sum(dim=1))
+        return torch.cat(parts)
+
+    def scores(query: str, documents: Sequence[str]) -> list[float]:
+        result: list[float] = (embed(documents) @ embed([query])[0]).tolist()
+        return result
+
+    return scores
+
+
+def _sentence_transformers(model: str) -> Scorer:
+    """Any sentence-transformers model, with the prompts and the similarity of its own configuration."""
+    try:
+        from sentence_transformers import SentenceTransformer  # noqa: PLC0415 - an extra
+    except ImportError:
+        raise MissingExtra(_install("sentence-transformers")) from None
+    encoder = SentenceTransformer(model)
+
+    def scores(query: str, documents: Sequence[str]) -> list[float]:
+        similarity = encoder.similarity(encoder.encode_query([query]), encoder.encode_document(list(documents)))
+        result: list[float] = similarity[0].tolist()
+        return result
+
+    return scores
+
+
+def _install(extra: str) -> str:
+    return (
+        f"The retriever `{extra}` needs an extra: `uv run --package build-personalized --extra {extra} "
+        f'build-personalized ...` in a checkout, or `pip install "build-personalized[{extra}]"`.'
+    )

@@ -1,0 +1,64 @@
+"""Where people with a history come from: LaMP-QA, a Stack Exchange dump, or the sample in this package."""
+
+from pathlib import Path
+
+import polars as pl
+from pluralbench_schemas import PersonalizedQuestions, VerbatimPersonalizedQuestions, validate
+
+from build_personalized.errors import SourceError
+from build_personalized.recipe import PersonalizedRecipe, SourceTable
+from build_personalized.sources import lamp_qa, stack_exchange
+from build_personalized.sources.loaded import Loaded, drops_frame
+
+SAMPLE = Path(__file__).parent.parent / "sample"
+
+__all__ = ["SAMPLE", "Loaded", "drops_frame", "load", "pin"]
+
+
+def pin(recipe: PersonalizedRecipe) -> PersonalizedRecipe:
+    """The recipe with each Hub source pinned to the commit it stands at now; pinned ones ask nobody."""
+    locations = [
+        f"lamp-qa:{lamp_qa.pinned(rest or lamp_qa.HUB_ID)}" if kind == "lamp-qa" else location
+        for location in recipe.source.locations
+        for kind, rest in [_split(location)]
+    ]
+    return recipe.model_copy(update={"source": recipe.source.model_copy(update={"locations": locations})})
+
+
+def load(source: SourceTable, scratch: Path) -> Loaded:
+    """Read every location; rows keep to `PersonalizedQuestions`, in the order of the sources.
+
+    scratch: a directory for temporary files of a large dump.
+
+    Raises `SourceError`, and `pluralbench_schemas.TableError` for rows that break the schema.
+    """
+    split = [_split(location) for location in source.locations]
+    parts = [_load(kind, rest, source) for kind, rest in split if kind != "stack-exchange"]
+    dumps = [Path(rest) for kind, rest in split if kind == "stack-exchange"]
+    if dumps:
+        parts.append(stack_exchange.load(dumps, source, scratch))
+    questions = pl.concat([part.questions for part in parts])
+    renamed = pl.col("config").replace(source.config_names)
+    questions = questions.with_columns(renamed)
+    drops = pl.concat([part.drops for part in parts]).with_columns(renamed)
+    schema = VerbatimPersonalizedQuestions if source.evidence == "verbatim" else PersonalizedQuestions
+    for (config,), rows in questions.partition_by("config", as_dict=True, maintain_order=True).items():
+        validate(rows.drop("config"), schema, file=f"{', '.join(source.locations)} ({config})")
+    return Loaded(questions, drops, [entry for part in parts for entry in part.sources])
+
+
+def _load(kind: str, rest: str, source: SourceTable) -> Loaded:
+    if kind == "sample":
+        return lamp_qa.load_directory(SAMPLE / "questions", source, name="PluralBench sample", shown="sample")
+    return lamp_qa.load(rest, source)
+
+
+def _split(location: str) -> tuple[str, str]:
+    kind, _, rest = location.partition(":")
+    if kind not in {"sample", "lamp-qa", "stack-exchange"} or (kind == "stack-exchange" and not rest):
+        hint = f"; did you mean `stack-exchange:{location}`?" if location.endswith(".xml") else "."
+        raise SourceError(
+            f"Unknown source {location!r}: give `sample`, `lamp-qa`, `lamp-qa:DIRECTORY`, `lamp-qa:ORG/NAME@REVISION` "
+            f"or `stack-exchange:POSTS_XML`{hint}"
+        )
+    return kind, rest

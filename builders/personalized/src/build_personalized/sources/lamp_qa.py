@@ -1,0 +1,182 @@
+"""LaMP-QA (`alireza7/LaMP-QA`): people with their past posts, a question, its narrative and its rubric."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+from huggingface_hub import DatasetCard
+from pluralbench_release import Source
+from polars.exceptions import PolarsError
+
+from build_personalized.errors import SourceError
+from build_personalized.recipe import SourceTable
+from build_personalized.sources.loaded import QUESTIONS, Loaded, drops_frame, rows_digest
+
+HUB_ID = "alireza7/LaMP-QA"
+COMMIT = re.compile(r"^[0-9a-f]{40}$")
+ATTRIBUTION = "LaMP-QA (Salemi and Zamani, 2025), whose texts come from Stack Exchange communities."
+SUFFIXES = (".parquet", ".jsonl", ".json")
+
+
+def pinned(location: str) -> str:
+    """`ORG/NAME@COMMIT` for a Hub repository; a local directory as it is. Raises `SourceError`."""
+    if Path(location).exists():
+        return location
+    repo, _, revision = location.partition("@")
+    if COMMIT.match(revision):
+        return location
+    return f"{repo}@{_hub_info(repo, revision or None)[0]}"
+
+
+def load(location: str, source: SourceTable) -> Loaded:
+    """Read a local directory, or a pinned Hub repository through `datasets`."""
+    if Path(location).exists():
+        return load_directory(Path(location), source, name="LaMP-QA", shown=location)
+    repo, _, revision = location.partition("@")
+    return _load_hub(repo, revision, source)
+
+
+def load_directory(directory: Path, source: SourceTable, *, name: str, shown: str) -> Loaded:
+    """Read `CONFIG.SUFFIX`, `CONFIG_SPLIT.SUFFIX` or `CONFIG/SPLIT*.SUFFIX` (Parquet, JSON Lines, JSON).
+
+    The licence is that of the directory's own card (`README.md`), else the recipe's, else unknown.
+    """
+    files = _files(directory, source.split)
+    frames = [_rows(config, _read(path), str(path), source) for config, paths in files.items() for path in paths]
+    card = directory / "README.md"
+    stated = DatasetCard(card.read_text(encoding="utf-8")).data.get("license") if card.is_file() else None
+    licence = str(stated or source.licence or "unknown")
+    attribution = "Invented for PluralBench." if shown == "sample" else ATTRIBUTION
+    return _loaded(frames, source, name=name, location=shown, revision=None, licence=licence, attribution=attribution)
+
+
+def _load_hub(repo: str, revision: str, source: SourceTable) -> Loaded:
+    from datasets import get_dataset_config_names, load_dataset  # noqa: PLC0415 - two seconds that the sample saves
+
+    licence = _hub_info(repo, revision)[1] or source.licence or "unknown"
+    try:
+        configs = get_dataset_config_names(repo, revision=revision)
+        frames = [
+            _rows(
+                config,
+                load_dataset(repo, config, split=source.split, revision=revision).to_polars(),
+                f"{repo} {config}/{source.split}",
+                source,
+            )
+            for config in configs
+        ]
+    except (ValueError, OSError) as error:
+        raise SourceError(f"{repo} at {revision[:12]} cannot be loaded: {_one_line(error)}.") from None
+    return _loaded(
+        frames, source, name="LaMP-QA", location=repo, revision=revision, licence=licence, attribution=ATTRIBUTION
+    )
+
+
+def _hub_info(repo: str, revision: str | None) -> tuple[str, str | None]:
+    """The commit and the licence of a Hub repository."""
+    from huggingface_hub import HfApi  # noqa: PLC0415 - reads its settings from the environment when imported
+    from huggingface_hub.errors import HfHubHTTPError, RepositoryNotFoundError, RevisionNotFoundError  # noqa: PLC0415
+
+    try:
+        info = HfApi().dataset_info(repo, revision=revision)
+    except RevisionNotFoundError:
+        raise SourceError(f"The Hub's {repo} has no revision {revision!r}.") from None
+    except RepositoryNotFoundError:
+        raise SourceError(
+            f"{repo} is neither a directory here nor a dataset on the Hub that you may read; mend the name, or log in "
+            "with `hf auth login`."
+        ) from None
+    except (HfHubHTTPError, OSError, ValueError) as error:
+        raise SourceError(
+            f"The Hub cannot be asked for {repo} ({_one_line(error)}); "
+            "give a local copy as `lamp-qa:DIRECTORY`, or try again with a network."
+        ) from None
+    return info.sha or "", info.card_data.get("license") if info.card_data is not None else None
+
+
+def _files(directory: Path, split: str) -> dict[str, list[Path]]:
+    files: dict[str, list[Path]] = {}
+    for path in sorted(directory.rglob("*")):
+        if path.suffix not in SUFFIXES:
+            continue
+        if path.parent == directory:
+            config = path.stem.removesuffix(f"_{split}")
+        elif path.stem.startswith(split):
+            config = path.parent.name
+        else:
+            continue
+        files.setdefault(config, []).append(path)
+    if not files:
+        raise SourceError(
+            f"{directory} holds no LaMP-QA files: name them CONFIG.jsonl, CONFIG_{split}.jsonl or "
+            f"CONFIG/{split}.jsonl (or .parquet, .json)."
+        )
+    return files
+
+
+def _read(path: Path) -> pl.DataFrame:
+    try:
+        if path.suffix == ".parquet":
+            return pl.read_parquet(path)
+        text = path.read_text(encoding="utf-8")
+        rows = _json(path, text, 1) if path.suffix == ".json" else _json_lines(path, text)
+        return pl.DataFrame(rows, infer_schema_length=None, strict=False)
+    except (UnicodeDecodeError, PolarsError, OSError, TypeError) as error:
+        raise SourceError(f"{path} cannot be read: {_one_line(error)}.") from None
+
+
+def _json_lines(path: Path, text: str) -> list[Any]:
+    # Only "\n" ends a line: str.splitlines would also cut at separators that JSON allows inside a text.
+    lines = enumerate(text.split("\n"), start=1)
+    return [_json(path, line, number) for number, line in lines if line.strip()]
+
+
+def _json(path: Path, text: str, line: int) -> Any:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise SourceError(f"{path} is not valid JSON at line {line + error.lineno - 1}: {error.msg}.") from None
+
+
+def _rows(config: str, frame: pl.DataFrame, where: str, source: SourceTable) -> pl.DataFrame:
+    missing = [name for name in QUESTIONS if name not in {"config", *frame.columns}]
+    if missing:
+        raise SourceError(f"{where} has no column `{missing[0]}`; LaMP-QA rows have {', '.join(list(QUESTIONS)[1:])}.")
+    try:
+        rows = frame.with_columns(config=pl.lit(config)).select(
+            pl.col(name).cast(kind).alias(name) for name, kind in QUESTIONS.items()
+        )
+    except PolarsError as error:
+        raise SourceError(f"{where} is not of LaMP-QA's shape: {_one_line(error)}.") from None
+    return rows if source.limit is None else rows.head(source.limit)
+
+
+def _loaded(
+    frames: list[pl.DataFrame],
+    source: SourceTable,
+    *,
+    name: str,
+    location: str,
+    revision: str | None,
+    licence: str,
+    attribution: str,
+) -> Loaded:
+    rows = pl.concat(frames)
+    if source.limit is not None:
+        rows = rows.filter(pl.int_range(pl.len()).over("config") < source.limit)
+    entry = Source(
+        name=name,
+        location=location,
+        revision=revision,
+        digest=rows_digest(rows),
+        rows=rows.height,
+        licence=licence,
+        attribution=attribution,
+    )
+    return Loaded(rows, drops_frame([]), [entry])
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())[:300].rstrip(".")

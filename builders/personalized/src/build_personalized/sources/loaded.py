@@ -1,0 +1,42 @@
+"""What a source hands to the build."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import polars as pl
+from pluralbench_release import Source, content_digest
+from pluralbench_runs import digest
+from pluralbench_schemas import POST, RUBRIC_ASPECT
+
+QUESTIONS = pl.Schema(
+    {
+        ("config", pl.String),
+        ("id", pl.String),
+        ("question", pl.String),
+        ("category", pl.String),
+        ("narrative", pl.String),
+        ("rubric_aspects", pl.List(RUBRIC_ASPECT)),
+        ("profile", pl.List(POST)),
+    }
+)
+DROPS = pl.Schema({"config": pl.String, "step": pl.String, "reason": pl.String, "id": pl.String})
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """Questions (columns of `QUESTIONS`), what was left out and why (columns of `DROPS`), and where all came from."""
+
+    questions: pl.DataFrame
+    drops: pl.DataFrame
+    sources: list[Source]
+
+
+def drops_frame(rows: Iterable[tuple[str, str, str, str]]) -> pl.DataFrame:
+    """Drops from rows of (config, step, reason, id)."""
+    return pl.DataFrame(list(rows), schema=DROPS, orient="row")
+
+
+def rows_digest(questions: pl.DataFrame) -> str:
+    """SHA-256 of what was read, each config's rows sorted by id: it pins files that have no revision."""
+    parts = questions.partition_by("config", as_dict=True, include_key=False)
+    return digest({str(config): content_digest(rows) for (config,), rows in parts.items()})

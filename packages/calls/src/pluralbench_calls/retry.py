@@ -1,0 +1,79 @@
+"""Ask again until an answer is valid: the one policy for answers that do not parse or do not keep a limit."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from pluralbench_calls.ask import Limits, ask
+from pluralbench_calls.ledger import Ledger
+from pluralbench_calls.records import Answer, Backend, Request
+
+Item = TypeVar("Item")
+Value = TypeVar("Value")
+
+NOT_AN_ANSWER = {
+    "empty": "empty answer",
+    "refusal": "refused",
+    "content_filter": "stopped by a content filter",
+    "length": "cut off at the token limit",
+}
+
+
+class InvalidAnswer(Exception):
+    """Raised by a parser: the answer cannot be used, for this reason; another draw may be."""
+
+
+@dataclass(frozen=True)
+class Settled(Generic[Value]):
+    """What came of an item: a value with the answer it was parsed from, or a reason why there is none.
+
+    attempts: how many answers were asked for.
+    """
+
+    value: Value | None
+    answer: Answer
+    reason: str
+    attempts: int
+
+
+def ask_until_valid(
+    items: Sequence[Item],
+    request: Callable[[Item, int], Request],
+    parse: Callable[[Item, str], Value],
+    ledger: Ledger,
+    backend: Backend,
+    *,
+    attempts: int,
+    limits: Limits | None = None,
+    label: str = "calls",
+) -> list[Settled[Value]]:
+    """Ask for each item until `parse` takes the answer, at most `attempts` times; results in the items' order.
+
+    request: the request for an item's attempt (0, 1, ...); it must differ by attempt, by its `sample` at least.
+    parse: turns an answer's text into a value or raises `InvalidAnswer`. Refusals, length stops, content filters
+    and empty answers never reach it. A request that the server rejects is not asked again: it would be again.
+    """
+    settled: dict[int, Settled[Value]] = {}
+    for attempt in range(attempts):
+        waiting = [index for index in range(len(items)) if index not in settled or _may_retry(settled[index])]
+        answers = ask(
+            [request(items[index], attempt) for index in waiting], ledger, backend, limits=limits, label=label
+        )
+        for index, answer in zip(waiting, answers, strict=True):
+            settled[index] = _settle(items[index], answer, parse, attempt + 1)
+    return [settled[index] for index in range(len(items))]
+
+
+def _may_retry(settled: Settled[Value]) -> bool:
+    return settled.value is None and settled.answer.outcome != "error"
+
+
+def _settle(item: Item, answer: Answer, parse: Callable[[Item, str], Value], attempts: int) -> Settled[Value]:
+    if answer.outcome == "error":
+        return Settled(None, answer, "rejected by the server", attempts)
+    if answer.outcome != "answer":
+        return Settled(None, answer, NOT_AN_ANSWER[answer.outcome], attempts)
+    try:
+        return Settled(parse(item, answer.text), answer, "", attempts)
+    except InvalidAnswer as invalid:
+        return Settled(None, answer, str(invalid), attempts)
