@@ -62,6 +62,7 @@ def _ask(rows: list[dict[str, Any]], side: Side, llm: Llm, others: list[str | No
         posts = row["profile"][: recipe.profile_size]
         return llm.request(
             answer_messages(row["question"], posts, aspects, side, recipe.word_limit),
+            recipe.llm.max_tokens,
             label=answer_label(side, row["id"]),
             attempt=attempt,
         )

@@ -42,6 +42,7 @@ def add_aspects(questions: pl.DataFrame, llm: Llm) -> tuple[pl.DataFrame, pl.Dat
         numbered = sentences[row["config"], row["id"]]
         return llm.request(
             aspects_messages(row["question"], numbered, recipe.max_aspects),
+            recipe.llm.aspects_max_tokens,
             label=f"aspects of {row['id']}",
             attempt=attempt,
             schema=_schema(len(numbered), recipe.max_aspects),
@@ -102,8 +103,8 @@ def parse_aspects(text: str, sentences: list[str], max_aspects: int) -> list[dic
 def _schema(sentences: int, max_aspects: int) -> dict[str, Any]:
     properties = {
         "sentence": {"type": "integer", "minimum": 1, "maximum": sentences},
-        "aspect": {"type": "string", "minLength": 3, "maxLength": 80},
-        "reason": {"type": "string", "minLength": 3, "maxLength": 240},
+        "aspect": {"type": "string", "minLength": 3, "maxLength": 60},
+        "reason": {"type": "string", "minLength": 3, "maxLength": 160},
     }
     item = {
         "type": "object",

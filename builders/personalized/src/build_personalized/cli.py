@@ -15,6 +15,8 @@ from build_personalized.card import figures_tables, generator_note
 from build_personalized.recipe import PersonalizedRecipe, recipe_path
 
 OPENAI = "https://api.openai.com/v1"
+# A model this small rambles when it is hot, and what passes the limit of words is thrown away.
+LOCAL_SAMPLING = {"llm.seeded": True, "llm.temperature": 0.7, "llm.max_tokens": 224, "llm.aspects_max_tokens": 640}
 
 app = typer.Typer(add_completion=False, rich_markup_mode="rich")
 console = Console(highlight=False, markup=False, soft_wrap=True)
@@ -96,7 +98,7 @@ def _llm_overrides(llm: str | None, base_url: str | None, api_key_env: str | Non
         case "hand-written":
             overrides |= {"llm.provider": llm, "llm.model": llm}
         case "local":
-            overrides |= {"llm.provider": llm, "llm.model": LOCAL_MODEL, "llm.seeded": True}
+            overrides |= {"llm.provider": llm, "llm.model": LOCAL_MODEL, **LOCAL_SAMPLING}
         case _:
             url = base_url or OPENAI
             key = api_key_env or ("OPENAI_API_KEY" if url == OPENAI else None)

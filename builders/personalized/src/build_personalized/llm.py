@@ -23,14 +23,20 @@ class Llm:
     limits: Limits
 
     def request(
-        self, messages: Sequence[Message], *, label: str, attempt: int, schema: Mapping[str, Any] | None = None
+        self,
+        messages: Sequence[Message],
+        max_tokens: int,
+        *,
+        label: str,
+        attempt: int,
+        schema: Mapping[str, Any] | None = None,
     ) -> Request:
         """A chat request. Its seed, where the recipe sends one, depends on the label and the attempt alone."""
         llm = self.recipe.llm
         body: dict[str, Any] = {
             "messages": list(messages),
             "temperature": llm.temperature,
-            llm.token_limit_field: llm.max_tokens,
+            llm.token_limit_field: max_tokens,
             **llm.extra,
         }
         if llm.top_p is not None:

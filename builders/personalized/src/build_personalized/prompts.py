@@ -13,46 +13,46 @@ Side = Literal["chosen", "rejected"]
 Message = dict[str, str]
 
 ANSWER_SYSTEM = """\
-You write answers for one particular person, whom you know from the posts they have written.
-Read the posts to learn what this person likes, what they care about and how they write. Then answer their question:
+You answer the questions of one particular person, who shows you posts they wrote earlier.
+Learn from the posts what this person likes, what binds them and how they write. Then answer their question:
 - match their style: tone, level of detail, form;
-- use the interests and the constraints that the posts show;
-- answer the question itself, directly;
-- do what the last lines say about aspects;
+- use the interests and the limits that the posts show;
+- answer the question itself, directly, and heed what they say about aspects;
 - write at most {word_limit} words.
 Reply with the answer alone: no heading, no remark about the posts or about how you worked."""
 
 ANSWER_USER = """\
-The question:
-{question}
-
-The person's earlier posts, the most relevant first:
+Posts I wrote earlier, the most relevant first:
 {profile}
 
-{polarity}
-{aspects}"""
+My question:
+{question}
+
+{polarity} {aspects}.
+
+Answer me in at most {word_limit} words."""
 
 POLARITY: Mapping[Side, str] = {
-    "chosen": "The person expects the answer to cover these aspects, so cover each of them:",
-    "rejected": "The person does not expect the answer to cover these aspects, so keep each of them out:",
+    "chosen": "Aspects that I expect your answer to cover:",
+    "rejected": "Aspects that I do not expect in your answer, so keep them out of it:",
 }
 
 ASPECTS_SYSTEM = """\
-Someone asked a question and then explained it in numbered sentences. Find out which aspects a good answer must cover
-for this person: needs, wishes, limits and worries that the sentences state.
-Reply in JSON, an object with a list `aspects` of 1 to {max_aspects} items, each with
+Someone asked a question and explained it in numbered sentences. Find the aspects that a good answer must cover for this
+person: the needs, wishes, limits and worries that the sentences state.
+Reply in JSON: an object with a list `aspects` of 1 to {max_aspects} items, each an object with
 - `sentence`: the number of the sentence that states the aspect;
 - `aspect`: a title of 2 to 10 words;
-- `reason`: one sentence that says why it matters to this person.
-Example:
-{{"aspects": [{{"sentence": 2, "aspect": "Recipes without an oven", "reason": "Their kitchen has only a hob."}}]}}"""
+- `reason`: one sentence that says why it matters to this person."""
 
 ASPECTS_USER = """\
 The question:
 {question}
 
 The sentences:
-{sentences}"""
+{sentences}
+
+Name the aspects of these sentences that a good answer must cover."""
 
 
 def render_profile(posts: Sequence[Mapping[str, str]]) -> str:
@@ -67,7 +67,11 @@ def answer_messages(
 ) -> list[Message]:
     """Messages that ask for one side's answer; `aspects` are titles and are joined by commas."""
     user = ANSWER_USER.format(
-        question=question, profile=render_profile(posts), polarity=POLARITY[side], aspects=", ".join(aspects)
+        profile=render_profile(posts),
+        question=question,
+        polarity=POLARITY[side],
+        aspects=", ".join(aspects),
+        word_limit=word_limit,
     )
     return _messages(ANSWER_SYSTEM.format(word_limit=word_limit), user)
 

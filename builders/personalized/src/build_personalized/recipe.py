@@ -37,6 +37,7 @@ class LlmTable(Table):
 
     provider: `hand-written` (the sample's own answers), `local` (the embedded model) or the host of an
     OpenAI-compatible endpoint.
+    max_tokens, aspects_max_tokens: the most tokens of an answer and of a list of aspects.
     seeded: send a seed with each request; some servers refuse one.
     structured_output: send a JSON schema where JSON is wanted; some servers take none.
     extra: further fields of each request.
@@ -47,6 +48,7 @@ class LlmTable(Table):
     temperature: float = Field(1.0, ge=0)
     top_p: float | None = Field(None, gt=0, le=1)
     max_tokens: int = Field(512, ge=1)
+    aspects_max_tokens: int = Field(1024, ge=1)
     token_limit_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"  # noqa: S105 - no secret
     seeded: bool = False
     structured_output: bool = True
