@@ -1,0 +1,112 @@
+"""A loopback server that speaks OpenAI's chat protocol and does what a test tells it to."""
+
+import hashlib
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What the server sends back; a status other than 200 sends `text` as the error's message."""
+
+    text: str | None = "fine"
+    status: int = 200
+    finish_reason: str = "stop"
+    refusal: str | None = None
+    model: str = "model-2026-01-01"
+    tokens: tuple[int, int] = (10, 5)
+    headers: dict[str, str] = field(default_factory=dict)
+    delay: float = 0.0
+    hang_up: bool = False
+
+
+Script = Callable[[dict[str, Any], int], Reply]
+"""From a request's JSON and its number (from 0) to the reply."""
+
+
+@dataclass
+class ChatServer:
+    """base_url: for the client. requests: the JSON of each request as it came in. headers: likewise."""
+
+    base_url: str
+    requests: list[dict[str, Any]]
+    headers: list[dict[str, str]]
+    at_once: int = 0
+    most_at_once: int = 0
+
+    def digests(self) -> list[str]:
+        """A digest of each request that came in."""
+        return [hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest() for body in self.requests]
+
+
+@contextmanager
+def serve(script: Script) -> Iterator[ChatServer]:
+    """Serve `script` on a free loopback port."""
+    lock = threading.Lock()
+    server = ChatServer("", [], [])
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            with lock:
+                number = len(server.requests)
+                server.requests.append(body)
+                server.headers.append(dict(self.headers))
+                server.at_once += 1
+                server.most_at_once = max(server.most_at_once, server.at_once)
+            reply = script(body, number)
+            time.sleep(reply.delay)
+            with lock:
+                server.at_once -= 1
+            if reply.hang_up:
+                self.close_connection = True
+                self.connection.close()
+                return
+            content = json.dumps(_completion(reply) if reply.status == 200 else {"error": {"message": reply.text}})
+            self.send_response(reply.status)
+            for name, value in reply.headers.items():
+                self.send_header(name, value)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(content.encode())))
+            self.end_headers()
+            self.wfile.write(content.encode())
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Say nothing."""
+
+    httpd = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    httpd.daemon_threads = True
+    httpd.handle_error = lambda *_: None  # type: ignore[method-assign]  # a client that was killed hangs up on us
+    thread = threading.Thread(target=httpd.serve_forever, daemon=True)
+    thread.start()
+    server.base_url = f"http://127.0.0.1:{httpd.server_address[1]}/v1"
+    try:
+        yield server
+    finally:
+        httpd.shutdown()
+        httpd.server_close()
+        thread.join()
+
+
+def _completion(reply: Reply) -> dict[str, Any]:
+    message = {"role": "assistant", "content": reply.text, "refusal": reply.refusal}
+    return {
+        "id": "chatcmpl-1",
+        "object": "chat.completion",
+        "created": 1,
+        "model": reply.model,
+        "choices": [{"index": 0, "message": message, "finish_reason": reply.finish_reason}],
+        "usage": {
+            "prompt_tokens": reply.tokens[0],
+            "completion_tokens": reply.tokens[1],
+            "total_tokens": sum(reply.tokens),
+        },
+    }

@@ -1,0 +1,48 @@
+"""Run the project's commands as a user does, in a process of their own that reaches loopback only."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+LOOPBACK_ONLY = Path(__file__).parent / "loopback_only"
+
+
+def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The environment of a command: ours, wide output, no color, loopback only."""
+    paths = [str(LOOPBACK_ONLY), os.environ.get("PYTHONPATH", "")]
+    base = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths)), "COLUMNS": "200", "NO_COLOR": "1"}
+    return base | dict(extra or {})
+
+
+def script(name: str) -> str:
+    """The path of an installed command."""
+    return str(Path(sys.executable).parent / name)
+
+
+def command(
+    *words: str | Path, cwd: Path | None = None, env: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run a command of this environment to its end."""
+    first, *rest = words
+    return subprocess.run(
+        [script(str(first)), *map(str, rest)],
+        cwd=cwd,
+        env=environment(env),
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=240,
+        check=False,
+    )
+
+
+def fails(result: subprocess.CompletedProcess[str], *parts: str, status: int = 2) -> None:
+    """Assert that a command failed as a command should: one sentence that names things, no traceback."""
+    assert result.returncode == status, result.stderr or result.stdout
+    assert "Traceback" not in result.stderr
+    for part in parts:
+        assert part in result.stderr, result.stderr
+
+
