@@ -42,7 +42,12 @@ class ChatServer:
 
     def digests(self) -> list[str]:
         """A digest of each request that came in."""
-        return [hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest() for body in self.requests]
+        return [request_digest(body) for body in self.requests]
+
+
+def request_digest(body: dict[str, Any]) -> str:
+    """SHA-256 of a request's JSON."""
+    return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
 
 
 @contextmanager
@@ -79,7 +84,7 @@ def serve(script: Script) -> Iterator[ChatServer]:
             self.end_headers()
             self.wfile.write(content.encode())
 
-        def log_message(self, format: str, *args: object) -> None:
+        def log_message(self, *args: object) -> None:
             """Say nothing."""
 
     httpd = ThreadingHTTPServer(("127.0.0.1", 0), Handler)

@@ -44,5 +44,3 @@ def fails(result: subprocess.CompletedProcess[str], *parts: str, status: int = 2
     assert "Traceback" not in result.stderr
     for part in parts:
         assert part in result.stderr, result.stderr
-
-

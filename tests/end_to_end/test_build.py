@@ -1,0 +1,202 @@
+"""The promises of a build: equal content, rebuilt without a model, and no call lost or repeated by a kill."""
+
+import json
+import random
+import re
+import signal
+import sqlite3
+import subprocess
+import time
+from collections import Counter
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from chat_server import Reply, request_digest, serve
+from commands import command, environment, fails, script
+
+SECRET = "sk-planted-4d1f9c77e2"  # noqa: S105 - planted to be searched for
+KILLS = 20
+IDENTIFIER = re.compile(r"answer-[0-9a-f]{16}")
+
+
+def digests(release: Path) -> dict[str, str]:
+    manifest = json.loads((release / "provenance/manifest.json").read_text(encoding="utf-8"))
+    return {f"{table['config']}/{table['split']}": table["digest"] for table in manifest["tables"]}
+
+
+def numbered(body: dict[str, Any], _: int) -> Reply:
+    """An answer that names its request; now and then one over the word limit."""
+    name = f"answer-{request_digest(body)[:16]}"
+    return Reply(f"{name} " + "word " * (150 if int(name[-1], 16) < 4 else 20), delay=0.05)
+
+
+def recipe(path: Path, base_url: str) -> Path:
+    """The sample's questions, answered by a server; seeds make each attempt a request of its own."""
+    path.write_text(
+        f"""
+        [source]
+        locations = ["sample"]
+        [llm]
+        provider = "scripted"
+        model = "scripted"
+        seeded = true
+        [connection]
+        base_url = "{base_url}"
+        api_key_env = "PLANTED_KEY"
+        concurrency = 4
+        """,
+        encoding="utf-8",
+    )
+    return path
+
+
+def test_two_builds_are_equal_and_rebuild_without_a_model(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        built = command("build-personalized", "--out", tmp_path / name)
+        assert built.returncode == 0, built.stderr
+        assert "hand-written" in built.stdout
+    assert digests(tmp_path / "a") == digests(tmp_path / "b")
+    same = command("pluralbench-release", "diff", tmp_path / "a", tmp_path / "b")
+    assert same.returncode == 0
+    assert "digests are equal" in same.stdout
+    for verb in ("verify", "rebuild"):
+        result = command("pluralbench-release", verb, tmp_path / "a")
+        assert result.returncode == 0, result.stdout + result.stderr
+
+
+def test_the_same_command_again_changes_nothing_and_asks_nothing(tmp_path: Path) -> None:
+    for new in ("72 of them made now", "0 of them made now"):
+        built = command("build-personalized", "--out", tmp_path / "out")
+        assert new in built.stdout
+    assert not (tmp_path / "out.work").exists()
+
+
+def test_another_recipe_is_refused_by_name_and_the_release_stays(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    assert command("build-personalized", "--limit", "2", "--out", out).returncode == 0
+    before = digests(out)
+    refused = command("build-personalized", "--limit", "3", "--seed", "7", "--out", out)
+    fails(refused, "`seed`, `source.limit`", "--fresh")
+    assert digests(out) == before
+    assert command("build-personalized", "--limit", "3", "--seed", "7", "--out", out, "--fresh").returncode == 0
+    assert digests(out) != before
+
+
+def test_datasets_loads_each_config_from_the_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_HOME", str(tmp_path / "hub"))
+    assert command("build-personalized", "--out", tmp_path / "out").returncode == 0
+    code = (
+        "import sys; from datasets import load_dataset\n"
+        "for config in ('Art_and_Entertainment', 'Lifestyle_and_Personal_Development', 'Society_and_Culture'):\n"
+        "    rows = load_dataset(sys.argv[1], config, split='test')\n"
+        "    assert len(rows) == 8, rows\n"
+        "    assert set(rows[0]['profile'][0]) == {'id', 'category', 'text'}, rows[0]\n"
+    )
+    loaded = command("python", "-c", code, tmp_path / "out")
+    assert loaded.returncode == 0, loaded.stderr
+
+
+def test_a_server_that_dies_halfway_loses_nothing_and_no_secret_is_written(tmp_path: Path) -> None:
+    out, env = tmp_path / "out", {"PLANTED_KEY": SECRET}
+    dead = [10_000]
+
+    def script_(body: dict[str, Any], number: int) -> Reply:
+        if number >= dead[0]:
+            return Reply(f"no such key {SECRET}", status=401)
+        return Reply(f"answer {number} " + "word " * 10, headers={"X-Echo": SECRET})
+
+    with serve(script_) as server:
+        asked = recipe(tmp_path / "recipe.toml", server.base_url)
+        dead[0] = 20
+        stopped = command("build-personalized", "--recipe", asked, "--out", out, env=env)
+        fails(stopped, "does not accept the key in PLANTED_KEY", "20 of 24 chosen answers are recorded")
+        assert not out.exists()
+        dead[0] = 10_000
+        built = command("build-personalized", "--recipe", asked, "--out", out, env=env)
+        assert built.returncode == 0, built.stderr
+        repeats = Counter(server.digests())
+        assert set(repeats.values()) <= {1, 2}, "only what was in flight may be sent twice"
+        assert sum(count - 1 for count in repeats.values()) <= 4
+        assert {header["authorization"] for header in server.headers} == {f"Bearer {SECRET}"}
+    written = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert not [path for path in written if SECRET.encode() in path.read_bytes()]
+    assert SECRET not in stopped.stdout + stopped.stderr + built.stdout + built.stderr
+
+
+@pytest.mark.heavy
+@pytest.mark.timeout(900)
+def test_kills_at_random_moments_lose_and_repeat_no_recorded_call(tmp_path: Path) -> None:
+    draws = random.Random(20260101)
+    with serve(numbered) as server:
+        asked, env = recipe(tmp_path / "recipe.toml", server.base_url), {"PLANTED_KEY": SECRET}
+        started = time.monotonic()
+        assert command("build-personalized", "--recipe", asked, "--out", tmp_path / "whole", env=env).returncode == 0
+        whole_seconds = time.monotonic() - started
+        expected = digests(tmp_path / "whole")
+        calls = len(server.requests)
+
+        out, kills, repeated = tmp_path / "out", 0, 0
+        server.requests.clear()
+        while True:
+            recorded = recorded_calls(out)
+            seen = len(server.requests)
+            killed = kill_after(draws.uniform(0.3, whole_seconds) if kills < KILLS else None, asked, out, env)
+            sent = {f"answer-{digest[:16]}" for digest in server.digests()[seen:]}
+            repeated += len(sent & recorded)
+            if not killed:
+                assert digests(out) == expected
+                if kills >= KILLS:
+                    break
+                if draws.random() < 0.5:  # another build from the start, so that early moments are hit as well
+                    subprocess.run(["rm", "-r", str(out)], check=True)
+            kills += killed
+        assert kills == KILLS
+        assert repeated == 0
+        assert calls > 48  # some answers were over the limit and asked for again
+    assert command("pluralbench-release", "verify", out).returncode == 0
+    assert not out.with_name("out.work").exists()
+
+
+def kill_after(seconds: float | None, asked: Path, out: Path, env: dict[str, str]) -> bool:
+    """Start the build and kill it after so many seconds; whether it was still running. None lets it finish."""
+    process = subprocess.Popen(
+        [script("build-personalized"), "--recipe", str(asked), "--out", str(out)],
+        env=environment(env),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        status = process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        return True
+    assert status == 0
+    return False
+
+
+def recorded_calls(out: Path) -> set[str]:
+    """The names in the answers that the working ledger holds."""
+    ledger = out.with_name("out.work") / "ledger.sqlite"
+    if not ledger.exists():
+        return set()
+    with closing(sqlite3.connect(ledger)) as database:
+        try:
+            texts = [row[0] for row in database.execute("SELECT text FROM calls WHERE kind = 'chat'")]
+        except sqlite3.OperationalError:  # killed before the table was made
+            return set()
+    return {match.group() for text in texts if (match := IDENTIFIER.search(text))}
+
+
+@pytest.mark.heavy
+@pytest.mark.timeout(900)
+def test_the_embedded_model_builds_rows_that_rebuild_without_it(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    built = command("build-personalized", "--llm", "local", "--limit", "1", "--seed", "1", "--out", out)
+    assert built.returncode == 0, built.stderr
+    assert "135 million parameters" in built.stdout
+    rebuilt = command("pluralbench-release", "rebuild", out)
+    assert rebuilt.returncode == 0, rebuilt.stdout + rebuilt.stderr
+    assert str(Path.home()) not in (out / "provenance/manifest.json").read_text(encoding="utf-8")

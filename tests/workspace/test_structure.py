@@ -1,0 +1,77 @@
+"""The shape of the workspace: imports go down, members agree on versions, nothing is left to chance."""
+
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+MEMBERS = sorted(
+    path.parent
+    for path in [
+        *ROOT.glob("packages/*/pyproject.toml"),
+        *ROOT.glob("builders/*/pyproject.toml"),
+        *ROOT.glob("schemas/pyproject.toml"),
+        *ROOT.glob("evaluators/pyproject.toml"),
+    ]
+)
+
+
+def load(folder: Path) -> dict[str, dict[str, object]]:
+    loaded: dict[str, dict[str, object]] = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))
+    return loaded
+
+
+def modules() -> set[str]:
+    return {path.parent.name for member in MEMBERS for path in member.glob("src/*/__init__.py")}
+
+
+def test_imports_only_go_down() -> None:
+    result = subprocess.run(
+        [str(Path(sys.executable).parent / "lint-imports"), "--no-cache"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 0, result.stdout
+
+
+def test_the_contract_on_imports_names_every_member() -> None:
+    contract = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]
+    assert set(contract["root_packages"]) == modules()
+    floors = next(item for item in contract["contracts"] if item["type"] == "layers")["layers"]
+    assert {name.strip() for floor in floors for name in floor.split("|")} == modules()
+
+
+@pytest.mark.parametrize("member", MEMBERS, ids=lambda path: path.name)
+def test_members_are_typed_licensed_and_introduced(member: Path) -> None:
+    project = load(member)["project"]
+    assert project["license"] == "Apache-2.0"
+    assert project["requires-python"] == ">=3.11"
+    assert all((module.parent / "py.typed").exists() for module in member.glob("src/*/__init__.py"))
+    assert len((member / "README.md").read_text(encoding="utf-8").splitlines()) > 5
+
+
+def test_package_versions_move_together() -> None:
+    versions = {load(member)["project"]["version"] for member in MEMBERS}
+    assert len(versions) == 1
+    pins = {
+        dependency.split("==")[1]
+        for member in MEMBERS
+        for dependency in map(str, load(member)["project"]["dependencies"])  # type: ignore[call-overload]
+        if dependency.startswith(("pluralbench-", "build-"))
+    }
+    assert pins == versions
+
+
+def test_importing_the_commands_starts_nothing() -> None:
+    code = (
+        "import sys, threading, build_personalized.cli, pluralbench_release.cli\n"
+        "heavy = {'torch', 'transformers', 'sentence_transformers', 'xllamacpp', 'datasets'} & set(sys.modules)\n"
+        "assert not heavy, heavy\n"
+        "assert threading.active_count() == 1\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
