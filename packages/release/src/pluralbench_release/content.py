@@ -1,6 +1,7 @@
 """The content of tables, apart from how it is stored: canonical rows and their digests."""
 
 import hashlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,15 +29,15 @@ class Table:
         return f"data/{self.config}/{self.split}.parquet"
 
 
-def canonical_rows(frame: pl.DataFrame) -> dict[str, bytes]:
-    """The canonical JSON of each row by its id, in the order of the ids (by code point)."""
-    rows = {row["id"]: canonical_json(row) for row in frame.iter_rows(named=True)}
-    return {row_id: rows[row_id] for row_id in sorted(rows)}
+def canonical_rows(frame: pl.DataFrame) -> Iterator[tuple[str, bytes]]:
+    """Each row's id and canonical JSON, in the order of the ids (by code point); one row in memory at a time."""
+    for row in frame.sort("id").iter_rows(named=True):
+        yield row["id"], canonical_json(row)
 
 
 def row_digests(frame: pl.DataFrame) -> dict[str, str]:
     """SHA-256 of each row's canonical JSON by its id, in the order of the ids."""
-    return {row_id: hashlib.sha256(row).hexdigest() for row_id, row in canonical_rows(frame).items()}
+    return {row_id: hashlib.sha256(row).hexdigest() for row_id, row in canonical_rows(frame)}
 
 
 def content_digest(frame: pl.DataFrame) -> str:
@@ -44,7 +45,11 @@ def content_digest(frame: pl.DataFrame) -> str:
 
     It depends on neither the order of the rows nor the library that stored them.
     """
-    return hashlib.sha256(b"[" + b",".join(canonical_rows(frame).values()) + b"]").hexdigest()
+    total = hashlib.sha256(b"[")
+    for number, (_, row) in enumerate(canonical_rows(frame)):
+        total.update(b"," + row if number else row)
+    total.update(b"]")
+    return total.hexdigest()
 
 
 def file_digest(path: Path) -> str:

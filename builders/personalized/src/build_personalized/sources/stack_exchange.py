@@ -31,6 +31,7 @@ from build_personalized.sources.loaded import QUESTIONS, Loaded, drops_frame, ro
 
 QUESTION = "1"  # PostTypeId
 STEP = "source"
+BATCH = 200  # users at a time as Python objects, which are several times larger than their rows
 COLUMNS = (
     "site TEXT",
     "user TEXT",
@@ -80,14 +81,18 @@ def _people(path: Path, posts: sqlite3.Connection, source: SourceTable) -> tuple
     ).fetchall()
     if not users:
         raise SourceError(f"{path}: no user has {source.min_questions} questions or more; lower `min_questions`.")
-    rows, licences = [], Counter[str]()
-    for (user,) in users:
-        query = "SELECT * FROM post WHERE site = ? AND user = ? ORDER BY date DESC, id DESC LIMIT ?"
-        most = -1 if source.max_posts is None else source.max_posts + 1
-        theirs = posts.execute(query, (site, user, most)).fetchall()
-        licences.update(post["licence"] for post in theirs)
-        rows.append(_question(theirs, site))
-    questions = pl.DataFrame(rows, schema=QUESTIONS)
+    licences = Counter[str]()
+    frames = []
+    for batch in range(0, len(users), BATCH):
+        rows = []
+        for (user,) in users[batch : batch + BATCH]:
+            query = "SELECT * FROM post WHERE site = ? AND user = ? ORDER BY date DESC, id DESC LIMIT ?"
+            most = -1 if source.max_posts is None else source.max_posts + 1
+            theirs = posts.execute(query, (site, user, most)).fetchall()
+            licences.update(post["licence"] for post in theirs)
+            rows.append(_question(theirs, site))
+        frames.append(pl.DataFrame(rows, schema=QUESTIONS))
+    questions = pl.concat(frames)
     entry = Source(
         name=f"Stack Exchange dump of {site}",
         location=f"stack-exchange:{path}",
