@@ -5,7 +5,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 from pluralbench_calls import LOCAL_MODEL, provider_of
-from pluralbench_runs import read_recipe, run
+from pluralbench_runs import RecipeError, read_recipe, run
 from pluralbench_schemas import TableError
 from rich.console import Console
 from rich.table import Table as Grid
@@ -18,6 +18,16 @@ OPENAI = "https://api.openai.com/v1"
 # A model this small rambles when it is hot, and what passes the limit of words is thrown away.
 LOCAL_SAMPLING = {"llm.seeded": True, "llm.temperature": 0.7, "llm.max_tokens": 224, "llm.aspects_max_tokens": 640}
 
+EXAMPLES = """\
+Examples:
+
+build-personalized
+
+build-personalized --llm local --limit 2 --out dist/local
+
+build-personalized --source stack-exchange:beer.stackexchange.com/Posts.xml --llm gpt-5-mini --out dist/beer
+"""
+
 app = typer.Typer(add_completion=False, rich_markup_mode="rich")
 console = Console(highlight=False, markup=False, soft_wrap=True)
 
@@ -27,10 +37,7 @@ def main() -> NoReturn:
     run(app, mistakes=(TableError,))
 
 
-@app.command(
-    epilog="Examples:  build-personalized   ·   build-personalized --llm local --limit 2 --fresh   ·   "
-    "build-personalized --source stack-exchange:beer.stackexchange.com/Posts.xml --llm gpt-5-mini --out dist/beer"
-)
+@app.command(epilog=EXAMPLES)
 def command(
     recipe: Annotated[str, typer.Option(help="`sample`, `paper`, or a TOML file.")] = "sample",
     source: Annotated[
@@ -40,15 +47,15 @@ def command(
             "`stack-exchange:POSTS_XML`; may be given more than once."
         ),
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="Release directory.  [default: dist/NAME]")] = None,
+    out: Annotated[Path | None, typer.Option(help="Release directory; without it dist/NAME.")] = None,
     llm: Annotated[
         str | None, typer.Option(help="`hand-written`, `local` (the embedded model), or a model of --base-url.")
     ] = None,
     base_url: Annotated[
-        str | None, typer.Option(help=f"OpenAI-compatible endpoint for --llm.  [default: {OPENAI}]")
+        str | None, typer.Option(help=f"OpenAI-compatible endpoint for --llm; without it {OPENAI}.")
     ] = None,
     api_key_env: Annotated[
-        str | None, typer.Option(help="Environment variable with the endpoint's key.  [OpenAI: OPENAI_API_KEY]")
+        str | None, typer.Option(help="Environment variable with the endpoint's key; OPENAI_API_KEY for OpenAI.")
     ] = None,
     retriever: Annotated[
         str | None, typer.Option(help="`bm25`, `contriever[:MODEL]` or `sentence-transformers:MODEL`.")
@@ -57,7 +64,10 @@ def command(
     limit: Annotated[int | None, typer.Option(min=1, help="At most so many questions of each config.")] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of every random draw.")] = None,
     max_cost: Annotated[
-        float | None, typer.Option(min=0, help="Spending ceiling in US dollars, by the recipe's price.")
+        float | None, typer.Option(min=0, help="Spending ceiling in US dollars, by --price or the recipe's.")
+    ] = None,
+    price: Annotated[
+        str | None, typer.Option(metavar="IN/OUT", help="US dollars for a million tokens in and out, such as 0.25/2.")
     ] = None,
     replay: Annotated[
         Path | None, typer.Option(help="Take every answer from this ledger or release; send nothing.")
@@ -81,12 +91,22 @@ def command(
         "profile_size": profile_size,
         "seed": seed,
         "connection.max_cost": max_cost,
+        **_price_overrides(price),
         **_llm_overrides(llm, base_url, api_key_env),
     }
     asked = read_recipe(PersonalizedRecipe, recipe_path(recipe), overrides)
     target = out or Path("dist") / asked.name
     built = build(asked, target, replay=replay, reuse=reuse, retry_errors=retry_errors, fresh=fresh)
     _tell(asked, built, target)
+
+
+def _price_overrides(price: str | None) -> dict[str, Any]:
+    if price is None:
+        return {}
+    dollars_in, slash, dollars_out = price.partition("/")
+    if not slash:
+        raise RecipeError(f"--price {price!r} is not of the form IN/OUT, such as 0.25/2.")
+    return {"connection.price.input": dollars_in, "connection.price.output": dollars_out}
 
 
 def _llm_overrides(llm: str | None, base_url: str | None, api_key_env: str | None) -> dict[str, Any]:

@@ -128,9 +128,11 @@ class PersonalizedRecipe(Recipe):
     audit: AuditTable = AuditTable()
 
     @model_validator(mode="after")
-    def _endpoint(self) -> "PersonalizedRecipe":
+    def _consistent(self) -> "PersonalizedRecipe":
         if self.llm.provider not in {"hand-written", "local"} and self.connection.base_url is None:
             raise ValueError(f"provider {self.llm.provider!r} needs a `base_url` under [connection]")
+        if self.connection.max_cost is not None and self.connection.price == PriceTable():
+            raise ValueError("a `max_cost` needs a `price` under [connection] (or --price) to be reckoned by")
         return self
 
 

@@ -1,0 +1,133 @@
+"""What the recorded calls are good for, and what happens when the disk is full."""
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from chat_server import Reply, serve
+from commands import command, fails
+
+SAMPLE = ("--llm", "scripted", "--limit", "2")
+
+
+def answer(body: dict[str, Any], number: int) -> Reply:
+    return Reply(f"answer {number}")
+
+
+def test_reuse_takes_what_is_known_and_asks_for_the_rest(tmp_path: Path) -> None:
+    with serve(answer) as server:
+        url = ("--base-url", server.base_url)
+        first = command("build-personalized", *SAMPLE, *url, "--out", tmp_path / "small")
+        assert first.returncode == 0, first.stderr
+        assert len(server.requests) == 12
+        more = ("--llm", "scripted", "--limit", "3", *url, "--out", tmp_path / "more", "--reuse", tmp_path / "small")
+        second = command("build-personalized", *more)
+        assert second.returncode == 0, second.stderr
+        assert len(server.requests) == 18
+    difference = command("pluralbench-release", "diff", tmp_path / "small", tmp_path / "more")
+    assert difference.returncode == 1
+    assert "1 added" in difference.stdout
+    assert "changed" not in difference.stdout
+
+
+def test_replay_sends_nothing_and_names_what_is_missing(tmp_path: Path) -> None:
+    with serve(answer) as server:
+        url = ("--base-url", server.base_url)
+        command("build-personalized", *SAMPLE, *url, "--out", tmp_path / "small")
+        sent = len(server.requests)
+        again = command("build-personalized", *SAMPLE, *url, "--out", tmp_path / "b", "--replay", tmp_path / "small")
+        assert again.returncode == 0, again.stderr
+        missing = ("--llm", "scripted", "--limit", "3", *url, "--out", tmp_path / "c", "--replay", tmp_path / "small")
+        fails(
+            command("build-personalized", *missing), "no answer for ranking of the posts of art-03", "6 of 9 rankings"
+        )
+        assert len(server.requests) == sent
+    assert command("pluralbench-release", "diff", tmp_path / "small", tmp_path / "b").returncode == 0
+    assert not (tmp_path / "c").exists()
+
+
+def test_what_a_server_rejects_is_dropped_and_asked_again_only_on_request(tmp_path: Path) -> None:
+    rejecting = [True]
+
+    def sometimes(body: dict[str, Any], number: int) -> Reply:
+        if rejecting[0] and "fingerstyle" in body["messages"][1]["content"]:
+            return Reply("the request exceeds the context", status=400)
+        return Reply(f"answer {number}")
+
+    with serve(sometimes) as server:
+        words = (*SAMPLE, "--base-url", server.base_url, "--out", tmp_path / "out")
+        built = command("build-personalized", *words)
+        assert "chosen: rejected by the server" in built.stdout
+        rejecting[0] = False
+        sent = len(server.requests)
+        assert "0 of them made now" in command("build-personalized", *words).stdout
+        assert len(server.requests) == sent
+        retried = command("build-personalized", *words, "--retry-errors")
+        assert "rejected by the server" not in retried.stdout, retried.stdout
+        assert len(server.requests) == sent + 2
+
+
+def test_a_ceiling_without_a_price_is_refused(tmp_path: Path) -> None:
+    words = (*SAMPLE, "--base-url", "http://127.0.0.1:9/v1", "--max-cost", "1", "--out", tmp_path / "out")
+    fails(command("build-personalized", *words), "`max_cost` needs a `price`")
+
+
+def test_a_spending_ceiling_stops_the_build_and_raising_it_goes_on(tmp_path: Path) -> None:
+    with serve(lambda _, number: Reply(f"answer {number}", tokens=(1000, 100))) as server:
+        words = (*SAMPLE, "--base-url", server.base_url, "--price", "10/10", "--out", tmp_path / "out")
+        stopped = command("build-personalized", *words, "--max-cost", "0.06")
+        fails(stopped, "The spending ceiling of $0.06 is reached", "are recorded; run the same command again to go on")
+        assert 0 < len(server.requests) * 0.011 <= 0.06
+        built = command("build-personalized", *words, "--max-cost", "1")
+        assert built.returncode == 0, built.stderr
+        assert len(server.requests) == 12
+
+
+def test_a_moved_source_rebuilds(tmp_path: Path) -> None:
+    dump = tmp_path / "tea.stackexchange.Posts.xml"
+    rows = "".join(
+        f'<row Id="{n}" PostTypeId="1" CreationDate="2020-01-0{n}T00:00:00" OwnerUserId="7" Title="Tea {n}?" '
+        f'Tags="&lt;tea&gt;" Body="&lt;p&gt;I want loose tea number {n}. It must be cheap.&lt;/p&gt;" />'
+        for n in range(1, 6)
+    )
+    dump.write_text(f'<?xml version="1.0"?><posts>{rows}</posts>', encoding="utf-8")
+
+    def script(body: dict[str, Any], number: int) -> Reply:
+        wants_json = "response_format" in body
+        aspects = '{"aspects": [{"sentence": 2, "aspect": "A cheap tea", "reason": "They say so."}]}'
+        return Reply(aspects if wants_json else f"answer {number}")
+
+    with serve(script) as server:
+        words = ("--source", f"stack-exchange:{dump}", "--llm", "scripted", "--base-url", server.base_url)
+        built = command("build-personalized", *words, "--out", tmp_path / "out")
+        assert built.returncode == 0, built.stderr
+    (tmp_path / "elsewhere").mkdir()
+    moved = dump.rename(tmp_path / "elsewhere" / dump.name)
+    fails(command("pluralbench-release", "rebuild", tmp_path / "out"), f"There is no dump {dump}")
+    again = command("pluralbench-release", "rebuild", tmp_path / "out", "--source", f"stack-exchange:{moved}")
+    assert again.returncode == 0, again.stdout + again.stderr
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of 300 kB."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=300k", "tmpfs", str(disk)], check=False, capture_output=True
+    )
+    if mounted.returncode:
+        pytest.skip("mounting a small disk takes rights that this process does not have")
+    yield disk
+    subprocess.run(["umount", str(disk)], check=True)
+
+
+def test_a_full_disk_loses_nothing(small_disk: Path) -> None:
+    fails(command("build-personalized", "--out", small_disk / "out"), "The disk is full", "run the same command again")
+    assert not (small_disk / "out").exists()
+    subprocess.run(["mount", "-o", "remount,size=8m", str(small_disk)], check=True)
+    built = command("build-personalized", "--out", small_disk / "out")
+    assert built.returncode == 0, built.stderr
+    assert command("pluralbench-release", "verify", small_disk / "out").returncode == 0

@@ -1,0 +1,79 @@
+"""Progress of long work: quiet lines where nobody watches, a bar on a terminal."""
+
+import io
+import time
+from collections.abc import Callable
+
+import pytest
+from pluralbench_runs import progress
+from rich.console import Console
+
+
+@pytest.fixture
+def sleep(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
+    """Let time pass, at once."""
+    now = [1000.0]
+
+    def pass_by(seconds: float) -> None:
+        now[0] += seconds
+
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    return pass_by
+
+
+def quiet() -> tuple[Console, io.StringIO]:
+    file = io.StringIO()
+    return Console(file=file, force_terminal=False, width=40, soft_wrap=True), file
+
+
+def test_quick_work_says_nothing(sleep: Callable[[float], None]) -> None:
+    console, file = quiet()
+    with progress("Answers", 3, console) as meter:
+        for _ in range(3):
+            sleep(4)
+            meter.advance()
+    assert not file.getvalue()
+
+
+def test_long_work_says_a_line_now_and_then_and_one_at_the_end(sleep: Callable[[float], None]) -> None:
+    console, file = quiet()
+    with progress("Answers", 5, console) as meter:
+        for _ in range(5):
+            sleep(10)
+            meter.advance(cost=0.01)
+    assert file.getvalue().splitlines() == [
+        "Answers: 2 of 5, 0.1/s, 30 s left, $0.02",
+        "Answers: 4 of 5, 0.1/s, 10 s left, $0.04",
+        "Answers: 5 of 5 in 50 s",
+    ]
+
+
+def test_work_that_fails_says_how_far_it_came(sleep: Callable[[float], None]) -> None:
+    console, file = quiet()
+    with pytest.raises(RuntimeError, match="broke"), progress("Réponses 中文", 3, console) as meter:
+        sleep(20)
+        meter.advance()
+        raise RuntimeError("broke")
+    assert file.getvalue().splitlines() == ["Réponses 中文: 1 of 3, 0.1/s, 40 s left", "Réponses 中文: 1 of 3 in 20 s"]
+
+
+def test_lines_go_to_standard_error(sleep: Callable[[float], None], capsys: pytest.CaptureFixture[str]) -> None:
+    with progress("Answers", 1) as meter:
+        sleep(20)
+        meter.advance()
+    out, err = capsys.readouterr()
+    assert not out
+    assert err.splitlines()[-1] == "Answers: 1 of 1 in 20 s"
+
+
+def test_a_terminal_shows_a_bar_that_goes_away(capsys: pytest.CaptureFixture[str]) -> None:
+    file = io.StringIO()
+    console = Console(file=file, force_terminal=True, width=100, _environ={"TERM": "xterm"})
+    with progress("Answers", 2, console) as meter:
+        meter.advance(cost=0.5)
+        meter.advance(cost=0.75)
+    assert "Answers" in file.getvalue()
+    assert "2/2" in file.getvalue()
+    assert "$1.25" in file.getvalue()
+    assert file.getvalue().rstrip("\n").endswith("\x1b[2K")  # the line is erased
+    assert capsys.readouterr() == ("", "")
