@@ -12,12 +12,14 @@ from build_personalized.sources.loaded import drops_frame
 
 STEP = "answers"
 IDENTICAL = "identical answers"
-# How chat models decline. People begin with "I can't stand ..." too, so what cannot be done has to follow.
+# How chat models decline, at the beginning of a reply. People write "I can't help thinking ..." and "I can't stand ..."
+# too, so what cannot be done has to be the answering itself.
 REFUSAL = re.compile(
-    r"\W*(as an ai\b|((i['’]m|i am) )?(very |so )?(sorry|afraid)?\W*(but )?(that )?i (cannot|can['’]t|am unable to|"
-    r"am not able to|won['’]t)\W.{0,20}\b(assist|help|comply|fulfil|provide|answer|write|do that))",
+    r"\bas an ai\b|\bi(['’]m| am)? ?(cannot|can['’]t|won['’]t|unable to|not able to) (\w+ )?"
+    r"(assist|comply|fulfil|provide|help (you|with)|answer (this|that|your|the) |do (this|that)\b)",
     re.IGNORECASE,
 )
+BEGINNING = 160  # characters
 
 
 def add_answers(questions: pl.DataFrame, llm: Llm) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -90,7 +92,7 @@ def parse_answer(text: str, word_limit: int) -> str:
     answer = text.rpartition("</think>")[2].strip()
     if not answer:
         raise InvalidAnswer("empty answer")
-    if REFUSAL.match(answer):
+    if REFUSAL.search(answer, 0, BEGINNING):
         raise InvalidAnswer("refused")
     if len(answer.split()) > word_limit:
         raise InvalidAnswer(f"over {word_limit} words")

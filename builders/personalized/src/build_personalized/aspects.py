@@ -18,6 +18,7 @@ from build_personalized.sources.loaded import drops_frame
 STEP = "aspects"
 NO_NARRATIVE = "no narrative to extract aspects from"
 TITLE_WORDS = 12
+NUMBERING = re.compile(r"^\d+[.)]\s*")
 LETTER = re.compile(r"[^\W\d_]")
 
 
@@ -89,7 +90,7 @@ def parse_aspects(text: str, sentences: list[str], max_aspects: int) -> list[dic
         raise InvalidAnswer("no aspects named")
     aspects = {}
     for item in parsed[:max_aspects]:
-        title = " ".join(item.aspect.split())
+        title = NUMBERING.sub("", " ".join(item.aspect.split()))
         if not 1 <= item.sentence <= len(sentences):
             raise InvalidAnswer("an aspect names a sentence that is not there")
         if not LETTER.search(title) or len(title.split()) > TITLE_WORDS:

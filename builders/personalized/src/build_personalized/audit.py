@@ -9,9 +9,7 @@ from typing import Any
 
 import polars as pl
 from bm25s.tokenization import STOPWORDS_EN
-from datasketch import MinHash, MinHashLSH
 from rapidfuzz.fuzz import token_sort_ratio
-from scipy.stats import binomtest
 
 from build_personalized.errors import AuditFailed
 from build_personalized.recipe import AuditTable
@@ -109,6 +107,8 @@ def overlaps(pairs: pl.DataFrame) -> pl.DataFrame:
 
 def near_duplicates(texts: list[str]) -> int:
     """How many pairs of `texts` share some four fifths of their three-word sequences (MinHash, fixed seed)."""
+    from datasketch import MinHash, MinHashLSH  # noqa: PLC0415 - a second that every other command saves
+
     index = MinHashLSH(threshold=NEAR, num_perm=128)
     found = 0
     for number, text in enumerate(texts):
@@ -131,6 +131,8 @@ def _content_words(text: str) -> set[str]:
 
 
 def _wins(chosen: pl.Series, rejected: pl.Series) -> dict[str, Any]:
+    from scipy.stats import binomtest  # noqa: PLC0415 - the same
+
     wins, losses = int((chosen > rejected).sum()), int((chosen < rejected).sum())
     interval = [0.0, 1.0]
     if wins + losses:
