@@ -188,15 +188,3 @@ def recorded_calls(out: Path) -> set[str]:
         except sqlite3.OperationalError:  # killed before the table was made
             return set()
     return {match.group() for text in texts if (match := IDENTIFIER.search(text))}
-
-
-@pytest.mark.heavy
-@pytest.mark.timeout(900)
-def test_the_embedded_model_builds_rows_that_rebuild_without_it(tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    built = command("build-personalized", "--llm", "local", "--limit", "1", "--seed", "1", "--out", out)
-    assert built.returncode == 0, built.stderr
-    assert "135 million parameters" in built.stdout
-    rebuilt = command("pluralbench-release", "rebuild", out)
-    assert rebuilt.returncode == 0, rebuilt.stdout + rebuilt.stderr
-    assert str(Path.home()) not in (out / "provenance/manifest.json").read_text(encoding="utf-8")

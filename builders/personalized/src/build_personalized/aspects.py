@@ -36,7 +36,9 @@ def add_aspects(questions: pl.DataFrame, llm: Llm) -> tuple[pl.DataFrame, pl.Dat
     """`questions` with `rubric_aspects` where they had none; those for which none could be had are drops."""
     rows = [row for row in questions.iter_rows(named=True) if not row["rubric_aspects"]]
     speaking = [row for row in rows if row["narrative"].strip()]
-    sentences = {(row["config"], row["id"]): split_sentences(row["narrative"]) for row in speaking}
+    sentences = {
+        (row["config"], row["id"]): split_sentences(row["narrative"], llm.recipe.source.language) for row in speaking
+    }
     recipe = llm.recipe
 
     def request(row: dict[str, Any], attempt: int) -> Any:
@@ -69,11 +71,10 @@ def add_aspects(questions: pl.DataFrame, llm: Llm) -> tuple[pl.DataFrame, pl.Dat
     return filled.filter(pl.col("rubric_aspects").list.len() > 0), drops_frame(dropped)
 
 
-def split_sentences(narrative: str) -> list[str]:
+def split_sentences(narrative: str, language: str = "en") -> list[str]:
     """The sentences of a narrative, each a substring of it."""
-    return [sentence.strip() for sentence in sentencex.segment("en", narrative) if LETTER.search(sentence)] or [
-        narrative.strip()
-    ]
+    sentences = [sentence.strip() for sentence in sentencex.segment(language.split("-", maxsplit=1)[0], narrative)]
+    return [sentence for sentence in sentences if LETTER.search(sentence)] or [narrative.strip()]
 
 
 def parse_aspects(text: str, sentences: list[str], max_aspects: int) -> list[dict[str, str]]:

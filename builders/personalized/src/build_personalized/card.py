@@ -107,7 +107,7 @@ def card(recipe: PersonalizedRecipe, figures: dict[str, Any]) -> Card:
             "Pairs of answers for reward models: both are good answers to the question, and only one keeps to what "
             "this person, known by their posts, expects."
         ),
-        languages=["en"],
+        languages=[recipe.source.language],
         tasks=["text-generation", "text-ranking"],
         tags=["reward-model", "personalization", "preference", "pluralbench"],
         columns=COLUMNS,

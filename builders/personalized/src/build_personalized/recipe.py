@@ -17,6 +17,7 @@ class SourceTable(Table):
     limit: at most so many questions of each config, in the order of the source.
     evidence: whether the source's evidence is quoted from the narrative (and checked to be) or paraphrased.
     licence: for sources that state none.
+    language: of the texts, a BCP 47 code; it goes on the card and decides how narratives are split into sentences.
     config_names: other names for configs, by the name that the source gives.
     min_questions: Stack Exchange users with fewer questions than this are left out (one becomes the question).
     max_posts: of a Stack Exchange user's earlier questions, keep so many of the newest.
@@ -27,6 +28,7 @@ class SourceTable(Table):
     limit: int | None = Field(None, ge=1)
     evidence: Literal["verbatim", "paraphrased"] = "verbatim"
     licence: str | None = None
+    language: str = Field("en", pattern=r"^[a-z]{2,3}(-[A-Za-z0-9]+)*$")
     config_names: dict[str, str] = Field(default_factory=dict)
     min_questions: int = Field(4, ge=2)
     max_posts: int | None = Field(None, ge=1)
