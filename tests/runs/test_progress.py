@@ -3,6 +3,7 @@
 import io
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 import pytest
 from pluralbench_runs import progress
@@ -50,10 +51,10 @@ def test_long_work_says_a_line_now_and_then_and_one_at_the_end(sleep: Callable[[
 
 def test_work_that_fails_says_how_far_it_came(sleep: Callable[[float], None]) -> None:
     console, file = quiet()
-    with pytest.raises(RuntimeError, match="broke"), progress("Réponses 中文", 3, console) as meter:
+    with suppress(KeyboardInterrupt), progress("Réponses 中文", 3, console) as meter:
         sleep(20)
         meter.advance()
-        raise RuntimeError("broke")
+        raise KeyboardInterrupt
     assert file.getvalue().splitlines() == ["Réponses 中文: 1 of 3, 0.1/s, 40 s left", "Réponses 中文: 1 of 3 in 20 s"]
 
 
@@ -66,9 +67,10 @@ def test_lines_go_to_standard_error(sleep: Callable[[float], None], capsys: pyte
     assert err.splitlines()[-1] == "Answers: 1 of 1 in 20 s"
 
 
-def test_a_terminal_shows_a_bar_that_goes_away(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_terminal_shows_a_bar_that_goes_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
     file = io.StringIO()
-    console = Console(file=file, force_terminal=True, width=100, _environ={"TERM": "xterm"})
+    console = Console(file=file, force_terminal=True, width=100)
     with progress("Answers", 2, console) as meter:
         meter.advance(cost=0.5)
         meter.advance(cost=0.75)
@@ -76,4 +78,3 @@ def test_a_terminal_shows_a_bar_that_goes_away(capsys: pytest.CaptureFixture[str
     assert "2/2" in file.getvalue()
     assert "$1.25" in file.getvalue()
     assert file.getvalue().rstrip("\n").endswith("\x1b[2K")  # the line is erased
-    assert capsys.readouterr() == ("", "")

@@ -31,9 +31,9 @@ def normalized(text: pl.Expr) -> pl.Expr:
 def evidence_in_narrative() -> pl.Expr:
     """Per row, whether each aspect's evidence, where it has one, stands in the narrative word for word."""
     evidence = pl.col("rubric_aspects").list.eval(normalized(pl.element().struct.field("evidence")).fill_null(""))
-    pairs = pl.struct(evidence.alias("evidence"), normalized(pl.col("narrative")).alias("narrative"))
+    pairs = pl.struct(evidence.alias("evidence"), normalized(pl.col("narrative")).fill_null("").alias("narrative"))
     return pairs.map_elements(
-        lambda row: all(text in row["narrative"] for text in row["evidence"]), return_dtype=pl.Boolean
+        lambda row: all(text in row["narrative"] for text in row["evidence"] or ()), return_dtype=pl.Boolean
     )
 
 
@@ -55,22 +55,22 @@ class PersonalizedQuestions(pa.DataFrameModel):
 
         strict = True
 
-    @pa.check("id", "question", name="must have text")
+    @pa.check("id", "question", error="must have text")
     @classmethod
     def _text(cls, data: pa.PolarsData) -> pl.LazyFrame:
         return _filled(data)
 
-    @pa.check("profile", name="must have at least one post")
+    @pa.check("profile", error="must have at least one post")
     @classmethod
     def _some_posts(cls, data: pa.PolarsData) -> pl.LazyFrame:
         return data.lazyframe.select(pl.col(data.key).list.len() > 0)
 
-    @pa.check("profile", name="must have an id and a text in each post")
+    @pa.check("profile", error="must have an id and a text in each post")
     @classmethod
     def _post_texts(cls, data: pa.PolarsData) -> pl.LazyFrame:
         return _all_filled(data, "id", "text")
 
-    @pa.check("rubric_aspects", name="must have a title in each aspect")
+    @pa.check("rubric_aspects", error="must have a title in each aspect")
     @classmethod
     def _aspect_titles(cls, data: pa.PolarsData) -> pl.LazyFrame:
         return _all_filled(data, "aspect")
@@ -90,22 +90,22 @@ class PersonalizedPairs(PersonalizedQuestions):
     chosen_call: str
     rejected_call: str
 
-    @pa.check("chosen", "rejected", "generator", "prompt_version", name="must have text")
+    @pa.check("chosen", "rejected", "generator", "prompt_version", error="must have text")
     @classmethod
     def _answer_text(cls, data: pa.PolarsData) -> pl.LazyFrame:
         return _filled(data)
 
-    @pa.check("chosen_call", "rejected_call", name="must be the key of a recorded call, 64 hexadecimal digits")
+    @pa.check("chosen_call", "rejected_call", error="must be the key of a recorded call, 64 hexadecimal digits")
     @classmethod
     def _call_keys(cls, data: pa.PolarsData) -> pl.LazyFrame:
         return data.lazyframe.select(pl.col(data.key).str.contains("^[0-9a-f]{64}$"))
 
-    @pa.check("rubric_aspects", name="must have at least one aspect")
+    @pa.check("rubric_aspects", error="must have at least one aspect")
     @classmethod
     def _some_aspects(cls, data: pa.PolarsData) -> pl.LazyFrame:
         return data.lazyframe.select(pl.col(data.key).list.len() > 0)
 
-    @pa.check("rejected", name="must differ from `chosen`")
+    @pa.check("rejected", error="must differ from `chosen`")
     @classmethod
     def _differ(cls, data: pa.PolarsData) -> pl.LazyFrame:
         return data.lazyframe.select(pl.col("chosen") != pl.col("rejected"))
@@ -114,7 +114,7 @@ class PersonalizedPairs(PersonalizedQuestions):
 class VerbatimPersonalizedQuestions(PersonalizedQuestions):
     """`PersonalizedQuestions` whose evidence is quoted from the narrative."""
 
-    @pa.check("rubric_aspects", name="must quote each `evidence` from `narrative`")
+    @pa.check("rubric_aspects", error="must quote each `evidence` from `narrative`")
     @classmethod
     def _verbatim(cls, data: pa.PolarsData) -> pl.LazyFrame:
         return data.lazyframe.select(evidence_in_narrative())
@@ -123,7 +123,7 @@ class VerbatimPersonalizedQuestions(PersonalizedQuestions):
 class VerbatimPersonalizedPairs(PersonalizedPairs):
     """`PersonalizedPairs` whose evidence is quoted from the narrative."""
 
-    @pa.check("rubric_aspects", name="must quote each `evidence` from `narrative`")
+    @pa.check("rubric_aspects", error="must quote each `evidence` from `narrative`")
     @classmethod
     def _verbatim(cls, data: pa.PolarsData) -> pl.LazyFrame:
         return data.lazyframe.select(evidence_in_narrative())

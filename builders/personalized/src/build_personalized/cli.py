@@ -29,7 +29,7 @@ build-personalized --source stack-exchange:beer.stackexchange.com/Posts.xml --ll
 """
 
 app = typer.Typer(add_completion=False, rich_markup_mode="rich")
-console = Console(highlight=False, markup=False, soft_wrap=True)
+console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
 
 
 def main() -> NoReturn:

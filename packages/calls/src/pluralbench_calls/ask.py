@@ -1,16 +1,18 @@
 """Ask requests: answer what the ledger knows, send the rest, record each answer as it arrives."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from aiolimiter import AsyncLimiter
-from pluralbench_runs import Meter, progress
+from pluralbench_runs import Json, Meter, canonical_json, progress
 
 from pluralbench_calls.errors import CallsError, CeilingReached, Interrupted
 from pluralbench_calls.ledger import Ledger
 from pluralbench_calls.records import Answer, Backend, Request
+
+BYTES_A_TOKEN = 4  # on average; never less than one, by which the ceiling is reckoned
+OVERHEAD = 64  # tokens that a chat template adds
 
 
 @dataclass(frozen=True)
@@ -73,18 +75,28 @@ def ask(
 async def _send_all(missing: list[Request], ledger: Ledger, backend: Backend, limits: Limits, meter: Meter) -> None:
     gate = _Gate(limits, spent=limits.price.cost(*ledger.usage()))
     failures: list[CallsError] = []
+    entering: set[asyncio.Task[float]] = set()
 
     async def work(queue: Iterator[Request]) -> None:
         for request in queue:
             try:
-                async with gate.passing(request):
-                    if failures:
-                        return
+                at_gate = asyncio.create_task(gate.enter(request))
+                entering.add(at_gate)
+                reserved = await at_gate
+                try:
                     answer = await backend.send(request)
                     ledger.record(answer)
                     meter.advance(gate.spend(answer))
+                finally:
+                    await gate.leave(reserved)
             except CallsError as error:
                 failures.append(error)
+            except asyncio.CancelledError:
+                if not failures:
+                    raise
+            if failures:
+                for task in entering:  # what waits for a rate would only fail too
+                    task.cancel()
                 return
 
     workers = min(limits.concurrency, backend.concurrency or limits.concurrency, len(missing))
@@ -105,28 +117,41 @@ class _Gate:
         self._requests = _limiter(limits.requests_per_minute)
         self._tokens = _limiter(limits.tokens_per_minute)
 
-    @asynccontextmanager
-    async def passing(self, request: Request) -> AsyncIterator[None]:
-        """Wait for the rates; reserve the most that the request can cost, so the ceiling is never crossed."""
-        tokens, worst = _size(request)
-        cost = self._limits.price.cost(*worst)
-        await self._reserve(cost)
+    async def enter(self, request: Request) -> float:
+        """Wait for the rates; reserve and return the most that the request can cost, so no ceiling is crossed."""
+        size = len(canonical_json(request.body))
+        longest = _longest(request.body)
+        cost = 0.0 if self._limits.max_cost is None else self._limits.price.cost(size + OVERHEAD, longest)
+        await self._reserve(cost, unbounded=longest == 0 and self._limits.price.output > 0)
         try:
             if self._requests is not None:
                 await self._requests.acquire()
             if self._tokens is not None:
-                await self._tokens.acquire(min(tokens, self._tokens.max_rate))
-            yield
-        finally:
-            async with self._changed:
-                self._reserved -= cost
-                self._in_flight -= 1
-                self._changed.notify_all()
+                tokens = size / BYTES_A_TOKEN + longest
+                while tokens > 0:
+                    await self._tokens.acquire(min(tokens, self._tokens.max_rate))
+                    tokens -= self._tokens.max_rate
+        except BaseException:
+            await self.leave(cost)
+            raise
+        return cost
 
-    async def _reserve(self, cost: float) -> None:
+    async def leave(self, reserved: float) -> None:
+        """Give back what was reserved, once what was spent is counted."""
+        async with self._changed:
+            self._reserved -= reserved
+            self._in_flight -= 1
+            self._changed.notify_all()
+
+    async def _reserve(self, cost: float, *, unbounded: bool) -> None:
         ceiling = self._limits.max_cost
         async with self._changed:
             if ceiling is not None:
+                if unbounded:
+                    raise CeilingReached(
+                        "A request without a limit of tokens may cost any amount, so the spending ceiling of "
+                        f"${ceiling:.2f} cannot be kept; set the limit."
+                    )
                 # While others are in flight their reserve may come back, so only an idle gate gives up.
                 await self._changed.wait_for(
                     lambda: self._spent + self._reserved + cost <= ceiling or self._in_flight == 0
@@ -147,29 +172,17 @@ class _Gate:
 
 
 def _limiter(per_minute: float | None) -> AsyncLimiter | None:
-    # A tenth of the minute's allowance may go at once; the rest is spread evenly.
-    return None if per_minute is None else AsyncLimiter(max(1.0, per_minute / 10), 6.0)
+    if per_minute is None:
+        return None
+    # A tenth of the minute's allowance, and at least one, may go at once; the rest is spread evenly.
+    at_once = max(1.0, per_minute / 10)
+    return AsyncLimiter(at_once, 60 * at_once / per_minute)
 
 
-def _size(request: Request) -> tuple[float, tuple[int, int]]:
-    """Likely tokens of a request with its answer, and the most of (prompt, completion) that it can be charged for.
-
-    A token is some four bytes of text, and never less than one.
-    """
-    size = sum(len(part.encode()) for part in _texts(request.body))
-    longest = max(
-        (value for name in ("max_tokens", "max_completion_tokens") if isinstance(value := request.body.get(name), int)),
-        default=0,
+def _longest(body: Mapping[str, Json]) -> int:
+    """The most tokens that can be answered; 0 where the request does not limit them."""
+    limits = [body.get(name) for name in ("max_tokens", "max_completion_tokens")]
+    samples = body.get("n")
+    return max((limit for limit in limits if isinstance(limit, int)), default=0) * (
+        samples if isinstance(samples, int) else 1
     )
-    return size / 4 + longest, (size + 64, longest)
-
-
-def _texts(value: object) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict):
-        for item in value.values():
-            yield from _texts(item)
-    elif isinstance(value, list | tuple):
-        for item in value:
-            yield from _texts(item)

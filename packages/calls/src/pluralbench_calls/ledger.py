@@ -1,8 +1,8 @@
 """The ledger: every recorded answer by the key of its request. SQLite while working, Parquet when published."""
 
 import sqlite3
-from collections.abc import Iterable
-from contextlib import closing
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import astuple, fields
 from pathlib import Path
 from typing import Self
@@ -33,14 +33,28 @@ class Ledger:
         self.used: set[str] = set()
         if path.exists():
             _check_sqlite(path)
-        self._database = sqlite3.connect(path, isolation_level=None)
+        try:
+            self._database = sqlite3.connect(path, isolation_level=None)
+        except sqlite3.OperationalError as error:
+            raise LedgerError(f"The ledger {path} cannot be opened ({error}).") from None
         self._database.execute("PRAGMA journal_mode = WAL")
         self._database.execute("PRAGMA synchronous = NORMAL")
         columns = ", ".join(
             f"{name} {'INTEGER' if kind == pl.Int64 else 'TEXT'} NOT NULL" for name, kind in COLUMNS.items()
         )
-        self._database.execute(f"CREATE TABLE IF NOT EXISTS calls ({columns}, PRIMARY KEY (key)) WITHOUT ROWID")
-        self._database.execute(f"PRAGMA user_version = {FORMAT}")
+        with self._transaction():
+            self._database.execute(f"CREATE TABLE IF NOT EXISTS calls ({columns}, PRIMARY KEY (key)) WITHOUT ROWID")
+            self._database.execute(f"PRAGMA user_version = {FORMAT}")
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._database.execute("BEGIN")
+        try:
+            yield
+        except BaseException:
+            self._database.execute("ROLLBACK")
+            raise
+        self._database.execute("COMMIT")
 
     def __enter__(self) -> Self:
         return self
@@ -56,9 +70,9 @@ class Ledger:
         """Record answers, for good: a key that is known keeps its first answer."""
         marks = ", ".join("?" * len(COLUMNS))
         rows = [astuple(answer) for answer in answers]
-        self._database.execute("BEGIN")
-        self._database.executemany(f"INSERT OR IGNORE INTO calls VALUES ({marks})", rows)  # noqa: S608 - no input in it
-        self._database.execute("COMMIT")
+        statement = f"INSERT INTO calls VALUES ({marks}) ON CONFLICT (key) DO NOTHING"  # noqa: S608 - no input in it
+        with self._transaction():
+            self._database.executemany(statement, rows)
 
     def find(self, keys: Iterable[str]) -> dict[str, Answer]:
         """The recorded answers among `keys`."""
@@ -112,22 +126,30 @@ def read_ledger(path: Path) -> pl.DataFrame:
         magic = file.read(16)
     if magic.startswith(b"SQLite format 3"):
         _check_sqlite(path)
-        with Ledger(path) as ledger:
-            return ledger.frame()
+        try:
+            with closing(_read_only(path)) as database:
+                rows = database.execute("SELECT * FROM calls").fetchall()
+        except sqlite3.DatabaseError as error:
+            raise LedgerError(f"The ledger {path} is damaged ({error}).") from None
+        return pl.DataFrame(rows, schema=COLUMNS, orient="row").sort("key")
     try:
         found = pl.read_parquet_metadata(path).get(FORMAT_KEY)
-        frame = pl.read_parquet(path)
+        frame = pl.read_parquet(path, glob=False)
     except (PolarsError, OSError):
         raise LedgerError(f"{path} is no ledger: it is neither SQLite nor Parquet.") from None
     _check_format(path, found)
-    if dict(frame.schema) != COLUMNS:
+    if dict(frame.schema) != COLUMNS or any(frame.null_count().row(0)):
         raise LedgerError(f"{path} is no ledger: its columns are not those of a ledger.")
     return frame
 
 
+def _read_only(path: Path) -> sqlite3.Connection:
+    return sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)
+
+
 def _check_sqlite(path: Path) -> None:
     try:
-        with closing(sqlite3.connect(path)) as database:
+        with closing(_read_only(path)) as database:
             version = database.execute("PRAGMA user_version").fetchone()[0]
             tables = {row[0] for row in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     except sqlite3.DatabaseError:

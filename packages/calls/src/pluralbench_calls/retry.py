@@ -65,7 +65,7 @@ def ask_until_valid(
 
 
 def _may_retry(settled: Settled[Value]) -> bool:
-    return settled.value is None and settled.answer.outcome != "error"
+    return bool(settled.reason) and settled.answer.outcome != "error"
 
 
 def _settle(item: Item, answer: Answer, parse: Callable[[Item, str], Value], attempts: int) -> Settled[Value]:
@@ -76,4 +76,4 @@ def _settle(item: Item, answer: Answer, parse: Callable[[Item, str], Value], att
     try:
         return Settled(parse(item, answer.text), answer, "", attempts)
     except InvalidAnswer as invalid:
-        return Settled(None, answer, str(invalid), attempts)
+        return Settled(None, answer, str(invalid) or "invalid", attempts)

@@ -6,6 +6,7 @@ from typing import Any
 import polars as pl
 from huggingface_hub import DatasetCard, DatasetCardData
 from pluralbench_runs import Table as Model
+from yaml import YAMLError
 
 from pluralbench_release.content import Table
 from pluralbench_release.errors import ReleaseError
@@ -87,8 +88,9 @@ def read_card_configs(directory: Path) -> dict[tuple[str, str], str]:
         }
     except FileNotFoundError:
         raise ReleaseError(f"{directory} has no card ({CARD}).") from None
-    except (ValueError, KeyError, TypeError) as error:
-        raise ReleaseError(f"The YAML of {path} cannot be read ({error}).") from None
+    except (ValueError, KeyError, TypeError, YAMLError) as error:
+        shown = " ".join(str(error).split())[:120]
+        raise ReleaseError(f"The YAML of {CARD} cannot be read ({shown}).") from None
 
 
 def markdown_table(frame: pl.DataFrame) -> str:

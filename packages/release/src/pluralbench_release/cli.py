@@ -19,7 +19,7 @@ from pluralbench_release import verify as compute_verify
 from pluralbench_release.diff import TableDiff
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Verify, compare and rebuild dataset releases.")
-console = Console(highlight=False, soft_wrap=True)
+console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
 IDS_SHOWN = 5
 
 Release = Annotated[Path, typer.Argument(metavar="DIR", help="A release directory.")]
@@ -36,11 +36,12 @@ def verify(directory: Release) -> None:
     manifest = read_manifest(directory)
     problems = compute_verify(directory)
     for problem in problems:
-        console.print(problem, markup=False)
+        console.print(problem)
     if problems:
         raise typer.Exit(1)
     rows = sum(table.rows for table in manifest.tables)
-    console.print(f"{directory}: {rows:,} rows in {len(manifest.tables)} tables, as their manifest says.", markup=False)
+    tables = "1 table" if len(manifest.tables) == 1 else f"{len(manifest.tables)} tables"
+    console.print(f"{directory}: {rows:,} rows in {tables}, as the manifest says.")
 
 
 @app.command(epilog="Example: pluralbench-release diff dist/personalized-rewardbench other/personalized-rewardbench")

@@ -9,6 +9,9 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pluralbench_runs import canonical_json
+from polars.exceptions import PolarsError
+
+from pluralbench_release.errors import ReleaseError
 
 
 @dataclass(frozen=True)
@@ -30,9 +33,15 @@ class Table:
 
 
 def canonical_rows(frame: pl.DataFrame) -> Iterator[tuple[str, bytes]]:
-    """Each row's id and canonical JSON, in the order of the ids (by code point); one row in memory at a time."""
+    """Each row's id and canonical JSON, in the order of the ids (by code point); one row in memory at a time.
+
+    Raises `ReleaseError` for a value that JSON has no word for, such as a date or NaN.
+    """
     for row in frame.sort("id").iter_rows(named=True):
-        yield row["id"], canonical_json(row)
+        try:
+            yield row["id"], canonical_json(row)
+        except ValueError as error:
+            raise ReleaseError(f"The row of id {row['id']!r} holds a value that JSON cannot carry ({error}).") from None
 
 
 def row_digests(frame: pl.DataFrame) -> dict[str, str]:
@@ -50,6 +59,17 @@ def content_digest(frame: pl.DataFrame) -> str:
         total.update(b"," + row if number else row)
     total.update(b"]")
     return total.hexdigest()
+
+
+def read_rows(path: Path, shown: str) -> pl.DataFrame:
+    """The rows of a release's file, called `shown` in errors. Raises `ReleaseError` for no Parquet or no ids."""
+    try:
+        frame = pl.read_parquet(path, glob=False)
+    except (PolarsError, OSError):
+        raise ReleaseError(f"{shown} cannot be read as Parquet.") from None
+    if frame.schema.get("id") != pl.String or frame["id"].null_count():
+        raise ReleaseError(f"{shown} has rows without an `id`.")
+    return frame
 
 
 def file_digest(path: Path) -> str:

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import polars as pl
 from pluralbench_runs import canonical_json
-from polars.exceptions import PolarsError
 
+from pluralbench_release.content import content_digest, read_rows
 from pluralbench_release.errors import ReleaseError
 from pluralbench_release.manifest import read_manifest
 
@@ -28,7 +28,8 @@ class TableDiff:
 def diff(a: Path, b: Path) -> list[TableDiff]:
     """The differences of content between the releases in `a` and `b`, a table each; a false one has none.
 
-    Raises `ReleaseError` when one of them is no release.
+    Raises `ReleaseError` when one of them is no release or does not hold what its manifest says: comparing rows that
+    are not what they claim to be would prove nothing.
     """
     tables_a, tables_b = _tables(a), _tables(b)
     return [_table_diff(pair, tables_a.get(pair), tables_b.get(pair)) for pair in tables_a | tables_b]
@@ -37,10 +38,15 @@ def diff(a: Path, b: Path) -> list[TableDiff]:
 def _tables(directory: Path) -> dict[tuple[str, str], pl.DataFrame]:
     tables = {}
     for entry in read_manifest(directory).tables:
+        path = directory / entry.path
+        rows = read_rows(path, str(path))
         try:
-            tables[entry.config, entry.split] = pl.read_parquet(directory / entry.path)
-        except (PolarsError, OSError) as error:
-            raise ReleaseError(f"{directory / entry.path} cannot be read ({error}).") from None
+            changed = content_digest(rows) != entry.digest
+        except ReleaseError as error:
+            raise ReleaseError(f"{path}: {error}") from None
+        if changed:
+            raise ReleaseError(f"{path} is not what its manifest says; run `pluralbench-release verify {directory}`.")
+        tables[entry.config, entry.split] = rows
     return tables
 
 

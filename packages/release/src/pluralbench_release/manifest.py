@@ -58,11 +58,13 @@ class LedgerEntry(Model):
 
     path: str
     calls: int
-    digest: str
 
 
 class Manifest(Model):
-    """Everything that a release says about itself in numbers. `software`: versions of what wrote it."""
+    """Everything that a release says about itself in numbers.
+
+    provenance: SHA-256 of each other file in `provenance/`, by its path. software: versions of what wrote it.
+    """
 
     format: Literal[1] = 1
     name: str
@@ -72,6 +74,7 @@ class Manifest(Model):
     sources: list[Source]
     tables: list[TableEntry]
     ledger: LedgerEntry
+    provenance: dict[str, str]
     software: dict[str, str]
 
 

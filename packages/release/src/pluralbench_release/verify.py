@@ -7,40 +7,62 @@ from pluralbench_schemas import SCHEMAS, TableError, validate
 from polars.exceptions import PolarsError
 
 from pluralbench_release.card import card_configs, read_card_configs
-from pluralbench_release.content import content_digest, file_digest, row_digests
+from pluralbench_release.content import content_digest, file_digest, read_rows, row_digests
 from pluralbench_release.errors import ReleaseError
-from pluralbench_release.manifest import ROW_DIGESTS, Manifest, TableEntry, read_manifest
+from pluralbench_release.manifest import RECIPE, ROW_DIGESTS, Manifest, TableEntry, read_manifest
 
 
 def verify(directory: Path) -> list[str]:
     """What does not hold in the release in `directory`, one sentence each; an empty list when all holds.
 
     Checks row counts, schemas and content digests (naming the first differing row), the calls that rows name, the
-    ledger's digest, files against the manifest, and the card against the files. Bytes of Parquet files may drift
+    files in `provenance/`, files against the manifest, and the card against the files. Bytes of the tables may drift
     with library versions as long as the content is the same.
 
     Raises `ReleaseError` when `directory` is no release.
     """
     manifest = read_manifest(directory)
-    problems: list[str] = []
+    problems = _provenance_problems(directory, manifest)
+    ledger = None if problems else set(pl.read_parquet(directory / manifest.ledger.path, glob=False)["key"])
     for entry in manifest.tables:
-        problems += _table_problems(directory, entry)
-    return problems + _ledger_problems(directory, manifest) + _card_problems(directory, manifest)
+        problems += _table_problems(directory, entry, ledger)
+    return problems + _card_problems(directory, manifest)
 
 
-def _read(path: Path) -> pl.DataFrame | None:
+def _provenance_problems(directory: Path, manifest: Manifest) -> list[str]:
+    problems = []
+    for path, digest in manifest.provenance.items():
+        if not (directory / path).is_file():
+            problems.append(f"{path} is missing.")
+        elif file_digest(directory / path) != digest:
+            problems.append(f"{path} is not the file that the manifest records.")
+    problems += [
+        f"{path} has no digest in the manifest."
+        for path in (RECIPE, manifest.ledger.path, ROW_DIGESTS)
+        if path not in manifest.provenance
+    ]
+    if problems:
+        return problems
     try:
-        return pl.read_parquet(path)
+        ledger = pl.scan_parquet(directory / manifest.ledger.path, glob=False).select("key").collect()
     except (PolarsError, OSError):
-        return None
+        return [f"{manifest.ledger.path} is no ledger."]
+    if ledger.height != manifest.ledger.calls:
+        return [
+            f"{manifest.ledger.path} holds {ledger.height:,} calls where the manifest says {manifest.ledger.calls:,}."
+        ]
+    return []
 
 
-def _table_problems(directory: Path, entry: TableEntry) -> list[str]:
+def _table_problems(directory: Path, entry: TableEntry, ledger: set[str] | None) -> list[str]:
+    """What does not hold in one table. ledger: the keys of the recorded calls, None where they cannot be trusted."""
     if not (directory / entry.path).is_file():
         return [f"{entry.path} is missing."]
-    frame = _read(directory / entry.path)
-    if frame is None:
-        return [f"{entry.path} cannot be read as Parquet."]
+    try:
+        frame = read_rows(directory / entry.path, entry.path)
+        changed = content_digest(frame) != entry.digest
+    except ReleaseError as error:
+        return [str(error)]
     problems = []
     if entry.table_schema not in SCHEMAS:
         problems.append(f"{entry.path}: this version knows no schema {entry.table_schema!r}.")
@@ -49,76 +71,55 @@ def _table_problems(directory: Path, entry: TableEntry) -> list[str]:
             validate(frame, SCHEMAS[entry.table_schema], file=entry.path, rows=entry.rows)
         except TableError as error:
             problems.append(str(error))
-    has_ids = "id" in frame.columns and frame["id"].dtype == pl.String and frame["id"].null_count() == 0
-    if has_ids and content_digest(frame) != entry.digest:
-        problems.append(f"{entry.path}: {_first_differing_row(directory, entry, frame)}")
-    return problems
+    if changed:
+        where = _first_differing_row(directory, entry, frame)
+        problems.append(f"{entry.path}: the content differs from its digest, {where}.")
+    return problems + ([] if ledger is None else _lost_calls(entry, frame, ledger))
 
 
 def _first_differing_row(directory: Path, entry: TableEntry, frame: pl.DataFrame) -> str:
-    recorded = _read(directory / ROW_DIGESTS)
-    if recorded is None:
-        return f"the content differs from its digest, and {ROW_DIGESTS} cannot be read to say where."
-    mine = recorded.filter(config=entry.config, split=entry.split)
-    expected = dict(zip(mine["id"], mine["digest"], strict=True))
+    twice = frame.filter(frame["id"].is_duplicated())
+    if twice.height:
+        return f"first in the row of id {twice['id'][0]!r}, which is there more than once"
+    try:
+        recorded = pl.read_parquet(directory / ROW_DIGESTS, glob=False).filter(config=entry.config, split=entry.split)
+        expected = dict(zip(recorded["id"], recorded["digest"], strict=True))
+    except (PolarsError, OSError):
+        return f"and {ROW_DIGESTS} cannot be read to say where"
     found = row_digests(frame)
-    if frame["id"].is_duplicated().any():
-        return (
-            f"the content differs from its digest: id {frame.filter(frame['id'].is_duplicated())['id'][0]!r} is twice."
-        )
     for row_id in sorted(expected.keys() | found.keys()):
-        if row_id not in found:
-            return f"the content differs from its digest, first in the row of id {row_id!r}, which is gone."
-        if row_id not in expected:
-            return f"the content differs from its digest, first in the row of id {row_id!r}, which is new."
-        if expected[row_id] != found[row_id]:
-            return f"the content differs from its digest, first in the row of id {row_id!r}, which is changed."
-    return f"the content differs from its digest, though each row agrees with {ROW_DIGESTS}."
+        if expected.get(row_id) != found.get(row_id):
+            what = "gone" if row_id not in found else "new" if row_id not in expected else "changed"
+            return f"first in the row of id {row_id!r}, which is {what}"
+    return f"though each row agrees with {ROW_DIGESTS}"
 
 
-def _ledger_problems(directory: Path, manifest: Manifest) -> list[str]:
-    path = manifest.ledger.path
-    if not (directory / path).is_file():
-        return [f"{path} is missing."]
-    if file_digest(directory / path) != manifest.ledger.digest:
-        return [f"{path} is not the file that the manifest records."]
-    ledger = _read(directory / path)
-    if ledger is None or "key" not in ledger.columns:
-        return [f"{path} is no ledger."]
-    problems = []
-    for entry in manifest.tables:
-        frame = _read(directory / entry.path)
-        if frame is not None:
-            problems += _lost_calls(entry, frame, set(ledger["key"]), path)
-    return problems
-
-
-def _lost_calls(entry: TableEntry, frame: pl.DataFrame, known: set[str], ledger: str) -> list[str]:
+def _lost_calls(entry: TableEntry, frame: pl.DataFrame, ledger: set[str]) -> list[str]:
     problems = []
     for column in [name for name in frame.columns if name.endswith("_call")]:
-        lost = [row_id for row_id, key in frame.select("id", column).iter_rows() if key not in known]
+        lost = [row_id for row_id, key in frame.select("id", column).iter_rows() if key not in ledger]
         if lost:
             problems.append(
-                f"{entry.path}: `{column}` of id {lost[0]!r} names a call that {ledger} does not hold "
-                f"({len(lost)} such rows)."
+                f"{entry.path}: `{column}` of id {lost[0]!r} names a call that the ledger does not hold "
+                f"({len(lost)} in all)."
             )
     return problems
 
 
 def _card_problems(directory: Path, manifest: Manifest) -> list[str]:
-    try:
-        named = read_card_configs(directory)
-    except ReleaseError as error:
-        return [str(error)]
-    problems = []
     expected = {
         (config["config_name"], file["split"]): file["path"]
         for config in card_configs(manifest.tables)
         for file in config["data_files"]
     }
-    if named != expected:
-        differing = sorted({"/".join(pair) for pair, _ in named.items() ^ expected.items()})
-        problems.append(f"The card's `configs:` and the manifest differ in {', '.join(differing)}.")
+    problems = []
+    try:
+        named = read_card_configs(directory)
+    except ReleaseError as error:
+        problems.append(str(error))
+    else:
+        if named != expected:
+            differing = sorted({"/".join(pair) for pair, _ in named.items() ^ expected.items()})
+            problems.append(f"The card's `configs:` and the manifest differ in {', '.join(differing)}.")
     on_disk = {path.relative_to(directory).as_posix() for path in (directory / "data").rglob("*") if path.is_file()}
-    problems += [f"{path} is in no manifest." for path in sorted(on_disk - set(expected.values()))]
-    return problems
+    return problems + [f"{path} is in no manifest." for path in sorted(on_disk - set(expected.values()))]

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version as installed
 from pathlib import Path
@@ -53,6 +54,9 @@ def write(
     """
     if not tables:
         raise ReleaseError("There are no rows to release.")
+    twice = [path for path, count in Counter(table.path for table in tables).items() if count > 1]
+    if twice:
+        raise ReleaseError(f"Two tables want to be {twice[0]}; give each config and split once.")
     (directory / MANIFEST).parent.mkdir(parents=True)
     entries = [_write_table(directory, table) for table in tables]
     _write_row_digests(directory, tables)
@@ -66,9 +70,8 @@ def write(
         recipe=recipe_values(recipe),
         sources=list(sources),
         tables=entries,
-        ledger=LedgerEntry(
-            path=LEDGER, calls=pq.read_metadata(directory / LEDGER).num_rows, digest=file_digest(directory / LEDGER)
-        ),
+        ledger=LedgerEntry(path=LEDGER, calls=pq.read_metadata(directory / LEDGER).num_rows),
+        provenance={path: file_digest(directory / path) for path in (RECIPE, LEDGER, STATISTICS, ROW_DIGESTS)},
         software={package: installed(package) for package in ("polars", "pyarrow", "pluralbench-release")},
     )
     write_card(directory, card, manifest, list(tables))

@@ -27,18 +27,22 @@ def run(app: typer.Typer, *, mistakes: tuple[type[Exception], ...] = ()) -> NoRe
     except mistakes as error:
         _fail(str(error), 2)
     except OSError as error:
+        place = error.filename or "while writing"
         if error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}:
-            _fail(FULL_DISK.format(where=error.filename or "while writing"), 2)
-        if isinstance(error, PermissionError):
-            _fail(f"No permission to write {error.filename}; choose another place or mend its permissions.", 2)
+            _fail(FULL_DISK.format(where=place), 2)
+        if isinstance(error, PermissionError) or error.errno == errno.EROFS:
+            reason = error.strerror or str(error)
+            _fail(f"{reason} ({place}); choose another place or mend its permissions.", 2)
         raise
     except sqlite3.OperationalError as error:
-        if "disk" in str(error):  # "database or disk is full", "disk I/O error"
+        if "disk is full" in str(error):
             _fail(FULL_DISK.format(where=str(error)), 2)
+        if "disk I/O error" in str(error) or "readonly database" in str(error):
+            _fail(f"The ledger cannot be written ({error}); nothing that was recorded is lost: mend the disk.", 2)
         raise
     sys.exit(0)
 
 
 def _fail(sentence: str, status: int) -> NoReturn:
-    Console(stderr=True, highlight=False, markup=False, soft_wrap=True).print(f"Error: {sentence}")
+    Console(stderr=True, highlight=False, markup=False, emoji=False, soft_wrap=True).print(f"Error: {sentence}")
     sys.exit(status)

@@ -1,5 +1,6 @@
 """The directory a command writes: atomically, resumable, and never under two recipes at once."""
 
+import errno
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,7 +9,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from pluralbench_runs.errors import OutputError
+from pluralbench_runs.errors import OutputError, RecipeError
 from pluralbench_runs.recipe import Recipe, differing_keys, read_recipe, write_recipe
 
 
@@ -49,10 +50,14 @@ def output_directory(target: Path, recipe: Recipe, *, recipe_file: str, fresh: b
     Raises `OutputError` when the directory was made by another recipe (naming the keys that differ), holds
     something else, or is being written by another process. Nothing in `target` is touched before `publish`.
     """
-    work = target.with_name(target.name + ".work")
+    if not target.name:
+        target = target.resolve()
     try:
+        work = target.with_name(target.name + ".work")
         work.mkdir(parents=True, exist_ok=True)
-    except (FileExistsError, NotADirectoryError, PermissionError) as error:
+    except (OSError, ValueError) as error:
+        if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+            raise
         raise OutputError(f"Cannot write beside {target}: {error}; choose another --out.") from None
     lock = FileLock(work / "lock")
     try:
@@ -64,9 +69,11 @@ def output_directory(target: Path, recipe: Recipe, *, recipe_file: str, fresh: b
         _check(target, work, recipe, recipe_file, fresh=fresh)
         write_recipe(recipe, work / "recipe.toml")
         yield Output(target, work)
-    finally:
-        if work.exists() and {path.name for path in work.iterdir()} <= {"lock", "recipe.toml"}:
+    except BaseException:
+        if work.exists() and {path.name for path in work.iterdir()} <= {"lock", "recipe.toml", "recipe.toml.new"}:
             shutil.rmtree(work)  # nothing was done, so nothing may bind the next run
+        raise
+    finally:
         lock.release()
 
 
@@ -93,10 +100,20 @@ def _check(target: Path, work: Path, recipe: Recipe, recipe_file: str, *, fresh:
         return
     for made, what in ((work / "recipe.toml", "an unfinished run in"), (finished, "the run in")):
         if made.exists():
-            keys = differing_keys(recipe, read_recipe(type(recipe), made))
+            keys = differing_keys(recipe, _made_by(type(recipe), made, target))
             if keys:
                 named = ", ".join(f"`{key}`" for key in keys)
                 raise OutputError(
                     f"The recipe differs from that of {what} {target} in {named}; "
                     "give the same recipe to go on, choose another --out, or start over with --fresh."
                 )
+
+
+def _made_by(model: type[Recipe], recipe_file: Path, target: Path) -> Recipe:
+    try:
+        return read_recipe(model, recipe_file)
+    except RecipeError as error:
+        raise RecipeError(
+            f"{target} was made by a recipe that this version does not read: {error} "
+            "Choose another --out, or start over with --fresh."
+        ) from None

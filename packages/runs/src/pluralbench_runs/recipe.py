@@ -4,7 +4,7 @@ import difflib
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar, get_args
 
 import tomli_w
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -49,7 +49,10 @@ def read_recipe(model: type[R], path: Path, overrides: Mapping[str, object] | No
             table = values
             for name in tables:
                 table = table.setdefault(name, {})
-            table[key] = value
+                if not isinstance(table, dict):
+                    break  # the validation below says that it should be a table
+            else:
+                table[key] = value
     return check_recipe(model, values, str(path))
 
 
@@ -73,8 +76,13 @@ def recipe_values(recipe: Recipe) -> dict[str, Any]:
 
 
 def write_recipe(recipe: Recipe, path: Path) -> None:
-    """Write the whole recipe, every default spelled out, as TOML that `read_recipe` takes."""
-    path.write_text(tomli_w.dumps(recipe_values(recipe)), encoding="utf-8")
+    """Write the whole recipe, every default spelled out, as TOML that `read_recipe` takes.
+
+    A failure, such as a full disk, leaves the file that was there.
+    """
+    new = path.with_name(path.name + ".new")
+    new.write_text(tomli_w.dumps(recipe_values(recipe)), encoding="utf-8")
+    new.replace(path)
 
 
 def differing_keys(ours: Recipe, theirs: Recipe) -> list[str]:
@@ -94,11 +102,18 @@ def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, ob
             yield f"{prefix}{key}", value
 
 
+def _models(annotation: object) -> Iterator[type[BaseModel]]:
+    """The models in an annotation such as `Table | None` or `list[Table]`."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for part in get_args(annotation):
+        yield from _models(part)
+
+
 def _unknown_key(model: type[BaseModel], place: list[str]) -> str:
     for part in place[:-1]:
         field = model.model_fields.get(part)
-        if field is not None and isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
-            model = field.annotation
+        model = next(_models(field.annotation), model) if field is not None else model
     near = difflib.get_close_matches(place[-1], model.model_fields, n=1, cutoff=0.6)
     hint = f"did you mean `{near[0]}`?" if near else f"the keys here are {', '.join(model.model_fields)}."
     return f"unknown key `{'.'.join(place)}`; {hint}"

@@ -119,7 +119,7 @@ def _files(directory: Path, split: str) -> dict[str, list[Path]]:
 def _read(path: Path) -> pl.DataFrame:
     try:
         if path.suffix == ".parquet":
-            return pl.read_parquet(path)
+            return pl.read_parquet(path, glob=False)
         text = path.read_text(encoding="utf-8")
         rows = _json(path, text, 1) if path.suffix == ".json" else _json_lines(path, text)
         return pl.DataFrame(rows, infer_schema_length=None, strict=False)

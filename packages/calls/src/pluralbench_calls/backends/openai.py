@@ -11,15 +11,22 @@ from pluralbench_calls.records import Answer, Outcome, Request
 
 SCHEMA_WORDS = ("response_format", "json_schema", "structured output", "guided")
 
+# The URL is not repeated: what is no URL may well hold a key.
+NO_BASE_URL = "The base URL is not of the form https://HOST/v1."
+
 
 def provider_of(base_url: str) -> str:
     """The provider's name in a base URL: its host.
 
     Raises `CallsError` for a URL that carries a secret (user, password, query) or is none.
     """
-    parts = urlsplit(base_url)
-    if parts.scheme not in {"http", "https"} or not parts.hostname:
-        raise CallsError(f"The base URL {base_url!r} is not of the form https://HOST/v1.")
+    try:
+        parts = urlsplit(base_url)
+        port = parts.port
+    except ValueError:
+        raise CallsError(NO_BASE_URL) from None
+    if parts.scheme not in {"http", "https"} or not parts.hostname or port == 0 or " " in base_url:
+        raise CallsError(NO_BASE_URL)
     if parts.username or parts.password or parts.query or parts.fragment:
         raise CallsError(
             f"The base URL of {parts.hostname} carries a user, a password or a query; leave them out and put the key "
@@ -48,9 +55,11 @@ class OpenAIChat:
     async def __aenter__(self) -> Self:
         """Open the connections. Raises `AccessDenied` when the environment holds no key."""
         if self._key_env is not None:
-            self._key = os.environ.get(self._key_env, "")
+            self._key = os.environ.get(self._key_env, "").strip()
             if not self._key:
                 raise AccessDenied(f"{self._host} wants a key: set the environment variable {self._key_env}.")
+            if not (self._key.isascii() and self._key.isprintable()):
+                raise AccessDenied(f"The environment variable {self._key_env} holds something that is no key.")
         self._client = openai.AsyncOpenAI(
             base_url=self._base_url,
             api_key=self._key or "none",
@@ -69,8 +78,14 @@ class OpenAIChat:
     async def send(self, request: Request) -> Answer:
         """One chat completion. A request that the server refuses (400, 413, 422) is an answer of outcome "error"."""
         try:
+            # As an extra body, fields that only this server knows go out too.
+            body = dict(request.body)
+            messages = cast("Any", body.pop("messages"))
             completion = await self._client.chat.completions.create(
-                model=request.model, **cast("dict[str, Any]", request.body)
+                model=request.model,
+                messages=messages,
+                extra_body=body,
+                extra_headers=_withheld(authorization=not self._key),
             )
         except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
             return self._refused(request, error)
@@ -80,17 +95,35 @@ class OpenAIChat:
             raise self._failure(request, error) from None
         except openai.APIError as error:
             raise self._failure(request, error) from None
-        if not completion.choices:
-            return Answer.to(request, "empty", "", model=completion.model)
-        choice, usage = completion.choices[0], completion.usage
-        text = choice.message.content or ""
-        refusal = getattr(choice.message, "refusal", None)
-        tokens = (usage.prompt_tokens, usage.completion_tokens) if usage is not None else (0, 0)
-        reason = str(choice.finish_reason or "")
-        outcome = _outcome(text, refusal, reason)
-        return Answer.to(
-            request, outcome, text or refusal or "", model=completion.model, finish_reason=reason, tokens=tokens
-        )
+        except ValueError as error:  # JSON that does not parse
+            raise self._no_completion(str(error)) from None
+        return self._answer(request, completion)
+
+    def _answer(self, request: Request, completion: Any) -> Answer:
+        """Read a completion as servers really send it: fields may be missing, or be of another type than declared."""
+        failed = getattr(completion, "error", None)
+        if failed:
+            raise ConnectionFailed(
+                f"{self._host} sent an error as if it were an answer ({self._redacted(str(failed))})."
+            )
+        choices: Any = getattr(completion, "choices", None)
+        message = getattr(choices[0], "message", None) if isinstance(choices, list) and choices else None
+        content = getattr(message, "content", None)
+        if not isinstance(choices, list) or (choices and message is None) or not isinstance(content, str | None):
+            raise self._no_completion(str(completion))
+        refusal = getattr(message, "refusal", None)
+        reason = str(getattr(choices[0], "finish_reason", None) or "") if choices else ""
+        usage = getattr(completion, "usage", None)
+        tokens = (getattr(usage, "prompt_tokens", None) or 0, getattr(usage, "completion_tokens", None) or 0)
+        # Half of a surrogate pair, from a server that cut a text in bytes, fits in no file.
+        text = (content or refusal or "").encode(errors="replace").decode()
+        outcome = _outcome(content or "", refusal, reason)
+        model = getattr(completion, "model", None)
+        return Answer.to(request, outcome, text, model=model, finish_reason=reason, tokens=tokens)
+
+    def _no_completion(self, shown: str) -> ConnectionFailed:
+        shown = " ".join(self._redacted(shown).split())[:120]
+        return ConnectionFailed(f"{self._host} sent something that is no chat completion ({shown}); is the URL right?")
 
     def _refused(self, request: Request, error: openai.APIStatusError) -> Answer:
         message = self._redacted(error.message)
@@ -119,6 +152,13 @@ class OpenAIChat:
 
     def _redacted(self, message: str) -> str:
         return message.replace(self._key, "[key]") if self._key else message
+
+
+def _withheld(*, authorization: bool) -> dict[str, Any]:
+    """Headers that the client would add from its environment, or without a key; each is left out instead."""
+    lines = os.environ.get("OPENAI_CUSTOM_HEADERS", "").split("\n")
+    names = [line.partition(":")[0].strip() for line in lines if ":" in line]
+    return dict.fromkeys(names + ["Authorization"] * authorization, openai.Omit())
 
 
 def _outcome(text: str, refusal: str | None, finish_reason: str) -> Outcome:

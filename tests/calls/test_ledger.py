@@ -1,0 +1,232 @@
+"""The ledger file: what goes in comes out, first answers stay, and what is no ledger is refused."""
+
+import sqlite3
+import tempfile
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import polars as pl
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from pluralbench_calls import Answer, Ledger, LedgerError, Request, read_ledger
+
+FORMAT_KEY = "pluralbench_ledger_format"
+
+
+def answer(text: str = "fine", *, to: str = "hi", **fields: object) -> Answer:
+    made = Answer.to(Request("chat", "somewhere", "m", {"messages": to}, label=to), "answer", text, tokens=(10, 5))
+    return replace(made, recorded_at="2026-01-01T00:00:00.000+00:00", **fields)  # type: ignore[arg-type]
+
+
+def ledger_at(path: Path, *answers: Answer) -> Path:
+    with Ledger(path) as ledger:
+        ledger.record(*answers)
+    return path
+
+
+def parquet_at(path: Path, *answers: Answer) -> Path:
+    with Ledger(path.with_suffix(".sqlite")) as ledger:
+        ledger.record(*answers)
+        ledger.export(path)
+    return path
+
+
+both_kinds = pytest.mark.parametrize("write", [ledger_at, parquet_at], ids=["SQLite", "Parquet"])
+Write = Callable[..., Path]
+
+
+@given(texts=st.lists(st.text(), max_size=5, unique=True), tokens=st.integers(0, 2**40))
+@example(
+    texts=["中文", "مرحبا بالعالم", "שלום", "🙂👩‍👩‍👧", "a\u2028b\u2029", "\0", "a\0b", "\r\n", "", "\ufeff", "'; --"],
+    tokens=1,
+)
+@settings(deadline=None, max_examples=60)
+def test_sqlite_to_parquet_and_back_keeps_every_field(texts: list[str], tokens: int) -> None:
+    answers = [
+        answer(text, to=text, model=text, finish_reason=text, prompt_tokens=tokens, outcome="refusal") for text in texts
+    ]
+    with tempfile.TemporaryDirectory() as folder:
+        first, second, parquet = (Path(folder) / name for name in ("a", "b", "c.parquet"))
+        with Ledger(first) as ledger:
+            ledger.record(*answers)
+            ledger.export(parquet)
+        with Ledger(second) as ledger:
+            assert ledger.take(parquet) == len(texts)
+            assert ledger.find(one.key for one in answers) == {one.key: one for one in answers}
+        assert read_ledger(first).equals(read_ledger(second))
+        assert read_ledger(first).equals(read_ledger(parquet))
+
+
+@both_kinds
+def test_take_keeps_first_answers(tmp_path: Path, write: Write) -> None:
+    mine, theirs, new = answer("mine"), answer("theirs"), answer("new", to="something else")
+    other = write(tmp_path / "other.parquet", theirs, new)
+    with Ledger(tmp_path / "ledger") as ledger:
+        ledger.record(mine)
+        ledger.record(theirs)
+        assert ledger.take(other) == 2
+        assert ledger.find([mine.key, new.key]) == {mine.key: mine, new.key: new}
+        assert len(ledger) == 2
+
+
+@both_kinds
+def test_a_path_is_taken_by_the_letter(tmp_path: Path, write: Write) -> None:
+    folder = tmp_path / "a [b]* 文件?#%20"
+    folder.mkdir()
+    assert read_ledger(write(folder / "c[d].parquet", answer("mine")))["text"].to_list() == ["mine"]
+
+
+def test_answers_outlive_the_process_and_count(tmp_path: Path) -> None:
+    path = ledger_at(tmp_path / "ledger", answer(to="a"), answer(to="b", prompt_tokens=1, completion_tokens=2))
+    with Ledger(path) as ledger:
+        assert (len(ledger), ledger.usage()) == (2, (11, 7))
+    with Ledger(tmp_path / "new") as ledger:
+        assert (len(ledger), ledger.usage(), ledger.frame().height) == (0, (0, 0), 0)
+
+
+def test_one_ledger_takes_several_writers_at_once(tmp_path: Path) -> None:
+    def write(writer: int) -> None:
+        for number in range(25):
+            with Ledger(tmp_path / "ledger") as ledger:
+                ledger.record(answer(to=f"{writer} {number}"), answer(to=f"shared {number}"))
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(write, range(4)))
+    assert read_ledger(tmp_path / "ledger").height == 125
+
+
+def test_errors_alone_are_forgotten(tmp_path: Path) -> None:
+    error, refusal = answer(to="a", outcome="error"), answer(to="b", outcome="refusal")
+    with Ledger(ledger_at(tmp_path / "ledger", error, refusal)) as ledger:
+        assert ledger.forget_errors() == 1
+        assert ledger.forget_errors() == 0
+        assert ledger.find([error.key, refusal.key]) == {refusal.key: refusal}
+
+
+def test_used_are_the_known_keys_that_were_looked_up(tmp_path: Path) -> None:
+    answers = [answer(to=str(number)) for number in range(3)]
+    with Ledger(ledger_at(tmp_path / "ledger", *answers)) as ledger:
+        assert ledger.used == set()
+        many = [f"{number:064}" for number in range(40_000)]  # more than SQLite takes in one query
+        assert set(ledger.find([*many, answers[2].key, answers[0].key])) == {answers[0].key, answers[2].key}
+        assert ledger.used == {answers[0].key, answers[2].key}
+        assert ledger.frame(ledger.used)["label"].sort().to_list() == ["0", "2"]
+
+
+def test_equal_content_exports_as_equal_bytes(tmp_path: Path) -> None:
+    answers = [answer(f"{number} 文字", to=str(number)) for number in range(300)]
+    one = parquet_at(tmp_path / "one.parquet", *answers)
+    other = parquet_at(tmp_path / "other.parquet", *reversed(answers))
+    assert one.read_bytes() == other.read_bytes()
+    assert read_ledger(one)["key"].is_sorted()
+
+
+def test_an_extract_holds_the_keys_that_were_asked_for(tmp_path: Path) -> None:
+    answers = [answer(to=str(number)) for number in range(5)]
+    with Ledger(ledger_at(tmp_path / "ledger", *answers)) as ledger:
+        ledger.export(tmp_path / "extract.parquet", [answers[3].key, answers[1].key, "unknown"])
+    assert set(read_ledger(tmp_path / "extract.parquet")["label"]) == {"1", "3"}
+
+
+def make_format_2(path: Path) -> None:
+    if path.read_bytes().startswith(b"SQLite"):
+        with closing(sqlite3.connect(path)) as database:
+            database.execute("PRAGMA user_version = 2")
+    else:
+        pl.read_parquet(path).write_parquet(path, metadata={FORMAT_KEY: "2"})
+
+
+@both_kinds
+def test_another_format_version_is_refused(tmp_path: Path, write: Write) -> None:
+    path = write(tmp_path / "theirs.parquet", answer())
+    make_format_2(path)
+    said = r"theirs\.parquet is of format 2 and this version reads format 1; install the version"
+    with pytest.raises(LedgerError, match=said):
+        read_ledger(path)
+    with Ledger(tmp_path / "ledger") as ledger, pytest.raises(LedgerError, match=said):
+        ledger.take(path)
+    if write is ledger_at:
+        with pytest.raises(LedgerError, match=said):
+            Ledger(path)
+
+
+def not_a_ledger(path: Path, what: str) -> None:
+    match what:
+        case "folder":
+            path.mkdir()
+        case "empty":
+            path.touch()
+        case "text":
+            path.write_text("这不是账本\n" * 500, encoding="utf-8")
+        case "other SQLite":
+            with closing(sqlite3.connect(path)) as database:
+                database.execute("CREATE TABLE cookies (name TEXT)")
+        case "other Parquet":
+            pl.DataFrame({"text": ["hi"]}).write_parquet(path)
+        case "other columns":
+            pl.DataFrame({"text": ["hi"]}).write_parquet(path, metadata={FORMAT_KEY: "1"})
+        case "half a SQLite":
+            ledger_at(path, *(answer("x" * 5_000, to=str(number)) for number in range(9)))
+            path.write_bytes(path.read_bytes()[:20_000])
+        case "half a Parquet":
+            parquet_at(path, answer())
+            path.write_bytes(path.read_bytes()[:-20])
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        *("missing", "folder", "empty", "text"),
+        *("other SQLite", "half a SQLite", "other Parquet", "other columns", "half a Parquet"),
+    ],
+)
+def test_what_is_no_ledger_is_refused_and_left_alone(tmp_path: Path, what: str) -> None:
+    path = tmp_path / "theirs"
+    not_a_ledger(path, what)
+    before = path.read_bytes() if path.is_file() else b""
+    with pytest.raises(LedgerError, match="theirs"):
+        read_ledger(path)
+    if what not in {"missing", "empty"}:  # of which a ledger can be made
+        with pytest.raises(LedgerError, match="theirs"):
+            Ledger(path)
+    assert (path.read_bytes() if path.is_file() else b"") == before
+
+
+def test_a_ledger_in_a_folder_that_does_not_exist_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(LedgerError, match="missing"):
+        Ledger(tmp_path / "missing" / "ledger")
+
+
+def test_a_damaged_ledger_is_named(tmp_path: Path) -> None:
+    path = ledger_at(tmp_path / "theirs", *(answer(to=str(number)) for number in range(99)))
+    content = path.read_bytes()
+    path.write_bytes(content[:4096] + b"\xff" * 4096 + content[8192:])
+    with pytest.raises(LedgerError, match="theirs"):
+        read_ledger(path)
+
+
+def test_a_parquet_ledger_with_nulls_is_refused(tmp_path: Path) -> None:
+    path = parquet_at(tmp_path / "theirs.parquet", answer())
+    frame = pl.read_parquet(path).with_columns(text=pl.lit(None, pl.String))
+    frame.write_parquet(path, metadata={FORMAT_KEY: "1"})
+    with Ledger(tmp_path / "ledger") as ledger, pytest.raises(LedgerError, match="theirs"):
+        ledger.take(path)
+
+
+def test_an_answer_that_cannot_be_recorded_does_not_block_the_next(tmp_path: Path) -> None:
+    with Ledger(tmp_path / "ledger") as ledger:
+        with pytest.raises(UnicodeEncodeError):
+            ledger.record(answer("half a character: \ud83d"))
+        ledger.record(answer("fine"))
+        assert len(ledger) == 1
+
+
+def test_reading_a_ledger_does_not_write_to_it(tmp_path: Path) -> None:
+    path = ledger_at(tmp_path / "ledger", answer())
+    before = path.read_bytes()
+    read_ledger(path)
+    assert path.read_bytes() == before

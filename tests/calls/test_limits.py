@@ -1,0 +1,156 @@
+"""Rates and the spending ceiling. Times have a lower bound only: a slow machine is no failure."""
+
+import asyncio
+import tempfile
+import time
+from pathlib import Path
+from typing import Any, Self
+
+import pytest
+from chat_server import Reply, serve
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from pluralbench_calls import AccessDenied, Answer, CeilingReached, Ledger, Limits, OpenAIChat, Price, Request, ask
+
+CENT = Price(input=10_000.0, output=10_000.0)  # one cent a token
+
+
+def question(text: str, **body: Any) -> Request:
+    return Request("chat", "127.0.0.1", "m", {"messages": [{"role": "user", "content": text}], **body})
+
+
+class Charging:
+    """A backend in this process that charges a token for each byte of the question and all of `max_tokens`."""
+
+    concurrency: int | None = None
+
+    def __init__(self, share: float = 1.0) -> None:
+        self.share = share
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        """Nothing to close."""
+
+    async def send(self, request: Request) -> Answer:
+        await asyncio.sleep(0)
+        messages, most = request.body["messages"], request.body["max_tokens"]
+        assert isinstance(messages, list)
+        assert isinstance(most, int)
+        charged = (len(messages[0]["content"].encode()), int(most * self.share))
+        return Answer.to(request, "answer", "x", tokens=charged)
+
+
+def elapsed(requests: list[Request], limits: Limits, path: Path) -> float:
+    with Ledger(path) as ledger:
+        started = time.monotonic()
+        ask(requests, ledger, Charging(), limits=limits)
+        return time.monotonic() - started
+
+
+def test_requests_per_minute_hold_back_what_is_over_a_tenth_of_a_minute(tmp_path: Path) -> None:
+    requests = [question(str(number), max_tokens=1) for number in range(14)]
+    # 12 at once, then two a second.
+    assert elapsed(requests, Limits(requests_per_minute=120), tmp_path / "ledger") >= 0.9
+
+
+def test_tokens_per_minute_hold_back_what_is_over_a_tenth_of_a_minute(tmp_path: Path) -> None:
+    # 400 bytes are some 100 tokens, and up to 300 are answered: 1,200 at once, then 200 a second.
+    requests = [question(f"{number:0400}", max_tokens=300) for number in range(4)]
+    assert elapsed(requests, Limits(tokens_per_minute=12_000), tmp_path / "ledger") >= 1.9
+
+
+def test_few_requests_per_minute(tmp_path: Path) -> None:
+    requests = [question(str(number), max_tokens=1) for number in range(2)]
+    # The second of 9 a minute comes after 6.67 seconds.
+    assert elapsed(requests, Limits(requests_per_minute=9), tmp_path / "ledger") >= 6.6
+
+
+def test_tokens_per_minute_with_large_requests(tmp_path: Path) -> None:
+    requests = [question(str(number), max_tokens=1_200) for number in range(2)]
+    # 1,200 tokens at 10,000 a minute take 7.2 seconds.
+    assert elapsed(requests, Limits(tokens_per_minute=10_000), tmp_path / "ledger") >= 7.1
+
+
+def test_an_error_does_not_wait_for_the_rate(tmp_path: Path) -> None:
+    requests = [question(str(number)) for number in range(3)]
+    with serve(lambda *_: Reply("no", status=401)) as server, Ledger(tmp_path / "ledger") as ledger:
+        started = time.monotonic()
+        with pytest.raises(AccessDenied):
+            ask(requests, ledger, OpenAIChat(server.base_url), limits=Limits(concurrency=2, requests_per_minute=10))
+    assert time.monotonic() - started < 4
+
+
+@given(
+    prices=st.tuples(st.floats(0, 1e4), st.floats(0, 1e4)),
+    ceiling=st.floats(0, 20),
+    calls=st.lists(st.tuples(st.text(max_size=300), st.integers(1, 500)), min_size=1, max_size=12),
+    share=st.floats(0, 1),
+    concurrency=st.integers(1, 8),
+)
+@example(prices=(0.0, 0.0), ceiling=0.0, calls=[("free", 1)], share=1.0, concurrency=1)
+@example(prices=(1.0, 1.0), ceiling=0.0, calls=[("dear", 1)], share=1.0, concurrency=1)
+@settings(deadline=None, max_examples=60)
+def test_the_ceiling_is_never_crossed(
+    prices: tuple[float, float], ceiling: float, calls: list[tuple[str, int]], share: float, concurrency: int
+) -> None:
+    price = Price(*prices)
+    limits = Limits(concurrency=concurrency, price=price, max_cost=ceiling)
+    requests = [question(text, max_tokens=most) for text, most in calls]
+    with tempfile.TemporaryDirectory() as folder, Ledger(Path(folder) / "ledger") as ledger:
+        try:
+            ask(requests, ledger, Charging(share), limits=limits)
+            stopped = False
+        except CeilingReached:
+            stopped = True
+        spent = price.cost(*ledger.usage())
+        assert spent <= ceiling + 1e-9
+        assert stopped == (len(ledger) < len({request.key for request in requests}))
+        # A request of these sizes costs at most this, with 64 tokens for what a provider wraps around it.
+        dearest = price.cost(300 * 4 + len("user") + 64, 500)
+        assert not stopped or spent + dearest > ceiling
+
+
+def test_the_ceiling_stops_and_raising_it_goes_on(tmp_path: Path) -> None:
+    requests = [question(str(number), max_tokens=5) for number in range(6)]  # 15 cents each, by the server's count
+    with serve(lambda *_: Reply(tokens=(10, 5))) as server, Ledger(tmp_path / "ledger") as ledger:
+        chat = OpenAIChat(server.base_url)
+        with pytest.raises(CeilingReached) as stopped:
+            ask(requests, ledger, chat, limits=Limits(price=CENT, max_cost=2.0))
+        sent = len(server.requests)
+        assert 0 < sent < 6
+        said = str(stopped.value)
+        for part in ["ceiling of $2.00", f"${sent * 0.15:.4f} is spent", "raise --max-cost", f"{sent} of 6 calls"]:
+            assert part in said
+        ask(requests, ledger, chat, limits=Limits(price=CENT, max_cost=5.0))
+    assert len(server.requests) == 6
+
+
+def test_what_the_ledger_holds_already_counts_as_spent(tmp_path: Path) -> None:
+    limits = Limits(price=CENT, max_cost=10.0)
+    held = Answer.to(question("another"), "answer", "x", tokens=(400, 600))
+    with serve(lambda *_: Reply()) as server, Ledger(tmp_path / "ledger") as ledger:
+        ledger.record(held)
+        with pytest.raises(CeilingReached, match=r"\$10\.0000 is spent"):
+            ask([question("hi", max_tokens=5)], ledger, OpenAIChat(server.base_url), limits=limits)
+        assert not server.requests
+        assert ask([question("another")], ledger, OpenAIChat(server.base_url), limits=limits) == [held]
+
+
+@pytest.mark.parametrize(
+    ("body", "tokens"),
+    [
+        ({}, (10, 2_000)),
+        ({"max_tokens": 300, "n": 3}, (10, 900)),
+        ({"max_tokens": 10, "tools": [{"function": {"parameters": {"a_long_name_" * 400: {}}}}]}, (1_500, 10)),
+    ],
+    ids=["no max_tokens", "n", "names in a schema"],
+)
+def test_the_ceiling_counts_all_that_can_be_charged(
+    tmp_path: Path, body: dict[str, Any], tokens: tuple[int, int]
+) -> None:
+    with serve(lambda *_: Reply(tokens=tokens)) as server, Ledger(tmp_path / "ledger") as ledger:
+        with pytest.raises(CeilingReached):
+            ask([question("hi", **body)], ledger, OpenAIChat(server.base_url), limits=Limits(price=CENT, max_cost=5.0))
+        assert CENT.cost(*ledger.usage()) <= 5.0

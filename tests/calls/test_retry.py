@@ -1,0 +1,130 @@
+"""Asking again until an answer is valid, and replays, which ask nothing."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from chat_server import Reply, serve
+from pluralbench_calls import (
+    InvalidAnswer,
+    Ledger,
+    Limits,
+    MissingAnswers,
+    OpenAIChat,
+    Replay,
+    Request,
+    ask,
+    ask_until_valid,
+)
+
+
+def question(item: str, attempt: int) -> Request:
+    body: dict[str, Any] = {"messages": [{"role": "user", "content": item}], "seed": attempt}
+    return Request("chat", "127.0.0.1", "m", body, sample=attempt, label=f"answer for {item}, attempt {attempt + 1}")
+
+
+def number(item: str, text: str) -> int:
+    if not text.isdigit():
+        raise InvalidAnswer(f"{text!r} is no number for {item}")
+    return int(text)
+
+
+def asked(bodies: list[dict[str, Any]]) -> list[tuple[str, int]]:
+    return sorted((body["messages"][0]["content"], body["seed"]) for body in bodies)
+
+
+def test_only_what_is_invalid_is_asked_again_and_items_keep_their_order(tmp_path: Path) -> None:
+    first_valid = {"a": 0, "乙": 2, "ج": 1, "d": 0}
+
+    def reply(body: dict[str, Any], _: int) -> Reply:
+        item, attempt = body["messages"][0]["content"], body["seed"]
+        return Reply(f"{attempt}" if attempt >= first_valid[item] else "none", delay=0.1 if item == "a" else 0)
+
+    with serve(reply) as server, Ledger(tmp_path / "ledger") as ledger:
+        chat = OpenAIChat(server.base_url)
+        settled = ask_until_valid(list(first_valid), question, number, ledger, chat, attempts=5)
+        assert [(one.value, one.attempts, one.reason) for one in settled] == [
+            (0, 1, ""),
+            (2, 3, ""),
+            (1, 2, ""),
+            (0, 1, ""),
+        ]
+        assert [one.answer.label for one in settled] == [
+            f"answer for {item}, attempt {one.attempts}" for item, one in zip(first_valid, settled, strict=True)
+        ]
+        assert asked(server.requests) == [("a", 0), ("d", 0), ("ج", 0), ("ج", 1), ("乙", 0), ("乙", 1), ("乙", 2)]
+        assert ask_until_valid(list(first_valid), question, number, ledger, Replay(), attempts=5) == settled
+    assert len(server.requests) == 7
+
+
+def test_it_gives_up_after_so_many_attempts_and_says_why(tmp_path: Path) -> None:
+    with serve(lambda body, _: Reply(f"word {body['seed']}")) as server, Ledger(tmp_path / "ledger") as ledger:
+        [settled] = ask_until_valid(["a"], question, number, ledger, OpenAIChat(server.base_url), attempts=3)
+    assert (settled.value, settled.attempts, settled.reason) == (None, 3, "'word 2' is no number for a")
+    assert settled.answer.text == "word 2"
+    assert asked(server.requests) == [("a", 0), ("a", 1), ("a", 2)]
+
+
+@pytest.mark.parametrize(
+    ("reply", "reason"),
+    [
+        (Reply(None, refusal="12"), "refused"),
+        (Reply("12", finish_reason="length"), "cut off at the token limit"),
+        (Reply("12", finish_reason="content_filter"), "stopped by a content filter"),
+        (Reply(""), "empty answer"),
+    ],
+)
+def test_what_is_no_answer_is_asked_again_and_never_parsed(tmp_path: Path, reply: Reply, reason: str) -> None:
+    parsed: list[str] = []
+
+    def parse(_: str, text: str) -> str:
+        parsed.append(text)
+        return text
+
+    with serve(lambda *_: reply) as server, Ledger(tmp_path / "ledger") as ledger:
+        [settled] = ask_until_valid(["a"], question, parse, ledger, OpenAIChat(server.base_url), attempts=2)
+    assert (settled.value, settled.attempts, settled.reason) == (None, 2, reason)
+    assert not parsed
+
+
+def test_a_rejected_request_is_not_asked_again(tmp_path: Path) -> None:
+    def reject_long(body: dict[str, Any], _: int) -> Reply:
+        return Reply("too long", status=400) if body["messages"][0]["content"] == "long" else Reply("none")
+
+    with serve(reject_long) as server, Ledger(tmp_path / "ledger") as ledger:
+        chat = OpenAIChat(server.base_url)
+        long, short = ask_until_valid(["long", "short"], question, number, ledger, chat, attempts=2)
+    assert (long.value, long.attempts, long.reason) == (None, 1, "rejected by the server")
+    assert "too long" in long.answer.text
+    assert short.attempts == 2
+    assert asked(server.requests) == [("long", 0), ("short", 0), ("short", 1)]
+
+
+def test_a_parser_may_find_that_there_is_nothing(tmp_path: Path) -> None:
+    with serve(lambda *_: Reply("nothing")) as server, Ledger(tmp_path / "ledger") as ledger:
+        chat = OpenAIChat(server.base_url)
+        [settled] = ask_until_valid(["a"], question, lambda *_: None, ledger, chat, attempts=3)
+    assert (settled.attempts, settled.reason) == (1, "")
+
+
+def test_limits_and_label_reach_each_round(tmp_path: Path) -> None:
+    with serve(lambda *_: Reply("none", delay=0.02)) as server, Ledger(tmp_path / "ledger") as ledger:
+        chat, items = OpenAIChat(server.base_url), [str(item) for item in range(6)]
+        ask_until_valid(items, question, number, ledger, chat, attempts=2, limits=Limits(concurrency=2))
+        with pytest.raises(MissingAnswers, match="0 of 1 aspects are recorded"):
+            ask_until_valid(["new"], question, number, ledger, Replay(), attempts=2, label="aspects")
+    assert server.most_at_once == 2
+
+
+def test_a_replay_answers_from_the_ledger_and_names_what_is_missing(tmp_path: Path) -> None:
+    known, missing, other = (question(item, 0) for item in ("known", "缺", "other"))
+    with serve(lambda *_: Reply()) as server, Ledger(tmp_path / "ledger") as ledger:
+        recorded = ask([known], ledger, OpenAIChat(server.base_url))
+        assert ask([known, known], ledger, Replay()) == recorded * 2
+        with pytest.raises(MissingAnswers) as stopped:
+            ask([known, missing, other], ledger, Replay(), label="answers")
+    said = str(stopped.value)
+    for part in ["answer for 缺, attempt 1", "model m at 127.0.0.1", missing.key[:12], "1 of 3 answers are recorded"]:
+        assert part in said
+    assert "again" not in said  # the same command would fail again
+    assert not stopped.value.resumable

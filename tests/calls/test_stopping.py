@@ -1,0 +1,137 @@
+"""Stopped in the middle, by a kill or by Ctrl-C: no recorded answer is lost or asked again."""
+
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from chat_server import ChatServer, Reply, request_digest, serve
+from commands import environment
+from pluralbench_calls import Interrupted, Ledger, Request, read_ledger
+
+CALLS = 120
+CONCURRENCY = 4
+ASKING = """
+import signal, sys
+from pathlib import Path
+from pluralbench_calls import CallsError, Ledger, Limits, OpenAIChat, Request, ask
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background is born deaf to it
+path, base_url, calls, concurrency = sys.argv[1:]
+requests = [
+    Request("chat", "127.0.0.1", "m", {"messages": [{"role": "user", "content": f"{number} 问题"}]})
+    for number in range(int(calls))
+]
+with Ledger(Path(path)) as ledger:
+    try:
+        ask(requests, ledger, OpenAIChat(base_url), limits=Limits(concurrency=int(concurrency)))
+    except CallsError as error:
+        print(error, file=sys.stderr)
+        sys.exit(error.exit_status)
+"""
+OPENING = """
+import functools, itertools, os, signal, sqlite3, sys
+from pathlib import Path
+from pluralbench_calls import Ledger
+
+class Killed(sqlite3.Connection):
+    def execute(self, *words):
+        if next(statements) == deadly:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().execute(*words)
+
+sqlite3.connect = functools.partial(sqlite3.connect, factory=Killed)
+for deadly in range(50):
+    statements = itertools.count()
+    if (child := os.fork()) == 0:
+        Ledger(Path(sys.argv[1]) / f"killed-at-{deadly:02}").__exit__()
+        os._exit(0)
+    if os.waitpid(child, 0)[1] == 0:
+        break
+"""
+
+
+def digests_by_key() -> dict[str, str]:
+    """From the key of each request to the digest of what the server sees of it."""
+    bodies = [{"messages": [{"role": "user", "content": f"{number} 问题"}]} for number in range(CALLS)]
+    return {Request("chat", "127.0.0.1", "m", body).key: request_digest({**body, "model": "m"}) for body in bodies}
+
+
+def start(path: Path, server: ChatServer) -> subprocess.Popen[str]:
+    words = [sys.executable, "-c", ASKING, str(path), server.base_url, str(CALLS), str(CONCURRENCY)]
+    return subprocess.Popen(words, stderr=subprocess.PIPE, env=environment(), text=True, encoding="utf-8")
+
+
+def wait_for(server: ChatServer, requests: int) -> None:
+    deadline = time.monotonic() + 60
+    while len(server.requests) < requests:
+        assert time.monotonic() < deadline, "the process does not ask"
+        time.sleep(0.005)
+
+
+def recorded(path: Path) -> dict[str, tuple[object, ...]]:
+    return {row[0]: row for row in read_ledger(path).iter_rows()}
+
+
+def test_a_kill_loses_no_answer_and_none_is_asked_again(tmp_path: Path) -> None:
+    path, kills, digests = tmp_path / "ledger", 5, digests_by_key()
+    moments = random.Random(20)
+    with serve(lambda *_: Reply(delay=0.03)) as server:
+        before: dict[str, tuple[object, ...]] = {}
+        for _ in range(kills):
+            asked = len(server.requests)
+            with start(path, server) as process:
+                wait_for(server, asked + 1)
+                time.sleep(moments.uniform(0, 0.12))
+                process.kill()
+            assert process.returncode == -signal.SIGKILL
+            after = recorded(path)
+            assert before.items() <= after.items()
+            assert not {digests[key] for key in before} & set(server.digests()[asked:])
+            before = after
+        assert 0 < len(before) < CALLS
+        asked = len(server.requests)
+        with start(path, server) as process:
+            said = process.communicate(timeout=60)[1]
+        assert process.returncode == 0, said
+        assert not {digests[key] for key in before} & set(server.digests()[asked:])
+        after = recorded(path)
+        assert before.items() <= after.items()
+        assert after.keys() == digests.keys()
+        # A kill costs at most what was in flight.
+        assert len(server.requests) <= CALLS + kills * CONCURRENCY
+
+
+def test_ctrl_c_says_how_many_are_recorded_and_the_same_command_goes_on(tmp_path: Path) -> None:
+    path, digests = tmp_path / "ledger", digests_by_key()
+    with serve(lambda *_: Reply(delay=0.03)) as server:
+        with start(path, server) as process:
+            wait_for(server, 20)
+            process.send_signal(signal.SIGINT)
+            said = process.communicate(timeout=30)[1]
+        assert process.returncode == Interrupted.exit_status == 130
+        counted = re.fullmatch(
+            r"Interrupted\. (\d+) of 120 calls are recorded; run the same command again to go on\.\n", said
+        )
+        assert counted, said
+        before, asked = recorded(path), len(server.requests)
+        assert len(before) == int(counted[1])
+        assert asked - CONCURRENCY <= len(before) < CALLS
+        with start(path, server) as process:
+            said = process.communicate(timeout=60)[1]
+        assert process.returncode == 0, said
+        assert not {digests[key] for key in before} & set(server.digests()[asked:])
+        assert before.items() <= recorded(path).items()
+        assert recorded(path).keys() == digests.keys()
+
+
+def test_a_ledger_that_was_killed_at_birth_can_be_opened(tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-c", OPENING, str(tmp_path)], env=environment(), timeout=60, check=True)
+    paths = sorted(tmp_path.glob("killed-at-??"))
+    assert 2 <= len(paths) < 50
+    for path in paths:
+        with Ledger(path) as ledger:
+            assert len(ledger) == 0

@@ -1,0 +1,154 @@
+"""Which rows came, went or changed, and building a release again."""
+
+import json
+import os
+import re
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import polars as pl
+import pytest
+from commands import command, environment, fails
+from pluralbench_release import ReleaseError, TableDiff, diff, rebuild
+
+Make = Callable[..., Path]
+Pairs = Callable[..., pl.DataFrame]
+SAME = "The same content in all 2 tables: digests are equal.\n"
+BUILDER = """
+import shutil
+from pathlib import Path
+def build(release, out, sources):
+    shutil.copytree(Path(sources[0]) if sources else release, out)
+"""
+
+
+@pytest.fixture
+def builder(tmp_path: Path) -> Path:
+    """A folder with an installed distribution `build-tiny`, whose builder copies a release (or its first source)."""
+    folder = tmp_path / "site"
+    info = folder / "build_tiny-1.2.3.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: build-tiny\nVersion: 1.2.3\n", encoding="utf-8")
+    (info / "entry_points.txt").write_text("[pluralbench.builders]\ntiny = tiny_builder:build\n", encoding="utf-8")
+    (folder / "tiny_builder.py").write_text(BUILDER, encoding="utf-8")
+    return folder
+
+
+def test_every_difference_is_found(release: Make, pairs: Pairs) -> None:
+    old = pairs("q1", "q2", "q3", "q4")
+    new = pl.concat([old[1:], pairs("中2", "א1", "q0")]).with_columns(
+        chosen=pl.when(pl.col("id") == "q3").then(pl.lit("new")).otherwise("chosen"),
+        profile=pl.when(pl.col("id").is_in(["q2", "q3"])).then(pl.col("profile").list.head(1)).otherwise("profile"),
+    )
+    a, b = release("a", old, pairs("x1")), release("b", new, pairs("x1"), pairs("y1"))
+    assert diff(a, b) == [
+        TableDiff("Art", "test", ["q0", "א1", "中2"], ["q1"], {"chosen": ["q3"], "profile": ["q2", "q3"]}),
+        TableDiff("no", "test"),
+        TableDiff("Society", "test", added=["y1"]),
+    ]
+    assert [bool(table) for table in diff(a, b)] == [True, False, True]
+    assert diff(b, a)[2] == TableDiff("Society", "test", removed=["y1"])
+
+
+def test_order_and_bytes_are_no_difference(release: Make) -> None:
+    a, b = release("a"), release("b")
+    path = b / "data/Art/test.parquet"
+    rows = pl.read_parquet(path)
+    rows.reverse().select(reversed(rows.columns)).write_parquet(path)
+    assert not any(diff(a, b))
+
+
+def test_the_command_prints_some_ids_or_all_as_json(release: Make, pairs: Pairs) -> None:
+    a = release("a")
+    b = release("b", pairs("q1", "q2", "q3", *(f"新{number}" for number in range(1200))), pairs("ש1", "中2"))
+    assert (same := command("pluralbench-release", "diff", a, a)).returncode == 0
+    assert same.stdout == SAME
+    result = command("pluralbench-release", "diff", a, b)
+    assert (result.returncode, result.stderr) == (1, "")
+    cells = [[cell.strip() for cell in line.split("│")[1:-1]] for line in result.stdout.splitlines() if "│" in line]
+    assert cells == [
+        ["Art/test", "1,200 added", "新0, 新1, 新10, 新100, 新1000, … (1,195 more)"],
+        ["Art/test", "1 removed", "q4"],
+    ]
+    result = command("pluralbench-release", "diff", a, b, "--json")
+    assert (result.returncode, result.stderr) == (1, "")
+    art, same_table = json.loads(result.stdout)
+    assert len(art["added"]) == 1200
+    assert art["removed"] == ["q4"]
+    assert same_table == {"config": "no", "split": "test", "added": [], "removed": [], "changed": {}}
+    assert "新0" in result.stdout
+
+
+def test_what_cannot_be_compared_is_an_error(release: Make, tmp_path: Path) -> None:
+    a, b = release("a"), release("b")
+    sentence = "none is no release: it has no provenance/manifest.json."
+    fails(command("pluralbench-release", "diff", a, tmp_path / "none"), sentence)
+    with pytest.raises(ReleaseError, match=re.escape(sentence)):
+        diff(tmp_path / "none", a)
+    (b / "data/Art/test.parquet").write_bytes(b"garbage")
+    with pytest.raises(ReleaseError, match=r"b/data/Art/test\.parquet cannot be read as Parquet\.$"):
+        diff(a, b)
+    (b / "data/Art/test.parquet").unlink()
+    with pytest.raises(ReleaseError, match=r"b/data/Art/test\.parquet cannot be read as Parquet\.$"):
+        diff(a, b)
+
+
+def test_a_row_that_is_twice_is_a_difference_or_an_error(release: Make) -> None:
+    a, b = release("a"), release("b")
+    path = b / "data/Art/test.parquet"
+    rows = pl.read_parquet(path)
+    pl.concat([rows, rows[1:2]]).write_parquet(path)
+    with suppress(ReleaseError):
+        assert any(diff(a, b))
+
+
+@pytest.mark.parametrize("change", ["drop", "dates"])
+def test_a_table_that_is_no_table_is_a_sentence(release: Make, change: str) -> None:
+    a, b = release("a"), release("b")
+    path = b / "data/Art/test.parquet"
+    rows = pl.read_parquet(path)
+    (rows.drop("id") if change == "drop" else rows.with_columns(category=pl.date(2020, 1, 1))).write_parquet(path)
+    with pytest.raises(ReleaseError, match=r"b/data/Art/test\.parquet"):
+        diff(a, b)
+
+
+def test_ids_are_printed_as_they_are(release: Make, pairs: Pairs) -> None:
+    ids = ["q1", "[red]x", "[/x]", ":beer:"]
+    result = command("pluralbench-release", "diff", release("a", pairs("q1")), release("b", pairs(*ids)))
+    assert "Traceback" not in result.stderr
+    assert all(row_id in result.stdout for row_id in ids[1:])
+
+
+def test_a_builder_that_is_not_installed_is_named_with_the_mend(release: Make) -> None:
+    directory = release(builder="tiny")
+    path = directory / "provenance/manifest.json"
+    values = json.loads(path.read_text(encoding="utf-8"))
+    values["builder"] = {"name": "tiny", "distribution": "build-tiny", "version": "1.2.3"}
+    path.write_text(json.dumps(values), encoding="utf-8")
+    result = command("pluralbench-release", "rebuild", directory)
+    fails(result)
+    assert result.stderr == (
+        f"Error: {directory} was built by build-tiny, which is not installed here; install build-tiny==1.2.3.\n"
+    )
+
+
+def test_an_installed_builder_rebuilds(release: Make, pairs: Pairs, builder: Path, tmp_path: Path) -> None:
+    directory, other = release(builder="tiny"), release("other", pairs("q1", "q2", "q3"), pairs("ש1", "中2"))
+    env = {"PYTHONPATH": os.pathsep.join([environment()["PYTHONPATH"], str(builder)])}
+    result = command("pluralbench-release", "rebuild", directory, "--out", tmp_path / "again", env=env)
+    assert (result.returncode, result.stdout, result.stderr) == (0, SAME, "")
+    assert (tmp_path / "again/data/Art/test.parquet").is_file()
+    result = command("pluralbench-release", "rebuild", directory, "--source", other, env=env)
+    assert (result.returncode, result.stderr) == (1, "")
+    assert "1 removed" in result.stdout
+    assert "q4" in result.stdout
+
+
+def test_rebuild_returns_what_differs(
+    release: Make, builder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(builder))
+    directory = release(builder="tiny")
+    assert rebuild(directory, tmp_path / "again") == [TableDiff("Art", "test"), TableDiff("no", "test")]
+    assert directory.joinpath("README.md").read_bytes() == (tmp_path / "again/README.md").read_bytes()

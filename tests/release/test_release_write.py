@@ -1,0 +1,181 @@
+"""Tables become a directory that is already a Hub repository."""
+
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from huggingface_hub import DatasetCard
+from hypothesis import given
+from hypothesis import strategies as st
+from pluralbench_release import LEDGER, RECIPE, ReleaseError, content_digest, read_manifest, verify
+from pluralbench_schemas import TableError
+
+FILES = [
+    "README.md",
+    "data/Art/test.parquet",
+    "data/no/test.parquet",
+    "provenance/ledger.parquet",
+    "provenance/manifest.json",
+    "provenance/recipe.toml",
+    "provenance/row_digests.parquet",
+    "provenance/statistics.json",
+]
+Make = Callable[..., Path]
+Pairs = Callable[..., pl.DataFrame]
+
+
+def contents(directory: Path) -> dict[str, bytes]:
+    """The bytes of every file by its path."""
+    return {
+        path.relative_to(directory).as_posix(): path.read_bytes() for path in directory.rglob("*") if path.is_file()
+    }
+
+
+def front_matter(directory: Path) -> dict[str, Any]:
+    """The YAML of the card, as the Hub's own library reads it."""
+    values: dict[str, Any] = DatasetCard.load(directory / "README.md").data.to_dict()
+    return values
+
+
+def card_text(directory: Path) -> str:
+    return (directory / "README.md").read_text(encoding="utf-8")
+
+
+def test_a_release_has_these_files_and_verifies(release: Make) -> None:
+    directory = release()
+    assert sorted(contents(directory)) == FILES
+    assert verify(directory) == []
+
+
+def test_rows_survive_in_every_script(release: Make, pairs: Pairs) -> None:
+    directory = release()
+    rows = pairs("q1", "q2", "q3", "q4")
+    assert pl.read_parquet(directory / "data/Art/test.parquet").equals(rows)
+    kinds = pq.read_schema(directory / "data/Art/test.parquet")
+    assert kinds.field("id").type == pa.string()
+    post = pa.struct([("id", pa.string()), ("category", pa.string()), ("text", pa.string())])
+    assert kinds.field("profile").type == pa.list_(post)
+    for name in ("provenance/statistics.json", "README.md", RECIPE):
+        assert "中文" in (directory / name).read_text(encoding="utf-8")
+
+
+def test_the_manifest_says_what_is_there(release: Make, pairs: Pairs) -> None:
+    directory = release(licences=("mit", "cc-by-4.0"))
+    manifest = read_manifest(directory)
+    assert [(table.config, table.split, table.path, table.rows) for table in manifest.tables] == [
+        ("Art", "test", "data/Art/test.parquet", 4),
+        ("no", "test", "data/no/test.parquet", 2),
+    ]
+    assert manifest.tables[0].digest == content_digest(pairs("q1", "q2", "q3", "q4"))
+    assert manifest.recipe == tomllib.loads((directory / RECIPE).read_text(encoding="utf-8"))
+    assert manifest.recipe == {"name": "tiny", "seed": 1, "note": "中文"}
+    assert (manifest.ledger.path, manifest.ledger.calls) == (LEDGER, 12)
+    assert [source.licence for source in manifest.sources] == ["mit", "cc-by-4.0"]
+    assert sorted(manifest.software) == ["pluralbench-release", "polars", "pyarrow"]
+
+
+def test_two_writes_give_the_same_bytes(release: Make, pairs: Pairs) -> None:
+    rows = pairs(*(f"q{number}" for number in range(50)))
+    in_pieces = pl.concat([rows[:7], rows[7:30], rows[30:]], rechunk=False)
+    assert contents(release("a", rows)) == contents(release("b", in_pieces))
+
+
+@pytest.mark.parametrize(
+    ("licences", "expected"),
+    [
+        (("mit",), "mit"),
+        (("mit", "mit"), "mit"),
+        (("mit", "cc-by-sa-4.0", "unknown"), ["cc-by-sa-4.0", "mit", "unknown"]),
+    ],
+)
+def test_the_card_names_every_licence(release: Make, licences: tuple[str, ...], expected: object) -> None:
+    directory = release(licences=licences)
+    assert front_matter(directory)["license"] == expected
+    assert all(f"licence {licence}. By " in card_text(directory) for licence in licences)
+
+
+def test_the_card_is_what_the_hub_reads(release: Make) -> None:
+    directory = release()
+    values = front_matter(directory)
+    assert values["configs"] == [
+        {"config_name": "Art", "data_files": [{"split": "test", "path": "data/Art/test.parquet"}]},
+        {"config_name": "no", "data_files": [{"split": "test", "path": "data/no/test.parquet"}]},  # not False
+    ]
+    assert values["pretty_name"] == 'Tiny: "benchmark" 中文'
+    assert values["language"] == ["en", "zh"]
+    assert values["size_categories"] == "n<1K"
+    assert values["task_categories"] == ["text-generation"]
+    assert values["tags"] == ["reward-model"]
+    for part in (
+        '# Tiny: "benchmark" 中文\n',
+        "मैं चाय पीता हूँ 🍵👨‍👩‍👧",
+        "Version 0.1.0, 6 rows, built by `pluralbench-release`",
+        'load_dataset("ORGANISATION/tiny", "Art", split="test")',
+        "| `id` | String | the row |\n| `chosen` | String | the better answer |\n",
+        "## Uses\n\nNot for {{ training }} <b>&amp;</b>.\n",
+        "(`somewhere` at revision `abc123`), 4 rows",
+        "the 12 recorded calls",
+    ):
+        assert part in card_text(directory)
+
+
+@pytest.mark.parametrize(("rows", "size"), [(999, "n<1K"), (1000, "1K<n<10K"), (10_000, "10K<n<100K")])
+def test_the_card_says_how_large_it_is(release: Make, pairs: Pairs, rows: int, size: str) -> None:
+    directory = release("large", pairs(*map(str, range(rows))))
+    assert front_matter(directory)["size_categories"] == size
+    assert f"{rows:,} rows, built by" in card_text(directory)
+
+
+def test_rows_that_break_their_schema_are_no_release(release: Make, pairs: Pairs, tmp_path: Path) -> None:
+    broken = pairs("x1", "x2").with_columns(chosen=pl.when(pl.col("id") != "x2").then("chosen"))
+    with pytest.raises(TableError) as caught:
+        release("broken", pairs("q1"), broken)
+    assert str(caught.value) == (
+        "data/no/test.parquet, row 2 (id 'x2'): column `chosen` must not be missing, got null."
+    )
+    with pytest.raises(ReleaseError, match=r"is no release: it has no provenance/manifest\.json\.$"):
+        read_manifest(tmp_path / "broken")
+    assert not (tmp_path / "broken" / "README.md").exists()
+
+
+def test_nothing_is_no_release(release: Make, pairs: Pairs) -> None:
+    with pytest.raises(TableError, match=r"^data/Art/test\.parquet has no rows\.$"):
+        release("empty", pairs())
+    with pytest.raises(ReleaseError, match=r"^There are no rows to release\.$"):
+        release("none", configs=())
+
+
+def test_two_tables_of_one_name_are_refused(release: Make, pairs: Pairs) -> None:
+    with pytest.raises(ReleaseError, match="Art/test"):
+        release("twice", pairs("q1"), pairs("q2", "q3"), configs=("Art", "Art"))
+
+
+@given(st.data())
+def test_the_digest_is_of_the_rows_in_any_order(pairs: Pairs, data: st.DataObject) -> None:
+    ids = data.draw(st.lists(st.text(st.characters(codec="utf-8"), min_size=1), min_size=1, max_size=5, unique=True))
+    rows = pairs(*ids)
+    shuffled = rows[data.draw(st.permutations(range(len(ids))))].select(data.draw(st.permutations(rows.columns)))
+    assert content_digest(shuffled) == content_digest(rows)
+
+
+def test_the_digest_is_of_every_value(pairs: Pairs) -> None:
+    rows = pairs("q1", "q2")
+    others = [
+        pairs("q1", "q3"),
+        rows[:1],
+        rows.drop("generator"),
+        pairs("q1", "q2", chosen=None),
+        pairs("q1", "q2", chosen=""),
+        pairs("q1", "q2", profile=[]),
+        pairs("q1", "q2", profile=None),
+    ]
+    assert len({content_digest(frame) for frame in [rows, *others]}) == 8
+    assert content_digest(rows) == content_digest(rows.rechunk())
+    assert content_digest(pl.DataFrame({"id": ["b", "a"], "n": [1.0, None]})) == (
+        "e5c677deab859bc3047071836df0dd1ff22b415f0981bb956c9014116f822866"
+    )

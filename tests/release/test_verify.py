@@ -1,0 +1,288 @@
+"""Whatever is damaged in a release, `verify` says what and where."""
+
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pyarrow.parquet as pq
+import pytest
+from commands import command
+from pluralbench_release import LEDGER, RECIPE, ReleaseError, verify
+
+Damage = Callable[[Path], object]
+Make = Callable[..., Path]
+ART = "data/Art/test.parquet"
+MANIFEST = "provenance/manifest.json"
+DIFFERS = f"{ART}: the content differs from its digest"
+
+
+def rows(change: Callable[[pl.DataFrame], pl.DataFrame]) -> Damage:
+    """Change the rows of the first table; polars writes them, where pyarrow did."""
+    return lambda directory: change(pl.read_parquet(directory / ART)).write_parquet(directory / ART)
+
+
+def cell(column: str, value: str | None, *ids: str) -> Damage:
+    """Put `value` into the rows of `ids`."""
+    changed = pl.when(pl.col("id").is_in(ids)).then(pl.lit(value)).otherwise(column).alias(column)
+    return rows(lambda frame: frame.with_columns(changed))
+
+
+def card(old: str, new: str) -> Damage:
+    """Replace `old` in the card, or all of it."""
+
+    def edit(directory: Path) -> None:
+        text = (directory / "README.md").read_text(encoding="utf-8")
+        assert old in text
+        (directory / "README.md").write_text(text.replace(old, new, 1) if old else new, encoding="utf-8")
+
+    return edit
+
+
+def manifest(change: Callable[[dict[str, Any]], object]) -> Damage:
+    """Edit the manifest."""
+
+    def edit(directory: Path) -> None:
+        values = json.loads((directory / MANIFEST).read_text(encoding="utf-8"))
+        change(values)
+        (directory / MANIFEST).write_text(json.dumps(values), encoding="utf-8")
+
+    return edit
+
+
+def ledger(change: Callable[[pl.DataFrame], pl.DataFrame]) -> Damage:
+    """Change the ledger, and what the manifest says of it as well."""
+
+    def edit(directory: Path) -> None:
+        calls = change(pl.read_parquet(directory / LEDGER))
+        calls.write_parquet(directory / LEDGER)
+        digest = hashlib.sha256((directory / LEDGER).read_bytes()).hexdigest()
+        manifest(lambda values: values["provenance"].update({LEDGER: digest}))(directory)
+        manifest(lambda values: values["ledger"].update(calls=calls.height))(directory)
+
+    return edit
+
+
+def overwrite(name: str, content: bytes) -> Damage:
+    return lambda directory: (directory / name).write_bytes(content)
+
+
+def remove(name: str) -> Damage:
+    return lambda directory: (directory / name).unlink()
+
+
+def key_of(row_id: str) -> str:
+    return hashlib.sha256(f"chosen {row_id}".encode()).hexdigest()
+
+
+DAMAGE: dict[str, tuple[Damage, list[str]]] = {
+    "a cell": (cell("chosen", "new", "q2"), [f"{DIFFERS}, first in the row of id 'q2', which is changed."]),
+    "two cells": (cell("category", "中文", "q3", "q2"), [f"{DIFFERS}, first in the row of id 'q2', which is changed."]),
+    "a missing value": (
+        cell("rejected", None, "q3"),
+        [
+            f"{ART}, row 3 (id 'q3'): column `rejected` must not be missing, got null.",
+            f"{DIFFERS}, first in the row of id 'q3', which is changed.",
+        ],
+    ),
+    "a removed row": (
+        rows(lambda frame: frame.filter(pl.col("id") != "q2")),
+        [f"{ART} has 3 rows where 4 are expected.", f"{DIFFERS}, first in the row of id 'q2', which is gone."],
+    ),
+    "an added row": (
+        rows(lambda frame: pl.concat([frame, frame[:1].with_columns(id=pl.lit("א1"))])),
+        [f"{ART} has 5 rows where 4 are expected.", f"{DIFFERS}, first in the row of id 'א1', which is new."],
+    ),
+    "a renamed row": (
+        rows(lambda frame: frame.with_columns(pl.col("id").replace("q2", "q5"))),
+        [f"{DIFFERS}, first in the row of id 'q2', which is gone."],
+    ),
+    "a row twice": (
+        rows(lambda frame: pl.concat([frame, frame[1:2]])),
+        [
+            f"{ART} has 5 rows where 4 are expected.",
+            f"{DIFFERS}, first in the row of id 'q2', which is there more than once.",
+        ],
+    ),
+    "an id twice": (
+        rows(lambda frame: pl.concat([frame[:3], frame[1:2]])),
+        [
+            f"{ART}, row 2 (id 'q2'): column `id` must be unique, got \"q2\" (2 failures in all).",
+            f"{DIFFERS}, first in the row of id 'q2', which is there more than once.",
+        ],
+    ),
+    "a renamed column": (
+        rows(lambda frame: frame.rename({"generator": "model"}).drop("prompt_version")),
+        [
+            f"{ART}: column `model` is not part of this table (3 failures in all).",
+            f"{DIFFERS}, first in the row of id 'q1', which is changed.",
+        ],
+    ),
+    "no Parquet": (overwrite(ART, b"garbage"), [f"{ART} cannot be read as Parquet."]),
+    "a cut file": (
+        lambda directory: overwrite(ART, (directory / ART).read_bytes()[:-100])(directory),
+        [f"{ART} cannot be read as Parquet."],
+    ),
+    "a missing file": (remove(ART), [f"{ART} is missing."]),
+    "a file more": (overwrite("data/Art/notes.txt", b""), ["data/Art/notes.txt is in no manifest."]),
+    "a config renamed on the card": (
+        card("config_name: Art", "config_name: Arts"),
+        ["The card's `configs:` and the manifest differ in Art/test, Arts/test."],
+    ),
+    "a path changed on the card": (
+        card(f"path: {ART}", "path: data/no/test.parquet"),
+        ["The card's `configs:` and the manifest differ in Art/test."],
+    ),
+    "a card without configs": (
+        card("", "---\nlicense: mit\n---\n"),
+        ["The card's `configs:` and the manifest differ in Art/test, no/test."],
+    ),
+    "another ledger": (
+        lambda directory: pl.DataFrame({"key": ["k"]}).write_parquet(directory / LEDGER),
+        [f"{LEDGER} is not the file that the manifest records."],
+    ),
+    "no ledger": (remove(LEDGER), [f"{LEDGER} is missing."]),
+    "a ledger of something else": (ledger(lambda frame: frame.drop("key")), [f"{LEDGER} is no ledger."]),
+    "a call that was lost": (
+        ledger(lambda frame: frame.filter(~pl.col("key").is_in([key_of("q3"), key_of("q2")]))),
+        [f"{ART}: `chosen_call` of id 'q2' names a call that the ledger does not hold (2 in all)."],
+    ),
+    "another count of rows": (
+        manifest(lambda values: values["tables"][0].update(rows=1200)),
+        [f"{ART} has 4 rows where 1,200 are expected."],
+    ),
+    "another digest": (
+        manifest(lambda values: values["tables"][0].update(digest="0" * 64)),
+        [f"{DIFFERS}, though each row agrees with provenance/row_digests.parquet."],
+    ),
+    "another schema": (
+        manifest(lambda values: values["tables"][0].update(table_schema="Chess")),
+        [f"{ART}: this version knows no schema 'Chess'."],
+    ),
+    "a table less in the manifest": (
+        manifest(lambda values: values["tables"].pop()),
+        ["The card's `configs:` and the manifest differ in no/test.", "data/no/test.parquet is in no manifest."],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGE)
+def test_what_is_damaged_is_named(release: Make, name: str) -> None:
+    damage, problems = DAMAGE[name]
+    directory = release()
+    damage(directory)
+    assert verify(directory) == problems
+
+
+def test_the_row_is_not_named_without_the_digests_of_rows(release: Make) -> None:
+    directory = release()
+    cell("chosen", "new", "q2")(directory)
+    remove("provenance/row_digests.parquet")(directory)
+    assert f"{DIFFERS}, and provenance/row_digests.parquet cannot be read to say where." in verify(directory)
+
+
+def test_a_card_that_is_gone_or_no_card_is_said(release: Make) -> None:
+    directory = release()
+    overwrite("README.md", b"---\n- a list\n---\n")(directory)
+    assert verify(directory) == ["The YAML of README.md cannot be read (repo card metadata block should be a dict)."]
+    remove("README.md")(directory)
+    assert verify(directory) == [f"{directory} has no card (README.md)."]
+
+
+@pytest.mark.parametrize(
+    "write_again",
+    [
+        rows(lambda frame: frame),
+        rows(lambda frame: frame.reverse().select(reversed(frame.columns))),
+        lambda directory: pq.write_table(pq.read_table(directory / ART), directory / ART, compression="gzip"),
+    ],
+)
+def test_the_same_content_in_other_bytes_verifies(release: Make, write_again: Damage) -> None:
+    directory = release()
+    before = (directory / ART).read_bytes()
+    write_again(directory)
+    assert (directory / ART).read_bytes() != before
+    assert verify(directory) == []
+
+
+@pytest.mark.parametrize(
+    ("damage", "sentence"),
+    [
+        (remove(MANIFEST), r"DIR is no release: it has no provenance/manifest\.json\.$"),
+        (overwrite(MANIFEST, b"{"), r"manifest\.json is damaged or of another format version \(Invalid JSON: .*\)\.$"),
+        (overwrite(MANIFEST, b"\xff"), r"manifest\.json is damaged or of another format version \(.*0xff.*\)\.$"),
+        (manifest(lambda values: values.update(format=2)), r"of another format version \(Input should be 1\)\.$"),
+    ],
+)
+def test_what_is_no_release_is_an_error(release: Make, damage: Damage, sentence: str) -> None:
+    directory = release("DIR")
+    damage(directory)
+    with pytest.raises(ReleaseError, match=sentence):
+        verify(directory)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        pytest.param(rows(lambda frame: frame.drop("id")), id="no ids"),
+        pytest.param(rows(lambda frame: frame.with_columns(category=pl.date(2020, 1, 1))), id="dates"),
+        pytest.param(rows(lambda frame: frame.with_columns(category=pl.lit(float("nan")))), id="NaN"),
+        pytest.param(card("configs:", "configs: ["), id="broken YAML"),
+        pytest.param(
+            lambda directory: (
+                cell("chosen", "new", "q2")(directory),
+                pl.DataFrame({"x": [1]}).write_parquet(directory / "provenance/row_digests.parquet"),
+            ),
+            id="other digests of rows",
+        ),
+    ],
+)
+def test_more_damage_is_named(release: Make, damage: Damage) -> None:
+    directory = release()
+    damage(directory)
+    problems = verify(directory)
+    assert problems
+    assert all(problem.endswith(".") and "\n" not in problem for problem in problems)
+
+
+@pytest.mark.parametrize(
+    ("damage", "named"),
+    [
+        (remove(RECIPE), RECIPE),
+        (overwrite(RECIPE, b'name = "tiny"\nseed = 2\n'), RECIPE),
+        (remove("provenance/statistics.json"), "provenance/statistics.json"),
+        (remove("provenance/row_digests.parquet"), "provenance/row_digests.parquet"),
+        (manifest(lambda values: values["ledger"].update(calls=99)), LEDGER),
+    ],
+)
+def test_damage_beside_the_data_is_named(release: Make, damage: Damage, named: str) -> None:
+    directory = release()
+    damage(directory)
+    assert any(named in problem for problem in verify(directory))
+
+
+def test_the_command_says_what_holds_and_what_does_not(release: Make) -> None:
+    directory = release("日本語 release")
+    result = command("pluralbench-release", "verify", directory)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout == f"{directory}: 6 rows in 2 tables, as the manifest says.\n"
+    cell("chosen", "new", "q2")(directory)
+    overwrite("data/[red]中文.txt", b"")(directory)
+    result = command("pluralbench-release", "verify", directory)
+    assert (result.returncode, result.stderr) == (1, "")
+    assert result.stdout == (
+        f"{DIFFERS}, first in the row of id 'q2', which is changed.\ndata/[red]中文.txt is in no manifest.\n"
+    )
+
+
+def test_the_command_prints_names_as_they_are(release: Make) -> None:
+    directory = release("a:beer:b")
+    assert "a:beer:b: 6 rows" in command("pluralbench-release", "verify", directory).stdout
+
+
+@pytest.mark.parametrize("name", ["release[1]", "release*", "release?"])
+def test_any_name_of_a_directory_will_do(release: Make, pairs: Callable[..., pl.DataFrame], name: str) -> None:
+    release("release1", pairs("another"))  # what the pattern `release[1]` finds
+    assert verify(release(name)) == []
