@@ -81,7 +81,7 @@ def test_another_process_may_have_recorded_first(tmp_path: Path) -> None:
     assert read_ledger(tmp_path / "ledger")["text"].to_list() == ["reply 1"]
 
 
-@pytest.mark.parametrize(("limit", "own", "most"), [(3, None, 3), (1, None, 1), (4, 2, 2), (2, 4, 2)])
+@pytest.mark.parametrize(("limit", "own", "most"), [(3, None, 3), (4, 2, 2), (2, 4, 2)])
 def test_no_more_at_once_than_the_limits_and_the_backend_allow(
     tmp_path: Path, limit: int, own: int | None, most: int
 ) -> None:

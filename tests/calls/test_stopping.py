@@ -77,7 +77,7 @@ def recorded(path: Path) -> dict[str, tuple[object, ...]]:
 
 
 def test_a_kill_loses_no_answer_and_none_is_asked_again(tmp_path: Path) -> None:
-    path, kills, digests = tmp_path / "ledger", 5, digests_by_key()
+    path, kills, digests = tmp_path / "ledger", 4, digests_by_key()
     moments = random.Random(20)
     with serve(lambda *_: Reply(delay=0.03)) as server:
         before: dict[str, tuple[object, ...]] = {}

@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 import polars as pl
-from pluralbench_calls import InvalidAnswer, Request, Settled, ask_until_valid
+from pluralbench_calls import InvalidAnswer, Request, Settled, after_thinking, ask_until_valid
 
 from build_personalized.llm import Llm, answer_label
 from build_personalized.prompts import PROMPT_VERSION, Side, answer_messages
@@ -12,12 +12,14 @@ from build_personalized.sources.loaded import drops_frame
 
 STEP = "answers"
 IDENTICAL = "identical answers"
-# How chat models decline, at the beginning of a reply. People write "I can't help thinking ..." and "I can't stand ..."
-# too, so what cannot be done has to be the answering itself.
+# How chat models decline: "I" (or a language model) cannot do what answering is. People write "I can't help thinking",
+# "I can't do that either" and "I can't provide enough praise" too, so the words after it decide.
 REFUSAL = re.compile(
-    r"\bas an ai\b|\bi(['’]m| am)? ?(cannot|can['’]t|won['’]t|unable to|not able to) (\w+ )?"
-    r"(assist|comply|fulfil|provide|help (you|with)|answer (this|that|your|the) |do (this|that)\b)",
-    re.IGNORECASE,
+    r"\bas an? (ai|(large )?language model)\b|"
+    r"\bi(['’]m| am)? ?(cannot|can not|can['’]t|won['’]t be able to|won['’]t|unable to|not able to) "
+    r"(assist|comply|fulfil|help (you|with)|answer (this|that|your|the )|do that[.!]*$|"
+    r"provide (?!enough\b))",
+    re.IGNORECASE | re.MULTILINE,
 )
 BEGINNING = 160  # characters
 
@@ -89,7 +91,7 @@ def _ask(rows: list[dict[str, Any]], side: Side, llm: Llm, others: list[str | No
 
 def parse_answer(text: str, word_limit: int) -> str:
     """The answer in a reply: what stands behind a model's thinking. Raises `InvalidAnswer`."""
-    answer = text.rpartition("</think>")[2].strip()
+    answer = after_thinking(text).strip()
     if not answer:
         raise InvalidAnswer("empty answer")
     if REFUSAL.search(answer, 0, BEGINNING):

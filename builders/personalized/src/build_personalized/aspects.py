@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 import sentencex
-from pluralbench_calls import InvalidAnswer, ask_until_valid
+from pluralbench_calls import InvalidAnswer, after_thinking, ask_until_valid
 from pydantic import BaseModel, ValidationError
 
 from build_personalized.llm import Llm
@@ -82,6 +82,7 @@ def parse_aspects(text: str, sentences: list[str], max_aspects: int) -> list[dic
 
     The object may stand in a code fence or behind a remark; nothing else about it is guessed.
     """
+    text = after_thinking(text)
     start, end = text.find("{"), text.rfind("}")
     try:
         parsed = _Aspects.model_validate_json(text[start : end + 1]).aspects

@@ -4,6 +4,7 @@ A reward model must not win by a surface feature, so two scorers that cheat are 
 longer answer, one the answer that repeats more of the aspects' words. Both should be near one half.
 """
 
+import math
 import re
 from typing import Any
 
@@ -76,13 +77,13 @@ def check_limits(figures: dict[str, Any], limits: AuditTable) -> None:
         "max_chosen_longer": max(share, 1 - share),
         "max_mean_length_gap": abs(figures["words"]["mean_gap"]),
         "max_overlap_gap": abs(gap),
-        "max_drop_share": 1 - figures["pairs"] / figures["questions"],
+        "max_drop_share": (figures["questions"] - figures["pairs"]) / figures["questions"],
         "max_near_duplicates": duplicates["questions"] + duplicates["chosen"],
     }
     broken = [
         f"{name} = {limit:g} (found {found[name]:.3g})"
         for name, limit in limits.model_dump(exclude_none=True).items()
-        if found[name] > limit
+        if found[name] > limit and not math.isclose(found[name], limit)
     ]
     if broken:
         raise AuditFailed(

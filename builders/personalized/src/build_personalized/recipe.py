@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from pluralbench_calls import Limits, Price
+from pluralbench_calls import CallsError, Limits, Price, provider_of
 from pluralbench_runs import Recipe, RecipeError, Table
 from pydantic import Field, model_validator
 
@@ -105,6 +105,13 @@ class AuditTable(Table):
     max_near_duplicates: int | None = Field(None, ge=0)
 
 
+def _checked(base_url: str) -> None:
+    try:
+        provider_of(base_url)
+    except CallsError as error:
+        raise ValueError(str(error)) from None
+
+
 class PersonalizedRecipe(Recipe):
     """A build of Personalized RewardBench. Defaults are the paper's where it gives a value.
 
@@ -133,6 +140,8 @@ class PersonalizedRecipe(Recipe):
     def _consistent(self) -> "PersonalizedRecipe":
         if self.llm.provider not in {"hand-written", "local"} and self.connection.base_url is None:
             raise ValueError(f"provider {self.llm.provider!r} needs a `base_url` under [connection]")
+        if self.connection.base_url is not None:
+            _checked(self.connection.base_url)
         if self.connection.max_cost is not None and self.connection.price == PriceTable():
             raise ValueError("a `max_cost` needs a `price` under [connection] (or --price) to be reckoned by")
         return self

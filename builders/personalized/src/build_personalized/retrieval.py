@@ -37,7 +37,11 @@ class Retriever:
 
     @cached_property
     def _scorer(self) -> Scorer:
-        return self._load(self.model)
+        try:
+            return self._load(self.model)
+        except (OSError, ValueError) as error:
+            reason = " ".join(str(error).split())[:200].rstrip(".")
+            raise BuildError(f"The retrieval model {self.model} cannot be loaded: {reason}.") from None
 
     async def __aexit__(self, *exc: object) -> None:
         """The model stays loaded."""

@@ -17,7 +17,7 @@ from pluralbench_calls.errors import (
 )
 from pluralbench_calls.ledger import Ledger, read_ledger
 from pluralbench_calls.records import Answer, Backend, Outcome, Request
-from pluralbench_calls.retry import InvalidAnswer, Settled, ask_until_valid
+from pluralbench_calls.retry import InvalidAnswer, Settled, after_thinking, ask_until_valid
 
 __all__ = [
     "LOCAL_MODEL",
@@ -41,6 +41,7 @@ __all__ = [
     "Replay",
     "Request",
     "Settled",
+    "after_thinking",
     "ask",
     "ask_until_valid",
     "provider_of",

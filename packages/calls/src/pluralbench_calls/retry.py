@@ -23,6 +23,13 @@ class InvalidAnswer(Exception):
     """Raised by a parser: the answer cannot be used, for this reason; another draw may be."""
 
 
+def after_thinking(text: str) -> str:
+    """What a reply says after the model's thinking. Raises `InvalidAnswer` for thinking that never ends."""
+    if "<think>" in text and "</think>" not in text:
+        raise InvalidAnswer("thinking without an answer")
+    return text.rpartition("</think>")[2]
+
+
 @dataclass(frozen=True)
 class Settled(Generic[Value]):
     """What came of an item: a value with the answer it was parsed from, or a reason why there is none.

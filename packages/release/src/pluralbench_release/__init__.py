@@ -1,6 +1,6 @@
 """Tables to a versioned dataset directory that is already a Hub repository."""
 
-from pluralbench_release.card import Card, Section, markdown_table
+from pluralbench_release.card import Card, Section, markdown_table, read_card
 from pluralbench_release.content import Table, content_digest
 from pluralbench_release.diff import TableDiff, diff
 from pluralbench_release.errors import ReleaseError
@@ -22,6 +22,7 @@ __all__ = [
     "content_digest",
     "diff",
     "markdown_table",
+    "read_card",
     "read_manifest",
     "rebuild",
     "verify",

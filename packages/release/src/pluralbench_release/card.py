@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-from huggingface_hub import DatasetCard, DatasetCardData
+from huggingface_hub import CardData, DatasetCard, DatasetCardData
 from pluralbench_runs import Table as Model
 from yaml import YAMLError
 
@@ -76,21 +76,27 @@ def write_card(directory: Path, card: Card, manifest: Manifest, tables: list[Tab
     (directory / CARD).write_text(content.rstrip() + "\n", encoding="utf-8")
 
 
-def read_card_configs(directory: Path) -> dict[tuple[str, str], str]:
-    """The files that a card names, by config and split. Raises `ReleaseError` for a card without readable YAML."""
-    path = directory / CARD
+def read_card(directory: Path) -> CardData:
+    """The YAML of a dataset's card. Raises `ReleaseError` for a missing card or one that cannot be read."""
     try:
-        data = DatasetCard(path.read_text(encoding="utf-8"), ignore_metadata_errors=True).data
-        return {
-            (config["config_name"], file["split"]): file["path"]
-            for config in data.get("configs") or []
-            for file in config["data_files"]
-        }
+        return DatasetCard((directory / CARD).read_text(encoding="utf-8"), ignore_metadata_errors=True).data
     except FileNotFoundError:
         raise ReleaseError(f"{directory} has no card ({CARD}).") from None
-    except (ValueError, KeyError, TypeError, YAMLError) as error:
+    except (ValueError, TypeError, YAMLError) as error:
         shown = " ".join(str(error).split())[:120]
         raise ReleaseError(f"The YAML of {CARD} cannot be read ({shown}).") from None
+
+
+def read_card_configs(directory: Path) -> dict[tuple[str, str], str]:
+    """The files that a card names, by config and split. Raises `ReleaseError` for a card without readable YAML."""
+    try:
+        return {
+            (config["config_name"], file["split"]): file["path"]
+            for config in read_card(directory).get("configs") or []
+            for file in config["data_files"]
+        }
+    except (KeyError, TypeError) as error:
+        raise ReleaseError(f"The `configs:` of {CARD} cannot be read ({error!r}).") from None
 
 
 def markdown_table(frame: pl.DataFrame) -> str:

@@ -42,6 +42,8 @@ def load(source: SourceTable, scratch: Path) -> Loaded:
     questions = questions.with_columns(renamed)
     drops = pl.concat([part.drops for part in parts]).with_columns(renamed)
     schema = VerbatimPersonalizedQuestions if source.evidence == "verbatim" else PersonalizedQuestions
+    if questions.is_empty():
+        raise SourceError(f"{', '.join(source.locations)}: the source has no rows.")
     for (config,), rows in questions.partition_by("config", as_dict=True, maintain_order=True).items():
         validate(rows.drop("config"), schema, file=f"{', '.join(source.locations)} ({config})")
     return Loaded(questions, drops, [entry for part in parts for entry in part.sources])

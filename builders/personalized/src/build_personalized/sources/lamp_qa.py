@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-from huggingface_hub import DatasetCard
-from pluralbench_release import Source
+from pluralbench_release import ReleaseError, Source, read_card
 from polars.exceptions import PolarsError
 
 from build_personalized.errors import SourceError
@@ -18,6 +17,7 @@ HUB_ID = "alireza7/LaMP-QA"
 COMMIT = re.compile(r"^[0-9a-f]{40}$")
 ATTRIBUTION = "LaMP-QA (Salemi and Zamani, 2025), whose texts come from Stack Exchange communities."
 SUFFIXES = (".parquet", ".jsonl", ".json")
+OTHER_SPLITS = ("_train", "_validation", "_test")
 
 
 def pinned(location: str) -> str:
@@ -45,8 +45,10 @@ def load_directory(directory: Path, source: SourceTable, *, name: str, shown: st
     """
     files = _files(directory, source.split)
     frames = [_rows(config, _read(path), str(path), source) for config, paths in files.items() for path in paths]
-    card = directory / "README.md"
-    stated = DatasetCard(card.read_text(encoding="utf-8")).data.get("license") if card.is_file() else None
+    try:
+        stated = read_card(directory).get("license") if (directory / "README.md").is_file() else None
+    except ReleaseError as error:
+        raise SourceError(f"{directory}: {error}") from None
     licence = str(stated or source.licence or "unknown")
     attribution = "Invented for PluralBench." if shown == "sample" else ATTRIBUTION
     return _loaded(frames, source, name=name, location=shown, revision=None, licence=licence, attribution=attribution)
@@ -67,7 +69,7 @@ def _load_hub(repo: str, revision: str, source: SourceTable) -> Loaded:
             )
             for config in configs
         ]
-    except (ValueError, OSError) as error:
+    except Exception as error:  # noqa: BLE001 - whatever the loader raises, the user gets a sentence
         raise SourceError(f"{repo} at {revision[:12]} cannot be loaded: {_one_line(error)}.") from None
     return _loaded(
         frames, source, name="LaMP-QA", location=repo, revision=revision, licence=licence, attribution=ATTRIBUTION
@@ -77,7 +79,7 @@ def _load_hub(repo: str, revision: str, source: SourceTable) -> Loaded:
 def _hub_info(repo: str, revision: str | None) -> tuple[str, str | None]:
     """The commit and the licence of a Hub repository."""
     from huggingface_hub import HfApi  # noqa: PLC0415 - reads its settings from the environment when imported
-    from huggingface_hub.errors import HfHubHTTPError, RepositoryNotFoundError, RevisionNotFoundError  # noqa: PLC0415
+    from huggingface_hub.errors import RepositoryNotFoundError, RevisionNotFoundError  # noqa: PLC0415
 
     try:
         info = HfApi().dataset_info(repo, revision=revision)
@@ -88,7 +90,7 @@ def _hub_info(repo: str, revision: str | None) -> tuple[str, str | None]:
             f"{repo} is neither a directory here nor a dataset on the Hub that you may read; mend the name, or log in "
             "with `hf auth login`."
         ) from None
-    except (HfHubHTTPError, OSError, ValueError) as error:
+    except Exception as error:  # noqa: BLE001 - whatever the client raises, the user gets a sentence
         raise SourceError(
             f"The Hub cannot be asked for {repo} ({_one_line(error)}); "
             "give a local copy as `lamp-qa:DIRECTORY`, or try again with a network."
@@ -103,6 +105,8 @@ def _files(directory: Path, split: str) -> dict[str, list[Path]]:
             continue
         if path.parent == directory:
             config = path.stem.removesuffix(f"_{split}")
+            if config.endswith(OTHER_SPLITS):
+                continue
         elif path.stem.startswith(split):
             config = path.parent.name
         else:
@@ -123,7 +127,7 @@ def _read(path: Path) -> pl.DataFrame:
         text = path.read_text(encoding="utf-8")
         rows = _json(path, text, 1) if path.suffix == ".json" else _json_lines(path, text)
         return pl.DataFrame(rows, infer_schema_length=None, strict=False)
-    except (UnicodeDecodeError, PolarsError, OSError, TypeError) as error:
+    except (UnicodeError, PolarsError, OSError, TypeError) as error:
         raise SourceError(f"{path} cannot be read: {_one_line(error)}.") from None
 
 

@@ -9,7 +9,7 @@ from pluralbench_runs import digest
 from pluralbench_schemas import POST, RUBRIC_ASPECT
 
 QUESTIONS = pl.Schema(
-    {
+    [
         ("config", pl.String),
         ("id", pl.String),
         ("question", pl.String),
@@ -17,7 +17,7 @@ QUESTIONS = pl.Schema(
         ("narrative", pl.String),
         ("rubric_aspects", pl.List(RUBRIC_ASPECT)),
         ("profile", pl.List(POST)),
-    }
+    ]
 )
 DROPS = pl.Schema({"config": pl.String, "step": pl.String, "reason": pl.String, "id": pl.String})
 

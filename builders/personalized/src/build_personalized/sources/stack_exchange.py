@@ -11,6 +11,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing
+from html import unescape
 from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import Element, ParseError
@@ -46,7 +47,7 @@ COLUMNS = (
 TAG = re.compile(r"<[^>]*>")
 # Inside <pre><code> inscriptis would join the lines of a program.
 HTML = ParserConfig(css=CSS_PROFILES["strict"] | {"code": HtmlElement(tag="code", whitespace=WhiteSpace.pre)})
-BLANK_LINES = re.compile(r"\n\s*\n\s*")
+BLANK_LINES = re.compile(r"\n(?:[^\S\n]*\n)+")
 # A post is under the licence of its day, and an adaptation may go under a later version of the same licence, so
 # rows are released under the newest one. Dumps since 2020 state the licence of each post; before, the date decides.
 LICENCE_STARTS = [("2018-05-02", "cc-by-sa-4.0"), ("2011-04-08", "cc-by-sa-3.0"), ("", "cc-by-sa-2.5")]
@@ -119,8 +120,10 @@ def _store(path: Path, posts: sqlite3.Connection) -> list[tuple[str, str, str, s
     for row in _read(path):
         if row.get("PostTypeId") != QUESTION:
             continue
-        post_id, body = row["Id"], row.get("Body", "")
-        plain = " ".join(TAG.sub(" ", body).lower().split())
+        post_id, body = row.get("Id", ""), row.get("Body", "")
+        if not post_id.isdecimal():
+            raise SourceError(f"{path} has a question without a number (Id {post_id!r}).")
+        plain = " ".join(unescape(TAG.sub(" ", body)).lower().split())
         if not row.get("OwnerUserId"):
             drops.append((site, STEP, "deleted user", f"{site}-{post_id}"))
         elif not plain:
@@ -167,9 +170,11 @@ def _read(path: Path) -> Iterator[dict[str, str]]:
         raise SourceError(f"{path} is a directory; give the Posts.xml in it.") from None
     except ParseError as error:
         line = error.position[0]
-        raise SourceError(f"{path} is truncated or no XML: {error.msg.split(':')[0]} at line {line}.") from None
+        raise SourceError(f"{path} is truncated or no XML: {str(error).split(':')[0]} at line {line}.") from None
     except (DefusedXmlException, StopIteration):
         raise SourceError(f"{path} is no Stack Exchange dump.") from None
+    except (LookupError, ValueError) as error:
+        raise SourceError(f"{path} is in an encoding that cannot be read ({error}).") from None
 
 
 def _licence(row: dict[str, str]) -> str:
@@ -181,7 +186,9 @@ def _licence(row: dict[str, str]) -> str:
 
 def html_to_text(html: str) -> str:
     """The text of a post's HTML: paragraphs apart, lists marked, programs with their lines."""
-    return BLANK_LINES.sub("\n\n", get_text(html, HTML)).strip() if html else ""
+    # inscriptis resolves entities once more after the parser did, so one level is added for it to take away.
+    text = get_text(html.replace("&amp;", "&amp;amp;"), HTML) if html else ""
+    return BLANK_LINES.sub("\n\n", text).strip()
 
 
 def _question(posts: Sequence[sqlite3.Row], site: str) -> dict[str, Any]:

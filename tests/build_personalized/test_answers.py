@@ -1,0 +1,251 @@
+"""Chosen and rejected answers: what counts as one, what is asked again, and what the prompts show."""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from build_personalized.answers import add_answers, parse_answer
+from build_personalized.llm import Llm
+from build_personalized.prompts import POLARITY, PROMPT_VERSION
+from build_personalized.recipe import PersonalizedRecipe
+from build_personalized.sources.loaded import QUESTIONS
+from chat_server import ChatServer, Reply, serve
+from hypothesis import given
+from hypothesis import strategies as st
+from pluralbench_calls import InvalidAnswer, Ledger, Limits, OpenAIChat
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I'm sorry, but I can't help with that.",
+        "I’m really sorry, but I can’t assist with this request.",
+        "Sorry, I can't do that.",
+        "Sorry, but I'm unable to comply.",
+        "I apologize, but I cannot help you with this.",
+        "Unfortunately, I'm not able to assist.",
+        "I cannot provide medical advice.",
+        "**I won't fulfill this request.**",
+        "As an AI, I have no taste.",
+        "as an ai language model I don't drink",
+    ],
+)
+def test_refusals_are_no_answers(text: str) -> None:
+    with pytest.raises(InvalidAnswer, match="refused"):
+        parse_answer(text, 100)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I am unable to answer this.",
+        "As a language model, I cannot answer that.",
+        "I won't be able to help with that.",
+        "I can not help you with this.",
+    ],
+)
+def test_other_refusals_are_no_answers(text: str) -> None:
+    with pytest.raises(InvalidAnswer, match="refused"):
+        parse_answer(text, 100)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I can't stand beer that is sour, so take a stout.",
+        "I can't help loving stouts.",
+        "I can't wait to help you write this!",
+        "I cannot answer for others, but I would.",
+        "I can't say that I would.",
+        "I won't lie: take the cheap one.",
+        "I'm sorry about your dog. Try rice.",
+        "I'm afraid of heights too.",
+        "As an aid to memory, use a list.",
+        "Siri can't help with that, but a timer can.",
+        "Take rice. " * 20 + "And ring a vet, because I cannot provide medical advice.",
+        "איני יכול לסבול בירה.",
+        "我受不了啤酒。",
+        "🍺",
+    ],
+)
+def test_innocent_answers_are_answers(text: str) -> None:
+    assert parse_answer(text, 100) == text
+
+
+@pytest.mark.parametrize(
+    "text", ["Recipes want an hour of whisking, and I can't do that either.", "I can't provide enough praise for rye."]
+)
+def test_other_innocent_answers_are_answers(text: str) -> None:
+    assert parse_answer(text, 100) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("<think>Should I? I cannot help.</think>\n Take rice. ", "Take rice."),
+        ("They ask ... so.</think>Take rice.", "Take rice."),
+        ("<think>a</think>b</think>Take rice.", "Take rice."),
+    ],
+)
+def test_thinking_is_left_out(text: str, answer: str) -> None:
+    assert parse_answer(text, 2) == answer
+
+
+@pytest.mark.parametrize("text", ["", " \n", "<think>long thought</think>", "<think>a</think>\n"])
+def test_nothing_is_no_answer(text: str) -> None:
+    with pytest.raises(InvalidAnswer, match="empty answer"):
+        parse_answer(text, 100)
+
+
+def test_thinking_alone_is_no_answer() -> None:
+    with pytest.raises(InvalidAnswer):
+        parse_answer("<think>They want rice, I think", 100)
+
+
+@given(words=st.integers(1, 8), limit=st.integers(1, 8), space=st.sampled_from([" ", "\n\n", "\t ", "\u3000"]))
+def test_the_word_limit(words: int, limit: int, space: str) -> None:
+    text = space.join(["מילה"] * words)
+    if words <= limit:
+        assert parse_answer(text, limit) == text
+    else:
+        with pytest.raises(InvalidAnswer, match=f"over {limit} words"):
+            parse_answer(text, limit)
+
+
+def question(number: int, *, posts: int = 3, config: str = "beer") -> dict[str, Any]:
+    aspects = [{"aspect": title, "evidence": f"EVIDENCE {title}", "reason": "REASON"} for title in ("Cost", "Noise")]
+    profile = [
+        {"id": f"ID{place}", "category": f"c{place}", "text": f"post {place}\nשלום {{x}}"} for place in range(posts)
+    ]
+    return {
+        "config": config,
+        "id": f"q{number}",
+        "question": f"Question {number}? {{profile}}",
+        "category": "c",
+        "narrative": "NARRATIVE",
+        "rubric_aspects": aspects,
+        "profile": profile,
+    }
+
+
+def side(body: dict[str, Any]) -> str:
+    text = body["messages"][1]["content"]
+    return next(name for name, line in POLARITY.items() if line in text)
+
+
+def answers(body: dict[str, Any], number: int) -> Reply:
+    """A new answer each time, so that no two are the same."""
+    return Reply(f"{side(body)} {number}")
+
+
+@contextmanager
+def model(
+    tmp_path: Path, script: Callable[[dict[str, Any], int], Reply] = answers, **changes: Any
+) -> Iterator[tuple[Llm, ChatServer]]:
+    with serve(script) as server, Ledger(tmp_path / "ledger") as ledger:
+        values = {"source": {"locations": ["sample"]}, "connection": {"base_url": server.base_url}}
+        values |= {"llm": {"provider": "loopback", "model": "m"}} | changes
+        backend = OpenAIChat(server.base_url, max_retries=0)
+        yield Llm(PersonalizedRecipe.model_validate(values), ledger, backend, Limits(concurrency=1)), server
+
+
+def answered(llm: Llm, *rows: dict[str, Any]) -> tuple[pl.DataFrame, list[tuple[Any, ...]]]:
+    pairs, drops = add_answers(pl.DataFrame(list(rows), schema=QUESTIONS), llm)
+    return pairs, drops.rows()
+
+
+def test_pairs_know_their_calls(tmp_path: Path) -> None:
+    with model(tmp_path) as (llm, _):
+        pairs, drops = answered(llm, question(1), question(2), question(1, config="coffee"))
+        recorded = {row["key"]: row for row in llm.ledger.frame().iter_rows(named=True)}
+    assert drops == []
+    assert pairs.select("config", "id").rows() == [("beer", "q1"), ("beer", "q2"), ("coffee", "q1")]
+    for pair in pairs.iter_rows(named=True):
+        assert recorded[pair["chosen_call"]]["text"] == pair["chosen"]
+        assert recorded[pair["rejected_call"]]["text"] == pair["rejected"]
+        assert recorded[pair["rejected_call"]]["label"] == f"rejected answer for {pair['id']}, attempt 1"
+        assert pair["generator"] == "model-2026-01-01", "as the server calls itself"
+        assert pair["prompt_version"] == PROMPT_VERSION
+
+
+def test_prompts_differ_in_the_polarity_alone_and_show_no_rubric(tmp_path: Path) -> None:
+    with model(tmp_path, profile_size=2) as (llm, server):
+        answered(llm, question(1))
+    chosen, rejected = (request["messages"] for request in server.requests)
+    assert chosen[0] == rejected[0]
+    lines = zip(chosen[1]["content"].split("\n"), rejected[1]["content"].split("\n"), strict=True)
+    assert [pair for pair in lines if pair[0] != pair[1]] == [
+        (f"{POLARITY['chosen']} Cost, Noise.", f"{POLARITY['rejected']} Cost, Noise.")
+    ]
+    shown = json.dumps(server.requests, ensure_ascii=False)
+    for secret in ("NARRATIVE", "EVIDENCE", "REASON", "ID0", "q1", "post 2"):
+        assert secret not in shown
+    assert "[Post 1, c0]\npost 0\nשלום {x}\n[Post 2, c1]\npost 1\nשלום {x}\n\n" in chosen[1]["content"]
+    assert "Question 1? {profile}" in chosen[1]["content"], "braces in a text are text"
+
+
+@pytest.mark.parametrize(
+    ("bad", "reason"),
+    [
+        (Reply("one two three four"), "over 3 words"),
+        (Reply("I cannot comply."), "refused"),
+        (Reply("no", refusal="I must not."), "refused"),
+        (Reply(""), "empty answer"),
+        (Reply(None), "empty answer"),
+        (Reply("cut", finish_reason="length"), "cut off at the token limit"),
+        (Reply("cut", finish_reason="content_filter"), "stopped by a content filter"),
+    ],
+)
+@pytest.mark.parametrize("where", ["chosen", "rejected"])
+def test_five_attempts_and_then_the_question_is_dropped(tmp_path: Path, bad: Reply, reason: str, where: str) -> None:
+    def script(body: dict[str, Any], number: int) -> Reply:
+        return bad if side(body) == where and "Question 1?" in body["messages"][1]["content"] else Reply(f"no {number}")
+
+    with model(tmp_path, script, word_limit=3) as (llm, server):
+        pairs, drops = answered(llm, question(1), question(2))
+        assert len(llm.ledger) == len(server.requests)
+    assert pairs["id"].to_list() == ["q2"]
+    assert drops == [("beer", "answers", f"{where}: {reason}", "q1")]
+    asked = [side(body) for body in server.requests if "Question 1?" in body["messages"][1]["content"]]
+    assert asked == ["chosen"] * 5 if where == "chosen" else ["chosen"] + ["rejected"] * 5
+
+
+def test_what_the_server_rejects_is_not_asked_again(tmp_path: Path) -> None:
+    with model(tmp_path, lambda *_: Reply("too many tokens", status=400)) as (llm, server):
+        pairs, drops = answered(llm, question(1))
+    assert pairs.is_empty()
+    assert len(server.requests) == 1
+    assert drops == [("beer", "answers", "chosen: rejected by the server", "q1")]
+
+
+def test_identical_answers_are_asked_for_again(tmp_path: Path) -> None:
+    with model(tmp_path, lambda _, number: Reply("rice" if number < 3 else "beans")) as (llm, server):
+        pairs, drops = answered(llm, question(1))
+    assert (pairs["chosen"][0], pairs["rejected"][0], drops) == ("rice", "beans", [])
+    assert [side(body) for body in server.requests] == ["chosen", "rejected", "rejected", "rejected"]
+
+
+def test_answers_that_stay_identical_drop_the_question(tmp_path: Path) -> None:
+    with model(tmp_path, lambda *_: Reply("rice")) as (llm, server):
+        pairs, drops = answered(llm, question(1))
+    assert pairs.is_empty()
+    assert len(server.requests) == 6
+    assert drops == [("beer", "answers", "rejected: identical answers", "q1")]
+
+
+def test_each_attempt_is_a_draw_with_a_seed_of_its_own(tmp_path: Path) -> None:
+    seeded = {"provider": "loopback", "model": "m", "seeded": True, "temperature": 0.7, "top_p": 0.9, "max_tokens": 9}
+    seeds = []
+    for folder, rows in (("a", [question(1)]), ("b", [question(2), question(1)])):
+        (tmp_path / folder).mkdir()
+        with model(tmp_path / folder, lambda *_: Reply(""), llm=seeded, attempts=3) as (llm, server):
+            answered(llm, *rows)
+        of_one = [body for body in server.requests if "Question 1?" in body["messages"][1]["content"]]
+        seeds.append([body["seed"] for body in of_one])
+        assert {(body["temperature"], body["top_p"], body["max_tokens"]) for body in of_one} == {(0.7, 0.9, 9)}
+    assert len({*seeds[0]}) == 3
+    assert seeds[0] == seeds[1], "another question beside it changes nothing"

@@ -1,0 +1,229 @@
+"""Aspects from narratives: sentences, the parser, and what happens when the model does not do as asked."""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from build_personalized.aspects import NO_NARRATIVE, TITLE_WORDS, add_aspects, parse_aspects, split_sentences
+from build_personalized.llm import Llm
+from build_personalized.recipe import PersonalizedRecipe
+from build_personalized.sources.loaded import QUESTIONS
+from chat_server import ChatServer, Reply, serve
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from pluralbench_calls import InvalidAnswer, Ledger, Limits, NotServed, OpenAIChat
+
+NARRATIVE = "I brew at home. My flat is tiny! Can it be quiet?"
+SENTENCES = ["I brew at home.", "My flat is tiny!", "Can it be quiet?"]
+
+
+def aspect(sentence: Any = 1, title: Any = "Brewing at home", reason: Any = "They brew.") -> dict[str, Any]:
+    return {"sentence": sentence, "aspect": title, "reason": reason}
+
+
+def reply(*aspects: dict[str, Any]) -> str:
+    return json.dumps({"aspects": aspects})
+
+
+@pytest.mark.parametrize(
+    ("narrative", "sentences"),
+    [
+        (NARRATIVE, SENTENCES),
+        ("Dr. Smith is 3.5 m away, e.g. there. Right?", ["Dr. Smith is 3.5 m away, e.g. there.", "Right?"]),
+        ("No full stop\n\nA new paragraph", ["No full stop", "A new paragraph"]),
+        ("שלום עולם. מה שלומך?", ["שלום עולם.", "מה שלומך?"]),
+        ("我喜欢啤酒。不要太苦！真的吗？", ["我喜欢啤酒。", "不要太苦！", "真的吗？"]),
+        ("Cheers 🍺. Prost 🍻!", ["Cheers 🍺.", "Prost 🍻!"]),
+        ("Stop. ... 12! Go.", ["Stop.", "Go."]),
+        (" 42 ", ["42"]),
+    ],
+)
+def test_sentences(narrative: str, sentences: list[str]) -> None:
+    assert split_sentences(narrative) == sentences
+
+
+@pytest.mark.parametrize(
+    ("language", "narrative", "sentences"),
+    [
+        ("de", "Bier kostet ca. 3 Euro. Zu viel?", ["Bier kostet ca. 3 Euro.", "Zu viel?"]),
+        ("zh-Hant", "我喜歡啤酒。貴嗎？", ["我喜歡啤酒。", "貴嗎？"]),
+        ("xx", "One. Two.", ["One.", "Two."]),
+    ],
+)
+def test_sentences_of_another_language(language: str, narrative: str, sentences: list[str]) -> None:
+    assert split_sentences(narrative, language) == sentences
+
+
+@settings(deadline=None)
+@given(st.text(st.characters(exclude_categories=["Cs"], include_characters=".!?。\n\t\u2028'\"")))
+def test_each_sentence_is_a_part_of_the_narrative(narrative: str) -> None:
+    rest = narrative
+    for sentence in split_sentences(narrative):
+        assert sentence == sentence.strip()
+        assert sentence in rest, "in their order, none twice"
+        rest = rest[rest.index(sentence) + len(sentence) :]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        reply(aspect(2, "A tiny flat", "No room.")),
+        f"```json\n{reply(aspect(2, 'A tiny flat', 'No room.'))}\n```",
+        f"Here they are:\n{reply(aspect(2, 'A tiny flat', 'No room.'))}\nAnything else?",
+        reply(aspect(2, "  A tiny\n flat ", "No\n\nroom."), aspect(3, "a TINY flat", "The same again.")),
+        reply(aspect(2, "A tiny flat", "No room.") | {"more": 1}),
+        reply(aspect(2, "1. A tiny flat", "No room.")),
+    ],
+)
+def test_aspects_are_read_with_their_evidence(text: str) -> None:
+    expected = [{"aspect": "A tiny flat", "evidence": "My flat is tiny!", "reason": "No room."}]
+    assert parse_aspects(text, SENTENCES, 6) == expected
+
+
+def test_at_most_so_many_aspects_are_kept() -> None:
+    found = parse_aspects(reply(*(aspect(1, f"Title {letter}") for letter in "abcdefgh")), SENTENCES, 6)
+    assert [item["aspect"] for item in found] == [f"Title {letter}" for letter in "abcdef"]
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "not the JSON asked for"),
+        ("I see none.", "not the JSON asked for"),
+        ("}{", "not the JSON asked for"),
+        ("[]", "not the JSON asked for"),
+        ('{"aspects": ', "not the JSON asked for"),
+        ('{"aspects": null}', "not the JSON asked for"),
+        (json.dumps({"aspects": [{"sentence": 1, "aspect": "Title"}]}), "not the JSON asked for"),
+        (reply(aspect("one")), "not the JSON asked for"),
+        (reply(aspect(1.5)), "not the JSON asked for"),
+        (reply(), "no aspects named"),
+        (reply(aspect(0)), "a sentence that is not there"),
+        (reply(aspect(-1)), "a sentence that is not there"),
+        (reply(aspect(1), aspect(4)), "a sentence that is not there"),
+        (reply(aspect(1, " ")), "no usable title"),
+        (reply(aspect(1, "123 ...")), "no usable title"),
+        (reply(aspect(1, "word " * (TITLE_WORDS + 1))), "no usable title"),
+    ],
+)
+def test_what_cannot_be_used_is_named(text: str, reason: str) -> None:
+    with pytest.raises(InvalidAnswer, match=reason):
+        parse_aspects(text, SENTENCES, 6)
+
+
+def test_thinking_before_the_aspects_is_left_out() -> None:
+    text = f"<think>The form is {{'aspects': [...]}}.</think>\n{reply(aspect(1))}"
+    assert parse_aspects(text, SENTENCES, 6)[0]["evidence"] == SENTENCES[0]
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=8,
+)
+ITEMS = st.fixed_dictionaries({"sentence": st.integers(-1, 5) | JSON, "aspect": st.text() | JSON, "reason": st.text()})
+REPLIES = (
+    st.text()
+    | JSON.map(json.dumps)
+    | st.lists(ITEMS, max_size=4).map(lambda items: reply(*items))
+    | st.lists(ITEMS, max_size=4).map(lambda items: json.dumps({"aspects": items}, ensure_ascii=False))
+)
+
+
+@settings(deadline=None)
+@given(text=REPLIES, narrative=st.text(min_size=1).filter(str.strip))
+@example(text="{" * 10_000 + "}" * 10_000, narrative="x")
+@example(text='{"aspects": [{"sentence": 1, "aspect": "\\ud800 x", "reason": ""}]}', narrative="x")
+def test_any_reply_is_refused_or_gives_quoted_evidence(text: str, narrative: str) -> None:
+    try:
+        found = parse_aspects(text, split_sentences(narrative), 6)
+    except InvalidAnswer:
+        return
+    assert 1 <= len(found) <= 6
+    for item in found:
+        assert item["evidence"] in narrative
+        assert item["aspect"]
+
+
+def recipe(base_url: str, **llm: Any) -> PersonalizedRecipe:
+    return PersonalizedRecipe.model_validate(
+        {
+            "source": {"locations": ["sample"]},
+            "llm": {"provider": "loopback", "model": "m"} | llm,
+            "connection": {"base_url": base_url, "max_retries": 0},
+            "attempts": 3,
+        }
+    )
+
+
+def question(number: int, narrative: str = NARRATIVE, aspects: list[dict[str, str]] | None = None) -> dict[str, Any]:
+    return {
+        "config": "beer",
+        "id": f"q{number}",
+        "question": f"Question {number}?",
+        "category": "c",
+        "narrative": narrative,
+        "rubric_aspects": aspects or [],
+        "profile": [{"id": "p", "category": "c", "text": "a post"}],
+    }
+
+
+@contextmanager
+def model(
+    tmp_path: Path, script: Callable[[dict[str, Any], int], Reply], **settings: Any
+) -> Iterator[tuple[Llm, ChatServer]]:
+    with serve(script) as server, Ledger(tmp_path / "ledger") as ledger:
+        asked = recipe(server.base_url, **settings)
+        yield Llm(asked, ledger, OpenAIChat(server.base_url, max_retries=0), Limits(concurrency=1)), server
+
+
+def test_aspects_are_added_where_there_were_none(tmp_path: Path) -> None:
+    given_aspects = [{"aspect": "Given", "evidence": "", "reason": ""}]
+    rows = [question(1), question(2, aspects=given_aspects), question(3, " \n"), question(4, "")]
+    with model(tmp_path, lambda *_: Reply(reply(aspect(3, "Quiet")))) as (llm, server):
+        filled, drops = add_aspects(pl.DataFrame(rows, schema=QUESTIONS), llm)
+    assert len(server.requests) == 1
+    assert (
+        "1. I brew at home.\n2. My flat is tiny!\n3. Can it be quiet?" in server.requests[0]["messages"][1]["content"]
+    )
+    found = [{"aspect": "Quiet", "evidence": "Can it be quiet?", "reason": "They brew."}]
+    assert filled.select("id", "rubric_aspects").rows() == [("q1", found), ("q2", given_aspects)]
+    assert drops.rows() == [("beer", "aspects", NO_NARRATIVE, "q3"), ("beer", "aspects", NO_NARRATIVE, "q4")]
+
+
+def test_the_model_is_asked_again_and_then_the_question_is_dropped(tmp_path: Path) -> None:
+    def script(body: dict[str, Any], number: int) -> Reply:
+        if "Question 1?" in body["messages"][1]["content"]:
+            return Reply(reply(aspect(9)))
+        return Reply("nothing" if number < 3 else reply(aspect(1)))
+
+    with model(tmp_path, script) as (llm, server):
+        filled, drops = add_aspects(pl.DataFrame([question(1), question(2)], schema=QUESTIONS), llm)
+    assert len(server.requests) == 5, "question 1 three times, question 2 until its answer is valid"
+    assert filled["id"].to_list() == ["q2"]
+    assert drops.rows() == [("beer", "aspects", "an aspect names a sentence that is not there", "q1")]
+
+
+@pytest.mark.parametrize("structured", [True, False])
+def test_the_schema_is_sent_where_the_recipe_says_so(tmp_path: Path, structured: bool) -> None:
+    with model(tmp_path, lambda *_: Reply(reply(aspect())), structured_output=structured) as (llm, server):
+        add_aspects(pl.DataFrame([question(1)], schema=QUESTIONS), llm)
+    (request,) = server.requests
+    assert ("response_format" in request) is structured
+    if structured:
+        schema = request["response_format"]["json_schema"]["schema"]["properties"]["aspects"]
+        assert schema["maxItems"] == 6
+        assert schema["items"]["properties"]["sentence"]["maximum"] == 3
+
+
+def test_a_server_that_takes_no_schema_is_named_with_the_mend(tmp_path: Path) -> None:
+    refusal = Reply("response_format json_schema is not supported", status=400)
+    with (
+        model(tmp_path, lambda *_: refusal) as (llm, _),
+        pytest.raises(NotServed, match="set `structured_output = false` under"),
+    ):
+        add_aspects(pl.DataFrame([question(1)], schema=QUESTIONS), llm)

@@ -1,0 +1,272 @@
+"""The command `build-personalized`: what works says what to do next, and what fails says so in one sentence.
+
+Most cases call the command's entry point in this process, which starts in no time; some run the installed command.
+"""
+
+import hashlib
+import json
+import shutil
+import sqlite3
+import sys
+import tomllib
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+import tomli_w
+from build_personalized.cli import main
+from commands import command, fails
+from pluralbench_calls import Ledger, read_ledger
+from pluralbench_release import LEDGER, RECIPE
+
+CLOSED = "http://127.0.0.1:9/v1"
+Run = Callable[..., tuple[int, str]]
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run the command here; gives its exit status and what it wrote."""
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+
+    def words_to_result(*words: str | Path) -> tuple[int, str]:
+        monkeypatch.setattr(sys, "argv", ["build-personalized", *map(str, words)])
+        with pytest.raises(SystemExit) as exit_:
+            main()
+        written = capsys.readouterr()
+        return int(exit_.value.code or 0), written.out + written.err
+
+    return words_to_result
+
+
+@pytest.fixture(scope="module")
+def sample(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """The sample, built by the installed command in a directory of its own, and what the command wrote."""
+    folder = tmp_path_factory.mktemp("sample")
+    built = command("build-personalized", cwd=folder)
+    assert built.returncode == 0, built.stderr
+    return folder / "dist/personalized-rewardbench", built.stdout
+
+
+@pytest.fixture
+def release(sample: tuple[Path, str], tmp_path: Path) -> Path:
+    """A copy of the sample's release, to be endangered."""
+    return shutil.copytree(sample[0], tmp_path / "release")
+
+
+def files(folder: Path) -> dict[str, str]:
+    return {
+        path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
+def recipe(folder: Path, **tables: Any) -> Path:
+    """A recipe file: the sample with its hand-written answers, with these keys and tables instead."""
+    values: dict[str, Any] = {"source": {"locations": ["sample"]}}
+    values |= {"llm": {"provider": "hand-written", "model": "hand-written"}} | tables
+    path = folder / "recipe.toml"
+    path.write_text(tomli_w.dumps(values), encoding="utf-8")
+    return path
+
+
+def refused(result: tuple[int, str], *parts: str, status: int = 2) -> None:
+    """One sentence, that holds `parts`."""
+    assert result[0] == status, result[1]
+    assert result[1].startswith("Error: ")
+    assert result[1].count("\n") == 1
+    assert result[1].endswith((".\n", "?\n"))
+    for part in parts:
+        assert part in result[1]
+
+
+def test_help_shows_examples() -> None:
+    shown = command("build-personalized", "--help")
+    assert shown.returncode == 0
+    text = " ".join(shown.stdout.split())
+    for part in ("Examples: ", "build-personalized --llm local --limit 2", "--source stack-exchange:beer", "--replay"):
+        assert part in text
+
+
+def test_the_sample_says_what_it_made_and_what_is_next(sample: tuple[Path, str]) -> None:
+    out, said = sample
+    for part in (
+        "72 recorded calls, 72 of them made now",
+        "Art_and_Entertainment",
+        "pluralbench-release verify",
+        "Next:",
+    ):
+        assert part in said
+    assert pl.read_parquet(out / "data/*/test.parquet").height == 24
+    assert json.loads((out / "provenance/statistics.json").read_text(encoding="utf-8"))["drops"] == []
+    assert tomllib.loads((out / RECIPE).read_text(encoding="utf-8"))["source"]["locations"] == ["sample"]
+    assert not out.with_name(out.name + ".work").exists()
+
+
+def test_the_same_command_again_asks_nothing(run: Run, sample: tuple[Path, str], release: Path) -> None:
+    status, said = run("--out", release)
+    assert (status, "72 recorded calls, 0 of them made now" in said) == (0, True)
+    assert files(release)["provenance/ledger.parquet"] == files(sample[0])["provenance/ledger.parquet"]
+
+
+def test_the_same_command_in_another_process_writes_the_same_bytes(
+    run: Run, sample: tuple[Path, str], release: Path
+) -> None:
+    assert run("--out", release)[0] == 0
+    assert files(release) == files(sample[0])
+
+
+def test_replay_makes_the_same_rows_from_a_ledger_or_a_release(run: Run, release: Path, tmp_path: Path) -> None:
+    expected = files(release)["provenance/row_digests.parquet"]
+    for number, known in enumerate((release, release / LEDGER)):
+        out = tmp_path / str(number)
+        status, said = run("--replay", known, "--out", out)
+        assert (status, "72 recorded calls, 0 of them made now" in said) == (0, True)
+        assert files(out)["provenance/row_digests.parquet"] == expected
+
+
+def test_an_unknown_recipe_and_source_in_a_process_of_their_own(release: Path) -> None:
+    before = files(release)
+    fails(command("build-personalized", "--recipe", "papre"), "There is no recipe 'papre': give sample, paper or")
+    fails(command("build-personalized", "--source", "beer", "--fresh", "--out", release), "Unknown source 'beer'")
+    assert files(release) == before
+
+
+@pytest.mark.parametrize(
+    ("words", "parts"),
+    [
+        (["--recipe", "nowhere.toml"], ["There is no recipe 'nowhere.toml'"]),
+        (["--source", "a/Posts.xml"], ["Unknown source 'a/Posts.xml'", "did you mean `stack-exchange:a/Posts.xml`?"]),
+        (["--source", "stack-exchange:"], ["Unknown source"]),
+        (["--source", "stack-exchange:nowhere/Posts.xml"], ["There is no dump nowhere/Posts.xml"]),
+        (["--source", "lamp-qa:/no/where"], ["/no/where", "lamp-qa:DIRECTORY"]),
+        (["--retriever", "bm26"], ["Unknown retriever 'bm26'"]),
+        (["--llm", "m", "--base-url", "localhost:80"], ["The base URL is not of the form https://HOST/v1"]),
+        (["--llm", "m"], ["api.openai.com wants a key", "OPENAI_API_KEY", "0 of 24 chosen answers are recorded"]),
+        (["--replay", "nowhere"], ["There is no ledger nowhere"]),
+        (["--reuse", "nowhere"], ["There is no ledger nowhere"]),
+        (["--max-cost", "0.000001", "--price", "1/1", "--llm", "m", "--base-url", CLOSED], ["ceiling", "--max-cost"]),
+        (["--price", "1"], ["--price '1' is not of the form IN/OUT"]),
+        (["--price", "1/x"], ["`connection.price.output`"]),
+    ],
+)
+def test_a_bad_option_is_named_and_the_old_release_stays(
+    run: Run, release: Path, words: list[str], parts: list[str]
+) -> None:
+    before = files(release)
+    refused(run(*words, "--fresh", "--out", release), *parts)
+    assert files(release) == before
+
+
+@pytest.mark.parametrize(
+    ("tables", "parts"),
+    [
+        ({"retreiver": "bm25"}, ["unknown key `retreiver`; did you mean `retriever`?"]),
+        ({"llm": {"provider": "local", "model": "m", "temprature": 1}}, ["`llm.temprature`", "`temperature`?"]),
+        ({"audit": {"zzz": 1}}, ["unknown key `audit.zzz`; the keys here are max_chosen_longer"]),
+        ({"profile_size": 0}, ["`profile_size`", "greater than or equal to 1"]),
+        ({"source": {"locations": []}}, ["`source.locations`"]),
+        ({"version": "1"}, ["`version`"]),
+        ({"llm": {"provider": "api.example.org", "model": "m"}}, ["'api.example.org' needs a `base_url`"]),
+    ],
+)
+def test_a_bad_recipe_is_named_with_its_key(run: Run, tmp_path: Path, tables: dict[str, Any], parts: list[str]) -> None:
+    path = recipe(tmp_path, **tables)
+    refused(run("--recipe", path, "--out", tmp_path / "out"), str(path), *parts)
+    assert [path.name for path in tmp_path.iterdir()] == ["recipe.toml"]
+
+
+def test_a_recipe_that_is_no_toml_is_named(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "recipe.toml").write_text("[source\n", encoding="utf-8")
+    refused(run("--recipe", tmp_path / "recipe.toml", "--out", tmp_path / "out"), "recipe.toml is not valid TOML")
+
+
+@pytest.mark.parametrize(
+    "source", [["stack-exchange:{}"], ["sample", "stack-exchange:{}"]], ids=["a dump", "a dump beside the sample"]
+)
+def test_a_dump_in_which_nobody_asked_often_enough(run: Run, tmp_path: Path, source: list[str]) -> None:
+    dump = tmp_path / "Posts.xml"
+    dump.write_text("<posts></posts>", encoding="utf-8")
+    words = [word for location in source for word in ("--source", location.format(dump))]
+    refused(run(*words, "--out", tmp_path / "out"), str(dump), "no user has 4 questions or more")
+    assert [path.name for path in tmp_path.iterdir()] == ["Posts.xml"]
+
+
+def test_output_of_another_recipe_is_refused_with_the_keys(run: Run, release: Path) -> None:
+    before = files(release)
+    result = run("--seed", "7", "--limit", "2", "--out", release)
+    refused(result, f"the run in {release} in `seed`, `source.limit`", "--fresh")
+    assert files(release) == before
+    assert run("--seed", "7", "--limit", "2", "--out", release, "--fresh")[0] == 0
+    assert files(release) != before
+
+
+def test_a_foreign_directory_and_a_file_are_refused(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine/thesis.txt").write_text("mine", encoding="utf-8")
+    for words in ([], ["--fresh"]):
+        refused(run("--out", tmp_path / "mine", *words), "holds files that no build wrote; choose another --out")
+        refused(run("--out", tmp_path / "mine/thesis.txt", *words), "thesis.txt is a file; choose another --out")
+    assert [path.name for path in tmp_path.rglob("*")] == ["mine", "thesis.txt"]
+
+
+def ledger_without_answers(path: Path, release: Path) -> None:
+    frame = read_ledger(release / LEDGER).filter(pl.col("kind") == "rank")
+    frame.write_parquet(path, metadata={"pluralbench_ledger_format": "1"})
+
+
+def parquet_of_format_2(path: Path, release: Path) -> None:
+    read_ledger(release / LEDGER).write_parquet(path, metadata={"pluralbench_ledger_format": "2"})
+
+
+def sqlite_of_format_2(path: Path, _: Path) -> None:
+    with Ledger(path):
+        pass
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("PRAGMA user_version = 2")
+
+
+def other_sqlite(path: Path, _: Path) -> None:
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("CREATE TABLE recipes (name TEXT)")
+
+
+@pytest.mark.parametrize(
+    ("make", "parts"),
+    [
+        (
+            ledger_without_answers,
+            ["has no answer for chosen answer for art-01, attempt 1", "a replay sends nothing", "0 of 24"],
+        ),
+        (parquet_of_format_2, ["is of format 2 and this version reads format 1"]),
+        (sqlite_of_format_2, ["is of format 2 and this version reads format 1"]),
+        (other_sqlite, ["is no ledger: it names no format version"]),
+        (lambda path, release: shutil.copy(release / "provenance/row_digests.parquet", path), ["is no ledger"]),
+        (
+            lambda path, _: path.write_text("calls", encoding="utf-8"),
+            ["is no ledger: it is neither SQLite nor Parquet"],
+        ),
+        (lambda path, _: path.write_bytes(b""), ["is no ledger"]),
+        (lambda path, _: path.mkdir(), ["There is no ledger"]),
+    ],
+)
+def test_a_replay_without_the_right_ledger(
+    run: Run, release: Path, tmp_path: Path, make: Callable[[Path, Path], object], parts: list[str]
+) -> None:
+    make(tmp_path / "ledger", release)
+    before = files(release)
+    refused(run("--replay", tmp_path / "ledger", "--fresh", "--out", release), *parts)
+    assert files(release) == before
+
+
+@pytest.mark.parametrize("words", [["--replay", "nowhere"], ["--retriever", "contriever:/no/model"]])
+def test_a_mistake_before_the_first_call_binds_nothing(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    refused(run(*words, "--out", tmp_path / "out"))
+    assert [path.name for path in tmp_path.iterdir()] == []

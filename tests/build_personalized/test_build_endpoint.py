@@ -1,0 +1,214 @@
+"""The command with a model behind an endpoint: what is asked, what fails, what is kept, and what is never shown."""
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+import tomli_w
+from build_personalized.cli import main
+from chat_server import Reply, serve
+from pluralbench_calls import read_ledger
+
+SECRET = "sk-very-secret"  # noqa: S105 - it opens nothing
+Run = Callable[..., tuple[int, str]]
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run the command in this process; gives its exit status and what it wrote."""
+    monkeypatch.setenv("PLURALBENCH_TEST_KEY", SECRET)
+
+    def words_to_result(*words: str | Path) -> tuple[int, str]:
+        monkeypatch.setattr(sys, "argv", ["build-personalized", *map(str, words)])
+        with pytest.raises(SystemExit) as exit_:
+            main()
+        written = capsys.readouterr()
+        return int(exit_.value.code or 0), written.out + written.err
+
+    return words_to_result
+
+
+def refused(result: tuple[int, str], *parts: str, status: int = 2) -> None:
+    """One sentence, that holds `parts`."""
+    assert result[0] == status, result[1]
+    assert result[1].startswith("Error: ")
+    assert result[1].count("\n") == 1
+    for part in parts:
+        assert part in result[1]
+
+
+def recipe(folder: Path, base_url: str, **tables: Any) -> Path:
+    """The sample's first person of each config, for a model at `base_url`, without retries."""
+    values: dict[str, Any] = {"connection": {"base_url": base_url, "max_retries": 0}, "attempts": 2}
+    values |= {"source": {"locations": ["sample"], "limit": 1}, "llm": {"provider": "loopback", "model": "m"}}
+    path = folder / "recipe.toml"
+    path.write_text(tomli_w.dumps(values | tables), encoding="utf-8")
+    return path
+
+
+def holds(folder: Path, text: str) -> list[str]:
+    """The files under `folder` that hold `text`."""
+    return [path.name for path in folder.rglob("*") if path.is_file() and text.encode() in path.read_bytes()]
+
+
+def test_no_request_shows_narrative_evidence_or_reason(run: Run, tmp_path: Path) -> None:
+    row = {
+        "id": "HIDDEN-id",
+        "question": "Welches Bier? 哪种？",
+        "category": "c",
+        "narrative": "HIDDEN narrative, HIDDEN evidence",
+        "rubric_aspects": [{"aspect": "Price first", "evidence": "HIDDEN evidence", "reason": "HIDDEN reason"}],
+        "profile": [{"id": "HIDDEN-post", "category": "c", "text": f"post {number}"} for number in range(12)],
+    }
+    (tmp_path / "Beer.jsonl").write_text(json.dumps(row), encoding="utf-8")
+    with serve(lambda body, number: Reply(f"{number} {len(body)}")) as server:
+        words = ["--source", f"lamp-qa:{tmp_path}", "--llm", "m", "--base-url", server.base_url]
+        status, said = run(*words, "--profile-size", "5", "--out", tmp_path / "out")
+    assert status == 0, said
+    assert "3 recorded calls, 3 of them made now" in said
+    assert len(server.requests) == 2
+    for request in server.requests:
+        assert "HIDDEN" not in json.dumps(request)
+        assert "Price first" in request["messages"][1]["content"]
+        assert "[Post 5, c]" in request["messages"][1]["content"]
+        assert "[Post 6, c]" not in request["messages"][1]["content"]
+    pairs = pl.read_parquet(tmp_path / "out/data/Beer/test.parquet")
+    assert pairs["profile"].list.len().to_list() == [12], "all posts stay in the data"
+    assert set(pairs["generator"]) == {"model-2026-01-01"}
+
+
+@pytest.mark.parametrize(
+    ("reply", "parts"),
+    [
+        (Reply(f"Incorrect API key: {SECRET}", status=401), ["does not accept the key in PLURALBENCH_TEST_KEY"]),
+        (Reply("no such model", status=404), ["127.0.0.1 has no model 'm' at this base URL (", "no such model"]),
+        (Reply("slow down", status=429), ["keeps refusing for its rate limit or quota"]),
+        (Reply("out of order", status=500), ["127.0.0.1 keeps failing ("]),
+        (Reply(hang_up=True), ["127.0.0.1 cannot be reached"]),
+    ],
+)
+def test_what_concerns_every_call_stops_the_build(run: Run, tmp_path: Path, reply: Reply, parts: list[str]) -> None:
+    with serve(lambda *_: reply) as server:
+        connection = {"base_url": server.base_url, "max_retries": 0, "api_key_env": "PLURALBENCH_TEST_KEY"}
+        words = ["--recipe", recipe(tmp_path, "", connection=connection), "--out", tmp_path / "out"]
+        refused(run(*words), *parts, "0 of 3 chosen answers are recorded; run the same command again to go on")
+        assert len(server.requests) <= 3
+    assert not (tmp_path / "out").exists()
+    assert holds(tmp_path, SECRET) == []
+    with serve(lambda _, number: Reply(f"answer {number}")) as server:
+        connection = {"base_url": server.base_url, "api_key_env": "PLURALBENCH_TEST_KEY"}
+        recipe(tmp_path, "", connection=connection)
+        status, said = run(*words)
+    assert (status, "9 recorded calls, 6 of them made now" in said) == (0, True), said
+    keys = {value for headers in server.headers for name, value in headers.items() if name.lower() == "authorization"}
+    assert keys == {f"Bearer {SECRET}"}
+    assert holds(tmp_path, SECRET) == []
+
+
+def test_no_network_is_said_in_a_sentence(run: Run, tmp_path: Path) -> None:
+    words = ["--recipe", recipe(tmp_path, "http://127.0.0.1:9/v1"), "--out", tmp_path / "out"]
+    refused(
+        run(*words), "127.0.0.1 cannot be reached", "0 of 3 chosen answers are recorded; run the same command again"
+    )
+
+
+def test_a_model_that_answers_nothing_leaves_no_pair(run: Run, tmp_path: Path) -> None:
+    with serve(lambda *_: Reply("")) as server:
+        path = recipe(tmp_path, server.base_url)
+        result = run("--recipe", path, "--out", tmp_path / "out")
+        refused(result, "No question became a pair: 3 chosen: empty answer; the calls are recorded", "--fresh")
+        assert len(server.requests) == 6
+        refused(run("--recipe", path, "--out", tmp_path / "out"), "3 chosen: empty answer")
+        assert len(server.requests) == 6, "what is recorded is not asked again"
+    assert not (tmp_path / "out").exists()
+
+
+def test_rejected_requests_are_asked_again_on_demand(run: Run, tmp_path: Path) -> None:
+    with serve(lambda *_: Reply("too long", status=400)) as server:
+        words = ["--recipe", recipe(tmp_path, server.base_url), "--out", tmp_path / "out"]
+        refused(run(*words), "3 chosen: rejected by the server")
+    with serve(lambda _, number: Reply(f"answer {number}")) as server:
+        recipe(tmp_path, server.base_url)
+        refused(run(*words), "3 chosen: rejected by the server")
+        assert server.requests == []
+        status, said = run(*words, "--retry-errors")
+        assert (status, len(server.requests)) == (0, 6), said
+
+
+def test_an_unfinished_run_goes_on_under_the_same_recipe_alone(run: Run, tmp_path: Path) -> None:
+    words = ["--recipe", recipe(tmp_path, "http://127.0.0.1:9/v1"), "--out", tmp_path / "out"]
+    assert run(*words)[0] == 2
+    refused(run(*words, "--seed", "1"), f"an unfinished run in {tmp_path / 'out'} in `seed`", "--fresh")
+    assert "cannot be reached" in run(*words, "--seed", "1", "--fresh")[1]
+
+
+def test_a_release_is_reused_and_the_rest_is_asked(run: Run, tmp_path: Path) -> None:
+    with serve(lambda _, number: Reply(f"answer {number}")) as server:
+        path = recipe(tmp_path, server.base_url)
+        assert run("--recipe", path, "--out", tmp_path / "one")[0] == 0
+        assert len(server.requests) == 6
+        status, said = run("--recipe", path, "--limit", "2", "--reuse", tmp_path / "one", "--out", tmp_path / "two")
+        assert (status, len(server.requests)) == (0, 12), said
+    assert "18 recorded calls, 9 of them made now" in said
+    assert set(read_ledger(tmp_path / "one/provenance/ledger.parquet")["key"]) < set(
+        read_ledger(tmp_path / "two/provenance/ledger.parquet")["key"]
+    )
+
+
+def test_a_broken_limit_of_the_audit_exits_with_1_and_keeps_the_calls(run: Run, tmp_path: Path) -> None:
+    with serve(lambda _, number: Reply("word " * (9 if number < 3 else 2) + str(number))) as server:
+        words = ["--recipe", recipe(tmp_path, server.base_url, audit={"max_mean_length_gap": 5}), "--out"]
+        result = run(*words, tmp_path / "out")
+        refused(result, "The audit fails: max_mean_length_gap = 5 (found 7)", "recorded calls are kept", status=1)
+        assert not (tmp_path / "out").exists()
+        recipe(tmp_path, server.base_url, audit={"max_mean_length_gap": 7})
+        status, said = run(*words, tmp_path / "out")
+        assert (status, len(server.requests)) == (0, 6), said
+
+
+def test_hand_written_answers_are_for_the_sample_alone(run: Run, tmp_path: Path) -> None:
+    row = '<row Id="{0}" PostTypeId="1" CreationDate="2016" OwnerUserId="1" Title="t{0}" Body="b{0}" />'
+    rows = "".join(row.format(number) for number in range(4))
+    (tmp_path / "beer.stackexchange.Posts.xml").write_text(f"<posts>{rows}</posts>", encoding="utf-8")
+    source = f"stack-exchange:{tmp_path / 'beer.stackexchange.Posts.xml'}"
+    refused(run("--source", source, "--out", tmp_path / "out"), "hand-written answers are only for the sample", "--llm")
+
+
+def test_a_source_without_rows_is_named(run: Run, tmp_path: Path) -> None:
+    columns = ["id", "question", "category", "narrative", "rubric_aspects", "profile"]
+    pl.DataFrame(schema=dict.fromkeys(columns, pl.String)).write_parquet(tmp_path / "Art.parquet")
+    refused(run("--source", f"lamp-qa:{tmp_path}", "--out", tmp_path / "out"), str(tmp_path), "no rows")
+
+
+@pytest.mark.parametrize(
+    "url",
+    [f"http://user:{SECRET}@127.0.0.1:9/v1", f"http://127.0.0.1:9/v1?key={SECRET}", f"http://{SECRET}@127.0.0.1/v1"],
+)
+def test_a_secret_in_a_base_url_is_refused_and_not_shown(run: Run, tmp_path: Path, url: str) -> None:
+    result = run("--llm", "m", "--base-url", url, "--out", tmp_path / "out")
+    refused(result, "The base URL of 127.0.0.1 carries a user, a password or a query")
+    assert SECRET not in result[1]
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("url", [f"user:{SECRET}@127.0.0.1:9/v1", f"ftp://user:{SECRET}@127.0.0.1/v1"])
+def test_a_secret_in_a_url_of_another_form_is_not_shown(run: Run, tmp_path: Path, url: str) -> None:
+    assert SECRET not in run("--llm", "m", "--base-url", url, "--out", tmp_path / "out")[1]
+
+
+@pytest.mark.parametrize("provider", ["loopback", "hand-written"])
+def test_a_secret_in_a_recipes_base_url_is_never_written(run: Run, tmp_path: Path, provider: str) -> None:
+    llm = {"provider": provider, "model": "hand-written"}
+    path = recipe(tmp_path, f"http://user:{SECRET}@127.0.0.1:9/v1", llm=llm)
+    refused(run("--recipe", path, "--out", tmp_path / "out"), "carries a user, a password")
+    assert holds(tmp_path, SECRET) == ["recipe.toml"], "the user's own file alone"
+
+
+@pytest.mark.parametrize("url", ["http://[::1/v1", "http://127.0.0.1:port/v1"])
+def test_a_malformed_base_url_is_said_in_a_sentence(run: Run, tmp_path: Path, url: str) -> None:
+    refused(run("--llm", "m", "--base-url", url, "--out", tmp_path / "out"), "The base URL is not of the form")
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,34 @@
+"""The prompts' wording is pinned to their version."""
+
+from build_personalized.prompts import PROMPT_VERSION, Side, answer_messages, aspects_messages, render_profile
+from pluralbench_runs import digest
+
+POSTS = [{"id": "1", "category": "beer", "text": "I like stout."}, {"id": "2", "category": "tea", "text": "A\nB"}]
+
+WORDINGS = {"1": "2cc547c17d48460368f3379f30b10164351cea427dc95a817dd4b7f1c81b1d6c"}
+"""SHA-256 of all prompts for fixed inputs, by version: a changed word needs a new version and a new line here."""
+
+
+def test_a_changed_word_needs_a_new_version() -> None:
+    said = [
+        answer_messages("Which one?", POSTS, ["Cost", "Noise"], "chosen", 100),
+        answer_messages("Which one?", POSTS, ["Cost", "Noise"], "rejected", 100),
+        aspects_messages("Which one?", ["I am poor.", "I am tired."], 6),
+    ]
+    assert digest(said) == WORDINGS[PROMPT_VERSION]
+
+
+def test_posts_are_numbered_with_their_category() -> None:
+    assert render_profile(POSTS) == "[Post 1, beer]\nI like stout.\n[Post 2, tea]\nA\nB"
+    assert render_profile([]) == ""
+
+
+def test_both_answers_are_told_the_limit_the_style_and_the_question() -> None:
+    sides: list[Side] = ["chosen", "rejected"]
+    for side in sides:
+        system, user = answer_messages("Which one?", POSTS, ["Cost"], side, 70)
+        assert "at most 70 words" in system["content"]
+        assert "at most 70 words" in user["content"]
+        for word in ("style", "posts", "directly"):
+            assert word in system["content"]
+        assert "Which one?" in user["content"]

@@ -1,0 +1,76 @@
+"""The sample in the package: 24 invented people whose answers show what a good pair is."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from build_personalized.answers import parse_answer
+from build_personalized.audit import near_duplicates
+from build_personalized.recipe import SourceTable
+from build_personalized.sources import SAMPLE, load
+
+CONFIGS = ["Art_and_Entertainment", "Lifestyle_and_Personal_Development", "Society_and_Culture"]
+
+
+@pytest.fixture(scope="module")
+def questions(tmp_path_factory: pytest.TempPathFactory) -> pl.DataFrame:
+    loaded = load(SourceTable(locations=["sample"]), tmp_path_factory.mktemp("scratch"))
+    assert loaded.drops.is_empty()
+    assert [(source.location, source.licence) for source in loaded.sources] == [("sample", "apache-2.0")]
+    return loaded.questions
+
+
+def answers() -> list[dict[str, Any]]:
+    return [
+        json.loads(line)
+        for path in sorted((SAMPLE / "answers").glob("*.jsonl"))
+        for line in path.read_text(encoding="utf-8").split("\n")
+        if line
+    ]
+
+
+def test_people(questions: pl.DataFrame) -> None:
+    assert questions["config"].to_list() == [config for config in CONFIGS for _ in range(8)]
+    assert questions["id"].n_unique() == questions["question"].n_unique() == 24
+    assert questions["profile"].list.len().is_between(4, 8).all()
+    assert questions["rubric_aspects"].list.len().is_between(3, 6).all()
+    posts = questions["profile"].explode().struct.unnest()
+    assert posts["id"].n_unique() == posts["text"].n_unique() == posts.height
+    assert near_duplicates(questions["narrative"].to_list()) == near_duplicates(posts["text"].to_list()) == 0
+
+
+def test_each_evidence_is_quoted_letter_for_letter(questions: pl.DataFrame) -> None:
+    for row in questions.iter_rows(named=True):
+        for aspect in row["rubric_aspects"]:
+            assert aspect["evidence"] in row["narrative"], row["id"]
+            assert aspect["evidence"].strip()
+            assert 2 <= len(aspect["aspect"].split()) <= 10, aspect["aspect"]
+            assert aspect["reason"].strip()
+        titles = [aspect["aspect"].lower() for aspect in row["rubric_aspects"]]
+        assert len(titles) == len({*titles})
+
+
+def test_answers(questions: pl.DataFrame) -> None:
+    written = answers()
+    assert [row["id"] for row in written] == questions["id"].to_list()
+    for row in written:
+        assert parse_answer(row["chosen"], 100) == row["chosen"]
+        assert parse_answer(row["rejected"], 100) == row["rejected"]
+        assert row["chosen"] != row["rejected"]
+    texts = [row[side] for row in written for side in ("chosen", "rejected")]
+    assert near_duplicates(texts) == 0
+
+
+def test_texts_are_not_only_latin(questions: pl.DataFrame) -> None:
+    text = json.dumps(questions.to_dicts() + answers(), ensure_ascii=False)
+    for name, first, last in [("Hebrew", "א", "ת"), ("Chinese", "\u4e00", "\u9fff"), ("emoji", "😀", "😿")]:
+        assert any(first <= character <= last for character in text), f"no {name} in the sample"
+
+
+def test_files_end_in_newlines_and_hold_no_other_line_ends() -> None:
+    for path in Path(SAMPLE).rglob("*.jsonl"):
+        content = path.read_bytes()
+        assert content.endswith(b"}\n"), path.name
+        assert b"\r" not in content, path.name

@@ -1,0 +1,161 @@
+"""Stack Exchange dumps as files: damaged, hostile, real and large ones; and posts' HTML as text."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from build_personalized.errors import SourceError
+from build_personalized.recipe import SourceTable
+from build_personalized.sources import Loaded, load
+from build_personalized.sources.stack_exchange import html_to_text
+from commands import environment
+
+REAL = Path(__file__).parents[3] / "shared" / "data" / "personalized"
+ROW = '<row Id="{0}" PostTypeId="1" CreationDate="2016-01-01" OwnerUserId="1" Title="t {0}" Body="{1}" Tags="" />\n'
+TWO = ROW.format(1, "body 1") + ROW.format(2, "body 2")
+XML = '<?xml version="1.0" encoding="utf-8"?>\n'
+
+
+def people(path: Path, *, min_questions: int = 2) -> Loaded:
+    source = SourceTable(locations=[f"stack-exchange:{path}"], min_questions=min_questions)
+    return load(source, path.parent)
+
+
+def broken(content: str, path: Path) -> str:
+    path.write_text(content, encoding="utf-8")
+    with pytest.raises(SourceError) as caught:
+        people(path)
+    assert str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_a_truncated_dump_is_named_with_the_line(tmp_path: Path) -> None:
+    assert "truncated" in broken(f"{XML}<posts>\n{TWO}{TWO[:100]}", tmp_path / "Posts.xml")
+    assert "at line 5" in broken(f"{XML}<posts>\n{TWO}{TWO[:100]}", tmp_path / "Posts.xml")
+
+
+@pytest.mark.parametrize("content", ["", "plain text", '{"Id": 1}', "PK\x03\x04", f"{XML}<posts>\n&nope;"])
+def test_what_is_no_xml_is_refused(tmp_path: Path, content: str) -> None:
+    assert "no XML" in broken(content, tmp_path / "Posts.xml")
+
+
+@pytest.mark.parametrize("encoding", ["klingon", "utf-32"])
+def test_an_encoding_that_the_parser_does_not_know_is_refused(tmp_path: Path, encoding: str) -> None:
+    broken(f'<?xml version="1.0" encoding="{encoding}"?><posts>{TWO}</posts>', tmp_path / "Posts.xml")
+
+
+@pytest.mark.parametrize("row", [TWO.replace('Id="1" ', "", 1), TWO.replace('Id="1"', 'Id="one"', 1)])
+def test_a_row_without_a_number_is_refused(tmp_path: Path, row: str) -> None:
+    broken(f"{XML}<posts>{row}</posts>", tmp_path / "Posts.xml")
+
+
+@pytest.mark.parametrize(
+    "declaration",
+    [
+        '<!DOCTYPE posts [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;&a;"><!ENTITY c "&b;&b;&b;&b;">]>',
+        '<!DOCTYPE posts [<!ENTITY c SYSTEM "file:///etc/passwd">]>',
+    ],
+)
+def test_entities_are_refused(tmp_path: Path, declaration: str) -> None:
+    content = f'<?xml version="1.0"?>{declaration}<posts>{ROW.format(1, "&c;")}</posts>'
+    assert "is no Stack Exchange dump" in broken(content, tmp_path / "Posts.xml")
+
+
+@pytest.mark.parametrize("content", [f"{XML}<posts>{TWO}</posts>", f"{XML}<posts/>", f"{XML}<html><p>x</p></html>"])
+def test_a_dump_in_which_nobody_asked_often_enough_is_refused(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "Posts.xml"
+    path.write_text(content, encoding="utf-8")
+    with pytest.raises(SourceError, match="no user has 3 questions or more; lower `min_questions`"):
+        people(path, min_questions=3)
+
+
+def test_a_missing_dump_and_a_directory_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match=r"There is no dump .*nowhere\.xml"):
+        people(tmp_path / "nowhere.xml")
+    with pytest.raises(SourceError, match=r"is a directory; give the Posts\.xml in it"):
+        people(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("html", "text"),
+    [
+        ("<p>One\nline.</p>\n\n<p>Two<br>lines.</p>", "One line.\n\nTwo\nlines."),
+        ("<p>a &amp; b &lt; c &#8364; &quot;d&quot;</p>", 'a & b < c € "d"'),
+        ("<p>שלום עולם</p><p>世界，你好</p><p>🍺🧑‍🚀</p>", "שלום עולם\n\n世界，你好\n\n🍺🧑‍🚀"),
+        ("<p>Try</p><pre><code>for x in y:\n    print(x)\n</code></pre>", "Try\n\nfor x in y:\n    print(x)"),
+        ("<p>In <code>a  b</code> and <b>bold</b> <a href='u'>link</a></p>", "In a  b and bold link"),
+        ("<ul><li>one</li></ul>", "* one"),
+        ("<blockquote><p>said</p></blockquote><p>so<img src='x'></p>", "said\n\nso"),
+        ("plain", "plain"),
+        ("<p>not closed <b>ever", "not closed ever"),
+        ("<!-- a > b -->", ""),
+        ("", ""),
+    ],
+)
+def test_html_becomes_text(html: str, text: str) -> None:
+    assert html_to_text(html) == text
+
+
+@pytest.mark.parametrize(
+    ("html", "text"),
+    [
+        ("<pre><code>def f():\n    x = 1\n\n    return x\n</code></pre>", "def f():\n    x = 1\n\n    return x"),
+        ("<p>so</p><ul><li>one</li><li>two</li></ul>", "so\n\n  * one\n  * two"),
+    ],
+)
+def test_indentation_after_a_blank_line(html: str, text: str) -> None:
+    assert html_to_text(html) == text
+
+
+def test_entities_are_resolved_once() -> None:
+    assert html_to_text("<p>Write &amp;lt;br&amp;gt; for a break</p>") == "Write &lt;br&gt; for a break"
+
+
+@pytest.mark.parametrize(("site", "users"), [("beer", 34), ("coffee", 16)])
+def test_real_dumps(site: str, users: int) -> None:
+    path = REAL / f"{site}.stackexchange.Posts.xml"
+    if not path.is_file():
+        pytest.skip(f"the real dump {path} is not here")
+    loaded = load(SourceTable(locations=[f"stack-exchange:{path}"]), Path())
+    assert loaded.questions["config"].to_list() == [site] * users
+    assert loaded.questions["profile"].list.len().to_list() >= [3] * users
+    assert loaded.questions["narrative"].str.contains("<p>").sum() == 0
+    assert loaded.sources[0].licence == "cc-by-sa-3.0"
+
+
+MEASURE = """
+import json, resource, sys
+from pathlib import Path
+from build_personalized.recipe import SourceTable
+from build_personalized.sources import load
+
+def read(path):
+    rows = load(SourceTable(locations=[f"stack-exchange:{path}"], min_questions=3), Path(path).parent).questions.height
+    return rows, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000  # kB on Linux
+
+print(json.dumps([read(path) for path in sys.argv[1:]]))
+"""
+
+
+@pytest.mark.heavy
+@pytest.mark.skipif(sys.platform != "linux", reason="the peak of memory has another unit elsewhere")
+def test_memory_does_not_grow_with_the_dump(tmp_path: Path) -> None:
+    row = '<row Id="{0}" PostTypeId="1" CreationDate="2016-01-01" OwnerUserId="{1}" Title="t" Body="{2}" Tags="" />\n'
+    paths = {posts: tmp_path / f"{posts}.xml" for posts in (100, 60_000)}
+    for posts, path in paths.items():
+        with path.open("w", encoding="utf-8") as file:
+            file.write(f"{XML}<posts>\n")
+            for number in range(posts):
+                user = number % 5 if number < 50 else number  # five people who ask often, and a crowd that asks once
+                file.write(row.format(number, user, f"{number} " + "many words " * 90))
+            file.write("</posts>\n")
+    assert paths[60_000].stat().st_size > 60e6
+    measured = subprocess.run(
+        [sys.executable, "-c", MEASURE, *paths.values()], env=environment(), capture_output=True, text=True, check=True
+    )
+    (small, before), (large, after) = json.loads(measured.stdout)
+    assert small == large == 5
+    assert after - before < 15, "megabytes, for a dump of 60"
