@@ -54,7 +54,7 @@ def test_figures_of_known_pairs() -> None:
     found = figures()
     assert (found["questions"], found["pairs"]) == (5, 4)
     assert found["pairs_by_config"] == {"beer": 3, "coffee": 1}
-    assert found["words"] == {"chosen_mean": 3.0, "rejected_mean": 2.0, "mean_gap": 1.0, "over_limit": 1}
+    assert found["words"] == {"chosen_mean": 3.0, "rejected_mean": 2.0, "mean_gap": 1.0, "short": 8, "over_limit": 1}
     assert found["aspect_overlap"] == {"chosen_mean": 0.375, "rejected_mean": 0.25}
     for name in ("longer_answer_wins", "more_overlap_wins"):
         assert {key: found[name][key] for key in ("wins", "losses", "ties")} == {"wins": 2, "losses": 1, "ties": 1}

@@ -150,6 +150,7 @@ def test_an_unknown_recipe_and_source_in_a_process_of_their_own(release: Path) -
         (["--replay", "nowhere"], ["There is no ledger nowhere"]),
         (["--reuse", "nowhere"], ["There is no ledger nowhere"]),
         (["--max-cost", "0.000001", "--price", "1/1", "--llm", "m", "--base-url", CLOSED], ["ceiling", "--max-cost"]),
+        (["--max-cost", "1"], ["a `max_cost` needs a `price`", "--price"]),
         (["--price", "1"], ["--price '1' is not of the form IN/OUT"]),
         (["--price", "1/x"], ["`connection.price.output`"]),
     ],
@@ -212,6 +213,13 @@ def test_a_foreign_directory_and_a_file_are_refused(run: Run, tmp_path: Path) ->
         refused(run("--out", tmp_path / "mine", *words), "holds files that no build wrote; choose another --out")
         refused(run("--out", tmp_path / "mine/thesis.txt", *words), "thesis.txt is a file; choose another --out")
     assert [path.name for path in tmp_path.rglob("*")] == ["mine", "thesis.txt"]
+
+
+def test_a_foreign_working_directory_is_left_alone(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "out.work").mkdir()
+    (tmp_path / "out.work/thesis.txt").write_text("mine", encoding="utf-8")
+    run("--limit", "1", "--out", tmp_path / "out")
+    assert (tmp_path / "out.work/thesis.txt").read_text(encoding="utf-8") == "mine"
 
 
 def ledger_without_answers(path: Path, release: Path) -> None:

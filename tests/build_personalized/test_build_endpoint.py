@@ -178,6 +178,16 @@ def test_hand_written_answers_are_for_the_sample_alone(run: Run, tmp_path: Path)
     refused(run("--source", source, "--out", tmp_path / "out"), "hand-written answers are only for the sample", "--llm")
 
 
+def test_a_question_without_hand_written_answers_is_not_to_be_tried_again(run: Run, tmp_path: Path) -> None:
+    row: dict[str, Any] = {"id": "q", "question": "?", "category": "", "narrative": "I ask.", "rubric_aspects": []}
+    row |= {"profile": [{"id": "p", "category": "", "text": "post"}]}
+    (tmp_path / "Beer.jsonl").write_text(json.dumps(row), encoding="utf-8")
+    status, said = run("--source", f"lamp-qa:{tmp_path}", "--out", tmp_path / "out")
+    assert status == 2
+    assert " a aspects" not in said
+    assert "run the same command again" not in said
+
+
 def test_a_source_without_rows_is_named(run: Run, tmp_path: Path) -> None:
     columns = ["id", "question", "category", "narrative", "rubric_aspects", "profile"]
     pl.DataFrame(schema=dict.fromkeys(columns, pl.String)).write_parquet(tmp_path / "Art.parquet")

@@ -97,7 +97,8 @@ def test_another_split_and_other_names_of_configs(tmp_path: Path) -> None:
 def test_files_of_another_split_beside_ours_are_left_alone(tmp_path: Path) -> None:
     for split in ("train", "validation", "test"):
         write(tmp_path / f"Art_{split}.jsonl", [row(question=split)])
-    assert read(tmp_path).questions.select("config", "question").rows() == [("Art", "test")]
+    for split in ("test", "validation", "train"):
+        assert read(tmp_path, split=split).questions.select("config", "question").rows() == [("Art", split)]
 
 
 @pytest.mark.parametrize("column", ["id", "question", "category", "narrative", "rubric_aspects", "profile"])

@@ -88,7 +88,6 @@ def test_answers_outlive_the_process_and_count(tmp_path: Path) -> None:
         assert (len(ledger), ledger.usage(), ledger.frame().height) == (0, (0, 0), 0)
 
 
-@pytest.mark.xfail(strict=True, reason="sqlite3.OperationalError `database is locked`; or refused as `format 0`")
 def test_one_ledger_takes_several_writers_at_once(tmp_path: Path) -> None:
     def write(writer: int) -> None:
         for number in range(25):

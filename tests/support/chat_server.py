@@ -90,7 +90,7 @@ def serve(script: Script) -> Iterator[ChatServer]:
     httpd = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     httpd.daemon_threads = True
     httpd.handle_error = lambda *_: None  # type: ignore[method-assign]  # a client that was killed hangs up on us
-    thread = threading.Thread(target=httpd.serve_forever, daemon=True)
+    thread = threading.Thread(target=httpd.serve_forever, args=(0.02,), daemon=True)
     thread.start()
     server.base_url = f"http://127.0.0.1:{httpd.server_address[1]}/v1"
     try:

@@ -18,6 +18,7 @@ from build_personalized.recipe import AuditTable
 WORD = re.compile(r"\w+")
 NEAR = 0.8  # similarity from which two texts count as nearly the same
 SHINGLE_WORDS = 3
+SHORT = 20  # words below which an answer can hardly be both good and personal
 
 
 def audit(pairs: pl.DataFrame, drops: pl.DataFrame, *, questions: int, word_limit: int) -> dict[str, Any]:
@@ -44,6 +45,7 @@ def audit(pairs: pl.DataFrame, drops: pl.DataFrame, *, questions: int, word_limi
             "chosen_mean": _rounded(words["chosen"].mean()),
             "rejected_mean": _rounded(words["rejected"].mean()),
             "mean_gap": _rounded((words["chosen"] - words["rejected"]).mean()),
+            "short": sum(count < SHORT for side in ("chosen", "rejected") for count in words[side]),
             "over_limit": int(((words["chosen"] > word_limit) | (words["rejected"] > word_limit)).sum()),
         },
         "longer_answer_wins": _wins(words["chosen"], words["rejected"]),

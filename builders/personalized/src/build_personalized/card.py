@@ -5,6 +5,7 @@ from typing import Any
 import polars as pl
 from pluralbench_release import Card, Section, markdown_table
 
+from build_personalized.audit import SHORT
 from build_personalized.recipe import PersonalizedRecipe
 
 COLUMNS = {
@@ -51,6 +52,7 @@ def figures_tables(figures: dict[str, Any]) -> dict[str, pl.DataFrame]:
     rows = [
         ("words, mean (chosen / rejected)", f"{words['chosen_mean']:.1f} / {words['rejected_mean']:.1f}"),
         ("words, chosen minus rejected, mean", f"{words['mean_gap']:+.1f}"),
+        (f"answers of fewer than {SHORT} words", f"{words['short']} of {2 * figures['pairs']}"),
         ("answers over the word limit", str(words["over_limit"])),
         ("a scorer that takes the longer answer is right", _share(figures["longer_answer_wins"])),
         (

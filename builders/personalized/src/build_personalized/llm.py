@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from pluralbench_calls import Answer, Backend, Ledger, Limits, LocalModel, NotServed, OpenAIChat, Request
+from pluralbench_calls import Answer, Backend, Ledger, Limits, LocalModel, OpenAIChat, Request
 from pluralbench_runs import stream
 
+from build_personalized.errors import BuildError
 from build_personalized.prompts import Message
 from build_personalized.recipe import PersonalizedRecipe
 
@@ -92,11 +93,11 @@ class HandWritten:
         """Nothing to close."""
 
     async def send(self, request: Request) -> Answer:
-        """The answer that was written for this call. Raises `NotServed` when nobody wrote one."""
+        """The answer that was written for this call. Raises `BuildError` when nobody wrote one."""
         text = self._texts.get(request.label.rsplit(", ", 1)[0])
         if text is None:
-            raise NotServed(
-                f"Nobody wrote a {request.label}: hand-written answers are only for the sample's own questions; "
+            raise BuildError(
+                f"Nobody wrote the {request.label}: hand-written answers are only for the sample's own questions; "
                 "choose a model with --llm."
             )
         return Answer.to(request, "answer", text, finish_reason="stop")

@@ -82,7 +82,10 @@ async def _send_all(missing: list[Request], ledger: Ledger, backend: Backend, li
             try:
                 at_gate = asyncio.create_task(gate.enter(request))
                 entering.add(at_gate)
-                reserved = await at_gate
+                try:
+                    reserved = await at_gate
+                finally:
+                    entering.discard(at_gate)
                 try:
                     answer = await backend.send(request)
                     ledger.record(answer)
@@ -95,7 +98,7 @@ async def _send_all(missing: list[Request], ledger: Ledger, backend: Backend, li
                 if not failures:
                     raise
             if failures:
-                for task in entering:  # what waits for a rate would only fail too
+                for task in list(entering):  # what waits for a rate would only fail too
                     task.cancel()
                 return
 

@@ -48,7 +48,7 @@ class Ledger:
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        self._database.execute("BEGIN")
+        self._database.execute("BEGIN IMMEDIATE")
         try:
             yield
         except BaseException:
@@ -150,6 +150,7 @@ def _read_only(path: Path) -> sqlite3.Connection:
 def _check_sqlite(path: Path) -> None:
     try:
         with closing(_read_only(path)) as database:
+            database.execute("BEGIN")  # one snapshot: another process may be making the ledger just now
             version = database.execute("PRAGMA user_version").fetchone()[0]
             tables = {row[0] for row in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     except sqlite3.DatabaseError:

@@ -12,6 +12,9 @@ from filelock import FileLock, Timeout
 from pluralbench_runs.errors import OutputError, RecipeError
 from pluralbench_runs.recipe import Recipe, differing_keys, read_recipe, write_recipe
 
+LOCK = "lock"
+RECIPE = "recipe.toml"
+
 
 @dataclass(frozen=True)
 class Output:
@@ -37,7 +40,11 @@ class Output:
         if self.target.exists():
             self.target.rename(previous)
         staged.rename(self.target)
-        shutil.rmtree(self.work)
+        _clear(self.work)
+        # The recipe goes last: it is by the recipe that a directory is known to be ours.
+        for name in (RECIPE, LOCK):
+            (self.work / name).unlink(missing_ok=True)
+        self.work.rmdir()
 
 
 @contextmanager
@@ -59,22 +66,36 @@ def output_directory(target: Path, recipe: Recipe, *, recipe_file: str, fresh: b
         if isinstance(error, OSError) and error.errno == errno.ENOSPC:
             raise
         raise OutputError(f"Cannot write beside {target}: {error}; choose another --out.") from None
-    lock = FileLock(work / "lock")
+    lock = FileLock(work / LOCK)
     try:
         lock.acquire(timeout=0)
     except Timeout:
         raise OutputError(f"Another process is writing {target}; wait for it or choose another --out.") from None
     try:
+        _refuse_foreign(work)
         _restore(target, work)
         _check(target, work, recipe, recipe_file, fresh=fresh)
-        write_recipe(recipe, work / "recipe.toml")
+        write_recipe(recipe, work / RECIPE)
         yield Output(target, work)
     except BaseException:
-        if work.exists() and {path.name for path in work.iterdir()} <= {"lock", "recipe.toml", "recipe.toml.new"}:
+        if work.exists() and {path.name for path in work.iterdir()} <= {LOCK, RECIPE, f"{RECIPE}.new"}:
             shutil.rmtree(work)  # nothing was done, so nothing may bind the next run
         raise
     finally:
         lock.release()
+
+
+def _clear(work: Path) -> None:
+    """Take away all but the lock and the recipe."""
+    for path in work.iterdir():
+        if path.name not in {LOCK, RECIPE}:
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+def _refuse_foreign(work: Path) -> None:
+    if not (work / RECIPE).exists() and {path.name for path in work.iterdir()} - {LOCK, f"{RECIPE}.new"}:
+        (work / LOCK).unlink(missing_ok=True)
+        raise OutputError(f"{work} holds files that no build wrote; choose another --out.")
 
 
 def _restore(target: Path, work: Path) -> None:
@@ -94,11 +115,9 @@ def _check(target: Path, work: Path, recipe: Recipe, recipe_file: str, *, fresh:
     if target.is_dir() and any(target.iterdir()) and not finished.exists():
         raise OutputError(f"{target} holds files that no build wrote; choose another --out.")
     if fresh:
-        for path in work.iterdir():
-            if path.name != "lock":
-                shutil.rmtree(path) if path.is_dir() else path.unlink()
+        _clear(work)
         return
-    for made, what in ((work / "recipe.toml", "an unfinished run in"), (finished, "the run in")):
+    for made, what in ((work / RECIPE, "an unfinished run in"), (finished, "the run in")):
         if made.exists():
             keys = differing_keys(recipe, _made_by(type(recipe), made, target))
             if keys:

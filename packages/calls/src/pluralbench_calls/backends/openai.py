@@ -9,7 +9,7 @@ import openai
 from pluralbench_calls.errors import AccessDenied, CallsError, ConnectionFailed, NotServed
 from pluralbench_calls.records import Answer, Outcome, Request
 
-SCHEMA_WORDS = ("response_format", "json_schema", "structured output", "guided")
+SCHEMA_WORDS = ("response_format", "json_schema", "structured output", "guided_json", "guided decoding")
 
 # The URL is not repeated: what is no URL may well hold a key.
 NO_BASE_URL = "The base URL is not of the form https://HOST/v1."
@@ -108,7 +108,7 @@ class OpenAIChat:
             )
         choices: Any = getattr(completion, "choices", None)
         message = getattr(choices[0], "message", None) if isinstance(choices, list) and choices else None
-        content = getattr(message, "content", None)
+        content = _joined(getattr(message, "content", None))
         if not isinstance(choices, list) or (choices and message is None) or not isinstance(content, str | None):
             raise self._no_completion(str(completion))
         refusal = getattr(message, "refusal", None)
@@ -127,6 +127,8 @@ class OpenAIChat:
 
     def _refused(self, request: Request, error: openai.APIStatusError) -> Answer:
         message = self._redacted(error.message)
+        if "api key" in message.lower():  # some endpoints call a wrong key a bad request
+            raise AccessDenied(f"{self._host} does not accept the key in {self._key_env} ({message}).") from None
         if "response_format" in request.body and any(word in message.lower() for word in SCHEMA_WORDS):
             raise NotServed(
                 f"{self._host} takes no JSON schema ({message}); set `structured_output = false` under [llm]."
@@ -135,23 +137,36 @@ class OpenAIChat:
 
     def _failure(self, request: Request, error: openai.APIError) -> CallsError:
         message = self._redacted(error.message).rstrip(".")
+        kind: type[CallsError] = ConnectionFailed
         match error:
             case openai.AuthenticationError() | openai.PermissionDeniedError():
                 source = f"the key in {self._key_env}" if self._key_env else "a request without a key"
-                return AccessDenied(f"{self._host} does not accept {source} ({message}).")
+                kind, said = AccessDenied, f"does not accept {source} ({message})"
+            case openai.APIStatusError(status_code=402):
+                kind, said = AccessDenied, f"wants to be paid first ({message})"
             case openai.NotFoundError():
-                return NotServed(f"{self._host} has no model {request.model!r} at this base URL ({message}).")
+                kind, said = NotServed, f"has no model {request.model!r} at this base URL ({message})"
             case openai.APITimeoutError():
-                return ConnectionFailed(f"{self._host} did not answer within {self._timeout:g} s, retries included.")
+                said = f"did not answer within {self._timeout:g} s, in {self._max_retries + 1} tries"
             case openai.APIConnectionError():
-                return ConnectionFailed(f"{self._host} cannot be reached ({error.__cause__ or message}).")
+                said = f"cannot be reached ({error.__cause__ or message})"
             case openai.RateLimitError():
-                return ConnectionFailed(f"{self._host} keeps refusing for its rate limit or quota ({message}).")
+                said = f"keeps refusing for its rate limit or quota ({message})"
             case _:
-                return ConnectionFailed(f"{self._host} keeps failing ({message}).")
+                said = f"keeps failing ({message})"
+        return kind(f"{self._host} {said}.")
 
     def _redacted(self, message: str) -> str:
         return message.replace(self._key, "[key]") if self._key else message
+
+
+def _joined(content: Any) -> Any:
+    """The text of a message's content, which some servers send in parts."""
+    if isinstance(content, list) and all(
+        isinstance(part, dict) and isinstance(part.get("text"), str) for part in content
+    ):
+        return "".join(part["text"] for part in content)
+    return content
 
 
 def _withheld(*, authorization: bool) -> dict[str, Any]:
