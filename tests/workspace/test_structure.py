@@ -1,8 +1,11 @@
 """The shape of the workspace: imports go down, members agree on versions, nothing is left to chance."""
 
+import ast
+import re
 import subprocess
 import sys
 import tomllib
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
@@ -65,6 +68,42 @@ def test_package_versions_move_together() -> None:
         if dependency.startswith(("pluralbench-", "build-"))
     }
     assert pins == versions
+
+
+def declared(member: Path) -> set[str]:
+    project = load(member)["project"]
+    extras = project.get("optional-dependencies", {})
+    assert isinstance(extras, dict)
+    lists = [project["dependencies"], *extras.values()]
+    return {normalized(re.split(r"[^A-Za-z0-9_.-]", item)[0]) for items in lists for item in items}
+
+
+def normalized(distribution: str) -> str:
+    return re.sub(r"[-_.]+", "-", distribution).lower()
+
+
+def imported(member: Path) -> set[str]:
+    roots = set()
+    for path in member.glob("src/**/*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom) and node.level == 0:
+                names = [node.module or ""]
+            roots |= {name.split(".")[0] for name in names}
+    own = {module.parent.name for module in member.glob("src/*/__init__.py")}
+    return roots - sys.stdlib_module_names - own
+
+
+@pytest.mark.parametrize("member", MEMBERS, ids=lambda path: path.name)
+def test_a_member_declares_what_it_imports(member: Path) -> None:
+    distributions = {**packages_distributions(), **{name: [name] for name in modules()}}
+    by_group = {"xllamacpp"}  # of the dependency group `local`, with its own message when it is missing
+    missing = [
+        name
+        for name in sorted(imported(member) - by_group)
+        if not {normalized(item) for item in distributions[name]} & declared(member)
+    ]
+    assert not missing
 
 
 def test_importing_the_commands_starts_nothing() -> None:

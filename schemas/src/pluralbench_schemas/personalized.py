@@ -12,13 +12,13 @@ RUBRIC_ASPECT = pl.Struct({"aspect": pl.String, "evidence": pl.String, "reason":
 
 
 def _filled(data: pa.PolarsData) -> pl.LazyFrame:
-    return data.lazyframe.select(pl.col(data.key).str.strip_chars() != "")
+    return data.lazyframe.select(pl.col(data.key).str.contains(r"\S"))
 
 
 def _all_filled(data: pa.PolarsData, *fields: str) -> pl.LazyFrame:
     """Whether each item of a list of structs has text in all of `fields`."""
     item = pl.element().struct
-    filled = pl.all_horizontal((item.field(field).str.strip_chars() != "").fill_null(False) for field in fields)
+    filled = pl.all_horizontal(item.field(field).str.contains(r"\S").fill_null(False) for field in fields)
     return data.lazyframe.select(pl.col(data.key).list.eval(filled).list.all())
 
 

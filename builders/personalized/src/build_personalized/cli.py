@@ -114,7 +114,7 @@ def _llm_overrides(llm: str | None, base_url: str | None, api_key_env: str | Non
     match llm:
         case None:
             if base_url is not None:
-                overrides |= {"llm.provider": provider_of(base_url)}
+                raise RecipeError("--base-url says where a model is served; say which one with --llm.")
         case "hand-written":
             overrides |= {"llm.provider": llm, "llm.model": llm}
         case "local":

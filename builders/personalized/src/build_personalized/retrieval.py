@@ -94,7 +94,10 @@ def rank_profiles(questions: pl.DataFrame, ledger: Ledger, identity: Retriever, 
 
 
 def bm25_scores(query: str, documents: Sequence[str]) -> list[float]:
-    """BM25 (Lucene's variant) within one person's posts; a post that shares no word with the query gets 0."""
+    """BM25 (Lucene's variant) within one person's posts; a post that shares no word with the query gets 0.
+
+    A word is what stands between blanks or punctuation, so for languages without blanks take another retriever.
+    """
     tokens = bm25s.tokenize(list(documents), stopwords="en", return_ids=False, show_progress=False)
     words = bm25s.tokenize([query], stopwords="en", return_ids=False, show_progress=False)[0]
     known = {token for document in tokens for token in document}

@@ -13,6 +13,8 @@ from polars.exceptions import PolarsError
 
 from pluralbench_release.errors import ReleaseError
 
+ROWS_AT_ONCE = 256
+
 
 @dataclass(frozen=True)
 class Table:
@@ -33,15 +35,19 @@ class Table:
 
 
 def canonical_rows(frame: pl.DataFrame) -> Iterator[tuple[str, bytes]]:
-    """Each row's id and canonical JSON, in the order of the ids (by code point); one row in memory at a time.
+    """Each row's id and canonical JSON, in the order of the ids (by code point), a few rows in memory at a time.
 
     Raises `ReleaseError` for a value that JSON has no word for, such as a date or NaN.
     """
-    for row in frame.sort("id").iter_rows(named=True):
-        try:
-            yield row["id"], canonical_json(row)
-        except ValueError as error:
-            raise ReleaseError(f"The row of id {row['id']!r} holds a value that JSON cannot carry ({error}).") from None
+    order = frame["id"].arg_sort()
+    for start in range(0, len(order), ROWS_AT_ONCE):  # sorting the frame itself would double it
+        for row in frame[order[start : start + ROWS_AT_ONCE]].iter_rows(named=True):
+            try:
+                yield row["id"], canonical_json(row)
+            except ValueError as error:
+                raise ReleaseError(
+                    f"The row of id {row['id']!r} holds a value that JSON cannot carry ({error})."
+                ) from None
 
 
 def row_digests(frame: pl.DataFrame) -> dict[str, str]:

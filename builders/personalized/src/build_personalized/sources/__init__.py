@@ -8,8 +8,9 @@ from pluralbench_schemas import PersonalizedQuestions, VerbatimPersonalizedQuest
 from build_personalized.errors import SourceError
 from build_personalized.recipe import PersonalizedRecipe, SourceTable
 from build_personalized.sources import lamp_qa, stack_exchange
-from build_personalized.sources.loaded import Loaded, drops_frame
+from build_personalized.sources.loaded import Loaded, by_config, drops_frame
 
+MISFORMED = {("sample", True), ("stack-exchange", False)}
 SAMPLE = Path(__file__).parent.parent / "sample"
 
 __all__ = ["SAMPLE", "Loaded", "drops_frame", "load", "pin"]
@@ -26,12 +27,15 @@ def pin(recipe: PersonalizedRecipe) -> PersonalizedRecipe:
 
 
 def load(source: SourceTable, scratch: Path) -> Loaded:
-    """Read every location; rows keep to `PersonalizedQuestions`, in the order of the sources.
+    """Read every location; rows keep to `PersonalizedQuestions`; dumps come after the others.
 
     scratch: a directory for temporary files of a large dump.
 
     Raises `SourceError`, and `pluralbench_schemas.TableError` for rows that break the schema.
     """
+    twice = [location for location in source.locations if source.locations.count(location) > 1]
+    if twice:
+        raise SourceError(f"The source {twice[0]} is given twice.")
     split = [_split(location) for location in source.locations]
     parts = [_load(kind, rest, source) for kind, rest in split if kind != "stack-exchange"]
     dumps = [Path(rest) for kind, rest in split if kind == "stack-exchange"]
@@ -44,8 +48,8 @@ def load(source: SourceTable, scratch: Path) -> Loaded:
     schema = VerbatimPersonalizedQuestions if source.evidence == "verbatim" else PersonalizedQuestions
     if questions.is_empty():
         raise SourceError(f"{', '.join(source.locations)}: the source has no rows.")
-    for (config,), rows in questions.partition_by("config", as_dict=True, maintain_order=True).items():
-        validate(rows.drop("config"), schema, file=f"{', '.join(source.locations)} ({config})")
+    for config, rows in by_config(questions):
+        validate(rows, schema, file=f"{', '.join(source.locations)} ({config})")
     return Loaded(questions, drops, [entry for part in parts for entry in part.sources])
 
 
@@ -57,7 +61,7 @@ def _load(kind: str, rest: str, source: SourceTable) -> Loaded:
 
 def _split(location: str) -> tuple[str, str]:
     kind, _, rest = location.partition(":")
-    if kind not in {"sample", "lamp-qa", "stack-exchange"} or (kind == "stack-exchange" and not rest):
+    if kind not in {"sample", "lamp-qa", "stack-exchange"} or (kind, bool(rest)) in MISFORMED:
         hint = f"; did you mean `stack-exchange:{location}`?" if location.endswith(".xml") else "."
         raise SourceError(
             f"Unknown source {location!r}: give `sample`, `lamp-qa`, `lamp-qa:DIRECTORY`, `lamp-qa:ORG/NAME@REVISION` "

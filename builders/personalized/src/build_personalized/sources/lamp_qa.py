@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+from huggingface_hub import CardData
 from pluralbench_release import ReleaseError, Source, read_card
 from polars.exceptions import PolarsError
 
@@ -14,6 +15,7 @@ from build_personalized.recipe import SourceTable
 from build_personalized.sources.loaded import QUESTIONS, Loaded, drops_frame, rows_digest
 
 HUB_ID = "alireza7/LaMP-QA"
+HUB_REPOSITORY = re.compile(r"^[\w.-]+/[\w.-]+$")
 COMMIT = re.compile(r"^[0-9a-f]{40}$")
 ATTRIBUTION = "LaMP-QA (Salemi and Zamani, 2025), whose texts come from Stack Exchange communities."
 SUFFIXES = (".parquet", ".jsonl", ".json")
@@ -27,7 +29,9 @@ def pinned(location: str) -> str:
     repo, _, revision = location.partition("@")
     if COMMIT.match(revision):
         return location
-    return f"{repo}@{_hub_info(repo, revision or None)[0]}"
+    if not HUB_REPOSITORY.match(repo):
+        raise SourceError(f"There is no directory {location} (give `lamp-qa:DIRECTORY` or `lamp-qa:ORG/NAME`).")
+    return f"{repo}@{_hub_commit(repo, revision or None)}"
 
 
 def load(location: str, source: SourceTable) -> Loaded:
@@ -46,7 +50,7 @@ def load_directory(directory: Path, source: SourceTable, *, name: str, shown: st
     files = _files(directory, source.split)
     frames = [_rows(config, _read(path), str(path), source) for config, paths in files.items() for path in paths]
     try:
-        stated = read_card(directory).get("license") if (directory / "README.md").is_file() else None
+        stated = _stated(read_card(directory)) if (directory / "README.md").is_file() else None
     except ReleaseError as error:
         raise SourceError(f"{directory}: {error}") from None
     licence = str(stated or source.licence or "unknown")
@@ -57,8 +61,8 @@ def load_directory(directory: Path, source: SourceTable, *, name: str, shown: st
 def _load_hub(repo: str, revision: str, source: SourceTable) -> Loaded:
     from datasets import get_dataset_config_names, load_dataset  # noqa: PLC0415 - two seconds that the sample saves
 
-    licence = _hub_info(repo, revision)[1] or source.licence or "unknown"
     try:
+        licence = _hub_licence(repo, revision) or source.licence or "unknown"
         configs = get_dataset_config_names(repo, revision=revision)
         frames = [
             _rows(
@@ -76,8 +80,25 @@ def _load_hub(repo: str, revision: str, source: SourceTable) -> Loaded:
     )
 
 
-def _hub_info(repo: str, revision: str | None) -> tuple[str, str | None]:
-    """The commit and the licence of a Hub repository."""
+def _hub_licence(repo: str, revision: str) -> str | None:
+    """The licence on a repository's card, which the Hub's cache keeps for a rebuild without a network."""
+    from huggingface_hub import hf_hub_download  # noqa: PLC0415 - reads its settings from the environment when imported
+    from huggingface_hub.errors import EntryNotFoundError  # noqa: PLC0415 - the same
+
+    try:
+        card = hf_hub_download(repo, "README.md", repo_type="dataset", revision=revision)
+    except EntryNotFoundError:
+        return None
+    return _stated(read_card(Path(card).parent))
+
+
+def _stated(card: CardData) -> str | None:
+    licence = card.get("license")
+    return ", ".join(licence) if isinstance(licence, list) else licence
+
+
+def _hub_commit(repo: str, revision: str | None) -> str:
+    """The commit that a revision of a Hub repository stands at now."""
     from huggingface_hub import HfApi  # noqa: PLC0415 - reads its settings from the environment when imported
     from huggingface_hub.errors import RepositoryNotFoundError, RevisionNotFoundError  # noqa: PLC0415
 
@@ -95,7 +116,7 @@ def _hub_info(repo: str, revision: str | None) -> tuple[str, str | None]:
             f"The Hub cannot be asked for {repo} ({_one_line(error)}); "
             "give a local copy as `lamp-qa:DIRECTORY`, or try again with a network."
         ) from None
-    return info.sha or "", info.card_data.get("license") if info.card_data is not None else None
+    return info.sha or ""
 
 
 def _files(directory: Path, split: str) -> dict[str, list[Path]]:

@@ -1,6 +1,6 @@
 """What a source hands to the build."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import polars as pl
@@ -38,5 +38,12 @@ def drops_frame(rows: Iterable[tuple[str, str, str, str]]) -> pl.DataFrame:
 
 def rows_digest(questions: pl.DataFrame) -> str:
     """SHA-256 of what was read, each config's rows sorted by id: it pins files that have no revision."""
-    parts = questions.partition_by("config", as_dict=True, include_key=False)
-    return digest({str(config): content_digest(rows) for (config,), rows in parts.items()})
+    return digest({config: content_digest(rows) for config, rows in by_config(questions)})
+
+
+def by_config(questions: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]]:
+    """The rows of each config, without that column; one config is copied at a time, and none where there is one."""
+    configs = questions["config"].unique(maintain_order=True).to_list()
+    rows = questions.drop("config")
+    for config in configs:
+        yield config, rows if len(configs) == 1 else rows.filter(questions["config"] == config)
