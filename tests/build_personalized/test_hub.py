@@ -128,3 +128,11 @@ def test_damaged_files_of_a_repository_are_said_in_a_sentence(hub: Hub, tmp_path
         "build-personalized", "--source", "lamp-qa:acme/bad", "--out", tmp_path / "out", env=hub.environment
     )
     fails(result, "acme/bad at cccccccccccc cannot be loaded")
+
+
+def test_a_release_rebuilds_from_the_cache_without_a_network(hub: Hub, tmp_path: Path) -> None:
+    words = ("--source", "lamp-qa:acme/lamp", "--limit", "1", "--out", tmp_path / "out")
+    assert command("build-personalized", *words, env=hub.environment).returncode == 0
+    offline = hub.environment | {"HF_ENDPOINT": "http://127.0.0.1:9", "HF_HUB_OFFLINE": "1"}
+    rebuilt = command("pluralbench-release", "rebuild", tmp_path / "out", env=offline)
+    assert rebuilt.returncode == 0, rebuilt.stdout + rebuilt.stderr

@@ -62,8 +62,10 @@ def _load_hub(repo: str, revision: str, source: SourceTable) -> Loaded:
     from datasets import get_dataset_config_names, load_dataset  # noqa: PLC0415 - two seconds that the sample saves
 
     try:
-        licence = _hub_licence(repo, revision) or source.licence or "unknown"
-        configs = get_dataset_config_names(repo, revision=revision)
+        card = _hub_card(repo, revision)
+        named = [config["config_name"] for config in card.get("configs") or []]
+        # Without a network `datasets` finds the configs of its cache only by name, and the card has the names.
+        configs = named or get_dataset_config_names(repo, revision=revision)
         frames = [
             _rows(
                 config,
@@ -75,21 +77,22 @@ def _load_hub(repo: str, revision: str, source: SourceTable) -> Loaded:
         ]
     except Exception as error:  # noqa: BLE001 - whatever the loader raises, the user gets a sentence
         raise SourceError(f"{repo} at {revision[:12]} cannot be loaded: {_one_line(error)}.") from None
+    licence = _stated(card) or source.licence or "unknown"
     return _loaded(
         frames, source, name="LaMP-QA", location=repo, revision=revision, licence=licence, attribution=ATTRIBUTION
     )
 
 
-def _hub_licence(repo: str, revision: str) -> str | None:
-    """The licence on a repository's card, which the Hub's cache keeps for a rebuild without a network."""
+def _hub_card(repo: str, revision: str) -> CardData:
+    """The YAML of a repository's card, which the Hub's cache keeps for a rebuild without a network."""
     from huggingface_hub import hf_hub_download  # noqa: PLC0415 - reads its settings from the environment when imported
     from huggingface_hub.errors import EntryNotFoundError  # noqa: PLC0415 - the same
 
     try:
         card = hf_hub_download(repo, "README.md", repo_type="dataset", revision=revision)
     except EntryNotFoundError:
-        return None
-    return _stated(read_card(Path(card).parent))
+        return CardData()
+    return read_card(Path(card).parent)
 
 
 def _stated(card: CardData) -> str | None:
