@@ -17,29 +17,12 @@ from typing import Any
 import polars as pl
 import pytest
 import tomli_w
-from build_personalized.cli import main
 from commands import command, fails
 from pluralbench_calls import Ledger, read_ledger
 from pluralbench_release import LEDGER, RECIPE
 
 CLOSED = "http://127.0.0.1:9/v1"
 Run = Callable[..., tuple[int, str]]
-
-
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Run the command here; gives its exit status and what it wrote."""
-    monkeypatch.setenv("COLUMNS", "200")
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-
-    def words_to_result(*words: str | Path) -> tuple[int, str]:
-        monkeypatch.setattr(sys, "argv", ["build-personalized", *map(str, words)])
-        with pytest.raises(SystemExit) as exit_:
-            main()
-        written = capsys.readouterr()
-        return int(exit_.value.code or 0), written.out + written.err
-
-    return words_to_result
 
 
 @pytest.fixture(scope="module")

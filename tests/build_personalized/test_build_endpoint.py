@@ -1,7 +1,6 @@
 """The command with a model behind an endpoint: what is asked, what fails, what is kept, and what is never shown."""
 
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,7 +8,6 @@ from typing import Any
 import polars as pl
 import pytest
 import tomli_w
-from build_personalized.cli import main
 from chat_server import Reply, serve
 from pluralbench_calls import read_ledger
 
@@ -17,19 +15,10 @@ SECRET = "sk-very-secret"  # noqa: S105 - it opens nothing
 Run = Callable[..., tuple[int, str]]
 
 
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Run the command in this process; gives its exit status and what it wrote."""
+@pytest.fixture(autouse=True)
+def key(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A key in the environment, for recipes that name the variable."""
     monkeypatch.setenv("PLURALBENCH_TEST_KEY", SECRET)
-
-    def words_to_result(*words: str | Path) -> tuple[int, str]:
-        monkeypatch.setattr(sys, "argv", ["build-personalized", *map(str, words)])
-        with pytest.raises(SystemExit) as exit_:
-            main()
-        written = capsys.readouterr()
-        return int(exit_.value.code or 0), written.out + written.err
-
-    return words_to_result
 
 
 def refused(result: tuple[int, str], *parts: str, status: int = 2) -> None:
