@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 import sentencex
-from pluralbench_calls import InvalidAnswer, after_thinking, ask_until_valid
+from pluralbench_calls import InvalidAnswer, Request, after_thinking, ask_until_valid
 from pydantic import BaseModel, ValidationError
 
 from build_personalized.llm import Llm
@@ -34,14 +34,15 @@ class _Aspects(BaseModel):
 
 def add_aspects(questions: pl.DataFrame, llm: Llm) -> tuple[pl.DataFrame, pl.DataFrame]:
     """`questions` with `rubric_aspects` where they had none; those for which none could be had are drops."""
-    rows = [row for row in questions.iter_rows(named=True) if not row["rubric_aspects"]]
-    speaking = [row for row in rows if row["narrative"].strip()]
+    speaking = [
+        row for row in questions.iter_rows(named=True) if not row["rubric_aspects"] and row["narrative"].strip()
+    ]
     sentences = {
         (row["config"], row["id"]): split_sentences(row["narrative"], llm.recipe.source.language) for row in speaking
     }
     recipe = llm.recipe
 
-    def request(row: dict[str, Any], attempt: int) -> Any:
+    def request(row: dict[str, Any], attempt: int) -> Request:
         numbered = sentences[row["config"], row["id"]]
         return llm.request(
             aspects_messages(row["question"], numbered, recipe.max_aspects),
@@ -57,16 +58,14 @@ def add_aspects(questions: pl.DataFrame, llm: Llm) -> tuple[pl.DataFrame, pl.Dat
     settled = ask_until_valid(
         speaking, request, parse, llm.ledger, llm.backend, attempts=recipe.attempts, limits=llm.limits, label=STEP
     )
-    found = {(row["config"], row["id"]): result.value for row, result in zip(speaking, settled, strict=True)}
-    reasons = {(row["config"], row["id"]): result.reason for row, result in zip(speaking, settled, strict=True)}
-    dropped = [
-        (row["config"], STEP, reasons.get((row["config"], row["id"]), NO_NARRATIVE), row["id"])
-        for row in rows
-        if not found.get((row["config"], row["id"]))
-    ]
-    aspects = [
-        row["rubric_aspects"] or found.get((row["config"], row["id"])) or [] for row in questions.iter_rows(named=True)
-    ]
+    results = {(row["config"], row["id"]): result for row, result in zip(speaking, settled, strict=True)}
+    aspects, dropped = [], []
+    for row in questions.iter_rows(named=True):
+        result = results.get((row["config"], row["id"]))
+        found = row["rubric_aspects"] or (result.value if result else None) or []
+        if not found:
+            dropped.append((row["config"], STEP, result.reason if result else NO_NARRATIVE, row["id"]))
+        aspects.append(found)
     filled = questions.with_columns(pl.Series("rubric_aspects", aspects, dtype=questions.schema["rubric_aspects"]))
     return filled.filter(pl.col("rubric_aspects").list.len() > 0), drops_frame(dropped)
 
