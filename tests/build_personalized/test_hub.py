@@ -1,46 +1,25 @@
 """LaMP-QA from the Hub, asked for real: a Hub on loopback, and the command in a process of its own."""
 
 import json
-import subprocess
-import sys
 import tomllib
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
 import pytest
 from build_personalized.sources import SAMPLE
 from commands import command, fails
+from hub_server import NO_NETWORK, Hub, card, publish, serving
 
 OLD, NEW, BAD = "a" * 40, "b" * 40, "c" * 40
 CONFIGS = ["Art_and_Entertainment", "Lifestyle_and_Personal_Development", "Society_and_Culture"]
 
 
-@dataclass(frozen=True)
-class Hub:
-    folder: Path
-    environment: dict[str, str]
-
-    @property
-    def log(self) -> Path:
-        return self.folder / "requests.log"
-
-
-def publish(repo: Path, commit: str, files: dict[str, str], licence: str) -> None:
-    """Add a commit with a file for each config, and let `main` be this commit."""
-    configs = [
-        {"config_name": config, "data_files": [{"split": "test", "path": f"data/{config}/test.jsonl"}]}
-        for config in files
-    ]
-    for config, text in files.items():
-        path = repo / commit / "data" / config / "test.jsonl"
-        path.parent.mkdir(parents=True)
-        path.write_text(text, encoding="utf-8")
-    yaml = json.dumps({"configs": configs, "license": licence})
-    (repo / commit / "README.md").write_text(f"---\n{yaml}\n---\nA card.\n", encoding="utf-8")
-    (repo / "main").write_text(commit, encoding="utf-8")
+def publish_questions(repo: Path, commit: str, questions: dict[str, str], licence: str) -> None:
+    paths = {config: f"data/{config}/test.jsonl" for config in questions}
+    files = {paths[config]: text for config, text in questions.items()}
+    publish(repo, commit, files, card({config: {"test": path} for config, path in paths.items()}, licence))
 
 
 @pytest.fixture(scope="module")
@@ -48,19 +27,11 @@ def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hub]:
     """`acme/lamp` holds the sample's questions in two commits, the older with one a config; `acme/bad` is damaged."""
     folder = tmp_path_factory.mktemp("hub")
     questions = {config: (SAMPLE / "questions" / f"{config}.jsonl").read_text(encoding="utf-8") for config in CONFIGS}
-    publish(folder / "acme/lamp", OLD, {name: text.split("\n")[0] for name, text in questions.items()}, "mit")
-    publish(folder / "acme/lamp", NEW, questions, "cc-by-sa-4.0")
-    publish(folder / "acme/bad", BAD, {"Art": questions[CONFIGS[0]][:2000]}, "mit")
-    script = Path(__file__).with_name("hub_server.py")
-    with subprocess.Popen([sys.executable, script, folder], stdout=subprocess.PIPE, text=True) as server:
-        assert server.stdout is not None
-        environment = {
-            "HF_ENDPOINT": server.stdout.readline().strip(),
-            "HF_HOME": str(tmp_path_factory.mktemp("hf_home")),
-            "HF_HUB_DISABLE_XET": "1",
-        }
-        yield Hub(folder, environment)
-        server.terminate()
+    publish_questions(folder / "acme/lamp", OLD, {name: text.split("\n")[0] for name, text in questions.items()}, "mit")
+    publish_questions(folder / "acme/lamp", NEW, questions, "cc-by-sa-4.0")
+    publish_questions(folder / "acme/bad", BAD, {"Art": questions[CONFIGS[0]][:2000]}, "mit")
+    with serving(folder, tmp_path_factory.mktemp("hf_home")) as hub:
+        yield hub
 
 
 def test_three_configs_are_built_and_the_commit_is_pinned(hub: Hub, tmp_path: Path) -> None:
@@ -101,8 +72,16 @@ def test_what_the_hub_does_not_give_is_said_in_a_sentence(hub: Hub, tmp_path: Pa
     cases: list[tuple[list[str | Path], dict[str, str], str]] = [
         (["--source", "lamp-qa:acme/nothing"], {}, "acme/nothing is neither a directory here nor a dataset"),
         (["--source", "lamp-qa:acme/lamp@v9"], {}, "acme/lamp has no revision 'v9'"),
-        (["--recipe", tmp_path / "split.toml"], {}, "acme/lamp at bbbbbbbbbbbb cannot be loaded: Unknown split"),
-        (["--source", "lamp-qa:acme/lamp"], {"HF_HUB_OFFLINE": "1"}, "give a local copy as `lamp-qa:DIRECTORY`"),
+        (
+            ["--recipe", tmp_path / "split.toml"],
+            {},
+            f"acme/lamp at bbbbbbbbbbbb has no split 'dev' in {CONFIGS[0]}; it has test.",
+        ),
+        (
+            ["--source", "lamp-qa:acme/lamp"],
+            {"HF_HUB_OFFLINE": "1"},
+            "give a local copy, or try again with a network (give `lamp-qa:DIRECTORY`",
+        ),
     ]
     with ThreadPoolExecutor() as pool:
         results = pool.map(
@@ -131,8 +110,9 @@ def test_damaged_files_of_a_repository_are_said_in_a_sentence(hub: Hub, tmp_path
 
 
 def test_a_release_rebuilds_from_the_cache_without_a_network(hub: Hub, tmp_path: Path) -> None:
-    words = ("--source", "lamp-qa:acme/lamp", "--limit", "1", "--out", tmp_path / "out")
-    assert command("build-personalized", *words, env=hub.environment).returncode == 0
-    offline = hub.environment | {"HF_ENDPOINT": "http://127.0.0.1:9", "HF_HUB_OFFLINE": "1"}
-    rebuilt = command("pluralbench-release", "rebuild", tmp_path / "out", env=offline)
-    assert rebuilt.returncode == 0, rebuilt.stdout + rebuilt.stderr
+    for commit in (NEW, OLD):  # so that the newest in the cache is not the newest on the Hub
+        words = ("--source", f"lamp-qa:acme/lamp@{commit}", "--limit", "2", "--out", tmp_path / commit)
+        assert command("build-personalized", *words, env=hub.environment).returncode == 0
+    for commit in (NEW, OLD):
+        rebuilt = command("pluralbench-release", "rebuild", tmp_path / commit, env=hub.environment | NO_NETWORK)
+        assert rebuilt.returncode == 0, rebuilt.stdout + rebuilt.stderr

@@ -113,7 +113,7 @@ def test_a_line_that_is_no_json_is_named(tmp_path: Path) -> None:
         file.write('\n{"id": "q3", \n')
     assert "Art.jsonl is not valid JSON at line 4" in refused(tmp_path)
     (tmp_path / "Art.jsonl").rename(tmp_path / "Art.json")
-    assert "Art.json is not valid JSON at line 2" in refused(tmp_path)
+    assert "Art.json is not valid JSON at line 4" in refused(tmp_path)
 
 
 @pytest.mark.parametrize("separator", ["\u2028", "\u2029", "\x85", "\x0b"])
@@ -181,7 +181,7 @@ def test_half_a_character_is_named(tmp_path: Path) -> None:
 
 def test_a_directory_without_files_says_how_to_name_them(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("nothing", encoding="utf-8")
-    assert "holds no LaMP-QA files: name them CONFIG.jsonl, CONFIG_test.jsonl" in refused(tmp_path)
+    assert "holds no tables: name them CONFIG.jsonl, CONFIG_test.jsonl" in refused(tmp_path)
 
 
 @pytest.mark.parametrize(

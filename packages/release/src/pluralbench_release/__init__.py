@@ -3,9 +3,10 @@
 from pluralbench_release.card import Card, Section, markdown_table, read_card
 from pluralbench_release.content import Table, content_digest
 from pluralbench_release.diff import TableDiff, diff
-from pluralbench_release.errors import ReleaseError
+from pluralbench_release.errors import ReleaseError, TablesError
 from pluralbench_release.manifest import LEDGER, RECIPE, Manifest, Source, read_manifest
 from pluralbench_release.rebuild import rebuild
+from pluralbench_release.tables import Tables, pinned, read_tables
 from pluralbench_release.verify import verify
 from pluralbench_release.write import write
 
@@ -19,11 +20,15 @@ __all__ = [
     "Source",
     "Table",
     "TableDiff",
+    "Tables",
+    "TablesError",
     "content_digest",
     "diff",
     "markdown_table",
+    "pinned",
     "read_card",
     "read_manifest",
+    "read_tables",
     "rebuild",
     "verify",
     "write",

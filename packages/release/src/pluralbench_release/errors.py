@@ -5,3 +5,12 @@ from pluralbench_runs import UserError
 
 class ReleaseError(UserError):
     """Root of this package's errors: a directory that is no release, or one that cannot be rebuilt here."""
+
+
+class TablesError(ReleaseError):
+    """Tables that cannot be found or read."""
+
+
+def one_line(error: BaseException) -> str:
+    """What another library's error says, short enough to stand inside a sentence."""
+    return " ".join(str(error).split())[:300].rstrip(".")

@@ -55,7 +55,13 @@ def load(source: SourceTable, scratch: Path) -> Loaded:
 
 def _load(kind: str, rest: str, source: SourceTable) -> Loaded:
     if kind == "sample":
-        return lamp_qa.load_directory(SAMPLE / "questions", source, name="PluralBench sample", shown="sample")
+        return lamp_qa.load(
+            str(SAMPLE / "questions"),
+            source,
+            name="PluralBench sample",
+            shown="sample",
+            attribution="Invented for PluralBench.",
+        )
     return lamp_qa.load(rest, source)
 
 

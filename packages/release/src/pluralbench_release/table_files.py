@@ -1,0 +1,154 @@
+"""Local files of rows: which of a directory's files hold which config and split, and what is in them."""
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+import polars as pl
+from pluralbench_runs import Json
+from polars.exceptions import PolarsError
+
+from pluralbench_release.errors import TablesError, one_line
+
+SUFFIXES = (".parquet", ".jsonl", ".json", ".csv")
+SPLITS = ("train", "validation", "test")
+HUB_PART = r"(?:-\d+-of-(?P<parts>\d+)(?:-[0-9a-f]{16})?)?"
+
+
+def find_tables(directory: Path, split: str) -> dict[str, dict[str, list[Path]]]:
+    """The files of each config and split, in the order of their names; splits other than `split` as far as known."""
+    found: dict[str, dict[str, list[Path]]] = {}
+    for path in sorted(directory.rglob("*")):
+        *folders, _ = path.relative_to(directory).parts
+        left_alone = any(name == "provenance" or name.startswith(".") for name in folders)
+        if path.suffix in SUFFIXES and not left_alone and path.is_file():
+            config, its_split = _place(folders, path.stem, split)
+            found.setdefault(config, {}).setdefault(its_split, []).append(path)
+    return found
+
+
+def _place(folders: Sequence[str], stem: str, split: str) -> tuple[str, str]:
+    """The config and the split of a file, by its folders and its name without the suffix."""
+    if folders:
+        config = "default" if folders == ["data"] else folders[-1]
+        return config, split if _is_of(stem, split) else stem.partition("-")[0]
+    if _is_of(stem, split):
+        return "default", split
+    for name in (split, *SPLITS):
+        if match := re.fullmatch(rf"(?:(?P<config>.+)_)?{re.escape(name)}{HUB_PART}", stem):
+            return match["config"] or "default", name
+    return stem, split
+
+
+def _is_of(stem: str, split: str) -> bool:
+    """Whether a file is `SPLIT` or a part of it: `test-00000-of-00002` and `test_1` are, `test_hard` is not.
+
+    A split's name has no hyphen on the Hub, so what stands after one is the part's.
+    """
+    return re.fullmatch(rf"{re.escape(split)}(-.*|[._]?\d+)?", stem, re.DOTALL) is not None
+
+
+def check_parts(files: Sequence[Path], config: str, split: str, directory: Path) -> None:
+    """Raise `TablesError` when `files` are not one file or all parts of one: their rows would be doubled or lost."""
+    whole = any(path.stem in {split, config, f"{config}_{split}"} for path in files)
+    if len(files) > 1 and (whole or len({(path.parent, path.suffix) for path in files}) > 1):
+        raise TablesError(
+            f"{directory} holds the split {split!r} of the config {config!r} twice, in "
+            f"{files[0].relative_to(directory)} and {files[-1].relative_to(directory)}; take one away."
+        )
+    match = re.search(rf"{HUB_PART}$", files[0].stem)
+    parts = int(match["parts"]) if match and match["parts"] else len(files)
+    if parts != len(files):
+        raise TablesError(
+            f"{files[0].parent} holds {len(files)} of the {parts} files that {files[0].name} says there are."
+        )
+
+
+def read_files(paths: Sequence[Path]) -> pl.DataFrame:
+    """The rows of files with the same suffix and columns, one after the other. Raises `TablesError`."""
+    if paths[0].suffix in {".jsonl", ".json"}:
+        rows = [row for path in paths for row in _json_rows(path)]
+        if not rows:
+            raise TablesError(f"{paths[0]} holds no rows.")
+        try:
+            return frame_of(rows)
+        except (PolarsError, ValueError, TypeError, OverflowError, RecursionError) as error:
+            raise _unreadable(paths[0], error) from None
+    frames = [_typed_rows(path) for path in paths]
+    columns = frames[0].columns
+    for path, frame in zip(paths, frames, strict=True):
+        if set(frame.columns) != set(columns):
+            different = min(set(frame.columns) ^ set(columns))
+            raise TablesError(
+                f"{path} and {paths[0].name} do not have the same columns: `{different}` is in one of them."
+            )
+    try:
+        return pl.concat([frame.select(columns) for frame in frames], how="vertical_relaxed")
+    except PolarsError as error:
+        raise TablesError(f"{paths[0]} and the files beside it do not fit together: {one_line(error)}.") from None
+
+
+def _typed_rows(path: Path) -> pl.DataFrame:
+    try:
+        if path.suffix == ".parquet":
+            return pl.read_parquet(path, glob=False)
+        return pl.read_csv(path.read_bytes(), infer_schema=False)  # a guess would make 7 of the id 007
+    except (PolarsError, OSError, ValueError) as error:
+        raise _unreadable(path, error) from None
+
+
+def _json_rows(path: Path) -> list[Mapping[str, Json]]:
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeError) as error:
+        raise _unreadable(path, error) from None
+    if path.suffix == ".json" and text.lstrip().startswith("["):
+        values = _json(path, text, 1)
+    else:
+        # Only "\n" ends a line: str.splitlines would also cut at separators that JSON allows inside a text.
+        lines = enumerate(text.split("\n"), start=1)
+        values = [_json(path, line, number) for number, line in lines if line.strip()]
+    rows: list[Mapping[str, Json]] = []
+    for number, row in enumerate(values if isinstance(values, list) else [values], start=1):
+        if not isinstance(row, dict):
+            raise TablesError(f"{path} is no table: row {number} is not a JSON object.")
+        rows.append(row)
+    return rows
+
+
+def _json(path: Path, text: str, line: int) -> Json:
+    try:
+        value: Json = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise TablesError(f"{path} is not valid JSON at line {line + error.lineno - 1}: {error.msg}.") from None
+    except (ValueError, RecursionError) as error:
+        raise _unreadable(path, error) from None
+    return value
+
+
+def frame_of(rows: Sequence[Mapping[str, Json]]) -> pl.DataFrame:
+    """Rows of JSON as a frame; columns of which no struct can be made are JSON (see `read_tables`)."""
+    names = dict.fromkeys(name for row in rows for name in row)
+    as_json = [name for name in names if not _uniform(row.get(name) for row in rows)]
+    changed = (dict(row) | {name: _dumped(row.get(name)) for name in as_json} for row in rows)
+    return pl.DataFrame(list(changed) if as_json else rows, infer_schema_length=None, strict=False)
+
+
+def _uniform(values: Iterable[Json]) -> bool:
+    """Whether all values that are not null are of one kind: objects with the same keys all the way down, or others."""
+    present = [value for value in values if value is not None]
+    objects = [value for value in present if isinstance(value, dict)]
+    if not objects:
+        return len({isinstance(value, list) for value in present}) < 2
+    if len(objects) < len(present) or any(value.keys() != objects[0].keys() for value in objects):
+        return False
+    return all(_uniform(value[key] for value in objects) for key in objects[0])
+
+
+def _dumped(value: Json) -> str | None:
+    return None if value is None else json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+
+
+def _unreadable(path: Path, error: BaseException) -> TablesError:
+    return TablesError(f"{path} cannot be read: {one_line(error)}.")

@@ -1,0 +1,219 @@
+"""Tables of others, read from local directories and files: where they may lie, their order and their types."""
+
+import csv
+import io
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pluralbench_release import pinned, read_tables
+from written_tables import SUFFIXES, Row, ids, refused, write
+
+
+def read(location: Path, split: str = "test", configs: Sequence[str] | None = None) -> dict[str, list[str]]:
+    """The ids of each config."""
+    tables = read_tables(str(location), split=split, configs=configs)
+    assert tables.revision is None
+    assert tables.location == str(location)
+    assert tables.frames.keys() == tables.paths.keys()
+    return {config: frame["id"].to_list() for config, frame in tables.frames.items()}
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.parametrize(
+    "name",
+    [
+        "{}",
+        "{}_test",
+        "{}_test-00000-of-00001",
+        "{}/test",
+        "data/{}/test",
+        "data/{}/test-00000-of-00001",
+        "data/{}/test-00000-of-00001-6ef3991c06080e14",
+        "deep/er/{}/test_0",
+    ],
+)
+def test_each_format_under_each_name(tmp_path: Path, suffix: str, name: str) -> None:
+    rows = ids("q3", "q1", "q2", "q9", "q4")
+    for config in ("Art", "中文 عربي"):
+        write(tmp_path / f"{name.format(config)}{suffix}", rows)
+    tables = read_tables(str(tmp_path))
+    assert list(tables.frames) == ["Art", "中文 عربي"]
+    assert [frame.rows(named=True) for frame in tables.frames.values()] == [rows, rows]
+    assert tables.paths == {config: str(tmp_path / f"{name.format(config)}{suffix}") for config in tables.frames}
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.parametrize("folder", ["", "data"])
+def test_files_without_a_config_are_the_config_default(tmp_path: Path, suffix: str, folder: str) -> None:
+    for split in ("train", "validation", "test"):
+        for part in range(2):
+            write(tmp_path / folder / f"{split}-0000{part}-of-00002{suffix}", ids(f"{split}{part}"))
+    assert read(tmp_path) == {"default": ["test0", "test1"]}
+    assert read(tmp_path, split="train") == {"default": ["train0", "train1"]}
+    assert read_tables(str(tmp_path)).paths == {"default": str(tmp_path / folder / f"test*{suffix}")}
+    write(tmp_path / "one" / f"test{suffix}", ids("q1"))
+    assert read(tmp_path / "one") == {"default": ["q1"]}
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_a_file_is_a_config_of_its_own_name(tmp_path: Path, suffix: str) -> None:
+    path = write(tmp_path / f"pairs.v1{suffix}", ids("q2", "q1"))
+    (tmp_path / "README.md").write_text("---\nlicense: [\n---\n", encoding="utf-8")
+    assert read(path) == read(path, split="dev", configs=["pairs.v1"]) == {"pairs.v1": ["q2", "q1"]}
+    assert read_tables(str(path)).paths == {"pairs.v1": str(path)}
+    assert read_tables(str(path)).licence is None
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_parts_are_put_together_in_the_order_of_their_names(tmp_path: Path, suffix: str) -> None:
+    for part in (11, 2, 0, 1, 3, 4, 5, 6, 7, 8, 9, 10):
+        rows: list[Row] = [{"id": f"q{part}", "n": part}, {"n": part, "id": f"r{part}"}]
+        write(tmp_path / "Art" / f"test-{part:05}-of-00012{suffix}", rows if part % 2 else rows[::-1])
+    expected = [name for part in range(12) for name in ([f"q{part}", f"r{part}"][:: 1 if part % 2 else -1])]
+    assert read(tmp_path) == {"Art": expected}
+
+
+def test_a_release_is_read_without_its_provenance(tmp_path: Path) -> None:
+    write(tmp_path / "data/Art/test.parquet", ids("q1"))
+    for name in ("provenance/ledger.parquet", "provenance/data/Art/test.parquet", ".cache/Art/test.jsonl"):
+        write(tmp_path / name, ids("no"))
+    (tmp_path / "data/Art/test.txt").write_text("no", encoding="utf-8")
+    (tmp_path / "folder.json").mkdir()
+    assert read(tmp_path) == {"Art": ["q1"]}
+
+
+def test_other_splits_are_left_alone(tmp_path: Path) -> None:
+    for name in ("Art_train", "Art_test", "Art_validation", "Law/test", "Law/test_hard", "Law/train-00000-of-00001"):
+        write(tmp_path / f"{name}.jsonl", ids(name))
+    assert read(tmp_path) == {"Art": ["Art_test"], "Law": ["Law/test"]}
+    assert read(tmp_path, split="train") == {"Art": ["Art_train"], "Law": ["Law/train-00000-of-00001"]}
+    assert read(tmp_path, split="test_hard", configs=["Law"]) == {"Law": ["Law/test_hard"]}
+
+
+def test_only_the_configs_that_are_asked_for_are_read(tmp_path: Path) -> None:
+    for config in ("Art", "Law", "Sea"):
+        write(tmp_path / config / "test.jsonl", ids(config))
+    (tmp_path / "Sea/test.jsonl").write_text("no JSON", encoding="utf-8")
+    write(tmp_path / "New/train.jsonl", ids("new"))
+    assert read(tmp_path, configs=["Law", "Art"]) == {"Art": ["Art"], "Law": ["Law"]}
+    assert read(tmp_path, configs=[]) == {}
+    assert refused(tmp_path, configs=["art"]) == f"{tmp_path} has no config 'art'; it has Art, Law, Sea."
+    assert refused(tmp_path, configs=["New"]) == f"The config 'New' of {tmp_path} has no split 'test'; it has train."
+    assert refused(tmp_path / "Art/test.jsonl", configs=["Art"]).endswith("has no config 'Art'; it has test.")
+
+
+@given(data=st.data())
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_rows_come_back_in_their_order(
+    tmp_path_factory: pytest.TempPathFactory, suffix: str, data: st.DataObject
+) -> None:
+    text = st.text(st.characters(codec="utf-8"))
+    rows = data.draw(st.lists(st.fixed_dictionaries({"id": text, "تقييم": text, "b": text}), min_size=1, max_size=8))
+    path = tmp_path_factory.mktemp("rows") / f"Art{suffix}"
+    write(path, rows)
+    assert read_tables(str(path)).frames["Art"].rows(named=True) == rows
+
+
+@given(rows=st.lists(st.tuples(st.text(st.characters(codec="utf-8", exclude_characters="\0")), st.text('a\r\n",é'))))
+def test_csv_of_another_writer_is_read_as_it_was_meant(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, str]]
+) -> None:
+    file = io.StringIO(newline="")
+    csv.writer(file, quoting=csv.QUOTE_ALL).writerows([("a", "b"), *rows])
+    path = tmp_path_factory.mktemp("rows") / "Art.csv"
+    path.write_bytes(b"\xef\xbb\xbf" + file.getvalue().encode())
+    assert read_tables(str(path)).frames["Art"].rows() == rows
+
+
+def test_csv_has_strings_and_nulls(tmp_path: Path) -> None:
+    (tmp_path / "Art.csv").write_bytes('id,n,é\r\n007,1.50,\r\n008,,""\r\n'.encode())
+    frame = read_tables(str(tmp_path)).frames["Art"]
+    assert frame.rows(named=True) == [{"id": "007", "n": "1.50", "é": None}, {"id": "008", "n": None, "é": ""}]
+
+
+def test_types_of_json_are_kept_and_missing_keys_are_null(tmp_path: Path) -> None:
+    rows: list[Row] = [
+        {"id": "q1", "n": 1, "f": 1.5, "b": True, "l": [{"a": "x"}], "s": {"a": {"c": [1]}, "b": None}},
+        {"id": "q2", "n": 2, "f": 1, "more": "x", "l": [{"a": "y", "b": 1}, {"b": 2}], "s": {"b": "é", "a": None}},
+    ]
+    frame = read_tables(str(write(tmp_path / "Art.jsonl", rows))).frames["Art"]
+    assert frame.schema == {
+        "id": pl.String,
+        "n": pl.Int64,
+        "f": pl.Float64,
+        "b": pl.Boolean,
+        "l": pl.List(pl.Struct({"a": pl.String, "b": pl.Int64})),
+        "s": pl.Struct({"a": pl.Struct({"c": pl.List(pl.Int64)}), "b": pl.String}),
+        "more": pl.String,
+    }
+    assert frame["b"].to_list() == [True, None]
+    assert frame["more"].to_list() == [None, "x"]
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".json"])
+def test_mappings_with_other_keys_in_each_row_stay_small(tmp_path: Path, suffix: str) -> None:
+    ranks = [{f"模型{number}": 2, f"m{number} 🍵": 1.5} for number in range(200)]
+    rows: list[Row] = [
+        {"id": str(number), "rank": rank, "deep": {"by": rank}, "same": {"a": number}}
+        for number, rank in enumerate(ranks)
+    ]
+    for part in range(2):
+        write(tmp_path / "Art" / f"test-{part}{suffix}", rows[100 * part : 100 * (part + 1)])
+    frame = read_tables(str(tmp_path)).frames["Art"]
+    same = pl.Struct({"a": pl.Int64})
+    assert frame.schema == {"id": pl.String, "rank": pl.String, "deep": pl.String, "same": same}
+    assert frame["rank"][7] == '{"m7 🍵":1.5,"模型7":2}'
+    assert [json.loads(text) for text in frame["rank"]] == ranks
+    assert [json.loads(text)["by"] for text in frame["deep"]] == ranks
+
+
+def test_a_mapping_that_differs_only_in_another_part_is_json_in_each(tmp_path: Path) -> None:
+    write(tmp_path / "Art/test-0.jsonl", [{"rank": {"a": 1}}, {"rank": None}])
+    write(tmp_path / "Art/test-1.jsonl", [{"rank": {"b": 1}}, {}])
+    assert read_tables(str(tmp_path)).frames["Art"]["rank"].to_list() == ['{"a":1}', None, '{"b":1}', None]
+
+
+def test_objects_or_lists_beside_other_values_are_json(tmp_path: Path) -> None:
+    write(tmp_path / "Art.jsonl", [{"a": {"x": 1}, "b": [1], "c": 1}, {"a": "é", "b": "x", "c": "x"}])
+    frame = read_tables(str(tmp_path)).frames["Art"]
+    assert frame.rows() == [('{"x":1}', "[1]", "1"), ('"é"', '"x"', "x")]
+
+
+@pytest.mark.parametrize("separator", ["\u2028", "\u2029", "\x85", "\x0b"])
+@pytest.mark.parametrize("suffix", [".jsonl", ".json"])
+def test_an_object_a_line_whatever_a_text_holds(tmp_path: Path, suffix: str, separator: str) -> None:
+    rows = [{"id": f"one{separator}two"}, {"id": "three"}]
+    text = "\r\n\r\n".join(json.dumps(row, ensure_ascii=False) for row in rows)
+    (tmp_path / f"Art{suffix}").write_bytes(b"\xef\xbb\xbf" + text.encode())
+    assert read(tmp_path) == {"Art": [row["id"] for row in rows]}
+
+
+@pytest.mark.parametrize(
+    ("card", "licence"),
+    [
+        ("---\nlicense: cc-by-4.0\n---\n", "cc-by-4.0"),
+        ("---\nlicense: [mit, cc-by-4.0]\n---\n", "mit, cc-by-4.0"),
+        ("---\nlanguage: zh\n---\n", None),
+        ("A card.\n", None),
+        (None, None),
+    ],
+)
+def test_the_licence_is_the_cards(tmp_path: Path, card: str | None, licence: str | None) -> None:
+    write(tmp_path / "Art.jsonl", ids("q1"))
+    if card is not None:
+        (tmp_path / "README.md").write_text(card, encoding="utf-8")
+    assert read_tables(str(tmp_path)).licence == licence
+
+
+def test_a_local_path_is_pinned_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path / "acme/lamp/Art.jsonl", ids("q1"))
+    monkeypatch.chdir(tmp_path)
+    for location in (str(tmp_path), "acme", "acme/lamp", "acme/lamp/Art.jsonl", "."):
+        assert pinned(location) == location
+    assert pinned(f"acme/other@{'a' * 40}") == f"acme/other@{'a' * 40}"
+    assert read_tables("acme/lamp").location == "acme/lamp"

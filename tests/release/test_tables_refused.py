@@ -1,0 +1,106 @@
+"""Tables of others that are not there, not whole or not readable: the sentence for each."""
+
+from pathlib import Path
+
+import pytest
+from pluralbench_release import TablesError, pinned, read_tables
+from written_tables import ids, refused, write
+
+
+@pytest.mark.parametrize(
+    "location",
+    ["", "missing", "/no/such/place", "./lamp", "../lamp", "a/b/c", "acme/pairs.jsonl", f"lamp@{'a' * 40}", "a/b\n"],
+)
+def test_what_is_neither_a_path_nor_a_dataset_is_said(location: str) -> None:
+    sentence = f"There is no file or directory {location}, and a dataset on the Hub is named ORG/NAME."
+    for ask in (pinned, read_tables):
+        with pytest.raises(TablesError) as caught:
+            ask(location)
+        assert str(caught.value) == sentence
+
+
+def test_a_directory_without_tables_says_how_to_name_them(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("nothing", encoding="utf-8")
+    assert refused(tmp_path, split="dev") == (
+        f"{tmp_path} holds no tables: name them CONFIG.jsonl, CONFIG_dev.jsonl or CONFIG/dev.jsonl "
+        "(or .parquet, .json, .csv)."
+    )
+    assert refused(tmp_path / "notes.txt") == (
+        f"{tmp_path}/notes.txt is no table that can be read here: give .parquet, .jsonl, .json, .csv."
+    )
+
+
+def test_a_split_that_is_not_there_names_those_that_are(tmp_path: Path) -> None:
+    for name in ("Art/train-00000-of-00001", "Art/validation", "Law/train"):
+        write(tmp_path / f"{name}.parquet", ids("q1"))
+    assert refused(tmp_path) == f"{tmp_path} has no split 'test'; it has train, validation."
+
+
+@pytest.mark.parametrize(
+    ("first", "last"),
+    [
+        ("Art.jsonl", "Art_test.jsonl"),
+        ("Art/test.jsonl", "Art/test.parquet"),
+        ("Art/test.jsonl", "Art_test.jsonl"),
+        ("Art/test-00000-of-00001.jsonl", "data/Art/test-00000-of-00001.jsonl"),
+        ("Art/test-00000-of-00001.jsonl", "Art/test.jsonl"),
+    ],
+)
+def test_a_config_that_is_there_twice_is_refused(tmp_path: Path, first: str, last: str) -> None:
+    for name in (first, last):
+        write(tmp_path / name, ids("q1"))
+    assert refused(tmp_path) == (
+        f"{tmp_path} holds the split 'test' of the config 'Art' twice, in {first} and {last}; take one away."
+    )
+
+
+def test_a_part_that_is_missing_is_refused(tmp_path: Path) -> None:
+    for part in (0, 2):
+        write(tmp_path / "Art" / f"test-0000{part}-of-00003.jsonl", ids("q1"))
+    assert refused(tmp_path) == (
+        f"{tmp_path}/Art holds 2 of the 3 files that test-00000-of-00003.jsonl says there are."
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "sentence"),
+    [
+        ("Art.jsonl", b'{"id": "q1"}\n\n{"id": "q3", \n', "is not valid JSON at line 3: Expecting property name"),
+        ("Art.json", b'[{"id": "q1"},\n {"id" "q3"}]', "is not valid JSON at line 2: Expecting ':' delimiter."),
+        ("Art.json", b'{"id": "q1"}\n{"id": ', "is not valid JSON at line 2: Expecting value."),
+        ("Art.jsonl", b'{"id": "q1"}\n[1]\n', "is no table: row 2 is not a JSON object."),
+        ("Art.json", b'[{"id": "q1"}, 5]', "is no table: row 2 is not a JSON object."),
+        ("Art.json", b'"text"', "is no table: row 1 is not a JSON object."),
+        ("Art.json", b"[]", "holds no rows."),
+        ("Art.jsonl", b"\n", "holds no rows."),
+        ("Art.jsonl", '{"id": "é"}'.encode("latin-1"), "cannot be read: 'utf-8' codec can't decode byte 0xe9"),
+        ("Art.jsonl", b'{"id": "\\ud800"}', "cannot be read: 'utf-8' codec can't encode character"),
+        ("Art.jsonl", b'{"id": ' + b"1" * 5000 + b"}", "cannot be read: Exceeds the limit"),
+        ("Art.json", b"[" * 100_000, "cannot be read: maximum recursion depth exceeded"),
+        ("Art.parquet", b"PAR1", "cannot be read: "),
+        ("Art.parquet", b"", "cannot be read: "),
+        ("Art.csv", b"", "cannot be read: empty CSV."),
+        ("Art.csv", b"a,b\n1,2,3\n", "cannot be read: found more fields than defined"),
+        ("Art.csv", b"a\n\xff\n", "cannot be read: invalid utf-8 sequence."),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, name: str, content: bytes, sentence: str) -> None:
+    (tmp_path / name).write_bytes(content)
+    assert refused(tmp_path).startswith(f"{tmp_path / name} {sentence}")
+    assert refused(tmp_path / name).startswith(f"{tmp_path / name} {sentence}")
+
+
+def test_parts_that_do_not_fit_together_are_named(tmp_path: Path) -> None:
+    first, last = (tmp_path / "Art" / f"test-{part}.parquet" for part in range(2))
+    write(first, [{"id": "q1", "n": 1}])
+    write(last, [{"id": "q2", "m": 1}])
+    assert refused(tmp_path) == f"{last} and test-0.parquet do not have the same columns: `m` is in one of them."
+    write(last, [{"id": "q2", "n": [1]}])
+    assert refused(tmp_path).startswith(f"{first} and the files beside it do not fit together: ")
+
+
+@pytest.mark.parametrize("card", [b"---\nlicense: [\n---\n", b"---\nlicense: mit\n---\ncaf\xe9\n"])
+def test_a_card_that_cannot_be_read_is_named(tmp_path: Path, card: bytes) -> None:
+    write(tmp_path / "Art.jsonl", ids("q1"))
+    (tmp_path / "README.md").write_bytes(card)
+    assert refused(tmp_path).startswith(f"{tmp_path}: The YAML of README.md cannot be read (")
