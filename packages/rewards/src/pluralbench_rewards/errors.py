@@ -1,0 +1,24 @@
+"""What can go wrong with a reward model, in one sentence each."""
+
+from pluralbench_runs import UserError
+
+
+class RewardsError(UserError):
+    """A reward model, a conversation or a machine that cannot do what was asked.
+
+    ModelError         a model that cannot be loaded, or is not of the kind that was asked for
+    ConversationError  conversations that the model's template or its length does not admit
+    DeviceError        a device that is not there, or has too little memory
+    """
+
+
+class ModelError(RewardsError):
+    """A model that cannot be loaded, or is not of the kind that was asked for."""
+
+
+class ConversationError(RewardsError):
+    """Conversations that the model's template or its length does not admit."""
+
+
+class DeviceError(RewardsError):
+    """A device that is not there, or has too little memory."""

@@ -1,0 +1,146 @@
+"""Language models as judges: which of two responses is better, or how good one is. Each call is recorded."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pluralbench_calls import Backend, Ledger, Limits, Request, Settled, ask_until_valid
+from pluralbench_runs import Json, digest
+
+from pluralbench_rewards.conversations import Group, Message
+from pluralbench_rewards.scoring import OnScored, Options, Scored
+from pluralbench_rewards.verdicts import Choice, parse_choice, parse_rating
+
+PROMPT_VERSION = "1"
+WARMER = 0.2  # added to the temperature at each further try: the same question at 0 would get the same reply
+
+PAIR_SYSTEM = """\
+You are a fair and attentive judge of answers. You see what somebody asked and two answers, Response A and Response B.
+Decide which of the two serves this person better. If something is said about the person or about what they expect, that
+decides; otherwise weigh how helpful, relevant, correct and complete the answers are.
+The order of the answers means nothing, and neither does their length: more is not better than what was asked for.
+Give your reasons in at most 100 words. Then write, as the last line and alone in it, [[A]] or [[B]]."""
+
+RATING_SYSTEM = """\
+You are a fair and attentive judge of answers. You see what somebody asked and one answer.
+Rate how well the answer serves this person, from 1 (not at all) to 10 (it could not be better). If something is said
+about the person or about what they expect, that decides; otherwise weigh how helpful, relevant, correct and complete
+the answer is. Length alone earns nothing.
+Give your reasons in at most 100 words. Then write, as the last line and alone in it, the rating as [[1]] to [[10]]."""
+
+SECTION = "<{name}>\n{text}\n</{name}>"
+PROMPTS = {"version": PROMPT_VERSION, "pair": PAIR_SYSTEM, "rating": RATING_SYSTEM, "section": SECTION}
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two responses to one prompt, in the order in which the judge sees them. context: what else it is told."""
+
+    id: str
+    prompt: Sequence[Message]
+    first: str
+    second: str
+    context: str = ""
+
+
+@dataclass(frozen=True)
+class Judge:
+    """A language model that judges. `score` rates each response by itself; `compare` decides between two.
+
+    ledger: the SQLite file of its recorded calls. attempts: tries for a reply that can be parsed.
+    """
+
+    name: str
+    provider: str
+    backend: Backend
+    ledger: Path
+    temperature: float = 0.0
+    top_p: float | None = None
+    max_tokens: int = 512
+    attempts: int = 4
+    limits: Limits = field(default_factory=Limits)
+    kind = "generative"
+
+    @property
+    def template_digest(self) -> str:
+        """SHA-256 of the prompts."""
+        return digest(dict(PROMPTS))
+
+    def compare(self, comparisons: Sequence[Comparison]) -> list[Settled[Choice]]:
+        """Which response is better, "A" the first or "B" the second, in the order of the comparisons."""
+
+        def request(item: Comparison, attempt: int) -> Request:
+            shown = {"response_a": item.first, "response_b": item.second}
+            return self._request(PAIR_SYSTEM, item.prompt, item.context, shown, f"the verdict on {item.id}", attempt)
+
+        with Ledger(self.ledger) as ledger:
+            return ask_until_valid(
+                comparisons,
+                request,
+                lambda _, reply: parse_choice(reply),
+                ledger,
+                self.backend,
+                attempts=self.attempts,
+                limits=self.limits,
+                label="verdicts",
+            )
+
+    def rate(self, groups: Sequence[Group], contexts: Sequence[str] = ()) -> list[list[Settled[float]]]:
+        """How good each response is, from 1 to 10. contexts: what else the judge is told, a text a group."""
+        told = contexts or [""] * len(groups)
+        items = [
+            (group, number, context)
+            for group, context in zip(groups, told, strict=True)
+            for number in range(len(group.responses))
+        ]
+
+        def request(item: tuple[Group, int, str], attempt: int) -> Request:
+            group, number, context = item
+            label = f"the rating of response {number + 1} to {group.id}"
+            shown = {"response": group.responses[number]}
+            return self._request(RATING_SYSTEM, group.prompt, context, shown, label, attempt)
+
+        with Ledger(self.ledger) as ledger:
+            settled = iter(
+                ask_until_valid(
+                    items,
+                    request,
+                    lambda _, reply: parse_rating(reply),
+                    ledger,
+                    self.backend,
+                    attempts=self.attempts,
+                    limits=self.limits,
+                    label="ratings",
+                )
+            )
+        return [[next(settled) for _ in group.responses] for group in groups]
+
+    def score(self, groups: Sequence[Group], options: Options, on_scored: OnScored | None) -> Scored:
+        """Rate every response; not a number where no reply could be parsed. What a server does with length is its
+        own affair, so `options` change nothing."""
+        scores = []
+        for place, ratings in enumerate(self.rate(groups)):
+            values = [float("nan") if rating.value is None else rating.value for rating in ratings]
+            scores.append(values)
+            if on_scored is not None:
+                on_scored(place, values)
+        return Scored(scores)
+
+    def _request(
+        self, system: str, prompt: Sequence[Message], context: str, shown: dict[str, str], label: str, attempt: int
+    ) -> Request:
+        # A template does not see what is in a text, so texts that hold such marks themselves do no harm here.
+        asked = (
+            prompt[0]["content"] if len(prompt) == 1 else "\n\n".join(f"{m['role']}: {m['content']}" for m in prompt)
+        )
+        sections = {"about_the_person": context, "question" if len(prompt) == 1 else "conversation": asked, **shown}
+        user = "\n\n".join(SECTION.format(name=name, text=text) for name, text in sections.items() if text)
+        messages: list[Json] = [{"role": "system", "content": system}, {"role": "user", "content": user}]
+        body: dict[str, Json] = {
+            "messages": messages,
+            "temperature": round(self.temperature + WARMER * attempt, 3),
+            "max_tokens": self.max_tokens,
+        }
+        if self.top_p is not None:
+            body["top_p"] = self.top_p
+        return Request("chat", self.provider, self.name, body, sample=attempt, label=f"{label}, attempt {attempt + 1}")

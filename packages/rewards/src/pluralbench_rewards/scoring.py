@@ -1,0 +1,318 @@
+"""Scoring groups: plan batches to a budget of tokens, run them, and shrink the budget when memory runs out."""
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from statistics import fmean
+from typing import Protocol
+
+import torch
+from pluralbench_runs import progress
+from torch import Tensor
+
+from pluralbench_rewards.conversations import Group, Overflow, Template, Tokenized, tokenize
+from pluralbench_rewards.errors import DeviceError
+from pluralbench_rewards.network import Network, read_packed, read_padded
+from pluralbench_rewards.packing import Mode, Tokens, common_prefix
+
+UNLIMITED = 10**9  # tokenizers without a limit of their own state a far greater one
+BUDGET = {"cpu": 4096, "cuda": 32768}  # tokens in a batch
+OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "not enough memory")
+Read = Callable[[Network, Sequence[Sequence[Tokens]]], tuple[Tensor, list[list[int]], int]]
+OnScored = Callable[[int, list[float]], None]
+COMPARED = 16  # conversations that are computed alone to measure the tolerance
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to score.
+
+    mode: "fast" computes the longest common token prefix of a group once, "exact" computes each conversation by
+    itself. max_length: tokens of a conversation; None is the model's own limit. token_budget: tokens in a batch.
+    """
+
+    mode: Mode = "fast"
+    max_length: int | None = None
+    on_overflow: Overflow = "error"
+    token_budget: int | None = None
+
+
+@dataclass
+class Work:
+    """What scoring took.
+
+    strategy: "fast" or "exact", or "padded" where the architecture cannot be packed (`unpackable` says why).
+    unique_tokens: each group's longest common token prefix once, and the rest of each different response once.
+    computed_tokens: padding included; of the policy alone for an implicit reward. token_budget: at the end.
+    """
+
+    strategy: str
+    unpackable: str
+    token_budget: int
+    max_length: int
+    conversations: int = 0
+    unique_tokens: int = 0
+    computed_tokens: int = 0
+    batches: int = 0
+    seconds: float = 0.0
+
+
+@dataclass
+class Scored:
+    """Scores by group and response, in the order given.
+
+    scores: not finite where the model gave no number; empty lists for groups that were dropped (`dropped` says why).
+    tokens: of each conversation as it was scored. cut: tokens that the group's longest conversation lost.
+    work: None where another machine did it.
+    """
+
+    scores: list[list[float]]
+    tokens: list[list[int]] = field(default_factory=list)
+    cut: list[int] = field(default_factory=list)
+    dropped: dict[int, str] = field(default_factory=dict)
+    work: Work | None = None
+
+
+class RewardModel(Protocol):
+    """Anything that gives scores to groups: a model in this process, a judge behind an endpoint, a server."""
+
+    @property
+    def name(self) -> str:
+        """What to call it in results."""
+        ...
+
+    @property
+    def kind(self) -> str:
+        """Of which kind it is: "classifier", "implicit", "generative"."""
+        ...
+
+    def score(self, groups: Sequence[Group], options: Options, on_scored: OnScored | None) -> Scored:
+        """Score the responses of every group."""
+        ...
+
+
+class Local(Protocol):
+    """What a model in this process gives to `score_locally`. precision: what its scores are rounded to."""
+
+    @property
+    def template(self) -> Template:
+        """How conversations become its tokens."""
+        ...
+
+    @property
+    def networks(self) -> list[Network]:
+        """What has to run."""
+        ...
+
+    @property
+    def precision(self) -> torch.dtype:
+        """What its scores are rounded to."""
+        ...
+
+    def rewards(self, groups: Sequence[Sequence[Tokens]], read: Read) -> tuple[list[float], int]:
+        """One reward a conversation, in order, and how many tokens were computed for them."""
+        ...
+
+
+@dataclass(frozen=True)
+class _Unit:
+    """Responses of one group that go into the same batch. cost: tokens that are computed for them."""
+
+    group: int
+    responses: list[int]
+    conversations: list[Tokens]
+    cost: int
+
+
+def score(
+    model: RewardModel,
+    groups: Sequence[Group],
+    *,
+    mode: Mode = "fast",
+    max_length: int | None = None,
+    on_overflow: Overflow = "error",
+    token_budget: int | None = None,
+    on_scored: OnScored | None = None,
+) -> Scored:
+    """Score the responses of every group. See `Options` for the settings.
+
+    on_scored: called with a group's place and its scores as soon as all of them are there.
+    Raises `ConversationError` for a missing template or overflow, `DeviceError` when one conversation does not fit.
+    """
+    return model.score(groups, Options(mode, max_length, on_overflow, token_budget), on_scored)
+
+
+def score_locally(model: Local, groups: Sequence[Group], options: Options, on_scored: OnScored | None) -> Scored:
+    """Score with a model in this process."""
+    limit = options.max_length or model_limit(model)
+    tokenized = tokenize(groups, model.template, limit, options.on_overflow)
+    device = model.networks[0].device.type
+    unpackable = next((network.unpackable for network in model.networks if network.unpackable), "")
+    strategy = "padded" if unpackable else options.mode
+    work = Work(strategy, unpackable, options.token_budget or BUDGET.get(device, BUDGET["cpu"]), limit)
+    started = time.perf_counter()
+    scores = _score_all(model, groups, tokenized, work, on_scored)
+    work.seconds = time.perf_counter() - started
+    return Scored(
+        scores=scores,
+        tokens=[[len(tokens.ids) for tokens in result.conversations] for result in tokenized],
+        cut=[result.cut for result in tokenized],
+        dropped={place: result.dropped for place, result in enumerate(tokenized) if result.dropped},
+        work=work,
+    )
+
+
+def model_limit(model: Local) -> int:
+    """The most tokens that the model takes, by its configurations and its tokenizer."""
+    limits = [model.template.tokenizer.model_max_length]
+    limits += [
+        getattr(network.model.config.get_text_config(), "max_position_embeddings", 0) for network in model.networks
+    ]
+    return min((int(limit) for limit in limits if limit and 0 < limit < UNLIMITED), default=UNLIMITED)
+
+
+def tolerance(model: Local, groups: Sequence[Group], scored: Scored, overflow: Overflow = "error") -> float:
+    """How far scores of another mode, or of one conversation at a time, may lie from these: measured.
+
+    Some conversations, evenly spread over those that were scored, are computed alone; the tolerance is eight times the
+    root mean square of the differences, and at least two units of the last place of a score of usual size.
+    """
+    places = [place for place, values in enumerate(scored.scores) if values]
+    chosen = [places[len(places) * part // COMPARED] for part in range(min(COMPARED, len(places)))]
+    picked = [(place, part % len(scored.scores[place])) for part, place in enumerate(chosen)]
+    if scored.work is None:
+        return 0.0
+    limit = scored.work.max_length
+    differences, sizes = [0.0], [0.0]
+    for place, response in picked:
+        group = groups[place]
+        [alone] = tokenize([group], model.template, limit, overflow)
+        read = _reader(Work("padded" if scored.work.unpackable else "exact", "", 0, limit))
+        with torch.inference_mode():
+            [reward], _ = model.rewards([[alone.conversations[response]]], read)
+        if math.isfinite(reward):
+            differences.append(reward - scored.scores[place][response])
+            sizes.append(reward)
+    usual = math.sqrt(fmean(size * size for size in sizes))
+    spread = math.sqrt(fmean(difference * difference for difference in differences))
+    return max(8 * spread, 2 * torch.finfo(model.precision).eps * usual)
+
+
+def _score_all(
+    model: Local,
+    groups: Sequence[Group],
+    tokenized: Sequence[Tokenized],
+    work: Work,
+    on_scored: OnScored | None,
+) -> list[list[float]]:
+    scores: list[dict[int, float]] = [{} for _ in groups]
+    # Responses that are the same to the last token are computed once.
+    twins = {place: _twins(result) for place, result in enumerate(tokenized) if not result.dropped}
+    left = {place: list(alike) for place, alike in twins.items()}
+    for place, result in enumerate(tokenized):
+        if place in twins:
+            work.conversations += len(result.conversations)
+            work.unique_tokens += _cost([result.conversations[response] for response in left[place]], "fast")
+    batches = _plan(tokenized, left, work)
+    with progress("scoring", len(left)) as meter, torch.inference_mode():
+        while batches:
+            batch = batches.pop()
+            try:
+                rewards, computed = model.rewards([unit.conversations for unit in batch], _reader(work))
+            except (RuntimeError, MemoryError) as error:
+                work.token_budget = _smaller(error, batch, work, groups)
+                batches = _plan(tokenized, left, work)
+                continue
+            work.batches += 1
+            work.computed_tokens += computed
+            values = iter(rewards)
+            for unit in batch:
+                for response in unit.responses:
+                    scores[unit.group] |= dict.fromkeys(twins[unit.group][response], next(values))
+                    left[unit.group].remove(response)
+                if not left[unit.group]:
+                    meter.advance()
+                    if on_scored is not None:
+                        on_scored(unit.group, _in_order(scores[unit.group]))
+    return [_in_order(values) for values in scores]
+
+
+def _in_order(values: dict[int, float]) -> list[float]:
+    return [values[response] for response in range(len(values))]
+
+
+def _twins(tokenized: Tokenized) -> dict[int, list[int]]:
+    """By the first of each kind, the responses that are the same in tokens."""
+    first: dict[bytes, int] = {}
+    alike: dict[int, list[int]] = {}
+    for response, tokens in enumerate(tokenized.conversations):
+        alike.setdefault(first.setdefault(tokens.ids.tobytes(), response), []).append(response)
+    return alike
+
+
+def _plan(tokenized: Sequence[Tokenized], left: dict[int, list[int]], work: Work) -> list[list[_Unit]]:
+    """Batches of at most the budget's tokens (or of one response), the dearest last, where they are taken from."""
+    units = sorted(
+        (unit for group, responses in left.items() for unit in _units(tokenized[group], group, responses, work)),
+        key=lambda unit: unit.cost,
+    )
+    batches: list[list[_Unit]] = []
+    taken = 0
+    for unit in units:
+        # Padding makes each row as dear as the longest, which in ascending order is the newest.
+        cost = unit.cost * (len(batches[-1]) + 1) if batches and work.strategy == "padded" else taken + unit.cost
+        if not batches or cost > work.token_budget:
+            batches.append([])
+            cost = unit.cost
+        batches[-1].append(unit)
+        taken = cost
+    return batches
+
+
+def _units(tokenized: Tokenized, group: int, responses: list[int], work: Work) -> list[_Unit]:
+    """The responses of a group together as far as the budget allows; each by itself where rows are padded."""
+    conversations = tokenized.conversations
+    parts: list[list[int]] = []
+    for response in responses:
+        larger = [*parts[-1], response] if parts else []
+        if (
+            not larger
+            or work.strategy == "padded"
+            or _cost([conversations[r] for r in larger], work.strategy) > work.token_budget
+        ):
+            parts.append([response])
+        else:
+            parts[-1] = larger
+    return [
+        _Unit(group, part, chosen := [conversations[r] for r in part], _cost(chosen, work.strategy)) for part in parts
+    ]
+
+
+def _cost(conversations: Sequence[Tokens], strategy: str) -> int:
+    total = sum(len(tokens.ids) for tokens in conversations)
+    if strategy != "fast" or len(conversations) == 1:
+        return total
+    return total - (len(conversations) - 1) * common_prefix([tokens.ids for tokens in conversations])
+
+
+def _reader(work: Work) -> Read:
+    if work.strategy == "padded":
+        return lambda network, groups: read_padded(network, [tokens for group in groups for tokens in group])
+    mode: Mode = "fast" if work.strategy == "fast" else "exact"
+    return lambda network, groups: read_packed(network, groups, mode)
+
+
+def _smaller(error: Exception, batch: Sequence[_Unit], work: Work, groups: Sequence[Group]) -> int:
+    """A budget of half the tokens. Raises `DeviceError` when one response alone was too much, or what was no lack
+    of memory."""
+    if not isinstance(error, MemoryError) and not any(words in str(error) for words in OUT_OF_MEMORY):
+        raise error
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
+    if len(batch) == 1 and len(batch[0].responses) == 1:
+        raise DeviceError(
+            f"One conversation of {batch[0].cost:,} tokens (id {groups[batch[0].group].id}) does not fit into memory; "
+            "lower --max-length with --on-overflow, choose a smaller --dtype, or another device."
+        ) from None
+    return max(1, min(work.token_budget, sum(unit.cost for unit in batch)) // 2)
