@@ -1,7 +1,8 @@
 """The prompts' wording is pinned to their version."""
 
-from build_personalized.prompts import PROMPT_VERSION, Side, answer_messages, aspects_messages, render_profile
+from build_personalized.prompts import PROMPT_VERSION, Side, answer_messages, aspects_messages
 from pluralbench_runs import digest
+from pluralbench_schemas import render_profile
 
 POSTS = [{"id": "1", "category": "beer", "text": "I like stout."}, {"id": "2", "category": "tea", "text": "A\nB"}]
 

@@ -1,1 +1,34 @@
-"""Score reward models on benchmarks in which better depends on who is asking."""
+"""Score reward models on benchmarks in which better depends on who is asking.
+
+`score` and `judge` make a run directory, `read_run` reads one, `compare` and `report_frame` say what runs found.
+"""
+
+from pluralbench.benchmarks import Benchmark, Columns, find_benchmark, known_benchmarks
+from pluralbench.compare import Comparison, compare
+from pluralbench.errors import BenchmarkError, DataError, EvaluationError, RunError
+from pluralbench.items import Items, load_items
+from pluralbench.judge import judge
+from pluralbench.report import render, report_frame
+from pluralbench.rundirs import Run, read_run
+from pluralbench.score import score
+
+__all__ = [
+    "Benchmark",
+    "BenchmarkError",
+    "Columns",
+    "Comparison",
+    "DataError",
+    "EvaluationError",
+    "Items",
+    "Run",
+    "RunError",
+    "compare",
+    "find_benchmark",
+    "judge",
+    "known_benchmarks",
+    "load_items",
+    "read_run",
+    "render",
+    "report_frame",
+    "score",
+]

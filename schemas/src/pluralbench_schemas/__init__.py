@@ -11,6 +11,7 @@ from pluralbench_schemas.personalized import (
     VerbatimPersonalizedQuestions,
     evidence_in_narrative,
     normalized,
+    render_profile,
 )
 from pluralbench_schemas.validation import TableError, validate
 
@@ -36,5 +37,6 @@ __all__ = [
     "VerbatimPersonalizedQuestions",
     "evidence_in_narrative",
     "normalized",
+    "render_profile",
     "validate",
 ]

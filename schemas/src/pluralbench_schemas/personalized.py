@@ -4,6 +4,8 @@ Column names and nesting are the published ones (`alireza7/LaMP-QA`, `QiyaoMa/Pe
 carry their provenance in four more columns.
 """
 
+from collections.abc import Mapping, Sequence
+
 import pandera.polars as pa
 import polars as pl
 
@@ -127,3 +129,10 @@ class VerbatimPersonalizedPairs(PersonalizedPairs):
     @classmethod
     def _verbatim(cls, data: pa.PolarsData) -> pl.LazyFrame:
         return data.lazyframe.select(evidence_in_narrative())
+
+
+def render_profile(posts: Sequence[Mapping[str, str]]) -> str:
+    """Posts as a prompt shows them: a header with number and category, then the text."""
+    return "\n".join(
+        f"[Post {number}, {post['category']}]\n{post['text']}" for number, post in enumerate(posts, start=1)
+    )

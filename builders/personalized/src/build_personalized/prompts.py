@@ -7,6 +7,8 @@ and answer within the limit; the two prompts differ only in the polarity of the 
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
+from pluralbench_schemas import render_profile
+
 PROMPT_VERSION = "1"
 
 Side = Literal["chosen", "rejected"]
@@ -53,13 +55,6 @@ The sentences:
 {sentences}
 
 Name the aspects of these sentences that a good answer must cover."""
-
-
-def render_profile(posts: Sequence[Mapping[str, str]]) -> str:
-    """Posts as a prompt shows them: a header with number and category, then the text (the paper's code, A.2)."""
-    return "\n".join(
-        f"[Post {number}, {post['category']}]\n{post['text']}" for number, post in enumerate(posts, start=1)
-    )
 
 
 def answer_messages(

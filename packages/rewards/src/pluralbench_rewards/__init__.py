@@ -3,7 +3,7 @@
 from pluralbench_rewards.conversations import Group, Message, Overflow
 from pluralbench_rewards.errors import ConversationError, DeviceError, ModelError, RewardsError
 from pluralbench_rewards.judge import Comparison, Judge
-from pluralbench_rewards.load import Kind, load, load_judge
+from pluralbench_rewards.load import Kind, load, load_judge, load_local
 from pluralbench_rewards.models import SPECIAL, Dtype
 from pluralbench_rewards.packing import Mode
 from pluralbench_rewards.rewards import Classifier, Implicit
@@ -32,6 +32,7 @@ __all__ = [
     "Work",
     "load",
     "load_judge",
+    "load_local",
     "parse_choice",
     "parse_rating",
     "score",

@@ -116,8 +116,10 @@ class Judge:
         return [[next(settled) for _ in group.responses] for group in groups]
 
     def score(self, groups: Sequence[Group], options: Options, on_scored: OnScored | None) -> Scored:
-        """Rate every response; not a number where no reply could be parsed. What a server does with length is its
-        own affair, so `options` change nothing."""
+        """Rate every response; not a number where no reply could be parsed.
+
+        What a server does with length is its own affair, and what is known is in the ledger: `options` change nothing.
+        """
         scores = []
         for place, ratings in enumerate(self.rate(groups)):
             values = [float("nan") if rating.value is None else rating.value for rating in ratings]

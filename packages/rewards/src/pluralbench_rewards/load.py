@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from pluralbench_calls import LOCAL_MODEL, Backend, Limits, LocalModel, OpenAIChat, provider_of
 
@@ -17,9 +17,19 @@ OPENAI = "https://api.openai.com/v1"
 LOCAL = "local"
 
 
-def load(
+def load(model: str, kind: Kind = "classifier", **options: Any) -> Classifier | Implicit | Judge:
+    """A reward model of a kind, ready for `score`.
+
+    kind: "classifier" (`AutoModelForSequenceClassification`, or an entry of `SPECIAL`) and "implicit" (a language
+    model's log-probability of the response) run in this process, and `options` are those of `load_local`;
+    "generative" is a judge at an endpoint, and they are those of `load_judge`.
+    """
+    return load_judge(model, **options) if kind == "generative" else load_local(model, kind, **options)
+
+
+def load_local(
     model: str,
-    kind: Kind = "classifier",
+    kind: Literal["classifier", "implicit"] = "classifier",
     *,
     reference: str | None = None,
     label: str | None = None,
@@ -28,16 +38,10 @@ def load(
     revision: str | None = None,
     trust_remote_code: bool = False,
     chat_template: str | None = None,
-    base_url: str | None = None,
-    api_key_env: str | None = None,
-    ledger: Path = Path("ledger.sqlite"),
-) -> Classifier | Implicit | Judge:
-    """Load a reward model from a folder or the Hub, or say where a judge is served.
+) -> Classifier | Implicit:
+    """Load a reward model from a folder or the Hub into this process.
 
-    kind: "classifier" (`AutoModelForSequenceClassification`, or an entry of `SPECIAL`), or "implicit" (a language
-    model; `reference` is the one it was trained from, and without it the reward is reference-free), or "generative" (a
-    judge at the OpenAI-compatible endpoint `base_url`, its key in the environment variable `api_key_env` and its calls
-    recorded in `ledger`; the model "local" is the small embedded one).
+    reference: the model that an implicit one was trained from; without it the reward is reference-free.
     label: which of several logits is the reward, "logit:K" or "softmax:K".
     device: "auto", "cpu", "cuda", "cuda:1", or "spread" over all that there are. dtype: "auto" is as it was saved.
     trust_remote_code: run Python code that comes with the model, with your rights.
@@ -45,8 +49,6 @@ def load(
 
     Raises `ModelError` and `DeviceError`.
     """
-    if kind == "generative":
-        return load_judge(str(model), base_url=base_url, api_key_env=api_key_env, ledger=ledger)
     source = Source(str(model), revision, device, dtype, trust_remote_code)
     if kind == "classifier":
         if reference is not None:
@@ -70,14 +72,18 @@ def load_judge(
     *,
     base_url: str | None = None,
     api_key_env: str | None = None,
-    ledger: Path,
+    ledger: Path = Path("ledger.sqlite"),
     temperature: float = 0.0,
     top_p: float | None = None,
     max_tokens: int = 512,
     attempts: int = 4,
     limits: Limits | None = None,
 ) -> Judge:
-    """A judge with its sampling; see `load`. Nothing is opened or asked before it judges."""
+    """A judge: the model of an OpenAI-compatible endpoint, or "local", the small embedded one.
+
+    base_url: without it OpenAI's. api_key_env: the environment variable that holds the key. ledger: where its calls
+    are recorded. attempts: tries for a reply that can be parsed. Nothing is opened or asked before it judges.
+    """
     backend: Backend
     if model == LOCAL and base_url is None:
         name, provider, backend = LOCAL_MODEL, LOCAL, LocalModel()

@@ -104,8 +104,8 @@ def _why_not_packable(model: PreTrainedModel, body: nn.Module) -> str:
     if odd:
         return f"its layers of {', '.join(sorted(odd))} cannot be packed"
     usual = model.config._attn_implementation  # noqa: SLF001 - there is no public name for it
-    feed_forward = getattr(getattr(body, "layers", [None])[-1], "mlp", None)
-    hooks = [] if feed_forward is None else read_only_last_rows(feed_forward)
+    layers = getattr(body, "layers", None)
+    hooks = read_only_last_rows(layers[-1]) if isinstance(layers, nn.ModuleList) else []
     why = _disagreement(model, body, usual)
     if why and hooks:
         for hook in hooks:

@@ -21,7 +21,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
 import torch
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 Mode = Literal["exact", "fast"]
 PACKED = "pluralbench_packed"
 QUERY_BLOCK = 128  # rows of attention scores at a time: they stay in the cache, and keys after them are left out
+
+READ_ONLY = {"mlp", "self_attn.q_proj", "self_attn.o_proj"}  # of the last layer: what only its own row needs
 
 
 class NotPackable(Exception):
@@ -168,17 +170,14 @@ def attention(
     if q.shape[0] != k.shape[0]:
         k, v = (heads.repeat_interleave(q.shape[0] // k.shape[0], 0) for heads in (k, v))
     last = getattr(module, "layer_idx", None) == getattr(getattr(module, "config", None), "num_hidden_layers", 0) - 1
-    output = v.new_zeros(q.shape[1], q.shape[0], v.shape[-1])
+    output = v.new_zeros(v.shape[0], q.shape[1], v.shape[2])
     for segment in packed.segments:
         rows = segment.reads if last else range(segment.start, segment.end)
         if plain and packed.mode == "exact":
-            attended = _alone(q, k, v, segment, rows, scale)
+            output[:, rows.start : rows.stop] = _alone(q, k, v, segment, rows, scale)
         elif rows:
-            attended = _blocked(q, k, v, segment, rows, scale, window, softcap)
-        else:
-            continue
-        output[rows.start : rows.stop] = attended.transpose(0, 1)
-    return output.unsqueeze(0), None
+            _blocked(output, q, k, v, segment, rows, scale, window, softcap)
+    return output.transpose(0, 1).unsqueeze(0), None
 
 
 def _alone(q: Tensor, k: Tensor, v: Tensor, segment: Segment, rows: range, scale: float) -> Tensor:
@@ -188,39 +187,50 @@ def _alone(q: Tensor, k: Tensor, v: Tensor, segment: Segment, rows: range, scale
     queries = q[None, :, rows.start : rows.stop] if only_last else q[None, :, own]
     attended = nn.functional.scaled_dot_product_attention(
         queries, k[None, :, own], v[None, :, own], is_causal=not only_last, scale=scale
-    )
-    return attended[0] if only_last else attended[0, :, rows.start - segment.start : rows.stop - segment.start]
+    )[0]
+    return attended if only_last else attended[:, rows.start - segment.start : rows.stop - segment.start]
 
 
 def _blocked(
-    q: Tensor, k: Tensor, v: Tensor, segment: Segment, rows: range, scale: float, window: int | None, cap: float | None
-) -> Tensor:
-    """A block of queries at a time, by plain matrix products.
+    output: Tensor,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    segment: Segment,
+    rows: range,
+    scale: float,
+    window: int | None,
+    cap: float | None,
+) -> None:
+    """A block of queries at a time, by plain matrix products, into `output` ([heads, rows, width], like q, k and v).
 
     On a CPU in bfloat16 this takes two thirds (of a prompt) to half (of answers to it) of the fused kernel's time,
     and in float32 about the same; it is also what windows and soft caps go through.
     """
     before = segment.prefix_end - segment.prefix_start
-    runs = [slice(segment.prefix_start, segment.prefix_end), slice(segment.start, segment.end)]
+    runs = [slice(segment.prefix_start, segment.prefix_end)] * (before > 0) + [slice(segment.start, segment.end)]
     keys, values = (torch.cat([heads[:, run] for run in runs], 1) for heads in (k, v))
-    queries = (q[:, rows.start : rows.stop] * scale).contiguous()
-    output = queries.new_empty(*queries.shape[:2], values.shape[-1])
-    offset = before + rows.start - segment.start
-    for start in range(0, len(rows), QUERY_BLOCK):
-        end = min(start + QUERY_BLOCK, len(rows))
-        first = max(0, offset + start + 1 - window) if window else 0
-        scores = torch.bmm(queries[:, start:end], keys[:, first : offset + end].transpose(1, 2))
+    keys = keys.transpose(1, 2)
+    first_row = segment.start - before  # the row that key 0 would have, were the prefix right before the segment
+    for start in range(rows.start, rows.stop, QUERY_BLOCK):
+        end = min(start + QUERY_BLOCK, rows.stop)
+        seen = end - first_row
+        first = max(0, start - first_row + 1 - window) if window else 0
+        unset = q.new_empty(q.shape[0], end - start, seen - first)
+        scores = torch.baddbmm(unset, q[:, start:end], keys[:, :, first:seen], beta=0, alpha=scale)
         if cap:
             scores = torch.tanh(scores / cap) * cap
-        size = end - start
-        ahead = torch.ones(size, size, dtype=torch.bool, device=q.device).triu(1)
-        scores[:, :, -size:].masked_fill_(ahead, -torch.inf)
+        scores[:, :, start - end :].masked_fill_(_ahead(end - start, q.device), -torch.inf)
         if window:
-            behind = torch.arange(scores.shape[2], device=q.device) + first
-            reach = torch.arange(offset + start, offset + end, device=q.device).unsqueeze(1) - window
-            scores.masked_fill_(behind <= reach, -torch.inf)
-        torch.bmm(scores.softmax(-1), values[:, first : offset + end], out=output[:, start:end])
-    return output
+            distance = torch.arange(start, end, device=q.device).unsqueeze(1) - first_row - first
+            scores.masked_fill_(distance - torch.arange(seen - first, device=q.device) >= window, -torch.inf)
+        torch.bmm(scores.softmax(-1), values[:, first:seen], out=output[:, start:end])
+
+
+@lru_cache(maxsize=2 * QUERY_BLOCK)
+def _ahead(size: int, device: torch.device) -> Tensor:
+    """Which keys of a square block lie ahead of their query."""
+    return torch.ones(size, size, dtype=torch.bool, device=device).triu(1)
 
 
 @dataclass(frozen=True)
@@ -297,8 +307,8 @@ AttentionInterface.register(PACKED, attention)
 AttentionMaskInterface.register(PACKED, _no_mask)
 
 
-def read_only_last_rows(block: nn.Module) -> list[RemovableHandle]:
-    """Let a feed-forward block (of the last layer) compute only the rows that the current batch reads.
+def read_only_last_rows(layer: nn.Module) -> list[RemovableHandle]:
+    """Let the last layer compute its queries, attention outputs and feed-forward block only for rows that are read.
 
     Returns the hooks that do it.
     """
@@ -315,4 +325,9 @@ def read_only_last_rows(block: nn.Module) -> list[RemovableHandle]:
         whole[:, packed.read_rows] = output
         return whole
 
-    return [block.register_forward_pre_hook(select), block.register_forward_hook(spread)]
+    blocks = [block for name, block in layer.named_modules() if name in READ_ONLY]
+    return [
+        hook
+        for block in blocks
+        for hook in (block.register_forward_pre_hook(select), block.register_forward_hook(spread))
+    ]

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Protocol
@@ -17,7 +17,7 @@ from pluralbench_rewards.network import Network, read_packed, read_padded
 from pluralbench_rewards.packing import Mode, Tokens, common_prefix
 
 UNLIMITED = 10**9  # tokenizers without a limit of their own state a far greater one
-BUDGET = {"cpu": 4096, "cuda": 32768}  # tokens in a batch
+BUDGET = {"cpu": 2048, "cuda": 32768}  # tokens in a batch
 OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "not enough memory")
 Read = Callable[[Network, Sequence[Sequence[Tokens]]], tuple[Tensor, list[list[int]], int]]
 OnScored = Callable[[int, list[float]], None]
@@ -30,12 +30,14 @@ class Options:
 
     mode: "fast" computes the longest common token prefix of a group once, "exact" computes each conversation by
     itself. max_length: tokens of a conversation; None is the model's own limit. token_budget: tokens in a batch.
+    known: scores of an earlier run by the group's place; these groups are not computed again.
     """
 
     mode: Mode = "fast"
     max_length: int | None = None
     on_overflow: Overflow = "error"
     token_budget: int | None = None
+    known: Mapping[int, list[float]] = field(default_factory=dict)
 
 
 @dataclass
@@ -133,6 +135,7 @@ def score(
     max_length: int | None = None,
     on_overflow: Overflow = "error",
     token_budget: int | None = None,
+    known: Mapping[int, list[float]] | None = None,
     on_scored: OnScored | None = None,
 ) -> Scored:
     """Score the responses of every group. See `Options` for the settings.
@@ -140,7 +143,7 @@ def score(
     on_scored: called with a group's place and its scores as soon as all of them are there.
     Raises `ConversationError` for a missing template or overflow, `DeviceError` when one conversation does not fit.
     """
-    return model.score(groups, Options(mode, max_length, on_overflow, token_budget), on_scored)
+    return model.score(groups, Options(mode, max_length, on_overflow, token_budget, known or {}), on_scored)
 
 
 def score_locally(model: Local, groups: Sequence[Group], options: Options, on_scored: OnScored | None) -> Scored:
@@ -152,7 +155,7 @@ def score_locally(model: Local, groups: Sequence[Group], options: Options, on_sc
     strategy = "padded" if unpackable else options.mode
     work = Work(strategy, unpackable, options.token_budget or BUDGET.get(device, BUDGET["cpu"]), limit)
     started = time.perf_counter()
-    scores = _score_all(model, groups, tokenized, work, on_scored)
+    scores = _score_all(model, groups, tokenized, work, options.known, on_scored)
     work.seconds = time.perf_counter() - started
     return Scored(
         scores=scores,
@@ -204,16 +207,18 @@ def _score_all(
     groups: Sequence[Group],
     tokenized: Sequence[Tokenized],
     work: Work,
+    known: Mapping[int, list[float]],
     on_scored: OnScored | None,
 ) -> list[list[float]]:
-    scores: list[dict[int, float]] = [{} for _ in groups]
+    scores: list[dict[int, float]] = [dict(enumerate(known.get(place, ()))) for place in range(len(groups))]
     # Responses that are the same to the last token are computed once.
-    twins = {place: _twins(result) for place, result in enumerate(tokenized) if not result.dropped}
+    new = [place for place, result in enumerate(tokenized) if not result.dropped and place not in known]
+    twins = {place: _twins(tokenized[place]) for place in new}
     left = {place: list(alike) for place, alike in twins.items()}
-    for place, result in enumerate(tokenized):
-        if place in twins:
-            work.conversations += len(result.conversations)
-            work.unique_tokens += _cost([result.conversations[response] for response in left[place]], "fast")
+    for place in new:
+        conversations = tokenized[place].conversations
+        work.conversations += len(conversations)
+        work.unique_tokens += _cost([conversations[response] for response in left[place]], "fast")
     batches = _plan(tokenized, left, work)
     with progress("scoring", len(left)) as meter, torch.inference_mode():
         while batches:

@@ -1,0 +1,111 @@
+"""The benchmarks: a table of data (`benchmarks.toml`). A new one is an entry there, or a file of that form."""
+
+import tomllib
+from collections.abc import Sequence
+from importlib.resources import files
+from pathlib import Path
+from typing import Literal
+
+from pluralbench_runs import Table
+from pydantic import Field, ValidationError
+
+from pluralbench.errors import BenchmarkError
+
+ROW_NUMBER = "#"
+LISTS = ("prompt", "labels")
+
+
+class Columns(Table):
+    """Which column is what.
+
+    id: "#" numbers the rows. prompt: one or several, joined by an empty line; text, or a list of messages with `role`
+    and `content`. A pair has `chosen` and `rejected`, or `first`, `second` and `labels` of one or more annotators (1 or
+    2 for the better one, anything else for a tie; the majority decides). A ranking has `responses`, a list of texts or
+    of {id, content}, and `rank`, a list of whole numbers or a mapping by id (lower is better, ties share a number).
+    cluster: what the rows that belong together share, such as a user; without it the id.
+    profile, aspects: of whom the prompt is, where the benchmark has them. system: a system message.
+    """
+
+    id: str = "id"
+    prompt: tuple[str, ...] = ("prompt",)
+    chosen: str = "chosen"
+    rejected: str = "rejected"
+    first: str | None = None
+    second: str | None = None
+    labels: tuple[str, ...] = ()
+    responses: str | None = None
+    rank: str | None = None
+    subset: str | None = None
+    cluster: str | None = None
+    system: str | None = None
+    profile: str | None = None
+    aspects: str | None = None
+
+
+class Benchmark(Table):
+    """A benchmark.
+
+    data: where it is when nobody says otherwise. split: of that data. apart: configs with columns of their own that
+    stay out of the overall number. sections: weights of subsets, by section. overall: the mean over "items", or the
+    unweighted mean over "configs", or that of "accuracy and exact match" over subsets and then configs.
+    """
+
+    title: str
+    data: str | None = None
+    split: str = "test"
+    columns: Columns = Columns()
+    apart: dict[str, dict[str, str]] = Field(default_factory=dict)
+    sections: dict[str, dict[str, float]] = Field(default_factory=dict)
+    overall: Literal["items", "configs", "accuracy and exact match"] = "items"
+
+    @property
+    def is_ranking(self) -> bool:
+        """Whether its items are rankings rather than pairs."""
+        return self.columns.responses is not None
+
+    def columns_of(self, config: str) -> Columns:
+        """Which column is what in a config."""
+        return self.columns.model_copy(update=self.apart.get(config, {}))
+
+
+def known_benchmarks() -> dict[str, Benchmark]:
+    """The benchmarks of this package by name."""
+    text = files("pluralbench").joinpath("benchmarks.toml").read_text(encoding="utf-8")
+    return {name: Benchmark.model_validate(values) for name, values in tomllib.loads(text).items()}
+
+
+def find_benchmark(name: str, columns: Sequence[str] = ()) -> Benchmark:
+    """A benchmark by its name, or from a TOML file that describes one; `columns` are changes such as "prompt=text".
+
+    Raises `BenchmarkError` for an unknown name, a bad file, and a change that names no column.
+    """
+    known = known_benchmarks()
+    if name in known:
+        benchmark = known[name]
+    elif name.endswith(".toml"):
+        benchmark = _read(Path(name))
+    else:
+        raise BenchmarkError(f"There is no benchmark {name!r}; choose {', '.join(known)}, or give a TOML file.")
+    changes = dict(_change(change) for change in columns)
+    return benchmark.model_copy(update={"columns": benchmark.columns.model_copy(update=changes)})
+
+
+def _read(path: Path) -> Benchmark:
+    try:
+        return Benchmark.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        raise BenchmarkError(f"There is no file {path}.") from None
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        raise BenchmarkError(f"{path} describes no benchmark: `{place}`: {first['msg']}.") from None
+    except (OSError, ValueError) as error:
+        raise BenchmarkError(f"{path} cannot be read: {error}.") from None
+
+
+def _change(change: str) -> tuple[str, str | tuple[str, ...]]:
+    what, equals, column = change.partition("=")
+    if not equals or what not in Columns.model_fields or not column:
+        names = ", ".join(Columns.model_fields)
+        raise BenchmarkError(f"--column {change!r} is not of the form WHAT=COLUMN, with WHAT one of {names}.")
+    return what, tuple(column.split(",")) if what in LISTS else column

@@ -1,0 +1,75 @@
+"""How sure an accuracy is: a bootstrap that draws whole clusters (prompts or users), seeded."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import binomtest
+
+Array = NDArray[np.float64]
+RESAMPLES = 2000
+CONFIDENCE = 0.95
+DRAWN_AT_ONCE = 20_000_000  # cluster counts in memory at a time
+
+
+@dataclass(frozen=True)
+class Resampled:
+    """Sums by leaf, as they are (row 0) and in each resample. wins, counts: [1 + resamples, leaves]."""
+
+    wins: Array
+    counts: Array
+    clusters: NDArray[np.int64]
+
+    def pooled(self, leaves: Sequence[int]) -> Array:
+        """Accuracy over all decisions of some leaves, NaN where there is none: [1 + resamples]."""
+        return _ratio(self.wins[:, leaves].sum(1), self.counts[:, leaves].sum(1))
+
+    def weighted(self, leaves: Sequence[int], weights: Sequence[float]) -> Array:
+        """Weighted mean of the leaves' accuracies; a resample that misses a leaf leaves it out."""
+        accuracies = _ratio(self.wins[:, leaves], self.counts[:, leaves])
+        shares = np.where(np.isnan(accuracies), 0.0, np.asarray(weights))
+        return _ratio((np.nan_to_num(accuracies) * shares).sum(1), shares.sum(1))
+
+
+def resample(leaf: NDArray[np.int64], cluster: NDArray[np.int64], won: Array, seed: int) -> Resampled:
+    """Draw clusters with replacement. leaf, cluster, won: of each decision, numbered from 0; won is 0 or 1."""
+    leaves, clusters = int(leaf.max(initial=-1)) + 1, int(cluster.max(initial=-1)) + 1
+    sums = np.zeros((clusters, leaves, 2))
+    np.add.at(sums, (cluster, leaf), np.stack([won, np.ones_like(won)], axis=1))
+    flat = sums.reshape(clusters, -1)
+    generator = np.random.default_rng(seed)
+    totals = [flat.sum(0)[None]]
+    left = RESAMPLES
+    while left and clusters:
+        size = min(left, max(1, DRAWN_AT_ONCE // clusters))
+        totals.append(generator.multinomial(clusters, np.full(clusters, 1 / clusters), size) @ flat)
+        left -= size
+    stacked = np.concatenate(totals).reshape(-1, leaves, 2)
+    return Resampled(stacked[..., 0], stacked[..., 1], np.count_nonzero(sums[..., 1], axis=0))
+
+
+def mean_of(values: Sequence[Array]) -> Array:
+    """The unweighted mean of several accuracies, each [1 + resamples]; NaN where one is missing."""
+    return np.stack(values).mean(0) if values else np.full(1, np.nan)
+
+
+def estimate(values: Array) -> dict[str, Any]:
+    """The value as it is and its interval: [1 + resamples] to {"accuracy", "interval"}; None where it is missing."""
+    accuracy = None if np.isnan(values[0]) else float(values[0])
+    drawn = values[1:][~np.isnan(values[1:])]
+    if accuracy is None or not len(drawn):
+        return {"accuracy": accuracy, "interval": None}
+    tail = (1 - CONFIDENCE) / 2
+    return {"accuracy": accuracy, "interval": [float(bound) for bound in np.quantile(drawn, [tail, 1 - tail])]}
+
+
+def all_alike(accuracy: float, clusters: int) -> list[float]:
+    """An interval where every decision came out alike, of which a bootstrap knows nothing: exact binomial."""
+    interval = binomtest(round(accuracy * clusters), clusters).proportion_ci(CONFIDENCE, method="exact")
+    return [float(interval.low), float(interval.high)]
+
+
+def _ratio(numerator: Array, denominator: Array) -> Array:
+    return np.divide(numerator, denominator, out=np.full_like(numerator, np.nan), where=denominator > 0)

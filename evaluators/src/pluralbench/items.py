@@ -1,0 +1,231 @@
+"""The items of a benchmark: read from a release, an original or any table, checked, and brought into one shape."""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import polars as pl
+from pluralbench_release import content_digest, read_tables
+from pluralbench_runs import digest
+from pluralbench_schemas import POST, RUBRIC_ASPECT
+
+from pluralbench.benchmarks import ROW_NUMBER, Benchmark, Columns
+from pluralbench.errors import DataError
+
+OnEmpty = Literal["error", "drop", "keep"]
+NAMED = 5
+MESSAGE: pl.DataType = pl.Struct({"role": pl.String, "content": pl.String})
+_ITEM_TYPES: dict[str, pl.DataType | type[pl.DataType]] = {
+    "config": pl.String,
+    "id": pl.String,
+    "cluster": pl.String,
+    "subset": pl.String,
+    "prompt": pl.List(MESSAGE),
+    "response_ids": pl.List(pl.String),
+    "responses": pl.List(pl.String),
+    "rank": pl.List(pl.Int64),
+    "profile": pl.List(POST),
+    "aspects": pl.List(RUBRIC_ASPECT),
+}
+ITEMS = pl.Schema(_ITEM_TYPES)
+
+
+@dataclass(frozen=True)
+class Items:
+    """The items that are scored.
+
+    frame: a row an item, in the source's order, with the columns of `ITEMS`; a pair's responses are "chosen" (rank 1)
+    and "rejected" (rank 2), or share rank 1 where its annotators call them equal.
+    location, revision, licence: of the data. digest: SHA-256 of the content of what is scored.
+    ignored: columns that nothing here reads. empty: ids of items that were left out for an empty text.
+    """
+
+    frame: pl.DataFrame
+    location: str
+    revision: str | None
+    digest: str
+    licence: str | None = None
+    ignored: list[str] = field(default_factory=list)
+    empty: list[str] = field(default_factory=list)
+
+    @property
+    def source(self) -> dict[str, Any]:
+        """Where the items come from, as a run records it."""
+        return {
+            "location": self.location,
+            "revision": self.revision,
+            "digest": self.digest,
+            "licence": self.licence,
+            "rows": dict(self.frame["config"].value_counts(sort=False).sort("config").iter_rows()),
+            "ignored_columns": self.ignored,
+            "left_out_as_empty": self.empty,
+        }
+
+
+def load_items(
+    benchmark: Benchmark,
+    data: str | None = None,
+    *,
+    configs: Sequence[str] | None = None,
+    split: str | None = None,
+    limit: int | None = None,
+    on_empty: OnEmpty = "error",
+) -> Items:
+    """Read the items of a benchmark.
+
+    data: a release or another directory, a file (.parquet, .jsonl, .json, .csv), or ORG/NAME[@REVISION] on the Hub;
+    without it the benchmark's own. limit: at most so many items of each config, the first ones.
+    on_empty: what to do with an item that has an empty prompt or response.
+
+    Raises `DataError` for data that is not of the benchmark's shape, and `TablesError` for what cannot be read.
+    """
+    location = data or benchmark.data
+    if location is None:
+        raise DataError(f"{benchmark.title} has no data of its own; say where it is with --data.")
+    tables = read_tables(location, split=split or benchmark.split, configs=configs)
+    rows: list[dict[str, Any]] = []
+    empty: list[str] = []
+    ignored: set[str] = set()
+    for config, frame in tables.frames.items():
+        columns = benchmark.columns_of(config)
+        where = tables.paths[config]
+        _check_columns(frame, columns, where)
+        ignored |= set(frame.columns) - _read_columns(columns, frame)
+        part = frame if limit is None else frame.head(limit)
+        made = [_item(config, number, row, columns, where) for number, row in enumerate(part.iter_rows(named=True))]
+        _check_ids(made, where)
+        bare = [item["id"] for item in made if _is_empty(item)]
+        if bare and on_empty == "error":
+            raise DataError(
+                f"{where} has {len(bare):,} items with an empty prompt or response (ids {_named(bare)}); mend them, or "
+                "choose --on-empty drop or keep."
+            )
+        gone = set(bare) if on_empty == "drop" else set()
+        empty += [item_id for item_id in bare if item_id in gone]
+        rows += [item for item in made if item["id"] not in gone]
+    if not rows:
+        raise DataError(f"{location} has no items.")
+    frame = pl.DataFrame(rows, schema=ITEMS)
+    parts = frame.partition_by("config", as_dict=True)
+    content = digest({str(config): content_digest(part) for (config,), part in parts.items()})
+    return Items(frame, tables.location, tables.revision, content, tables.licence, sorted(ignored), empty)
+
+
+def _read_columns(columns: Columns, frame: pl.DataFrame) -> set[str]:
+    named = columns.model_dump(exclude={"prompt", "labels"})
+    return {name for name in (*named.values(), *columns.prompt, *columns.labels) if name in frame.columns}
+
+
+def _check_columns(frame: pl.DataFrame, columns: Columns, where: str) -> None:
+    needed = {"prompt": columns.prompt}
+    if columns.responses:
+        needed |= {"responses": (columns.responses,), "rank": (columns.rank or "rank",)}
+    elif columns.first and columns.second:
+        needed |= {"first": (columns.first,), "second": (columns.second,), "labels": columns.labels}
+    else:
+        needed |= {"chosen": (columns.chosen,), "rejected": (columns.rejected,)}
+    for what, names in needed.items():
+        for name in names:
+            if name not in frame.columns:
+                raise DataError(
+                    f"{where} has no column `{name}`; it has {', '.join(frame.columns)}: "
+                    f"name the right one with --column {what}=COLUMN."
+                )
+
+
+def _check_ids(items: Sequence[Mapping[str, Any]], where: str) -> None:
+    twice = [item_id for item_id, count in Counter(item["id"] for item in items).items() if count > 1]
+    if twice:
+        raise DataError(
+            f"{where} has {len(twice):,} ids more than once ({_named(twice)}), so scores could not be told apart; "
+            f"mend them, or number the rows with --column id={ROW_NUMBER}."
+        )
+
+
+def _named(ids: Sequence[str]) -> str:
+    return ", ".join(ids[:NAMED]) + (", …" if len(ids) > NAMED else "")
+
+
+def _item(config: str, number: int, row: Mapping[str, Any], columns: Columns, where: str) -> dict[str, Any]:
+    given = row.get(columns.id)
+    item_id = str(number) if columns.id == ROW_NUMBER or columns.id not in row else str(given)
+    if given is None and columns.id in row:
+        raise DataError(f"{where} has a row without an id (row {number + 1}).")
+    try:
+        names, responses, rank = _responses(row, columns)
+        prompt = _messages(row, columns)
+    except (KeyError, TypeError, ValueError, json.JSONDecodeError) as error:
+        raise DataError(f"{where} is not of the benchmark's shape at id {item_id}: {error}.") from None
+    subset = row.get(columns.subset) if columns.subset else None
+    return {
+        "config": config,
+        "id": item_id,
+        "cluster": str(row[columns.cluster]) if columns.cluster and columns.cluster in row else item_id,
+        # CheemsBench has a list of categories, of which the first one counts.
+        "subset": str(subset[0]) if isinstance(subset, list) and subset else None if subset is None else str(subset),
+        "prompt": prompt,
+        "response_ids": names,
+        "responses": responses,
+        "rank": rank,
+        "profile": row.get(columns.profile) if columns.profile else None,
+        "aspects": row.get(columns.aspects) if columns.aspects else None,
+    }
+
+
+def _messages(row: Mapping[str, Any], columns: Columns) -> list[dict[str, str]]:
+    parts = [row[name] for name in columns.prompt]
+    system = [{"role": "system", "content": row[columns.system]}] if columns.system and row.get(columns.system) else []
+    if len(parts) == 1 and isinstance(parts[0], list):
+        return [*system, *({"role": str(part["role"]), "content": str(part["content"])} for part in parts[0])]
+    texts = [_text(part) for part in parts]
+    return [*system, {"role": "user", "content": "\n\n".join(text for text in texts if text.strip())}]
+
+
+def _responses(row: Mapping[str, Any], columns: Columns) -> tuple[list[str], list[str], list[int]]:
+    if columns.responses:
+        return _ranking(_value(row[columns.responses]), _value(row[columns.rank or "rank"]))
+    if columns.first and columns.second:
+        better = _majority([row[label] for label in columns.labels])
+        texts = [_text(row[columns.first]), _text(row[columns.second])]
+        chosen, rejected = reversed(texts) if better == 2 else texts
+        return ["chosen", "rejected"], [chosen, rejected], [1, 2] if better else [1, 1]
+    return ["chosen", "rejected"], [_text(row[columns.chosen]), _text(row[columns.rejected])], [1, 2]
+
+
+def _ranking(responses: Any, rank: Any) -> tuple[list[str], list[str], list[int]]:
+    texts = [response if isinstance(response, str) else response["content"] for response in responses]
+    names = [str(number) if isinstance(r, str) else str(r["id"]) for number, r in enumerate(responses)]
+    if len(set(names)) < len(names):
+        raise ValueError("two responses share an id")
+    ranks = [rank[name] for name in names] if isinstance(rank, Mapping) else list(rank)
+    if len(ranks) != len(texts):
+        raise ValueError(f"{len(texts)} responses have {len(ranks)} ranks")
+    return names, [_text(text) for text in texts], [int(place) for place in ranks]
+
+
+def _value(value: Any) -> Any:
+    """A list or mapping, which tables may carry as JSON text."""
+    return json.loads(value) if isinstance(value, str) else value
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, list):  # a conversation whose last message is the response
+        value = value[-1]["content"]
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} is no text")
+    return value
+
+
+def _majority(labels: Iterable[Any]) -> int:
+    """1 or 2 where more than half of the labels say so, else 0."""
+    counts = Counter(str(label).removesuffix(".0") for label in labels)
+    return next((side for side in (1, 2) if counts[str(side)] * 2 > counts.total()), 0)
+
+
+def _is_empty(item: Mapping[str, Any]) -> bool:
+    texts = [*item["responses"], *(message["content"] for message in item["prompt"] if message["role"] == "user")]
+    return not all(text.strip() for text in texts)

@@ -1,0 +1,207 @@
+"""What a run's decisions amount to: accuracies with intervals, and a count of everything that is no decision.
+
+Accuracy is strict: the share of wins among wins, losses, ties and invalid ones. What was dropped for its length, and
+pairs that the benchmark calls equal, are no part of it; each has its own count.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from pluralbench.benchmarks import Benchmark
+from pluralbench.bootstrap import CONFIDENCE, RESAMPLES, Array, Resampled, all_alike, estimate, mean_of, resample
+from pluralbench.decisions import OUTCOMES
+
+COUNTED = ("win", "loss", "tie", "invalid")
+NAMED = 20
+Leaf = tuple[str, str | None]
+
+
+def measure(benchmark: Benchmark, decisions: pl.DataFrame, *, seed: int) -> dict[str, Any]:
+    """The metrics of a run: overall, over all items, and for each config with its sections and subsets.
+
+    decisions: as `pluralbench.decisions` makes them. seed: of the bootstrap.
+    """
+    counted = decisions.filter(pl.col("outcome").is_in(COUNTED))
+    leaves: list[Leaf] = list(counted.select("config", "subset").unique(maintain_order=True).iter_rows())
+    pairs = _resampled(counted, leaves, seed)
+    configs = decisions["config"].unique(maintain_order=True).to_list()
+    ours = [config for config in configs if config not in benchmark.apart]
+    result: dict[str, Any] = {
+        "confidence": CONFIDENCE,
+        "resamples": RESAMPLES,
+        "clusters": decisions["cluster"].n_unique(),
+        "overall": {},
+        "pooled": _cell(decisions.filter(pl.col("config").is_in(ours)), pairs, _places(leaves, ours)),
+        "configs": {config: _config(benchmark, decisions, config, leaves, pairs) for config in configs},
+    }
+    values = {config: _config_values(benchmark, config, leaves, pairs) for config in ours}
+    if benchmark.overall == "accuracy and exact match":
+        exact = _exact(counted, leaves, seed)
+        categories = {config: _places(leaves, [config]) for config in ours}
+        by_category = {
+            name: {config: source.weighted(places, [1.0] * len(places)) for config, places in categories.items()}
+            for name, source in (("accuracy", pairs), ("exact_match", exact))
+        }
+        for config in ours:
+            result["configs"][config] |= {
+                "by_category": estimate(by_category["accuracy"][config]),
+                "exact_match": estimate(exact.pooled(categories[config]))
+                | {"prompts": int(exact.counts[0, categories[config]].sum())},
+                "exact_match_by_category": estimate(by_category["exact_match"][config]),
+            }
+        values = {config: (by_category["accuracy"][config] + by_category["exact_match"][config]) / 2 for config in ours}
+    if benchmark.overall == "items":
+        result["overall"] = {key: result["pooled"][key] for key in ("accuracy", "interval")}
+    else:
+        result["overall"] = estimate(mean_of(list(values.values())))
+        _mend_interval(result["overall"], min((len(_clusters(decisions, c)) for c in ours), default=0))
+    result["overall"]["rule"] = _rule(benchmark)
+    return result
+
+
+def _rule(benchmark: Benchmark) -> str:
+    if benchmark.overall == "items":
+        return "mean over all items"
+    if benchmark.overall == "accuracy and exact match":
+        return "mean of accuracy and exact match, each an unweighted mean over categories; unweighted over configs"
+    inner = ", each the unweighted mean of its sections" if benchmark.sections else ""
+    return f"unweighted mean of the configs{inner}"
+
+
+def _config(
+    benchmark: Benchmark, decisions: pl.DataFrame, config: str, leaves: Sequence[Leaf], pairs: Resampled
+) -> dict[str, Any]:
+    own = decisions.filter(config=config)
+    cell = _cell(own, pairs, _places(leaves, [config]))
+    subsets = own["subset"].drop_nulls().unique(maintain_order=True).to_list()
+    if subsets:
+        cell["subsets"] = {
+            subset: _cell(
+                own.filter(subset=subset), pairs, [leaves.index((config, subset))] if (config, subset) in leaves else []
+            )
+            for subset in subsets
+        }
+    if benchmark.sections and config not in benchmark.apart:
+        sections = _sections(benchmark, config, leaves, pairs)
+        cell["sections"] = {name: estimate(values) for name, values in sections.items()}
+        cell["mean_of_sections"] = estimate(_config_values(benchmark, config, leaves, pairs))
+        known = {subset for section in benchmark.sections.values() for subset in section}
+        cell["subsets_in_no_section"] = sorted(set(subsets) - known)
+    return cell
+
+
+def _config_values(benchmark: Benchmark, config: str, leaves: Sequence[Leaf], pairs: Resampled) -> Array:
+    if benchmark.sections:
+        # A section that is missing makes the mean missing: a mean of fewer sections would be of something else.
+        return mean_of(list(_sections(benchmark, config, leaves, pairs).values()))
+    return pairs.pooled(_places(leaves, [config]))
+
+
+def _sections(benchmark: Benchmark, config: str, leaves: Sequence[Leaf], pairs: Resampled) -> dict[str, Array]:
+    sections = {}
+    for name, weights in benchmark.sections.items():
+        present = [
+            (leaves.index((config, subset)), weight) for subset, weight in weights.items() if (config, subset) in leaves
+        ]
+        sections[name] = pairs.weighted([place for place, _ in present], [weight for _, weight in present])
+    return sections
+
+
+def _places(leaves: Sequence[Leaf], configs: Sequence[str]) -> list[int]:
+    return [place for place, (config, _) in enumerate(leaves) if config in configs]
+
+
+def _cell(decisions: pl.DataFrame, pairs: Resampled, places: Sequence[int]) -> dict[str, Any]:
+    counts = dict(decisions["outcome"].value_counts().iter_rows())
+    invalid = decisions.filter(outcome="invalid")["id"].unique(maintain_order=True).to_list()
+    truncated = decisions.filter("truncated")["id"].unique(maintain_order=True).to_list()
+    dropped = decisions.filter(outcome="dropped")["id"].unique(maintain_order=True).to_list()
+    n = sum(counts.get(outcome, 0) for outcome in COUNTED)
+    margins = decisions["margin"].drop_nulls()
+    cell: dict[str, Any] = {
+        "n": n,
+        **{_plural(outcome): counts.get(outcome, 0) for outcome in OUTCOMES},
+        "truncated": len(truncated),
+        **estimate(pairs.pooled(places)),
+        "accuracy_of_valid": counts.get("win", 0) / (n - counts.get("invalid", 0))
+        if n > counts.get("invalid", 0)
+        else None,
+        "mean_margin": margins.mean(),
+        "ids": {
+            name: ids[:NAMED]
+            for name, ids in (("invalid", invalid), ("truncated", truncated), ("dropped", dropped))
+            if ids
+        },
+    }
+    _mend_interval(cell, len(_clusters(decisions)))
+    return cell
+
+
+def _plural(outcome: str) -> str:
+    return {"win": "wins", "loss": "losses", "tie": "ties"}.get(outcome, outcome)
+
+
+def _clusters(decisions: pl.DataFrame, config: str | None = None) -> pl.Series:
+    own = decisions if config is None else decisions.filter(config=config)
+    return own.filter(pl.col("outcome").is_in(COUNTED))["cluster"].unique()
+
+
+def _mend_interval(cell: dict[str, Any], clusters: int) -> None:
+    if cell["accuracy"] in {0.0, 1.0} and clusters:
+        cell["interval"] = all_alike(cell["accuracy"], clusters)
+
+
+def _resampled(counted: pl.DataFrame, leaves: Sequence[Leaf], seed: int) -> Resampled:
+    place = {leaf: number for number, leaf in enumerate(leaves)}
+    leaf = np.array([place[row] for row in counted.select("config", "subset").iter_rows()], dtype=np.int64)
+    won = (counted["outcome"] == "win").to_numpy().astype(np.float64)
+    return resample(leaf, _numbered(counted["cluster"]), won, seed)
+
+
+def _numbered(names: pl.Series) -> NDArray[np.int64]:
+    return names.rank("dense").cast(pl.Int64).to_numpy() - 1
+
+
+def _exact(counted: pl.DataFrame, leaves: Sequence[Leaf], seed: int) -> Resampled:
+    """Exact match: a prompt counts as won when every one of its pairs is."""
+    prompts = counted.group_by("config", "subset", "id", "cluster", maintain_order=True).agg(
+        outcome=pl.when((pl.col("outcome") == "win").all()).then(pl.lit("win")).otherwise(pl.lit("loss"))
+    )
+    return _resampled(prompts, leaves, seed)
+
+
+def position_bias(decisions: pl.DataFrame) -> Mapping[str, Any]:
+    """What a judge's verdicts owe to the order of the answers.
+
+    decisions: with `verdict_chosen_first` and `verdict_rejected_first`, each "A", "B", "invalid" or null (not asked).
+    """
+    first = decisions.select(
+        pl.concat([pl.col("verdict_chosen_first"), pl.col("verdict_rejected_first")]).alias("verdict")
+    )["verdict"].drop_nulls()
+    valid = first.filter(first.is_in(["A", "B"]))
+    by_place = {
+        "accuracy_chosen_first": _share(decisions["verdict_chosen_first"], "A"),
+        "accuracy_chosen_second": _share(decisions["verdict_rejected_first"], "B"),
+    }
+    both = decisions.filter(pl.all_horizontal(pl.col("^verdict_.*_first$").is_in(["A", "B"])))
+    a, b = by_place.values()
+    return {
+        "verdicts": len(first),
+        "invalid_verdicts": len(first) - len(valid),
+        "share_of_first": None if not len(valid) else valid.to_list().count("A") / len(valid),
+        **by_place,
+        "position_bias": None if a is None or b is None else abs(a - b),
+        "asked_in_both_orders": both.height,
+        "changed_with_the_order": both.filter(
+            pl.col("verdict_chosen_first") == pl.col("verdict_rejected_first")
+        ).height,
+    }
+
+
+def _share(verdicts: pl.Series, right: str) -> float | None:
+    asked = verdicts.drop_nulls()
+    return None if not len(asked) else asked.to_list().count(right) / len(asked)

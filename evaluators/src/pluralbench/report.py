@@ -1,0 +1,129 @@
+"""`report`: what runs found, as a table for the terminal, Markdown, JSON or CSV."""
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import polars as pl
+from pluralbench_release import markdown_table
+from rich.table import Table as Grid
+
+from pluralbench.errors import EvaluationError
+from pluralbench.rundirs import Run
+
+Format = Literal["table", "markdown", "json", "csv"]
+OVERALL = "overall"
+COUNTS = ("n", "ties", "invalid", "dropped", "equal", "truncated")
+
+
+def report_frame(runs: Sequence[Run]) -> pl.DataFrame:
+    """A row for each run and each of its configs, and one for the whole, best run first within a benchmark.
+
+    accuracy, low, high: shares from 0 to 1, with the bounds of the interval; null where they are missing.
+    """
+    rows = [row for run in sorted(runs, key=_order) for row in _rows(run)]
+    return pl.DataFrame(rows, infer_schema_length=None)
+
+
+def _order(run: Run) -> tuple[str, float]:
+    accuracy = run.metrics["overall"]["accuracy"]
+    return run.run["benchmark"]["name"], -1.0 if accuracy is None else -accuracy
+
+
+def _rows(run: Run) -> Iterator[dict[str, Any]]:
+    base = {
+        "run": str(run.path),
+        "model": run.name,
+        "kind": run.run["model"]["kind"],
+        "benchmark": run.run["benchmark"]["name"],
+        "profile": run.run["prompt"]["profile"],
+    }
+    overall = run.metrics["overall"]
+    yield base | {"config": OVERALL} | _estimate(overall) | _counts(run.metrics["pooled"])
+    for config, cell in run.metrics["configs"].items():
+        yield base | {"config": config} | _estimate(cell.get("mean_of_sections", cell)) | _counts(cell)
+        for section, values in cell.get("sections", {}).items():
+            yield base | {"config": f"{config}: {section}"} | _estimate(values)
+
+
+def _estimate(cell: dict[str, Any]) -> dict[str, Any]:
+    low, high = cell["interval"] or (None, None)
+    return {"accuracy": cell["accuracy"], "low": low, "high": high}
+
+
+def _counts(cell: dict[str, Any]) -> dict[str, Any]:
+    return {name: cell[name] for name in COUNTS}
+
+
+def notes(runs: Sequence[Run]) -> list[str]:
+    """What a reader of the table has to know, a sentence each."""
+    said = [f"Overall: {run.metrics['overall']['rule']} ({run.path})." for run in runs]
+    said.append(
+        "Accuracy counts ties and invalid ones as wrong; brackets are "
+        f"{runs[0].metrics['confidence']:.0%} intervals from a bootstrap over prompts or users."
+    )
+    for run in runs:
+        bias = run.metrics.get("position")
+        if bias and bias["share_of_first"] is not None:
+            said.append(
+                f"{run.path}: the judge chose the first response in {bias['share_of_first']:.0%} of its valid verdicts."
+            )
+        if bias and bias["asked_in_both_orders"]:
+            said.append(
+                f"{run.path}: {bias['changed_with_the_order']:,} of {bias['asked_in_both_orders']:,} pairs of valid "
+                "verdicts changed with the order."
+            )
+        scoring = run.run.get("scoring")
+        if scoring and scoring["unpackable"]:
+            said.append(f"{run.path}: scored in padded batches, since {scoring['unpackable']}.")
+        if scoring and scoring["decisions_within_tolerance"]:
+            said.append(
+                f"{run.path}: {scoring['decisions_within_tolerance']:,} decisions have a margin within the tolerance "
+                f"({scoring['tolerance']:.2g}), where rounding decides."
+            )
+        for what in ("invalid", "truncated", "dropped"):
+            ids = run.metrics["pooled"]["ids"].get(what)
+            if ids:
+                said.append(f"{run.path}: {what}: ids {', '.join(ids[:5])}{', …' if len(ids) > 5 else ''}.")
+    return said
+
+
+def shown(frame: pl.DataFrame) -> pl.DataFrame:
+    """The table as people read it: per cent with intervals, columns that say nothing left out."""
+    text = frame.select(
+        pl.col("model").map_elements(lambda name: Path(name).name, return_dtype=pl.String),
+        *[name for name in ("benchmark", "profile") if frame[name].n_unique() > 1],
+        "config",
+        pl.struct("accuracy", "low", "high").map_elements(_percent, return_dtype=pl.String).alias("accuracy"),
+        *[pl.col(name).map_elements(lambda n: f"{n:,}", return_dtype=pl.String).fill_null("") for name in COUNTS],
+    )
+    return text.drop([name for name in ("equal", "dropped", "truncated") if set(text[name]) <= {"0", ""}])
+
+
+def _percent(cell: dict[str, float | None]) -> str:
+    accuracy, low, high = cell["accuracy"], cell["low"], cell["high"]
+    if accuracy is None:
+        return "–"
+    interval = "" if low is None or high is None else f" [{100 * low:.1f}, {100 * high:.1f}]"
+    return f"{100 * accuracy:.1f}{interval}"
+
+
+def render(runs: Sequence[Run], form: Format) -> str | Grid:
+    """The report of some runs. Raises `EvaluationError` for none."""
+    if not runs:
+        raise EvaluationError("There is no run to report; give one or more run directories.")
+    frame = report_frame(runs)
+    match form:
+        case "json":
+            return json.dumps(frame.to_dicts(), indent=2, ensure_ascii=False)
+        case "csv":
+            return frame.write_csv()
+        case "markdown":
+            lines = "\n".join(f"- {note}" for note in notes(runs))
+            return f"{markdown_table(shown(frame))}\n\n{lines}"
+        case "table":
+            grid = Grid(*shown(frame).columns)
+            for row in shown(frame).iter_rows():
+                grid.add_row(*map(str, row))
+            return grid

