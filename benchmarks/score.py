@@ -1,0 +1,178 @@
+"""How fast responses are scored: `pluralbench_rewards` beside the scripts that benchmarks use today.
+
+    uv run --group evaluator python benchmarks/score.py
+
+Made models of random weights (43 million, Llama's shape) score made conversations of four shapes. Each strategy has a
+process of its own, all have the same texts, and each round runs every strategy once, in an order drawn anew. Prints
+the machine, a table for each workload, and how near fast mode comes to what the model's operators take.
+"""
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections import defaultdict
+from contextlib import ExitStack
+from dataclasses import asdict
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import torch
+import typer
+from pluralbench_runs import UserError, run, stream
+from scoring import reward_bench
+from scoring.models import make_models
+from scoring.peers import rendered
+from scoring.process import Worker
+from scoring.protocol import Answer, Conversations, Device, Dtype, Settings, write_workloads
+from scoring.report import Clock, Row, fastest, limit, limit_sentence, machine, rows, table
+from scoring.workloads import SHAPES, Writer, groups, shared_and_rests
+from transformers import AutoTokenizer
+
+FAST, EXACT, IMPLICIT = "ours:fast", "ours:exact", "ours:implicit"
+LOOP, ONE_AT_A_TIME, FULL_LOGITS = "peers:personalized_loop", "peers:one_at_a_time", "peers:full_logits"
+REWARD_BENCH, LIMIT = "reward_bench:classifier", "limit:operators"
+TITLES = {
+    FAST: "ours, fast",
+    EXACT: "ours, exact",
+    LOOP: "Personalized-RewardBench loop",
+    REWARD_BENCH: f"reward-bench {reward_bench.VERSION}",
+    ONE_AT_A_TIME: "one at a time",
+    IMPLICIT: "ours, fast",
+    FULL_LOGITS: "full-logits batch",
+}
+CLASSIFYING = [FAST, EXACT, LOOP, REWARD_BENCH, ONE_AT_A_TIME, LIMIT]
+IMPLICITLY = [IMPLICIT, FULL_LOGITS]
+# Each workload's texts and strategies.
+WORKLOADS = {name: (name, CLASSIFYING) for name in SHAPES} | {"implicit": ("pairs", IMPLICITLY)}
+
+Workload = StrEnum("Workload", list(WORKLOADS))
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+
+@app.command(help=__doc__)
+def command(
+    rounds: Annotated[int, typer.Option(min=1, help="How often each strategy is timed.")] = 5,
+    workload: Annotated[list[Workload] | None, typer.Option(help="One of them; may be given more than once.")] = None,
+    size: Annotated[float, typer.Option(min=0, help="How many times as many conversations as usual.")] = 1.0,
+    threads: Annotated[int, typer.Option(min=1, help="Threads of each process.")] = 2,
+    dtype: Annotated[Dtype, typer.Option(help="Type of the models' weights.")] = "bfloat16",
+    device: Annotated[Device, typer.Option(help="On `cuda`, times by the clock instead of CPU seconds.")] = "cpu",
+    without_reward_bench: Annotated[
+        bool, typer.Option("--without-reward-bench", help="Leave out the strategy with an environment of its own.")
+    ] = False,
+    env: Annotated[
+        Path, typer.Option(help="Where reward-bench is installed, once.", show_default="below ~/.cache")
+    ] = reward_bench.ENVIRONMENT,
+    seed: Annotated[int, typer.Option(help="Seed of models, texts and order.")] = 1,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write every figure of every round here.")] = None,
+) -> None:
+    """Make models and texts, run the rounds, print the tables."""
+    if device == "cuda" and not torch.cuda.is_available():
+        raise UserError("No CUDA device was found; use `--device cpu`.")
+    chosen = [name for name in WORKLOADS if not workload or name in workload]
+    left_out = {REWARD_BENCH} if without_reward_bench else set()
+    if device == "cuda":
+        left_out.add(LIMIT)  # counted in CPU seconds
+    strategies = [s for s in dict.fromkeys(s for name in chosen for s in WORKLOADS[name][1]) if s not in left_out]
+    reward_bench_python = _reward_bench_python(env) if REWARD_BENCH in strategies else None
+    with tempfile.TemporaryDirectory() as scratch, ExitStack() as processes:
+        folder = Path(scratch)
+        _note("making models and texts")
+        writer = Writer(seed)
+        make_models(folder, writer=writer, seed=seed)
+        texts = {name: groups(shape, size=size, writer=writer, seed=seed) for name, shape in SHAPES.items()}
+        write_workloads(texts, folder)
+        workers = {}
+        for strategy in strategies:
+            _note(f"starting {strategy}")
+            settings = Settings(strategy, str(folder), device, dtype, threads)
+            python = reward_bench_python if strategy == REWARD_BENCH else None
+            workers[strategy] = processes.enter_context(Worker(settings, python=python))
+        answers = _timed_rounds(workers, chosen, rounds, seed)
+        unique = _unique_tokens(texts, folder / "classifier")
+        environments = {TITLES[s] if s == REWARD_BENCH else "the others": w.versions for s, w in workers.items()}
+    measured_on = machine(environments, threads=threads, dtype=dtype, device=device)
+    print(*measured_on, sep="\n", end="\n\n")
+    clock: Clock = "wall" if device == "cuda" else "cpu"
+    figures = {name: _report(name, answers[name], unique[WORKLOADS[name][0]], clock) for name in chosen}
+    if json_file:
+        measured = {name: {s: [asdict(a) for a in given] for s, given in answers[name].items()} for name in chosen}
+        everything = {"machine": measured_on, "size": size, "seed": seed, "figures": figures, "rounds": measured}
+        json_file.write_text(json.dumps(everything, indent=1) + "\n", "utf-8")
+
+
+def main() -> None:
+    """Run the command; a mistake is one sentence."""
+    run(app)
+
+
+def _timed_rounds(
+    workers: dict[str, Worker], chosen: list[str], rounds: int, seed: int
+) -> dict[str, dict[str, list[Answer]]]:
+    """Answers by workload and strategy, a round after the other; the first round warms up and is not kept."""
+    answers: dict[str, dict[str, list[Answer]]] = defaultdict(lambda: defaultdict(list))
+    for number in range(rounds + 1):
+        for name in chosen:
+            texts, strategies = WORKLOADS[name]
+            running = [strategy for strategy in strategies if strategy in workers]
+            for strategy in stream(seed, "order", number, name).sample(running, len(running)):
+                answer = workers[strategy].run(texts)
+                _note(f"round {number} of {rounds}, {name}, {strategy}: {answer.cpu:.2f} CPU s, {answer.wall:.2f} s")
+                if number:
+                    answers[name][strategy].append(answer)
+    # In the order of the tables, whatever ran first.
+    return {name: {s: answers[name][s] for s in WORKLOADS[name][1] if s in answers[name]} for name in chosen}
+
+
+def _report(name: str, answers: dict[str, list[Answer]], unique: int, clock: Clock) -> dict[str, Any]:
+    """Print a workload's table; its figures."""
+    shape = SHAPES[WORKLOADS[name][0]]
+    scoring = {strategy: given for strategy, given in answers.items() if strategy != LIMIT}
+    if name == "implicit":
+        print(f"### {shape.title}, implicit rewards ({unique:,} unique tokens)\n")
+        against = truth = FULL_LOGITS
+        against_title = "the full-logits batch"
+    else:
+        print(f"### {shape.title} ({unique:,} unique tokens)\n")
+        against, truth = fastest(scoring, [LOOP, REWARD_BENCH], clock), ONE_AT_A_TIME
+        against_title = TITLES[against]
+    made: list[Row] = rows(scoring, TITLES, unique=unique, against=against, truth=truth, clock=clock)
+    print(table(made, against_title), end="\n\n")
+    figures: dict[str, Any] = {"unique_tokens": unique, "strategies": [asdict(row) for row in made]}
+    if LIMIT in answers:
+        estimate = limit(answers[LIMIT], answers[FAST])
+        print(limit_sentence(estimate), end="\n\n")
+        figures["limit"] = asdict(estimate)
+    return figures
+
+
+def _unique_tokens(texts: dict[str, list[Conversations]], folder: Path) -> dict[str, int]:
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+
+    def unique(group: Conversations) -> int:
+        shared, rests = shared_and_rests(tokenizer(rendered(tokenizer, group))["input_ids"])
+        return shared + sum(rests)
+
+    return {name: sum(unique(group) for group in made) for name, made in texts.items()}
+
+
+def _reward_bench_python(folder: Path) -> Path:
+    _note(f"installing reward-bench {reward_bench.VERSION} in {folder}")
+    try:
+        return reward_bench.make_environment(folder, torch.__version__)
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise UserError(
+            f"reward-bench could not be installed in {folder} ({error}); "
+            "see that uv and a package index are at hand, or use `--without-reward-bench`."
+        ) from error
+
+
+def _note(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    main()

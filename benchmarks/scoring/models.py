@@ -1,0 +1,88 @@
+"""Made models: a Llama of some 43 million random weights, as a classifier and as a policy with its reference."""
+
+import json
+from pathlib import Path
+
+import torch
+import transformers
+from pluralbench_runs import stream
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from transformers import LlamaConfig, LlamaForCausalLM, LlamaForSequenceClassification
+
+from scoring.workloads import Writer
+
+VOCABULARY = 32_000
+ROPE_THETA = 10_000.0
+BEGIN, END, PAD, STOP = "<|begin|>", "<|end|>", "<|pad|>", "<|stop|>"
+MARKERS = [BEGIN, END, PAD, STOP, "<|system|>", "<|user|>", "<|assistant|>"]
+CHAT_TEMPLATE = (
+    "{{ bos_token }}"
+    "{% for message in messages %}{{ '<|' + message['role'] + '|>' + message['content'] + '<|end|>' }}{% endfor %}"
+    "{% if add_generation_prompt %}<|assistant|>{% endif %}"
+)
+
+
+def make_models(folder: Path, *, writer: Writer, seed: int) -> None:
+    """Write `classifier`, `policy` and `reference` below `folder`, each with the same tokenizer.
+
+    The files have to be readable by transformers 4.51 too, whence the hand-written tokenizer configuration (the class
+    that version 5 names is not in 4.51) and the two spellings in the model's.
+    """
+    tokenizer = train_tokenizer(writer, seed)
+    config = LlamaConfig(
+        vocab_size=tokenizer.get_vocab_size(),
+        hidden_size=512,
+        intermediate_size=1536,
+        num_hidden_layers=8,
+        num_attention_heads=8,
+        num_key_value_heads=8,
+        max_position_embeddings=8192,
+        initializer_range=0.04,  # responses to one prompt then differ by ten times what bfloat16 loses
+        bos_token_id=tokenizer.token_to_id(BEGIN),
+        eos_token_id=tokenizer.token_to_id(STOP),
+        pad_token_id=tokenizer.token_to_id(PAD),
+    )
+    config.num_labels = 1
+    transformers.utils.logging.disable_progress_bar()
+    builders = {"classifier": LlamaForSequenceClassification, "policy": LlamaForCausalLM, "reference": LlamaForCausalLM}
+    for number, (name, build) in enumerate(builders.items()):
+        torch.manual_seed(seed + number)
+        build(config).to(torch.bfloat16).save_pretrained(folder / name)
+        path = folder / name / "config.json"
+        settings = json.loads(path.read_text("utf-8")) | {"rope_theta": ROPE_THETA, "torch_dtype": "bfloat16"}
+        path.write_text(json.dumps(settings, indent=2), "utf-8")
+        save_tokenizer(tokenizer, folder / name)
+
+
+def train_tokenizer(writer: Writer, seed: int) -> Tokenizer:
+    """Byte-level BPE over text of the writer's, with the markers of the chat template as tokens of their own."""
+    draw = stream(seed, "tokenizer")
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=VOCABULARY,
+        special_tokens=MARKERS,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator((writer.text(400, draw) for _ in range(1500)), trainer)
+    return tokenizer
+
+
+def save_tokenizer(tokenizer: Tokenizer, folder: Path) -> None:
+    """Write the tokenizer's two files."""
+    tokenizer.save(str(folder / "tokenizer.json"))
+    settings = {
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "bos_token": BEGIN,
+        "eos_token": STOP,
+        "pad_token": PAD,
+        "additional_special_tokens": [END, "<|system|>", "<|user|>", "<|assistant|>"],
+        "chat_template": CHAT_TEMPLATE,
+        "clean_up_tokenization_spaces": False,
+        "model_input_names": ["input_ids", "attention_mask"],
+        "model_max_length": 8192,
+        "padding_side": "right",
+    }
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings, indent=2), "utf-8")

@@ -1,0 +1,67 @@
+"""What the controller and its workers say to each other. Nothing but the standard library: a peer's environment
+imports it too.
+"""
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Literal
+
+Device = Literal["cpu", "cuda"]
+Dtype = Literal["bfloat16", "float32"]
+WORKLOADS_FILE = "workloads.json"
+
+
+@dataclass(frozen=True)
+class Conversations:
+    """A prompt, and the responses to it that are compared with each other."""
+
+    prompt: str
+    responses: list[str]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a worker needs to know: `strategy` is MODULE:FUNCTION of this package, `folder` holds models and texts."""
+
+    strategy: str
+    folder: str
+    device: Device
+    dtype: Dtype
+    threads: int
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a strategy did: scores by group, tokens through the model (padding included), CPU seconds of parts."""
+
+    scores: list[list[float]]
+    computed_tokens: int
+    parts: dict[str, float] = field(default_factory=dict)
+
+
+Score = Callable[[list[Conversations]], Outcome]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """An outcome with what it took: CPU seconds of all of the process's threads, and seconds by the clock."""
+
+    cpu: float
+    wall: float
+    scores: list[list[float]]
+    computed_tokens: int
+    parts: dict[str, float]
+
+
+def write_workloads(workloads: dict[str, list[Conversations]], folder: Path) -> None:
+    """Write the texts of all workloads for the workers."""
+    plain = {name: [asdict(group) for group in groups] for name, groups in workloads.items()}
+    (folder / WORKLOADS_FILE).write_text(json.dumps(plain), "utf-8")
+
+
+def read_workloads(folder: Path) -> dict[str, list[Conversations]]:
+    """The texts of all workloads."""
+    plain = json.loads((folder / WORKLOADS_FILE).read_text("utf-8"))
+    return {name: [Conversations(**group) for group in groups] for name, groups in plain.items()}

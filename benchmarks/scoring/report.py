@@ -1,0 +1,155 @@
+"""From answers to tables."""
+
+import os
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+from statistics import median
+from typing import Literal
+
+from scoring.limit import MATRIX_PRODUCTS
+from scoring.protocol import Answer
+
+Rounds = Mapping[str, Sequence[Answer]]  # by strategy
+Clock = Literal["cpu", "wall"]
+
+
+@dataclass(frozen=True)
+class Row:
+    """A strategy's figures on one workload; seconds are (median, least, most) over the rounds."""
+
+    strategy: str
+    computed_over_unique: float
+    cpu: tuple[float, float, float]
+    wall: tuple[float, float, float]
+    times_faster: float
+    largest_difference: float
+    decisions: int
+    decisions_changed: int
+    largest_margin_changed: float
+
+
+def rows(
+    rounds: Rounds, titles: Mapping[str, str], *, unique: int, against: str, truth: str, clock: Clock
+) -> list[Row]:
+    """One row a strategy: how many times faster than `against`, and how its scores differ from those of `truth`.
+
+    The first is the median of the rounds' ratios. A decision is which of two responses to a prompt scores higher.
+    """
+    made = []
+    for name, answers in rounds.items():
+        pairs = zip(rounds[against], answers, strict=True)
+        difference, margins = _differences(rounds[truth][0].scores, answers[0].scores)
+        changed = [margin for margin, differs in margins if differs]
+        made.append(
+            Row(
+                strategy=titles[name],
+                computed_over_unique=answers[0].computed_tokens / unique,
+                cpu=_spread([answer.cpu for answer in answers]),
+                wall=_spread([answer.wall for answer in answers]),
+                times_faster=median(getattr(slow, clock) / getattr(answer, clock) for slow, answer in pairs),
+                largest_difference=difference,
+                decisions=len(margins),
+                decisions_changed=len(changed),
+                largest_margin_changed=max(changed, default=0.0),
+            )
+        )
+    return made
+
+
+def fastest(rounds: Rounds, names: Sequence[str], clock: Clock) -> str:
+    """Of `names`, the one with the least median time."""
+    return min((name for name in names if name in rounds), key=lambda name: median(_times(rounds[name], clock)))
+
+
+def table(made: Sequence[Row], against: str) -> str:
+    """Rows as a Markdown table."""
+    lines = [
+        f"| strategy | computed / unique | CPU s | wall s | times faster than {against} "
+        "| largest difference | decisions changed |",
+        "|---|---:|---:|---:|---:|---:|---:|",
+    ]
+    for row in made:
+        seconds, least, most = row.cpu
+        margin = f" (margin up to {row.largest_margin_changed:.2g})" if row.decisions_changed else ""
+        lines.append(
+            f"| {row.strategy} | {row.computed_over_unique:.2f} | {seconds:.2f} ({least:.2f}-{most:.2f}) "
+            f"| {row.wall[0]:.2f} | {row.times_faster:.2f} | {row.largest_difference:.2g} "
+            f"| {row.decisions_changed} of {row.decisions}{margin} |"
+        )
+    return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class Limit:
+    """The estimate of the limit in CPU seconds by kind of operator, and the share of its speed that fast mode has."""
+
+    parts: dict[str, float]
+    share: float
+    share_of_matrix_products: float
+
+
+def limit(operators: Sequence[Answer], fast: Sequence[Answer]) -> Limit:
+    """Medians over the rounds."""
+    pairs = list(zip(operators, fast, strict=True))
+    return Limit(
+        parts={name: median(answer.parts[name] for answer in operators) for name in operators[0].parts},
+        share=median(sum(least.parts.values()) / answer.cpu for least, answer in pairs),
+        share_of_matrix_products=median(least.parts[MATRIX_PRODUCTS] / answer.cpu for least, answer in pairs),
+    )
+
+
+def limit_sentence(estimate: Limit) -> str:
+    """The same in words."""
+    parts = ", ".join(f"{name} {seconds:.2f}" for name, seconds in estimate.parts.items())
+    return (
+        f"Estimate of the limit: {sum(estimate.parts.values()):.2f} CPU s ({parts}). Fast mode reaches "
+        f"{estimate.share:.0%} of it, and {estimate.share_of_matrix_products:.0%} of the {MATRIX_PRODUCTS} alone."
+    )
+
+
+def machine(versions: Mapping[str, Mapping[str, str]], *, threads: int, dtype: str, device: str) -> list[str]:
+    """What the figures were measured on, in lines."""
+    system = f"{platform.platform()}, {_processor()}, {os.cpu_count()} cores, {threads} threads, {device}, {dtype}"
+    environments = [
+        f"{name}: " + ", ".join(f"{package} {version}" for package, version in packages.items())
+        for name, packages in versions.items()
+    ]
+    return [system, *environments]
+
+
+def _differences(
+    expected: Sequence[Sequence[float]], scores: Sequence[Sequence[float]]
+) -> tuple[float, list[tuple[float, bool]]]:
+    """The largest difference of a score, and each decision's expected margin with whether it came out otherwise."""
+    largest, decisions = 0.0, []
+    for left, right in zip(expected, scores, strict=True):
+        largest = max(largest, *(abs(a - b) for a, b in zip(left, right, strict=True)))
+        for a, b in combinations(range(len(left)), 2):
+            margin = left[a] - left[b]
+            decisions.append((abs(margin), _sign(margin) != _sign(right[a] - right[b])))
+    return largest, decisions
+
+
+def _sign(value: float) -> int:
+    return (value > 0) - (value < 0)
+
+
+def _times(answers: Sequence[Answer], clock: Clock) -> list[float]:
+    return [getattr(answer, clock) for answer in answers]
+
+
+def _spread(values: Sequence[float]) -> tuple[float, float, float]:
+    return median(values), min(values), max(values)
+
+
+def _processor() -> str:
+    """The processor's name, which Python knows on some systems only."""
+    information = Path("/proc/cpuinfo")
+    if information.exists():
+        for line in information.read_text("utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()

@@ -1,0 +1,97 @@
+"""reward-bench itself, from PyPI, in an environment of its own: it pins transformers 4.51.
+
+What is redirected, for a machine without a GPU, and only there: reward-bench's pipeline tokenises a batch and moves
+it with `.to("cuda")`, whatever device the model is on. `BatchEncoding.to` is replaced by one that goes to the CPU
+when it is asked for "cuda". The rest is reward-bench's own code as its command drives it for a classifier in bfloat16:
+its table's model builder with `device_map="auto"`, its `prepare_dialogue_from_tokenizer`, its `RewardBenchPipeline`
+with its arguments (padding on the left, batches of 8, raw logits), without the command's logging, `datasets` and
+accelerate around it, which would cost it time. Its command loops over batches of 8 prompts and passes the chosen
+column, then the rejected one; prompts with more responses get one pass a column in the same way.
+"""
+
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from scoring.protocol import Conversations, Outcome, Score, Settings
+
+if TYPE_CHECKING:
+    import torch
+
+VERSION = "0.1.4"
+BATCH = 8
+ENVIRONMENT = Path.home() / ".cache" / "pluralbench-benchmarks" / f"reward-bench-{VERSION}"
+
+
+def make_environment(folder: Path, torch_version: str) -> Path:
+    """Install reward-bench, with the same torch as the others', unless `folder` has it; its Python."""
+    folder = folder.expanduser().absolute()
+    python = folder / "bin" / "python"
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    # Started from elsewhere, so that uv does not apply the workspace's own settings.
+    if not python.exists():
+        subprocess.run(["uv", "venv", "--quiet", "--python", "3.11", str(folder)], cwd=folder.parent, check=True)
+    wanted = [f"rewardbench=={VERSION}", f"torch=={torch_version.partition('+')[0]}"]
+    subprocess.run(["uv", "pip", "install", "--quiet", "--python", str(python), *wanted], cwd=folder.parent, check=True)
+    return python
+
+
+def classifier(settings: Settings) -> Score:
+    """Scores by reward-bench's pipeline for classifiers. Runs in its environment."""
+    import torch  # noqa: PLC0415 - of the other environment
+    from rewardbench import prepare_dialogue_from_tokenizer  # noqa: PLC0415
+    from rewardbench.models import REWARD_MODEL_CONFIG  # noqa: PLC0415
+    from transformers import AutoTokenizer  # noqa: PLC0415
+
+    if settings.device == "cpu":
+        _redirect_cuda()
+    folder = str(Path(settings.folder, "classifier"))
+    entry = REWARD_MODEL_CONFIG["default"]
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    tokenizer.padding_side = "left"
+    model = entry["model_builder"](folder, device_map="auto", torch_dtype=getattr(torch, settings.dtype))
+    pipeline = entry["pipeline_builder"]("text-classification", model=model, tokenizer=tokenizer)
+    arguments = {
+        "batch_size": BATCH,
+        "truncation": False,
+        "padding": True,
+        "max_length": 8192,
+        "function_to_apply": "none",
+        "return_token_type_ids": False,
+    }
+
+    def text(prompt: str, response: str) -> str:
+        example: dict[str, str] = {"prompt": prompt, "input": response}
+        rendered: str = prepare_dialogue_from_tokenizer(example, tokenizer, ift=True)["text"]
+        return rendered
+
+    def score(groups: list[Conversations]) -> Outcome:
+        texts = [[text(group.prompt, response) for response in group.responses] for group in groups]
+        scores: list[list[float]] = []
+        computed = 0
+        for start in range(0, len(texts), BATCH):
+            columns: list[list[float]] = []
+            for column in zip(*texts[start : start + BATCH], strict=True):
+                logits, inputs = pipeline(list(column), return_inputs=True, **arguments)
+                columns.append(_first(logits))
+                computed += inputs["input_ids"].numel()
+            scores += [list(row) for row in zip(*columns, strict=True)]
+        return Outcome(scores, computed)
+
+    return score
+
+
+def _first(logits: "torch.Tensor") -> list[float]:
+    values: list[float] = logits[:, 0].float().cpu().tolist()
+    return values
+
+
+def _redirect_cuda() -> None:
+    from transformers import BatchEncoding  # noqa: PLC0415
+
+    move = BatchEncoding.to
+
+    def to(self: Any, device: Any, **options: Any) -> Any:
+        return move(self, "cpu" if device == "cuda" else device, **options)
+
+    BatchEncoding.to = to

@@ -1,0 +1,102 @@
+"""Made conversations: a few shapes of benchmark, with lengths as skewed as those of real ones."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+from random import Random
+from statistics import NormalDist
+
+from pluralbench_runs import stream
+
+from scoring.protocol import Conversations
+
+ONSETS = ["b", "br", "d", "f", "g", "gl", "h", "k", "kr", "l", "m", "n", "p", "r", "s", "st", "t", "tr", "v", "w"]
+NUCLEI = ["a", "ai", "e", "ee", "i", "o", "oa", "ou", "u"]
+CODAS = ["", "", "", "l", "m", "n", "nd", "r", "s", "st"]
+LEXICON = 40_000
+LONGEST = 5_000  # words; nothing here may reach a peer's limit of 8,192 tokens
+
+
+@dataclass(frozen=True)
+class Shape:
+    """How many groups of how many responses, and the log-normal lengths in words: (median, sigma of the logarithm).
+
+    The sigmas are chosen so that the two peers compute about as many tokens for each unique one as they do on the
+    data they are run on: 2.5 and 2.8 for pairs, 3.4 and 4.3 for five, 3.9 and 5.7 for sixteen, 2.4 and 2.6 for
+    profiles.
+    """
+
+    title: str
+    groups: int
+    responses: int
+    prompt: tuple[float, float]
+    response: tuple[float, float]
+
+
+SHAPES = {
+    "pairs": Shape("pairs", 16, 2, (160, 0.75), (120, 0.6)),
+    "five": Shape("5 responses a prompt", 8, 5, (150, 0.8), (88, 0.7)),
+    "best-of-16": Shape("best-of-16", 8, 16, (80, 0.75), (40, 0.75)),
+    "profile": Shape("long profile, 2 responses", 8, 2, (600, 0.4), (120, 0.6)),
+}
+
+
+class Writer:
+    """Text of made-up words, some of them far more frequent than others."""
+
+    def __init__(self, seed: int) -> None:
+        draw = stream(seed, "words")
+        self.words = sorted({"".join(_syllables(draw)) for _ in range(LEXICON)}, key=lambda word: (len(word), word))
+        self.frequencies = list(_running_sum(1 / (rank + 10) for rank in range(len(self.words))))
+
+    def text(self, words: int, draw: Random) -> str:
+        """Sentences of so many words, in paragraphs."""
+        left, sentences = words, []
+        while left > 0:
+            length = min(left, draw.randint(4, 20))
+            left -= length
+            sentence = " ".join(draw.choices(self.words, cum_weights=self.frequencies, k=length))
+            end = ".\n\n" if draw.random() < 0.1 else ". "
+            sentences.append(sentence.capitalize() + end)
+        return "".join(sentences).strip()
+
+
+def groups(shape: Shape, *, size: float, writer: Writer, seed: int) -> list[Conversations]:
+    """The conversations of a workload, `size` times as many as usual, in an order that says nothing of their length."""
+    count = max(1, round(shape.groups * size))
+    prompts = _lengths(count, shape.prompt, stream(seed, shape.title, "prompts"))
+    responses = iter(_lengths(count * shape.responses, shape.response, stream(seed, shape.title, "responses")))
+    made = []
+    for number, prompt in enumerate(prompts):
+        draw = stream(seed, shape.title, number)
+        answers = [writer.text(next(responses), draw) for _ in range(shape.responses)]
+        made.append(Conversations(writer.text(prompt, draw), answers))
+    return made
+
+
+def shared_and_rests(group: Sequence[Sequence[int]]) -> tuple[int, list[int]]:
+    """How many tokens all of a group's conversations begin with, and how many each has after them."""
+    shared = sum(1 for _ in takewhile(lambda column: len(set(column)) == 1, zip(*group, strict=False)))
+    return shared, [len(conversation) - shared for conversation in group]
+
+
+def _lengths(count: int, shape: tuple[float, float], draw: Random) -> list[int]:
+    """Evenly spaced quantiles of a log-normal distribution, shuffled: the same skew whatever the count."""
+    median, sigma = shape
+    normal = NormalDist()
+    lengths = [median * math.exp(sigma * normal.inv_cdf((index + 0.5) / count)) for index in range(count)]
+    draw.shuffle(lengths)
+    return [min(LONGEST, max(1, round(length))) for length in lengths]
+
+
+def _syllables(draw: Random) -> Iterator[str]:
+    for _ in range(draw.choice([1, 2, 2, 3, 3, 4])):
+        yield draw.choice(ONSETS) + draw.choice(NUCLEI) + draw.choice(CODAS)
+
+
+def _running_sum(values: Iterator[float]) -> Iterator[float]:
+    total = 0.0
+    for value in values:
+        total += value
+        yield total
