@@ -31,7 +31,7 @@ def language_model(folder: Path) -> Path:
     [source] = package.submodule_search_locations or []
     [weights] = Path(source).glob("*.gguf")
     loaded = AutoModelForCausalLM.from_pretrained(source, gguf_file=weights.name)
-    config = loaded.config
+    config: Any = loaded.config
     if hasattr(config, "quantization_config"):
         del config.quantization_config  # otherwise it refuses to be saved
     model: Any = LlamaForCausalLM(config)

@@ -11,6 +11,7 @@ from pydantic import Field, ValidationError
 
 from pluralbench.errors import BenchmarkError
 
+OnEmpty = Literal["error", "drop", "keep"]
 ROW_NUMBER = "#"
 LISTS = ("prompt", "labels")
 
@@ -48,6 +49,7 @@ class Benchmark(Table):
     data: where it is when nobody says otherwise. split: of that data. apart: configs with columns of their own that
     stay out of the overall number. sections: weights of subsets, by section. overall: the mean over "items", or the
     unweighted mean over "configs", or that of "accuracy and exact match" over subsets and then configs.
+    on_empty: what to do with items that have an empty prompt or response when nobody says otherwise.
     """
 
     title: str
@@ -57,6 +59,7 @@ class Benchmark(Table):
     apart: dict[str, dict[str, str]] = Field(default_factory=dict)
     sections: dict[str, dict[str, float]] = Field(default_factory=dict)
     overall: Literal["items", "configs", "accuracy and exact match"] = "items"
+    on_empty: OnEmpty = "error"
 
     @property
     def is_ranking(self) -> bool:

@@ -72,8 +72,12 @@ Column = Annotated[
 ]
 Limit = Annotated[int | None, typer.Option(min=1, help="At most so many items of each config.", rich_help_panel=DATA)]
 OnEmptyOption = Annotated[
-    Literal["error", "drop", "keep"],
-    typer.Option("--on-empty", help="What to do with an empty prompt or response.", rich_help_panel=DATA),
+    Literal["error", "drop", "keep"] | None,
+    typer.Option(
+        "--on-empty",
+        help="What to do with an empty prompt or response; without it error for data of your own.",
+        rich_help_panel=DATA,
+    ),
 ]
 ProfileOption = Annotated[
     Literal["none", "raw", "plan"],
@@ -106,7 +110,7 @@ def score(
     split: Split = None,
     column: Column = None,
     limit: Limit = None,
-    on_empty: OnEmptyOption = "error",
+    on_empty: OnEmptyOption = None,
     kind: Annotated[
         Literal["classifier", "implicit"],
         typer.Option(help="implicit: log-probability of the response under a language model."),
@@ -192,7 +196,7 @@ def judge(
     split: Split = None,
     column: Column = None,
     limit: Limit = None,
-    on_empty: OnEmptyOption = "error",
+    on_empty: OnEmptyOption = None,
     base_url: Annotated[str | None, typer.Option(help="OpenAI-compatible endpoint; without it OpenAI.")] = None,
     api_key_env: Annotated[
         str | None, typer.Option(help="Environment variable with the endpoint's key; OPENAI_API_KEY for OpenAI.")
@@ -200,6 +204,10 @@ def judge(
     orders: Annotated[
         Orders, typer.Option(help="both: asked twice with the answers swapped; one: in an order drawn by the seed.")
     ] = "both",
+    reply: Annotated[
+        Literal["reasoned", "brief", "structured"],
+        typer.Option(help="With reasons, the verdict alone, or JSON by a schema that the server enforces."),
+    ] = "reasoned",
     profile: ProfileOption = "none",
     profile_size: ProfileSize = 10,
     plans: Plans = None,
@@ -236,6 +244,7 @@ def judge(
         base_url=base_url,
         api_key_env=api_key_env,
         pointwise=pointwise,
+        reply=reply,
         orders=orders,
         oracle=oracle,
         profile=profile,
@@ -327,4 +336,10 @@ def _tell(done: Run) -> None:
     ignored = done.run["data"]["ignored_columns"]
     if ignored:
         console.print(f"Columns that are not read: {', '.join(ignored)}.")
+    empty = done.run["data"]["empty"]
+    if empty:
+        kept = {"keep": "kept", "drop": "dropped"}[done.run["data"]["on_empty"]]
+        console.print(
+            f"{len(empty):,} items with an empty prompt or response were {kept} (ids {', '.join(empty[:5])}…)."
+        )
     console.print(f"\n{done.path}: items.parquet, metrics.json, run.json")

@@ -4,17 +4,16 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 import polars as pl
 from pluralbench_release import content_digest, read_tables
 from pluralbench_runs import digest
 from pluralbench_schemas import POST, RUBRIC_ASPECT
 
-from pluralbench.benchmarks import ROW_NUMBER, Benchmark, Columns
+from pluralbench.benchmarks import ROW_NUMBER, Benchmark, Columns, OnEmpty
 from pluralbench.errors import DataError
 
-OnEmpty = Literal["error", "drop", "keep"]
 NAMED = 5
 MESSAGE: pl.DataType = pl.Struct({"role": pl.String, "content": pl.String})
 _ITEM_TYPES: dict[str, pl.DataType | type[pl.DataType]] = {
@@ -39,7 +38,8 @@ class Items:
     frame: a row an item, in the source's order, with the columns of `ITEMS`; a pair's responses are "chosen" (rank 1)
     and "rejected" (rank 2), or share rank 1 where its annotators call them equal.
     location, revision, licence: of the data. digest: SHA-256 of the content of what is scored.
-    ignored: columns that nothing here reads. empty: ids of items that were left out for an empty text.
+    ignored: columns that nothing here reads. empty: ids of items with an empty text, of which
+    `on_empty` says whether they were kept or dropped.
     """
 
     frame: pl.DataFrame
@@ -49,6 +49,7 @@ class Items:
     licence: str | None = None
     ignored: list[str] = field(default_factory=list)
     empty: list[str] = field(default_factory=list)
+    on_empty: OnEmpty = "error"
 
     @property
     def source(self) -> dict[str, Any]:
@@ -60,7 +61,8 @@ class Items:
             "licence": self.licence,
             "rows": dict(self.frame["config"].value_counts(sort=False).sort("config").iter_rows()),
             "ignored_columns": self.ignored,
-            "left_out_as_empty": self.empty,
+            "empty": self.empty,
+            "on_empty": self.on_empty,
         }
 
 
@@ -71,13 +73,13 @@ def load_items(
     configs: Sequence[str] | None = None,
     split: str | None = None,
     limit: int | None = None,
-    on_empty: OnEmpty = "error",
+    on_empty: OnEmpty | None = None,
 ) -> Items:
     """Read the items of a benchmark.
 
     data: a release or another directory, a file (.parquet, .jsonl, .json, .csv), or ORG/NAME[@REVISION] on the Hub;
     without it the benchmark's own. limit: at most so many items of each config, the first ones.
-    on_empty: what to do with an item that has an empty prompt or response.
+    on_empty: what to do with an item that has an empty prompt or response; without it as the benchmark says.
 
     Raises `DataError` for data that is not of the benchmark's shape, and `TablesError` for what cannot be read.
     """
@@ -85,6 +87,7 @@ def load_items(
     if location is None:
         raise DataError(f"{benchmark.title} has no data of its own; say where it is with --data.")
     tables = read_tables(location, split=split or benchmark.split, configs=configs)
+    policy = on_empty or benchmark.on_empty
     rows: list[dict[str, Any]] = []
     empty: list[str] = []
     ignored: set[str] = set()
@@ -97,20 +100,20 @@ def load_items(
         made = [_item(config, number, row, columns, where) for number, row in enumerate(part.iter_rows(named=True))]
         _check_ids(made, where)
         bare = [item["id"] for item in made if _is_empty(item)]
-        if bare and on_empty == "error":
+        if bare and policy == "error":
             raise DataError(
                 f"{where} has {len(bare):,} items with an empty prompt or response (ids {_named(bare)}); mend them, or "
                 "choose --on-empty drop or keep."
             )
-        gone = set(bare) if on_empty == "drop" else set()
-        empty += [item_id for item_id in bare if item_id in gone]
+        gone = set(bare) if policy == "drop" else set()
+        empty += bare
         rows += [item for item in made if item["id"] not in gone]
     if not rows:
         raise DataError(f"{location} has no items.")
     frame = pl.DataFrame(rows, schema=ITEMS)
     parts = frame.partition_by("config", as_dict=True)
     content = digest({str(config): content_digest(part) for (config,), part in parts.items()})
-    return Items(frame, tables.location, tables.revision, content, tables.licence, sorted(ignored), empty)
+    return Items(frame, tables.location, tables.revision, content, tables.licence, sorted(ignored), empty, policy)
 
 
 def _read_columns(columns: Columns, frame: pl.DataFrame) -> set[str]:

@@ -8,17 +8,17 @@ import polars as pl
 from pluralbench_calls import Ledger, Limits, Price
 from pluralbench_runs import Recipe, Table, output_directory, stream
 
-from pluralbench.benchmarks import find_benchmark
+from pluralbench.benchmarks import OnEmpty, find_benchmark
 from pluralbench.decisions import decide, pairs_of
 from pluralbench.errors import EvaluationError
-from pluralbench.items import OnEmpty, load_items
+from pluralbench.items import load_items
 from pluralbench.metrics import measure, position_bias
 from pluralbench.prompts import Profile, contexts_of, read_plans, wordings_digest
 from pluralbench.rundirs import RUN_FILE, SETTINGS_FILE, Run, provenance, publish, read_run
 from pluralbench.score import DataSettings, benchmark_name, benchmark_record, data_settings, result_frame
 
 if TYPE_CHECKING:  # importing torch takes seconds, which `--help` and a mistake in the data need not wait for
-    from pluralbench_rewards import Judge
+    from pluralbench_rewards import Judge, Reply
 
 Orders = Literal["both", "one"]
 VERDICTS = {"chosen": "win", "rejected": "loss", "tie": "tie", "invalid": "invalid"}
@@ -67,6 +67,7 @@ class JudgeSettings(Recipe):
     max_tokens: int
     attempts: int
     pointwise: bool
+    reply: Literal["reasoned", "brief", "structured"]
     orders: Orders
     oracle: bool
     seed: int
@@ -83,10 +84,11 @@ def judge(
     split: str | None = None,
     columns: Sequence[str] = (),
     limit: int | None = None,
-    on_empty: OnEmpty = "error",
+    on_empty: OnEmpty | None = None,
     base_url: str | None = None,
     api_key_env: str | None = None,
     pointwise: bool = False,
+    reply: "Reply" = "reasoned",
     orders: Orders = "both",
     oracle: bool = False,
     profile: Profile = "none",
@@ -108,7 +110,8 @@ def judge(
     model: of the OpenAI-compatible endpoint `base_url`, or "local", the small embedded one. pointwise: it rates each
     response by itself, from 1 to 10, instead of choosing between two. orders: "both" asks twice with the responses
     swapped, and calls it a tie where the verdicts disagree; "one" asks once, in an order drawn by the seed (the way
-    of the paper of Personalized RewardBench, section 4.1). oracle: show the judge the true rubric aspects.
+    of the paper of Personalized RewardBench, section 4.1). oracle: show the judge the true rubric aspects. reply:
+    with reasons, the verdict alone, or in JSON by a schema that the server enforces.
     attempts: tries for a reply that can be parsed, after which the verdict is invalid.
     The other arguments are those of `score`. Every call is recorded; an interrupted run goes on where it was.
     """
@@ -135,6 +138,7 @@ def judge(
         top_p=top_p,
         max_tokens=max_tokens,
         attempts=attempts,
+        reply=reply,
         limits=Limits(concurrency=concurrency, price=price or Price(), max_cost=max_cost),
     )
     settings = JudgeSettings(
@@ -147,10 +151,11 @@ def judge(
         max_tokens=max_tokens,
         attempts=attempts,
         pointwise=pointwise,
+        reply=reply,
         orders=orders,
         oracle=oracle,
         seed=seed,
-        data=data_settings(benchmark, described, items, configs, limit, on_empty, profile, profile_size, inferred),
+        data=data_settings(benchmark, described, items, configs, limit, profile, profile_size, inferred),
         connection=connection,
     )
     with output_directory(target, settings, recipe_file=SETTINGS_FILE, fresh=fresh) as output:
@@ -185,6 +190,7 @@ def judge(
             },
             "judging": {
                 "pointwise": pointwise,
+                "reply": reply,
                 "orders": None if pointwise else orders,
                 "temperature": temperature,
                 "top_p": top_p,

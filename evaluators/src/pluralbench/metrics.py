@@ -58,7 +58,7 @@ def measure(benchmark: Benchmark, decisions: pl.DataFrame, *, seed: int) -> dict
         result["overall"] = {key: result["pooled"][key] for key in ("accuracy", "interval")}
     else:
         result["overall"] = estimate(mean_of(list(values.values())))
-        _mend_interval(result["overall"], min((len(_clusters(decisions, c)) for c in ours), default=0))
+        _mend_interval(result["overall"], len(ours) * min((len(_clusters(decisions, c)) for c in ours), default=0))
     result["overall"]["rule"] = _rule(benchmark)
     return result
 

@@ -123,7 +123,9 @@ def render(runs: Sequence[Run], form: Format) -> str | Grid:
             lines = "\n".join(f"- {note}" for note in notes(runs))
             return f"{markdown_table(shown(frame))}\n\n{lines}"
         case "table":
-            grid = Grid(*shown(frame).columns)
+            grid = Grid()
+            for name in shown(frame).columns:
+                grid.add_column(name, overflow="fold")
             for row in shown(frame).iter_rows():
                 grid.add_row(*map(str, row))
             return grid

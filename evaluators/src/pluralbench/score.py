@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import polars as pl
 from pluralbench_runs import Output, Recipe, Table, digest, output_directory
 
-from pluralbench.benchmarks import Benchmark, find_benchmark
+from pluralbench.benchmarks import Benchmark, OnEmpty, find_benchmark
 from pluralbench.decisions import decide
 from pluralbench.errors import EvaluationError
-from pluralbench.items import Items, OnEmpty, load_items
+from pluralbench.items import Items, load_items
 from pluralbench.metrics import measure
 from pluralbench.prompts import Profile, prompts_of, read_plans, wordings_digest
 from pluralbench.rundirs import RUN_FILE, SETTINGS_FILE, Run, model_digest, provenance, publish, read_run
@@ -80,7 +80,7 @@ def score(
     split: str | None = None,
     columns: Sequence[str] = (),
     limit: int | None = None,
-    on_empty: OnEmpty = "error",
+    on_empty: OnEmpty | None = None,
     kind: Literal["classifier", "implicit"] = "classifier",
     reference: str | None = None,
     label: str | None = None,
@@ -131,7 +131,7 @@ def score(
         max_length=max_length,
         on_overflow=on_overflow,
         seed=seed,
-        data=data_settings(benchmark, described, items, configs, limit, on_empty, profile, profile_size, inferred),
+        data=data_settings(benchmark, described, items, configs, limit, profile, profile_size, inferred),
         batching=Batching(token_budget=token_budget),
     )
     target = out or Path("runs") / f"{benchmark_name(benchmark)}-{Path(model).name}"
@@ -190,7 +190,6 @@ def data_settings(
     items: Items,
     configs: Sequence[str] | None,
     limit: int | None,
-    on_empty: OnEmpty,
     profile: Profile,
     profile_size: int,
     plans: Mapping[str, str],
@@ -204,7 +203,7 @@ def data_settings(
         digest=items.digest,
         configs=tuple(configs or ()),
         limit=limit,
-        on_empty=on_empty,
+        on_empty=items.on_empty,
         profile=profile,
         profile_size=profile_size,
         plans_digest=digest(dict(plans)) if plans else None,

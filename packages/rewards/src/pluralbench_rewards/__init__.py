@@ -2,7 +2,7 @@
 
 from pluralbench_rewards.conversations import Group, Message, Overflow
 from pluralbench_rewards.errors import ConversationError, DeviceError, ModelError, RewardsError
-from pluralbench_rewards.judge import Comparison, Judge
+from pluralbench_rewards.judge import Comparison, Judge, Reply
 from pluralbench_rewards.load import Kind, load, load_judge, load_local
 from pluralbench_rewards.models import SPECIAL, Dtype
 from pluralbench_rewards.packing import Mode
@@ -26,6 +26,7 @@ __all__ = [
     "Mode",
     "ModelError",
     "Overflow",
+    "Reply",
     "RewardModel",
     "RewardsError",
     "Scored",

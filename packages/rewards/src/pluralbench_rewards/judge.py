@@ -3,13 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 from pluralbench_calls import Backend, Ledger, Limits, Request, Settled, ask_until_valid
 from pluralbench_runs import Json, digest
 
 from pluralbench_rewards.conversations import Group, Message
 from pluralbench_rewards.scoring import OnScored, Options, Scored
-from pluralbench_rewards.verdicts import Choice, parse_choice, parse_rating
+from pluralbench_rewards.verdicts import HIGHEST, Choice, parse_choice, parse_rating
 
 PROMPT_VERSION = "1"
 WARMER = 0.2  # added to the temperature at each further try: the same question at 0 would get the same reply
@@ -19,17 +20,43 @@ You are a fair and attentive judge of answers. You see what somebody asked and t
 Decide which of the two serves this person better. If something is said about the person or about what they expect, that
 decides; otherwise weigh how helpful, relevant, correct and complete the answers are.
 The order of the answers means nothing, and neither does their length: more is not better than what was asked for.
-Give your reasons in at most 100 words. Then write, as the last line and alone in it, [[A]] or [[B]]."""
+{how}"""
 
 RATING_SYSTEM = """\
 You are a fair and attentive judge of answers. You see what somebody asked and one answer.
 Rate how well the answer serves this person, from 1 (not at all) to 10 (it could not be better). If something is said
 about the person or about what they expect, that decides; otherwise weigh how helpful, relevant, correct and complete
 the answer is. Length alone earns nothing.
-Give your reasons in at most 100 words. Then write, as the last line and alone in it, the rating as [[1]] to [[10]]."""
+{how}"""
+
+Reply = Literal["reasoned", "brief", "structured"]
+"""How a judge replies: with reasons and then the verdict, with the verdict alone, or in JSON by a schema that the
+server enforces, which small models need."""
+
+PAIR_REPLY: dict[str, Json] = {
+    "reasoned": "Give your reasons in at most 100 words. Then write, as the last line and alone in it, [[A]] or [[B]].",
+    "brief": "Give no reasons. Write nothing else than [[A]] or [[B]].",
+    "structured": 'Give no reasons. Reply in JSON: {"verdict": "A"} or {"verdict": "B"}.',
+}
+RATING_REPLY: dict[str, Json] = {
+    "reasoned": "Give your reasons in at most 100 words. Then write, as the last line and alone in it, the rating as "
+    "[[1]] to [[10]].",
+    "brief": "Give no reasons. Write nothing else than the rating as [[1]] to [[10]].",
+    "structured": 'Give no reasons. Reply in JSON with the rating as a number, such as {"rating": 1}.',
+}
+SCHEMAS: dict[str, dict[str, Json]] = {
+    "verdict": {"type": "string", "enum": ["A", "B"]},
+    "rating": {"type": "integer", "minimum": 1, "maximum": HIGHEST},
+}
 
 SECTION = "<{name}>\n{text}\n</{name}>"
-PROMPTS = {"version": PROMPT_VERSION, "pair": PAIR_SYSTEM, "rating": RATING_SYSTEM, "section": SECTION}
+PROMPTS: dict[str, Json] = {
+    "version": PROMPT_VERSION,
+    "pair": [PAIR_SYSTEM, PAIR_REPLY],
+    "rating": [RATING_SYSTEM, RATING_REPLY],
+    "schemas": SCHEMAS,
+    "section": SECTION,
+}
 
 
 @dataclass(frozen=True)
@@ -47,7 +74,8 @@ class Comparison:
 class Judge:
     """A language model that judges. `score` rates each response by itself; `compare` decides between two.
 
-    ledger: the SQLite file of its recorded calls. attempts: tries for a reply that can be parsed.
+    ledger: the SQLite file of its recorded calls. attempts: tries for a reply that can be parsed. reply: see
+    `Reply`.
     """
 
     name: str
@@ -59,6 +87,7 @@ class Judge:
     max_tokens: int = 512
     attempts: int = 4
     limits: Limits = field(default_factory=Limits)
+    reply: Reply = "reasoned"
     kind = "generative"
 
     @property
@@ -71,7 +100,9 @@ class Judge:
 
         def request(item: Comparison, attempt: int) -> Request:
             shown = {"response_a": item.first, "response_b": item.second}
-            return self._request(PAIR_SYSTEM, item.prompt, item.context, shown, f"the verdict on {item.id}", attempt)
+            system = PAIR_SYSTEM.format(how=PAIR_REPLY[self.reply])
+            label = f"the verdict on {item.id}"
+            return self._request("verdict", system, item.prompt, item.context, shown, label, attempt)
 
         with Ledger(self.ledger) as ledger:
             return ask_until_valid(
@@ -98,7 +129,8 @@ class Judge:
             group, number, context = item
             label = f"the rating of response {number + 1} to {group.id}"
             shown = {"response": group.responses[number]}
-            return self._request(RATING_SYSTEM, group.prompt, context, shown, label, attempt)
+            system = RATING_SYSTEM.format(how=RATING_REPLY[self.reply])
+            return self._request("rating", system, group.prompt, context, shown, label, attempt)
 
         with Ledger(self.ledger) as ledger:
             settled = iter(
@@ -129,7 +161,14 @@ class Judge:
         return Scored(scores)
 
     def _request(
-        self, system: str, prompt: Sequence[Message], context: str, shown: dict[str, str], label: str, attempt: int
+        self,
+        wanted: str,
+        system: str,
+        prompt: Sequence[Message],
+        context: str,
+        shown: dict[str, str],
+        label: str,
+        attempt: int,
     ) -> Request:
         # A template does not see what is in a text, so texts that hold such marks themselves do no harm here.
         asked = (
@@ -137,7 +176,10 @@ class Judge:
         )
         sections = {"about_the_person": context, "question" if len(prompt) == 1 else "conversation": asked, **shown}
         user = "\n\n".join(SECTION.format(name=name, text=text) for name, text in sections.items() if text)
-        messages: list[Json] = [{"role": "system", "content": system}, {"role": "user", "content": user}]
+        messages: list[Json] = [
+            {"role": "system", "content": system},
+            {"role": "user", "content": user},
+        ]
         body: dict[str, Json] = {
             "messages": messages,
             "temperature": round(self.temperature + WARMER * attempt, 3),
@@ -145,4 +187,12 @@ class Judge:
         }
         if self.top_p is not None:
             body["top_p"] = self.top_p
+        if self.reply == "structured":
+            schema: dict[str, Json] = {
+                "type": "object",
+                "properties": {wanted: SCHEMAS[wanted]},
+                "required": [wanted],
+                "additionalProperties": False,
+            }
+            body["response_format"] = {"type": "json_schema", "json_schema": {"name": wanted, "schema": schema}}
         return Request("chat", self.provider, self.name, body, sample=attempt, label=f"{label}, attempt {attempt + 1}")

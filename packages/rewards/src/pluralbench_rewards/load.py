@@ -8,7 +8,7 @@ from pluralbench_calls import LOCAL_MODEL, Backend, Limits, LocalModel, OpenAICh
 
 from pluralbench_rewards.conversations import Template
 from pluralbench_rewards.errors import ModelError
-from pluralbench_rewards.judge import Judge
+from pluralbench_rewards.judge import Judge, Reply
 from pluralbench_rewards.models import Dtype, Source, load_classifier, load_language_model, load_tokenizer
 from pluralbench_rewards.rewards import Classifier, Implicit, check_label
 
@@ -77,12 +77,14 @@ def load_judge(
     top_p: float | None = None,
     max_tokens: int = 512,
     attempts: int = 4,
+    reply: Reply = "reasoned",
     limits: Limits | None = None,
 ) -> Judge:
     """A judge: the model of an OpenAI-compatible endpoint, or "local", the small embedded one.
 
     base_url: without it OpenAI's. api_key_env: the environment variable that holds the key. ledger: where its calls
-    are recorded. attempts: tries for a reply that can be parsed. Nothing is opened or asked before it judges.
+    are recorded. attempts: tries for a reply that can be parsed. reply: with reasons, the verdict
+    alone, or in JSON by a schema. Nothing is opened or asked before it judges.
     """
     backend: Backend
     if model == LOCAL and base_url is None:
@@ -91,4 +93,4 @@ def load_judge(
         url = base_url or OPENAI
         key = api_key_env or ("OPENAI_API_KEY" if url == OPENAI else None)
         name, provider, backend = model, provider_of(url), OpenAIChat(url, api_key_env=key)
-    return Judge(name, provider, backend, ledger, temperature, top_p, max_tokens, attempts, limits or Limits())
+    return Judge(name, provider, backend, ledger, temperature, top_p, max_tokens, attempts, limits or Limits(), reply)

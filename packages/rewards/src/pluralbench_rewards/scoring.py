@@ -21,7 +21,7 @@ BUDGET = {"cpu": 2048, "cuda": 32768}  # tokens in a batch
 OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "not enough memory")
 Read = Callable[[Network, Sequence[Sequence[Tokens]]], tuple[Tensor, list[list[int]], int]]
 OnScored = Callable[[int, list[float]], None]
-COMPARED = 16  # conversations that are computed alone to measure the tolerance
+COMPARED = 8  # conversations that are computed alone to measure the tolerance
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """What a judge's reply says: the one place where verdicts and ratings are parsed."""
 
+import json
 import re
 from typing import Literal
 
@@ -19,23 +20,33 @@ HIGHEST = 10
 
 
 def parse_choice(reply: str) -> Choice:
-    """The response that a reply chooses, by the `[[A]]` or `[[B]]` in its last line. Raises `InvalidAnswer`."""
-    matched = CHOICE.match(_last_line(reply))
-    if matched is None:
+    """The response that a reply chooses: `[[A]]` or `[[B]]` in its last line, or JSON with a `verdict`.
+
+    Raises `InvalidAnswer`.
+    """
+    said = _said(reply, CHOICE, "verdict")
+    if said is None or said.upper() not in {"A", "B"}:
         raise InvalidAnswer("no verdict in the last line")
-    return "A" if matched[1].upper() == "A" else "B"
+    return "A" if said.upper() == "A" else "B"
 
 
 def parse_rating(reply: str) -> float:
-    """The rating in a reply's last line, `[[1]]` to `[[10]]`. Raises `InvalidAnswer`."""
-    matched = RATING.match(_last_line(reply))
-    if matched is None:
+    """The rating in a reply: `[[1]]` to `[[10]]` in its last line, or JSON with a `rating`. Raises `InvalidAnswer`."""
+    said = _said(reply, RATING, "rating")
+    if said is None or not said.isdecimal():
         raise InvalidAnswer("no rating in the last line")
-    if not 1 <= int(matched[1]) <= HIGHEST:
+    if not 1 <= int(said) <= HIGHEST:
         raise InvalidAnswer("a rating off the scale")
-    return float(matched[1])
+    return float(said)
 
 
-def _last_line(reply: str) -> str:
-    lines = [line for line in after_thinking(reply).split("\n") if line.strip()]
-    return lines[-1].strip() if lines else ""
+def _said(reply: str, marker: re.Pattern[str], key: str) -> str | None:
+    text = after_thinking(reply).strip()
+    if text.startswith("{"):
+        try:
+            value = json.loads(text)[key]
+        except (ValueError, KeyError, TypeError):
+            return None
+        return str(value) if isinstance(value, str | int) and not isinstance(value, bool) else None
+    matched = marker.match(text.rsplit("\n", 1)[-1].strip())
+    return None if matched is None else matched[1]
