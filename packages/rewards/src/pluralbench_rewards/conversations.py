@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Literal
 
-from jinja2 import TemplateError
 from transformers import PreTrainedTokenizerBase
 
 from pluralbench_rewards.errors import ConversationError
@@ -59,7 +58,7 @@ class Template:
             return str(
                 self.tokenizer.apply_chat_template(list(messages), tokenize=False, add_generation_prompt=opening)
             )
-        except TemplateError as error:
+        except Exception as error:  # noqa: BLE001 - a template is a program and may raise anything
             roles = ", ".join(message["role"] for message in messages)
             raise ConversationError(
                 f"The chat template does not take a conversation of the roles {roles} ({error}); "
@@ -81,6 +80,9 @@ def tokenize(groups: Sequence[Group], template: Template, limit: int, on_overflo
     prompt's longest message from its start and leaves template and responses whole, `drop` drops the group.
     Raises `ConversationError` under `error`, naming the first ids.
     """
+    bare = next((group for group in groups if not group.responses), None)
+    if bare is not None:
+        raise ConversationError(f"The prompt of id {bare.id} has no response to score.")
     tokenized = list(_tokenized(groups, template))
     long = [
         (group, place)
@@ -160,12 +162,11 @@ def _last(tokens: Tokens, keep: int) -> Tokens:
 def _truncate_prompt(group: Group, tokenized: Tokenized, template: Template, limit: int) -> Tokenized:
     before = _longest(tokenized)
     messages = [dict(message) for message in group.prompt]
-    longest = max(messages, key=lambda message: len(message["content"]))
     excess = before - limit
-    while excess > 0 and longest["content"]:
+    while excess > 0 and any(message["content"] for message in messages):
+        longest = max(messages, key=lambda message: len(message["content"]))
         longest["content"] = _without_start(longest["content"], excess, template)
-        shorter = Group(group.id, messages, group.responses)
-        tokenized = next(_tokenized([shorter], template))
+        tokenized = next(_tokenized([Group(group.id, messages, group.responses)], template))
         excess = _longest(tokenized) - limit
     if excess > 0:
         return Tokenized(tokenized.conversations, dropped=f"an answer alone is longer than {limit:,} tokens")
@@ -174,5 +175,6 @@ def _truncate_prompt(group: Group, tokenized: Tokenized, template: Template, lim
 
 def _without_start(text: str, tokens: int, template: Template) -> str:
     encoded = template.tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
-    offsets = encoded["offset_mapping"]
-    return text[offsets[tokens][0] :] if tokens < len(offsets) else ""
+    # A character may be of several tokens, of which each but the last leaves it where it is.
+    starts = (start for start, _ in encoded["offset_mapping"][tokens:] if start > 0)
+    return text[next(starts, len(text)) :]

@@ -174,8 +174,9 @@ class Judge:
         asked = (
             prompt[0]["content"] if len(prompt) == 1 else "\n\n".join(f"{m['role']}: {m['content']}" for m in prompt)
         )
-        sections = {"about_the_person": context, "question" if len(prompt) == 1 else "conversation": asked, **shown}
-        user = "\n\n".join(SECTION.format(name=name, text=text) for name, text in sections.items() if text)
+        told = {"about_the_person": context} if context else {}
+        sections = {**told, "question" if len(prompt) == 1 else "conversation": asked, **shown}
+        user = "\n\n".join(SECTION.format(name=name, text=text) for name, text in sections.items())
         messages: list[Json] = [
             {"role": "system", "content": system},
             {"role": "user", "content": user},

@@ -10,7 +10,8 @@ from pluralbench_rewards.conversations import Template
 from pluralbench_rewards.errors import ModelError
 from pluralbench_rewards.judge import Judge, Reply
 from pluralbench_rewards.models import Dtype, Source, load_classifier, load_language_model, load_tokenizer
-from pluralbench_rewards.rewards import Classifier, Implicit, check_label
+from pluralbench_rewards.network import unpacked
+from pluralbench_rewards.rewards import Classifier, Implicit, check_label, check_vocabulary
 
 Kind = Literal["classifier", "implicit", "generative"]
 OPENAI = "https://api.openai.com/v1"
@@ -64,6 +65,11 @@ def load_local(
     other = None if reference is None else load_language_model(replace(source, name=str(reference), revision=None))
     if other is not None and other.model.config.vocab_size != policy.model.config.vocab_size:
         raise ModelError(f"{reference} has another vocabulary than {model}, so it cannot be its reference.")
+    for name, network in ((source.name, policy), *([] if other is None else [(str(reference), other)])):
+        check_vocabulary(name, network)
+    if other is not None and bool(policy.unpackable) != bool(other.unpackable):
+        why = policy.unpackable or other.unpackable
+        policy, other = unpacked(policy, why), unpacked(other, why)
     return Implicit(source.name, policy, other, Template(tokenizer, whole_response=True))
 
 

@@ -29,6 +29,9 @@ Dtype = Literal["auto", "float32", "bfloat16", "float16"]
 LANGUAGE_MODEL = "it looks like a language model: score with it as --kind implicit, or judge with it"
 
 
+REWARD_HEADS = {"score", "classifier", "v_head"}
+
+
 @dataclass(frozen=True)
 class Special:
     """How to load an architecture that `AutoModelForSequenceClassification` does not know.
@@ -82,17 +85,22 @@ def load_classifier(source: Source) -> tuple[Network, tuple[int, ...]]:
     declared = [name for name in config.architectures or [] if name in SPECIAL]
     if not declared:
         model = _model(AutoModelForSequenceClassification, source)
-        return network_of(model, head=getattr(model, "score", None)), ()
+        return _read(model, getattr(model, "score", None)), ()
     special = SPECIAL[declared[0]]
     model = _model(AutoModel, source)
-    return network_of(model, head=getattr(model, special.head)), (int(getattr(config, special.append)),)
+    return _read(model, getattr(model, special.head)), (int(getattr(config, special.append)),)
 
 
 def load_language_model(source: Source) -> Network:
     """The network of a causal language model, read through its vocabulary. Raises `ModelError`."""
     model = _model(AutoModelForCausalLM, source)
     embeddings: Callable[[], nn.Module] = model.get_output_embeddings
-    return network_of(model, head=embeddings())
+    return _read(model, embeddings())
+
+
+def _read(model: PreTrainedModel, head: nn.Module | None) -> Network:
+    with _quiet():
+        return network_of(model, head)
 
 
 def device_of(asked: str) -> torch.device:
@@ -103,8 +111,8 @@ def device_of(asked: str) -> torch.device:
         device = torch.device(asked)
         if device.type == "cuda" and not torch.cuda.is_available():
             raise DeviceError(f"No GPU was found, but --device {asked} asks for one; choose --device cpu.")
-        torch.empty(1, device=device)
-    except (RuntimeError, AssertionError) as error:
+        torch.ones(1, device=device).item()
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
         raise DeviceError(f"--device {asked} cannot be used: {_one_line(error)}.") from None
     return device
 
@@ -121,6 +129,9 @@ def _model(kind: Any, source: Source) -> PreTrainedModel:
                 source.name, dtype=source.dtype, output_loading_info=True, **source.options, **placement
             ),
         )
+    left_over = [name for name in info["unexpected_keys"] if name.split(".")[0] in REWARD_HEADS]
+    if left_over and kind is AutoModelForCausalLM:
+        raise ModelError(f"{source.name} holds a reward head ({left_over[0]}): score with it as --kind classifier.")
     missing = sorted(info["missing_keys"])
     if missing:
         hint = f"; {LANGUAGE_MODEL}" if any(name.split(".")[0] == "score" for name in missing) else ""
@@ -158,7 +169,7 @@ def _loaded(what: str, source: Source, load: Callable[[], Any]) -> Any:
         return load()
     except Exception as error:  # noqa: BLE001 - whatever the library raises, the user gets a sentence
         message = _one_line(error)
-        if "trust_remote_code" in message:
+        if "trust_remote_code" in str(error):
             raise ModelError(
                 f"{source.name} brings Python code of its own, which would run with your rights; read it, and if you "
                 "trust it give --trust-remote-code."

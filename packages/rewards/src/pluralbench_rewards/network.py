@@ -1,8 +1,9 @@
 """A network that is read at chosen tokens: packed where its attention allows it, in sorted batches elsewhere."""
 
 from array import array
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
@@ -28,12 +29,14 @@ class Network:
     """A model in use.
 
     body: gives last hidden states. head: reads them; None where the model pools by itself (encoders).
-    unpackable: why conversations cannot be packed for it, or nothing.
+    usual: the attention that it has when nothing is packed. unpackable: why conversations cannot be packed for it, or
+    nothing.
     """
 
     model: PreTrainedModel
     body: nn.Module
     head: nn.Module | None
+    usual: str
     unpackable: str
 
     @property
@@ -47,6 +50,15 @@ class Network:
         return self.model.dtype
 
 
+def positions_of(network: Network) -> int | None:
+    """How many positions the model has an embedding for; None where positions are not embedded."""
+    limit = getattr(network.model.config.get_text_config(), "max_position_embeddings", None)
+    tokens = network.model.get_input_embeddings()
+    tables = [module for module in network.model.modules() if isinstance(module, nn.Embedding) and module is not tokens]
+    # RoBERTa and OPT have two rows more than positions.
+    return limit if limit and any(0 <= table.num_embeddings - limit <= 2 for table in tables) else None
+
+
 def _device(model: PreTrainedModel) -> torch.device:
     weight = model.get_input_embeddings().weight
     assert isinstance(weight, Tensor)  # noqa: S101 - the library types it as anything that a module can hold
@@ -56,9 +68,28 @@ def _device(model: PreTrainedModel) -> torch.device:
 def network_of(model: PreTrainedModel, head: nn.Module | None) -> Network:
     """Find out how a loaded model can be read, by trying it on a few tokens."""
     body = model.base_model
+    usual = model.config._attn_implementation  # noqa: SLF001 - there is no public name for it
     if head is None or body is model:
-        return Network(model, model, None, "the model pools its tokens by itself")
-    return Network(model, body, head, _why_not_packable(model, body))
+        return Network(model, model, None, usual, "the model pools its tokens by itself")
+    return Network(model, body, head, usual, _why_not_packable(model, body, usual))
+
+
+def unpacked(network: Network, why: str) -> Network:
+    """The network as one that is not to be packed."""
+    network.model.set_attn_implementation(network.usual)
+    return replace(network, unpackable=why)
+
+
+@contextmanager
+def usual_attention(network: Network) -> Iterator[None]:
+    """Within this context the network computes as it does when nothing is packed."""
+    if not network.unpackable:
+        network.model.set_attn_implementation(network.usual)
+    try:
+        yield
+    finally:
+        if not network.unpackable:
+            network.model.set_attn_implementation(PACKED)
 
 
 def read_packed(
@@ -98,12 +129,11 @@ def read_padded(network: Network, conversations: Sequence[Tokens]) -> tuple[Tens
     return states, rows, ids.numel()
 
 
-def _why_not_packable(model: PreTrainedModel, body: nn.Module) -> str:
+def _why_not_packable(model: PreTrainedModel, body: nn.Module, usual: str) -> str:
     config = model.config.get_text_config()
     odd = set(getattr(config, "layer_types", None) or ()) - PACKABLE_LAYERS
     if odd:
         return f"its layers of {', '.join(sorted(odd))} cannot be packed"
-    usual = model.config._attn_implementation  # noqa: SLF001 - there is no public name for it
     layers = getattr(body, "layers", None)
     hooks = read_only_last_rows(layers[-1]) if isinstance(layers, nn.ModuleList) else []
     why = _disagreement(model, body, usual)
@@ -134,6 +164,8 @@ def _disagreement(model: PreTrainedModel, body: nn.Module, usual: str) -> str:
         return str(reason)
     except (TypeError, ValueError, AttributeError, RuntimeError, KeyError, IndexError) as error:
         return f"its attention cannot be replaced ({' '.join(str(error).split())[:120]})"
+    if packed.attended != model.config.get_text_config().num_hidden_layers:
+        return "not all of its layers let their attention be replaced"
     states = torch.stack([output.last_hidden_state[0, -1] for output in alone]).float()
     limit = AGREEMENT.get(model.dtype, 0.15) * states.abs().max()
     return "" if (together - states).abs().max() <= limit else "packed, it computes something else than alone"

@@ -69,13 +69,17 @@ class Segment:
 
 @dataclass
 class Packed:
-    """A batch in one row: token ids and positions of its rows, and for each conversation the rows of its `reads`."""
+    """A batch in one row: token ids and positions of its rows, and for each conversation the rows of its `reads`.
+
+    attended: in how many layers its attention was computed.
+    """
 
     mode: Mode
     ids: list[int]
     positions: list[int]
     segments: list[Segment]
     rows: list[list[int]]
+    attended: int = 0
 
     @cached_property
     def read_rows(self) -> list[int]:
@@ -161,6 +165,7 @@ def attention(
     odd = {name for name in ("s_aux", "position_bias", "head_mask") if further.get(name) is not None}
     if packed is None or attention_mask is not None or odd or not getattr(module, "is_causal", False):
         raise NotPackable("its attention is not plain causal self-attention")
+    packed.attended += 1
     scale = query.shape[-1] ** -0.5 if scaling is None else scaling
     window = sliding_window if any(segment.seen > (sliding_window or 0) for segment in packed.segments) else None
     plain = not window and not softcap

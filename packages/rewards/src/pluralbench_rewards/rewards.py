@@ -9,7 +9,7 @@ from torch import Tensor
 
 from pluralbench_rewards.conversations import Group, Template
 from pluralbench_rewards.errors import ModelError
-from pluralbench_rewards.network import Network
+from pluralbench_rewards.network import AGREEMENT, Network, usual_attention
 from pluralbench_rewards.packing import Tokens
 from pluralbench_rewards.scoring import OnScored, Options, Read, Scored, score_locally
 
@@ -112,6 +112,20 @@ def _reward(logits: Tensor, label: str | None) -> Tensor:
     return values[:, int(matched[2])]
 
 
+@torch.inference_mode()
+def check_vocabulary(name: str, network: Network) -> None:
+    """Raise `ModelError` where the logits that are computed here are not those of the model's own forward pass."""
+    ids = torch.arange(1, 9, device=network.device).unsqueeze(0)
+    with usual_attention(network):
+        own = network.model(input_ids=ids, use_cache=False).logits[0].float()
+        ours = _vocabulary_logits(network, network.body(input_ids=ids, use_cache=False).last_hidden_state[0])
+    if (own - ours).abs().max() > AGREEMENT.get(network.dtype, 0.15) * own.abs().max():
+        raise ModelError(
+            f"{name} makes its logits from its hidden states in a way that is not known here, so its log-probabilities "
+            "would be wrong."
+        )
+
+
 def _log_probabilities(network: Network, groups: Sequence[Sequence[Tokens]], read: Read) -> tuple[Tensor, int]:
     """Summed log-probability of the tokens after each read position, a conversation each; in float64."""
     states, rows, computed = read(network, groups)
@@ -139,6 +153,8 @@ def _vocabulary_logits(network: Network, states: Tensor) -> Tensor:
     assert network.head is not None  # noqa: S101 - a language model has one
     config = network.model.config.get_text_config()
     logits: Tensor = network.head(states).float()
-    logits = logits * (getattr(config, "logit_scale", None) or 1.0) / (getattr(config, "logits_scaling", None) or 1.0)
+    for name in ("logit_scale", "lm_head_multiplier"):
+        logits = logits * (getattr(config, name, None) or 1.0)
+    logits = logits / (getattr(config, "logits_scaling", None) or 1.0)
     cap = getattr(config, "final_logit_softcapping", None)
     return torch.tanh(logits / cap) * cap if cap else logits

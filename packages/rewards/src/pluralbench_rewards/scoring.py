@@ -12,8 +12,8 @@ from pluralbench_runs import progress
 from torch import Tensor
 
 from pluralbench_rewards.conversations import Group, Overflow, Template, Tokenized, tokenize
-from pluralbench_rewards.errors import DeviceError
-from pluralbench_rewards.network import Network, read_packed, read_padded
+from pluralbench_rewards.errors import ConversationError, DeviceError
+from pluralbench_rewards.network import Network, positions_of, read_packed, read_padded, usual_attention
 from pluralbench_rewards.packing import Mode, Tokens, common_prefix
 
 UNLIMITED = 10**9  # tokenizers without a limit of their own state a far greater one
@@ -21,7 +21,7 @@ BUDGET = {"cpu": 2048, "cuda": 32768}  # tokens in a batch
 OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "not enough memory")
 Read = Callable[[Network, Sequence[Sequence[Tokens]]], tuple[Tensor, list[list[int]], int]]
 OnScored = Callable[[int, list[float]], None]
-COMPARED = 8  # conversations that are computed alone to measure the tolerance
+COMPARED = 16  # conversations that are computed alone to measure the tolerance
 
 
 @dataclass(frozen=True)
@@ -149,6 +149,9 @@ def score(
 def score_locally(model: Local, groups: Sequence[Group], options: Options, on_scored: OnScored | None) -> Scored:
     """Score with a model in this process."""
     limit = options.max_length or model_limit(model)
+    positions = min(filter(None, map(positions_of, model.networks)), default=limit)
+    if limit > positions:
+        raise ConversationError(f"--max-length {limit:,} is more than the {positions:,} positions that the model has.")
     tokenized = tokenize(groups, model.template, limit, options.on_overflow)
     device = model.networks[0].device.type
     unpackable = next((network.unpackable for network in model.networks if network.unpackable), "")
@@ -178,8 +181,10 @@ def model_limit(model: Local) -> int:
 def tolerance(model: Local, groups: Sequence[Group], scored: Scored, overflow: Overflow = "error") -> float:
     """How far scores of another mode, or of one conversation at a time, may lie from these: measured.
 
-    Some conversations, evenly spread over those that were scored, are computed alone; the tolerance is eight times the
-    root mean square of the differences, and at least two units of the last place of a score of usual size.
+    Some conversations, evenly spread over those that were scored, are computed alone under the model's usual attention;
+    the tolerance is eight times the root mean square of the differences, and at least two units of the last place of a
+    score of usual size. It is an estimate: where a rounding can send a token to another expert, a rare score may lie
+    farther off.
     """
     places = [place for place, values in enumerate(scored.scores) if values]
     chosen = [places[len(places) * part // COMPARED] for part in range(min(COMPARED, len(places)))]
@@ -191,9 +196,8 @@ def tolerance(model: Local, groups: Sequence[Group], scored: Scored, overflow: O
     for place, response in picked:
         group = groups[place]
         [alone] = tokenize([group], model.template, limit, overflow)
-        read = _reader(Work("padded" if scored.work.unpackable else "exact", "", 0, limit))
         with torch.inference_mode():
-            [reward], _ = model.rewards([[alone.conversations[response]]], read)
+            [reward], _ = model.rewards([[alone.conversations[response]]], _read_alone)
         if math.isfinite(reward):
             differences.append(reward - scored.scores[place][response])
             sizes.append(reward)
@@ -306,6 +310,11 @@ def _reader(work: Work) -> Read:
         return lambda network, groups: read_padded(network, [tokens for group in groups for tokens in group])
     mode: Mode = "fast" if work.strategy == "fast" else "exact"
     return lambda network, groups: read_packed(network, groups, mode)
+
+
+def _read_alone(network: Network, groups: Sequence[Sequence[Tokens]]) -> tuple[Tensor, list[list[int]], int]:
+    with usual_attention(network):
+        return read_padded(network, [tokens for group in groups for tokens in group])
 
 
 def _smaller(error: Exception, batch: Sequence[_Unit], work: Work, groups: Sequence[Group]) -> int:

@@ -11,10 +11,12 @@ Choice = Literal["A", "B"]
 # A verdict is the last line of a reply and nothing else stands in it, so a marker that is only quoted, or weighed on
 # the way to a verdict, is not one.
 CHOICE = re.compile(
-    r"^\W*(?:(?:final )?(?:verdict|result|answer|choice)\b)?[\s:*=\-–—.]*\[\[\s*([AB])\s*\]\][\s*.!]*$", re.IGNORECASE
+    r"^[\s*_#>`]*(?:(?:final )?(?:verdict|result|answer|choice)\b)?[\s:*=\-–—.]*\[\[\s*([AB])\s*\]\][\s*.!]*$",
+    re.IGNORECASE,
 )
 RATING = re.compile(
-    r"^\W*(?:(?:final )?(?:rating|score)\b)?[\s:*=\-–—.]*\[\[\s*(\d{1,3})\s*(?:/\s*10\s*)?\]\][\s*.!]*$", re.IGNORECASE
+    r"^[\s*_#>`]*(?:(?:final )?(?:rating|score)\b)?[\s:*=\-–—.]*\[\[\s*(\d{1,3})\s*(?:/\s*10\s*)?\]\][\s*.!]*$",
+    re.IGNORECASE,
 )
 HIGHEST = 10
 

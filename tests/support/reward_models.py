@@ -1,0 +1,260 @@
+"""Tiny models with random weights, made on the spot, and the rewards they give one conversation at a time."""
+
+import json
+import random
+from collections.abc import Sequence
+from functools import cache
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import torch
+from pluralbench_rewards import Group
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
+from transformers import (
+    AutoConfig,
+    AutoModelForCausalLM,
+    AutoModelForSequenceClassification,
+    PretrainedConfig,
+    PreTrainedTokenizerFast,
+)
+
+BOS, EOS, PAD = "<s>", "</s>", "<pad>"
+TEMPLATE = (
+    "{{ bos_token }}{% for message in messages %}<|{{ message['role'] }}|>\n{{ message['content'] }}{{ eos_token }}\n"
+    "{% endfor %}{% if add_generation_prompt %}<|assistant|>\n{% endif %}"
+)
+TEXT = (
+    "a quiet hobby for somebody who lives by the sea and would rather not spend money on tools or lessons "
+    "origami drumming swimming reading to children baking bread that keeps walking with an old dog at dawn "
+    "ما هي أفضل هواية هادئة لمن يسكن قرب البحر 我 喜欢 喝 龙井 茶 请 推荐 一本 书 मैं चाय पीता हूँ 🍵 👨‍👩‍👧 🎈"
+)
+WORDS = TEXT.split()
+POSITIONS = 1024
+SIZES: dict[str, Any] = {
+    "hidden_size": 64,
+    "intermediate_size": 96,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "head_dim": 16,
+    "max_position_embeddings": POSITIONS,
+    "initializer_range": 0.1,
+}
+ROPE = {"rope_type": "default", "rope_theta": 10_000.0}
+LINEAR = {
+    "num_hidden_layers": 4,
+    "linear_num_key_heads": 2,
+    "linear_num_value_heads": 2,
+    "linear_key_head_dim": 16,
+    "linear_value_head_dim": 16,
+    "num_experts": 4,
+    "num_experts_per_tok": 2,
+    "moe_intermediate_size": 32,
+    "shared_expert_intermediate_size": 32,
+}
+MAMBA = {"num_hidden_layers": 2, "mamba_d_ssm": 64, "mamba_n_heads": 4, "mamba_d_head": 16, "mamba_d_state": 16}
+GPT2_SIZES = {"n_embd": 64, "n_layer": 2, "n_head": 4, "n_positions": POSITIONS, "initializer_range": 0.1}
+ARCHITECTURES: dict[str, tuple[str, dict[str, Any]]] = {
+    "llama": ("llama", SIZES),
+    "qwen3": ("qwen3", SIZES),
+    "gemma2": ("gemma2", SIZES | {"sliding_window": 16, "query_pre_attn_scalar": 16}),
+    "mistral": ("mistral", SIZES | {"sliding_window": 16}),
+    "mixtral": ("mixtral", SIZES | {"num_local_experts": 4, "sliding_window": None}),
+    "cohere": ("cohere", SIZES | {"logit_scale": 0.25}),
+    "granite": ("granite", SIZES | {"logits_scaling": 4.0, "attention_multiplier": 0.2}),
+    "gpt2": ("gpt2", GPT2_SIZES),
+    "bert": ("bert", SIZES),
+    "bloom": ("bloom", {"hidden_size": 64, "n_layer": 2, "n_head": 4, "initializer_range": 0.1}),
+    "gpt-oss": ("gpt_oss", SIZES | {"num_local_experts": 4, "sliding_window": 16, "rope_parameters": ROPE}),
+    "falcon-h1": ("falcon_h1", SIZES | {"lm_head_multiplier": 2.0} | MAMBA),
+    "qwen3-next": ("qwen3_next", SIZES | {"layer_types": ["linear_attention", "full_attention"] * 2} | LINEAR),
+}
+"""By a name: the model's type and its settings."""
+
+
+@cache
+def _trained() -> str:
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    trainer = trainers.BpeTrainer(
+        vocab_size=500, special_tokens=[BOS, EOS, PAD], initial_alphabet=alphabet, show_progress=False
+    )
+    tokenizer.train_from_iterator([" ".join(WORDS), "<|system|>\n<|user|>\n<|assistant|>\n" * 3] * 4, trainer)
+    bos = tokenizer.token_to_id(BOS)
+    tokenizer.post_processor = processors.TemplateProcessing(single=f"{BOS} $A", special_tokens=[(BOS, bos)])
+    return str(tokenizer.to_str())
+
+
+def make_tokenizer(*, pad: str | None = PAD, template: str | None = TEMPLATE, **settings: Any) -> Any:
+    """A byte-level tokenizer that would add a BOS of its own if asked to add special tokens."""
+    make: Any = PreTrainedTokenizerFast  # untyped
+    tokenizer = make(
+        tokenizer_object=Tokenizer.from_str(_trained()), bos_token=BOS, eos_token=EOS, pad_token=pad, **settings
+    )
+    tokenizer.chat_template = template
+    return tokenizer
+
+
+def make_config(architecture: str, **settings: Any) -> PretrainedConfig:
+    """The configuration of a tiny model, with these settings changed."""
+    kind, sizes = ARCHITECTURES[architecture]
+    tokenizer = make_tokenizer()
+    special = {"bos_token_id": 0, "eos_token_id": 1, "pad_token_id": 2}
+    config: PretrainedConfig = AutoConfig.for_model(
+        kind, **({"vocab_size": len(tokenizer), "num_labels": 1} | special | sizes | settings)
+    )
+    return config
+
+
+def save_classifier(
+    folder: Path, architecture: str = "llama", *, seed: int = 0, tokenizer: Any = None, **settings: Any
+) -> str:
+    """Save a classifier whose head is random enough for its scores to spread; the folder as text."""
+    torch.manual_seed(seed)
+    auto: Any = AutoModelForSequenceClassification
+    model = auto.from_config(make_config(architecture, **settings))
+    head = getattr(model, "score", None) or model.classifier
+    torch.nn.init.normal_(head.weight, std=0.3)
+    return _save(folder, model, tokenizer)
+
+
+def save_language_model(
+    folder: Path, architecture: str = "llama", *, seed: int = 0, tokenizer: Any = None, **settings: Any
+) -> str:
+    """Save a causal language model; the folder as text."""
+    torch.manual_seed(seed)
+    auto: Any = AutoModelForCausalLM
+    return _save(folder, auto.from_config(make_config(architecture, **settings)), tokenizer)
+
+
+def _save(folder: Path, model: Any, tokenizer: Any) -> str:
+    model.save_pretrained(folder)
+    (tokenizer or make_tokenizer()).save_pretrained(folder)
+    return str(folder)
+
+
+def change_config(folder: str, **settings: Any) -> None:
+    """Change keys of a saved model's configuration."""
+    path = Path(folder) / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text(encoding="utf-8")) | settings), encoding="utf-8")
+
+
+def words(draw: random.Random, most: int) -> str:
+    """Up to this many words, in several scripts."""
+    return " ".join(draw.choices(WORDS, k=draw.randint(0, most)))
+
+
+def user(text: str) -> list[dict[str, str]]:
+    """A prompt of one message."""
+    return [{"role": "user", "content": text}]
+
+
+def make_groups(seed: int, number: int = 12, longest: int = 40) -> list[Group]:
+    """Groups of one to six responses, and the odd ones: empty, the same twice, one that begins another, very short."""
+    draw = random.Random(seed)
+    groups = [
+        Group(f"q{place}", user(words(draw, longest)), [words(draw, longest) for _ in range(place % 6 + 1)])
+        for place in range(number)
+    ]
+    groups.append(Group("empty", user("?"), ["", "drumming", ""]))
+    groups.append(Group("the same", user("a quiet hobby"), ["origami", "drumming", "origami"]))
+    groups.append(
+        Group("begun", user("推荐 一本 书"), ["walking", "walking with an old dog", "walking with an old dog at dawn"])
+    )
+    groups.append(
+        Group("scripts", user("ما هي أفضل هواية 🍵"), ["👨‍👩‍👧", "龙井", "चाय", "🎈🎈", "\u202eright to left\u202c"])
+    )
+    turns = [{"role": "system", "content": "Be brief."}, *user("hi"), {"role": "assistant", "content": "Hello."}]
+    groups.append(Group("turns", [*turns, *user(words(draw, longest))], [words(draw, longest), words(draw, 3)]))
+    return groups
+
+
+def conversation_ids(tokenizer: Any, group: Group, response: str) -> list[int]:
+    """The token ids of a conversation by the tokenizer's own one-step way."""
+    messages = [*group.prompt, {"role": "assistant", "content": response}]
+    return list(tokenizer.apply_chat_template(messages, tokenize=True, return_dict=True)["input_ids"])
+
+
+def opening_ids(tokenizer: Any, group: Group) -> list[int]:
+    """The token ids of a prompt with what begins an answer."""
+    options = {"tokenize": True, "return_dict": True, "add_generation_prompt": True}
+    return list(tokenizer.apply_chat_template(list(group.prompt), **options)["input_ids"])
+
+
+def same_beginning(*sequences: Sequence[int]) -> int:
+    """How many items all sequences begin with alike."""
+    return next(
+        (place for place, items in enumerate(zip(*sequences, strict=False)) if len(set(items)) > 1),
+        min(map(len, sequences)),
+    )
+
+
+def load_plainly(kind: Any, folder: str, dtype: str = "float32") -> Any:
+    """A model as the library loads it."""
+    return kind.from_pretrained(folder, dtype=getattr(torch, dtype)).eval()
+
+
+@torch.inference_mode()
+def logits_alone(model: Any, ids: Sequence[int]) -> list[float]:
+    """The logits of a conversation in a forward pass of its own, read at its last token (encoders pool themselves)."""
+    batch = torch.tensor([list(ids)])
+    if getattr(model, "score", None) is None:
+        logits = model(input_ids=batch).logits[0]
+    else:
+        logits = model.score(model.base_model(input_ids=batch, use_cache=False).last_hidden_state[:, -1])[0]
+    return [float(value) for value in logits]
+
+
+def classifier_alone(folder: str, groups: Sequence[Group], dtype: str = "float32") -> list[list[float]]:
+    """Scores of a classifier of one logit, a plain forward pass for each conversation."""
+    model = load_plainly(AutoModelForSequenceClassification, folder, dtype)
+    tokenizer = PreTrainedTokenizerFast.from_pretrained(folder)
+    return [
+        [logits_alone(model, conversation_ids(tokenizer, group, response))[0] for response in group.responses]
+        for group in groups
+    ]
+
+
+@torch.inference_mode()
+def log_probability_alone(model: Any, ids: Sequence[int], begin: int) -> float:
+    """The summed log-probability of the tokens from `begin` on, from the logits of a forward pass of its own."""
+    logits = model(input_ids=torch.tensor([list(ids)])).logits[0].float().log_softmax(-1)
+    begin = max(begin, 1)  # nothing predicts the first token
+    return float(logits[begin - 1 : -1].gather(1, torch.tensor(ids[begin:]).unsqueeze(1)).double().sum())
+
+
+def implicit_alone(folder: str, groups: Sequence[Group], reference: str | None = None) -> list[list[float]]:
+    """Implicit rewards of a language model, one plain forward pass for each conversation."""
+    model = load_plainly(AutoModelForCausalLM, folder)
+    other = None if reference is None else load_plainly(AutoModelForCausalLM, reference)
+    tokenizer = PreTrainedTokenizerFast.from_pretrained(folder)
+    rewards = []
+    for group in groups:
+        opening = opening_ids(tokenizer, group)
+        row = []
+        for response in group.responses:
+            ids = conversation_ids(tokenizer, group, response)
+            begin = same_beginning(opening, ids)
+            reward = log_probability_alone(model, ids, begin)
+            row.append(reward if other is None else reward - log_probability_alone(other, ids, begin))
+        rewards.append(row)
+    return rewards
+
+
+def differences(scores: Sequence[Sequence[float]], others: Sequence[Sequence[float]]) -> list[float]:
+    """How far the scores of each response lie apart."""
+    assert [len(values) for values in scores] == [len(values) for values in others]
+    return [abs(a - b) for row, other in zip(scores, others, strict=True) for a, b in zip(row, other, strict=True)]
+
+
+def undecided(scores: Sequence[Sequence[float]], others: Sequence[Sequence[float]]) -> float:
+    """The largest margin of a pair of responses in one group that the two do not decide alike; 0 when there is none."""
+    margins = [0.0]
+    for row, other in zip(scores, others, strict=True):
+        for (a, b), (c, d) in zip(combinations(row, 2), combinations(other, 2), strict=True):
+            if (a > b, a < b) != (c > d, c < d):
+                margins.append(max(abs(a - b), abs(c - d)))
+    return max(margins)
