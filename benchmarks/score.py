@@ -57,7 +57,7 @@ def command(
     rounds: Annotated[int, typer.Option(min=1, help="How often each strategy is timed.")] = 5,
     workload: Annotated[list[Workload] | None, typer.Option(help="One of them; may be given more than once.")] = None,
     size: Annotated[float, typer.Option(min=0, help="How many times as many conversations as usual.")] = 1.0,
-    threads: Annotated[int, typer.Option(min=1, help="Threads of each process.")] = 2,
+    threads: Annotated[int, typer.Option(min=1, help="Threads of each process.")] = 1,
     dtype: Annotated[Dtype, typer.Option(help="Type of the models' weights.")] = "bfloat16",
     device: Annotated[Device, typer.Option(help="On `cuda`, times by the clock instead of CPU seconds.")] = "cpu",
     without_reward_bench: Annotated[

@@ -25,6 +25,7 @@ class Columns(Table):
     of {id, content}, and `rank`, a list of whole numbers or a mapping by id (lower is better, ties share a number).
     cluster: what the rows that belong together share, such as a user; without it the id.
     profile, aspects: of whom the prompt is, where the benchmark has them. system: a system message.
+    named: which of these the caller named, so that they have to be there.
     """
 
     id: str = "id"
@@ -41,6 +42,7 @@ class Columns(Table):
     system: str | None = None
     profile: str | None = None
     aspects: str | None = None
+    named: tuple[str, ...] = ()
 
 
 class Benchmark(Table):
@@ -90,7 +92,8 @@ def find_benchmark(name: str, columns: Sequence[str] = ()) -> Benchmark:
     else:
         raise BenchmarkError(f"There is no benchmark {name!r}; choose {', '.join(known)}, or give a TOML file.")
     changes = dict(_change(change) for change in columns)
-    return benchmark.model_copy(update={"columns": benchmark.columns.model_copy(update=changes)})
+    named = benchmark.columns.model_copy(update=changes | {"named": tuple(changes)})
+    return benchmark.model_copy(update={"columns": named})
 
 
 def _read(path: Path) -> Benchmark:
@@ -108,7 +111,8 @@ def _read(path: Path) -> Benchmark:
 
 def _change(change: str) -> tuple[str, str | tuple[str, ...]]:
     what, equals, column = change.partition("=")
-    if not equals or what not in Columns.model_fields or not column:
-        names = ", ".join(Columns.model_fields)
+    known = [name for name in Columns.model_fields if name != "named"]
+    if not equals or what not in known or not column:
+        names = ", ".join(known)
         raise BenchmarkError(f"--column {change!r} is not of the form WHAT=COLUMN, with WHAT one of {names}.")
     return what, tuple(column.split(",")) if what in LISTS else column

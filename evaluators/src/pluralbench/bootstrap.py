@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binomtest
 
 Array = NDArray[np.float64]
 RESAMPLES = 2000
@@ -16,11 +15,18 @@ DRAWN_AT_ONCE = 20_000_000  # cluster counts in memory at a time
 
 @dataclass(frozen=True)
 class Resampled:
-    """Sums by leaf, as they are (row 0) and in each resample. wins, counts: [1 + resamples, leaves]."""
+    """Sums by leaf, as they are (row 0) and in each resample. wins, counts: [1 + resamples, leaves].
+
+    present: whether a cluster has a decision in a leaf, [clusters, leaves].
+    """
 
     wins: Array
     counts: Array
-    clusters: NDArray[np.int64]
+    present: NDArray[np.bool_]
+
+    def clusters(self, leaves: Sequence[int]) -> int:
+        """How many clusters have a decision in some of the leaves."""
+        return int(self.present[:, leaves].any(1).sum())
 
     def pooled(self, leaves: Sequence[int]) -> Array:
         """Accuracy over all decisions of some leaves, NaN where there is none: [1 + resamples]."""
@@ -38,7 +44,7 @@ def resample(leaf: NDArray[np.int64], cluster: NDArray[np.int64], won: Array, se
     leaves, clusters = int(leaf.max(initial=-1)) + 1, int(cluster.max(initial=-1)) + 1
     sums = np.zeros((clusters, leaves, 2))
     np.add.at(sums, (cluster, leaf), np.stack([won, np.ones_like(won)], axis=1))
-    flat = sums.reshape(clusters, -1)
+    flat = sums.reshape(clusters, leaves * 2)
     generator = np.random.default_rng(seed)
     totals = [flat.sum(0)[None]]
     left = RESAMPLES
@@ -46,8 +52,9 @@ def resample(leaf: NDArray[np.int64], cluster: NDArray[np.int64], won: Array, se
         size = min(left, max(1, DRAWN_AT_ONCE // clusters))
         totals.append(generator.multinomial(clusters, np.full(clusters, 1 / clusters), size) @ flat)
         left -= size
-    stacked = np.concatenate(totals).reshape(-1, leaves, 2)
-    return Resampled(stacked[..., 0], stacked[..., 1], np.count_nonzero(sums[..., 1], axis=0))
+    drawn = np.concatenate(totals)
+    stacked = drawn.reshape(len(drawn), leaves, 2)
+    return Resampled(stacked[..., 0], stacked[..., 1], sums[..., 1] > 0)
 
 
 def mean_of(values: Sequence[Array]) -> Array:
@@ -55,20 +62,23 @@ def mean_of(values: Sequence[Array]) -> Array:
     return np.stack(values).mean(0) if values else np.full(1, np.nan)
 
 
-def estimate(values: Array) -> dict[str, Any]:
-    """The value as it is and its interval: [1 + resamples] to {"accuracy", "interval"}; None where it is missing."""
+def estimate(values: Array, clusters: int) -> dict[str, Any]:
+    """The value as it is and its interval: [1 + resamples] to {"accuracy", "interval"}; None where it is missing.
+
+    clusters: of how many the value is. Where every decision came out alike a bootstrap sees no spread, so the interval
+    is then the exact binomial one over the clusters.
+    """
     accuracy = None if np.isnan(values[0]) else float(values[0])
     drawn = values[1:][~np.isnan(values[1:])]
     if accuracy is None or not len(drawn):
         return {"accuracy": accuracy, "interval": None}
+    if accuracy in {0.0, 1.0}:
+        from scipy.stats import binomtest  # noqa: PLC0415 - two seconds that `--help` saves
+
+        exact = binomtest(round(accuracy * clusters), clusters).proportion_ci(CONFIDENCE, method="exact")
+        return {"accuracy": accuracy, "interval": [float(exact.low), float(exact.high)]}
     tail = (1 - CONFIDENCE) / 2
     return {"accuracy": accuracy, "interval": [float(bound) for bound in np.quantile(drawn, [tail, 1 - tail])]}
-
-
-def all_alike(accuracy: float, clusters: int) -> list[float]:
-    """An interval where every decision came out alike, of which a bootstrap knows nothing: exact binomial."""
-    interval = binomtest(round(accuracy * clusters), clusters).proportion_ci(CONFIDENCE, method="exact")
-    return [float(interval.low), float(interval.high)]
 
 
 def _ratio(numerator: Array, denominator: Array) -> Array:

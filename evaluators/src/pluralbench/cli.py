@@ -1,6 +1,7 @@
 """The command `pluralbench`."""
 
 import json
+import math
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Literal, NoReturn
@@ -11,6 +12,7 @@ from pluralbench_runs import RecipeError, run
 from rich.console import Console
 
 from pluralbench.compare import compare as compare_runs
+from pluralbench.errors import EvaluationError
 from pluralbench.judge import Orders
 from pluralbench.judge import judge as judge_benchmark
 from pluralbench.report import Format, notes, render
@@ -298,13 +300,17 @@ def report(
     out: Annotated[Path | None, typer.Option(help="A file to write instead of the terminal.")] = None,
 ) -> None:
     """Show what runs found, in one table."""
-    read = [read_run(path) for path in runs]
+    # A shell's `runs/*` has the working directories of unfinished runs among its paths.
+    read = [read_run(path) for path in runs if path.suffix != ".work"]
     rendered = render(read, "markdown" if out is not None and form == "table" else form)
     if out is not None:
-        out.write_text(f"{rendered}\n", encoding="utf-8")
+        try:
+            out.write_text(f"{str(rendered).rstrip()}\n", encoding="utf-8")
+        except OSError as error:
+            raise EvaluationError(f"{out} cannot be written: {error.strerror}.") from None
         console.print(f"Wrote {out}")
     elif isinstance(rendered, str):
-        typer.echo(rendered)
+        typer.echo(rendered.rstrip())
     else:
         console.print(rendered)
         for note in notes(read):
@@ -315,10 +321,12 @@ def _price(price: str | None) -> Price | None:
     if price is None:
         return None
     try:
-        dollars_in, dollars_out = price.split("/")
-        return Price(float(dollars_in), float(dollars_out))
+        dollars = [float(part) for part in price.split("/")]
     except ValueError:
-        raise RecipeError(f"--price {price!r} is not of the form IN/OUT, such as 0.25/2.") from None
+        dollars = []
+    if len(dollars) != 2 or not all(0 <= amount < math.inf for amount in dollars):
+        raise RecipeError(f"--price {price!r} is not of the form IN/OUT, such as 0.25/2.")
+    return Price(*dollars)
 
 
 def _tell(done: Run) -> None:
@@ -339,7 +347,6 @@ def _tell(done: Run) -> None:
     empty = done.run["data"]["empty"]
     if empty:
         kept = {"keep": "kept", "drop": "dropped"}[done.run["data"]["on_empty"]]
-        console.print(
-            f"{len(empty):,} items with an empty prompt or response were {kept} (ids {', '.join(empty[:5])}…)."
-        )
+        named = ", ".join(empty[:5]) + (", …" if len(empty) > 5 else "")
+        console.print(f"{len(empty):,} items with an empty prompt or response were {kept} (ids {named}).")
     console.print(f"\n{done.path}: items.parquet, metrics.json, run.json")

@@ -5,10 +5,9 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from scipy.stats import permutation_test
 
 from pluralbench.bootstrap import CONFIDENCE, RESAMPLES, Array
-from pluralbench.decisions import decide
+from pluralbench.decisions import BASE, decide
 from pluralbench.errors import RunError
 from pluralbench.metrics import COUNTED
 from pluralbench.rundirs import Run
@@ -49,7 +48,7 @@ def compare(first: Run, second: Run, *, seed: int = 0) -> Comparison:
     both = ours.join(theirs, on=KEYS, how="inner", suffix="_second", nulls_equal=True)
     if both.is_empty():
         raise RunError(f"{first.path} and {second.path} have no item in common, so they cannot be compared.")
-    if _same_limits(first, second) and first.run["data"]["digest"] != second.run["data"]["digest"]:
+    if (both["digest"] != both["digest_second"]).any():
         raise RunError(
             f"{first.path} and {second.path} share ids, but their items differ in content (another version of the "
             "data); score both on the same data."
@@ -88,7 +87,7 @@ def decisions_of(run: Run) -> pl.DataFrame:
             else [pl.lit("chosen").alias("chosen"), pl.lit("rejected").alias("rejected")]
         )
         return items.with_columns(named)
-    grouped = items.group_by("config", "id", "cluster", "subset", maintain_order=True).agg(
+    grouped = items.group_by(*BASE, maintain_order=True).agg(
         response_ids="response",
         rank="rank",
         scores="score",
@@ -104,10 +103,6 @@ def decisions_of(run: Run) -> pl.DataFrame:
 
 def _label(run: Run) -> str:
     return str(run.path)
-
-
-def _same_limits(first: Run, second: Run) -> bool:
-    return all(first.run["data"][key] == second.run["data"][key] for key in ("limit", "configs"))
 
 
 def _interval(differences: Array, counts: Array, seed: int) -> tuple[float, float]:
@@ -128,6 +123,8 @@ def _p_value(first: Array, second: Array, seed: int) -> float:
 
     if len(first) < 2:
         return 1.0
+    from scipy.stats import permutation_test  # noqa: PLC0415 - two seconds that `--help` saves
+
     tested = permutation_test(
         (first, second),
         difference,

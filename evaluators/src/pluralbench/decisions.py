@@ -10,6 +10,9 @@ OUTCOMES = ("win", "loss", "tie", "invalid", "dropped", "equal")
 """What came of a pair. invalid: no number, or no verdict that could be parsed; dropped: too long to be scored; equal:
 the benchmark calls the responses equally good, so nothing can be right or wrong."""
 
+BASE = ("config", "id", "cluster", "subset", "digest")
+"""What a decision has of its item."""
+
 DECISIONS = pl.Schema(
     {
         "config": pl.String,
@@ -21,6 +24,7 @@ DECISIONS = pl.Schema(
         "outcome": pl.String,
         "margin": pl.Float64,
         "truncated": pl.Boolean,
+        "digest": pl.String,
     }
 )
 
@@ -40,7 +44,7 @@ def decide(items: pl.DataFrame, scores: Sequence[Sequence[float]], cut: Sequence
     """
     rows = []
     for item, values, lost in zip(items.iter_rows(named=True), scores, cut, strict=True):
-        base = {name: item[name] for name in ("config", "id", "cluster", "subset")} | {"truncated": lost > 0}
+        base = {name: item[name] for name in BASE} | {"truncated": lost > 0}
         pairs = list(pairs_of(item))
         if not pairs:
             rows.append(base | {"outcome": "equal"})

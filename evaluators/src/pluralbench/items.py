@@ -11,7 +11,7 @@ from pluralbench_release import content_digest, read_tables
 from pluralbench_runs import digest
 from pluralbench_schemas import POST, RUBRIC_ASPECT
 
-from pluralbench.benchmarks import ROW_NUMBER, Benchmark, Columns, OnEmpty
+from pluralbench.benchmarks import LISTS, ROW_NUMBER, Benchmark, Columns, OnEmpty
 from pluralbench.errors import DataError
 
 NAMED = 5
@@ -27,6 +27,7 @@ _ITEM_TYPES: dict[str, pl.DataType | type[pl.DataType]] = {
     "rank": pl.List(pl.Int64),
     "profile": pl.List(POST),
     "aspects": pl.List(RUBRIC_ASPECT),
+    "digest": pl.String,
 }
 ITEMS = pl.Schema(_ITEM_TYPES)
 
@@ -36,7 +37,8 @@ class Items:
     """The items that are scored.
 
     frame: a row an item, in the source's order, with the columns of `ITEMS`; a pair's responses are "chosen" (rank 1)
-    and "rejected" (rank 2), or share rank 1 where its annotators call them equal.
+    and "rejected" (rank 2), or share rank 1 where its annotators call them equal; `digest` is of prompt, responses
+    and ranks.
     location, revision, licence: of the data. digest: SHA-256 of the content of what is scored.
     ignored: columns that nothing here reads. empty: ids of items with an empty text, of which
     `on_empty` says whether they were kept or dropped.
@@ -117,12 +119,13 @@ def load_items(
 
 
 def _read_columns(columns: Columns, frame: pl.DataFrame) -> set[str]:
-    named = columns.model_dump(exclude={"prompt", "labels"})
+    named = columns.model_dump(exclude={"prompt", "labels", "named"})
     return {name for name in (*named.values(), *columns.prompt, *columns.labels) if name in frame.columns}
 
 
 def _check_columns(frame: pl.DataFrame, columns: Columns, where: str) -> None:
-    needed = {"prompt": columns.prompt}
+    chosen = {what: getattr(columns, what) for what in columns.named if what not in LISTS}
+    needed = {what: (name,) for what, name in chosen.items() if name != ROW_NUMBER} | {"prompt": columns.prompt}
     if columns.responses:
         needed |= {"responses": (columns.responses,), "rank": (columns.rank or "rank",)}
     elif columns.first and columns.second:
@@ -159,28 +162,52 @@ def _item(config: str, number: int, row: Mapping[str, Any], columns: Columns, wh
     try:
         names, responses, rank = _responses(row, columns)
         prompt = _messages(row, columns)
-    except (KeyError, TypeError, ValueError, json.JSONDecodeError) as error:
+        profile = _structs(row, columns.profile, "text")
+        aspects = _structs(row, columns.aspects, "aspect")
+    except (KeyError, IndexError, TypeError, ValueError) as error:
         raise DataError(f"{where} is not of the benchmark's shape at id {item_id}: {error}.") from None
     subset = row.get(columns.subset) if columns.subset else None
     return {
         "config": config,
         "id": item_id,
-        "cluster": str(row[columns.cluster]) if columns.cluster and columns.cluster in row else item_id,
+        "cluster": _cluster(config, item_id, row, columns),
         # CheemsBench has a list of categories, of which the first one counts.
         "subset": str(subset[0]) if isinstance(subset, list) and subset else None if subset is None else str(subset),
         "prompt": prompt,
         "response_ids": names,
         "responses": responses,
         "rank": rank,
-        "profile": row.get(columns.profile) if columns.profile else None,
-        "aspects": row.get(columns.aspects) if columns.aspects else None,
+        "profile": profile,
+        "aspects": aspects,
+        "digest": digest([[[m["role"], m["content"]] for m in prompt], [*zip(names, responses, rank, strict=True)]])[
+            :16
+        ],
     }
+
+
+def _cluster(config: str, item_id: str, row: Mapping[str, Any], columns: Columns) -> str:
+    if columns.cluster and columns.cluster in row:
+        return str(row[columns.cluster])
+    # An id may be shared across configs (a prompt in several languages); the number of a row never is.
+    return item_id if columns.id in row else f"{config}, row {item_id}"
+
+
+def _structs(row: Mapping[str, Any], column: str | None, key: str) -> list[dict[str, Any]] | None:
+    """A list of objects that have at least a text under `key`; None where the row has none."""
+    value = row.get(column) if column else None
+    if value is None:
+        return None
+    if not isinstance(value, list) or not all(isinstance(v, dict) and isinstance(v.get(key), str) for v in value):
+        raise TypeError(f"`{column}` is no list of objects with a `{key}`")
+    return value
 
 
 def _messages(row: Mapping[str, Any], columns: Columns) -> list[dict[str, str]]:
     parts = [row[name] for name in columns.prompt]
     system = [{"role": "system", "content": row[columns.system]}] if columns.system and row.get(columns.system) else []
     if len(parts) == 1 and isinstance(parts[0], list):
+        if not parts[0]:
+            raise ValueError("the prompt has no message")
         return [*system, *({"role": str(part["role"]), "content": str(part["content"])} for part in parts[0])]
     texts = [_text(part) for part in parts]
     return [*system, {"role": "user", "content": "\n\n".join(text for text in texts if text.strip())}]
@@ -205,6 +232,8 @@ def _ranking(responses: Any, rank: Any) -> tuple[list[str], list[str], list[int]
     ranks = [rank[name] for name in names] if isinstance(rank, Mapping) else list(rank)
     if len(ranks) != len(texts):
         raise ValueError(f"{len(texts)} responses have {len(ranks)} ranks")
+    if any(not isinstance(place, int | float) or place != int(place) for place in ranks):
+        raise ValueError(f"the ranks {ranks} are no whole numbers")
     return names, [_text(text) for text in texts], [int(place) for place in ranks]
 
 

@@ -9,11 +9,11 @@ from pluralbench_calls import Ledger, Limits, Price
 from pluralbench_runs import Recipe, Table, output_directory, stream
 
 from pluralbench.benchmarks import OnEmpty, find_benchmark
-from pluralbench.decisions import decide, pairs_of
+from pluralbench.decisions import BASE, DECISIONS, decide, pairs_of
 from pluralbench.errors import EvaluationError
 from pluralbench.items import load_items
 from pluralbench.metrics import measure, position_bias
-from pluralbench.prompts import Profile, contexts_of, read_plans, wordings_digest
+from pluralbench.prompts import Profile, contexts_of, plans_for, wordings_digest
 from pluralbench.rundirs import RUN_FILE, SETTINGS_FILE, Run, provenance, publish, read_run
 from pluralbench.score import DataSettings, benchmark_name, benchmark_record, data_settings, result_frame
 
@@ -22,24 +22,14 @@ if TYPE_CHECKING:  # importing torch takes seconds, which `--help` and a mistake
 
 Orders = Literal["both", "one"]
 VERDICTS = {"chosen": "win", "rejected": "loss", "tie": "tie", "invalid": "invalid"}
-JUDGED = pl.Schema(
-    {
-        "config": pl.String,
-        "id": pl.String,
-        "cluster": pl.String,
-        "subset": pl.String,
-        "chosen": pl.String,
-        "rejected": pl.String,
-        "verdict": pl.String,
-        "verdict_chosen_first": pl.String,
-        "verdict_rejected_first": pl.String,
-        "attempts": pl.Int64,
-        "reason": pl.String,
-        "outcome": pl.String,
-        "margin": pl.Float64,
-        "truncated": pl.Boolean,
-    }
-)
+_VERDICTS: dict[str, type[pl.DataType]] = {
+    "verdict": pl.String,
+    "verdict_chosen_first": pl.String,
+    "verdict_rejected_first": pl.String,
+    "attempts": pl.Int64,
+    "reason": pl.String,
+}
+JUDGED = pl.Schema([*DECISIONS.items(), *_VERDICTS.items()])
 
 
 class Connection(Table):
@@ -63,7 +53,7 @@ class JudgeSettings(Recipe):
     prompts_digest: str
     wordings_digest: str
     temperature: float
-    top_p: float | None
+    top_p: float | None = None
     max_tokens: int
     attempts: int
     pointwise: bool
@@ -119,7 +109,7 @@ def judge(
 
     described = find_benchmark(benchmark, columns)
     items = load_items(described, data, configs=configs, split=split, limit=limit, on_empty=on_empty)
-    inferred = {} if plans is None else read_plans(plans)
+    inferred = plans_for(profile, plans)
     contexts = contexts_of(items.frame, profile, profile_size, inferred, oracle=oracle)
     connection = Connection(
         base_url=base_url,
@@ -227,7 +217,7 @@ def _compared(judge_: "Judge", items: pl.DataFrame, contexts: Sequence[str], ord
     asked: list[tuple[int, str]] = []
     comparisons = []
     for item, context in zip(items.iter_rows(named=True), contexts, strict=True):
-        base = {name: item[name] for name in ("config", "id", "cluster", "subset")} | {"truncated": False}
+        base = {name: item[name] for name in BASE} | {"truncated": False}
         pairs = list(pairs_of(item))
         if not pairs:
             rows.append(base | {"outcome": "equal"})

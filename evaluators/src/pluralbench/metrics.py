@@ -12,7 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from pluralbench.benchmarks import Benchmark
-from pluralbench.bootstrap import CONFIDENCE, RESAMPLES, Array, Resampled, all_alike, estimate, mean_of, resample
+from pluralbench.bootstrap import CONFIDENCE, RESAMPLES, Array, Resampled, estimate, mean_of, resample
 from pluralbench.decisions import OUTCOMES
 
 COUNTED = ("win", "loss", "tie", "invalid")
@@ -48,17 +48,18 @@ def measure(benchmark: Benchmark, decisions: pl.DataFrame, *, seed: int) -> dict
         }
         for config in ours:
             result["configs"][config] |= {
-                "by_category": estimate(by_category["accuracy"][config]),
-                "exact_match": estimate(exact.pooled(categories[config]))
+                "by_category": estimate(by_category["accuracy"][config], pairs.clusters(categories[config])),
+                "exact_match": estimate(exact.pooled(categories[config]), exact.clusters(categories[config]))
                 | {"prompts": int(exact.counts[0, categories[config]].sum())},
-                "exact_match_by_category": estimate(by_category["exact_match"][config]),
+                "exact_match_by_category": estimate(
+                    by_category["exact_match"][config], exact.clusters(categories[config])
+                ),
             }
         values = {config: (by_category["accuracy"][config] + by_category["exact_match"][config]) / 2 for config in ours}
     if benchmark.overall == "items":
         result["overall"] = {key: result["pooled"][key] for key in ("accuracy", "interval")}
     else:
-        result["overall"] = estimate(mean_of(list(values.values())))
-        _mend_interval(result["overall"], len(ours) * min((len(_clusters(decisions, c)) for c in ours), default=0))
+        result["overall"] = estimate(mean_of(list(values.values())), pairs.clusters(_places(leaves, ours)))
     result["overall"]["rule"] = _rule(benchmark)
     return result
 
@@ -87,8 +88,15 @@ def _config(
         }
     if benchmark.sections and config not in benchmark.apart:
         sections = _sections(benchmark, config, leaves, pairs)
-        cell["sections"] = {name: estimate(values) for name, values in sections.items()}
-        cell["mean_of_sections"] = estimate(_config_values(benchmark, config, leaves, pairs))
+        cell["sections"] = {
+            name: estimate(
+                values, pairs.clusters([leaves.index((config, s)) for s in weights if (config, s) in leaves])
+            )
+            for (name, values), weights in zip(sections.items(), benchmark.sections.values(), strict=True)
+        }
+        cell["mean_of_sections"] = estimate(
+            _config_values(benchmark, config, leaves, pairs), pairs.clusters(_places(leaves, [config]))
+        )
         known = {subset for section in benchmark.sections.values() for subset in section}
         cell["subsets_in_no_section"] = sorted(set(subsets) - known)
     return cell
@@ -117,42 +125,31 @@ def _places(leaves: Sequence[Leaf], configs: Sequence[str]) -> list[int]:
 
 def _cell(decisions: pl.DataFrame, pairs: Resampled, places: Sequence[int]) -> dict[str, Any]:
     counts = dict(decisions["outcome"].value_counts().iter_rows())
-    invalid = decisions.filter(outcome="invalid")["id"].unique(maintain_order=True).to_list()
-    truncated = decisions.filter("truncated")["id"].unique(maintain_order=True).to_list()
-    dropped = decisions.filter(outcome="dropped")["id"].unique(maintain_order=True).to_list()
+    named = {
+        what: decisions.filter(rows).select("config", "id").unique(maintain_order=True)["id"].to_list()
+        for what, rows in (
+            ("invalid", pl.col("outcome") == "invalid"),
+            ("truncated", pl.col("truncated")),
+            ("dropped", pl.col("outcome") == "dropped"),
+        )
+    }
     n = sum(counts.get(outcome, 0) for outcome in COUNTED)
     margins = decisions["margin"].drop_nulls()
-    cell: dict[str, Any] = {
+    return {
         "n": n,
         **{_plural(outcome): counts.get(outcome, 0) for outcome in OUTCOMES},
-        "truncated": len(truncated),
-        **estimate(pairs.pooled(places)),
+        "truncated": len(named["truncated"]),
+        **estimate(pairs.pooled(places), pairs.clusters(places)),
         "accuracy_of_valid": counts.get("win", 0) / (n - counts.get("invalid", 0))
         if n > counts.get("invalid", 0)
         else None,
         "mean_margin": margins.mean(),
-        "ids": {
-            name: ids[:NAMED]
-            for name, ids in (("invalid", invalid), ("truncated", truncated), ("dropped", dropped))
-            if ids
-        },
+        "ids": {what: ids[:NAMED] for what, ids in named.items() if ids},
     }
-    _mend_interval(cell, len(_clusters(decisions)))
-    return cell
 
 
 def _plural(outcome: str) -> str:
     return {"win": "wins", "loss": "losses", "tie": "ties"}.get(outcome, outcome)
-
-
-def _clusters(decisions: pl.DataFrame, config: str | None = None) -> pl.Series:
-    own = decisions if config is None else decisions.filter(config=config)
-    return own.filter(pl.col("outcome").is_in(COUNTED))["cluster"].unique()
-
-
-def _mend_interval(cell: dict[str, Any], clusters: int) -> None:
-    if cell["accuracy"] in {0.0, 1.0} and clusters:
-        cell["interval"] = all_alike(cell["accuracy"], clusters)
 
 
 def _resampled(counted: pl.DataFrame, leaves: Sequence[Leaf], seed: int) -> Resampled:
@@ -194,12 +191,25 @@ def position_bias(decisions: pl.DataFrame) -> Mapping[str, Any]:
         "invalid_verdicts": len(first) - len(valid),
         "share_of_first": None if not len(valid) else valid.to_list().count("A") / len(valid),
         **by_place,
+        # As the paper's own script counts: a verdict that cannot be parsed is taken for the first response.
+        "accuracy_with_invalid_as_first": _share(
+            pl.concat(
+                [_as_first(decisions["verdict_chosen_first"], "A"), _as_first(decisions["verdict_rejected_first"], "B")]
+            ),
+            "right",
+        ),
         "position_bias": None if a is None or b is None else abs(a - b),
         "asked_in_both_orders": both.height,
         "changed_with_the_order": both.filter(
             pl.col("verdict_chosen_first") == pl.col("verdict_rejected_first")
         ).height,
     }
+
+
+def _as_first(verdicts: pl.Series, right: str) -> pl.Series:
+    """For verdicts in one order, "right" or "wrong" where the invalid ones stand for the first response."""
+    asked = verdicts.drop_nulls().replace("invalid", "A")
+    return pl.Series(["right" if verdict == right else "wrong" for verdict in asked], dtype=pl.String)
 
 
 def _share(verdicts: pl.Series, right: str) -> float | None:

@@ -74,6 +74,13 @@ def _aspect(aspect: Mapping[str, str | None]) -> str:
     return f"- {aspect['aspect']}" + (f": {aspect['reason']}" if aspect["reason"] else "")
 
 
+def plans_for(profile: Profile, path: Path | None) -> dict[str, str]:
+    """The plans of `path` where the profile is "plan". Raises `DataError` where one is given without the other."""
+    if (profile == "plan") != (path is not None):
+        raise DataError("--profile plan and --plans FILE belong together; give both or neither.")
+    return {} if path is None else read_plans(path)
+
+
 def read_plans(path: Path) -> dict[str, str]:
     """Inferred aspects by item id, from JSON Lines with `id` and `aspects` (a list of titles, or a text).
 

@@ -91,7 +91,13 @@ def notes(runs: Sequence[Run]) -> list[str]:
 
 def shown(frame: pl.DataFrame) -> pl.DataFrame:
     """The table as people read it: per cent with intervals, columns that say nothing left out."""
+    names = (
+        frame.select("run", "model")
+        .unique()
+        .with_columns(pl.col("model").map_elements(lambda n: Path(n).name, return_dtype=pl.String))
+    )
     text = frame.select(
+        *["run"] * names["model"].is_duplicated().any(),
         pl.col("model").map_elements(lambda name: Path(name).name, return_dtype=pl.String),
         *[name for name in ("benchmark", "profile") if frame[name].n_unique() > 1],
         "config",

@@ -21,6 +21,8 @@ from pluralbench.errors import RunError
 ITEMS_FILE, METRICS_FILE, RUN_FILE, SETTINGS_FILE = "items.parquet", "metrics.json", "run.json", "settings.toml"
 FORMAT = 1
 PACKAGES = ("pluralbench", "pluralbench-rewards", "torch", "transformers", "tokenizers", "openai", "polars", "numpy")
+RUN_KEYS = ("format", "model", "benchmark", "data", "prompt")
+METRICS_KEYS = ("overall", "pooled", "configs", "confidence")
 MODEL_FILES = ("*.safetensors", "*.bin", "*.json", "*.model", "*.jinja", "*.py", "*.txt")
 
 
@@ -51,9 +53,15 @@ def read_run(path: Path) -> Run:
         items = pl.read_parquet(path / ITEMS_FILE, glob=False)
     except (OSError, ValueError, PolarsError) as error:
         raise RunError(f"The run {path} cannot be read: {' '.join(str(error).split())[:200]}.") from None
+    if not _has(run, *RUN_KEYS) or not _has(metrics, *METRICS_KEYS):
+        raise RunError(f"The run {path} cannot be read: {RUN_FILE} or {METRICS_FILE} is not of a run's shape.")
     if run.get("format") != FORMAT:
         raise RunError(f"The run {path} is of format {run.get('format')}, and this version reads {FORMAT}.")
     return Run(path, items, metrics, run)
+
+
+def _has(value: object, *keys: str) -> bool:
+    return isinstance(value, dict) and all(key in value for key in keys)
 
 
 def publish(output: Output, items: pl.DataFrame, metrics: Mapping[str, Any], run: Mapping[str, Any]) -> None:

@@ -11,11 +11,11 @@ import polars as pl
 from pluralbench_runs import Output, Recipe, Table, digest, output_directory
 
 from pluralbench.benchmarks import Benchmark, OnEmpty, find_benchmark
-from pluralbench.decisions import decide
+from pluralbench.decisions import BASE, decide
 from pluralbench.errors import EvaluationError
 from pluralbench.items import Items, load_items
 from pluralbench.metrics import measure
-from pluralbench.prompts import Profile, prompts_of, read_plans, wordings_digest
+from pluralbench.prompts import Profile, plans_for, prompts_of, wordings_digest
 from pluralbench.rundirs import RUN_FILE, SETTINGS_FILE, Run, model_digest, provenance, publish, read_run
 
 if TYPE_CHECKING:  # importing torch takes seconds, which `--help` and a mistake in the data need not wait for
@@ -36,7 +36,7 @@ class DataSettings(Table):
     benchmark: str
     benchmark_digest: str
     location: str
-    revision: str | None
+    revision: str | None = None
     digest: str
     configs: tuple[str, ...] = ()
     limit: int | None = None
@@ -53,18 +53,18 @@ class ScoreSettings(Recipe):
 
     verb: Literal["score"] = "score"
     model: str
-    model_digest: str | None
-    revision: str | None
+    model_digest: str | None = None
+    revision: str | None = None
     kind: Literal["classifier", "implicit"]
-    reference: str | None
-    reference_digest: str | None
-    label: str | None
-    chat_template_digest: str | None
+    reference: str | None = None
+    reference_digest: str | None = None
+    label: str | None = None
+    chat_template_digest: str | None = None
     trust_remote_code: bool
     device: str
     dtype: str
     mode: Literal["exact", "fast"]
-    max_length: int | None
+    max_length: int | None = None
     on_overflow: Literal["error", "drop", "truncate-left", "truncate-prompt"]
     seed: int
     data: DataSettings
@@ -112,7 +112,7 @@ def score(
     """
     described = find_benchmark(benchmark, columns)
     items = load_items(described, data, configs=configs, split=split, limit=limit, on_empty=on_empty)
-    inferred = {} if plans is None else read_plans(plans)
+    inferred = plans_for(profile, plans)
     prompts = prompts_of(items.frame, profile, profile_size, inferred)
     template = _template(chat_template)
     settings = ScoreSettings(
@@ -214,7 +214,7 @@ def result_frame(benchmark: Benchmark, items: pl.DataFrame, scored: "Scored") ->
     """`items.parquet`: a row a pair, or for rankings a row a response."""
     rows = []
     for place, item in enumerate(items.iter_rows(named=True)):
-        row = {name: item[name] for name in ("config", "id", "cluster", "subset")}
+        row = {name: item[name] for name in BASE}
         scores: list[float | None] = [*scored.scores[place]] or [None] * len(item["responses"])
         tokens = scored.tokens[place] if scored.tokens else [None] * len(scores)
         outcome = "dropped" if not scored.scores[place] else None
@@ -276,22 +276,26 @@ def _scored(
     ]
     journal = output.work / JOURNAL
     known = _read_journal(journal)
-    with journal.open("a", encoding="utf-8") as file:
+    try:
+        with journal.open("a", encoding="utf-8") as file:
 
-        def record(place: int, scores: list[float]) -> None:
-            file.write(json.dumps([place, scores]) + "\n")
-            file.flush()
+            def record(place: int, scores: list[float]) -> None:
+                file.write(json.dumps([place, scores]) + "\n")
+                file.flush()
 
-        scored = score_groups(
-            model,
-            groups,
-            mode=settings.mode,
-            max_length=settings.max_length,
-            on_overflow=settings.on_overflow,
-            token_budget=settings.batching.token_budget,
-            known=known,
-            on_scored=record,
-        )
+            scored = score_groups(
+                model,
+                groups,
+                mode=settings.mode,
+                max_length=settings.max_length,
+                on_overflow=settings.on_overflow,
+                token_budget=settings.batching.token_budget,
+                known=known,
+                on_scored=record,
+            )
+    finally:
+        if not journal.stat().st_size:
+            journal.unlink()  # nothing was scored, so nothing may bind the next run
     return scored, len(known), tolerance(model, groups, scored, settings.on_overflow)
 
 

@@ -4,14 +4,13 @@ Load people, posts and questions; rank each person's posts; find what they expec
 what a scorer could cheat on; release. A build is a function of the recipe, the sources and the recorded calls.
 """
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import polars as pl
-from pluralbench_calls import Ledger, Replay
+from pluralbench_calls import Replay, working_ledger
 from pluralbench_release import LEDGER, RECIPE, Manifest, Table, write
 from pluralbench_runs import output_directory, read_recipe
 
@@ -58,7 +57,7 @@ def build(
     ranker = retriever(recipe.retriever)
     with output_directory(out, recipe, recipe_file=RECIPE, fresh=fresh) as output:
         loaded = load(recipe.source, output.work)
-        with _working_ledger(output.work) as ledger:
+        with working_ledger(output.work / "ledger.sqlite") as ledger:
             if not fresh and (out / LEDGER).is_file():
                 ledger.take(out / LEDGER)
             for known in (replay, reuse):
@@ -112,22 +111,6 @@ def tables(pairs: pl.DataFrame, recipe: PersonalizedRecipe) -> list[Table]:
     schema = "VerbatimPersonalizedPairs" if recipe.source.evidence == "verbatim" else "PersonalizedPairs"
     parts = pairs.partition_by("config", as_dict=True, maintain_order=True, include_key=False)
     return [Table(str(config), recipe.source.split, frame, schema) for (config,), frame in parts.items()]
-
-
-@contextmanager
-def _working_ledger(work: Path) -> Iterator[Ledger]:
-    """The ledger of a build in progress; one that holds nothing goes, so that it binds no later run."""
-    path = work / "ledger.sqlite"
-    empty = True
-    try:
-        with Ledger(path) as ledger:
-            try:
-                yield ledger
-            finally:
-                empty = len(ledger) == 0
-    finally:
-        if empty:
-            path.unlink(missing_ok=True)
 
 
 def _nothing_left(drops: pl.DataFrame) -> str:

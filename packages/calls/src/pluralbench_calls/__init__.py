@@ -15,7 +15,7 @@ from pluralbench_calls.errors import (
     MissingAnswers,
     NotServed,
 )
-from pluralbench_calls.ledger import Ledger, read_ledger
+from pluralbench_calls.ledger import Ledger, read_ledger, working_ledger
 from pluralbench_calls.records import Answer, Backend, Outcome, Request
 from pluralbench_calls.retry import InvalidAnswer, Settled, after_thinking, ask_until_valid
 
@@ -46,4 +46,5 @@ __all__ = [
     "ask_until_valid",
     "provider_of",
     "read_ledger",
+    "working_ledger",
 ]

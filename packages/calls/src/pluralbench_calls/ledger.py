@@ -118,6 +118,21 @@ class Ledger:
         return frame.height
 
 
+@contextmanager
+def working_ledger(path: Path) -> Iterator[Ledger]:
+    """The ledger at `path` while work goes on; one that holds nothing in the end goes, and binds no later run."""
+    empty = True
+    try:
+        with Ledger(path) as ledger:
+            try:
+                yield ledger
+            finally:
+                empty = len(ledger) == 0
+    finally:
+        if empty:
+            path.unlink(missing_ok=True)
+
+
 def read_ledger(path: Path) -> pl.DataFrame:
     """The answers in a ledger file, SQLite or Parquet, one row each. Raises `LedgerError`."""
     if not path.is_file():

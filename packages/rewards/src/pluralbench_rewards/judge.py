@@ -1,16 +1,19 @@
 """Language models as judges: which of two responses is better, or how good one is. Each call is recorded."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
 
-from pluralbench_calls import Backend, Ledger, Limits, Request, Settled, ask_until_valid
+from pluralbench_calls import Backend, Limits, Request, Settled, ask_until_valid, working_ledger
 from pluralbench_runs import Json, digest
 
 from pluralbench_rewards.conversations import Group, Message
 from pluralbench_rewards.scoring import OnScored, Options, Scored
 from pluralbench_rewards.verdicts import HIGHEST, Choice, parse_choice, parse_rating
+
+Item = TypeVar("Item")
+Value = TypeVar("Value")
 
 PROMPT_VERSION = "1"
 WARMER = 0.2  # added to the temperature at each further try: the same question at 0 would get the same reply
@@ -104,17 +107,7 @@ class Judge:
             label = f"the verdict on {item.id}"
             return self._request("verdict", system, item.prompt, item.context, shown, label, attempt)
 
-        with Ledger(self.ledger) as ledger:
-            return ask_until_valid(
-                comparisons,
-                request,
-                lambda _, reply: parse_choice(reply),
-                ledger,
-                self.backend,
-                attempts=self.attempts,
-                limits=self.limits,
-                label="verdicts",
-            )
+        return self._ask(comparisons, request, parse_choice, "verdicts")
 
     def rate(self, groups: Sequence[Group], contexts: Sequence[str] = ()) -> list[list[Settled[float]]]:
         """How good each response is, from 1 to 10. contexts: what else the judge is told, a text a group."""
@@ -132,19 +125,7 @@ class Judge:
             system = RATING_SYSTEM.format(how=RATING_REPLY[self.reply])
             return self._request("rating", system, group.prompt, context, shown, label, attempt)
 
-        with Ledger(self.ledger) as ledger:
-            settled = iter(
-                ask_until_valid(
-                    items,
-                    request,
-                    lambda _, reply: parse_rating(reply),
-                    ledger,
-                    self.backend,
-                    attempts=self.attempts,
-                    limits=self.limits,
-                    label="ratings",
-                )
-            )
+        settled = iter(self._ask(items, request, parse_rating, "ratings"))
         return [[next(settled) for _ in group.responses] for group in groups]
 
     def score(self, groups: Sequence[Group], options: Options, on_scored: OnScored | None) -> Scored:
@@ -159,6 +140,25 @@ class Judge:
             if on_scored is not None:
                 on_scored(place, values)
         return Scored(scores)
+
+    def _ask(
+        self,
+        items: Sequence[Item],
+        request: Callable[[Item, int], Request],
+        parse: Callable[[str], Value],
+        label: str,
+    ) -> list[Settled[Value]]:
+        with working_ledger(self.ledger) as ledger:
+            return ask_until_valid(
+                items,
+                request,
+                lambda _, reply: parse(reply),
+                ledger,
+                self.backend,
+                attempts=self.attempts,
+                limits=self.limits,
+                label=label,
+            )
 
     def _request(
         self,

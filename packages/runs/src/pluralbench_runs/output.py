@@ -16,16 +16,18 @@ LOCK = "lock"
 RECIPE = "recipe.toml"
 
 
-@dataclass(frozen=True)
+@dataclass
 class Output:
     """A directory in the making.
 
     target: the finished directory; it changes only in `publish`.
     work: `TARGET.work`, where everything lives until then. It outlives a kill, and goes with success.
+    published: whether that was done, after which `work` may be another run's.
     """
 
     target: Path
     work: Path
+    published: bool = False
 
     def staging(self) -> Path:
         """An empty directory to fill before `publish`."""
@@ -44,6 +46,7 @@ class Output:
         # The recipe goes last: it is by the recipe that a directory is known to be ours.
         for name in (RECIPE, LOCK):
             (self.work / name).unlink(missing_ok=True)
+        self.published = True
         self.work.rmdir()
 
 
@@ -71,17 +74,20 @@ def output_directory(target: Path, recipe: Recipe, *, recipe_file: str, fresh: b
         lock.acquire(timeout=0)
     except Timeout:
         raise OutputError(f"Another process is writing {target}; wait for it or choose another --out.") from None
+    output = Output(target, work)
     try:
         _refuse_foreign(work)
         _restore(target, work)
         _check(target, work, recipe, recipe_file, fresh=fresh)
         write_recipe(recipe, work / RECIPE)
-        yield Output(target, work)
-    except BaseException:
-        if work.exists() and {path.name for path in work.iterdir()} <= {LOCK, RECIPE, f"{RECIPE}.new"}:
-            shutil.rmtree(work)  # nothing was done, so nothing may bind the next run
-        raise
+        yield output
     finally:
+        if (
+            not output.published
+            and work.exists()
+            and {path.name for path in work.iterdir()} <= {LOCK, RECIPE, f"{RECIPE}.new"}
+        ):
+            shutil.rmtree(work)  # nothing was done, so nothing may bind the next run
         lock.release()
 
 

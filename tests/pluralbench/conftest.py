@@ -1,0 +1,165 @@
+"""Tiny models, small tables of each shape, and runs of the one on the other."""
+
+import itertools
+import random
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pluralbench
+import pytest
+import torch
+from commands import command
+from pluralbench.cli import main
+from reward_models import WORDS, save_classifier, save_language_model
+from transformers import AutoModelForSequenceClassification
+from transformers.utils import logging
+
+library: Any = logging
+
+Folders = Callable[..., str]
+Rows = list[dict[str, Any]]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _two_quiet_threads() -> Iterator[None]:
+    threads = torch.get_num_threads()
+    torch.set_num_threads(min(threads, 2))
+    library.disable_progress_bar()
+    yield
+    library.enable_progress_bar()
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture(scope="session")
+def classifiers(tmp_path_factory: pytest.TempPathFactory) -> Folders:
+    """`classifiers(seed=1)`: the folder of a classifier; `head=0.0` fills its head. Not to be changed."""
+    root = tmp_path_factory.mktemp("classifiers")
+    made: dict[str, str] = {}
+
+    def folder(*, head: float | None = None, **settings: Any) -> str:
+        key = repr((head, sorted(settings.items())))
+        if key not in made:
+            made[key] = save_classifier(root / str(len(made)), num_hidden_layers=2, **settings)
+            if head is not None:
+                model: Any = AutoModelForSequenceClassification.from_pretrained(made[key])
+                torch.nn.init.constant_(model.score.weight, head)
+                model.save_pretrained(made[key])
+        return made[key]
+
+    return folder
+
+
+@pytest.fixture(scope="session")
+def language_models(tmp_path_factory: pytest.TempPathFactory) -> Folders:
+    """`language_models(1)`: the folder of a language model of this seed. Not to be changed."""
+    root = tmp_path_factory.mktemp("language_models")
+    made: dict[int, str] = {}
+
+    def folder(seed: int = 0) -> str:
+        if seed not in made:
+            made[seed] = save_language_model(root / str(seed), seed=seed, num_hidden_layers=2)
+        return made[seed]
+
+    return folder
+
+
+@pytest.fixture(scope="session")
+def model(classifiers: Folders) -> str:
+    """A classifier."""
+    return classifiers()
+
+
+@pytest.fixture(scope="session")
+def constant(classifiers: Folders) -> str:
+    """A classifier that gives every response the same score."""
+    return classifiers(head=0.0)
+
+
+@pytest.fixture(scope="session")
+def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The release of the sample, built by the installed command."""
+    out = tmp_path_factory.mktemp("sample") / "release"
+    built = command("build-personalized", "--out", out)
+    assert built.returncode == 0, built.stderr
+    return out
+
+
+def _words(draw: random.Random, most: int = 12) -> str:
+    return " ".join(draw.choices(WORDS, k=draw.randint(1, most)))
+
+
+@pytest.fixture(scope="session")
+def pairs() -> Callable[..., Rows]:
+    """`pairs(20, language="fr")`: rows with id, prompt, chosen and rejected, and these values in each row."""
+
+    def make(number: int = 12, *, seed: int = 0, **values: Any) -> Rows:
+        draw = random.Random(seed)
+        return [
+            {
+                "id": f"q{place}",
+                "prompt": f"{_words(draw)}?",
+                "chosen": f"{_words(draw)} {place}",
+                "rejected": f"{_words(draw)} {place}!",
+            }
+            | values
+            for place in range(number)
+        ]
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def people() -> Callable[..., Rows]:
+    """`people(4, marker="x")`: rows as Personalized RewardBench has them, its marker in all that nobody may see."""
+
+    def make(number: int = 4, *, seed: int = 0, marker: str = "secret") -> Rows:
+        draw = random.Random(seed)
+        aspect = {name: f"{marker}-{name} {_words(draw)}" for name in ("aspect", "evidence", "reason")}
+        return [
+            {
+                "id": f"p{seed}-{place}",
+                "question": f"{_words(draw)}?",
+                "profile": [
+                    {"id": f"post{post}", "category": "Tea", "text": f"Post no. {post} of {place}."}
+                    for post in range(1, 5)
+                ],
+                "rubric_aspects": [aspect, aspect],
+                "narrative": f"{marker}-narrative {_words(draw)}",
+                "category": "Art",
+                "chosen": f"{_words(draw)} {place}",
+                "rejected": f"{_words(draw)} {place}!",
+            }
+            for place in range(number)
+        ]
+
+    return make
+
+
+@pytest.fixture
+def score(tmp_path: Path, model: str) -> Callable[..., pluralbench.Run]:
+    """`score("pairs", data)`: the run of a tiny model, in a directory of its own."""
+    numbers = itertools.count()
+
+    def scored(benchmark: str, data: Path | str, by: str = model, **options: Any) -> pluralbench.Run:
+        out = options.pop("out", tmp_path / "runs" / str(next(numbers)))
+        return pluralbench.score(by, benchmark=benchmark, data=str(data), out=out, device="cpu", **options)
+
+    return scored
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
+    """Run `pluralbench` with these words in this process: its exit status, output and errors."""
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+
+    def words_to_result(*words: str | Path) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["pluralbench", *map(str, words)])
+        with pytest.raises(SystemExit) as exit_:
+            main()
+        written = capsys.readouterr()
+        return int(exit_.value.code or 0), written.out, written.err
+
+    return words_to_result

@@ -1,0 +1,258 @@
+"""Any table of pairs or rankings: formats, columns, conversations, labels, a benchmark of one's own, the Hub."""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from commands import command
+from hub_server import Hub, card, publish, serving
+from pluralbench import BenchmarkError, DataError, Run, find_benchmark, load_items, read_run
+from written_tables import SUFFIXES, TEXTS, write
+
+Rows = list[dict[str, Any]]
+PANDALM = Path(__file__).parents[3] / "shared" / "data" / "multilingual" / "pandalm_testset-v1.json"
+COMMIT = "c" * 40
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_a_table_of_any_format_and_any_names_is_the_same_benchmark(tmp_path: Path, suffix: str) -> None:
+    rows: Rows = [
+        {
+            "n": str(100 - n),
+            "text": f"{text}?",
+            "good": f"yes {text}",
+            "bad": f"no {text}",
+            "who": f"u{n % 2}",
+            "x": "1",
+        }
+        for n, text in enumerate(TEXTS)
+    ]
+    columns = ["id=n", "prompt=text", "chosen=good", "rejected=bad", "cluster=who"]
+    items = load_items(find_benchmark("pairs", columns), str(write(tmp_path / f"mine{suffix}", rows)))
+    assert items.frame["id"].to_list() == ["100", "99", "98", "97", "96"]
+    assert items.frame["cluster"].to_list() == ["u0", "u1", "u0", "u1", "u0"]
+    assert items.frame["responses"].to_list() == [[row["good"], row["bad"]] for row in rows]
+    assert [prompt[0] for prompt in items.frame["prompt"].to_list()] == [
+        {"role": "user", "content": row["text"]} for row in rows
+    ]
+    assert set(items.frame["config"]) == {"mine"}
+    assert items.ignored == ["x"]
+    other = load_items(find_benchmark("pairs", columns), str(write(tmp_path / "other" / "mine.parquet", rows)))
+    assert other.digest == items.digest
+    assert (
+        load_items(find_benchmark("pairs", columns), str(tmp_path / "other" / "mine.parquet"), limit=4).digest
+        != items.digest
+    )
+
+
+def test_rows_without_ids_are_numbered_and_whole_numbers_are_ids(pairs: Callable[..., Rows], tmp_path: Path) -> None:
+    rows = pairs(3)
+    for row in rows:
+        del row["id"]
+    items = load_items(find_benchmark("pairs"), str(write(tmp_path / "a.jsonl", rows)))
+    assert items.frame["id"].to_list() == ["0", "1", "2"]
+    assert items.frame["cluster"].n_unique() == 3
+    write(tmp_path / "d/fr.jsonl", rows)
+    write(tmp_path / "d/zh.jsonl", rows)
+    both = load_items(find_benchmark("pairs"), str(tmp_path / "d"))
+    assert both.frame["cluster"].n_unique() == 6, "rows of the same number have nothing to do with each other"
+    numbered = load_items(find_benchmark("pairs"), str(write(tmp_path / "b.jsonl", pairs(2, id=7)[:1])))
+    assert numbered.frame["id"].to_list() == ["7"]
+    by_place = load_items(find_benchmark("pairs", ["id=#"]), str(write(tmp_path / "c.jsonl", pairs(2, id=7))))
+    assert by_place.frame["id"].to_list() == ["0", "1"]
+
+
+def test_a_conversation_keeps_its_roles_and_a_response_may_be_one(tmp_path: Path) -> None:
+    turns = [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "hi"},
+        {"role": "assistant", "content": "Yes?"},
+        {"role": "user", "content": "推荐一本书"},
+    ]
+    row = {"id": "1", "prompt": turns, "chosen": [*turns, {"role": "assistant", "content": "书"}], "rejected": "no"}
+    row["rejected"] = [*turns, {"role": "assistant", "content": "no"}]
+    items = load_items(find_benchmark("pairs"), str(write(tmp_path / "talk.jsonl", [row])))
+    assert items.frame["prompt"].to_list() == [turns]
+    assert items.frame["responses"].to_list() == [["书", "no"]]
+
+
+def test_several_prompt_columns_are_joined_and_empty_ones_leave_no_gap(tmp_path: Path) -> None:
+    rows = [
+        {"id": "1", "instruction": "Translate.", "input": "tea", "chosen": "茶", "rejected": "x"},
+        {"id": "2", "instruction": "Name a tea.", "input": "", "chosen": "龙井", "rejected": "x"},
+    ]
+    items = load_items(find_benchmark("pairs", ["prompt=instruction,input"]), str(write(tmp_path / "a.jsonl", rows)))
+    assert [prompt[0]["content"] for prompt in items.frame["prompt"]] == ["Translate.\n\ntea", "Name a tea."]
+
+
+def test_rankings_may_be_lists_of_texts_and_of_ranks(score: Callable[..., Run], tmp_path: Path) -> None:
+    rows = [
+        {"id": "a", "prompt": "a quiet hobby", "responses": ["origami", "drumming", "tools"], "rank": [2, 1, 2]},
+        {"id": "b", "prompt": "by the sea", "responses": ["walking", "baking bread"], "rank": [1, 2]},
+    ]
+    run = score("rankings", write(tmp_path / "r.jsonl", rows))
+    assert run.items["response"].to_list() == ["0", "1", "2", "0", "1"]
+    assert run.items["rank"].to_list() == [2, 1, 2, 1, 2]
+    assert run.metrics["pooled"]["n"] == 2 + 1
+    scores = run.items["score"].to_list()
+    won = [scores[1] > scores[0], scores[1] > scores[2], scores[3] > scores[4]]
+    assert run.metrics["pooled"]["wins"] == sum(won)
+
+
+@pytest.mark.parametrize(
+    ("labels", "better"),
+    [
+        ((1, 1, 2), "first"),
+        ((2, 2, 2), "second"),
+        ((2, 0, 2), "second"),
+        ((1, 2, 0), None),
+        ((0, 0, 1), None),
+        ((0, 0, 0), None),
+        ((1, 1, 2, 2), None),
+    ],
+)
+def test_the_majority_of_the_annotators_decides_and_nothing_else(
+    tmp_path: Path, labels: tuple[int, ...], better: str | None
+) -> None:
+    names = [f"annotator{number}" for number in range(len(labels))]
+    row = {"id": "1", "prompt": "?", "a": "first", "b": "second"} | dict(zip(names, labels, strict=True))
+    columns = ["first=a", "second=b", f"labels={','.join(names)}"]
+    for suffix in SUFFIXES:
+        items = load_items(find_benchmark("pairs", columns), str(write(tmp_path / f"t{suffix}", [row])))
+        [responses], [rank] = items.frame["responses"].to_list(), items.frame["rank"].to_list()
+        assert rank == ([1, 2] if better else [1, 1])
+        assert responses[0] == (better or "first")
+        assert sorted(responses) == ["first", "second"]
+
+
+def test_equal_pairs_are_left_out_and_counted(score: Callable[..., Run], tmp_path: Path) -> None:
+    rows = [
+        {
+            "idx": place,
+            "motivation_app": f"app{place % 2}",
+            "instruction": f"a quiet hobby {place}",
+            "input": "by the sea" if place % 2 else "",
+            "response1": f"origami {place}",
+            "response2": f"drumming {place}",
+            "annotator1": place % 3,
+            "annotator2": place % 3,
+            "annotator3": 1,
+        }
+        for place in range(9)
+    ]
+    run = score("pandalm", write(tmp_path / "pandalm.json", rows))
+    assert run.items.height == 9
+    assert run.items.filter(outcome="equal")["id"].to_list() == ["0", "3", "6"]
+    assert (run.metrics["pooled"]["n"], run.metrics["pooled"]["equal"]) == (6, 3)
+    scored = run.items.filter(pl.col("outcome") != "equal")
+    wins = scored.filter(pl.col("score_chosen") > pl.col("score_rejected")).height
+    assert run.metrics["overall"]["accuracy"] == pytest.approx(wins / 6)
+
+
+@pytest.mark.skipif(not PANDALM.exists(), reason="the PandaLM test set is not here")
+def test_the_real_pandalm_test_set_is_read_whole() -> None:
+    rows = json.loads(PANDALM.read_text(encoding="utf-8"))
+    read = load_items(find_benchmark("pandalm"), str(PANDALM))
+    items = read.frame
+    assert items.height == len(rows) == 999
+    assert read.empty == [str(r["idx"]) for r in rows if not all(str(r[f"response{n}"]).strip() for n in (1, 2))]
+    assert items["id"].to_list() == [str(row["idx"]) for row in rows]
+    for row, item in zip(rows, items.iter_rows(named=True), strict=True):
+        votes = [row[f"annotator{number}"] for number in (1, 2, 3)]
+        chosen = next((side for side in (1, 2) if votes.count(side) >= 2), None)
+        assert item["rank"] == ([1, 1] if chosen is None else [1, 2])
+        response = row[f"response{chosen or 1}"]
+        assert item["responses"][0] == response or not isinstance(response, str), "six are a plain `true`"
+        parts = [part for part in (row["instruction"], row["input"]) if part.strip()]
+        assert item["prompt"] == [{"role": "user", "content": "\n\n".join(parts)}]
+
+
+@pytest.mark.skipif(not PANDALM.exists(), reason="the PandaLM test set is not here")
+def test_the_real_pandalm_test_set_is_scored(score: Callable[..., Run]) -> None:
+    run = score("pandalm", PANDALM, limit=60, on_empty="drop")
+    assert run.run["data"]["empty"] == ["18", "19", "25"]
+    decided = run.items.filter(pl.col("outcome").is_in(["win", "loss", "tie"]))
+    assert run.metrics["pooled"]["n"] == decided.height
+    assert decided.height + run.metrics["pooled"]["equal"] == 57
+    assert (decided["outcome"] == "win").to_list() == (decided["score_chosen"] > decided["score_rejected"]).to_list()
+
+
+def test_a_benchmark_of_ones_own_is_a_file(
+    score: Callable[..., Run], pairs: Callable[..., Rows], tmp_path: Path
+) -> None:
+    (tmp_path / "teas.toml").write_text(
+        'title = "Teas"\nsplit = "dev"\noverall = "configs"\n'
+        '[columns]\nprompt = ["ask"]\ncluster = "user"\nsubset = "kind"\n'
+        "[sections.All]\ngreen = 3\nblack = 1\n",
+        encoding="utf-8",
+    )
+    for config in ("a", "b"):
+        rows = pairs(12, seed=len(config))
+        for place, row in enumerate(rows):
+            row |= {"ask": row.pop("prompt"), "user": f"u{place // 4}", "kind": "black" if place % 3 else "green"}
+        write(tmp_path / "data" / f"{config}_dev.jsonl", rows)
+    run = score(str(tmp_path / "teas.toml"), tmp_path / "data")
+    assert run.run["benchmark"]["name"] == "teas"
+    assert run.metrics["clusters"] == 3
+    cell = run.metrics["configs"]["a"]
+    green, black = (cell["subsets"][kind]["accuracy"] for kind in ("green", "black"))
+    assert cell["sections"]["All"]["accuracy"] == pytest.approx((3 * green + black) / 4)
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("titel = 'x'", ["describes no benchmark", "title"]),
+        ("title = 'x'\noverall = 'median'", ["describes no benchmark", "overall"]),
+        ("title = 'x'\n[columns]\nprompts = ['a']", ["columns.prompts"]),
+        ("[", ["cannot be read"]),
+    ],
+)
+def test_a_benchmark_file_that_is_none_is_named(tmp_path: Path, text: str, parts: list[str]) -> None:
+    (tmp_path / "b.toml").write_text(text, encoding="utf-8")
+    with pytest.raises(BenchmarkError) as caught:
+        find_benchmark(str(tmp_path / "b.toml"))
+    for part in [str(tmp_path / "b.toml"), *parts]:
+        assert part in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.fixture(scope="module")
+def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hub]:
+    """`acme/tea` is shaped like M-RewardBench."""
+    folder = tmp_path_factory.mktemp("hub")
+    rows = {
+        language: [
+            {"id": 90 - n, "prompt": f"{text}?", "chosen": f"+{text}", "rejected": f"-{text}", "source": "hep-go"}
+            for n, text in enumerate(TEXTS)
+        ]
+        for language in ("zho_Hans", "arb_Arab")
+    }
+    files = {
+        f"{language}/test.jsonl": "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in own)
+        for language, own in rows.items()
+    }
+    configs = {language: {"test": f"{language}/test.jsonl"} for language in rows}
+    publish(folder / "acme/tea", COMMIT, files, card(configs, "odc-by"))
+    with serving(folder, tmp_path_factory.mktemp("hf_home")) as hub:
+        yield hub
+
+
+def test_a_dataset_on_the_hub_is_pinned_to_its_commit(hub: Hub, model: str, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    words = ("score", model, "--benchmark", "multilingual", "--data", "acme/tea", "--out", out, "--device", "cpu")
+    scored = command("pluralbench", *words, env=hub.environment)
+    assert scored.returncode == 0, scored.stderr
+    run = read_run(out)
+    data = run.run["data"]
+    assert (data["location"], data["revision"], data["licence"]) == ("acme/tea", COMMIT, "odc-by")
+    for language in ("zho_Hans", "arb_Arab"):
+        assert run.items.filter(config=language)["id"].to_list() == ["90", "89", "88", "87", "86"]
+
+
+def test_a_benchmark_without_data_of_its_own_asks_for_it() -> None:
+    with pytest.raises(DataError, match="Pairs has no data of its own; say where it is with --data"):
+        load_items(find_benchmark("pairs"))

@@ -1,0 +1,140 @@
+"""What is no score is counted as what it is, named, and never a silent number."""
+
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from pluralbench import DataError, Run
+from pluralbench_rewards import ConversationError
+from reward_models import conversation_ids, make_tokenizer, user
+from written_tables import write
+
+Rows = list[dict[str, Any]]
+LONG = "walking with an old dog at dawn " * 30
+
+
+@pytest.fixture
+def data(pairs: Callable[..., Rows], tmp_path: Path) -> Path:
+    """Ten pairs, of which the third and the seventh have a long prompt and the last one a long response."""
+    rows = pairs(10)
+    rows[2]["prompt"], rows[6]["prompt"], rows[9]["rejected"] = LONG, LONG, LONG
+    return write(tmp_path / "p.jsonl", rows)
+
+
+@pytest.mark.parametrize("mode", ["fast", "exact"])
+def test_a_model_that_gives_no_numbers_is_invalid_throughout_and_no_crash(
+    score: Callable[..., Run], classifiers: Callable[..., str], pairs: Callable[..., Rows], tmp_path: Path, mode: str
+) -> None:
+    data = write(tmp_path / "p.jsonl", pairs(30))
+    run = score("pairs", data, by=classifiers(head=math.nan), mode=mode)
+    cell = run.metrics["pooled"]
+    assert (cell["n"], cell["invalid"], cell["wins"], cell["accuracy"]) == (30, 30, 0, 0.0)
+    assert (cell["accuracy_of_valid"], cell["mean_margin"]) == (None, None)
+    assert cell["ids"]["invalid"] == [f"q{place}" for place in range(20)], "the first ones are named"
+    assert set(run.items["outcome"]) == {"invalid"}
+    for name in ("metrics.json", "run.json"):
+        assert "NaN" not in (run.path / name).read_text(encoding="utf-8")
+
+
+def test_a_ranking_without_numbers_is_invalid_response_by_response(
+    score: Callable[..., Run], classifiers: Callable[..., str], tmp_path: Path
+) -> None:
+    row = {"id": "a", "prompt": "a quiet hobby", "responses": ["origami", "drumming", "x"], "rank": [2, 1, 2]}
+    run = score("rankings", write(tmp_path / "r.jsonl", [row]), by=classifiers(head=math.nan))
+    assert run.items["outcome"].to_list() == ["invalid"] * 3
+    assert (run.metrics["pooled"]["invalid"], run.metrics["pooled"]["accuracy"]) == (2, 0.0)
+
+
+def test_what_is_too_long_is_refused_with_the_ids_and_the_options(score: Callable[..., Run], data: Path) -> None:
+    with pytest.raises(ConversationError) as caught:
+        score("pairs", data, max_length=120)
+    message = str(caught.value)
+    for part in ("3 of 10 prompts", "more than 120 tokens", "ids q2, q6, q9", "--on-overflow drop, truncate-left"):
+        assert part in message
+    assert "\n" not in message
+
+
+def test_what_is_dropped_is_listed_and_no_part_of_the_accuracy(score: Callable[..., Run], data: Path) -> None:
+    run = score("pairs", data, max_length=120, on_overflow="drop")
+    dropped = run.items.filter(outcome="dropped")
+    assert dropped["id"].to_list() == ["q2", "q6", "q9"]
+    assert dropped["score_chosen"].null_count() == 3
+    assert all("more than 120" in reason for reason in dropped["reason"])
+    cell = run.metrics["pooled"]
+    assert (cell["n"], cell["dropped"], cell["truncated"]) == (7, 3, 0)
+    assert cell["ids"]["dropped"] == ["q2", "q6", "q9"]
+    kept = run.items.filter(pl.col("outcome") != "dropped")
+    assert cell["accuracy"] == pytest.approx((kept["score_chosen"] > kept["score_rejected"]).mean())
+
+
+@pytest.mark.parametrize("how", ["truncate-left", "truncate-prompt"])
+def test_what_is_truncated_is_counted_and_listed(score: Callable[..., Run], data: Path, how: str) -> None:
+    run = score("pairs", data, max_length=120, on_overflow=how)
+    cut = run.items.filter("truncated")
+    expected = ["q2", "q6", "q9"] if how == "truncate-left" else ["q2", "q6"]
+    assert cut["id"].to_list() == expected
+    assert (cut["tokens_cut"] > 0).all()
+    assert run.metrics["pooled"]["truncated"] == len(expected)
+    assert run.metrics["pooled"]["ids"]["truncated"] == expected
+    lengths = run.items.filter(pl.col("outcome") != "dropped").select("tokens_chosen", "tokens_rejected")
+    assert max(lengths.to_series(0).max(), lengths.to_series(1).max()) <= 120  # type: ignore[type-var, operator]
+
+
+def test_tokens_are_those_of_the_conversation(
+    score: Callable[..., Run], pairs: Callable[..., Rows], data: Path
+) -> None:
+    run = score("pairs", data)
+    tokenizer = make_tokenizer()
+    for row, tokens in zip(pairs(10)[:2], run.items["tokens_chosen"], strict=False):
+        from pluralbench_rewards import Group
+
+        group = Group(row["id"], user(row["prompt"]), [row["chosen"]])
+        assert tokens == len(conversation_ids(tokenizer, group, row["chosen"]))
+
+
+def test_a_run_in_which_all_is_dropped_says_so(
+    score: Callable[..., Run], pairs: Callable[..., Rows], tmp_path: Path
+) -> None:
+    run = score("pairs", write(tmp_path / "p.jsonl", pairs(3)), max_length=4, on_overflow="drop")
+    assert (run.metrics["pooled"]["dropped"], run.metrics["overall"]["accuracy"]) == (3, None)
+
+
+def test_a_table_in_which_all_is_equal_says_so(score: Callable[..., Run], tmp_path: Path) -> None:
+    row = {"id": "a", "prompt": "a quiet hobby", "responses": ["origami", "drumming"], "rank": [1, 1]}
+    run = score("rankings", write(tmp_path / "r.jsonl", [row]))
+    assert (run.metrics["pooled"]["equal"], run.metrics["overall"]["accuracy"]) == (1, None)
+
+
+def test_empty_responses_are_refused_dropped_or_scored(
+    score: Callable[..., Run], pairs: Callable[..., Rows], tmp_path: Path
+) -> None:
+    rows = pairs(6)
+    rows[1]["chosen"], rows[4]["rejected"] = "", ""
+    data = write(tmp_path / "p.jsonl", rows)
+    with pytest.raises(DataError, match=r"2 items with an empty prompt or response \(ids q1, q4\)"):
+        score("pairs", data)
+    dropped = score("pairs", data, on_empty="drop")
+    assert dropped.items["id"].to_list() == ["q0", "q2", "q3", "q5"]
+    kept = score("pairs", data, on_empty="keep")
+    assert kept.items.height == kept.metrics["pooled"]["n"] == 6
+    for run in (dropped, kept):
+        assert run.run["data"]["empty"] == ["q1", "q4"]
+
+
+def test_a_prompt_of_200_000_tokens_is_refused_or_cut(
+    score: Callable[..., Run], pairs: Callable[..., Rows], tmp_path: Path
+) -> None:
+    rows = pairs(3)
+    rows[1]["prompt"] = "🎈 origami, " * 50_000
+    data = write(tmp_path / "p.jsonl", rows)
+    with pytest.raises(
+        ConversationError, match=r"1 of 3 prompts .* more than 1,024 tokens, the longest of \d{3},\d{3} "
+    ):
+        score("pairs", data)
+    run = score("pairs", data, on_overflow="truncate-left")
+    assert (run.metrics["pooled"]["n"], run.metrics["pooled"]["ids"]) == (3, {"truncated": ["q1"]})
+    assert json.loads((run.path / "run.json").read_text(encoding="utf-8"))["scoring"]["max_length"] == 1024

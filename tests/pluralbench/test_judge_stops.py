@@ -1,0 +1,132 @@
+"""A judge's run that stops halfway, goes on, is asked for again, or is asked for under other settings."""
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pluralbench
+import pytest
+from chat_server import ChatServer, Reply, Script, serve
+from pluralbench import EvaluationError, Run
+from pluralbench_calls import CallsError, Price
+from pluralbench_runs import OutputError, UserError
+from written_tables import write
+
+Rows = list[dict[str, Any]]
+
+
+@pytest.fixture
+def data(pairs: Callable[..., Rows], tmp_path: Path) -> Path:
+    return write(tmp_path / "p.jsonl", pairs(10))
+
+
+def judge(server: ChatServer, data: Path, out: Path, **options: Any) -> Run:
+    defaults: dict[str, Any] = {"benchmark": "pairs", "concurrency": 1}
+    return pluralbench.judge("judge-1", data=str(data), base_url=server.base_url, out=out, **(defaults | options))
+
+
+def says(text: str, *, until: int = 10**9) -> Script:
+    """Says so until it has answered so many requests, and then refuses the key."""
+    return lambda _, number: Reply(text) if number < until else Reply("no such key", status=401)
+
+
+def test_a_server_that_dies_halfway_loses_and_repeats_nothing(data: Path, tmp_path: Path) -> None:
+    with serve(says("[[A]]", until=7)) as dying, pytest.raises(CallsError) as caught:
+        judge(dying, data, tmp_path / "run")
+    assert "7 of 20 verdicts are recorded" in str(caught.value)
+    assert not (tmp_path / "run").exists()
+    with serve(says("[[A]]")) as mended:  # at another port
+        run = judge(mended, data, tmp_path / "run")
+        assert len(mended.requests) == 13
+    asked = Counter(str(body["messages"]) for body in [*dying.requests[:7], *mended.requests])
+    assert set(asked.values()) == {1}
+    assert (len(asked), run.run["judging"]["calls"], run.metrics["pooled"]["ties"]) == (20, 20, 10)
+
+
+def test_a_finished_run_is_read_without_asking(data: Path, tmp_path: Path) -> None:
+    with serve(says("[[A]]")) as server:
+        run = judge(server, data, tmp_path / "run")
+        asked = len(server.requests)
+        again = judge(server, data, tmp_path / "run", concurrency=4)
+        assert len(server.requests) == asked == 20
+        assert again.run == run.run
+        assert again.items.equals(run.items)
+
+
+def test_fresh_asks_again(data: Path, tmp_path: Path) -> None:
+    with serve(says("[[A]]")) as server:
+        judge(server, data, tmp_path / "run")
+        run = judge(server, data, tmp_path / "run", fresh=True, orders="one")
+        assert len(server.requests) == 30
+    assert run.run["judging"]["calls"] == 10
+    with serve(says("[[A]]", until=3)) as dying, pytest.raises(CallsError):
+        judge(dying, data, tmp_path / "run", fresh=True)
+    with serve(says("[[B]]")) as server:
+        run = judge(server, data, tmp_path / "run", fresh=True)
+        assert len(server.requests) == 20, "what an interrupted run had recorded is forgotten too"
+    assert run.metrics["position"]["share_of_first"] == 0.0
+
+
+@pytest.mark.parametrize(
+    ("changed", "key"),
+    [
+        ({"temperature": 0.5}, "`temperature`"),
+        ({"top_p": 0.5}, "`top_p`"),
+        ({"max_tokens": 7}, "`max_tokens`"),
+        ({"attempts": 2}, "`attempts`"),
+        ({"orders": "one"}, "`orders`"),
+        ({"pointwise": True}, "`pointwise`"),
+        ({"seed": 3}, "`seed`"),
+        ({"limit": 3}, "`data.limit`"),
+    ],
+)
+def test_another_setting_is_refused_by_name(data: Path, tmp_path: Path, changed: dict[str, Any], key: str) -> None:
+    with serve(says("[[A]]", until=5)) as dying, pytest.raises(CallsError):
+        judge(dying, data, tmp_path / "run")
+    with serve(says("[[A]]")) as server:
+        with pytest.raises(OutputError) as caught:
+            judge(server, data, tmp_path / "run", **changed)
+        assert key in str(caught.value)
+        assert "--fresh" in str(caught.value)
+        judge(server, data, tmp_path / "run")
+        assert len(server.requests) == 15
+
+
+def test_what_only_says_how_fast_or_how_dear_may_change(data: Path, tmp_path: Path) -> None:
+    with serve(says("[[A]]", until=5)) as dying, pytest.raises(CallsError):
+        judge(dying, data, tmp_path / "run")
+    with serve(says("[[A]]")) as server:
+        judge(server, data, tmp_path / "run", concurrency=3, price=Price(1.0, 2.0), max_cost=5.0)
+        assert len(server.requests) == 15
+
+
+def test_a_ceiling_stops_and_a_higher_one_goes_on(data: Path, tmp_path: Path) -> None:
+    with serve(says("[[A]]")) as server:
+        with pytest.raises(CallsError, match=r"spending ceiling of \$0\.01 .* of 20 verdicts are recorded"):
+            judge(server, data, tmp_path / "run", price=Price(1.0, 10.0), max_cost=0.007)
+        assert 0 < len(server.requests) < 20
+        judge(server, data, tmp_path / "run", price=Price(1.0, 10.0), max_cost=10.0)
+        assert len(server.requests) == 20
+
+
+def test_a_run_that_recorded_no_call_binds_nothing(data: Path, tmp_path: Path) -> None:
+    with serve(says("[[A]]", until=0)) as server, pytest.raises(UserError):
+        judge(server, data, tmp_path / "run")
+    assert not (tmp_path / "run.work").exists()
+    with serve(says("[[A]]")) as server:
+        judge(server, data, tmp_path / "run", temperature=0.7)
+
+
+def test_a_missing_key_is_named(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PLANTED", raising=False)
+    with serve(says("[[A]]")) as server, pytest.raises(CallsError, match="PLANTED"):
+        judge(server, data, tmp_path / "run", api_key_env="PLANTED")
+    assert not server.requests
+
+
+def test_a_table_without_a_decision_is_nothing_to_judge(tmp_path: Path) -> None:
+    row = {"id": "a", "prompt": "?", "responses": ["x", "y"], "rank": [1, 1]}
+    with serve(says("[[A]]")) as server, pytest.raises(EvaluationError, match="nothing to judge"):
+        judge(server, write(tmp_path / "r.jsonl", [row]), tmp_path / "run", benchmark="rankings")
+    assert not (tmp_path / "run.work").exists()

@@ -1,0 +1,260 @@
+"""Benchmarks as their authors published them, and our own release: rows, ids, groups and weights."""
+
+import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import polars as pl
+import pytest
+from pluralbench import Run, find_benchmark, known_benchmarks, load_items
+from written_tables import write
+
+Rows = list[dict[str, Any]]
+CONFIGS = ["Art_and_Entertainment", "Lifestyle_and_Personal_Development", "Society_and_Culture"]
+CHAT = dict.fromkeys(["alpacaeval-easy", "alpacaeval-length"], 79) | {"alpacaeval-hard": 76}
+CODE = {"hep-cpp": 164, "hep-go": 164, "hep-java": 164, "hep-js": 164, "hep-python": 163, "hep-rust": 164}
+FILTERED = {
+    "Chat": CHAT | {"mt-bench-easy": 24, "mt-bench-med": 38},
+    "Chat Hard": {
+        "mt-bench-hard": 35,
+        "llmbar-natural": 76,
+        "llmbar-adver-neighbor": 124,
+        "llmbar-adver-GPTInst": 87,
+        "llmbar-adver-GPTOut": 42,
+        "llmbar-adver-manual": 43,
+    },
+    "Safety": {
+        "refusals-dangerous": 100,
+        "refusals-offensive": 100,
+        "xstest-should-refuse": 154,
+        "xstest-should-respond": 247,
+        "donotanswer": 135,
+    },
+    "Reasoning": {"math-prm": 983} | CODE,
+}
+SUBSETS = [subset for section in FILTERED.values() for subset in section]
+LANGUAGES = ["arb_Arab", "fra_Latn", "zho_Hans"]
+
+
+def right(items: pl.DataFrame) -> list[bool]:
+    """Whether the better response has strictly the higher score, from the scores alone."""
+    return [chosen > rejected for chosen, rejected in items.select("score_chosen", "score_rejected").iter_rows()]
+
+
+def by_section(items: pl.DataFrame, weights: dict[str, dict[str, int]]) -> dict[str, float]:
+    """Accuracy of each section: its subsets weigh what they should, whatever the number of rows."""
+    return {
+        section: sum(weight * fmean(right(items.filter(subset=subset))) for subset, weight in subsets.items())
+        / sum(subsets.values())
+        for section, subsets in weights.items()
+    }
+
+
+def ids_of(items: pl.DataFrame, config: str) -> list[str]:
+    return items.filter(config=config)["id"].to_list()
+
+
+def test_our_release_is_scored_in_its_order(score: Callable[..., Run], sample: Path) -> None:
+    run = score("personalized", sample)
+    assert sorted(run.metrics["configs"]) == CONFIGS
+    for config in CONFIGS:
+        table = pl.read_parquet(sample / "data" / config / "test.parquet")
+        assert ids_of(run.items, config) == table["id"].to_list()
+    assert run.run["data"]["rows"] == dict.fromkeys(CONFIGS, 8)
+    assert run.run["data"]["licence"]
+    accuracies = [fmean(right(run.items.filter(config=config))) for config in CONFIGS]
+    assert run.metrics["overall"]["accuracy"] == pytest.approx(fmean(accuracies))
+
+
+def test_personalized_rewardbench_as_published(
+    score: Callable[..., Run], people: Callable[..., Rows], tmp_path: Path
+) -> None:
+    sizes = dict(zip(CONFIGS, (3, 7, 5), strict=True))
+    for number, (config, size) in enumerate(sizes.items()):
+        write(tmp_path / "hub" / config / "test-00000-of-00001.parquet", people(size, seed=number))
+    run = score("personalized", tmp_path / "hub")
+    assert run.run["data"]["rows"] == sizes
+    assert "narrative" in run.run["data"]["ignored_columns"]
+    parts = [right(run.items.filter(config=config)) for config in CONFIGS]
+    assert [run.metrics["configs"][config]["accuracy"] for config in CONFIGS] == pytest.approx([*map(fmean, parts)])
+    assert run.metrics["overall"]["accuracy"] == pytest.approx(fmean(map(fmean, parts))), "domains weigh alike"
+    assert run.metrics["pooled"]["accuracy"] == pytest.approx(fmean([one for part in parts for one in part]))
+    only = score("personalized", tmp_path / "hub", configs=[CONFIGS[1]])
+    assert only.items["id"].to_list() == ids_of(run.items, CONFIGS[1])
+
+
+def multilingual(folder: Path, pairs: Callable[..., Rows], languages: Sequence[str] = LANGUAGES) -> Path:
+    for number, language in enumerate(languages):
+        rows = pairs(len(SUBSETS) * 3, seed=number, language=language, chosen_model="a", rejected_model="b")
+        for place, row in enumerate(rows):
+            row |= {"id": 4000 - place, "source": SUBSETS[place % len(SUBSETS)], "category": "Chat"}
+        write(folder / language / "test.parquet", rows)
+    rows = pairs(16, seed=9)
+    for place, row in enumerate(rows):
+        row |= {
+            "id": place,
+            "source": f"A sentence, no. {place}.",
+            "subset": f"translation-de-en-{'easy' if place % 2 else 'hard'}",
+        }
+    write(folder / "translation" / "test.parquet", rows)
+    return folder
+
+
+def test_m_rewardbench_as_published(score: Callable[..., Run], pairs: Callable[..., Rows], tmp_path: Path) -> None:
+    run = score("multilingual", multilingual(tmp_path / "hub", pairs))
+    assert sorted(run.metrics["configs"]) == sorted([*LANGUAGES, "translation"])
+    assert ids_of(run.items, "fra_Latn") == [str(4000 - place) for place in range(len(SUBSETS) * 3)]
+    means = []
+    for language in LANGUAGES:
+        expected = by_section(run.items.filter(config=language), FILTERED)
+        cell = run.metrics["configs"][language]
+        assert {name: value["accuracy"] for name, value in cell["sections"].items()} == pytest.approx(expected)
+        assert cell["mean_of_sections"]["accuracy"] == pytest.approx(fmean(expected.values()))
+        assert cell["subsets_in_no_section"] == []
+        means.append(fmean(expected.values()))
+    assert run.metrics["overall"]["accuracy"] == pytest.approx(fmean(means))
+
+
+def test_translation_has_subsets_of_its_own_and_stays_out_of_the_average(
+    score: Callable[..., Run], pairs: Callable[..., Rows], tmp_path: Path
+) -> None:
+    run = score("multilingual", multilingual(tmp_path / "hub", pairs))
+    own = run.metrics["configs"]["translation"]
+    assert {name: cell["n"] for name, cell in own["subsets"].items()} == {
+        "translation-de-en-hard": 8,
+        "translation-de-en-easy": 8,
+    }
+    assert "sections" not in own
+    assert own["accuracy"] == pytest.approx(fmean(right(run.items.filter(config="translation"))))
+    assert run.metrics["pooled"]["n"] == len(LANGUAGES) * len(SUBSETS) * 3
+    without = score("multilingual", tmp_path / "hub", configs=LANGUAGES)
+    assert without.metrics["overall"]["accuracy"] == run.metrics["overall"]["accuracy"]
+
+
+def test_a_language_that_lacks_a_section_makes_the_average_missing(
+    score: Callable[..., Run], pairs: Callable[..., Rows], tmp_path: Path
+) -> None:
+    multilingual(tmp_path / "hub", pairs, LANGUAGES[:1])
+    rows = [row | {"id": place, "source": "hep-go"} for place, row in enumerate(pairs(4))]
+    write(tmp_path / "hub/ces_Latn/test.parquet", rows)
+    metrics = score("multilingual", tmp_path / "hub").metrics
+    assert metrics["configs"]["ces_Latn"]["mean_of_sections"]["accuracy"] is None
+    assert metrics["configs"]["ces_Latn"]["sections"]["Chat"]["accuracy"] is None
+    assert metrics["overall"]["accuracy"] is None
+    assert metrics["overall"]["interval"] is None
+    assert metrics["configs"]["arb_Arab"]["mean_of_sections"]["accuracy"] is not None
+
+
+@pytest.mark.parametrize("path", ["filtered.parquet", "data/filtered-00000-of-00001.parquet"])
+def test_rewardbench_as_published(
+    score: Callable[..., Run], pairs: Callable[..., Rows], tmp_path: Path, path: str
+) -> None:
+    rows = pairs(len(SUBSETS) * 2)
+    for place, row in enumerate(rows):
+        row |= {"id": place + 30, "subset": SUBSETS[place % len(SUBSETS)], "chosen_model": "a"}
+    write(tmp_path / "hub" / path, rows)
+    if path.startswith("data/"):
+        write(tmp_path / "hub/data/raw-00000-of-00001.parquet", pairs(3))
+    run = score("reward-bench", tmp_path / "hub")
+    assert ids_of(run.items, "default") == [str(place + 30) for place in range(len(rows))]
+    weights = {
+        name: {k: int(v) for k, v in own.items()} for name, own in known_benchmarks()["reward-bench"].sections.items()
+    }
+    expected = by_section(run.items, weights)
+    assert run.metrics["overall"]["accuracy"] == pytest.approx(fmean(expected.values()))
+    assert run.metrics["overall"]["accuracy"] != pytest.approx(run.metrics["pooled"]["accuracy"])
+
+
+def test_the_weights_are_the_counts_of_the_tables_with_mathematics_as_heavy_as_code() -> None:
+    known = known_benchmarks()
+    assert known["multilingual"].sections == FILTERED
+    for name, counts, code in (("multilingual", [296, 407, 736], 983), ("reward-bench", [358, 456, 740], 984)):
+        sums = {section: sum(weights.values()) for section, weights in known[name].sections.items()}
+        assert [sums[section] for section in ("Chat", "Chat Hard", "Safety")] == counts
+        reasoning = known[name].sections["Reasoning"]
+        assert (
+            reasoning["math-prm"] == sum(weight for subset, weight in reasoning.items() if subset != "math-prm") == code
+        )
+
+
+def cheems(
+    folder: Path, *, ranks: Sequence[Sequence[int]] = ((1, 2, 3, 2, 1), (3, 1, 2, 4, 5), (2, 2, 1, 1, 1))
+) -> Path:
+    """Two subsets of rankings; each row's responses have ids of their own, in another order than the ranks."""
+    for subset, categories in (("open", ["推理", "其他"]), ("human", ["推理", "理解", "复杂指令"])):
+        rows = []
+        for place in range(9):
+            ids = [f"{subset}{place}-{number}" for number in range(5)]
+            rank = dict(reversed(list(zip(ids, ranks[place % len(ranks)], strict=True))))
+            rows.append(
+                {
+                    "input": f"第{place}个问题：龙井茶好喝吗？",
+                    "responses": [{"id": name, "content": f"回答 {name} 🍵", "model": "m"} for name in ids],
+                    "rank": rank,
+                    "category": [categories[place % len(categories)], "second"],
+                }
+                | ({"sys_prompt": "你是助手。"} if place % 3 == 0 else {})
+            )
+        write(folder / f"{subset}.jsonl", rows)
+    return folder
+
+
+def by_category(items: pl.DataFrame) -> tuple[float, float]:
+    """Accuracy over the pairs of unlike rank and exact match over prompts, each a plain mean over categories."""
+    pairs: dict[str, list[bool]] = {}
+    exact: dict[str, list[bool]] = {}
+    for (prompt,), rows in items.group_by("id", maintain_order=True):
+        values = rows.select("rank", "score", "subset").rows()
+        won = [a[1] > b[1] for a in values for b in values if a[0] < b[0]]
+        assert prompt
+        pairs.setdefault(values[0][2], []).extend(won)
+        exact.setdefault(values[0][2], []).append(all(won))
+    return fmean(map(fmean, pairs.values())), fmean(map(fmean, exact.values()))
+
+
+def test_cheemsbench_as_published(score: Callable[..., Run], tmp_path: Path) -> None:
+    run = score("cheems", cheems(tmp_path / "bench"))
+    assert list(run.metrics["configs"]) == ["human", "open"]
+    first = run.items.filter(config="open", id="0")
+    assert first["response"].to_list() == [f"open0-{number}" for number in range(5)]
+    assert first["rank"].to_list() == [1, 2, 3, 2, 1]
+    assert set(first["subset"]) == {"推理"}
+    overall = []
+    for config in ("human", "open"):
+        accuracy, exact = by_category(run.items.filter(config=config))
+        cell = run.metrics["configs"][config]
+        assert cell["by_category"]["accuracy"] == pytest.approx(accuracy)
+        assert cell["exact_match_by_category"]["accuracy"] == pytest.approx(exact)
+        assert cell["exact_match"]["prompts"] == 9
+        overall.append((accuracy + exact) / 2)
+    assert run.metrics["overall"]["accuracy"] == pytest.approx(fmean(overall))
+
+
+def test_system_prompts_of_cheemsbench_are_kept_as_such(tmp_path: Path) -> None:
+    items = load_items(find_benchmark("cheems"), str(cheems(tmp_path / "bench")))
+    prompts = items.frame.filter(config="human")["prompt"].to_list()
+    assert [[message["role"] for message in prompt] for prompt in prompts[:3]] == [
+        ["system", "user"],
+        ["user"],
+        ["user"],
+    ]
+    assert prompts[3][0]["content"] == "你是助手。"
+
+
+def test_a_constant_scorer_gets_nothing_right_and_no_exact_match(
+    score: Callable[..., Run], constant: str, tmp_path: Path
+) -> None:
+    metrics = score("cheems", cheems(tmp_path / "bench"), by=constant).metrics
+    assert metrics["overall"]["accuracy"] == 0.0
+    assert metrics["pooled"]["ties"] == metrics["pooled"]["n"] > 0
+    for cell in metrics["configs"].values():
+        assert (cell["accuracy"], cell["exact_match"]["accuracy"]) == (0.0, 0.0)
+        assert (cell["by_category"]["accuracy"], cell["exact_match_by_category"]["accuracy"]) == (0.0, 0.0)
+
+
+def test_prompts_without_two_ranks_match_nothing(score: Callable[..., Run], tmp_path: Path) -> None:
+    metrics = score("cheems", cheems(tmp_path / "bench", ranks=((1, 1, 1, 1, 1), (1, 2, 3, 4, 5)))).metrics
+    cell = metrics["configs"]["open"]
+    assert (cell["equal"], cell["exact_match"]["prompts"], cell["n"]) == (5, 4, 4 * math.comb(5, 2))

@@ -1,0 +1,56 @@
+"""What `pluralbench` offers, and what importing it costs."""
+
+import inspect
+import subprocess
+import sys
+
+import pluralbench
+from commands import environment
+
+NAMES = [
+    "Benchmark",
+    "BenchmarkError",
+    "Columns",
+    "Comparison",
+    "DataError",
+    "EvaluationError",
+    "Items",
+    "Run",
+    "RunError",
+    "compare",
+    "find_benchmark",
+    "judge",
+    "known_benchmarks",
+    "load_items",
+    "read_run",
+    "render",
+    "report_frame",
+    "score",
+]
+
+
+def test_the_public_names_are_these() -> None:
+    assert pluralbench.__all__ == NAMES
+    for name in NAMES:
+        assert inspect.getdoc(getattr(pluralbench, name)), name
+
+
+def test_the_benchmarks_are_these() -> None:
+    known = pluralbench.known_benchmarks()
+    assert list(known) == ["personalized", "multilingual", "reward-bench", "cheems", "pairs", "rankings", "pandalm"]
+    assert known["personalized"].data == "QiyaoMa/Personalized-RewardBench"
+    assert known["multilingual"].data == "CohereLabsCommunity/multilingual-reward-bench"
+    assert (known["reward-bench"].data, known["reward-bench"].split) == ("allenai/reward-bench", "filtered")
+    assert [name for name, benchmark in known.items() if benchmark.is_ranking] == ["cheems", "rankings"]
+    assert all(benchmark.title for benchmark in known.values())
+
+
+def test_importing_the_command_loads_no_torch() -> None:
+    code = (
+        "import sys, pluralbench, pluralbench.cli\n"
+        "print([name for name in ('torch', 'transformers', 'datasets', 'xllamacpp') if name in sys.modules])"
+    )
+    shown = subprocess.run(
+        [sys.executable, "-c", code], env=environment(), capture_output=True, encoding="utf-8", check=True, timeout=60
+    )
+    assert shown.stdout == "[]\n"
