@@ -338,6 +338,8 @@ def _scoring_record(
         "on_overflow": settings.on_overflow,
         "tolerance": tolerance,
         "decisions_within_tolerance": near,
+        "items_truncated": sum(cut > 0 for cut in scored.cut),
+        "items_dropped": len(scored.dropped),
         "items_from_an_earlier_part": resumed,
         **asdict(scored.work),
     }
