@@ -132,7 +132,7 @@ def test_a_bad_option_of_score_is_named(
         (["--base-url", "localhost:80"], ["base URL"]),
         (["--api-key-env", "PLANTED_NOWHERE"], ["PLANTED_NOWHERE"]),
         (["--oracle"], ["no rubric aspects"]),
-        (["--profile", "plan"], ["The plans have none for id q0"]),
+        (["--profile", "plan"], ["--profile plan and --plans FILE belong together"]),
     ],
 )
 def test_a_bad_option_of_judge_is_named(
