@@ -18,7 +18,7 @@ from pluralbench.rundirs import RUN_FILE, SETTINGS_FILE, Run, provenance, publis
 from pluralbench.score import DataSettings, benchmark_name, benchmark_record, data_settings, result_frame
 
 if TYPE_CHECKING:  # importing torch takes seconds, which `--help` and a mistake in the data need not wait for
-    from pluralbench_rewards import Judge, Reply
+    from pluralbench_rewards import Judge, Reply, Scored
 
 Orders = Literal["both", "one"]
 VERDICTS = {"chosen": "win", "rejected": "loss", "tie": "tie", "invalid": "invalid"}
@@ -105,8 +105,6 @@ def judge(
     attempts: tries for a reply that can be parsed, after which the verdict is invalid.
     The other arguments are those of `score`. Every call is recorded; an interrupted run goes on where it was.
     """
-    from pluralbench_rewards import load_judge  # noqa: PLC0415 - see above
-
     described = find_benchmark(benchmark, columns)
     items = load_items(described, data, configs=configs, split=split, limit=limit, on_empty=on_empty)
     inferred = plans_for(profile, plans)
@@ -119,6 +117,8 @@ def judge(
         max_cost=max_cost,
     )
     target = out or Path("runs") / f"{benchmark_name(benchmark)}-{Path(model).name}-judge"
+    from pluralbench_rewards import load_judge  # noqa: PLC0415 - see above
+
     the_judge = load_judge(
         model,
         base_url=base_url,
@@ -153,8 +153,8 @@ def judge(
             return read_run(target)
         if pointwise:
             scored, reasons = _rated(the_judge, items.frame, contexts)
-            frame = result_frame(described, items.frame, scored)
-            decisions = decide(items.frame, scored.scores, [0] * items.frame.height)
+            decisions = decide(items.frame, scored.scores, scored.cut)
+            frame = result_frame(described, items.frame, scored, decisions)
             bias: Mapping[str, Any] = {}
         else:
             frame = decisions = _compared(the_judge, items.frame, contexts, orders, seed)
@@ -196,17 +196,16 @@ def judge(
     return read_run(target)
 
 
-def _rated(judge_: "Judge", items: pl.DataFrame, contexts: Sequence[str]) -> tuple[Any, list[str]]:
+def _rated(judge_: "Judge", items: pl.DataFrame, contexts: Sequence[str]) -> tuple["Scored", list[str]]:
     """Ratings as scores, and why some are missing."""
-    from pluralbench_rewards import Group, Scored  # noqa: PLC0415 - see above
+    from pluralbench_rewards import Group, scores_of  # noqa: PLC0415 - see above
 
     groups = [
         Group(row["id"], row["prompt"], row["responses"])
         for row in items.select("id", "prompt", "responses").iter_rows(named=True)
     ]
     ratings = judge_.rate(groups, contexts)
-    scores = [[float("nan") if rating.value is None else rating.value for rating in group] for group in ratings]
-    return Scored(scores, cut=[0] * len(groups)), [r.reason for group in ratings for r in group if r.reason]
+    return scores_of(ratings), [r.reason for group in ratings for r in group if r.reason]
 
 
 def _compared(judge_: "Judge", items: pl.DataFrame, contexts: Sequence[str], orders: Orders, seed: int) -> pl.DataFrame:

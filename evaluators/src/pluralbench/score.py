@@ -152,8 +152,8 @@ def score(
             chat_template=template,
         )
         scored, resumed, tolerance = _scored(loaded, items, prompts, settings, output)
-        frame = result_frame(described, items.frame, scored)
         decisions = decide(items.frame, scored.scores, scored.cut)
+        frame = result_frame(described, items.frame, scored, decisions)
         metrics = {"items": items.frame.height} | measure(described, decisions, seed=seed)
         run = provenance() | {
             "verb": "score",
@@ -210,15 +210,15 @@ def data_settings(
     )
 
 
-def result_frame(benchmark: Benchmark, items: pl.DataFrame, scored: "Scored") -> pl.DataFrame:
-    """`items.parquet`: a row a pair, or for rankings a row a response."""
+def result_frame(benchmark: Benchmark, items: pl.DataFrame, scored: "Scored", decisions: pl.DataFrame) -> pl.DataFrame:
+    """`items.parquet`: a row a pair with its decision, or for rankings a row a response."""
     rows = []
     for place, item in enumerate(items.iter_rows(named=True)):
         row = {name: item[name] for name in BASE}
         scores: list[float | None] = [*scored.scores[place]] or [None] * len(item["responses"])
         tokens = scored.tokens[place] if scored.tokens else [None] * len(scores)
         outcome = "dropped" if not scored.scores[place] else None
-        cut = scored.cut[place] if scored.cut else 0
+        cut = scored.cut[place]
         length = {"truncated": cut > 0, "tokens_cut": cut, "reason": scored.dropped.get(place)}
         if benchmark.is_ranking:
             for name, rank, value, size in zip(item["response_ids"], item["rank"], scores, tokens, strict=True):
@@ -244,7 +244,6 @@ def result_frame(benchmark: Benchmark, items: pl.DataFrame, scored: "Scored") ->
     frame = pl.DataFrame(rows, infer_schema_length=None)
     if benchmark.is_ranking:
         return frame
-    decisions = decide(items, scored.scores, scored.cut or [0] * items.height)
     return frame.with_columns(decisions["outcome"], decisions["margin"])
 
 

@@ -2,7 +2,7 @@
 
 from pluralbench_rewards.conversations import Group, Message, Overflow
 from pluralbench_rewards.errors import ConversationError, DeviceError, ModelError, RewardsError
-from pluralbench_rewards.judge import Comparison, Judge, Reply
+from pluralbench_rewards.judge import Comparison, Judge, Reply, scores_of
 from pluralbench_rewards.load import Kind, load, load_judge, load_local
 from pluralbench_rewards.models import SPECIAL, Dtype
 from pluralbench_rewards.packing import Mode
@@ -37,5 +37,6 @@ __all__ = [
     "parse_choice",
     "parse_rating",
     "score",
+    "scores_of",
     "tolerance",
 ]

@@ -1,5 +1,6 @@
 """Language models as judges: which of two responses is better, or how good one is. Each call is recorded."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +16,6 @@ from pluralbench_rewards.verdicts import HIGHEST, Choice, parse_choice, parse_ra
 Item = TypeVar("Item")
 Value = TypeVar("Value")
 
-PROMPT_VERSION = "1"
 WARMER = 0.2  # added to the temperature at each further try: the same question at 0 would get the same reply
 
 PAIR_SYSTEM = """\
@@ -54,7 +54,6 @@ SCHEMAS: dict[str, dict[str, Json]] = {
 
 SECTION = "<{name}>\n{text}\n</{name}>"
 PROMPTS: dict[str, Json] = {
-    "version": PROMPT_VERSION,
     "pair": [PAIR_SYSTEM, PAIR_REPLY],
     "rating": [RATING_SYSTEM, RATING_REPLY],
     "schemas": SCHEMAS,
@@ -133,13 +132,11 @@ class Judge:
 
         What a server does with length is its own affair, and what is known is in the ledger: `options` change nothing.
         """
-        scores = []
-        for place, ratings in enumerate(self.rate(groups)):
-            values = [float("nan") if rating.value is None else rating.value for rating in ratings]
-            scores.append(values)
-            if on_scored is not None:
+        scored = scores_of(self.rate(groups))
+        if on_scored is not None:
+            for place, values in enumerate(scored.scores):
                 on_scored(place, values)
-        return Scored(scores)
+        return scored
 
     def _ask(
         self,
@@ -197,3 +194,9 @@ class Judge:
             }
             body["response_format"] = {"type": "json_schema", "json_schema": {"name": wanted, "schema": schema}}
         return Request("chat", self.provider, self.name, body, sample=attempt, label=f"{label}, attempt {attempt + 1}")
+
+
+def scores_of(ratings: Sequence[Sequence[Settled[float]]]) -> Scored:
+    """Ratings by group and response as scores; not a number where no reply could be parsed."""
+    scores = [[math.nan if rating.value is None else rating.value for rating in group] for group in ratings]
+    return Scored(scores, cut=[0] * len(scores))

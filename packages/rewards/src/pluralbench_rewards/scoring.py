@@ -191,12 +191,12 @@ def tolerance(model: Local, groups: Sequence[Group], scored: Scored, overflow: O
     score of usual size. It is an estimate: where a rounding can send a token to another expert, a rare score may lie
     farther off.
     """
-    places = [place for place, values in enumerate(scored.scores) if values]
-    chosen = [places[len(places) * part // COMPARED] for part in range(min(COMPARED, len(places)))]
-    picked = [(place, part % len(scored.scores[place])) for part, place in enumerate(chosen)]
     if scored.work is None:
         return 0.0
     limit = scored.work.max_length
+    places = [place for place, values in enumerate(scored.scores) if values]
+    chosen = [places[len(places) * part // COMPARED] for part in range(min(COMPARED, len(places)))]
+    picked = [(place, part % len(scored.scores[place])) for part, place in enumerate(chosen)]
     differences, sizes = [0.0], [0.0]
     for place, response in picked:
         group = groups[place]
