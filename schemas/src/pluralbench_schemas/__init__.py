@@ -2,6 +2,8 @@
 
 import pandera.polars as pa
 
+from pluralbench_schemas.languages import ENGLISH, LANGUAGES, Language, language_of, near_languages
+from pluralbench_schemas.multilingual import MultilingualPairs, TranslationPairs
 from pluralbench_schemas.personalized import (
     POST,
     RUBRIC_ASPECT,
@@ -18,8 +20,10 @@ from pluralbench_schemas.validation import TableError, validate
 SCHEMAS: dict[str, type[pa.DataFrameModel]] = {
     schema.__name__: schema
     for schema in (
+        MultilingualPairs,
         PersonalizedPairs,
         PersonalizedQuestions,
+        TranslationPairs,
         VerbatimPersonalizedPairs,
         VerbatimPersonalizedQuestions,
     )
@@ -27,15 +31,22 @@ SCHEMAS: dict[str, type[pa.DataFrameModel]] = {
 """Every schema by the name that a release's manifest gives it."""
 
 __all__ = [
+    "ENGLISH",
+    "LANGUAGES",
     "POST",
     "RUBRIC_ASPECT",
     "SCHEMAS",
+    "Language",
+    "MultilingualPairs",
     "PersonalizedPairs",
     "PersonalizedQuestions",
     "TableError",
+    "TranslationPairs",
     "VerbatimPersonalizedPairs",
     "VerbatimPersonalizedQuestions",
     "evidence_in_narrative",
+    "language_of",
+    "near_languages",
     "normalized",
     "render_profile",
     "validate",

@@ -16,7 +16,7 @@ from pluralbench_calls.errors import (
     NotServed,
 )
 from pluralbench_calls.ledger import Ledger, read_ledger, working_ledger
-from pluralbench_calls.records import Answer, Backend, Outcome, Request
+from pluralbench_calls.records import Answer, Backend, Outcome, PackingBackend, Request
 from pluralbench_calls.retry import InvalidAnswer, Settled, after_thinking, ask_until_valid
 
 __all__ = [
@@ -37,6 +37,7 @@ __all__ = [
     "NotServed",
     "OpenAIChat",
     "Outcome",
+    "PackingBackend",
     "Price",
     "Replay",
     "Request",

@@ -9,7 +9,7 @@ from pluralbench_runs import Json, Meter, canonical_json, progress
 
 from pluralbench_calls.errors import CallsError, CeilingReached, Interrupted
 from pluralbench_calls.ledger import Ledger
-from pluralbench_calls.records import Answer, Backend, Request
+from pluralbench_calls.records import Answer, Backend, PackingBackend, Request
 
 BYTES_A_TOKEN = 4  # on average; never less than one, by which the ceiling is reckoned
 OVERHEAD = 64  # tokens that a chat template adds
@@ -51,7 +51,8 @@ def ask(
 ) -> list[Answer]:
     """Answer `requests`, in their order; equal requests are asked once and known ones not at all.
 
-    Each new answer is in the ledger before the next request of its worker goes out. At the first error that
+    Where the backend packs several requests into a message, each still has its own key and answer. Each new answer is
+    in the ledger before the next message of its worker goes out. At the first error that
     concerns every request, what is in flight is finished and recorded and the error raised.
 
     Raises a `CallsError` that says how many answers are recorded; asking again goes on from there.
@@ -77,19 +78,20 @@ async def _send_all(missing: list[Request], ledger: Ledger, backend: Backend, li
     failures: list[CallsError] = []
     entering: set[asyncio.Task[float]] = set()
 
-    async def work(queue: Iterator[Request]) -> None:
-        for request in queue:
+    async def work(queue: Iterator[list[Request]]) -> None:
+        for message in queue:
             try:
-                at_gate = asyncio.create_task(gate.enter(request))
+                at_gate = asyncio.create_task(gate.enter(message))
                 entering.add(at_gate)
                 try:
                     reserved = await at_gate
                 finally:
                     entering.discard(at_gate)
                 try:
-                    answer = await backend.send(request)
-                    ledger.record(answer)
-                    meter.advance(gate.spend(answer))
+                    answers = await _send(backend, message)
+                    ledger.record(*answers)
+                    for answer in answers:
+                        meter.advance(gate.spend(answer))
                 finally:
                     await gate.leave(reserved)
             except CallsError as error:
@@ -102,16 +104,23 @@ async def _send_all(missing: list[Request], ledger: Ledger, backend: Backend, li
                     task.cancel()
                 return
 
-    workers = min(limits.concurrency, backend.concurrency or limits.concurrency, len(missing))
-    queue = iter(missing)
+    messages = backend.pack(missing) if isinstance(backend, PackingBackend) else [[request] for request in missing]
+    workers = min(limits.concurrency, backend.concurrency or limits.concurrency, len(messages))
+    queue = iter(messages)
     async with backend:
         await asyncio.gather(*(work(queue) for _ in range(workers)))
     if failures:
         raise failures[0]
 
 
+async def _send(backend: Backend, message: list[Request]) -> list[Answer]:
+    if isinstance(backend, PackingBackend):
+        return await backend.send_packed(message)
+    return [await backend.send(request) for request in message]
+
+
 class _Gate:
-    """Lets a request pass when the rates and the ceiling allow it."""
+    """Lets a message pass when the rates and the ceiling allow it."""
 
     def __init__(self, limits: Limits, spent: float) -> None:
         self._limits, self._spent = limits, spent
@@ -120,11 +129,12 @@ class _Gate:
         self._requests = _limiter(limits.requests_per_minute)
         self._tokens = _limiter(limits.tokens_per_minute)
 
-    async def enter(self, request: Request) -> float:
-        """Wait for the rates; reserve and return the most that the request can cost, so no ceiling is crossed."""
-        size = len(canonical_json(request.body))
-        longest = _longest(request.body)
-        cost = 0.0 if self._limits.max_cost is None else self._limits.price.cost(size + OVERHEAD, longest)
+    async def enter(self, message: Sequence[Request]) -> float:
+        """Wait for the rates; reserve and return the most that the message can cost, so no ceiling is crossed."""
+        size = sum(len(canonical_json(request.body)) for request in message)
+        longest = sum(_longest(request.body) for request in message)
+        overhead = OVERHEAD * len(message)
+        cost = 0.0 if self._limits.max_cost is None else self._limits.price.cost(size + overhead, longest)
         await self._reserve(cost, unbounded=longest == 0 and self._limits.price.output > 0)
         try:
             if self._requests is not None:

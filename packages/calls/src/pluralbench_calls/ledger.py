@@ -1,9 +1,9 @@
 """The ledger: every recorded answer by the key of its request. SQLite while working, Parquet when published."""
 
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import astuple, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import Self
 
@@ -68,8 +68,10 @@ class Ledger:
 
     def record(self, *answers: Answer) -> None:
         """Record answers, for good: a key that is known keeps its first answer."""
+        self._insert([_as_row(answer) for answer in answers])
+
+    def _insert(self, rows: Sequence[tuple[object, ...]]) -> None:
         marks = ", ".join("?" * len(COLUMNS))
-        rows = [astuple(answer) for answer in answers]
         statement = f"INSERT INTO calls VALUES ({marks}) ON CONFLICT (key) DO NOTHING"  # noqa: S608 - no input in it
         with self._transaction():
             self._database.executemany(statement, rows)
@@ -77,8 +79,7 @@ class Ledger:
     def find(self, keys: Iterable[str]) -> dict[str, Answer]:
         """The recorded answers among `keys`."""
         wanted, found = list(dict.fromkeys(keys)), {}
-        for start in range(0, len(wanted), IN_ONE_QUERY):
-            part = wanted[start : start + IN_ONE_QUERY]
+        for part in _slices(wanted):
             marks = ", ".join("?" * len(part))
             rows = self._database.execute(f"SELECT * FROM calls WHERE key IN ({marks})", part)  # noqa: S608 - the same
             found.update({row[0]: Answer(*row) for row in rows})
@@ -99,10 +100,14 @@ class Ledger:
     def frame(self, keys: Iterable[str] | None = None) -> pl.DataFrame:
         """The recorded answers (among `keys`, if given), one row each, sorted by key."""
         if keys is None:
-            rows = self._database.execute("SELECT * FROM calls").fetchall()
-        else:
-            rows = [astuple(answer) for answer in self.find(keys).values()]
-        return pl.DataFrame(rows, schema=COLUMNS, orient="row").sort("key")
+            keys = [row[0] for row in self._database.execute("SELECT key FROM calls")]
+        wanted = sorted(set(keys))
+        # As Python objects the answers take several times the room, so few of them are ever that.
+        parts = [
+            pl.DataFrame(list(map(_as_row, self.find(part).values())), schema=COLUMNS, orient="row").sort("key")
+            for part in _slices(wanted)
+        ]
+        return pl.concat(parts) if parts else pl.DataFrame(schema=COLUMNS)
 
     def export(self, path: Path, keys: Iterable[str] | None = None) -> None:
         """Write the answers (among `keys`, if given) as Parquet, sorted by key."""
@@ -114,8 +119,18 @@ class Ledger:
         Raises `LedgerError` when `path` is no ledger of this format version.
         """
         frame = read_ledger(path)
-        self.record(*(Answer(**row) for row in frame.iter_rows(named=True)))
+        for part in frame.iter_slices(IN_ONE_QUERY):
+            self._insert(part.rows())
         return frame.height
+
+
+def _slices(keys: list[str]) -> Iterator[list[str]]:
+    for start in range(0, len(keys), IN_ONE_QUERY):
+        yield keys[start : start + IN_ONE_QUERY]
+
+
+def _as_row(answer: Answer) -> tuple[object, ...]:
+    return tuple(getattr(answer, name) for name in COLUMNS)  # `astuple` would copy each text deeply
 
 
 @contextmanager

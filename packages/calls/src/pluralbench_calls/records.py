@@ -1,10 +1,10 @@
 """A request as it is sent, and the answer as it is recorded."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import Literal, Protocol, Self
+from typing import Literal, Protocol, Self, runtime_checkable
 
 from pluralbench_runs import Json, digest
 
@@ -111,4 +111,20 @@ class Backend(Protocol):
 
     async def send(self, request: Request) -> Answer:
         """Ask once; raise a `CallsError` for what concerns every request, such as a wrong key."""
+        ...
+
+
+@runtime_checkable
+class PackingBackend(Backend, Protocol):
+    """A backend whose endpoint takes several requests in one message, as translators do.
+
+    Each request keeps its own key and its own answer, so how they were packed is no part of what was asked.
+    """
+
+    def pack(self, requests: Sequence[Request]) -> list[list[Request]]:
+        """Put the requests into messages that the endpoint takes."""
+        ...
+
+    async def send_packed(self, requests: Sequence[Request]) -> list[Answer]:
+        """Send one message; an answer for each request, in their order. Raises as `send` does."""
         ...

@@ -18,7 +18,7 @@ ROWS_AT_ONCE = 256
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of one config and split. They have a unique string column `id`.
+    """Rows of one config and split. They have a unique column `id`, of strings or whole numbers.
 
     schema: the name of the schema they keep to, a key of `pluralbench_schemas.SCHEMAS`.
     """
@@ -35,7 +35,9 @@ class Table:
 
 
 def canonical_rows(frame: pl.DataFrame) -> Iterator[tuple[str, bytes]]:
-    """Each row's id and canonical JSON, in the order of the ids (by code point), a few rows in memory at a time.
+    """Each row's id as text and its canonical JSON, a few rows in memory at a time.
+
+    They come in the order of the ids, by code point for strings and by size for numbers.
 
     Raises `ReleaseError` for a value that JSON has no word for, such as a date or NaN.
     """
@@ -43,28 +45,31 @@ def canonical_rows(frame: pl.DataFrame) -> Iterator[tuple[str, bytes]]:
     for start in range(0, len(order), ROWS_AT_ONCE):  # sorting the frame itself would double it
         for row in frame[order[start : start + ROWS_AT_ONCE]].iter_rows(named=True):
             try:
-                yield row["id"], canonical_json(row)
+                yield str(row["id"]), canonical_json(row)
             except ValueError as error:
                 raise ReleaseError(
                     f"The row of id {row['id']!r} holds a value that JSON cannot carry ({error})."
                 ) from None
 
 
-def row_digests(frame: pl.DataFrame) -> dict[str, str]:
-    """SHA-256 of each row's canonical JSON by its id, in the order of the ids."""
-    return {row_id: hashlib.sha256(row).hexdigest() for row_id, row in canonical_rows(frame)}
+def digests(frame: pl.DataFrame) -> tuple[str, dict[str, str]]:
+    """The content digest of the rows and the digest of each by its id, in the order of the ids.
+
+    The content digest is the SHA-256 over the canonical JSON array of the rows sorted by id, the promise that a
+    release makes: it depends on neither the order of the rows nor the library that stored them.
+    """
+    total = hashlib.sha256(b"[")
+    rows: dict[str, str] = {}
+    for row_id, row in canonical_rows(frame):
+        total.update(b"," + row if rows else row)
+        rows[row_id] = hashlib.sha256(row).hexdigest()
+    total.update(b"]")
+    return total.hexdigest(), rows
 
 
 def content_digest(frame: pl.DataFrame) -> str:
-    """SHA-256 over the canonical JSON array of the rows sorted by id: the promise that a release makes.
-
-    It depends on neither the order of the rows nor the library that stored them.
-    """
-    total = hashlib.sha256(b"[")
-    for number, (_, row) in enumerate(canonical_rows(frame)):
-        total.update(b"," + row if number else row)
-    total.update(b"]")
-    return total.hexdigest()
+    """The content digest of the rows (see `digests`)."""
+    return digests(frame)[0]
 
 
 def read_rows(path: Path, shown: str) -> pl.DataFrame:
@@ -73,7 +78,7 @@ def read_rows(path: Path, shown: str) -> pl.DataFrame:
         frame = pl.read_parquet(path, glob=False)
     except (PolarsError, OSError):
         raise ReleaseError(f"{shown} cannot be read as Parquet.") from None
-    if frame.schema.get("id") != pl.String or frame["id"].null_count():
+    if frame.schema.get("id") not in {pl.String, pl.Int64} or frame["id"].null_count():
         raise ReleaseError(f"{shown} has rows without an `id`.")
     return frame
 

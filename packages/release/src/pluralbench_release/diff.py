@@ -51,8 +51,8 @@ def _tables(directory: Path) -> dict[tuple[str, str], pl.DataFrame]:
 
 
 def _table_diff(pair: tuple[str, str], a: pl.DataFrame | None, b: pl.DataFrame | None) -> TableDiff:
-    rows_a = {} if a is None else {row["id"]: row for row in a.iter_rows(named=True)}
-    rows_b = {} if b is None else {row["id"]: row for row in b.iter_rows(named=True)}
+    rows_a = {} if a is None else {str(row["id"]): row for row in a.iter_rows(named=True)}
+    rows_b = {} if b is None else {str(row["id"]): row for row in b.iter_rows(named=True)}
     changed: dict[str, list[str]] = {}
     for row_id in sorted(rows_a.keys() & rows_b.keys()):
         old, new = rows_a[row_id], rows_b[row_id]

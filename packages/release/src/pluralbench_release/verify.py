@@ -7,7 +7,7 @@ from pluralbench_schemas import SCHEMAS, TableError, validate
 from polars.exceptions import PolarsError
 
 from pluralbench_release.card import card_configs, read_card_configs
-from pluralbench_release.content import content_digest, file_digest, read_rows, row_digests
+from pluralbench_release.content import digests, file_digest, read_rows
 from pluralbench_release.errors import ReleaseError
 from pluralbench_release.manifest import RECIPE, ROW_DIGESTS, Manifest, TableEntry, read_manifest
 
@@ -60,7 +60,7 @@ def _table_problems(directory: Path, entry: TableEntry, ledger: set[str] | None)
         return [f"{entry.path} is missing."]
     try:
         frame = read_rows(directory / entry.path, entry.path)
-        changed = content_digest(frame) != entry.digest
+        content, rows = digests(frame)
     except ReleaseError as error:
         return [str(error)]
     problems = []
@@ -71,13 +71,13 @@ def _table_problems(directory: Path, entry: TableEntry, ledger: set[str] | None)
             validate(frame, SCHEMAS[entry.table_schema], file=entry.path, rows=entry.rows)
         except TableError as error:
             problems.append(str(error))
-    if changed:
-        where = _first_differing_row(directory, entry, frame)
+    if content != entry.digest:
+        where = _first_differing_row(directory, entry, frame, rows)
         problems.append(f"{entry.path}: the content differs from its digest, {where}.")
     return problems + ([] if ledger is None else _lost_calls(entry, frame, ledger))
 
 
-def _first_differing_row(directory: Path, entry: TableEntry, frame: pl.DataFrame) -> str:
+def _first_differing_row(directory: Path, entry: TableEntry, frame: pl.DataFrame, found: dict[str, str]) -> str:
     twice = frame.filter(frame["id"].is_duplicated())
     if twice.height:
         return f"first in the row of id {twice['id'][0]!r}, which is there more than once"
@@ -86,7 +86,6 @@ def _first_differing_row(directory: Path, entry: TableEntry, frame: pl.DataFrame
         expected = dict(zip(recorded["id"], recorded["digest"], strict=True))
     except (PolarsError, OSError):
         return f"and {ROW_DIGESTS} cannot be read to say where"
-    found = row_digests(frame)
     for row_id in sorted(expected.keys() | found.keys()):
         if expected.get(row_id) != found.get(row_id):
             what = "gone" if row_id not in found else "new" if row_id not in expected else "changed"
@@ -96,8 +95,9 @@ def _first_differing_row(directory: Path, entry: TableEntry, frame: pl.DataFrame
 
 def _lost_calls(entry: TableEntry, frame: pl.DataFrame, ledger: set[str]) -> list[str]:
     problems = []
-    for column in [name for name in frame.columns if name.endswith("_call")]:
-        lost = [row_id for row_id, key in frame.select("id", column).iter_rows() if key not in ledger]
+    for column in [name for name in frame.columns if name.endswith(("_call", "_calls"))]:
+        keys = frame.select("id", column).explode(column) if column.endswith("s") else frame.select("id", column)
+        lost = [row_id for row_id, key in keys.drop_nulls().iter_rows() if key not in ledger]
         if lost:
             problems.append(
                 f"{entry.path}: `{column}` of id {lost[0]!r} names a call that the ledger does not hold "

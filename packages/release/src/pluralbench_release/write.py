@@ -14,7 +14,7 @@ from pluralbench_runs import Recipe, recipe_values, write_recipe
 from pluralbench_schemas import SCHEMAS, validate
 
 from pluralbench_release.card import Card, write_card
-from pluralbench_release.content import Table, content_digest, file_digest, row_digests, write_parquet
+from pluralbench_release.content import Table, digests, file_digest, write_parquet
 from pluralbench_release.errors import ReleaseError
 from pluralbench_release.manifest import (
     LEDGER,
@@ -28,6 +28,8 @@ from pluralbench_release.manifest import (
     Source,
     TableEntry,
 )
+
+FILES = (RECIPE, LEDGER, STATISTICS, ROW_DIGESTS)
 
 
 def write(
@@ -43,12 +45,14 @@ def write(
     ledger: Path,
     statistics: Mapping[str, Any],
     card: Card,
+    records: Mapping[str, pl.DataFrame] | None = None,
 ) -> Manifest:
     """Fill the empty `directory` with a release of `tables` and return its manifest.
 
     builder, distribution: the entry point (group `pluralbench.builders`) that can rebuild it, and who installs it.
     ledger: Parquet of the recorded calls that the rows depend on; it is copied.
-    statistics: figures to commit beside the data, JSON.
+    statistics: figures to commit beside the data, JSON. records: tables to commit beside them, as
+    `provenance/NAME.parquet` by name, such as what was left out and why.
 
     Raises `pluralbench_schemas.TableError` for rows that break their schema and `ReleaseError` for no rows at all.
     """
@@ -58,8 +62,17 @@ def write(
     if twice:
         raise ReleaseError(f"Two tables want to be {twice[0]}; give each config and split once.")
     (directory / MANIFEST).parent.mkdir(parents=True)
-    entries = [_write_table(directory, table) for table in tables]
-    _write_row_digests(directory, tables)
+    entries, by_row = [], []
+    for table in tables:
+        validate(table.frame, SCHEMAS[table.schema], file=table.path)
+        content, rows = digests(table.frame)
+        entries.append(_write_table(directory, table, content))
+        by_row += [(table.config, table.split, row_id, digest) for row_id, digest in rows.items()]
+    names = ["config", "split", "id", "digest"]
+    write_parquet(pl.DataFrame(by_row, schema=names, orient="row"), directory / ROW_DIGESTS)
+    recorded = {f"provenance/{record}.parquet": frame for record, frame in (records or {}).items()}
+    for path, frame in recorded.items():
+        write_parquet(frame, directory / path)
     shutil.copyfile(ledger, directory / LEDGER)
     write_recipe(recipe, directory / RECIPE)
     _write_json(directory / STATISTICS, statistics)
@@ -71,7 +84,9 @@ def write(
         sources=list(sources),
         tables=entries,
         ledger=LedgerEntry(path=LEDGER, calls=pq.read_metadata(directory / LEDGER).num_rows),
-        provenance={path: file_digest(directory / path) for path in (RECIPE, LEDGER, STATISTICS, ROW_DIGESTS)},
+        provenance={
+            path: file_digest(directory / path) for path in (RECIPE, LEDGER, STATISTICS, ROW_DIGESTS, *recorded)
+        },
         software={package: installed(package) for package in ("polars", "pyarrow", "pluralbench-release")},
     )
     write_card(directory, card, manifest, list(tables))
@@ -79,8 +94,7 @@ def write(
     return manifest
 
 
-def _write_table(directory: Path, table: Table) -> TableEntry:
-    validate(table.frame, SCHEMAS[table.schema], file=table.path)
+def _write_table(directory: Path, table: Table, content: str) -> TableEntry:
     path = directory / table.path
     write_parquet(table.frame, path)
     return TableEntry(
@@ -89,19 +103,9 @@ def _write_table(directory: Path, table: Table) -> TableEntry:
         path=table.path,
         table_schema=table.schema,
         rows=table.frame.height,
-        digest=content_digest(table.frame),
+        digest=content,
         parquet_sha256=file_digest(path),
     )
-
-
-def _write_row_digests(directory: Path, tables: Sequence[Table]) -> None:
-    rows = [
-        (table.config, table.split, row_id, digest)
-        for table in tables
-        for row_id, digest in row_digests(table.frame).items()
-    ]
-    names = ["config", "split", "id", "digest"]
-    write_parquet(pl.DataFrame(rows, schema=names, orient="row"), directory / ROW_DIGESTS)
 
 
 def _write_json(path: Path, values: Mapping[str, Any]) -> None:
