@@ -1,0 +1,257 @@
+"""A build of M-RewardBench, step by step (paper, section 3).
+
+Load the English pairs; have them translated, language by language; check each text and ask again once what fails; drop
+what has no good translation; make pairs of better and worse translations; release. A build is a function of the recipe,
+the sources and the recorded calls.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+from pluralbench_calls import Ledger, Replay, working_ledger
+from pluralbench_release import LEDGER, RECIPE, Manifest, Source, Table, TablesError, pinned, write
+from pluralbench_runs import Output, output_directory, read_recipe
+from pluralbench_schemas import ENGLISH, LANGUAGES, language_of
+
+from build_multilingual import filtering, rated, source, translation_pairs
+from build_multilingual.card import card
+from build_multilingual.errors import NothingLeft, SourceError
+from build_multilingual.figures import figures_of
+from build_multilingual.recipe import MultilingualRecipe
+from build_multilingual.review import export_review
+from build_multilingual.translate import SET_ASIDE, Asking, english_rows, mask_all, translate
+from build_multilingual.translators import translator
+
+SAMPLE_LEDGER = source.SAMPLE / "ledger.parquet"
+DECISIONS = "provenance/decisions.parquet"
+SPLIT = "test"
+TRANSLATION = "translation"
+
+
+@dataclass(frozen=True)
+class Built:
+    """A finished build: its manifest, its figures, the review sheets, and how many calls were made anew."""
+
+    manifest: Manifest
+    figures: dict[str, Any]
+    sheets: list[Path]
+    new_calls: int
+
+
+@dataclass(frozen=True)
+class Rows:
+    """What became of the English pairs: rows by config, and what was left out, when and why."""
+
+    by_language: dict[str, pl.DataFrame]
+    set_aside: pl.DataFrame
+    dropped: pl.DataFrame
+    decisions: pl.DataFrame
+    sources: list[Source]
+    english: pl.DataFrame | None
+    numbered: bool = False
+
+
+def build(
+    recipe: MultilingualRecipe,
+    out: Path,
+    *,
+    replay: Path | None = None,
+    reuse: Path | None = None,
+    retry_errors: bool = False,
+    review: Path | None = None,
+    review_rows: int | None = None,
+    fresh: bool = False,
+) -> Built:
+    """Build `recipe` into the release directory `out`.
+
+    replay: take every answer from this ledger (or release) and send nothing.
+    reuse: take the answers that this ledger (or release) knows and ask for the rest.
+    retry_errors: ask again what the translator refused in an interrupted build.
+    review: a folder for review sheets, of at most `review_rows` rows a language.
+    fresh: forget an interrupted build in `out` and replace a finished one.
+
+    Raises errors of this package, of `pluralbench_calls`, `pluralbench_release`, `pluralbench_runs` and
+    `pluralbench_schemas`; all are a `UserError` or a `TableError` with a sentence for the user.
+    """
+    recipe, decisions = _pinned(recipe)
+    with output_directory(out, recipe, recipe_file=RECIPE, fresh=fresh) as output:
+        with working_ledger(output.work / "ledger.sqlite") as ledger:
+            _take(ledger, None if fresh else out, [replay, reuse], sample=_of_sample(recipe))
+            if retry_errors:
+                ledger.forget_errors()
+            before = len(ledger)
+            rows = _rows(
+                recipe, decisions, ledger, replaying=replay is not None, review=review, review_rows=review_rows
+            )
+            pairs, rated_sources = _translation_pairs(recipe)
+            extract = output.work / "ledger.parquet"
+            ledger.export(extract, ledger.used)
+            new_calls = len(ledger) - before
+        figures = figures_of(rows.by_language, rows.set_aside, rows.dropped, rows.english, pairs)
+        sources = [*rows.sources, *rated_sources]
+        manifest = _release(output, recipe, tables(rows.by_language, pairs), sources, extract, figures, rows)
+    sheets = [] if review is None else sorted(review.glob("*.csv"))
+    return Built(manifest, figures, sheets, new_calls)
+
+
+def rebuild(release: Path, out: Path, sources: Sequence[str]) -> None:
+    """Build a release again from its own recipe and recorded calls, sending nothing (`pluralbench-release rebuild`).
+
+    sources: where they are now, in the order of the recipe: the English pairs, then the rated translations.
+    """
+    made = read_recipe(MultilingualRecipe, release / RECIPE)
+    moved: dict[str, Any] = {"review.decisions": [str(release / DECISIONS)] if (release / DECISIONS).exists() else []}
+    places = list(sources)
+    if places and made.source is not None:
+        moved["source.location"] = places.pop(0)
+    if places:
+        if len(places) != len(made.translation.rated):
+            raise SourceError(
+                f"The recipe has {len(made.translation.rated)} rated sources, and {len(places)} are given."
+            )
+        moved["translation.rated"] = [
+            table.model_dump(exclude_none=True) | {"location": place}
+            for table, place in zip(made.translation.rated, places, strict=True)
+        ]
+    build(read_recipe(MultilingualRecipe, release / RECIPE, moved), out, replay=release / LEDGER)
+
+
+def tables(by_language: Mapping[str, pl.DataFrame], pairs: pl.DataFrame | None) -> list[Table]:
+    """One table a config, languages first."""
+    made = [Table(code, SPLIT, frame, "MultilingualPairs") for code, frame in by_language.items()]
+    return made if pairs is None else [*made, Table(TRANSLATION, SPLIT, pairs, "TranslationPairs")]
+
+
+def _pinned(recipe: MultilingualRecipe) -> tuple[MultilingualRecipe, pl.DataFrame]:
+    """The recipe with Hub sources pinned to commits, and decisions to their content."""
+    recipe = source.pin(recipe)
+    try:
+        tables_ = [
+            table if table.location == "sample" else table.model_copy(update={"location": pinned(table.location)})
+            for table in recipe.translation.rated
+        ]
+    except TablesError as error:
+        raise SourceError(str(error)) from None
+    decisions = filtering.read_decisions(recipe.review.decisions)
+    found = filtering.decisions_digest(decisions) if decisions.height else None
+    if recipe.filter.decisions_digest not in {None, found}:
+        raise SourceError("The decisions are not those that the recipe names by `filter.decisions_digest`.")
+    changes = {
+        "filter": recipe.filter.model_copy(update={"decisions_digest": found}),
+        "translation": recipe.translation.model_copy(update={"rated": tables_}),
+    }
+    return recipe.model_copy(update=changes), decisions
+
+
+def _of_sample(recipe: MultilingualRecipe) -> bool:
+    return recipe.source is not None and recipe.source.location == "sample"
+
+
+def _take(ledger: Ledger, finished: Path | None, given: Sequence[Path | None], *, sample: bool) -> None:
+    """Add what a finished build in the same place holds, what is given, and for the sample what was recorded for it."""
+    if finished is not None and (finished / LEDGER).is_file():
+        ledger.take(finished / LEDGER)
+    for known in given:
+        if known is not None:
+            ledger.take(known / LEDGER if known.is_dir() else known)
+    if sample:
+        ledger.take(SAMPLE_LEDGER)
+
+
+def _rows(
+    recipe: MultilingualRecipe,
+    decisions: pl.DataFrame,
+    ledger: Ledger,
+    *,
+    replaying: bool,
+    review: Path | None,
+    review_rows: int | None,
+) -> Rows:
+    empty = Rows({}, pl.DataFrame(schema=SET_ASIDE), pl.DataFrame(schema=filtering.DROPPED), decisions, [], None)
+    if recipe.source is None or not (recipe.languages or recipe.english):
+        return empty
+    loaded = source.load(recipe.source)
+    frames, failed = {}, [empty.set_aside]
+    if recipe.languages and recipe.translator is not None:
+        who = translator(recipe.translator, recipe.connection)
+        asking = Asking(who, Replay() if replaying else who, ledger, recipe.connection.limits(), recipe.checks)
+        masked = mask_all(loaded.pairs)
+        for code in recipe.languages:
+            frame, aside = translate(loaded.pairs, LANGUAGES[code], masked, asking, recipe.source.prompt_only)
+            frames[code] = frame
+            failed.append(aside)
+    set_aside = pl.concat(failed)
+    if review is not None:
+        export_review(review, frames, loaded.pairs, set_aside, rows=review_rows, seed=recipe.seed)
+    known = set(loaded.pairs["id"].to_list())
+    gone = filtering.dropped(set_aside, decisions, recipe.languages, known)
+    if recipe.english:
+        frames[ENGLISH] = english_rows(loaded.pairs)
+    kept = filtering.keep(frames, gone, recipe.filter)
+    for code, frame in kept.items():
+        if frame.is_empty():
+            first = gone.filter(pl.col("language") == code) if code != ENGLISH else gone
+            raise NothingLeft(
+                f"No row is left in {code}: {gone['id'].n_unique():,} of {loaded.pairs.height:,} are dropped, first id "
+                f"{(first if first.height else gone)['id'][0]} ({(first if first.height else gone)['reason'][0]})."
+            )
+    return Rows(kept, set_aside, gone, decisions, [loaded.source], loaded.pairs, loaded.numbered)
+
+
+def _translation_pairs(recipe: MultilingualRecipe) -> tuple[pl.DataFrame | None, list[Source]]:
+    if not recipe.translation.rated:
+        return None, []
+    read = []
+    for table in recipe.translation.rated:
+        if table.location == "sample":
+            found = rated.read(table.model_copy(update={"location": str(source.SAMPLE / "translations.jsonl")}))
+            named = {"name": "PluralBench sample", "location": "sample", "licence": "apache-2.0"}
+            named |= {"attribution": "Written for PluralBench."}
+            read.append(replace(found, source=found.source.model_copy(update=named)))
+        else:
+            read.append(rated.read(table))
+    pairs = translation_pairs.draw(read, per_level=recipe.translation.per_level, seed=recipe.seed, language_name=_name)
+    return pairs, [entry.source for entry in read]
+
+
+def _name(code: str) -> str:
+    language = language_of(code)
+    if language is None:
+        raise SourceError(
+            f"The direction of the rated translations names the language {code!r}, which is not known here."
+        )
+    return language.name.partition(" (")[0]
+
+
+def _release(
+    output: Output,
+    recipe: MultilingualRecipe,
+    made: Sequence[Table],
+    sources: Sequence[Source],
+    ledger: Path,
+    figures: dict[str, Any],
+    rows: Rows,
+) -> Manifest:
+    records = {"set_aside": rows.set_aside, "dropped": rows.dropped}
+    if rows.decisions.height:
+        records["decisions"] = rows.decisions
+    staged = output.staging()
+    manifest = write(
+        staged,
+        made,
+        name=recipe.name,
+        version=recipe.version,
+        builder="multilingual",
+        distribution="build-multilingual",
+        recipe=recipe,
+        sources=sources,
+        ledger=ledger,
+        statistics=figures,
+        card=card(recipe, figures, numbered=rows.numbered),
+        records=records,
+    )
+    output.publish(staged)
+    return manifest

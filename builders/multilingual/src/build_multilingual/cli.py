@@ -1,0 +1,210 @@
+"""The command `build-multilingual`."""
+
+from pathlib import Path
+from typing import Annotated, Any, Literal, NoReturn
+
+import typer
+from pluralbench_runs import RecipeError, read_recipe, run
+from pluralbench_schemas import TableError
+from rich.console import Console
+from rich.table import Table as Grid
+
+from build_multilingual.build import Built, build
+from build_multilingual.figures import figures_tables
+from build_multilingual.recipe import MultilingualRecipe, recipe_path
+from build_multilingual.translators import known_translators
+
+EXAMPLES = """\
+Examples:
+
+build-multilingual
+
+build-multilingual --source pairs.jsonl --language deu_Latn --translator google --project mine --out dist/german
+
+build-multilingual --recipe translation --rated wmt21.jsonl --per-level 50 --out dist/translation
+"""
+
+app = typer.Typer(add_completion=False, rich_markup_mode="rich")
+console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
+RATED = "Rated translations"
+
+
+def main() -> NoReturn:
+    """Entry point of the command."""
+    run(app, mistakes=(TableError,))
+
+
+@app.command(epilog=EXAMPLES)
+def command(
+    recipe: Annotated[str, typer.Option(help="`sample`, `paper`, `translation`, or a TOML file.")] = "sample",
+    source: Annotated[
+        str | None, typer.Option(help="English pairs: `sample`, a directory or file, or `ORG/NAME[@REVISION]`.")
+    ] = None,
+    source_split: Annotated[str | None, typer.Option(help="Split of --source; RewardBench's is `filtered`.")] = None,
+    column: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=COLUMN", help="Which column of --source is what, such as prompt=text; repeatable."),
+    ] = None,
+    language: Annotated[
+        list[str] | None, typer.Option(help="FLORES-200 code, such as spa_Latn; may be given more than once.")
+    ] = None,
+    english: Annotated[
+        bool | None, typer.Option("--english/--no-english", help="Add the source itself as config eng_Latn.")
+    ] = None,
+    translator: Annotated[
+        str | None, typer.Option(metavar="NAME[:MODEL]", help=f"{', '.join(known_translators())}.")
+    ] = None,
+    glossary: Annotated[str | None, typer.Option(help="Full resource name of a Google glossary.")] = None,
+    project: Annotated[str | None, typer.Option(help="Google Cloud project that is billed.")] = None,
+    location: Annotated[str | None, typer.Option(help="Google Cloud location; glossaries want theirs.")] = None,
+    endpoint: Annotated[
+        str | None, typer.Option(help="Another Google host, or http://127.0.0.1:PORT for a server on this machine.")
+    ] = None,
+    drop: Annotated[
+        Literal["everywhere", "language"] | None,
+        typer.Option(help="Where a row goes that has no good translation in a language."),
+    ] = None,
+    decisions: Annotated[
+        list[str] | None, typer.Option(help="CSV with id, language, decision (drop or keep), reason; repeatable.")
+    ] = None,
+    export_review: Annotated[
+        Path | None, typer.Option(help="Write review sheets to this folder, one CSV a language, keys apart.")
+    ] = None,
+    review_rows: Annotated[
+        int | None, typer.Option(min=1, help="Rows of a review sheet, drawn; all without it.")
+    ] = None,
+    rated: Annotated[
+        list[str] | None, typer.Option(help="Rated translations for the config `translation`.", rich_help_panel=RATED)
+    ] = None,
+    direction: Annotated[
+        str | None, typer.Option(help="Such as zh-en, where --rated does not say.", rich_help_panel=RATED)
+    ] = None,
+    score: Annotated[str | None, typer.Option(help="Column of the score in --rated.", rich_help_panel=RATED)] = None,
+    scale: Annotated[
+        str | None,
+        typer.Option(
+            metavar="BETTER/EASY/HARD",
+            help="higher or lower is better, and the least differences of easy and hard pairs: higher/0.25/0.5.",
+            rich_help_panel=RATED,
+        ),
+    ] = None,
+    per_level: Annotated[
+        int | None, typer.Option(min=1, help="Pairs of each direction and level.", rich_help_panel=RATED)
+    ] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="At most so many rows of each subset.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of every random draw.")] = None,
+    price: Annotated[float | None, typer.Option(min=0, help="US dollars for a million characters.")] = None,
+    max_cost: Annotated[float | None, typer.Option(min=0, help="Spending ceiling in US dollars, by --price.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Release directory; without it dist/NAME.")] = None,
+    replay: Annotated[
+        Path | None, typer.Option(help="Take every answer from this ledger or release; send nothing.")
+    ] = None,
+    reuse: Annotated[
+        Path | None, typer.Option(help="Take what this ledger or release knows; ask for the rest.")
+    ] = None,
+    *,
+    retry_errors: Annotated[bool, typer.Option("--retry-errors", help="Ask again what was refused.")] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Start over, and replace what another recipe made.")] = False,
+) -> None:
+    """Build M-RewardBench: an English benchmark in other languages, and pairs of better and worse translations.
+
+    Without options it builds the sample in this package, with recorded translations and no network. An interrupted
+    build goes on with the same command.
+    """
+    name, _, model = (translator or "").partition(":")
+    overrides: dict[str, Any] = {
+        "source.location": source,
+        "source.split": source_split,
+        "source.limit": limit,
+        "source.columns": _columns(column),
+        "languages": language,
+        "english": english,
+        "translator.name": name or None,
+        "translator.model": model or None,
+        "translator.glossary": glossary,
+        "connection.project": project,
+        "connection.location": location,
+        "connection.endpoint": endpoint,
+        "connection.price": price,
+        "connection.max_cost": max_cost,
+        "filter.drop": drop,
+        "review.decisions": decisions,
+        "translation.rated": _rated(rated, direction, score, scale),
+        "translation.per_level": per_level,
+        "seed": seed,
+    }
+    if source is not None and source != "sample" and recipe == "sample":
+        # Of the sample only its defaults are wanted then, not its rated translations.
+        overrides["translation.rated"] = overrides["translation.rated"] or []
+    asked = read_recipe(MultilingualRecipe, recipe_path(recipe), overrides)
+    target = out or Path("dist") / asked.name
+    built = build(
+        asked,
+        target,
+        replay=replay,
+        reuse=reuse,
+        retry_errors=retry_errors,
+        review=export_review,
+        review_rows=review_rows,
+        fresh=fresh,
+    )
+    _tell(built, target)
+
+
+def _columns(changes: list[str] | None) -> dict[str, str] | None:
+    if not changes:
+        return None
+    pairs = [change.partition("=") for change in changes]
+    for what, equals, name in pairs:
+        if not (what and equals and name):
+            raise RecipeError(f"--column {what + equals + name!r} is not of the form NAME=COLUMN, such as prompt=text.")
+    return {what: name for what, _, name in pairs}
+
+
+def _rated(
+    locations: list[str] | None, direction: str | None, score: str | None, scale: str | None
+) -> list[dict[str, Any]] | None:
+    if not locations:
+        for flag, value in (("--direction", direction), ("--score", score), ("--scale", scale)):
+            if value is not None:
+                raise RecipeError(f"{flag} says something about rated translations; say where they are with --rated.")
+        return None
+    table = {"direction": direction, "score": score, "scale": _scale(scale)}
+    given = {name: value for name, value in table.items() if value is not None}
+    return [{"location": location, **given} for location in locations]
+
+
+def _scale(text: str | None) -> dict[str, Any] | None:
+    if text is None:
+        return None
+    parts = text.split("/")
+    if len(parts) != 3 or parts[0] not in {"higher", "lower"}:
+        raise RecipeError(f"--scale {text!r} is not of the form BETTER/EASY/HARD, such as higher/0.25/0.5.")
+    return {"better": parts[0], "easy": parts[1], "hard": parts[2]}
+
+
+def _tell(built: Built, target: Path) -> None:
+    manifest = built.manifest
+    console.print(
+        f"\n{target}: {manifest.name} {manifest.version}, {manifest.ledger.calls:,} recorded calls, "
+        f"{built.new_calls:,} of them made now"
+    )
+    grid = Grid("config", "split", "rows", "content digest")
+    for table in manifest.tables:
+        grid.add_row(table.config, table.split, f"{table.rows:,}", table.digest[:16] + "…")
+    console.print(grid)
+    for title, frame in figures_tables(built.figures).items():
+        if title.startswith("Rows with"):
+            continue  # 23 lines, which the card has
+        grid = Grid(*frame.columns, title=title, title_justify="left")
+        for row in frame.iter_rows():
+            grid.add_row(*row)
+        console.print(grid)
+    for sheet in built.sheets:
+        console.print(f"Review sheet: {sheet} (its key is in {sheet.parent / 'keys'})")
+    first = manifest.tables[0]
+    console.print("\nNext:")
+    console.print(f"  read {target / 'README.md'}, the card")
+    console.print(f"  uv run pluralbench-release verify {target}")
+    console.print(f'  datasets.load_dataset("{target}", "{first.config}", split="{first.split}")')
+    console.print(f"  uv run --group evaluator pluralbench score MODEL --benchmark multilingual --data {target}")

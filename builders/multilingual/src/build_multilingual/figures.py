@@ -1,0 +1,87 @@
+"""What a build amounts to in numbers: rows, drops, failures by language and reason, lengths."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import polars as pl
+
+from build_multilingual.source import TEXTS
+
+
+def figures_of(
+    by_language: Mapping[str, pl.DataFrame],
+    set_aside: pl.DataFrame,
+    dropped: pl.DataFrame,
+    english: pl.DataFrame | None,
+    pairs: pl.DataFrame | None,
+) -> dict[str, Any]:
+    """The figures of a release, JSON.
+
+    set_aside: texts that failed a check twice. dropped: rows by language and reason. english: the source's rows.
+    """
+    figures: dict[str, Any] = {
+        "source_rows": 0 if english is None else english.height,
+        "rows": {code: frame.height for code, frame in by_language.items()},
+        "ids_dropped": dropped["id"].n_unique(),
+        "drops": _counted(dropped, "language", "by", "reason"),
+        "set_aside": _counted(set_aside, "language", "field", "reason"),
+        "length": {},
+        "subsets": [],
+    }
+    if english is not None:
+        characters = {row["id"]: sum(len(row[name]) for name in TEXTS) for row in english.iter_rows(named=True)}
+        for code, frame in by_language.items():
+            own = sum(int(frame[name].str.len_chars().sum()) for name in TEXTS)
+            figures["length"][code] = round(own / max(sum(characters[row_id] for row_id in frame["id"]), 1), 4)
+        gone = dropped["id"].unique().to_list()
+        figures["subsets"] = [
+            {"subset": subset, "category": category, "source": rows, "kept_everywhere": kept}
+            for subset, category, rows, kept in english.group_by("subset", maintain_order=True)
+            .agg(pl.first("category"), pl.len().alias("rows"), (~pl.col("id").is_in(gone)).sum().alias("kept"))
+            .iter_rows()
+        ]
+    if pairs is not None:
+        figures["translation"] = dict(pairs.group_by("subset", maintain_order=True).len().iter_rows())
+    return figures
+
+
+def _counted(frame: pl.DataFrame, *columns: str) -> list[dict[str, Any]]:
+    counts = frame.group_by(*columns).len("count").sort(*columns)
+    return counts.to_dicts()
+
+
+def figures_tables(figures: dict[str, Any]) -> dict[str, pl.DataFrame]:
+    """The figures as small tables with a title each, for the card and the terminal."""
+    found: dict[str, pl.DataFrame] = {}
+    if figures["rows"]:
+        failed: dict[str, int] = {}
+        for entry in figures["set_aside"]:
+            failed[entry["language"]] = failed.get(entry["language"], 0) + entry["count"]
+        rows = [
+            (code, f"{count:,}", f"{failed.get(code, 0):,}", f"{figures['length'].get(code, 0):.2f}")
+            for code, count in figures["rows"].items()
+        ]
+        names = ["config", "rows", "texts that failed a check", "length against English"]
+        found["Languages"] = pl.DataFrame(rows, schema=names, orient="row")
+        kept = [
+            (entry["category"], entry["subset"], f"{entry['kept_everywhere']:,} of {entry['source']:,}")
+            for entry in figures["subsets"]
+        ]
+        found["Rows with a good translation in every language"] = pl.DataFrame(
+            kept, schema=["category", "subset", "rows"], orient="row"
+        )
+    reasons: dict[tuple[str, str], int] = {}
+    for entry in figures["drops"]:
+        key = (entry["by"], entry["reason"])
+        reasons[key] = reasons.get(key, 0) + entry["count"]
+    if reasons:
+        drops = [
+            (by, reason, f"{count:,}") for (by, reason), count in sorted(reasons.items(), key=lambda item: -item[1])
+        ]
+        found["Why rows were dropped (rows by language)"] = pl.DataFrame(
+            drops, schema=["by", "reason", "count"], orient="row"
+        )
+    if "translation" in figures:
+        pairs = [(subset, f"{count:,}") for subset, count in figures["translation"].items()]
+        found["Translation pairs"] = pl.DataFrame(pairs, schema=["subset", "pairs"], orient="row")
+    return found

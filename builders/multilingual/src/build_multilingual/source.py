@@ -1,0 +1,126 @@
+"""The English pairs: RewardBench's `filtered` split, or any table of pairs."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+import polars as pl
+from pluralbench_release import Source, TablesError, content_digest, pinned, read_tables
+from pluralbench_runs import digest
+from polars.exceptions import PolarsError
+
+from build_multilingual.errors import SourceError
+from build_multilingual.recipe import COLUMNS, MultilingualRecipe, SourceTable
+
+SAMPLE = Path(__file__).parent / "sample"
+REWARD_BENCH = "allenai/reward-bench"
+TEXTS = ("prompt", "chosen", "rejected")
+PAIRS = pl.Schema([("id", pl.Int64), *((name, pl.String) for name in COLUMNS[1:])])
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """English pairs (columns of `PAIRS`), and where they came from. numbered: whether `id` is the number of the row."""
+
+    pairs: pl.DataFrame
+    source: Source
+    numbered: bool
+
+
+def pin(recipe: MultilingualRecipe) -> MultilingualRecipe:
+    """The recipe with a Hub source pinned to the commit it stands at now; a pinned one asks nobody."""
+    if recipe.source is None or recipe.source.location == "sample":
+        return recipe
+    try:
+        location = pinned(recipe.source.location)
+    except TablesError as error:
+        raise SourceError(str(error)) from None
+    return recipe.model_copy(update={"source": recipe.source.model_copy(update={"location": location})})
+
+
+def load(source: SourceTable) -> Loaded:
+    """Read the pairs. A row's `id` is the source's where that is a whole number, else the number of the row.
+
+    Raises `SourceError` for a table that cannot be read or is not of this shape.
+    """
+    sample = source.location == "sample"
+    try:
+        tables = read_tables(str(SAMPLE / "pairs.jsonl") if sample else source.location, split=source.split)
+    except TablesError as error:
+        raise SourceError(str(error)) from None
+    parts = [_named(frame, source, tables.paths[config], config) for config, frame in tables.frames.items()]
+    rows = pl.concat(parts)
+    ids = rows["id"].str.extract(r"^(\d{1,15})(?:\.0)?$", 1).cast(pl.Int64)
+    numbered = bool(ids.null_count()) or bool(ids.is_duplicated().any())
+    if numbered and rows["id"].drop_nulls().is_duplicated().any():
+        twice = rows.filter(rows["id"].is_duplicated())["id"].drop_nulls()[0]
+        raise SourceError(f"{source.location} has the id {twice!r} more than once, so languages could not be matched.")
+    rows = rows.with_columns(id=pl.int_range(pl.len(), dtype=pl.Int64) if numbered else ids)
+    if source.limit is not None:
+        rows = rows.filter(pl.int_range(pl.len()).over("subset") < source.limit)
+    _check(rows, source)
+    entry = Source(
+        name="PluralBench sample" if sample else source.name or source.location.partition("@")[0],
+        location="sample" if sample else tables.location,
+        revision=tables.revision,
+        digest=digest(content_digest(rows)),
+        rows=rows.height,
+        licence="apache-2.0" if sample else tables.licence or source.licence or "unknown",
+        attribution="Written for PluralBench." if sample else source.attribution or _attribution(tables.location),
+    )
+    return Loaded(rows, entry, numbered)
+
+
+def _attribution(location: str) -> str:
+    return "RewardBench (Lambert et al., 2024)." if location == REWARD_BENCH else f"The authors of {location}."
+
+
+def _named(frame: pl.DataFrame, source: SourceTable, where: str, config: str) -> pl.DataFrame:
+    """The columns of `PAIRS` as strings, in the source's order."""
+    names = {name: source.columns.get(name, name) for name in COLUMNS}
+    for name in TEXTS:
+        if names[name] not in frame.columns:
+            raise SourceError(
+                f"{where} has no column `{names[name]}`; it has {', '.join(frame.columns)}: name the right one under "
+                f"[source.columns] with `{name} = ...` (or --column {name}=...)."
+            )
+    there = {name: column for name, column in names.items() if column in frame.columns}
+    missing = [name for name in source.columns if name not in there]
+    if missing:
+        raise SourceError(f"{where} has no column `{names[missing[0]]}`; it has {', '.join(frame.columns)}.")
+    subset = there.get("subset")
+    columns = {name: pl.col(column).cast(pl.String) for name, column in there.items() if name != "category"}
+    columns.setdefault("id", pl.format("{} {}", pl.lit(config), pl.int_range(pl.len())))
+    columns.setdefault("subset", pl.lit(config))
+    columns |= {name: pl.lit("unknown") for name in ("chosen_model", "rejected_model") if name not in columns}
+    if "category" in there:
+        columns["category"] = pl.col(there["category"]).cast(pl.String)
+    else:
+        subsets = frame[subset].cast(pl.String).unique().drop_nulls().to_list() if subset else [config]
+        named = {name: category_of(name, source.categories) for name in subsets}
+        columns["category"] = columns["subset"].replace(named)
+    try:
+        return frame.select(columns[name].alias(name) for name in COLUMNS)
+    except PolarsError as error:
+        shown = " ".join(str(error).split())[:200].rstrip(".")
+        raise SourceError(f"{where} is no table of pairs of texts: {shown}.") from None
+
+
+def category_of(subset: str, categories: Mapping[str, Sequence[str]]) -> str:
+    """The category of a subset; a subset that is in none is a category of its own."""
+    return next((name for name, patterns in categories.items() if matches(subset, patterns)), subset)
+
+
+def matches(subset: str, patterns: Sequence[str]) -> bool:
+    """Whether a subset is one of these shell patterns."""
+    return any(fnmatchcase(subset, pattern) for pattern in patterns)
+
+
+def _check(rows: pl.DataFrame, source: SourceTable) -> None:
+    if rows.is_empty():
+        raise SourceError(f"{source.location}: the source has no rows.")
+    for name in (*TEXTS, "subset"):
+        empty = rows.filter(pl.col(name).is_null())
+        if empty.height:
+            raise SourceError(f"{source.location}: the row of id {empty['id'][0]} has no `{name}`.")

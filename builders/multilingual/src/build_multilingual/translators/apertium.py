@@ -1,0 +1,126 @@
+"""Apertium, a rule-based translator that works offline (Debian: `apertium` and packages of language pairs).
+
+Where it has no pair from English, it goes by way of another language, as from English by Catalan to French.
+"""
+
+import asyncio
+import shutil
+import subprocess
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Self
+
+from pluralbench_calls import Answer, ConnectionFailed, Request
+from pluralbench_runs import Json
+from pluralbench_schemas import Language, language_of
+
+from build_multilingual.errors import TranslatorError, UnsupportedLanguage
+from build_multilingual.recipe import ConnectionTable, TranslatorTable
+from build_multilingual.translators._packing import pack, text_length, text_of
+
+ENGLISH = "eng"
+# In its format of lines, a stop at the end of a line would be taken for one that Apertium set itself.
+END = "␞"
+
+
+def translator(table: TranslatorTable, connection: ConnectionTable) -> "Apertium":
+    """The translator of a recipe. Raises `TranslatorError` for a model or a glossary, which it has not."""
+    del connection
+    if table.model or table.glossary:
+        raise TranslatorError("Apertium has neither models nor glossaries; leave them out.")
+    return Apertium()
+
+
+class Apertium:
+    """Runs `apertium` over many lines at once; see `Translator`."""
+
+    provider = "apertium"
+    model = "apertium"
+    longest = 100_000
+    concurrency: int | None = 2
+
+    def body(self, text: str, language: Language) -> dict[str, Json]:
+        """Apertium calls languages by ISO 639-3."""
+        return {"text": text, "source": ENGLISH, "target": language.code[:3]}
+
+    def pack(self, requests: Sequence[Request]) -> list[list[Request]]:
+        """Starting it takes longer than a page of text does."""
+        return pack(requests, lambda request: request.body["target"], strings=200, code_points=100_000)
+
+    async def __aenter__(self) -> Self:
+        """Raises `TranslatorError` where it is not installed."""
+        if shutil.which("apertium") is None:
+            raise TranslatorError(
+                "Apertium is not installed: `apt install apertium apertium-eng-spa`, or another pair."
+            )
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        """Nothing is open."""
+
+    async def send(self, request: Request) -> Answer:
+        """One text."""
+        return (await self.send_packed([request]))[0]
+
+    async def send_packed(self, requests: Sequence[Request]) -> list[Answer]:
+        """Many texts of one language, line by line; line breaks are kept."""
+        chain = self._chain(str(requests[0].body["target"]))
+        texts = [text_of(request).split("\n") for request in requests]
+        lines = [line for text in texts for line in text]
+        for mode in chain:
+            lines = await _run(mode, lines)
+        answers, start = [], 0
+        for request, text in zip(requests, texts, strict=True):
+            translated = "\n".join(lines[start : start + len(text)])
+            start += len(text)
+            answers.append(
+                Answer.to(
+                    request,
+                    "answer" if translated.strip() else "empty",
+                    translated,
+                    model=f"apertium {', '.join(chain)}",
+                    tokens=(text_length(request), 0),
+                )
+            )
+        return answers
+
+    @cached_property
+    def _modes(self) -> list[tuple[str, str]]:
+        done = subprocess.run(["apertium", "-l"], capture_output=True, text=True, check=False)  # noqa: S607 - fixed words
+        pairs = [tuple(line.split("-")) for line in done.stdout.split()]
+        return sorted((pair[0], pair[1]) for pair in pairs if len(pair) == 2 and "_" not in "".join(pair))
+
+    def _chain(self, target: str) -> list[str]:
+        """The modes of the shortest way from English. Raises `UnsupportedLanguage`."""
+        ways: dict[str, list[str]] = {ENGLISH: []}
+        waiting = [ENGLISH]
+        while waiting:
+            here = waiting.pop(0)
+            for source, end in self._modes:
+                if source == here and end not in ways:
+                    ways[end] = [*ways[here], f"{source}-{end}"]
+                    waiting.append(end)
+        if target not in ways:
+            known = sorted(end for end in ways if end != ENGLISH and language_of(end))
+            raise UnsupportedLanguage(
+                f"Apertium has no way from English to {target!r} here; it has {', '.join(known) or 'none'}: install "
+                "another pair, or choose another translator."
+            )
+        return ways[target]
+
+
+async def _run(mode: str, lines: Sequence[str]) -> list[str]:
+    process = await asyncio.create_subprocess_exec(
+        "apertium", "-u", "-f", "line", mode,
+        stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    sent = "".join(f"{line.replace(END, '')}{END}\n" for line in lines)
+    out, problem = await process.communicate(sent.encode())
+    translated = out.decode(errors="replace").split("\n")[:-1]
+    if process.returncode or len(translated) != len(lines):
+        raise ConnectionFailed(
+            f"Apertium's {mode} answered {len(translated)} lines for {len(lines)} sent "
+            f"({' '.join(problem.decode(errors='replace').split())[:200] or 'no message'})."
+        )
+    # What lost its end mark lost its end, so it is no translation.
+    return [line.rstrip().removesuffix(END).rstrip() if line.rstrip().endswith(END) else "" for line in translated]
