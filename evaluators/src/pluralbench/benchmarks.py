@@ -12,6 +12,7 @@ from pydantic import Field, ValidationError
 from pluralbench.errors import BenchmarkError
 
 OnEmpty = Literal["error", "drop", "keep"]
+Counts = Literal["filtered", "legacy"]
 ROW_NUMBER = "#"
 LISTS = ("prompt", "labels")
 
@@ -45,6 +46,20 @@ class Columns(Table):
     named: tuple[str, ...] = ()
 
 
+class Reference(Table):
+    """The items in the language that a benchmark was translated from.
+
+    config: what they are called, in data that has them and in a run. data, split: where they are otherwise. columns:
+    which of their columns are other than the benchmark's there. code: subsets whose answers are code (shell patterns).
+    """
+
+    config: str
+    data: str
+    split: str
+    columns: dict[str, str] = Field(default_factory=dict)
+    code: tuple[str, ...] = ()
+
+
 class Benchmark(Table):
     """A benchmark.
 
@@ -52,6 +67,8 @@ class Benchmark(Table):
     stay out of the overall number. sections: weights of subsets, by section. overall: the mean over "items", or the
     unweighted mean over "configs", or that of "accuracy and exact match" over subsets and then configs.
     on_empty: what to do with items that have an empty prompt or response when nobody says otherwise.
+    reference: for one whose configs are languages, the original, which stays out of the overall number too.
+    legacy: the benchmark whose weights of subsets stand for this one's own where `counts` is "legacy".
     """
 
     title: str
@@ -62,6 +79,13 @@ class Benchmark(Table):
     sections: dict[str, dict[str, float]] = Field(default_factory=dict)
     overall: Literal["items", "configs", "accuracy and exact match"] = "items"
     on_empty: OnEmpty = "error"
+    reference: Reference | None = None
+    legacy: str | None = None
+
+    @property
+    def outside(self) -> set[str]:
+        """The configs that stay out of the overall number."""
+        return {*self.apart, *([self.reference.config] if self.reference else [])}
 
     @property
     def is_ranking(self) -> bool:
@@ -79,10 +103,13 @@ def known_benchmarks() -> dict[str, Benchmark]:
     return {name: Benchmark.model_validate(values) for name, values in tomllib.loads(text).items()}
 
 
-def find_benchmark(name: str, columns: Sequence[str] = ()) -> Benchmark:
+def find_benchmark(name: str, columns: Sequence[str] = (), counts: Counts = "filtered") -> Benchmark:
     """A benchmark by its name, or from a TOML file that describes one; `columns` are changes such as "prompt=text".
 
-    Raises `BenchmarkError` for an unknown name, a bad file, and a change that names no column.
+    counts: "legacy" weighs subsets by the counts before filtering, as M-RewardBench's authors do for judges.
+
+    Raises `BenchmarkError` for an unknown name, a bad file, a change that names no column, and legacy counts of a
+    benchmark that has none.
     """
     known = known_benchmarks()
     if name in known:
@@ -91,6 +118,10 @@ def find_benchmark(name: str, columns: Sequence[str] = ()) -> Benchmark:
         benchmark = _read(Path(name))
     else:
         raise BenchmarkError(f"There is no benchmark {name!r}; choose {', '.join(known)}, or give a TOML file.")
+    if counts == "legacy":
+        if benchmark.legacy is None:
+            raise BenchmarkError(f"{benchmark.title} has no legacy counts; leave out --counts.")
+        benchmark = benchmark.model_copy(update={"sections": known[benchmark.legacy].sections})
     changes = dict(_change(change) for change in columns)
     named = benchmark.columns.model_copy(update=changes | {"named": tuple(changes)})
     return benchmark.model_copy(update={"columns": named})

@@ -81,6 +81,20 @@ OnEmptyOption = Annotated[
         rich_help_panel=DATA,
     ),
 ]
+CountsOption = Annotated[
+    Literal["filtered", "legacy"],
+    typer.Option(
+        "--counts", help="Weights of multilingual's subsets: filtered, or as before filtering.", rich_help_panel=DATA
+    ),
+]
+English = Annotated[
+    str | None,
+    typer.Option(
+        metavar="DIR|FILE|ORG/NAME[@REVISION]",
+        help="The English original of multilingual data that has none, for the drop from English.",
+        rich_help_panel=DATA,
+    ),
+]
 ProfileOption = Annotated[
     Literal["none", "raw", "plan"],
     typer.Option(
@@ -113,6 +127,8 @@ def score(
     column: Column = None,
     limit: Limit = None,
     on_empty: OnEmptyOption = None,
+    counts: CountsOption = "filtered",
+    english: English = None,
     kind: Annotated[
         Literal["classifier", "implicit"],
         typer.Option(help="implicit: log-probability of the response under a language model."),
@@ -167,6 +183,8 @@ def score(
         columns=column or (),
         limit=limit,
         on_empty=on_empty,
+        counts=counts,
+        english=english,
         kind=kind,
         reference=reference,
         label=label,
@@ -199,6 +217,8 @@ def judge(
     column: Column = None,
     limit: Limit = None,
     on_empty: OnEmptyOption = None,
+    counts: CountsOption = "filtered",
+    english: English = None,
     base_url: Annotated[str | None, typer.Option(help="OpenAI-compatible endpoint; without it OpenAI.")] = None,
     api_key_env: Annotated[
         str | None, typer.Option(help="Environment variable with the endpoint's key; OPENAI_API_KEY for OpenAI.")
@@ -213,6 +233,10 @@ def judge(
     profile: ProfileOption = "none",
     profile_size: ProfileSize = 10,
     plans: Plans = None,
+    answer_language: Annotated[
+        Literal["target", "english"],
+        typer.Option(help="Which language multilingual's judges expect; english is what the authors' runner says."),
+    ] = "target",
     temperature: Annotated[float, typer.Option(min=0, help="Of the first try; each further one is warmer.")] = 0.0,
     top_p: Annotated[float | None, typer.Option(min=0, max=1, help="Nucleus sampling; not sent without it.")] = None,
     max_tokens: Annotated[int, typer.Option(min=1, help="Tokens of a reply.")] = 512,
@@ -243,6 +267,8 @@ def judge(
         columns=column or (),
         limit=limit,
         on_empty=on_empty,
+        counts=counts,
+        english=english,
         base_url=base_url,
         api_key_env=api_key_env,
         pointwise=pointwise,
@@ -252,6 +278,7 @@ def judge(
         profile=profile,
         profile_size=profile_size,
         plans=plans,
+        answer_language=answer_language,
         temperature=temperature,
         top_p=top_p,
         max_tokens=max_tokens,
@@ -292,14 +319,16 @@ def compare(
 
 
 @app.command(
-    epilog="Examples:\n\npluralbench report runs/*\n\npluralbench report runs/a runs/b --format csv --out table.csv"
+    epilog="Examples:\n\npluralbench report runs/*\n\npluralbench report runs/a runs/b --format csv --out table.csv\n\n"
+    "pluralbench report runs/multilingual-* --plots figures"
 )
 def report(
     runs: Annotated[list[Path], typer.Argument(help="Run directories.")],
     form: Annotated[Format, typer.Option("--format", help="How to print it.")] = "table",
     out: Annotated[Path | None, typer.Option(help="A file to write instead of the terminal.")] = None,
+    plots: Annotated[Path | None, typer.Option(help="A folder for figures across languages, as PNG and SVG.")] = None,
 ) -> None:
-    """Show what runs found, in one table."""
+    """Show what runs found, in one table, and draw what there is to see across languages."""
     # A shell's `runs/*` has the working directories of unfinished runs among its paths.
     read = [read_run(path) for path in runs if path.suffix != ".work"]
     rendered = render(read, "markdown" if out is not None and form == "table" else form)
@@ -315,6 +344,25 @@ def report(
         console.print(rendered)
         for note in notes(read):
             console.print(note)
+    if plots is not None:
+        _draw(read, plots)
+
+
+def _draw(runs: list[Run], folder: Path) -> None:
+    from pluralbench.plots import draw, unrendered  # noqa: PLC0415 - figures are drawn by few
+
+    try:
+        written = draw(runs, folder)
+    except OSError as error:
+        raise EvaluationError(f"{folder} cannot be written: {error.strerror}.") from None
+    for path in written:
+        console.print(f"Wrote {path}")
+    missing = unrendered(sorted({config for run in runs for config in run.metrics["configs"]}))
+    if missing:
+        console.print(
+            f"No font here has the script of {', '.join(missing)}, so figures name them in English alone; install Noto "
+            "fonts (Debian: fonts-noto-core, fonts-noto-cjk)."
+        )
 
 
 def _price(price: str | None) -> Price | None:

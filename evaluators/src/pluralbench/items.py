@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import polars as pl
-from pluralbench_release import content_digest, read_tables
+from pluralbench_release import Tables, content_digest, read_tables
 from pluralbench_runs import digest
 from pluralbench_schemas import POST, RUBRIC_ASPECT
 
@@ -40,6 +40,7 @@ class Items:
     and "rejected" (rank 2), or share rank 1 where its annotators call them equal; `digest` is of prompt, responses
     and ranks.
     location, revision, licence: of the data. digest: SHA-256 of the content of what is scored.
+    reference: where the English original comes from, if not from the data itself.
     ignored: columns that nothing here reads. empty: ids of items with an empty text, of which
     `on_empty` says whether they were kept or dropped.
     """
@@ -49,6 +50,7 @@ class Items:
     revision: str | None
     digest: str
     licence: str | None = None
+    reference: dict[str, Any] | None = None
     ignored: list[str] = field(default_factory=list)
     empty: list[str] = field(default_factory=list)
     on_empty: OnEmpty = "error"
@@ -61,6 +63,7 @@ class Items:
             "revision": self.revision,
             "digest": self.digest,
             "licence": self.licence,
+            "reference": self.reference,
             "rows": dict(self.frame["config"].value_counts(sort=False).sort("config").iter_rows()),
             "ignored_columns": self.ignored,
             "empty": self.empty,
@@ -76,12 +79,15 @@ def load_items(
     split: str | None = None,
     limit: int | None = None,
     on_empty: OnEmpty | None = None,
+    english: str | None = None,
 ) -> Items:
     """Read the items of a benchmark.
 
     data: a release or another directory, a file (.parquet, .jsonl, .json, .csv), or ORG/NAME[@REVISION] on the Hub;
     without it the benchmark's own. limit: at most so many items of each config, the first ones.
     on_empty: what to do with an item that has an empty prompt or response; without it as the benchmark says.
+    english: where the original of a translated benchmark is; without it in the data, or, for the benchmark's own data,
+    where the benchmark says. Of it the items whose ids the data has are read.
 
     Raises `DataError` for data that is not of the benchmark's shape, and `TablesError` for what cannot be read.
     """
@@ -89,16 +95,17 @@ def load_items(
     if location is None:
         raise DataError(f"{benchmark.title} has no data of its own; say where it is with --data.")
     tables = read_tables(location, split=split or benchmark.split, configs=configs)
+    frames, paths, reference = _with_reference(benchmark, tables, english, own_data=data is None)
     policy = on_empty or benchmark.on_empty
     rows: list[dict[str, Any]] = []
     empty: list[str] = []
     ignored: set[str] = set()
-    for config, frame in tables.frames.items():
-        columns = benchmark.columns_of(config)
-        where = tables.paths[config]
+    for config, frame in frames.items():
+        columns = _columns_of(benchmark, config, frame)
+        where = paths[config]
         _check_columns(frame, columns, where)
         ignored |= set(frame.columns) - _read_columns(columns, frame)
-        part = frame if limit is None else frame.head(limit)
+        part = frame if limit is None or config not in tables.frames else frame.head(limit)
         made = [_item(config, number, row, columns, where) for number, row in enumerate(part.iter_rows(named=True))]
         _check_ids(made, where)
         bare = [item["id"] for item in made if _is_empty(item)]
@@ -115,7 +122,47 @@ def load_items(
     frame = pl.DataFrame(rows, schema=ITEMS)
     parts = frame.partition_by("config", as_dict=True)
     content = digest({str(config): content_digest(part) for (config,), part in parts.items()})
-    return Items(frame, tables.location, tables.revision, content, tables.licence, sorted(ignored), empty, policy)
+    return Items(
+        frame, tables.location, tables.revision, content, tables.licence, reference, sorted(ignored), empty, policy
+    )
+
+
+def _with_reference(
+    benchmark: Benchmark, tables: Tables, english: str | None, *, own_data: bool
+) -> tuple[dict[str, pl.DataFrame], dict[str, str], dict[str, Any] | None]:
+    """The data with the English original as a config of its own, cut to the ids that other configs have."""
+    reference = benchmark.reference
+    if reference is None:
+        if english is not None:
+            raise DataError(f"{benchmark.title} is not translated from English; leave out --english.")
+        return tables.frames, tables.paths, None
+    if english is None and (reference.config in tables.frames or not own_data):
+        return tables.frames, tables.paths, None
+    found = read_tables(english or reference.data, split=reference.split)
+    parts = list(found.frames.values())
+    place, where = reference.config, next(iter(found.paths.values()))
+    # Configs of one original are its parts (as of RewardBench, one); those of a release are languages.
+    if place in found.frames:
+        parts, where = [found.frames[place]], found.paths[place]
+    column = benchmark.columns.id
+    ours = [frame for config, frame in tables.frames.items() if config not in benchmark.outside]
+    if any(column not in frame.columns for frame in [*parts, *ours]):
+        raise DataError(f"{where} cannot be matched with the data: both need a column `{column}` of ids.")
+    ids = {str(value) for frame in ours for value in frame[column]}
+    frame = pl.concat(parts, how="diagonal_relaxed")
+    frame = frame.filter(frame[column].cast(pl.String).is_in(sorted(ids)))
+    if frame.is_empty():
+        raise DataError(f"{where} shares no id with the data, so nothing can be compared with English.")
+    record = {"location": found.location, "revision": found.revision, "rows": frame.height}
+    return tables.frames | {place: frame}, tables.paths | {place: where}, record
+
+
+def _columns_of(benchmark: Benchmark, config: str, frame: pl.DataFrame) -> Columns:
+    columns = benchmark.columns_of(config)
+    if benchmark.reference is None or config != benchmark.reference.config:
+        return columns
+    changed = {what: name for what, name in benchmark.reference.columns.items() if name in frame.columns}
+    return columns.model_copy(update=changed)
 
 
 def _read_columns(columns: Columns, frame: pl.DataFrame) -> set[str]:

@@ -8,12 +8,13 @@ import polars as pl
 from pluralbench_calls import Ledger, Limits, Price
 from pluralbench_runs import Recipe, Table, output_directory, stream
 
-from pluralbench.benchmarks import OnEmpty, find_benchmark
+from pluralbench.benchmarks import Counts, OnEmpty, find_benchmark
 from pluralbench.decisions import BASE, DECISIONS, decide, pairs_of
 from pluralbench.errors import EvaluationError
 from pluralbench.items import load_items
+from pluralbench.languages import measure_languages
 from pluralbench.metrics import measure, position_bias
-from pluralbench.prompts import Profile, contexts_of, plans_for, wordings_digest
+from pluralbench.prompts import AnswerLanguage, Profile, contexts_of, plans_for, wordings_digest
 from pluralbench.rundirs import RUN_FILE, SETTINGS_FILE, Run, provenance, publish, read_run
 from pluralbench.score import DataSettings, benchmark_name, benchmark_record, data_settings, result_frame
 
@@ -60,6 +61,7 @@ class JudgeSettings(Recipe):
     reply: Literal["reasoned", "brief", "structured"]
     orders: Orders
     oracle: bool
+    answer_language: AnswerLanguage = "target"
     seed: int
     data: DataSettings
     connection: Connection = Connection()
@@ -75,6 +77,9 @@ def judge(
     columns: Sequence[str] = (),
     limit: int | None = None,
     on_empty: OnEmpty | None = None,
+    counts: Counts = "filtered",
+    english: str | None = None,
+    answer_language: AnswerLanguage = "target",
     base_url: str | None = None,
     api_key_env: str | None = None,
     pointwise: bool = False,
@@ -103,12 +108,15 @@ def judge(
     of the paper of Personalized RewardBench, section 4.1). oracle: show the judge the true rubric aspects. reply:
     with reasons, the verdict alone, or in JSON by a schema that the server enforces.
     attempts: tries for a reply that can be parsed, after which the verdict is invalid.
+    answer_language: of a benchmark in many languages, see `pluralbench.prompts.contexts_of`.
     The other arguments are those of `score`. Every call is recorded; an interrupted run goes on where it was.
     """
-    described = find_benchmark(benchmark, columns)
-    items = load_items(described, data, configs=configs, split=split, limit=limit, on_empty=on_empty)
+    described = find_benchmark(benchmark, columns, counts)
+    items = load_items(described, data, configs=configs, split=split, limit=limit, on_empty=on_empty, english=english)
     inferred = plans_for(profile, plans)
-    contexts = contexts_of(items.frame, profile, profile_size, inferred, oracle=oracle)
+    contexts = contexts_of(
+        described, items.frame, profile, profile_size, inferred, oracle=oracle, answer_language=answer_language
+    )
     connection = Connection(
         base_url=base_url,
         concurrency=concurrency,
@@ -144,6 +152,7 @@ def judge(
         reply=reply,
         orders=orders,
         oracle=oracle,
+        answer_language=answer_language,
         seed=seed,
         data=data_settings(benchmark, described, items, configs, limit, profile, profile_size, inferred),
         connection=connection,
@@ -161,6 +170,7 @@ def judge(
             reasons = frame["reason"].drop_nulls().to_list()
             bias = {"position": position_bias(frame)}
         metrics = {"items": items.frame.height} | measure(described, decisions, seed=seed) | dict(bias)
+        metrics |= measure_languages(described, decisions, seed=seed)
         with Ledger(the_judge.ledger) as ledger:
             tokens = dict(zip(("prompt_tokens", "completion_tokens"), ledger.usage(), strict=True))
             calls = len(ledger)
@@ -174,6 +184,7 @@ def judge(
                 "profile": profile,
                 "profile_size": profile_size,
                 "oracle": oracle,
+                "answer_language": answer_language if described.reference else None,
                 "plans_digest": settings.data.plans_digest,
                 "wordings_digest": settings.wordings_digest,
                 "prompts_digest": settings.prompts_digest,

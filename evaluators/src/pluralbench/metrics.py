@@ -27,21 +27,21 @@ def measure(benchmark: Benchmark, decisions: pl.DataFrame, *, seed: int) -> dict
     """
     counted = decisions.filter(pl.col("outcome").is_in(COUNTED))
     leaves: list[Leaf] = list(counted.select("config", "subset").unique(maintain_order=True).iter_rows())
-    pairs = _resampled(counted, leaves, seed)
+    pairs = resampled(counted, leaves, seed)
     configs = decisions["config"].unique(maintain_order=True).to_list()
-    ours = [config for config in configs if config not in benchmark.apart]
+    ours = [config for config in configs if config not in benchmark.outside]
     result: dict[str, Any] = {
         "confidence": CONFIDENCE,
         "resamples": RESAMPLES,
         "clusters": decisions["cluster"].n_unique(),
         "overall": {},
-        "pooled": _cell(decisions.filter(pl.col("config").is_in(ours)), pairs, _places(leaves, ours)),
+        "pooled": _cell(decisions.filter(pl.col("config").is_in(ours)), pairs, places_of(leaves, ours)),
         "configs": {config: _config(benchmark, decisions, config, leaves, pairs) for config in configs},
     }
-    values = {config: _config_values(benchmark, config, leaves, pairs) for config in ours}
+    values = {config: config_values(benchmark, config, leaves, pairs) for config in ours}
     if benchmark.overall == "accuracy and exact match":
         exact = _exact(counted, leaves, seed)
-        categories = {config: _places(leaves, [config]) for config in ours}
+        categories = {config: places_of(leaves, [config]) for config in ours}
         by_category = {
             name: {config: source.weighted(places, [1.0] * len(places)) for config, places in categories.items()}
             for name, source in (("accuracy", pairs), ("exact_match", exact))
@@ -59,7 +59,7 @@ def measure(benchmark: Benchmark, decisions: pl.DataFrame, *, seed: int) -> dict
     if benchmark.overall == "items":
         result["overall"] = {key: result["pooled"][key] for key in ("accuracy", "interval")}
     else:
-        result["overall"] = estimate(mean_of(list(values.values())), pairs.clusters(_places(leaves, ours)))
+        result["overall"] = estimate(mean_of(list(values.values())), pairs.clusters(places_of(leaves, ours)))
     result["overall"]["rule"] = _rule(benchmark)
     return result
 
@@ -77,7 +77,7 @@ def _config(
     benchmark: Benchmark, decisions: pl.DataFrame, config: str, leaves: Sequence[Leaf], pairs: Resampled
 ) -> dict[str, Any]:
     own = decisions.filter(config=config)
-    cell = _cell(own, pairs, _places(leaves, [config]))
+    cell = _cell(own, pairs, places_of(leaves, [config]))
     subsets = own["subset"].drop_nulls().unique(maintain_order=True).to_list()
     if subsets:
         cell["subsets"] = {
@@ -87,7 +87,7 @@ def _config(
             for subset in subsets
         }
     if benchmark.sections and config not in benchmark.apart:
-        sections = _sections(benchmark, config, leaves, pairs)
+        sections = section_values(benchmark, config, leaves, pairs)
         cell["sections"] = {
             name: estimate(
                 values, pairs.clusters([leaves.index((config, s)) for s in weights if (config, s) in leaves])
@@ -95,21 +95,23 @@ def _config(
             for (name, values), weights in zip(sections.items(), benchmark.sections.values(), strict=True)
         }
         cell["mean_of_sections"] = estimate(
-            _config_values(benchmark, config, leaves, pairs), pairs.clusters(_places(leaves, [config]))
+            config_values(benchmark, config, leaves, pairs), pairs.clusters(places_of(leaves, [config]))
         )
         known = {subset for section in benchmark.sections.values() for subset in section}
         cell["subsets_in_no_section"] = sorted(set(subsets) - known)
     return cell
 
 
-def _config_values(benchmark: Benchmark, config: str, leaves: Sequence[Leaf], pairs: Resampled) -> Array:
+def config_values(benchmark: Benchmark, config: str, leaves: Sequence[Leaf], pairs: Resampled) -> Array:
+    """A config's accuracy, the mean of its sections where the benchmark has some: [1 + resamples]."""
     if benchmark.sections:
         # A section that is missing makes the mean missing: a mean of fewer sections would be of something else.
-        return mean_of(list(_sections(benchmark, config, leaves, pairs).values()))
-    return pairs.pooled(_places(leaves, [config]))
+        return mean_of(list(section_values(benchmark, config, leaves, pairs).values()))
+    return pairs.pooled(places_of(leaves, [config]))
 
 
-def _sections(benchmark: Benchmark, config: str, leaves: Sequence[Leaf], pairs: Resampled) -> dict[str, Array]:
+def section_values(benchmark: Benchmark, config: str, leaves: Sequence[Leaf], pairs: Resampled) -> dict[str, Array]:
+    """A config's sections, each the weighted mean of its subsets: [1 + resamples]."""
     sections = {}
     for name, weights in benchmark.sections.items():
         present = [
@@ -119,7 +121,8 @@ def _sections(benchmark: Benchmark, config: str, leaves: Sequence[Leaf], pairs: 
     return sections
 
 
-def _places(leaves: Sequence[Leaf], configs: Sequence[str]) -> list[int]:
+def places_of(leaves: Sequence[Leaf], configs: Sequence[str]) -> list[int]:
+    """The places of the leaves of some configs."""
     return [place for place, (config, _) in enumerate(leaves) if config in configs]
 
 
@@ -152,7 +155,8 @@ def _plural(outcome: str) -> str:
     return {"win": "wins", "loss": "losses", "tie": "ties"}.get(outcome, outcome)
 
 
-def _resampled(counted: pl.DataFrame, leaves: Sequence[Leaf], seed: int) -> Resampled:
+def resampled(counted: pl.DataFrame, leaves: Sequence[Leaf], seed: int) -> Resampled:
+    """Decisions that count, resampled by cluster; `leaves` are all pairs of config and subset that they have."""
     place = {leaf: number for number, leaf in enumerate(leaves)}
     leaf = np.array([place[row] for row in counted.select("config", "subset").iter_rows()], dtype=np.int64)
     won = (counted["outcome"] == "win").to_numpy().astype(np.float64)
@@ -168,7 +172,7 @@ def _exact(counted: pl.DataFrame, leaves: Sequence[Leaf], seed: int) -> Resample
     prompts = counted.group_by("config", "subset", "id", "cluster", maintain_order=True).agg(
         outcome=pl.when((pl.col("outcome") == "win").all()).then(pl.lit("win")).otherwise(pl.lit("loss"))
     )
-    return _resampled(prompts, leaves, seed)
+    return resampled(prompts, leaves, seed)
 
 
 def position_bias(decisions: pl.DataFrame) -> Mapping[str, Any]:

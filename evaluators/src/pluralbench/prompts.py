@@ -5,22 +5,34 @@ Rubric aspects and narratives are the standard that a benchmark scores by; only 
 
 import json
 from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Literal
 
 import polars as pl
 from pluralbench_runs import digest
-from pluralbench_schemas import render_profile
+from pluralbench_schemas import ENGLISH, LANGUAGES, language_of, render_profile
 
+from pluralbench.benchmarks import Benchmark
 from pluralbench.errors import DataError
 
 Profile = Literal["none", "raw", "plan"]
+AnswerLanguage = Literal["target", "english"]
 
 POSTS = "Posts I wrote earlier, the most relevant first:\n{posts}"
 PLAN = "What I expect of an answer: {plan}"
 QUESTION = "{about}\n\nMy question:\n{question}"
 ORACLE = "What this person expects of an answer:\n{aspects}"
-WORDINGS = {"posts": POSTS, "plan": PLAN, "question": QUESTION, "oracle": ORACLE}
+ASKED_IN = "This person asks in {question} and expects an answer in {answer}."
+TRANSLATED = "This person asks for a translation from {question} into {answer}."
+WORDINGS = {
+    "posts": POSTS,
+    "plan": PLAN,
+    "question": QUESTION,
+    "oracle": ORACLE,
+    "asked_in": ASKED_IN,
+    "translated": TRANSLATED,
+}
 
 
 def wordings_digest() -> str:
@@ -56,18 +68,45 @@ def prompts_of(
 
 
 def contexts_of(
-    items: pl.DataFrame, profile: Profile, size: int, plans: Mapping[str, str], *, oracle: bool
+    benchmark: Benchmark,
+    items: pl.DataFrame,
+    profile: Profile,
+    size: int,
+    plans: Mapping[str, str],
+    *,
+    oracle: bool,
+    answer_language: AnswerLanguage = "target",
 ) -> list[str]:
-    """What a judge is told about the person of each item, apart from the question. Raises `DataError`."""
+    """What a judge is told about the person of each item, apart from the question.
+
+    In a benchmark whose configs are languages that is first of all the language that they ask in and the one that the
+    answer should be in: the same, or English where the answer is code. answer_language: "english" says English of all
+    answers, as the authors' runner does. Raises `DataError`.
+    """
     contexts = []
-    for item in items.select("id", "profile", "aspects").iter_rows(named=True):
-        told = [about(item, profile, size, plans)]
+    for item in items.select("config", "subset", "id", "profile", "aspects").iter_rows(named=True):
+        told = [languages_told(benchmark, item["config"], item["subset"] or "", answer_language)]
+        told.append(about(item, profile, size, plans))
         if oracle:
             if not item["aspects"]:
                 raise DataError(f"The item of id {item['id']} has no rubric aspects, which --oracle shows.")
             told.append(ORACLE.format(aspects="\n".join(map(_aspect, item["aspects"]))))
         contexts.append("\n\n".join(text for text in told if text))
     return contexts
+
+
+def languages_told(benchmark: Benchmark, config: str, subset: str, answer_language: AnswerLanguage) -> str:
+    """The sentence about languages for an item; "" where the benchmark has none, or its language is not known."""
+    if benchmark.reference is None:
+        return ""
+    if config in benchmark.apart:
+        source, target = map(language_of, (subset.split("-") + [""] * 3)[1:3])
+        return TRANSLATED.format(question=source.name, answer=target.name) if source and target else ""
+    if config not in LANGUAGES:
+        return ""
+    is_code = any(fnmatchcase(subset, pattern) for pattern in benchmark.reference.code)
+    answer = ENGLISH if is_code or answer_language == "english" else config
+    return ASKED_IN.format(question=LANGUAGES[config].name, answer=LANGUAGES[answer].name)
 
 
 def _aspect(aspect: Mapping[str, str | None]) -> str:

@@ -10,17 +10,23 @@ from pluralbench_release import markdown_table
 from rich.table import Table as Grid
 
 from pluralbench.errors import EvaluationError
+from pluralbench.languages import MEAN
 from pluralbench.rundirs import Run
 
 Format = Literal["table", "markdown", "json", "csv"]
 OVERALL = "overall"
+LANGUAGES = "languages"
+# Of 23 languages, four sections each are more than a page; CSV and JSON have them.
+SECTION_OF_A_LANGUAGE = r"^[a-z]{3}_[A-Z][a-z]{3}: "
 COUNTS = ("n", "ties", "invalid", "dropped", "equal", "truncated")
 
 
 def report_frame(runs: Sequence[Run]) -> pl.DataFrame:
     """A row for each run and each of its configs, and one for the whole, best run first within a benchmark.
 
-    accuracy, low, high: shares from 0 to 1, with the bounds of the interval; null where they are missing.
+    accuracy, low, high: shares from 0 to 1, with the bounds of the interval; null where they are missing. For
+    benchmarks in many languages, `languages: SECTION` is a section's mean over languages; drop, drop_low, drop_high:
+    accuracy less that in English on the same ids; kappa: label consistency with English.
     """
     rows = [row for run in sorted(runs, key=_order) for row in _rows(run)]
     return pl.DataFrame(rows, infer_schema_length=None)
@@ -41,8 +47,13 @@ def _rows(run: Run) -> Iterator[dict[str, Any]]:
     }
     overall = run.metrics["overall"]
     yield base | {"config": OVERALL} | _estimate(overall) | _counts(run.metrics["pooled"])
+    languages = run.metrics.get("languages", {})
+    for section, values in languages.get("sections", {}).items():
+        drop = _drop(languages["drop"].get(section))
+        yield base | {"config": f"{LANGUAGES}: {section}"} | _estimate(values) | drop
     for config, cell in run.metrics["configs"].items():
-        yield base | {"config": config} | _estimate(cell.get("mean_of_sections", cell)) | _counts(cell)
+        told = _across(languages.get("by_language", {}).get(config))
+        yield base | {"config": config} | _estimate(cell.get("mean_of_sections", cell)) | _counts(cell) | told
         for section, values in cell.get("sections", {}).items():
             yield base | {"config": f"{config}: {section}"} | _estimate(values)
 
@@ -50,6 +61,21 @@ def _rows(run: Run) -> Iterator[dict[str, Any]]:
 def _estimate(cell: dict[str, Any]) -> dict[str, Any]:
     low, high = cell["interval"] or (None, None)
     return {"accuracy": cell["accuracy"], "low": low, "high": high}
+
+
+def _across(cell: dict[str, Any] | None) -> dict[str, Any]:
+    """A language's drop from English and its consistency with it, where there is English."""
+    if cell is None:
+        return {}
+    kappa = cell["consistency"]["kappa"] if cell["consistency"] else None
+    return _drop(cell["drop"].get(MEAN)) | {"kappa": kappa}
+
+
+def _drop(cell: dict[str, Any] | None) -> dict[str, Any]:
+    if cell is None:
+        return {}
+    low, high = cell["interval"] or (None, None)
+    return {"drop": cell["difference"], "drop_low": low, "drop_high": high}
 
 
 def _counts(cell: dict[str, Any]) -> dict[str, Any]:
@@ -63,6 +89,7 @@ def notes(runs: Sequence[Run]) -> list[str]:
         "Accuracy counts ties and invalid ones as wrong; brackets are "
         f"{runs[0].metrics['confidence']:.0%} intervals from a bootstrap over prompts or users."
     )
+    said += [note for run in runs for note in _language_notes(run)]
     for run in runs:
         bias = run.metrics.get("position")
         if bias and bias["share_of_first"] is not None:
@@ -89,8 +116,32 @@ def notes(runs: Sequence[Run]) -> list[str]:
     return said
 
 
+def _language_notes(run: Run) -> list[str]:
+    languages = run.metrics.get("languages")
+    if not languages:
+        return []
+    said = []
+    drop, agreement = languages["drop"].get(MEAN), languages["consistency"]
+    if drop and drop["difference"] is not None:
+        low, high = drop["interval"]
+        said.append(
+            f"{run.path}: on the same ids, {100 * drop['difference']:+.1f} points "
+            f"[{100 * low:+.1f}, {100 * high:+.1f}] against English, as a mean over languages."
+        )
+    if agreement:
+        spread = "" if agreement["sd"] is None else f" (standard deviation {agreement['sd']:.3f})"
+        said.append(
+            f"{run.path}: its labels agree with its own in English with a mean kappa of "
+            f"{agreement['mean']:.3f}{spread} over {agreement['languages']} languages."
+        )
+    if languages["reference"] is None:
+        said.append(f"{run.path}: no items in English, so no drop and no consistency; give them with --english.")
+    return said
+
+
 def shown(frame: pl.DataFrame) -> pl.DataFrame:
     """The table as people read it: per cent with intervals, columns that say nothing left out."""
+    frame = frame.filter(~pl.col("config").str.contains(SECTION_OF_A_LANGUAGE))
     names = (
         frame.select("run", "model")
         .unique()
@@ -102,9 +153,21 @@ def shown(frame: pl.DataFrame) -> pl.DataFrame:
         *[name for name in ("benchmark", "profile") if frame[name].n_unique() > 1],
         "config",
         pl.struct("accuracy", "low", "high").map_elements(_percent, return_dtype=pl.String).alias("accuracy"),
+        *_language_columns(frame),
         *[pl.col(name).map_elements(lambda n: f"{n:,}", return_dtype=pl.String).fill_null("") for name in COUNTS],
     )
     return text.drop([name for name in ("equal", "dropped", "truncated") if set(text[name]) <= {"0", ""}])
+
+
+def _language_columns(frame: pl.DataFrame) -> list[pl.Expr]:
+    columns = []
+    if "drop" in frame.columns and frame["drop"].null_count() < frame.height:
+        cell = pl.struct(accuracy="drop", low="drop_low", high="drop_high")
+        columns.append(cell.map_elements(_percent, return_dtype=pl.String).replace("–", "").alias("against English"))
+    if "kappa" in frame.columns and frame["kappa"].null_count() < frame.height:
+        kappa = pl.col("kappa").map_elements(lambda value: f"{value:.2f}", return_dtype=pl.String)
+        columns.append(kappa.fill_null("").alias("kappa"))
+    return columns
 
 
 def _percent(cell: dict[str, float | None]) -> str:

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import polars as pl
 from pluralbench_runs import Output, Recipe, Table, digest, output_directory
 
-from pluralbench.benchmarks import Benchmark, OnEmpty, find_benchmark
+from pluralbench.benchmarks import Benchmark, Counts, OnEmpty, find_benchmark
 from pluralbench.decisions import BASE, decide
 from pluralbench.errors import EvaluationError
 from pluralbench.items import Items, load_items
+from pluralbench.languages import measure_languages
 from pluralbench.metrics import measure
 from pluralbench.prompts import Profile, plans_for, prompts_of, wordings_digest
 from pluralbench.rundirs import RUN_FILE, SETTINGS_FILE, Run, model_digest, provenance, publish, read_run
@@ -81,6 +82,8 @@ def score(
     columns: Sequence[str] = (),
     limit: int | None = None,
     on_empty: OnEmpty | None = None,
+    counts: Counts = "filtered",
+    english: str | None = None,
     kind: Literal["classifier", "implicit"] = "classifier",
     reference: str | None = None,
     label: str | None = None,
@@ -102,16 +105,16 @@ def score(
 ) -> Run:
     """Score a reward model on a benchmark; returns the run, which lies in `out`.
 
-    model: a folder or ORG/NAME. benchmark, data, configs, split, columns, limit, on_empty: see `load_items` and
-    `find_benchmark`. kind, reference, label, revision, trust_remote_code, device, dtype: see
+    model: a folder or ORG/NAME. benchmark, data, configs, split, columns, limit, on_empty, counts, english: see
+    `load_items` and `find_benchmark`. kind, reference, label, revision, trust_remote_code, device, dtype: see
     `pluralbench_rewards.load`. chat_template: a file. mode, max_length, on_overflow, token_budget: see
     `pluralbench_rewards.score`. profile: what the prompt says about the person, of at most `profile_size` posts, or
     by the `plans` file. seed: of the bootstrap. fresh: start over.
 
     A run that was interrupted goes on where it was. Raises a `UserError` for every mistake of the caller.
     """
-    described = find_benchmark(benchmark, columns)
-    items = load_items(described, data, configs=configs, split=split, limit=limit, on_empty=on_empty)
+    described = find_benchmark(benchmark, columns, counts)
+    items = load_items(described, data, configs=configs, split=split, limit=limit, on_empty=on_empty, english=english)
     inferred = plans_for(profile, plans)
     prompts = prompts_of(items.frame, profile, profile_size, inferred)
     template = _template(chat_template)
@@ -155,6 +158,7 @@ def score(
         decisions = decide(items.frame, scored.scores, scored.cut)
         frame = result_frame(described, items.frame, scored, decisions)
         metrics = {"items": items.frame.height} | measure(described, decisions, seed=seed)
+        metrics |= measure_languages(described, decisions, seed=seed)
         run = provenance() | {
             "verb": "score",
             "model": _model_record(loaded, settings),

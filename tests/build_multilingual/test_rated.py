@@ -1,0 +1,468 @@
+"""Rated translations in the three shapes that files have: what is read, what is left out, and what is refused."""
+
+import csv
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from build_multilingual.errors import SourceError
+from build_multilingual.rated import RATED, SCALES, Rated, RatedTable, Scale, read
+from hypothesis import given
+from hypothesis import strategies as st
+from pluralbench_runs import Recipe, RecipeError, UserError, check_recipe, read_recipe, write_recipe
+
+SHARED = Path(__file__).parents[2].parent / "shared" / "data" / "multilingual"
+needs_shared = pytest.mark.skipif(not SHARED.is_dir(), reason=f"the real rated translations are not at {SHARED}")
+
+Row = Mapping[str, Any]
+
+# MAPLE's keys. The sentences are invented.
+SENTENCES = {
+    "今天下雨了。": {"It rained today.": 5.5, "It is raining today.": 4.75, "Today rained.": 2.0},
+    "我把钥匙丢了。🔑": {"I lost my keys. 🔑": 6.0, "I threw the key away. 🔑": 1.5},
+}
+MAPLE: list[dict[str, Any]] = [
+    {
+        "score_annotator_a": score - 0.25,
+        "score_annotator_b": score + 0.25,
+        "score": score,
+        "system": f"sample{number}",
+        "source": source,
+        "translation": text,
+    }
+    for source, texts in SENTENCES.items()
+    for number, (text, score) in enumerate(texts.items(), start=1)
+]
+
+
+def written(path: Path, rows: Sequence[Row]) -> str:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.suffix == ".parquet":
+        pl.DataFrame(rows).write_parquet(path)
+    elif path.suffix == ".csv":
+        with path.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.DictWriter(file, list(rows[0]))
+            writer.writeheader()
+            writer.writerows(rows)
+    else:
+        lines = (json.dumps(row, ensure_ascii=False) for row in rows)
+        text = f"[{','.join(lines)}]" if path.suffix == ".json" else "\n".join(lines)
+        path.write_text(text, encoding="utf-8")
+    return str(path)
+
+
+def rated(tmp_path: Path, rows: Sequence[Row], name: str = "maple-train.jsonl", **settings: Any) -> Rated:
+    return read(RatedTable(location=written(tmp_path / name, rows), **settings))
+
+
+def without(row: Row, *names: str) -> dict[str, Any]:
+    return {name: value for name, value in row.items() if name not in names}
+
+
+def refused(tmp_path: Path, rows: Sequence[Row], **settings: Any) -> str:
+    """What is said about the rows, without the folder they are in."""
+    with pytest.raises(SourceError) as caught:
+        rated(tmp_path, rows, "rated.jsonl", **settings)
+    assert isinstance(caught.value, UserError)
+    return str(caught.value).replace(f"{tmp_path}/", "")
+
+
+@pytest.mark.parametrize("name", ["maple-train.jsonl", "maple.json", "maple.csv", "maple.parquet", "data/train.jsonl"])
+def test_a_translation_a_row(tmp_path: Path, name: str) -> None:
+    written(tmp_path / name, MAPLE)
+    location = tmp_path if name.startswith("data/") else tmp_path / name
+    found = read(RatedTable(location=str(location), direction="zh-en", licence="cc-by-nc-4.0", name="MAPLE"))
+    assert found.frame.schema == RATED
+    assert found.frame.to_dicts() == [
+        {name: row[name] for name in ("source", "system", "translation", "score")}
+        | {"direction": "zh-en", "raw_score": row["score"]}
+        for row in MAPLE
+    ]
+    assert (found.score, found.scale, found.left_out) == ("score", SCALES["score"], {})
+    assert found.source.model_dump(exclude={"digest"}) == {
+        "name": "MAPLE",
+        "location": str(location),
+        "revision": None,
+        "rows": 5,
+        "licence": "cc-by-nc-4.0",
+        "attribution": "MAPLE",
+    }
+
+
+def test_a_source_a_row_with_candidates_is_the_same_as_a_translation_a_row(tmp_path: Path) -> None:
+    kept = ("system", "translation", "score")
+    nested = [
+        {
+            "source": source,
+            "lp": "zh-en",
+            "candidates": [{name: row[name] for name in kept} for row in MAPLE if row["source"] == source],
+        }
+        for source in SENTENCES
+    ]
+    long = rated(tmp_path, MAPLE, direction="zh-en")
+    for name in ("nested.jsonl", "nested.parquet"):
+        found = rated(tmp_path, nested, name)
+        assert found.frame.equals(long.frame)
+        assert found.source.digest == long.source.digest
+    as_text = [row | {"candidates": json.dumps(row["candidates"], ensure_ascii=False)} for row in nested]
+    assert rated(tmp_path, as_text, "nested.csv").frame.equals(long.frame)
+
+
+@given(st.permutations(MAPLE))
+def test_the_digest_is_that_of_the_rows_in_any_order(tmp_path_factory: pytest.TempPathFactory, rows: list[Row]) -> None:
+    folder = tmp_path_factory.mktemp("order")
+    digest = rated(folder, rows, direction="zh-en").source.digest
+    assert digest == rated(folder, MAPLE, direction="zh-en").source.digest
+    assert digest != rated(folder, rows[1:], direction="zh-en").source.digest
+
+
+@pytest.mark.parametrize(
+    ("stated", "direction"),
+    [
+        ("zh-en", "zh-en"),
+        ("zh_en", "zh-en"),
+        ("zh>en", "zh-en"),
+        ("ZH→EN", "zh-en"),
+        (" zh -> en ", "zh-en"),
+        ("yue-eng", "yue-eng"),
+        ("eng_Latn-deu_Latn", "eng-deu"),
+        ("eng_Latn_deu_Latn", "eng-deu"),
+    ],
+)
+def test_directions_are_understood_as_they_are_written(tmp_path: Path, stated: str, direction: str) -> None:
+    found = rated(tmp_path, [row | {"lp": stated} for row in MAPLE])
+    assert found.frame["direction"].unique().to_list() == [direction]
+    assert rated(tmp_path, MAPLE, direction=stated).frame.equals(found.frame)
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        {"direction": "zh-en"},
+        {"language_pair": "zh-en"},
+        {"lang_pair": "zh-en"},
+        {"src": "zh", "tgt": "en"},
+        {"source_lang": "zh", "target_lang": "en"},
+        {"src_lang": "zh", "tgt_lang": "en"},
+    ],
+)
+def test_the_columns_that_say_the_direction(tmp_path: Path, columns: dict[str, str]) -> None:
+    expected = rated(tmp_path, MAPLE, direction="zh-en").frame
+    assert rated(tmp_path, [row | columns for row in MAPLE]).frame.equals(expected)
+    renamed = [without(row, "source") | columns | {"source_text": row["source"]} for row in MAPLE]
+    assert rated(tmp_path, renamed).frame.equals(expected)
+
+
+def test_src_and_tgt_that_are_texts_say_no_direction(tmp_path: Path) -> None:
+    rows = [
+        {"src": row["source"], "tgt": "a reference", "mt": row["translation"], "score": row["score"]} for row in MAPLE
+    ]
+    found = rated(tmp_path, rows, direction="zh-en").frame
+    expected = rated(tmp_path, MAPLE, direction="zh-en").frame
+    assert found.drop("system").equals(expected.drop("system"))
+    assert found["system"].to_list() == ["1", "2", "3", "1", "2"]  # no column says who translated
+
+
+def test_columns_of_other_names(tmp_path: Path) -> None:
+    names = {"source": "zh", "translation": "en", "system": "who", "direction": "pair"}
+    rows = [
+        {names[name]: row[name] for name in names if name in row} | {"pair": "zh-en", "rank": -row["score"]}
+        for row in MAPLE
+    ]
+    scale = Scale(better="lower", easy=0.25, hard=0.5)
+    found = rated(tmp_path, rows, columns=names, score="rank", scale=scale)
+    expected = rated(tmp_path, MAPLE, direction="zh-en").frame
+    assert found.frame.drop("raw_score").equals(expected.drop("raw_score"))
+    assert found.frame["raw_score"].to_list() == [-row["score"] for row in MAPLE]
+    assert (found.score, found.scale) == ("rank", scale)
+
+
+def test_of_a_penalty_the_lower_is_the_better(tmp_path: Path) -> None:
+    rows = [
+        without(row, "score") | {"mqm_penalty": penalty} for row, penalty in zip(MAPLE, (0, 1, 25, 0.1, 5), strict=True)
+    ]
+    found = rated(tmp_path, rows, direction="zh-en")
+    assert found.frame["raw_score"].to_list() == [0, 1, 25, 0.1, 5]
+    assert found.frame["score"].to_list() == [0, -1, -25, -0.1, -5]
+    assert math.copysign(1, found.frame["score"][0]) == 1  # not -0.0
+    assert found.scale == SCALES["mqm_penalty"]
+
+
+def test_a_known_score_takes_a_scale_of_ones_own(tmp_path: Path) -> None:
+    percent = [row | {"score": row["score"] * 16} for row in MAPLE]
+    scale = Scale(better="higher", easy=20, hard=5)
+    assert rated(tmp_path, percent, direction="zh-en", scale=scale).scale == scale
+
+
+def test_what_is_left_out_is_counted(tmp_path: Path) -> None:
+    first = MAPLE[0] | {"lp": "zh-en"}
+    rows = [
+        first,
+        first | {"translation": " \n"},
+        first | {"translation": None},
+        first | {"source": ""},
+        first | {"score": None},
+        first | {"score": "n/a"},
+        first | {"score": "nan"},
+        first | {"lp": None},
+        first | {"system": "beam", "translation": f" {first['translation']}\n", "score": 4.5},
+        first | {"translation": "It rains."},
+    ]
+    found = rated(tmp_path, [row | {"score": row["score"] and str(row["score"])} for row in rows])
+    assert found.left_out == {
+        "empty translation": 2,
+        "no direction": 1,
+        "no score": 3,
+        "no source": 1,
+        "repeated translation": 1,
+    }
+    assert found.frame.select("system", "translation", "score", "raw_score").rows() == [
+        ("sample1", "It rained today.", 5.0, 5.0),  # the mean of 5.5 and 4.5
+        ("sample1", "It rains.", 5.5, 5.5),
+    ]
+
+
+def test_a_source_without_candidates_is_counted(tmp_path: Path) -> None:
+    one = [{"translation": "It rains.", "score": 3.0}]
+    rows = [{"source": source, "candidates": given} for source, given in [("甲", one), ("乙", []), ("丙", None)]]
+    found = rated(tmp_path, rows, direction="zh-en")
+    assert (found.frame.height, found.left_out) == (1, {"empty translation": 2})
+
+
+LISTED = "it has score_annotator_a, score_annotator_b, system, source, translation"
+NESTED = {"source": "甲", "candidates": [{"translation": "A", "score": 3.0}]}
+
+
+@pytest.mark.parametrize(
+    ("rows", "settings", "sentence"),
+    [
+        (
+            MAPLE,
+            {},
+            "rated.jsonl does not say which languages it translates (direction, lp, language_pair, lang_pair); give "
+            "`direction`, such as `zh-en`.",
+        ),
+        (
+            [row | {"lp": "Chinese-English"} for row in MAPLE],
+            {},
+            "rated.jsonl: 'Chinese-English' is no direction; give codes of languages such as `zh-en`.",
+        ),
+        (
+            [row | {"lp": "en-zh"} for row in MAPLE],
+            {"direction": "zh-en"},
+            "rated.jsonl has rows of en-zh, and `direction` says zh-en; leave it out for files that say theirs.",
+        ),
+        (
+            [without(row, "score") for row in MAPLE],
+            {"direction": "zh-en"},
+            f"rated.jsonl has no known column of scores (score, mqm_penalty, hter, da_mean); {LISTED}: give `score` "
+            "and `scale`.",
+        ),
+        (
+            MAPLE,
+            {"direction": "zh-en", "score": "score_annotator_a"},
+            "rated.jsonl: the scale of `score_annotator_a` is not known (known are score, mqm_penalty, hter, da_mean); "
+            "give `scale` with better, easy and hard.",
+        ),
+        (
+            [without(row, "score") for row in MAPLE],
+            {"direction": "zh-en", "score": "bleurt"},
+            f"rated.jsonl has no column `bleurt`, which `score` names; {LISTED}.",
+        ),
+        (
+            [row | {"score": row["score"] * 16} for row in MAPLE],
+            {"direction": "zh-en"},
+            "rated.jsonl: `score` 88 is not on the scale known by that name (1 to 6); give `scale`.",
+        ),
+        (
+            [{"source": "甲", "translation": "A", "hter": -0.5}],
+            {"direction": "zh-en"},
+            "rated.jsonl: `hter` -0.5 is not on the scale known by that name (0 and more); give `scale`.",
+        ),
+        (
+            [{"source": "甲", "score": 3.0}],
+            {"direction": "zh-en"},
+            "rated.jsonl has neither a column of translations (translation, mt, target, hypothesis, text) nor a list "
+            "of candidates (candidates, translations); it has source, score: name it in `columns.translation`.",
+        ),
+        (
+            [{"translation": "A", "score": 3.0}],
+            {"direction": "zh-en"},
+            "rated.jsonl has no column of source texts (source, src, source_text); it has translation, score: name it "
+            "in `columns.source`.",
+        ),
+        (
+            MAPLE,
+            {"direction": "zh-en", "columns": {"translation": "en"}},
+            "rated.jsonl has no column `en`, which `columns` names as the translation; it has score_annotator_a, "
+            "score_annotator_b, score, system, source, translation.",
+        ),
+        (
+            [NESTED | {"candidates": ["A", "B"]}],
+            {"direction": "zh-en"},
+            "rated.jsonl: `candidates` is not a list of objects with a translation and a score.",
+        ),
+        (
+            [NESTED | {"candidates": "A | B"}],
+            {"direction": "zh-en"},
+            "rated.jsonl: `candidates` is not a list of objects with a translation and a score.",
+        ),
+        (
+            [NESTED | {"candidates": [{"translation": "A", "rank": 1}]}],
+            {"direction": "zh-en"},
+            "rated.jsonl (`candidates`) has no known column of scores (score, mqm_penalty, hter, da_mean); it has "
+            "translation, rank: give `score` and `scale`.",
+        ),
+        (
+            [row | {"score": None} for row in MAPLE],
+            {"direction": "zh-en"},
+            "rated.jsonl: no row has a source, a translation and a number as its `score`.",
+        ),
+    ],
+)
+def test_what_cannot_be_read_says_why(tmp_path: Path, rows: list[Row], settings: dict[str, Any], sentence: str) -> None:
+    assert refused(tmp_path, rows, **settings) == sentence
+
+
+def test_a_location_that_cannot_be_read_says_why(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match=r"^There is no file or directory \S+/none, and a dataset on the Hub is"):
+        read(RatedTable(location=str(tmp_path / "none")))
+    (tmp_path / "rated.jsonl").write_text("{", encoding="utf-8")
+    with pytest.raises(SourceError, match=r"rated\.jsonl is not valid JSON at line 1"):
+        read(RatedTable(location=str(tmp_path / "rated.jsonl")))
+
+
+def test_a_location_has_one_score(tmp_path: Path) -> None:
+    both = [row | {"hter": 0.5} for row in MAPLE]
+    written(tmp_path / "one" / "train.jsonl", both)
+    written(tmp_path / "two" / "train.jsonl", [without(row, "score") for row in both])
+    with pytest.raises(SourceError) as caught:
+        read(RatedTable(location=str(tmp_path), direction="zh-en"))
+    assert str(caught.value) == f"{tmp_path} is rated by `score` and by `hter`; say which in `score`."
+    assert read(RatedTable(location=str(tmp_path), direction="zh-en", score="hter")).frame.height == 5
+
+
+class _Recipe(Recipe):
+    rated: list[RatedTable]
+
+
+def test_a_recipe_can_hold_rated_tables(tmp_path: Path) -> None:
+    scale = Scale(better="lower", easy=2, hard=1)
+    recipe = _Recipe(rated=[RatedTable(location="a"), RatedTable(location="b", scale=scale, columns={"source": "s"})])
+    write_recipe(recipe, tmp_path / "recipe.toml")
+    assert read_recipe(_Recipe, tmp_path / "recipe.toml") == recipe
+
+
+@pytest.mark.parametrize(
+    ("values", "sentence"),
+    [
+        ({"direction": "Chinese"}, "`rated.0.direction`: 'Chinese' is no direction such as `zh-en`."),
+        (
+            {"columns": {"score": "s"}},
+            "`rated.0.columns`: there is no column 'score' to name; name source, translation, system, "
+            "direction, candidates.",
+        ),
+        (
+            {"scale": {"better": "higher", "easy": 0, "hard": 1}},
+            "`rated.0.scale.easy`: Input should be greater than 0.",
+        ),
+    ],
+)
+def test_a_recipe_that_makes_no_sense_is_refused(values: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(RecipeError) as caught:
+        check_recipe(_Recipe, {"rated": [{"location": "a"} | values]}, "r.toml")
+    assert str(caught.value) == f"Recipe r.toml: {sentence}"
+
+
+def post_edited(tmp_path: Path, direction: str, mt: str, post_edit: str, hter: float = 0.5, **settings: Any) -> Rated:
+    row = {"direction": direction, "source": "A source.", "mt": "left alone", "mt_tok": mt, "post_edit_tok": post_edit}
+    return rated(tmp_path, [row | {"hter": hter, "da_mean": 50.0}], "mlqe.jsonl", **settings)
+
+
+def test_a_post_edit_is_the_better_translation(tmp_path: Path) -> None:
+    found = post_edited(tmp_path, "en-de", "Das ist eine Rasia .", "Das ist eine Razzia .", 0.2)
+    assert found.frame.rows() == [
+        ("en-de", "A source.", "mt", "Das ist eine Rasia.", -0.2, 0.2),
+        ("en-de", "A source.", "post_edit", "Das ist eine Razzia.", 0.0, 0.0),
+    ]
+    assert (found.score, found.scale) == ("hter", SCALES["hter"])
+    assert post_edited(tmp_path, "en-de", "Gut .", "Gut .", 0).left_out == {"repeated translation": 1}
+    by_da = post_edited(tmp_path, "en-de", "Gut .", "Besser .", score="da_mean")  # which only the translation has
+    assert by_da.frame["translation"].to_list() == ["left alone"]
+
+
+@pytest.mark.parametrize(
+    ("direction", "tokens", "text"),
+    [
+        ("en-de", 'Er lobte " Royals " , sagte er .', 'Er lobte "Royals", sagte er.'),
+        ("en-de", "Er lobte „ Royals “ , sagte er .", 'Er lobte "Royals", sagte er.'),
+        ("en-de", "Für 10.000 ( etwa ) und 5,3 % ; ja !", "Für 10.000 (etwa) und 5,3%; ja!"),
+        ("en-de", "Sheila O ' Neill und Forrest ' s Seite", "Sheila O'Neill und Forrest's Seite"),
+        ("en-de", "Nach Galerius ' Edikt", "Nach Galerius' Edikt"),
+        ("en-de", "in ' Sarvanash ' auf", "in 'Sarvanash' auf"),
+        ("en-fr", "C' est l' heure .", "C'est l'heure."),
+        ("eng_Latn-zho_Hans", "他们 走 了 .", "他们走了。"),
+        ("en-zh", "在 乔治   ·   华盛顿 的 统治 下 ,   他 走 了 .", "在乔治·华盛顿的统治下，他走了。"),
+        ("en-zh", "在 乔治 · 华盛顿 的 统治 下 ， 他 走 了 。", "在乔治·华盛顿的统治下，他走了。"),
+        ("en-zh", "1915   年   4   月   ，   他 走 了 。", "1915年4月，他走了。"),
+        ("en-zh", "独奏家   Elena   Nikolaidi   ，   与 乐队", "独奏家Elena Nikolaidi，与乐队"),
+        ("en-zh", "New York 的 公园", "New York的公园"),  # one space between Latin words can only be a space
+        ("en-zh", "像   J .   D .   Salinger   一样", "像J. D. Salinger一样"),
+        ("en-zh", "Kieron   Pollard ， Dwayne   Bravo 和 他", "Kieron Pollard, Dwayne Bravo和他"),
+        ("en-zh", "的   “ GP ”   标志 ( 旧 )", '的"GP"标志（旧）'),
+        ("en-zh", "沉默   -   -   如果 不是 — 感到", "沉默——如果不是——感到"),
+        ("en-zh", "得 了   0.26   ,   和   1,000   ； 好 吗 ?", "得了0.26，和1,000；好吗？"),
+        ("en-zh", "在   2 : 30   走 了 ...", "在2:30走了..."),
+        ("en-zh", "The   Gambia ,   1984 .", "The Gambia, 1984."),  # not translated
+        ("en-ko", "그는 갔다 .", "그는 갔다."),
+    ],
+)
+def test_tokens_become_text_as_it_is_written(tmp_path: Path, direction: str, tokens: str, text: str) -> None:
+    assert post_edited(tmp_path, direction, tokens, "x").frame["translation"][0] == text
+
+
+@needs_shared
+def test_wmt21_has_five_translations_a_source() -> None:
+    for direction, sources in {"en-de": 236, "zh-en": 288}.items():
+        found = read(RatedTable(location=str(SHARED / f"wmt21_ted_mqm_{direction}_5way.jsonl")))
+        assert (found.score, found.left_out) == ("mqm_penalty", {})
+        assert found.frame["direction"].unique().to_list() == [direction]
+        counts = found.frame.group_by("source").len()["len"]
+        assert (counts.len(), counts.unique().to_list()) == (sources, [5])
+        assert (found.frame["score"] == -found.frame["raw_score"]).all()
+
+
+@needs_shared
+def test_mlqe_pe_reads_as_its_machine_translations_were_written() -> None:
+    for direction in ("en-de", "en-zh"):
+        path = SHARED / f"mlqe_pe_{direction}_dev.jsonl"
+        frame = read(RatedTable(location=str(path))).frame
+        given = {row["source"]: row for row in map(json.loads, path.read_text(encoding="utf-8").splitlines())}
+        ours = dict(frame.filter(pl.col("system") == "mt").select("source", "translation").iter_rows())
+        assert ours.keys() == given.keys()
+        letters = re.compile(r"[\W_]+")  # spaces and marks are what we change
+        assert all(letters.sub("", text) == letters.sub("", given[source]["mt"]) for source, text in ours.items())
+        if direction == "en-de":
+            plain = [
+                text == given[source]["mt"] for source, text in ours.items() if "'" not in text and '"' not in text
+            ]
+            assert all(plain)
+            assert len(plain) > 800
+
+
+@needs_shared
+@pytest.mark.parametrize("mark", [r"[,.;:!?]", r"[，。；：！？]", r"[\"'“”„]", r"\.$", r"。$"])
+def test_marks_do_not_tell_a_machine_translation_from_its_post_edit(mark: str) -> None:
+    for direction in ("en-de", "en-zh"):
+        frame = read(RatedTable(location=str(SHARED / f"mlqe_pe_{direction}_dev.jsonl"))).frame
+        both = frame.pivot("system", index="source", values="translation").drop_nulls()
+        more, fewer = (
+            sum(len(re.findall(mark, a)) > len(re.findall(mark, b)) for a, b in both.select(columns).iter_rows())
+            for columns in (["mt", "post_edit"], ["post_edit", "mt"])
+        )
+        assert max(more, fewer) < 0.2 * both.height
