@@ -19,7 +19,7 @@ from pluralbench_schemas import ENGLISH, LANGUAGES, language_of
 from build_multilingual import filtering, rated, source, translation_pairs
 from build_multilingual.card import card
 from build_multilingual.errors import NothingLeft, SourceError
-from build_multilingual.figures import figures_of
+from build_multilingual.figures import figures_of, translation_figures
 from build_multilingual.recipe import MultilingualRecipe
 from build_multilingual.review import export_review
 from build_multilingual.translate import SET_ASIDE, Asking, english_rows, mask_all, translate
@@ -86,12 +86,13 @@ def build(
             rows = _rows(
                 recipe, decisions, ledger, replaying=replay is not None, review=review, review_rows=review_rows
             )
-            pairs, rated_sources = _translation_pairs(recipe)
+            pairs, rated_read = _translation_pairs(recipe)
             extract = output.work / "ledger.parquet"
             ledger.export(extract, ledger.used)
             new_calls = len(ledger) - before
-        figures = figures_of(rows.by_language, rows.set_aside, rows.dropped, rows.english, pairs)
-        sources = [*rows.sources, *rated_sources]
+        figures = figures_of(rows.by_language, rows.set_aside, rows.dropped, rows.english)
+        figures |= translation_figures(pairs, rated_read)
+        sources = [*rows.sources, *(entry.source for entry in rated_read)]
         manifest = _release(output, recipe, tables(rows.by_language, pairs), sources, extract, figures, rows)
     sheets = [] if review is None else sorted(review.glob("*.csv"))
     return Built(manifest, figures, sheets, new_calls)
@@ -201,7 +202,7 @@ def _rows(
     return Rows(kept, set_aside, gone, decisions, [loaded.source], loaded.pairs, loaded.numbered)
 
 
-def _translation_pairs(recipe: MultilingualRecipe) -> tuple[pl.DataFrame | None, list[Source]]:
+def _translation_pairs(recipe: MultilingualRecipe) -> tuple[pl.DataFrame | None, list[rated.Rated]]:
     if not recipe.translation.rated:
         return None, []
     read = []
@@ -214,7 +215,7 @@ def _translation_pairs(recipe: MultilingualRecipe) -> tuple[pl.DataFrame | None,
         else:
             read.append(rated.read(table))
     pairs = translation_pairs.draw(read, per_level=recipe.translation.per_level, seed=recipe.seed, language_name=_name)
-    return pairs, [entry.source for entry in read]
+    return pairs, read
 
 
 def _name(code: str) -> str:

@@ -46,7 +46,7 @@ def card(recipe: MultilingualRecipe, figures: dict[str, Any], *, numbered: bool)
     sections = [Section(title="How it was built", body=_built(recipe, figures, numbered=numbered))]
     for title, table in figures_tables(figures).items():
         sections.append(Section(title=title, body=markdown_table(table)))
-    sections.append(Section(title="Known limits", body=_limits(recipe)))
+    sections.append(Section(title="Known limits", body=_limits(recipe, figures)))
     return Card(
         pretty_name="M-RewardBench",
         summary=(
@@ -65,8 +65,10 @@ def card(recipe: MultilingualRecipe, figures: dict[str, Any], *, numbered: bool)
 def _languages(recipe: MultilingualRecipe, figures: dict[str, Any]) -> list[str]:
     codes = [*recipe.languages, *[ENGLISH] * recipe.english]
     found = {LANGUAGES[code].langid for code in codes}
-    for subset in figures.get("translation", {}):
-        found |= {language.langid for part in subset.split("-")[1:3] if (language := language_of(part)) is not None}
+    for row in figures.get("translation", []):
+        found |= {
+            language.langid for part in row["subset"].split("-")[1:3] if (language := language_of(part)) is not None
+        }
     return sorted(found)
 
 
@@ -79,10 +81,10 @@ def _built(recipe: MultilingualRecipe, figures: dict[str, Any], *, numbered: boo
         said.append(
             f"{figures['source_rows']:,} English pairs were translated by `{recipe.translator.name}`{model} into "
             f"{len(recipe.languages)} languages. Of the subsets {only}, whose answers are code, only the prompt is. "
-            "Code, LaTeX, URLs, placeholders and numbers go through as they are. A text that came back empty, unchanged, "
-            "in another language, far too short or too long, or without something that had to survive, and answers "
-            "that became the same, were asked for once more, in smaller pieces; what failed again was set aside. A row "
-            f"that is set aside in one language, or that a person dropped, is dropped {kept}."
+            "Code, LaTeX, URLs, placeholders and numbers go through as they are. A text that came back empty, "
+            "unchanged, in another language, far too short or too long, or without something that had to survive, and "
+            "answers that became the same, were asked for once more, in smaller pieces; what failed again was set "
+            f"aside. A row that is set aside in one language, or that a person dropped, is dropped {kept}."
         )
         if numbered:
             said.append("The source's ids are no whole numbers, so `id` is the number of the row there.")
@@ -101,7 +103,7 @@ def _built(recipe: MultilingualRecipe, figures: dict[str, Any], *, numbered: boo
     return "\n\n".join(said)
 
 
-def _limits(recipe: MultilingualRecipe) -> str:
+def _limits(recipe: MultilingualRecipe, figures: dict[str, Any]) -> str:
     said = []
     if recipe.languages:
         said.append(
@@ -115,4 +117,9 @@ def _limits(recipe: MultilingualRecipe) -> str:
         )
     if recipe.translation.rated:
         said.append("- What is the better translation is as the source's raters saw it; close scores are noisy.")
+    if any(entry["score"] == "hter" for entry in figures.get("rated", [])):
+        said.append(
+            "- Where the ratings are post-edits, the better translation is always a person's edit of the worse one, so "
+            "what tells edits from a machine's text (length, hyphens, names in brackets) is a cue."
+        )
     return "\n".join(said)

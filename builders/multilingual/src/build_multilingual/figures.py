@@ -1,10 +1,11 @@
 """What a build amounts to in numbers: rows, drops, failures by language and reason, lengths."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import polars as pl
 
+from build_multilingual.rated import Rated
 from build_multilingual.source import TEXTS
 
 
@@ -13,9 +14,8 @@ def figures_of(
     set_aside: pl.DataFrame,
     dropped: pl.DataFrame,
     english: pl.DataFrame | None,
-    pairs: pl.DataFrame | None,
 ) -> dict[str, Any]:
-    """The figures of a release, JSON.
+    """The figures of the language configs, JSON.
 
     set_aside: texts that failed a check twice. dropped: rows by language and reason. english: the source's rows.
     """
@@ -40,9 +40,25 @@ def figures_of(
             .agg(pl.first("category"), pl.len().alias("rows"), (~pl.col("id").is_in(gone)).sum().alias("kept"))
             .iter_rows()
         ]
-    if pairs is not None:
-        figures["translation"] = dict(pairs.group_by("subset", maintain_order=True).len().iter_rows())
     return figures
+
+
+def translation_figures(pairs: pl.DataFrame | None, read: Sequence[Rated]) -> dict[str, Any]:
+    """The figures of the config `translation`, JSON: its pairs, and what of the rated translations was left out.
+
+    longer: the share of pairs whose better translation is the longer one, which a scorer could cheat by.
+    """
+    if pairs is None:
+        return {}
+    longer = (pl.col("chosen").str.len_chars() > pl.col("rejected").str.len_chars()).mean().alias("longer")
+    rows = pairs.group_by("subset", maintain_order=True).agg(pl.len().alias("pairs"), longer).to_dicts()
+    return {
+        "translation": [row | {"longer": round(row["longer"], 4)} for row in rows],
+        "rated": [
+            {"source": entry.source.name, "score": entry.score, "rows": entry.source.rows, "left_out": entry.left_out}
+            for entry in read
+        ],
+    }
 
 
 def _counted(frame: pl.DataFrame, *columns: str) -> list[dict[str, Any]]:
@@ -82,6 +98,7 @@ def figures_tables(figures: dict[str, Any]) -> dict[str, pl.DataFrame]:
             drops, schema=["by", "reason", "count"], orient="row"
         )
     if "translation" in figures:
-        pairs = [(subset, f"{count:,}") for subset, count in figures["translation"].items()]
-        found["Translation pairs"] = pl.DataFrame(pairs, schema=["subset", "pairs"], orient="row")
+        pairs = [(row["subset"], f"{row['pairs']:,}", f"{row['longer']:.0%}") for row in figures["translation"]]
+        names = ["subset", "pairs", "better one is the longer"]
+        found["Translation pairs"] = pl.DataFrame(pairs, schema=names, orient="row")
     return found

@@ -124,3 +124,6 @@ def _check(rows: pl.DataFrame, source: SourceTable) -> None:
         empty = rows.filter(pl.col(name).is_null())
         if empty.height:
             raise SourceError(f"{source.location}: the row of id {empty['id'][0]} has no `{name}`.")
+    blank = rows.filter(~pl.col("prompt").str.contains(r"\S"))
+    if blank.height:
+        raise SourceError(f"{source.location}: the row of id {blank['id'][0]} has an empty `prompt`.")

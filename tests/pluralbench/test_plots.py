@@ -1,0 +1,410 @@
+"""`report --plots`: which figures there are, that they say nothing untrue, and that everybody can read them."""
+
+import random
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from itertools import combinations
+from pathlib import Path
+from statistics import fmean, pvariance
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+import polars as pl
+import pytest
+from defusedxml import ElementTree
+from matplotlib import font_manager, image
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+from pluralbench import EvaluationError, Run, plot_style, plots
+from pluralbench.plots import draw, unrendered
+from pluralbench_schemas import ENGLISH, LANGUAGES
+
+SECTIONS = ("Chat", "Chat Hard", "Safety", "Reasoning")
+ALL = [code for code in LANGUAGES if code != ENGLISH]
+SOME = ["arb_Arab", "spa_Latn", "zho_Hans"]
+NAMES = ("org/Reward-V2-Llama-3.2-1B", "org/Nemotron-70B-Reward-with-a-very-long-name-v0.2", "gpt-5-mini", "org/aya-8b")
+ENGLISH_ONLY = ["Hindi", "Japanese", "Korean", "Chinese (simplified)", "Chinese (traditional)"]
+needs_noto = pytest.mark.skipif(bool(unrendered(LANGUAGES)), reason="fonts-noto-core and -cjk are not installed")
+Json = dict[str, Any]
+WIN, LOSS = pl.lit("win"), pl.lit("loss")
+OTHER = Run(Path("o"), pl.DataFrame(), {"overall": {"accuracy": 0.9}, "configs": {}}, {"model": {"name": "other"}})
+
+
+def cell(value: float | None, half: float = 0.02) -> Json:
+    return {"accuracy": value, "interval": None if value is None else [max(value - half, 0), min(value + half, 1)]}
+
+
+def drops(draw_: random.Random) -> Json:
+    values = {name: draw_.uniform(-0.08, 0.02) for name in (*SECTIONS, "mean of sections")}
+    return {name: {"difference": value, "interval": [value - 0.01, value + 0.01]} for name, value in values.items()}
+
+
+def a_run(number: int, codes: Sequence[str], *, english: bool = True) -> Run:
+    draw_ = random.Random(number)
+    skill = draw_.uniform(0.6, 0.85)
+    accuracies = {code: skill - LANGUAGES[code].length / 20 + draw_.gauss(0, 0.01) for code in codes}
+    groups: Json = {}
+    for kind, of in (("resource", "resource"), ("class", "joshi"), ("family", "family"), ("script", "script")):
+        members: dict[str, list[str]] = {}
+        for code in codes:
+            members.setdefault(str(getattr(LANGUAGES[code], of)), []).append(code)
+        groups[kind] = {
+            name: {"languages": own, **cell(fmean(accuracies[code] for code in own))} for name, own in members.items()
+        }
+    configs = {code: {"mean_of_sections": cell(value)} for code, value in accuracies.items()}
+    configs |= {ENGLISH: {"mean_of_sections": cell(skill + 0.03)}} if english else {}
+    subsets = {
+        f"translation-{way}-{level}": cell(draw_.uniform(low, low + 0.1), 0.04)
+        for way in ("de-en", "en-de", "en-zh", "zh-en")
+        for level, low in (("easy", 0.85), ("hard", 0.5))
+    }
+    configs["translation"] = {"subsets": subsets, **cell(0.7)}
+    agreement = {code: draw_.uniform(0.3, 0.8) for code in codes}
+    languages = {
+        "reference": ENGLISH if english else None,
+        "variance": pvariance([100 * value for value in accuracies.values()]),
+        "by_language": {
+            code: {
+                "drop": drops(draw_) if english else {},
+                "consistency": {"kappa": kappa, "interval": [kappa - 0.05, kappa + 0.05]} if english else None,
+            }
+            for code, kappa in agreement.items()
+        },
+        "drop": drops(draw_) if english else {},
+        "groups": groups,
+    }
+    items = [
+        {"config": code, "id": f"q{item}", "outcome": draw_.choices(["win", "loss", "tie", "invalid"], [6, 3, 1, 1])[0]}
+        for code in [*[ENGLISH] * english, *codes]
+        for item in range(12)
+    ]
+    metrics = {"confidence": 0.95, "configs": configs, "overall": cell(fmean(accuracies.values()))}
+    name = NAMES[number] if number < len(NAMES) else f"org/model-{number}"
+    return Run(
+        Path(f"runs/{number}"), pl.DataFrame(items), metrics | {"languages": languages}, {"model": {"name": name}}
+    )
+
+
+def several(models: int, codes: Sequence[str] = ALL, *, english: bool = True) -> list[Run]:
+    return [a_run(number, codes, english=english) for number in range(models)]
+
+
+def blank(values: Json) -> None:
+    values["accuracy"] = values["interval"] = None
+
+
+def figures(runs: Sequence[Run]) -> dict[str, Figure]:
+    with plot_style.drawing():
+        made = {stem: make(plot_style.models_of(runs)) for stem, make in plots.FIGURES.items()}
+    return {stem: figure for stem, figure in made.items() if figure is not None}
+
+
+def drawn(runs: Sequence[Run], stem: str) -> Figure:
+    with plot_style.drawing():
+        figure = plots.FIGURES[stem](plot_style.models_of(runs))
+    assert figure is not None
+    return figure
+
+
+def texts(figure: Figure) -> list[Text]:
+    """What is written in a figure, legends and labels of axes included."""
+    beyond = set()
+    for ax in figure.axes:
+        for place, axis in enumerate((ax.xaxis, ax.yaxis)):
+            # matplotlib has labels beyond the ends of an axis, and draws none of them.
+            low, high = sorted(axis.get_view_interval())
+            beyond |= {label for label in axis.get_ticklabels() if not low <= label.get_position()[place] <= high}
+    found = [text for text in figure.findobj(Text) if isinstance(text, Text)]
+    return [text for text in found if text.get_visible() and text.get_text() and text not in beyond]
+
+
+def words(figure: Figure) -> str:
+    return "\n".join(text.get_text().replace("\N{NO-BREAK SPACE}", " ") for text in texts(figure))
+
+
+@pytest.fixture
+def no_more_fonts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No font but the one that matplotlib brings."""
+    monkeypatch.setattr(plot_style, "_installed", list)
+    monkeypatch.setattr(plot_style, "_newly_installed", list)
+
+
+@pytest.mark.parametrize(("models", "codes"), [(1, ALL), (2, SOME), (3, ALL), (12, ALL)])
+def test_each_figure_is_a_png_and_an_svg(models: int, codes: Sequence[str], tmp_path: Path) -> None:
+    paths = draw(several(models, codes), tmp_path / "new" / "plots")
+    stems = [stem for stem in plots.FIGURES if models >= 3 or stem != "instances"]
+    assert paths == [tmp_path / "new" / "plots" / f"{stem}.{form}" for stem in stems for form in ("png", "svg")]
+    for path in paths:
+        if path.suffix == ".png":
+            height, width = image.imread(path).shape[:2]
+            assert min(height, width) > 200
+            assert max(height, width) < 200 * 14, "inches: it has to fit on a page"
+        else:
+            root = ElementTree.parse(path).getroot()
+            assert root is not None
+            assert root.tag == "{http://www.w3.org/2000/svg}svg"
+            assert not list(root.iter("{http://www.w3.org/2000/svg}text")), "letters are paths, so that all see them"
+            assert list(root.iter("{http://www.w3.org/2000/svg}path"))
+
+
+def test_the_same_runs_make_the_same_bytes_whatever_the_users_settings(tmp_path: Path) -> None:
+    runs = several(3, SOME)
+    first = [path.read_bytes() for path in draw(runs, tmp_path / "a")]
+    with mpl.rc_context({"font.size": 30, "svg.fonttype": "none", "axes.facecolor": "red"}):
+        before = dict(mpl.rcParams)
+        second = [path.read_bytes() for path in draw(runs, tmp_path / "b")]
+        assert dict(mpl.rcParams) == before
+    assert first == second
+    with ThreadPoolExecutor() as threads:
+        made = list(threads.map(lambda name: draw(runs[:1], tmp_path / name), ("c", "d")))
+    assert len({tuple(path.read_bytes() for path in paths) for paths in made}) == 1
+
+
+def test_figures_without_data_are_left_out(tmp_path: Path) -> None:
+    runs = several(3, SOME, english=False)
+    assert {path.stem for path in draw(runs, tmp_path)} == {"languages", "dimensions", "translation"}
+    for run in runs:
+        del run.metrics["configs"]["translation"]
+        run.metrics["languages"]["groups"] = {}
+    assert list(figures(runs)) == ["languages"]
+
+
+def test_runs_of_other_benchmarks_are_left_out() -> None:
+    assert "other" not in "".join(words(figure) for figure in figures([OTHER, *several(2, SOME)]).values())
+
+
+def test_what_cannot_be_drawn_is_said_in_a_sentence(tmp_path: Path) -> None:
+    for runs in ([], [OTHER]):
+        with pytest.raises(EvaluationError, match=r"^There is nothing to draw: none of the runs is of a .+\.$"):
+            draw(runs, tmp_path / "p")
+    empty = a_run(0, SOME, english=False)
+    empty.metrics["configs"].clear()
+    empty.metrics["languages"]["groups"] = {}
+    with pytest.raises(EvaluationError, match=r"^There is nothing to draw: the runs have no number for any .+\.$"):
+        draw([empty], tmp_path / "p")
+    assert not (tmp_path / "p").exists()
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    with pytest.raises(EvaluationError, match=r"^The figures cannot be written to .+file: .+\.$"):
+        draw(several(1, SOME), tmp_path / "file")
+
+
+def with_gaps() -> list[Run]:
+    """Three runs, the first with a gap in everything, and Turkish in none."""
+    runs = several(3)
+    first = runs[0].metrics
+    blank(first["overall"])
+    first["languages"]["variance"] = None
+    del first["configs"]["hin_Deva"]
+    first["languages"]["by_language"]["hin_Deva"]["consistency"] = None
+    first["languages"]["drop"]["Safety"] = {"difference": None, "interval": None}
+    blank(first["configs"]["translation"]["subsets"]["translation-de-en-easy"])
+    for run in runs:
+        blank(run.metrics["configs"]["tur_Latn"]["mean_of_sections"])
+        run.metrics["languages"]["by_language"]["tur_Latn"]["consistency"] = {"kappa": None, "interval": None}
+        blank(run.metrics["languages"]["groups"]["family"]["Turkic"])
+    return runs
+
+
+def test_what_is_missing_is_a_dash_and_never_a_number() -> None:
+    complete, gaps = figures(several(3)), figures(with_gaps())
+    missing = {"languages": 1 + 1 + 1 + 3, "dimensions": 1, "translation": 1, "drop": 1, "consistency": 1 + 3}
+    for stem, number in missing.items():
+        assert words(complete[stem]).split("\n").count("–") == 0
+        assert words(gaps[stem]).split("\n").count("–") == number
+        assert "–: missing." in words(gaps[stem])
+    assert "0.0" not in words(gaps["languages"]).split("\n")
+    for stem, number in (("translation", 1), ("drop", 1), ("consistency", 4)):
+        assert dots(complete[stem]) - dots(gaps[stem]) == number
+    said = words(gaps["english_and_multilingual"]).replace("\n", " ")
+    assert "No point, since a value is missing: Reward-V2-Llama-3.2-1B." in said
+    assert "Pearson" not in said
+    hatched = [patch for patch in gaps["languages"].axes[0].patches if patch.get_hatch()]
+    assert len(hatched) == missing["languages"]
+
+
+def dots(figure: Figure) -> int:
+    """How many values are drawn in a figure of dots."""
+    return sum(line.get_marker() not in {"None", "", None} for ax in figure.axes for line in ax.lines)
+
+
+def test_cells_and_their_order_are_those_of_the_metrics() -> None:
+    runs = several(12)
+    figure = drawn(runs, "languages")
+    best = sorted(runs, key=lambda run: -run.metrics["overall"]["accuracy"])[:10]
+    order = sorted(ALL, key=lambda c: -fmean(r.metrics["configs"][c]["mean_of_sections"]["accuracy"] for r in best))
+    names = [label.get_text().split("\n")[0] for label in figure.axes[0].get_xticklabels()]
+    assert names == ["Mean", *(LANGUAGES[code].name for code in order), "Variance"]
+    written = {tuple(round(p - 0.5, 3) for p in text.get_position()): text.get_text() for text in figure.axes[0].texts}
+    assert len(written) == 10 * 25
+    for row, run in enumerate(best):
+        assert written[0, row] == f"{100 * run.metrics['overall']['accuracy']:.1f}"
+        for place, code in enumerate(order):
+            value = run.metrics["configs"][code]["mean_of_sections"]["accuracy"]
+            assert written[round(1.2 + place, 3), row] == f"{100 * value:.1f}"
+        assert written[1.5 + len(ALL), row] == f"{run.metrics['languages']['variance']:.1f}"
+    assert "the best 10 of 12 models" in words(figure)
+
+
+def test_dots_and_whiskers_are_those_of_the_metrics() -> None:
+    runs = sorted(several(3, SOME), key=lambda run: -run.metrics["overall"]["accuracy"])
+    ax: Any = drawn(runs, "drop").axes[0]
+    cells = [run.metrics["languages"]["drop"][name] for name in (*SECTIONS, "mean of sections") for run in runs]
+    shown = [line for line in ax.lines if line.get_marker() != "None"]
+    assert [float(line.get_ydata()[0]) for line in shown] == [100 * one["difference"] for one in cells]
+    ends = [path.vertices[:, 1].tolist() for drawn_ in ax.collections for path in drawn_.get_paths()]
+    assert ends == [[100 * bound for bound in one["interval"]] for one in cells]
+
+
+def test_models_of_different_languages_are_pointed_out() -> None:
+    alike, different = figures(several(2, SOME)), figures([a_run(0, SOME), a_run(1, ALL)])
+    assert "not of the same languages" not in words(alike["languages"])
+    for stem in ("languages", "english_and_multilingual", "dimensions", "drop"):
+        assert "not of the same languages" in words(different[stem]).replace("\n", " ")
+    assert "Class 5 (1–4)" in words(different["dimensions"])
+    assert "Class 0 (" not in words(different["dimensions"])
+
+
+def test_correlations_need_three_models_that_differ() -> None:
+    runs = several(3, SOME)
+    alike = [replace(run, metrics=run.metrics | {"overall": cell(0.7)}) for run in runs]
+    found = [words(drawn(some, "english_and_multilingual")) for some in (runs, runs[:2], alike)]
+    assert re.search(r"Pearson's r = \d\.\d\d,\sSpearman's ρ = \d\.\d\d", found[0])
+    assert [("Pearson" in text, "Spearman" in text) for text in found[1:]] == [(False, False)] * 2
+
+
+@pytest.mark.parametrize(
+    ("models", "codes"), [(1, SOME), (1, ALL), (3, SOME), (3, ALL), (4, SOME), (12, SOME), (12, ALL)]
+)
+def test_no_text_lies_on_another_or_is_too_small(models: int, codes: Sequence[str]) -> None:
+    for stem, figure in figures(several(models, codes)).items():
+        with plot_style.drawing():
+            canvas: Any = figure.canvas
+            renderer = canvas.get_renderer()
+            figure.draw(renderer)
+            places = [(text, text.get_window_extent(renderer).padded(-1)) for text in texts(figure)]
+            assert all(float(text.get_fontsize()) >= 8 for text, _ in places)
+        for (one, here), (other, there) in combinations(places, 2):
+            assert not here.overlaps(there), f"{stem}: {one.get_text()!r} and {other.get_text()!r}"
+
+
+@needs_noto
+def test_every_language_is_also_named_in_its_own_script() -> None:
+    made = figures(several(3))
+    for code in ALL:
+        for stem in ("languages", "consistency"):
+            assert LANGUAGES[code].autonym in words(made[stem])
+    labels = made["consistency"].axes[0].get_yticklabels()
+    families = {label.get_text().split("  ")[0]: label.get_fontfamily() for label in labels}
+    assert families["Arabic"] == ["DejaVu Sans"]
+    assert families["Hindi"][0] == "DejaVu Sans"
+    assert families["Hindi"][1].startswith("Noto Sans")
+    assert families["Chinese (traditional)"] != families["Chinese (simplified)"], "each has its own forms of characters"
+
+
+def test_a_language_that_no_font_has_is_named_in_english(no_more_fonts: None, tmp_path: Path) -> None:
+    assert unrendered(ALL) == ENGLISH_ONLY
+    assert unrendered(["arb_Arab", "xyz_Xyzz", ENGLISH]) == []
+    draw(several(1), tmp_path)  # a glyph that is missing would be a warning, and so an error
+    labels = [label.get_text() for label in drawn(several(1), "consistency").axes[0].get_yticklabels()]
+    assert set(ENGLISH_ONLY) <= set(labels)
+    assert "Arabic  العربية" in labels
+
+
+@pytest.fixture
+def without_devanagari(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """matplotlib's list of fonts as it was before one for Hindi was installed."""
+    manager = font_manager.fontManager
+    old = [font for font in manager.ttflist if not plot_style._has(font.fname, font.index, frozenset("ह"))]
+    monkeypatch.setattr(manager, "ttflist", old)
+    plot_style._newly_installed.cache_clear()
+    yield
+    plot_style._newly_installed.cache_clear()
+
+
+@needs_noto
+def test_fonts_installed_since_matplotlib_last_looked_are_found(without_devanagari: None) -> None:
+    assert unrendered(["hin_Deva"]) == []
+
+
+def test_a_language_that_is_not_known_is_its_code() -> None:
+    run = a_run(0, SOME)
+    for where in (run.metrics["configs"], run.metrics["languages"]["by_language"]):
+        where["xyz_Xyzz"] = where.pop("spa_Latn")
+    assert "xyz_Xyzz" in words(drawn([run], "languages"))
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("a/$x$ and $", "$x$ and $"),
+        ("a/x_{β}\nnew", "x_{β} new"),
+        ("模型/报酬-v2\x07", "??-v2?"),
+        ("m" * 300, "m" * 20 + "…" + "m" * 15),
+    ],
+)
+def test_a_models_name_is_only_a_name(name: str, shown: str, no_more_fonts: None, tmp_path: Path) -> None:
+    run = replace(a_run(0, SOME), run={"model": {"name": name}})
+    assert draw([run, a_run(1, SOME)], tmp_path)
+    assert plot_style.models_of([run])[0].label.text == shown
+
+
+def test_models_of_one_name_can_be_told_apart() -> None:
+    names = ["a/checkpoint", "b/checkpoint", "c" * 20 + "d" * 40, "c" * 20 + "e" + "d" * 40]
+    runs = [replace(a_run(n, SOME), run={"model": {"name": name}}) for n, name in enumerate(names)]
+    labels = {model.label.text for model in plot_style.models_of(runs)}
+    assert len(labels) == 4
+    assert {"checkpoint (0)", "checkpoint (1)"} < labels
+    assert len({(model.colour, model.marker) for model in plot_style.models_of(several(84, SOME))}) == 84
+
+
+def kappa(first: Sequence[str], second: Sequence[str]) -> float | None:
+    """As the books have it."""
+    n = len(first)
+    same = sum(a == b for a, b in zip(first, second, strict=True)) / n
+    chance = sum((first.count(label) / n) * (second.count(label) / n) for label in set(first))
+    return None if chance == 1 else (same - chance) / (1 - chance)
+
+
+def test_the_kappa_of_an_item_is_over_the_models_that_labelled_it_twice() -> None:
+    runs = several(6, SOME)
+    said = [{(config, item): outcome for config, item, outcome in run.items.iter_rows()} for run in runs]
+    expected = []
+    for code in SOME:
+        for item in (f"q{number}" for number in range(12)):
+            labels = [(own[code, item], own[ENGLISH, item]) for own in said]
+            valid = [pair for pair in labels if "invalid" not in pair]
+            if len(valid) >= 3:
+                expected.append(kappa([a for a, _ in valid], [b for _, b in valid]))
+    counts = plots._labels(plot_style.models_of(runs)).select(pl.col("^n_.*$")).to_numpy()
+    found, undefined = plots._kappas(counts)
+    defined = sorted(value for value in expected if value is not None)
+    assert sorted(found) == pytest.approx(defined)
+    assert undefined == len(expected) - len(defined)
+    note = words(drawn(runs, "instances")).replace("\n", " ")
+    assert f"{len(defined)} items in 3 languages" in note
+    assert ("undefined" in note) == (undefined > 0)
+
+
+def test_a_kappa_that_is_undefined_is_counted_and_not_drawn() -> None:
+    alike, opposed, perfect = [3, 0, 0, 3, 0, 0, 3], [3, 0, 0, 0, 0, 3, 0], [2, 1, 0, 2, 1, 0, 3]
+    found, undefined = plots._kappas(np.array([alike, opposed, perfect]))
+    assert (found.tolist(), undefined) == ([0.0, 1.0], 1)
+    runs = several(3, SOME)
+    for number, run in enumerate(runs):
+        lost = (pl.col("id") == "q0") & (number == 0)
+        runs[number] = replace(run, items=run.items.with_columns(outcome=pl.when(lost).then(LOSS).otherwise(WIN)))
+    figure = drawn(runs, "instances")
+    assert sum(patch.get_height() for patch in figure.axes[0].patches) == len(SOME)  # type: ignore[attr-defined]
+    assert "Not shown: 33 whose kappa is undefined" in words(figure).replace("\n", " ")
+    alone = [replace(run, items=run.items.with_columns(outcome=WIN)) for run in runs]
+    assert "instances" not in figures(alone)
+
+
+def test_the_module_is_cheap_to_import() -> None:
+    code = "import sys, pluralbench.plots; sys.exit('matplotlib' in sys.modules or 'scipy.stats' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
