@@ -163,11 +163,18 @@ def _language_columns(frame: pl.DataFrame) -> list[pl.Expr]:
     columns = []
     if "drop" in frame.columns and frame["drop"].null_count() < frame.height:
         cell = pl.struct(accuracy="drop", low="drop_low", high="drop_high")
-        columns.append(cell.map_elements(_percent, return_dtype=pl.String).replace("–", "").alias("against English"))
+        columns.append(cell.map_elements(_points, return_dtype=pl.String).fill_null("").alias("against English"))
     if "kappa" in frame.columns and frame["kappa"].null_count() < frame.height:
         kappa = pl.col("kappa").map_elements(lambda value: f"{value:.2f}", return_dtype=pl.String)
         columns.append(kappa.fill_null("").alias("kappa"))
     return columns
+
+
+def _points(cell: dict[str, float | None]) -> str | None:
+    difference, low, high = cell["accuracy"], cell["low"], cell["high"]
+    if difference is None or low is None or high is None:
+        return None
+    return f"{100 * difference:+.1f} [{100 * low:+.1f}, {100 * high:+.1f}]"
 
 
 def _percent(cell: dict[str, float | None]) -> str:
