@@ -43,8 +43,8 @@ def _wrong_length(english: int, letters: int, language: Language, limits: Checks
 def _wrong_language(text: str, letters: int, language: Language, limits: ChecksTable) -> str:
     enough = limits.least_letters_langid
     if letters >= (enough / 3 if language.script in NO_ALPHABET else enough):
-        found = _identified(text[:SAMPLED])
-        if found != language.langid:
+        found, confidence = _identified(text[:SAMPLED])
+        if found != language.langid and confidence >= limits.least_confidence:
             return f"reads as {_name(found)}"
     if language.script in {"Hans", "Hant"}:
         import hanzidentifier  # noqa: PLC0415 - a second that other languages save
@@ -57,8 +57,9 @@ def _wrong_language(text: str, letters: int, language: Language, limits: ChecksT
     return ""
 
 
-def _identified(text: str) -> str:
-    found: str = _identifier().classify(" ".join(text.split()))[0]
+def _identified(text: str) -> tuple[str, float]:
+    """The language of a text by py3langid, and how sure it is, from 0 to 1."""
+    found: tuple[str, float] = _identifier().classify(" ".join(text.split()))
     return found
 
 
