@@ -114,7 +114,7 @@ def test_replay_makes_the_same_rows_from_a_ledger_or_a_release(run: Run, release
 
 def test_an_unknown_recipe_and_source_in_a_process_of_their_own(release: Path) -> None:
     before = files(release)
-    fails(command("build-personalized", "--recipe", "papre"), "There is no recipe 'papre': give sample, paper or")
+    fails(command("build-personalized", "--recipe", "papre"), "There is no recipe 'papre': give paper, sample or")
     fails(command("build-personalized", "--source", "beer", "--fresh", "--out", release), "Unknown source 'beer'")
     assert files(release) == before
 

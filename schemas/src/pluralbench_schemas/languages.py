@@ -35,34 +35,31 @@ LANGUAGES = _read()
 """Every language by its FLORES-200 code, such as `spa_Latn`."""
 
 
+# What ISO 639-3 calls a language whose largest variety is the one here.
+MACROLANGUAGES = {"ara": "arb", "fas": "pes"}
+
+
 def near_languages(code: str) -> list[str]:
-    """The known codes that somebody who wrote `code` may have meant: by code, by name in either language."""
-    names = {
-        name.lower(): language.code
-        for language in LANGUAGES.values()
-        for name in (
-            language.code,
-            language.code[:3],
-            language.langid,
-            language.google,
-            language.name,
-            language.autonym,
-        )
-    }
-    wanted = code.lower()
-    # Both scripts of a language, where it has two, share a name or a short code.
-    same = [
-        language.code
-        for language in LANGUAGES.values()
-        if wanted in {language.code[:3], language.langid, language.google.lower(), language.name.lower()}
-    ]
-    near = [names[name] for name in get_close_matches(wanted, names, n=3, cutoff=0.7)]
-    return list(dict.fromkeys([*same, *near]))[:3]
+    """The known codes that somebody who wrote `code` may have meant: by code or name, else what looks most alike."""
+    wanted = code.strip().lower()
+    names = {language.code: _names(language) for language in LANGUAGES.values()}
+    same = [known for known, own in names.items() if wanted in own]
+    same = same or [language.code for language in LANGUAGES.values() if len(wanted) > 1 and wanted in language.autonym]
+    if same:
+        return same
+    near = get_close_matches(wanted, sorted(set().union(*names.values())), n=1, cutoff=0.75)
+    return [known for known, own in names.items() if near and near[0] in own]
+
+
+def _names(language: Language) -> set[str]:
+    name = language.name.lower()
+    short = {language.code[:3], language.langid, language.google.lower()}
+    return {language.code.lower(), name, name.partition(" (")[0], language.autonym.lower(), *short}
 
 
 def language_of(code: str) -> Language | None:
     """The language of an ISO 639 code of two or three letters, such as "de" or "zho", or of a FLORES-200 code."""
-    wanted = code.replace("_", "-").lower()
+    wanted = MACROLANGUAGES.get(code.lower(), code.replace("_", "-").lower())
     return next(
         (
             language

@@ -17,6 +17,10 @@ def _filled(data: pa.PolarsData) -> pl.LazyFrame:
     return data.lazyframe.select(pl.col(data.key).str.contains(r"\S"))
 
 
+def _counted(data: pa.PolarsData) -> pl.LazyFrame:
+    return data.lazyframe.select(pl.col(data.key) >= 0)
+
+
 class MultilingualPairs(pa.DataFrameModel):
     """Pairs in one language. `id` is that of the English source and shared across languages.
 
@@ -25,7 +29,7 @@ class MultilingualPairs(pa.DataFrameModel):
     source (code) or was put in by a person.
     """
 
-    id: int = pa.Field(unique=True, ge=0)
+    id: int = pa.Field(unique=True)
     language: str
     prompt: str
     chosen: str
@@ -49,6 +53,11 @@ class MultilingualPairs(pa.DataFrameModel):
     def _text(cls, data: pa.PolarsData) -> pl.LazyFrame:
         return _filled(data)
 
+    @pa.check("id", error="must not be negative")
+    @classmethod
+    def _not_negative(cls, data: pa.PolarsData) -> pl.LazyFrame:
+        return _counted(data)
+
     @pa.check("language", error="must be a language of `languages.toml`")
     @classmethod
     def _known(cls, data: pa.PolarsData) -> pl.LazyFrame:
@@ -62,7 +71,9 @@ class MultilingualPairs(pa.DataFrameModel):
     @pa.check("prompt_calls", "chosen_calls", "rejected_calls", error="must be keys of calls, 64 hexadecimal digits")
     @classmethod
     def _call_keys(cls, data: pa.PolarsData) -> pl.LazyFrame:
-        return data.lazyframe.select(pl.col(data.key).list.eval(pl.element().str.contains(CALL_KEY)).list.all())
+        return data.lazyframe.select(
+            pl.col(data.key).list.eval(pl.element().str.contains(CALL_KEY).fill_null(False)).list.all()
+        )
 
     @pa.check("rejected", error="must differ from `chosen`")
     @classmethod
@@ -78,13 +89,13 @@ class TranslationPairs(pa.DataFrameModel):
     is better is the scale's to say.
     """
 
-    id: int = pa.Field(unique=True, ge=0)
+    id: int = pa.Field(unique=True)
     prompt: str
     chosen: str
     rejected: str
     source: str
     subset: str
-    template: int = pa.Field(ge=0)
+    template: int
     chosen_system: str
     rejected_system: str
     chosen_score: float
@@ -104,6 +115,11 @@ class TranslationPairs(pa.DataFrameModel):
     @classmethod
     def _differ(cls, data: pa.PolarsData) -> pl.LazyFrame:
         return data.lazyframe.select(pl.col("chosen") != pl.col("rejected"))
+
+    @pa.check("id", "template", error="must not be negative")
+    @classmethod
+    def _not_negative(cls, data: pa.PolarsData) -> pl.LazyFrame:
+        return _counted(data)
 
     @pa.check("subset", error="must be of the form translation-SRC-TGT-easy or -hard")
     @classmethod

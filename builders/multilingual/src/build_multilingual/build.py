@@ -12,7 +12,7 @@ from typing import Any
 
 import polars as pl
 from pluralbench_calls import Ledger, Replay, working_ledger
-from pluralbench_release import LEDGER, RECIPE, Manifest, Source, Table, TablesError, pinned, write
+from pluralbench_release import LEDGER, RECIPE, Manifest, Source, Table, TablesError, known_ledgers, pinned, write
 from pluralbench_runs import Output, output_directory, read_recipe
 from pluralbench_schemas import ENGLISH, LANGUAGES, language_of
 
@@ -21,8 +21,8 @@ from build_multilingual.card import card
 from build_multilingual.errors import NothingLeft, SourceError
 from build_multilingual.figures import figures_of, translation_figures
 from build_multilingual.recipe import MultilingualRecipe
-from build_multilingual.review import export_review
-from build_multilingual.translate import SET_ASIDE, Asking, english_rows, mask_all, translate
+from build_multilingual.review import check_folder, export_review
+from build_multilingual.translate import IDENTICAL, SET_ASIDE, Asking, english_rows, mask_all, translate
 from build_multilingual.translators import translator
 
 SAMPLE_LEDGER = source.SAMPLE / "ledger.parquet"
@@ -77,16 +77,21 @@ def build(
     `pluralbench_schemas`; all are a `UserError` or a `TableError` with a sentence for the user.
     """
     recipe, decisions = _pinned(recipe)
+    if review is not None:
+        check_folder(review)
     with output_directory(out, recipe, recipe_file=RECIPE, fresh=fresh) as output:
+        # What is cheap to be wrong about comes before what is dear to translate.
+        pairs, rated_read = _translation_pairs(recipe)
         with working_ledger(output.work / "ledger.sqlite") as ledger:
-            _take(ledger, None if fresh else out, [replay, reuse], sample=_of_sample(recipe))
+            sample = SAMPLE_LEDGER if recipe.source is not None and recipe.source.location == "sample" else None
+            for known in known_ledgers(out, replay, reuse, sample, fresh=fresh):
+                ledger.take(known)
             if retry_errors:
                 ledger.forget_errors()
             before = len(ledger)
             rows = _rows(
                 recipe, decisions, ledger, replaying=replay is not None, review=review, review_rows=review_rows
             )
-            pairs, rated_read = _translation_pairs(recipe)
             extract = output.work / "ledger.parquet"
             ledger.export(extract, ledger.used)
             new_calls = len(ledger) - before
@@ -147,21 +152,6 @@ def _pinned(recipe: MultilingualRecipe) -> tuple[MultilingualRecipe, pl.DataFram
     return recipe.model_copy(update=changes), decisions
 
 
-def _of_sample(recipe: MultilingualRecipe) -> bool:
-    return recipe.source is not None and recipe.source.location == "sample"
-
-
-def _take(ledger: Ledger, finished: Path | None, given: Sequence[Path | None], *, sample: bool) -> None:
-    """Add what a finished build in the same place holds, what is given, and for the sample what was recorded for it."""
-    if finished is not None and (finished / LEDGER).is_file():
-        ledger.take(finished / LEDGER)
-    for known in given:
-        if known is not None:
-            ledger.take(known / LEDGER if known.is_dir() else known)
-    if sample:
-        ledger.take(SAMPLE_LEDGER)
-
-
 def _rows(
     recipe: MultilingualRecipe,
     decisions: pl.DataFrame,
@@ -187,8 +177,8 @@ def _rows(
     set_aside = pl.concat(failed)
     if review is not None:
         export_review(review, frames, loaded.pairs, set_aside, rows=review_rows, seed=recipe.seed)
-    known = set(loaded.pairs["id"].to_list())
-    gone = filtering.dropped(set_aside, decisions, recipe.languages, known)
+    known = {*loaded.pairs["id"].to_list(), *loaded.equal}
+    gone = pl.concat([filtering.dropped(set_aside, decisions, recipe.languages, known), _equal(loaded)])
     if recipe.english:
         frames[ENGLISH] = english_rows(loaded.pairs)
     kept = filtering.keep(frames, gone, recipe.filter)
@@ -196,10 +186,16 @@ def _rows(
         if frame.is_empty():
             first = gone.filter(pl.col("language") == code) if code != ENGLISH else gone
             raise NothingLeft(
-                f"No row is left in {code}: {gone['id'].n_unique():,} of {loaded.pairs.height:,} are dropped, first id "
+                f"No row is left in {code}: {gone['id'].n_unique():,} of {len(known):,} are dropped, first id "
                 f"{(first if first.height else gone)['id'][0]} ({(first if first.height else gone)['reason'][0]})."
             )
     return Rows(kept, set_aside, gone, decisions, [loaded.source], loaded.pairs, loaded.numbered)
+
+
+def _equal(loaded: source.Loaded) -> pl.DataFrame:
+    """The rows that the source itself cannot tell apart, as dropped ones."""
+    rows = [(row_id, ENGLISH, "source", IDENTICAL) for row_id in loaded.equal]
+    return pl.DataFrame(rows, schema=filtering.DROPPED, orient="row")
 
 
 def _translation_pairs(recipe: MultilingualRecipe) -> tuple[pl.DataFrame | None, list[rated.Rated]]:

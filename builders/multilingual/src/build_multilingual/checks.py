@@ -1,16 +1,16 @@
 """What is wrong with a translation, as far as one can tell without reading it."""
 
-import re
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
 from pluralbench_schemas import LANGUAGES, Language
 
-from build_multilingual.masking import LETTER, Masked
+from build_multilingual.masking import WORD, Masked, has_letters
 from build_multilingual.recipe import ChecksTable
 
-WORD = re.compile(r"[^\W\d_]+")
-SAMPLED = 600  # characters by which the language is told; more take time and change nothing
+LONGEST_NAME = 4  # words
+SAMPLED = 300  # characters by which the language is told; more take time and change nothing
 NO_ALPHABET = {"Japanese", "Hangul", "Hans", "Hant"}
 
 
@@ -19,30 +19,42 @@ def problem(source: Masked, translated: str, language: Language, limits: ChecksT
 
     translated: what was translated, without what had to survive as it is.
     """
-    words = WORD.findall(source.prose)
+    words = source.words
     if not words:
         return ""
-    letters = len(LETTER.findall(translated))
-    if not letters:
+    if not has_letters(translated):
         return "no letters" if translated.strip() else "empty"
-    # A name alone may well be the same in both languages.
-    if len(words) > 1 and WORD.findall(translated.lower()) == [word.lower() for word in words]:
+    if not _is_name(words) and _same(words, translated):
         return "unchanged"
-    return _wrong_length(sum(map(len, words)), letters, language, limits) or _wrong_language(
-        translated, letters, language, limits
+    # Without blanks, and with the signs that stand for vowels in some scripts, which are no letters.
+    length = len("".join(translated.split()))
+    return _wrong_length(source.length, length, language, limits) or _wrong_language(
+        translated, length, language, limits
     )
 
 
-def _wrong_length(english: int, letters: int, language: Language, limits: ChecksTable) -> str:
-    if english < limits.least_letters:
+def _same(words: Sequence[str], translated: str) -> bool:
+    first = WORD.search(translated)
+    if first is None or first[0].lower() != words[0].lower():
+        return False
+    return [word.lower() for word in WORD.findall(translated)] == [word.lower() for word in words]
+
+
+def _is_name(words: Sequence[str]) -> bool:
+    """Whether this may be a name or a single term, which may well be the same in both languages."""
+    return len(words) == 1 or (len(words) <= LONGEST_NAME and all(word[0].isupper() for word in words))
+
+
+def _wrong_length(english: int, length: int, language: Language, limits: ChecksTable) -> str:
+    if english < limits.least_characters:
         return ""
-    ratio = letters / english / language.length
+    ratio = length / english / language.length
     return "too short" if ratio < limits.shortest else "too long" if ratio > limits.longest else ""
 
 
-def _wrong_language(text: str, letters: int, language: Language, limits: ChecksTable) -> str:
-    enough = limits.least_letters_langid
-    if letters >= (enough / 3 if language.script in NO_ALPHABET else enough):
+def _wrong_language(text: str, length: int, language: Language, limits: ChecksTable) -> str:
+    enough = limits.least_characters_langid
+    if length >= (enough / 3 if language.script in NO_ALPHABET else enough):
         found, confidence = _identified(text[:SAMPLED])
         if found != language.langid and confidence >= limits.least_confidence:
             return f"reads as {_name(found)}"

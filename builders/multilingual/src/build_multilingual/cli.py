@@ -4,14 +4,15 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, NoReturn
 
 import typer
-from pluralbench_runs import RecipeError, read_recipe, run
+from pluralbench_runs import RecipeError, read_recipe, recipe_path, run
+from pluralbench_runs.options import Fresh, MaxCost, Out, ReplayFrom, RetryErrors, ReuseFrom, Seed
 from pluralbench_schemas import TableError
 from rich.console import Console
 from rich.table import Table as Grid
 
 from build_multilingual.build import Built, build
 from build_multilingual.figures import figures_tables
-from build_multilingual.recipe import MultilingualRecipe, recipe_path
+from build_multilingual.recipe import RECIPES, MultilingualRecipe
 from build_multilingual.translators import known_translators
 
 EXAMPLES = """\
@@ -38,7 +39,7 @@ def main() -> NoReturn:
 def command(
     recipe: Annotated[str, typer.Option(help="`sample`, `paper`, `translation`, or a TOML file.")] = "sample",
     source: Annotated[
-        str | None, typer.Option(help="English pairs: `sample`, a directory or file, or `ORG/NAME[@REVISION]`.")
+        str | None, typer.Option(help="English pairs: `sample`, a directory or file, or `ORG/NAME@REVISION`.")
     ] = None,
     source_split: Annotated[str | None, typer.Option(help="Split of --source; RewardBench's is `filtered`.")] = None,
     column: Annotated[
@@ -92,19 +93,15 @@ def command(
         int | None, typer.Option(min=1, help="Pairs of each direction and level.", rich_help_panel=RATED)
     ] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="At most so many rows of each subset.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Seed of every random draw.")] = None,
+    seed: Seed = None,
     price: Annotated[float | None, typer.Option(min=0, help="US dollars for a million characters.")] = None,
-    max_cost: Annotated[float | None, typer.Option(min=0, help="Spending ceiling in US dollars, by --price.")] = None,
-    out: Annotated[Path | None, typer.Option(help="Release directory; without it dist/NAME.")] = None,
-    replay: Annotated[
-        Path | None, typer.Option(help="Take every answer from this ledger or release; send nothing.")
-    ] = None,
-    reuse: Annotated[
-        Path | None, typer.Option(help="Take what this ledger or release knows; ask for the rest.")
-    ] = None,
+    max_cost: MaxCost = None,
+    out: Out = None,
+    replay: ReplayFrom = None,
+    reuse: ReuseFrom = None,
     *,
-    retry_errors: Annotated[bool, typer.Option("--retry-errors", help="Ask again what was refused.")] = False,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Start over, and replace what another recipe made.")] = False,
+    retry_errors: RetryErrors = False,
+    fresh: Fresh = False,
 ) -> None:
     """Build M-RewardBench: an English benchmark in other languages, and pairs of better and worse translations.
 
@@ -136,7 +133,7 @@ def command(
     if source is not None and source != "sample" and recipe == "sample":
         # Of the sample only its defaults are wanted then, not its rated translations.
         overrides["translation.rated"] = overrides["translation.rated"] or []
-    asked = read_recipe(MultilingualRecipe, recipe_path(recipe), overrides)
+    asked = read_recipe(MultilingualRecipe, recipe_path(recipe, RECIPES), overrides)
     target = out or Path("dist") / asked.name
     built = build(
         asked,

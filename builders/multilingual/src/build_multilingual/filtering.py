@@ -3,18 +3,21 @@
 A row that is dropped in one language is dropped in all, so that languages are compared on the same rows.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import polars as pl
 from pluralbench_release import TablesError, content_digest, read_tables
-from pluralbench_schemas import LANGUAGES, near_languages
+from pluralbench_schemas import ENGLISH, LANGUAGES, near_languages
+from polars.exceptions import PolarsError
 
 from build_multilingual.errors import SourceError
 from build_multilingual.recipe import FilterTable
 from build_multilingual.translate import IDENTICAL
 
 EVERY = "all"
+WHOLE = re.compile(r"[0-9]{1,15}")
 DECISIONS = pl.Schema({"id": pl.Int64, "language": pl.String, "decision": pl.String, "reason": pl.String})
 DROPPED = pl.Schema({"id": pl.Int64, "language": pl.String, "by": pl.String, "reason": pl.String})
 
@@ -41,22 +44,31 @@ def _decisions(path: str) -> pl.DataFrame:
             raise SourceError(f"{path} has no column `{name}`; decisions have id, language, decision and reason.")
     optional = [name for name in ("language", "reason") if name not in frame.columns]
     frame = frame.with_columns(pl.lit(None, dtype=pl.String).alias(name) for name in optional)
-    rows = frame.select(
-        pl.col("id").cast(pl.String).str.strip_chars(),
-        pl.col("language").cast(pl.String).fill_null("").str.strip_chars().replace("", EVERY),
-        pl.col("decision").cast(pl.String).fill_null("").str.strip_chars().str.to_lowercase(),
-        pl.col("reason").cast(pl.String).fill_null("").str.strip_chars(),
-    ).filter(pl.col("decision") != "")
+    try:
+        rows = _texts(frame)
+    except PolarsError:
+        raise SourceError(f"{path}: a decision, an id, a language or a reason there is no text.") from None
     for row in rows.iter_rows(named=True):
+        if not row["id"]:
+            raise SourceError(f"{path}: a decision has no id.")
         if row["decision"] not in {"drop", "keep"}:
             raise SourceError(f"{path}: the decision {row['decision']!r} on id {row['id']} is neither drop nor keep.")
         if row["language"] not in {EVERY, *LANGUAGES}:
             near = near_languages(row["language"])
             hint = f"; did you mean {' or '.join(near)}?" if near else "."
             raise SourceError(f"{path}: there is no language {row['language']!r} (id {row['id']}){hint}")
-        if not (row["id"] or "").isdecimal():
+        if not WHOLE.fullmatch(row["id"]):
             raise SourceError(f"{path}: the id {row['id']!r} is no whole number.")
     return rows.cast({"id": pl.Int64})
+
+
+def _texts(frame: pl.DataFrame) -> pl.DataFrame:
+    return frame.select(
+        pl.col("id").cast(pl.String).fill_null("").str.strip_chars(),
+        pl.col("language").cast(pl.String).fill_null("").str.strip_chars().replace("", EVERY),
+        pl.col("decision").cast(pl.String).fill_null("").str.strip_chars().str.to_lowercase(),
+        pl.col("reason").cast(pl.String).fill_null("").str.strip_chars(),
+    ).filter(pl.col("decision") != "")
 
 
 def decisions_digest(decisions: pl.DataFrame) -> str:
@@ -79,14 +91,15 @@ def dropped(
         raise SourceError(f"The decisions name the id {strange['id'][0]}, which the source does not have.")
     by_place: dict[tuple[int, str], tuple[str, str]] = {}
     for row_id, language, decision, reason in decisions.iter_rows():
-        for code in languages if language == EVERY else [language]:
+        # A decision on the English row is one on the row, in whatever language.
+        for code in [*languages, ENGLISH] if language in {EVERY, ENGLISH} else [language]:
             before = by_place.setdefault((row_id, code), (decision, reason))
             if before[0] != decision:
                 raise SourceError(f"The decisions both keep and drop id {row_id} in {code}.")
     rows = [
         (row_id, code, "person", reason or "dropped by a person")
         for (row_id, code), (decision, reason) in by_place.items()
-        if decision == "drop" and code in languages
+        if decision == "drop" and code in {*languages, ENGLISH}
     ]
     for row_id, code, name, reason, translation in set_aside.iter_rows():
         kept = by_place.get((row_id, code), ("", ""))[0] == "keep"

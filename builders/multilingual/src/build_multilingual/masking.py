@@ -14,7 +14,11 @@ from functools import cached_property
 
 Span = tuple[int, int]
 
-FENCE = re.compile(r"[ \t]*(?:>[ \t]?)*(?P<fence>`{3,}|~{3,})(?P<info>[^\n]*)")
+FENCE = re.compile(
+    r"(?P<before>[ \t]*(?P<quote>(?:>[ \t]?)*)(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)?)(?P<fence>`{3,}|~{3,})(?P<info>[^\n]*)"
+)
+# As people also write it: behind the words that announce it.
+LATE_FENCE = re.compile(r"(?<!`)(?P<fence>`{3,})[\w+#.-]*[ \t]*$")
 BACKTICKS = re.compile("`+")
 BEGIN = re.compile(r"\\begin\{([A-Za-z]{1,40}\*?)\}")
 BRACES = r"\{[^{}\n]{0,400}+\}"
@@ -34,14 +38,14 @@ PLACEHOLDER = re.compile(
 )
 # Digits with separators, and a unit right behind them (10:30pm), or digits alone; what hangs on a word (h2o, COVID-19)
 # is the word's.
-AMOUNT = r"(?<![\w.])(?<!\w[-–])(?:\.?\d++(?:[.,:/'’–-]\d++)++[A-Za-z°µ%]{0,4}|\.?\d++%?)(?!\w)"
+AMOUNT = r"(?<![\w.])(?<!\w[-–])(?:\.?\d++(?:[.,:/'’–-]\d++)++(?:[A-Za-z°µ%]\w{0,11}+|%)?(?:\.m\.)?|\.?\d++%?)(?!\w)"
 # A run of numbers with signs between them is one: nothing in it is to be translated.
 NUMBER = re.compile(rf"\[\d{{1,9}}\]|{AMOUNT}(?:[ \t]?[-+*/×÷·=<>≤≥^]{{1,3}}+[ \t]?{AMOUNT})*")
 
 # Translators may write digits in the script of the language, and brackets in its width.
 MARK = re.compile(r"[\[［【]\s{0,3}(\d+)\s{0,3}[\]］】]")
 LONGEST_MARK = 9  # digits
-LETTER = re.compile(r"[^\W\d_]")
+WORD = re.compile(r"[^\W\d_]+")
 
 
 class Lost(Exception):
@@ -68,6 +72,16 @@ class Masked:
     def prose(self) -> str:
         """The text without the spans: what there is to translate."""
         return " ".join(self.parts)
+
+    @cached_property
+    def words(self) -> tuple[str, ...]:
+        """The words of the prose, without digits."""
+        return tuple(WORD.findall(self.prose))
+
+    @cached_property
+    def length(self) -> int:
+        """Characters of the prose, without blanks."""
+        return len("".join(self.prose.split()))
 
     def restore(self, translated: str) -> str:
         """The translation with each span in the place of its mark. Raises `Lost`."""
@@ -106,7 +120,7 @@ def without_marks(translated: str) -> str:
 
 def has_letters(text: str) -> bool:
     """Whether there is anything to translate."""
-    return LETTER.search(text) is not None
+    return WORD.search(text) is not None
 
 
 def _split(text: str, kind: str, spans: Iterator[Span]) -> Iterator[tuple[str, str]]:
@@ -119,22 +133,31 @@ def _split(text: str, kind: str, spans: Iterator[Span]) -> Iterator[tuple[str, s
 
 
 def _fenced(text: str) -> Iterator[Span]:
-    """Fenced code as in CommonMark: up to a fence at least as long, or the end of the text."""
-    opened: tuple[int, str] | None = None
+    """Fenced code as in CommonMark: up to a fence at least as long, the end of a quotation, or the end of the text."""
+    opened: tuple[int, str, bool] | None = None  # where, with which fence, whether in a quotation
     start = 0
     for line in text.split("\n"):
         stop = start + len(line)
         fence = FENCE.match(line)
+        if opened is not None and opened[2] and not line.lstrip().startswith(">"):
+            yield opened[0], start - 1
+            opened = None
         if opened is None:
-            # Backticks after the fence make it inline code.
-            if fence and not (fence["fence"][0] == "`" and "`" in fence["info"]):
-                opened = (start, fence["fence"])
+            opened = _opening(line, start, fence)
         elif fence and fence["fence"].startswith(opened[1]) and not fence["info"].strip():
             yield opened[0], stop
             opened = None
         start = stop + 1
     if opened is not None:
         yield opened[0], len(text)
+
+
+def _opening(line: str, start: int, fence: re.Match[str] | None) -> tuple[int, str, bool] | None:
+    # Backticks after the fence make it inline code.
+    if fence and not (fence["fence"][0] == "`" and "`" in fence["info"]):
+        return start, fence["fence"], bool(fence["quote"])
+    late = LATE_FENCE.search(line) if "```" in line else None
+    return (start + late.start(), late["fence"], False) if late and not fence else None
 
 
 def _inline_code(text: str) -> Iterator[Span]:

@@ -4,13 +4,13 @@ from pathlib import Path
 from typing import ClassVar, Literal
 
 from pluralbench_calls import Limits, Price
-from pluralbench_runs import Recipe, RecipeError, Table
+from pluralbench_runs import Recipe, Table
 from pluralbench_schemas import ENGLISH, LANGUAGES, near_languages
 from pydantic import Field, field_validator, model_validator
 
 from build_multilingual.rated import RatedTable
 
-BUILT_IN = {name: Path(__file__).parent / "recipes" / f"{name}.toml" for name in ("sample", "paper", "translation")}
+RECIPES = Path(__file__).parent / "recipes"
 COLUMNS = ("id", "prompt", "chosen", "rejected", "chosen_model", "rejected_model", "subset", "category")
 
 CATEGORIES = {
@@ -101,16 +101,16 @@ class ChecksTable(Table):
     """When a translation is set aside.
 
     shortest, longest: its length against that of the English text, after what is usual for the language.
-    least_letters: fewer letters than this are too few to tell the length by.
-    least_letters_langid: the same for the language; a third of it for scripts without an alphabet.
+    least_characters: fewer than this, blanks apart, are too few to tell the length by.
+    least_characters_langid: the same for the language; a third of it for scripts without an alphabet.
     least_confidence: of the identifier in another language. Lists of names are of no language, and it says so: on
     PandaLM's texts in four languages, all false alarms were below 0.45 and texts in another language above 0.98.
     """
 
     shortest: float = Field(0.4, gt=0)
     longest: float = Field(2.5, gt=0)
-    least_letters: int = Field(30, ge=1)
-    least_letters_langid: int = Field(40, ge=1)
+    least_characters: int = Field(30, ge=1)
+    least_characters_langid: int = Field(40, ge=1)
     least_confidence: float = Field(0.6, ge=0, le=1)
 
 
@@ -164,7 +164,7 @@ class MultilingualRecipe(Recipe):
     def _languages(cls, codes: list[str]) -> list[str]:
         for code in codes:
             if code not in LANGUAGES:
-                near = near_languages(code)
+                near = [known for known in near_languages(code) if known != ENGLISH]
                 hint = f"did you mean {' or '.join(near)}" if near else "the languages are those of `languages.toml`"
                 raise ValueError(f"there is no language {code!r}; {hint}")
             if code == ENGLISH:
@@ -185,11 +185,3 @@ class MultilingualRecipe(Recipe):
         if self.connection.max_cost is not None and not self.connection.price:
             raise ValueError("a `max_cost` needs a `price` under [connection] (or --price) to be reckoned by")
         return self
-
-
-def recipe_path(name: str) -> Path:
-    """The file of a recipe: one that comes with the builder, or a path. Raises `RecipeError` for neither."""
-    path = BUILT_IN.get(name, Path(name))
-    if not path.is_file():
-        raise RecipeError(f"There is no recipe {name!r}: give {', '.join(BUILT_IN)} or the path of a TOML file.")
-    return path

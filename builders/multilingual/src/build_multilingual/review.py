@@ -5,10 +5,30 @@ from pathlib import Path
 
 import polars as pl
 from pluralbench_runs import stream
+from polars.exceptions import PolarsError
 
 from build_multilingual.errors import BuildError
 
-SHEET = ("id", "language", "prompt_english", "prompt", "answer_1", "answer_2", "check", "better", "decision", "reason")
+FILLED = ("better", "decision", "reason")
+SHEET = ("id", "language", "prompt_english", "prompt", "answer_1", "answer_2", "check", *FILLED)
+
+
+def check_folder(folder: Path) -> None:
+    """Raise `BuildError` for a folder that holds something else, or sheets that somebody has filled in."""
+    if not folder.exists():
+        return
+    if not folder.is_dir() or any(path.suffix != ".csv" and path.name != "keys" for path in folder.iterdir()):
+        raise BuildError(f"{folder} holds files that are no review sheets; choose another --export-review.")
+    for path in sorted(folder.glob("*.csv")):
+        try:
+            sheet = pl.read_csv(path, infer_schema=False)
+        except PolarsError:
+            raise BuildError(f"{path} is no review sheet; choose another --export-review.") from None
+        if sheet.columns != list(SHEET):
+            raise BuildError(f"{path} is no review sheet; choose another --export-review.")
+        filled = [name for name in FILLED if (sheet[name].fill_null("") != "").any()]
+        if filled:
+            raise BuildError(f"{path} has been filled in; choose another --export-review, so that nothing is lost.")
 
 
 def export_review(
@@ -27,12 +47,9 @@ def export_review(
     Of who wrote the answers and from which subset they are, a sheet says nothing. `better` (1, 2 or nothing),
     `decision` (drop, keep or nothing) and `reason` are for the reviewer; a sheet is read again as decisions.
 
-    Raises `BuildError` for a folder that holds something else.
+    Raises `BuildError` (see `check_folder`).
     """
-    if folder.exists() and (
-        not folder.is_dir() or any(path.suffix != ".csv" and path.name != "keys" for path in folder.iterdir())
-    ):
-        raise BuildError(f"{folder} holds files that are no review sheets; choose another --export-review.")
+    check_folder(folder)
     (folder / "keys").mkdir(parents=True, exist_ok=True)
     prompts = dict(english.select("id", "prompt").iter_rows())
     written = []

@@ -21,9 +21,14 @@ PAIRS = pl.Schema([("id", pl.Int64), *((name, pl.String) for name in COLUMNS[1:]
 
 @dataclass(frozen=True)
 class Loaded:
-    """English pairs (columns of `PAIRS`), and where they came from. numbered: whether `id` is the number of the row."""
+    """English pairs (columns of `PAIRS`), and where they came from.
+
+    equal: ids of rows whose two answers are the same text, which are not among the pairs. numbered: whether `id` is the
+    number of the row.
+    """
 
     pairs: pl.DataFrame
+    equal: list[int]
     source: Source
     numbered: bool
 
@@ -69,7 +74,8 @@ def load(source: SourceTable) -> Loaded:
         licence="apache-2.0" if sample else tables.licence or source.licence or "unknown",
         attribution="Written for PluralBench." if sample else source.attribution or _attribution(tables.location),
     )
-    return Loaded(rows, entry, numbered)
+    equal = rows["chosen"].str.strip_chars() == rows["rejected"].str.strip_chars()
+    return Loaded(rows.filter(~equal), rows.filter(equal)["id"].to_list(), entry, numbered)
 
 
 def _attribution(location: str) -> str:
@@ -89,22 +95,23 @@ def _named(frame: pl.DataFrame, source: SourceTable, where: str, config: str) ->
     missing = [name for name in source.columns if name not in there]
     if missing:
         raise SourceError(f"{where} has no column `{names[missing[0]]}`; it has {', '.join(frame.columns)}.")
-    subset = there.get("subset")
-    columns = {name: pl.col(column).cast(pl.String) for name, column in there.items() if name != "category"}
-    columns.setdefault("id", pl.format("{} {}", pl.lit(config), pl.int_range(pl.len())))
-    columns.setdefault("subset", pl.lit(config))
-    columns |= {name: pl.lit("unknown") for name in ("chosen_model", "rejected_model") if name not in columns}
-    if "category" in there:
-        columns["category"] = pl.col(there["category"]).cast(pl.String)
-    else:
-        subsets = frame[subset].cast(pl.String).unique().drop_nulls().to_list() if subset else [config]
-        named = {name: category_of(name, source.categories) for name in subsets}
-        columns["category"] = columns["subset"].replace(named)
     try:
-        return frame.select(columns[name].alias(name) for name in COLUMNS)
+        return _texts(frame, source, there, config)
     except PolarsError as error:
         shown = " ".join(str(error).split())[:200].rstrip(".")
         raise SourceError(f"{where} is no table of pairs of texts: {shown}.") from None
+
+
+def _texts(frame: pl.DataFrame, source: SourceTable, there: Mapping[str, str], config: str) -> pl.DataFrame:
+    columns = {name: pl.col(column).cast(pl.String) for name, column in there.items()}
+    columns.setdefault("id", pl.format("{} {}", pl.lit(config), pl.int_range(pl.len())))
+    columns.setdefault("subset", pl.lit(config))
+    for name in ("chosen_model", "rejected_model"):
+        columns[name] = columns[name].fill_null("unknown") if name in columns else pl.lit("unknown")
+    subsets = frame.select(columns["subset"].alias("subset"))["subset"].unique().drop_nulls()
+    named = columns["subset"].replace({name: category_of(name, source.categories) for name in subsets})
+    columns["category"] = columns["category"].fill_null(named) if "category" in columns else named
+    return frame.select(columns[name].alias(name) for name in COLUMNS)
 
 
 def category_of(subset: str, categories: Mapping[str, Sequence[str]]) -> str:
@@ -124,6 +131,7 @@ def _check(rows: pl.DataFrame, source: SourceTable) -> None:
         empty = rows.filter(pl.col(name).is_null())
         if empty.height:
             raise SourceError(f"{source.location}: the row of id {empty['id'][0]} has no `{name}`.")
-    blank = rows.filter(~pl.col("prompt").str.contains(r"\S"))
-    if blank.height:
-        raise SourceError(f"{source.location}: the row of id {blank['id'][0]} has an empty `prompt`.")
+    for name in ("prompt", "subset", "category"):
+        blank = rows.filter(~pl.col(name).str.contains(r"\S"))
+        if blank.height:
+            raise SourceError(f"{source.location}: the row of id {blank['id'][0]} has an empty `{name}`.")

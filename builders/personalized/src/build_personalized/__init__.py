@@ -2,7 +2,7 @@
 
 from build_personalized.build import Built, build, rebuild
 from build_personalized.errors import AuditFailed, BuildError, MissingExtra, NothingLeft, SourceError
-from build_personalized.recipe import PersonalizedRecipe, recipe_path
+from build_personalized.recipe import PersonalizedRecipe
 
 __all__ = [
     "AuditFailed",
@@ -14,5 +14,4 @@ __all__ = [
     "SourceError",
     "build",
     "rebuild",
-    "recipe_path",
 ]

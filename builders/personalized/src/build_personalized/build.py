@@ -11,7 +11,7 @@ from typing import Any
 
 import polars as pl
 from pluralbench_calls import Replay, working_ledger
-from pluralbench_release import LEDGER, RECIPE, Manifest, Table, write
+from pluralbench_release import LEDGER, RECIPE, Manifest, Table, known_ledgers, write
 from pluralbench_runs import output_directory, read_recipe
 
 from build_personalized.answers import add_answers
@@ -58,11 +58,8 @@ def build(
     with output_directory(out, recipe, recipe_file=RECIPE, fresh=fresh) as output:
         loaded = load(recipe.source, output.work)
         with working_ledger(output.work / "ledger.sqlite") as ledger:
-            if not fresh and (out / LEDGER).is_file():
-                ledger.take(out / LEDGER)
-            for known in (replay, reuse):
-                if known is not None:
-                    ledger.take(known / LEDGER if known.is_dir() else known)
+            for known in known_ledgers(out, replay, reuse, fresh=fresh):
+                ledger.take(known)
             if retry_errors:
                 ledger.forget_errors()
             before = len(ledger)

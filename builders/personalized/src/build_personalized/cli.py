@@ -5,14 +5,15 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 from pluralbench_calls import LOCAL_MODEL, provider_of
-from pluralbench_runs import RecipeError, read_recipe, run
+from pluralbench_runs import RecipeError, read_recipe, recipe_path, run
+from pluralbench_runs.options import Fresh, MaxCost, Out, ReplayFrom, RetryErrors, ReuseFrom, Seed
 from pluralbench_schemas import TableError
 from rich.console import Console
 from rich.table import Table as Grid
 
 from build_personalized.build import Built, build
 from build_personalized.card import figures_tables, generator_note
-from build_personalized.recipe import PersonalizedRecipe, recipe_path
+from build_personalized.recipe import RECIPES, PersonalizedRecipe
 
 OPENAI = "https://api.openai.com/v1"
 # A model this small rambles when it is hot, and what passes the limit of words is thrown away.
@@ -47,7 +48,7 @@ def command(
             "`stack-exchange:POSTS_XML`; may be given more than once."
         ),
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="Release directory; without it dist/NAME.")] = None,
+    out: Out = None,
     llm: Annotated[
         str | None, typer.Option(help="`hand-written`, `local` (the embedded model), or a model of --base-url.")
     ] = None,
@@ -62,22 +63,16 @@ def command(
     ] = None,
     profile_size: Annotated[int | None, typer.Option(min=1, help="Posts of a profile that go into a prompt.")] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="At most so many questions of each config.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Seed of every random draw.")] = None,
-    max_cost: Annotated[
-        float | None, typer.Option(min=0, help="Spending ceiling in US dollars, by --price or the recipe's.")
-    ] = None,
+    seed: Seed = None,
+    max_cost: MaxCost = None,
     price: Annotated[
         str | None, typer.Option(metavar="IN/OUT", help="US dollars for a million tokens in and out, such as 0.25/2.")
     ] = None,
-    replay: Annotated[
-        Path | None, typer.Option(help="Take every answer from this ledger or release; send nothing.")
-    ] = None,
-    reuse: Annotated[
-        Path | None, typer.Option(help="Take what this ledger or release knows; ask for the rest.")
-    ] = None,
+    replay: ReplayFrom = None,
+    reuse: ReuseFrom = None,
     *,
-    retry_errors: Annotated[bool, typer.Option("--retry-errors", help="Ask again what the server rejected.")] = False,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Start over, and replace what another recipe made.")] = False,
+    retry_errors: RetryErrors = False,
+    fresh: Fresh = False,
 ) -> None:
     """Build Personalized RewardBench: pairs of answers that differ in whether they keep to one person's rubric.
 
@@ -94,7 +89,7 @@ def command(
         **_price_overrides(price),
         **_llm_overrides(llm, base_url, api_key_env),
     }
-    asked = read_recipe(PersonalizedRecipe, recipe_path(recipe), overrides)
+    asked = read_recipe(PersonalizedRecipe, recipe_path(recipe, RECIPES), overrides)
     target = out or Path("dist") / asked.name
     built = build(asked, target, replay=replay, reuse=reuse, retry_errors=retry_errors, fresh=fresh)
     _tell(asked, built, target)

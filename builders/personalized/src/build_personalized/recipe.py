@@ -4,10 +4,10 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from pluralbench_calls import CallsError, Limits, Price, provider_of
-from pluralbench_runs import Recipe, RecipeError, Table
+from pluralbench_runs import Recipe, Table
 from pydantic import Field, model_validator
 
-BUILT_IN = {name: Path(__file__).parent / "recipes" / f"{name}.toml" for name in ("sample", "paper")}
+RECIPES = Path(__file__).parent / "recipes"
 
 
 class SourceTable(Table):
@@ -145,11 +145,3 @@ class PersonalizedRecipe(Recipe):
         if self.connection.max_cost is not None and self.connection.price == PriceTable():
             raise ValueError("a `max_cost` needs a `price` under [connection] (or --price) to be reckoned by")
         return self
-
-
-def recipe_path(name: str) -> Path:
-    """The file of a recipe: one that comes with the builder, or a path. Raises `RecipeError` for neither."""
-    path = BUILT_IN.get(name, Path(name))
-    if not path.is_file():
-        raise RecipeError(f"There is no recipe {name!r}: give {', '.join(BUILT_IN)} or the path of a TOML file.")
-    return path

@@ -1,7 +1,7 @@
 """Ask requests: answer what the ledger knows, send the rest, record each answer as it arrives."""
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from aiolimiter import AsyncLimiter
@@ -74,7 +74,8 @@ def ask(
 
 
 async def _send_all(missing: list[Request], ledger: Ledger, backend: Backend, limits: Limits, meter: Meter) -> None:
-    gate = _Gate(limits, spent=limits.price.cost(*ledger.usage()))
+    size = backend.size if isinstance(backend, PackingBackend) else _size
+    gate = _Gate(limits, size, spent=limits.price.cost(*ledger.usage()))
     failures: list[CallsError] = []
     entering: set[asyncio.Task[float]] = set()
 
@@ -88,10 +89,10 @@ async def _send_all(missing: list[Request], ledger: Ledger, backend: Backend, li
                 finally:
                     entering.discard(at_gate)
                 try:
-                    answers = await _send(backend, message)
-                    ledger.record(*answers)
-                    for answer in answers:
-                        meter.advance(gate.spend(answer))
+                    async for answers in _send(backend, message):
+                        ledger.record(*answers)
+                        for answer in answers:
+                            meter.advance(gate.spend(answer))
                 finally:
                     await gate.leave(reserved)
             except CallsError as error:
@@ -113,17 +114,25 @@ async def _send_all(missing: list[Request], ledger: Ledger, backend: Backend, li
         raise failures[0]
 
 
-async def _send(backend: Backend, message: list[Request]) -> list[Answer]:
+async def _send(backend: Backend, message: list[Request]) -> AsyncIterator[list[Answer]]:
     if isinstance(backend, PackingBackend):
-        return await backend.send_packed(message)
-    return [await backend.send(request) for request in message]
+        async for answers in backend.send_packed(message):
+            yield answers
+    else:
+        for request in message:
+            yield [await backend.send(request)]
+
+
+def _size(request: Request) -> int:
+    """The most tokens that a chat request can have: no token is shorter than a byte."""
+    return len(canonical_json(request.body)) + OVERHEAD
 
 
 class _Gate:
     """Lets a message pass when the rates and the ceiling allow it."""
 
-    def __init__(self, limits: Limits, spent: float) -> None:
-        self._limits, self._spent = limits, spent
+    def __init__(self, limits: Limits, size: Callable[[Request], int], spent: float) -> None:
+        self._limits, self._size, self._spent = limits, size, spent
         self._reserved, self._in_flight = 0.0, 0
         self._changed = asyncio.Condition()
         self._requests = _limiter(limits.requests_per_minute)
@@ -131,10 +140,9 @@ class _Gate:
 
     async def enter(self, message: Sequence[Request]) -> float:
         """Wait for the rates; reserve and return the most that the message can cost, so no ceiling is crossed."""
-        size = sum(len(canonical_json(request.body)) for request in message)
+        size = sum(map(self._size, message))
         longest = sum(_longest(request.body) for request in message)
-        overhead = OVERHEAD * len(message)
-        cost = 0.0 if self._limits.max_cost is None else self._limits.price.cost(size + overhead, longest)
+        cost = 0.0 if self._limits.max_cost is None else self._limits.price.cost(size, longest)
         await self._reserve(cost, unbounded=longest == 0 and self._limits.price.output > 0)
         try:
             if self._requests is not None:

@@ -26,6 +26,7 @@ class Ledger:
     none; a power cut can lose the last ones but never damages the file.
 
     used: keys of the answers that were looked up since it was opened, which are what a build depends on.
+    holds_work: whether it holds answers that were asked for here, rather than taken from another ledger just now.
     """
 
     def __init__(self, path: Path) -> None:
@@ -45,6 +46,7 @@ class Ledger:
         with self._transaction():
             self._database.execute(f"CREATE TABLE IF NOT EXISTS calls ({columns}, PRIMARY KEY (key)) WITHOUT ROWID")
             self._database.execute(f"PRAGMA user_version = {FORMAT}")
+        self.holds_work = len(self) > 0
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -68,6 +70,7 @@ class Ledger:
 
     def record(self, *answers: Answer) -> None:
         """Record answers, for good: a key that is known keeps its first answer."""
+        self.holds_work = True
         self._insert([_as_row(answer) for answer in answers])
 
     def _insert(self, rows: Sequence[tuple[object, ...]]) -> None:
@@ -99,14 +102,15 @@ class Ledger:
 
     def frame(self, keys: Iterable[str] | None = None) -> pl.DataFrame:
         """The recorded answers (among `keys`, if given), one row each, sorted by key."""
+        used = set(self.used)
         if keys is None:
             keys = [row[0] for row in self._database.execute("SELECT key FROM calls")]
-        wanted = sorted(set(keys))
         # As Python objects the answers take several times the room, so few of them are ever that.
         parts = [
             pl.DataFrame(list(map(_as_row, self.find(part).values())), schema=COLUMNS, orient="row").sort("key")
-            for part in _slices(wanted)
+            for part in _slices(sorted(set(keys)))
         ]
+        self.used = used  # to look at an answer here is not to depend on it
         return pl.concat(parts) if parts else pl.DataFrame(schema=COLUMNS)
 
     def export(self, path: Path, keys: Iterable[str] | None = None) -> None:
@@ -135,16 +139,16 @@ def _as_row(answer: Answer) -> tuple[object, ...]:
 
 @contextmanager
 def working_ledger(path: Path) -> Iterator[Ledger]:
-    """The ledger at `path` while work goes on; one that holds nothing in the end goes, and binds no later run."""
-    empty = True
+    """The ledger at `path` while work goes on; one that holds no work in the end goes, and binds no later run."""
+    keep = False
     try:
         with Ledger(path) as ledger:
             try:
                 yield ledger
             finally:
-                empty = len(ledger) == 0
+                keep = ledger.holds_work
     finally:
-        if empty:
+        if not keep:
             path.unlink(missing_ok=True)
 
 

@@ -1,6 +1,6 @@
 """A request as it is sent, and the answer as it is recorded."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
@@ -125,6 +125,10 @@ class PackingBackend(Backend, Protocol):
         """Put the requests into messages that the endpoint takes."""
         ...
 
-    async def send_packed(self, requests: Sequence[Request]) -> list[Answer]:
-        """Send one message; an answer for each request, in their order. Raises as `send` does."""
+    def size(self, request: Request) -> int:
+        """What the endpoint bills for the request, in the unit that a price is for (characters, for a translator)."""
+        ...
+
+    def send_packed(self, requests: Sequence[Request]) -> AsyncIterator[list[Answer]]:
+        """Send one message; an answer for each request, as they come. Raises as `send` does."""
         ...

@@ -4,7 +4,7 @@ from pluralbench_release.card import Card, Section, markdown_table, read_card
 from pluralbench_release.content import Table, content_digest
 from pluralbench_release.diff import TableDiff, diff
 from pluralbench_release.errors import ReleaseError, TablesError
-from pluralbench_release.manifest import LEDGER, RECIPE, Manifest, Source, read_manifest
+from pluralbench_release.manifest import LEDGER, RECIPE, Manifest, Source, known_ledgers, read_manifest
 from pluralbench_release.rebuild import rebuild
 from pluralbench_release.tables import Tables, pinned, read_tables
 from pluralbench_release.verify import verify
@@ -24,6 +24,7 @@ __all__ = [
     "TablesError",
     "content_digest",
     "diff",
+    "known_ledgers",
     "markdown_table",
     "pinned",
     "read_card",

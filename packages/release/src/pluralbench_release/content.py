@@ -1,7 +1,7 @@
 """The content of tables, apart from how it is stored: canonical rows and their digests."""
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -81,6 +81,12 @@ def read_rows(path: Path, shown: str) -> pl.DataFrame:
     if frame.schema.get("id") not in {pl.String, pl.Int64} or frame["id"].null_count():
         raise ReleaseError(f"{shown} has rows without an `id`.")
     return frame
+
+
+def in_order(ids: Iterable[str], *frames: pl.DataFrame | None) -> list[str]:
+    """Ids as text in the order of the digest: by size where those of the frames are numbers."""
+    numbers = all(frame is None or frame.schema["id"] == pl.Int64 for frame in frames)
+    return sorted(ids, key=int) if numbers else sorted(ids)
 
 
 def file_digest(path: Path) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 import polars as pl
 from pluralbench_runs import canonical_json
 
-from pluralbench_release.content import content_digest, read_rows
+from pluralbench_release.content import content_digest, in_order, read_rows
 from pluralbench_release.errors import ReleaseError
 from pluralbench_release.manifest import read_manifest
 
@@ -54,7 +54,7 @@ def _table_diff(pair: tuple[str, str], a: pl.DataFrame | None, b: pl.DataFrame |
     rows_a = {} if a is None else {str(row["id"]): row for row in a.iter_rows(named=True)}
     rows_b = {} if b is None else {str(row["id"]): row for row in b.iter_rows(named=True)}
     changed: dict[str, list[str]] = {}
-    for row_id in sorted(rows_a.keys() & rows_b.keys()):
+    for row_id in in_order(rows_a.keys() & rows_b.keys(), a, b):
         old, new = rows_a[row_id], rows_b[row_id]
         for column in old | new:
             if canonical_json([old.get(column)]) != canonical_json([new.get(column)]):
@@ -62,7 +62,7 @@ def _table_diff(pair: tuple[str, str], a: pl.DataFrame | None, b: pl.DataFrame |
     return TableDiff(
         config=pair[0],
         split=pair[1],
-        added=sorted(rows_b.keys() - rows_a.keys()),
-        removed=sorted(rows_a.keys() - rows_b.keys()),
+        added=in_order(rows_b.keys() - rows_a.keys(), a, b),
+        removed=in_order(rows_a.keys() - rows_b.keys(), a, b),
         changed=changed,
     )

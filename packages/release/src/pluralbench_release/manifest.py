@@ -78,6 +78,15 @@ class Manifest(Model):
     software: dict[str, str]
 
 
+def known_ledgers(out: Path, *given: Path | None, fresh: bool) -> list[Path]:
+    """The ledgers that a build into `out` starts from: that of a finished build there, and those that are given.
+
+    given: ledger files or releases. fresh: leave the finished build alone.
+    """
+    finished = [out / LEDGER] if not fresh and (out / LEDGER).is_file() else []
+    return finished + [path / LEDGER if path.is_dir() else path for path in given if path is not None]
+
+
 def read_manifest(directory: Path) -> Manifest:
     """The manifest of the release in `directory`. Raises `ReleaseError` when it is no release."""
     path = directory / MANIFEST

@@ -7,7 +7,7 @@ from pluralbench_schemas import SCHEMAS, TableError, validate
 from polars.exceptions import PolarsError
 
 from pluralbench_release.card import card_configs, read_card_configs
-from pluralbench_release.content import digests, file_digest, read_rows
+from pluralbench_release.content import digests, file_digest, in_order, read_rows
 from pluralbench_release.errors import ReleaseError
 from pluralbench_release.manifest import RECIPE, ROW_DIGESTS, Manifest, TableEntry, read_manifest
 
@@ -86,7 +86,7 @@ def _first_differing_row(directory: Path, entry: TableEntry, frame: pl.DataFrame
         expected = dict(zip(recorded["id"], recorded["digest"], strict=True))
     except (PolarsError, OSError):
         return f"and {ROW_DIGESTS} cannot be read to say where"
-    for row_id in sorted(expected.keys() | found.keys()):
+    for row_id in in_order(expected.keys() | found.keys(), frame):
         if expected.get(row_id) != found.get(row_id):
             what = "gone" if row_id not in found else "new" if row_id not in expected else "changed"
             return f"first in the row of id {row_id!r}, which is {what}"

@@ -84,9 +84,7 @@ def write(
         sources=list(sources),
         tables=entries,
         ledger=LedgerEntry(path=LEDGER, calls=pq.read_metadata(directory / LEDGER).num_rows),
-        provenance={
-            path: file_digest(directory / path) for path in (RECIPE, LEDGER, STATISTICS, ROW_DIGESTS, *recorded)
-        },
+        provenance={path: file_digest(directory / path) for path in (*FILES, *recorded)},
         software={package: installed(package) for package in ("polars", "pyarrow", "pluralbench-release")},
     )
     write_card(directory, card, manifest, list(tables))

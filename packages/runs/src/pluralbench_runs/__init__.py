@@ -11,6 +11,7 @@ from pluralbench_runs.recipe import (
     check_recipe,
     differing_keys,
     read_recipe,
+    recipe_path,
     recipe_values,
     write_recipe,
 )
@@ -31,6 +32,7 @@ __all__ = [
     "output_directory",
     "progress",
     "read_recipe",
+    "recipe_path",
     "recipe_values",
     "run",
     "stream",

@@ -70,6 +70,18 @@ def check_recipe(model: type[R], values: Mapping[str, object], origin: str) -> R
         raise RecipeError(f"Recipe {origin}: {where}{message}.") from None
 
 
+def recipe_path(name: str, folder: Path) -> Path:
+    """The file of a recipe: NAME.toml in `folder`, where those that come with a builder lie, or a path.
+
+    Raises `RecipeError` for neither.
+    """
+    built_in = {path.stem: path for path in sorted(folder.glob("*.toml"))}
+    path = built_in.get(name, Path(name))
+    if not path.is_file():
+        raise RecipeError(f"There is no recipe {name!r}: give {', '.join(built_in)} or the path of a TOML file.")
+    return path
+
+
 def recipe_values(recipe: Recipe) -> dict[str, Any]:
     """The recipe as plain JSON values, without what is unset."""
     return recipe.model_dump(mode="json", exclude_none=True)

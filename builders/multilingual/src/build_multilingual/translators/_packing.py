@@ -10,8 +10,8 @@ def pack(
 ) -> list[list[Request]]:
     """Messages of at most `strings` texts and `code_points` in all; only requests of one group share a message.
 
-    Longest first into the first message that has room, which needs at most a ninth more messages than the least
-    possible and, with texts that are small beside a message, next to none.
+    Longest first into the first message that has room: where texts are small beside a message, that is hardly ever more
+    messages than the least possible.
     """
     groups: dict[Hashable, list[Request]] = {}
     for request in requests:

@@ -6,7 +6,7 @@ Where it has no pair from English, it goes by way of another language, as from E
 import asyncio
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from functools import cached_property
 from typing import Self
 
@@ -19,8 +19,10 @@ from build_multilingual.recipe import ConnectionTable, TranslatorTable
 from build_multilingual.translators._packing import pack, text_length, text_of
 
 ENGLISH = "eng"
-# In its format of lines, a stop at the end of a line would be taken for one that Apertium set itself.
-END = "␞"
+# In its format of lines, Apertium takes a stop at the end for its own, and without one it moves words across lines. By
+# way of Catalan a line may still change a pronoun in the next one.
+MARK = "␞"
+END = f"{MARK}.{MARK}"
 
 
 def translator(table: TranslatorTable, connection: ConnectionTable) -> "Apertium":
@@ -47,6 +49,10 @@ class Apertium:
         """Starting it takes longer than a page of text does."""
         return pack(requests, lambda request: request.body["target"], strings=200, code_points=100_000)
 
+    def size(self, request: Request) -> int:
+        """Characters."""
+        return text_length(request)
+
     async def __aenter__(self) -> Self:
         """Raises `TranslatorError` where it is not installed."""
         if shutil.which("apertium") is None:
@@ -60,9 +66,10 @@ class Apertium:
 
     async def send(self, request: Request) -> Answer:
         """One text."""
-        return (await self.send_packed([request]))[0]
+        answers = [answer async for part in self.send_packed([request]) for answer in part]
+        return answers[0]
 
-    async def send_packed(self, requests: Sequence[Request]) -> list[Answer]:
+    async def send_packed(self, requests: Sequence[Request]) -> AsyncIterator[list[Answer]]:
         """Many texts of one language, line by line; line breaks are kept."""
         chain = self._chain(str(requests[0].body["target"]))
         texts = [text_of(request).split("\n") for request in requests]
@@ -82,7 +89,7 @@ class Apertium:
                     tokens=(text_length(request), 0),
                 )
             )
-        return answers
+        yield answers
 
     @cached_property
     def _modes(self) -> list[tuple[str, str]]:
@@ -114,7 +121,8 @@ async def _run(mode: str, lines: Sequence[str]) -> list[str]:
         "apertium", "-u", "-f", "line", mode,
         stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
     )  # fmt: skip
-    sent = "".join(f"{line.replace(END, '')}{END}\n" for line in lines)
+    cores = [line.rstrip() for line in lines]
+    sent = "".join(f"{core.replace(MARK, '')}{END}\n" for core in cores)
     out, problem = await process.communicate(sent.encode())
     translated = out.decode(errors="replace").split("\n")[:-1]
     if process.returncode or len(translated) != len(lines):
@@ -122,5 +130,8 @@ async def _run(mode: str, lines: Sequence[str]) -> list[str]:
             f"Apertium's {mode} answered {len(translated)} lines for {len(lines)} sent "
             f"({' '.join(problem.decode(errors='replace').split())[:200] or 'no message'})."
         )
-    # What lost its end mark lost its end, so it is no translation.
-    return [line.rstrip().removesuffix(END).rstrip() if line.rstrip().endswith(END) else "" for line in translated]
+    # What lost its mark lost its end, so it is no translation. White space at the end would be lost as well.
+    return [
+        (line.partition(MARK)[0].rstrip() if MARK in line else "") + before[len(core) :]
+        for line, core, before in zip(translated, cores, lines, strict=True)
+    ]

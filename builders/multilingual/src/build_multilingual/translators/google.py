@@ -4,7 +4,8 @@ Texts go as plain text: in HTML, its default, white space would be lost. Credent
 (GOOGLE_APPLICATION_CREDENTIALS, `gcloud auth application-default login`, the machine's service account).
 """
 
-from collections.abc import Sequence
+import re
+from collections.abc import AsyncIterator, Sequence
 from typing import Any, Self
 from urllib.parse import urlsplit
 
@@ -22,6 +23,9 @@ MODEL = "general/nmt"
 STRINGS, CODE_POINTS = 1024, 30_000
 TIMEOUT = 60.0  # seconds of one try
 REFUSED_IN_A_ROW = 8  # single texts refused before it is the request, not the text, that is taken to be wrong
+# What gRPC says, as if the server were not there, when the credentials give it no token.
+TOKENLESS = "Getting metadata from plugin failed with error"
+HOST = re.compile(r"[\w.:\[\]-]+")
 LOOPBACK = {"127.0.0.1", "localhost", "::1"}
 
 
@@ -56,6 +60,10 @@ class GoogleTranslator:
             code_points=CODE_POINTS,
         )
 
+    def size(self, request: Request) -> int:
+        """Characters."""
+        return text_length(request)
+
     async def __aenter__(self) -> Self:
         """Open the channel. Raises `TranslatorError` for no project and `AccessDenied` for no credentials."""
         import grpc  # noqa: PLC0415 - a second that a replay saves
@@ -66,14 +74,11 @@ class GoogleTranslator:
             raise TranslatorError("Google Cloud Translation wants a project to bill: give --project.")
         transport = translate_v3.TranslationServiceAsyncClient.get_transport_class("grpc_asyncio")
         endpoint = self._connection.endpoint
+        if endpoint:
+            _check(endpoint)
         try:
             if endpoint and endpoint.startswith("http://"):
-                address = urlsplit(endpoint)
-                if address.hostname not in LOOPBACK:
-                    raise TranslatorError(
-                        f"{endpoint} would send texts unencrypted; http:// is for a server on this machine alone."
-                    )
-                self._transport = transport(channel=grpc.aio.insecure_channel(address.netloc))
+                self._transport = transport(channel=grpc.aio.insecure_channel(endpoint.removeprefix("http://")))
             else:
                 self._transport = transport(host=endpoint or PROVIDER)
             self._client = translate_v3.TranslationServiceAsyncClient(transport=self._transport)
@@ -90,9 +95,10 @@ class GoogleTranslator:
 
     async def send(self, request: Request) -> Answer:
         """One text as a message of its own."""
-        return (await self.send_packed([request]))[0]
+        answers = [answer async for part in self.send_packed([request]) for answer in part]
+        return answers[0]
 
-    async def send_packed(self, requests: Sequence[Request]) -> list[Answer]:
+    async def send_packed(self, requests: Sequence[Request]) -> AsyncIterator[list[Answer]]:
         """One message. Where the server refuses it, its halves, until the text that it refuses stands alone.
 
         Raises `ConnectionFailed` when the server keeps failing or answers another number of texts than were sent.
@@ -101,17 +107,20 @@ class GoogleTranslator:
         from google.auth.exceptions import GoogleAuthError  # noqa: PLC0415
 
         try:
-            return await self._translate(requests)
+            yield await self._translate(requests)
         except exceptions.InvalidArgument as error:
             if "language" in error.message.lower():  # of all texts alike
                 raise NotServed(f"Google Cloud Translation refuses what is asked ({_line(error)}).") from None
             if len(requests) > 1:
                 half = len(requests) // 2
-                return [*await self.send_packed(requests[:half]), *await self.send_packed(requests[half:])]
+                for part in (requests[:half], requests[half:]):
+                    async for answers in self.send_packed(part):
+                        yield answers
+                return
             self._refused += 1
             if self._refused >= REFUSED_IN_A_ROW:
                 raise NotServed(f"Google Cloud Translation refuses what is asked ({_line(error)}).") from None
-            return [Answer.to(requests[0], "error", _line(error), finish_reason="INVALID_ARGUMENT")]
+            yield [Answer.to(requests[0], "error", _line(error), finish_reason="INVALID_ARGUMENT")]
         except (exceptions.Unauthenticated, exceptions.PermissionDenied, GoogleAuthError) as error:
             raise AccessDenied(f"Google Cloud Translation does not accept the credentials ({_line(error)}).") from None
         except exceptions.NotFound as error:
@@ -135,15 +144,16 @@ class GoogleTranslator:
             model=f"{parent}/models/{self.model}",
             glossary_config=translate_v3.TranslateTextGlossaryConfig(glossary=glossary) if glossary else None,
         )
+        passing = retry_async.if_exception_type(
+            exceptions.ServiceUnavailable,
+            exceptions.ResourceExhausted,
+            exceptions.DeadlineExceeded,
+            exceptions.InternalServerError,
+            exceptions.Aborted,
+        )
         # The client has no retry of its own for this method.
         again = retry_async.AsyncRetry(
-            predicate=retry_async.if_exception_type(
-                exceptions.ServiceUnavailable,
-                exceptions.ResourceExhausted,
-                exceptions.DeadlineExceeded,
-                exceptions.InternalServerError,
-                exceptions.Aborted,
-            ),
+            predicate=lambda error: passing(error) and TOKENLESS not in str(error),
             initial=0.5,
             maximum=60.0,
             multiplier=2.0,
@@ -173,6 +183,11 @@ class GoogleTranslator:
         from google.api_core import exceptions  # noqa: PLC0415 - the same
 
         cause = error.cause if isinstance(error, exceptions.RetryError) and error.cause else error
+        if TOKENLESS in str(cause):
+            why = _line(cause).partition(TOKENLESS)[2].strip(": ")
+            return AccessDenied(
+                f"Google Cloud's credentials cannot be used ({why}); run `gcloud auth application-default login` again."
+            )
         if isinstance(cause, exceptions.ResourceExhausted):
             said = f"keeps refusing for its quota ({_line(cause)})"
         else:
@@ -180,6 +195,26 @@ class GoogleTranslator:
         return ConnectionFailed(f"Google Cloud Translation {said}.")
 
 
+def _check(endpoint: str) -> None:
+    """Raise `TranslatorError` for what is no host; what it says does not repeat it, since it may hold a secret."""
+    plain = endpoint.startswith("http://")
+    try:
+        address = urlsplit(endpoint if plain else f"//{endpoint}")
+        well_formed = bool(HOST.fullmatch(address.netloc)) and bool(address.hostname) and address.port != 0
+    except ValueError:
+        well_formed = False
+    if not well_formed or address.path.strip("/") or address.query or address.fragment:
+        raise TranslatorError(
+            "The endpoint is neither a host such as translate-eu.googleapis.com nor http://127.0.0.1:PORT."
+        )
+    if plain and address.hostname not in LOOPBACK:
+        raise TranslatorError(
+            f"http://{address.hostname} would send texts unencrypted; http:// is for a server on this machine alone."
+        )
+
+
 def _line(error: BaseException) -> str:
-    message = getattr(error, "message", None) or str(error)
+    # Errors of google.auth carry their cause beside the message.
+    words = [part for part in error.args if isinstance(part, str)]
+    message = getattr(error, "message", None) or (words[0] if words else type(error).__name__)
     return " ".join(str(message).split())[:200].rstrip(".")

@@ -4,7 +4,7 @@ The paper translates with the model of 3.3 billion parameters; the authors' scri
 million. Decoding is greedy, as there.
 """
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Any, Self
 
 from pluralbench_calls import Answer, Outcome, Request
@@ -48,6 +48,10 @@ class Nllb:
         """A few texts at a time, so that progress is seen and little is lost by an interruption."""
         return pack(requests, lambda request: request.body["target"], strings=8, code_points=8_000)
 
+    def size(self, request: Request) -> int:
+        """Characters."""
+        return text_length(request)
+
     async def __aenter__(self) -> Self:
         """Load the model, once. Raises `TranslatorError` naming the install command."""
         if self._network is None:
@@ -62,7 +66,7 @@ class Nllb:
             try:
                 self._tokenizer = AutoTokenizer.from_pretrained(self.model, src_lang=LANGUAGES[ENGLISH].nllb)
                 network = AutoModelForSeq2SeqLM.from_pretrained(self.model)
-            except (OSError, ValueError) as error:
+            except Exception as error:  # noqa: BLE001 - several libraries read the files, each with errors of its own
                 reason = " ".join(str(error).split())[:200].rstrip(".")
                 raise TranslatorError(f"The translation model {self.model} cannot be loaded: {reason}.") from None
             self._network = network.to("cuda" if torch.cuda.is_available() else "cpu").eval()
@@ -73,9 +77,10 @@ class Nllb:
 
     async def send(self, request: Request) -> Answer:
         """One text."""
-        return (await self.send_packed([request]))[0]
+        answers = [answer async for part in self.send_packed([request]) for answer in part]
+        return answers[0]
 
-    async def send_packed(self, requests: Sequence[Request]) -> list[Answer]:
+    async def send_packed(self, requests: Sequence[Request]) -> AsyncIterator[list[Answer]]:
         """Translate the sentences of all texts in batches, longest first, and put the texts together again."""
         target = str(requests[0].body["target"])
         token = self._tokenizer.convert_tokens_to_ids(target)
@@ -93,7 +98,7 @@ class Nllb:
             complete = all(known[core][1] for core, _ in text if core)
             outcome: Outcome = "length" if not complete else "answer" if translated.strip() else "empty"
             answers.append(Answer.to(request, outcome, translated, tokens=(text_length(request), 0)))
-        return answers
+        yield answers
 
     def _parts(self, text: str) -> list[tuple[str, str]]:
         """The sentences of a text, each with the white space after it; what is over the model's limit is halved."""

@@ -1,0 +1,16 @@
+"""Options that every builder's command has, so that they are called and explained alike."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Out = Annotated[Path | None, typer.Option(help="Release directory; without it dist/NAME.")]
+Seed = Annotated[int | None, typer.Option(help="Seed of every random draw.")]
+MaxCost = Annotated[
+    float | None, typer.Option(min=0, help="Spending ceiling in US dollars, by --price or the recipe's.")
+]
+ReplayFrom = Annotated[Path | None, typer.Option(help="Take every answer from this ledger or release; send nothing.")]
+ReuseFrom = Annotated[Path | None, typer.Option(help="Take what this ledger or release knows; ask for the rest.")]
+RetryErrors = Annotated[bool, typer.Option("--retry-errors", help="Ask again what the server rejected.")]
+Fresh = Annotated[bool, typer.Option("--fresh", help="Start over, and replace what another recipe made.")]

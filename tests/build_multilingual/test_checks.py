@@ -1,0 +1,247 @@
+"""What is wrong with a translation: each reason, with sentences that were written for it in all 23 languages."""
+
+from itertools import permutations
+from typing import Any
+
+import pytest
+from build_multilingual.checks import problem
+from build_multilingual.masking import mask
+from build_multilingual.recipe import ChecksTable
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pluralbench_schemas import ENGLISH, LANGUAGES
+
+BRIDGE = (
+    "The old bridge across the river was closed on Monday because the storm had damaged two of its stone pillars. "
+    "Children now walk to school through the park, and the shopkeepers hope that the repairs will be finished before "
+    "the summer festival."
+)
+TRANSLATIONS = {
+    "arb_Arab": "أُغلق الجسر القديم فوق النهر يوم الاثنين لأن العاصفة ألحقت أضرارا باثنتين من دعائمه الحجرية. "
+    "ويمشي الأطفال الآن إلى المدرسة عبر الحديقة، ويأمل أصحاب المتاجر أن تنتهي الإصلاحات قبل مهرجان الصيف.",
+    "ces_Latn": "Starý most přes řeku byl v pondělí uzavřen, protože bouře poškodila dva z jeho kamenných pilířů. "
+    "Děti nyní chodí do školy přes park a obchodníci doufají, že opravy budou dokončeny ještě před letní slavností.",
+    "deu_Latn": "Die alte Brücke über den Fluss wurde am Montag gesperrt, weil der Sturm zwei ihrer steinernen "
+    "Pfeiler beschädigt hatte. Die Kinder gehen jetzt durch den Park zur Schule, und die Ladenbesitzer hoffen, "
+    "dass die Reparaturen vor dem Sommerfest abgeschlossen sind.",
+    "ell_Grek": "Η παλιά γέφυρα πάνω από το ποτάμι έκλεισε τη Δευτέρα, επειδή η καταιγίδα είχε προκαλέσει ζημιές "
+    "σε δύο από τους πέτρινους στύλους της. Τα παιδιά πηγαίνουν τώρα στο σχολείο μέσα από το πάρκο και οι "
+    "καταστηματάρχες ελπίζουν ότι οι επισκευές θα τελειώσουν πριν από το καλοκαιρινό πανηγύρι.",
+    "fra_Latn": "Le vieux pont sur la rivière a été fermé lundi parce que la tempête avait endommagé deux de ses "
+    "piliers de pierre. Les enfants vont maintenant à l'école à pied en traversant le parc, et les commerçants "
+    "espèrent que les travaux seront terminés avant la fête de l'été.",
+    "heb_Hebr": "הגשר הישן מעל הנהר נסגר ביום שני משום שהסערה פגעה בשניים מעמודי האבן שלו. הילדים הולכים עכשיו "
+    "לבית הספר דרך הפארק, ובעלי החנויות מקווים שהתיקונים יסתיימו לפני פסטיבל הקיץ.",
+    "hin_Deva": "नदी पर बना पुराना पुल सोमवार को बंद कर दिया गया क्योंकि तूफ़ान ने उसके पत्थर के दो खंभों को "
+    "नुकसान पहुँचाया था। बच्चे अब पार्क से होकर पैदल स्कूल जाते हैं, और दुकानदारों को उम्मीद है कि मरम्मत गर्मियों "
+    "के मेले से पहले पूरी हो जाएगी।",
+    "ind_Latn": "Jembatan tua di atas sungai itu ditutup pada hari Senin karena badai telah merusak dua tiang "
+    "batunya. Anak-anak sekarang berjalan kaki ke sekolah melalui taman, dan para pemilik toko berharap "
+    "perbaikannya selesai sebelum festival musim panas.",
+    "ita_Latn": "Il vecchio ponte sul fiume è stato chiuso lunedì perché la tempesta aveva danneggiato due dei "
+    "suoi pilastri di pietra. Adesso i bambini vanno a scuola a piedi attraverso il parco e i negozianti sperano "
+    "che le riparazioni siano finite prima della festa d'estate.",
+    "jpn_Jpan": "川に架かる古い橋は、嵐で石の橋脚が二本壊れたため、月曜日に通行止めになりました。子どもたちは今、公"
+    "園を通って歩いて学校に通っており、店の人たちは夏祭りまでに修理が終わることを願っています。",
+    "kor_Hang": "강을 가로지르는 오래된 다리는 폭풍으로 돌기둥 두 개가 손상되어 월요일에 통행이 금지되었습니다. "
+    "아이들은 이제 공원을 지나 걸어서 학교에 다니고, 가게 주인들은 여름 축제 전에 수리가 끝나기를 바라고 있습니다.",
+    "nld_Latn": "De oude brug over de rivier werd maandag gesloten omdat de storm twee van haar stenen pijlers had "
+    "beschadigd. De kinderen lopen nu door het park naar school en de winkeliers hopen dat de reparaties vóór het "
+    "zomerfeest klaar zijn.",
+    "pes_Arab": "پل قدیمی روی رودخانه روز دوشنبه بسته شد، زیرا طوفان به دو ستون سنگی آن آسیب رسانده بود. بچه‌ها "
+    "اکنون از میان پارک پیاده به مدرسه می‌روند و مغازه‌داران امیدوارند که تعمیرات پیش از جشنواره تابستانی به پایان "
+    "برسد.",
+    "pol_Latn": "Stary most nad rzeką został zamknięty w poniedziałek, ponieważ burza uszkodziła dwa z jego "
+    "kamiennych filarów. Dzieci chodzą teraz do szkoły przez park, a sklepikarze mają nadzieję, że naprawa skończy "
+    "się przed letnim festynem.",
+    "por_Latn": "A ponte velha sobre o rio foi fechada na segunda-feira porque a tempestade tinha danificado dois "
+    "dos seus pilares de pedra. As crianças vão agora a pé para a escola pelo parque, e os lojistas esperam que as "
+    "obras terminem antes da festa de verão.",
+    "ron_Latn": "Podul vechi de peste râu a fost închis luni pentru că furtuna avariase doi dintre stâlpii săi de "
+    "piatră. Copiii merg acum pe jos la școală prin parc, iar comercianții speră că reparațiile se vor termina "
+    "înainte de sărbătoarea de vară.",
+    "rus_Cyrl": "Старый мост через реку закрыли в понедельник, потому что буря повредила две его каменные опоры. "
+    "Дети теперь ходят в школу через парк, а владельцы магазинов надеются, что ремонт закончится до летнего "
+    "праздника.",
+    "spa_Latn": "El viejo puente sobre el río se cerró el lunes porque la tormenta había dañado dos de sus pilares "
+    "de piedra. Los niños van ahora a la escuela a pie por el parque, y los comerciantes esperan que las "
+    "reparaciones terminen antes de la fiesta de verano.",
+    "tur_Latn": "Nehrin üzerindeki eski köprü, fırtına taş ayaklarından ikisine zarar verdiği için pazartesi günü "
+    "kapatıldı. Çocuklar artık okula parkın içinden yürüyerek gidiyor ve dükkân sahipleri onarımın yaz şenliğinden "
+    "önce bitmesini umuyor.",
+    "ukr_Cyrl": "Старий міст через річку закрили в понеділок, бо буря пошкодила дві його кам'яні опори. Діти тепер "
+    "ходять до школи через парк, а власники крамниць сподіваються, що ремонт закінчиться до літнього свята.",
+    "vie_Latn": "Cây cầu cũ bắc qua sông đã bị đóng cửa vào thứ Hai vì cơn bão làm hư hại hai trụ đá của nó. Trẻ "
+    "em bây giờ đi bộ đến trường qua công viên, và các chủ cửa hàng hy vọng việc sửa chữa sẽ hoàn thành trước lễ "
+    "hội mùa hè.",
+    "zho_Hans": "横跨河面的老桥因为暴风雨损坏了两根石柱，星期一被封闭了。孩子们现在穿过公园走路去上学，店主们希望修"
+    "理工作能在夏季节日之前完成，让大家重新从桥上走过。",
+    "zho_Hant": "橫跨河面的老橋因為暴風雨損壞了兩根石柱，星期一被封閉了。孩子們現在穿過公園走路去上學，店主們希望修"
+    "理工作能在夏季節日之前完成，讓大家重新從橋上走過。",
+}
+SHORT = {
+    "spa_Latn": "La biblioteca está cerrada los domingos.",
+    "por_Latn": "A biblioteca está fechada aos domingos.",
+    "ukr_Cyrl": "Бібліотека зачинена щонеділі.",
+    "rus_Cyrl": "Библиотека закрыта по воскресеньям.",
+    "zho_Hans": "图书馆星期天不开门。",
+    "jpn_Jpan": "図書館は日曜休館です。",
+}
+LIMITS = ChecksTable()
+ANY_LENGTH = ChecksTable(shortest=0.001, longest=1000.0)
+
+
+def said(english: str, translated: str, code: str, limits: ChecksTable = LIMITS) -> str:
+    return problem(mask(english), translated, LANGUAGES[code], limits)
+
+
+def letters_of(text: str) -> int:
+    return sum(map(str.isalpha, text))
+
+
+def name(code: str) -> str:
+    """How a reason calls a language, of which Chinese is one."""
+    return LANGUAGES[code].name.partition(" (")[0]
+
+
+def test_every_language_but_english_has_a_translation_of_sixty_letters() -> None:
+    assert list(TRANSLATIONS) == [code for code in LANGUAGES if code != ENGLISH]
+    assert all(letters_of(text) >= 60 for text in TRANSLATIONS.values())
+
+
+@pytest.mark.parametrize("code", TRANSLATIONS)
+def test_a_good_translation_passes(code: str) -> None:
+    assert said(BRIDGE, TRANSLATIONS[code], code) == ""
+    assert said(BRIDGE, TRANSLATIONS[code].replace(" ", "\n"), code) == ""
+
+
+@pytest.mark.parametrize("code", TRANSLATIONS)
+def test_a_translation_into_another_language_is_named(code: str) -> None:
+    for claimed in TRANSLATIONS:
+        found = said(BRIDGE, TRANSLATIONS[code], claimed, ANY_LENGTH)
+        if claimed == code:
+            assert found == ""
+        elif name(claimed) == "Chinese" == name(code):
+            assert found == "in the other Chinese script"
+        else:
+            assert found == f"reads as {name(code)}", claimed
+
+
+@pytest.mark.parametrize("code", TRANSLATIONS)
+def test_english_that_is_left_is_named(code: str) -> None:
+    assert said(BRIDGE, BRIDGE, code) == "unchanged"
+    assert said(BRIDGE, BRIDGE.upper(), code) == "unchanged"
+    assert said(BRIDGE, BRIDGE.replace("Monday", "2.").replace("the ", "the… "), code, ANY_LENGTH) == "reads as English"
+
+
+@pytest.mark.parametrize(("code", "other"), list(permutations(("zho_Hans", "zho_Hant"))))
+def test_chinese_of_two_scripts(code: str, other: str) -> None:
+    half = TRANSLATIONS[code].partition("。")[0] + "。" + TRANSLATIONS[other].partition("。")[2]
+    assert said(BRIDGE, half, code) == "in both Chinese scripts"
+    assert said("Yes.", {"zho_Hans": "對嗎？", "zho_Hant": "对吗？"}[code], code) == "in the other Chinese script"
+    assert said("The book.", "大山小水", code) == ""  # as it is written in both
+
+
+@pytest.mark.parametrize("code", SHORT)
+def test_a_short_text_is_not_judged_by_its_language(code: str) -> None:
+    text = SHORT[code]
+    for claimed in ("deu_Latn", "ita_Latn", "ces_Latn"):
+        assert said("The library is closed on Sundays.", text, claimed, ANY_LENGTH) == ""
+
+
+def test_from_how_many_letters_the_language_is_judged() -> None:
+    spanish, japanese = TRANSLATIONS["spa_Latn"], TRANSLATIONS["jpn_Jpan"]
+    least = ChecksTable(shortest=0.001, longest=1000.0, least_characters_langid=60)
+    assert said(BRIDGE, first_letters(spanish, 59), "deu_Latn", least) == ""
+    assert said(BRIDGE, first_letters(spanish, 60), "deu_Latn", least) == "reads as Spanish"
+    for claimed in ("kor_Hang", "zho_Hans", "zho_Hant"):
+        assert said(BRIDGE, first_letters(japanese, 20), claimed, least) == "reads as Japanese"
+        assert not said(BRIDGE, first_letters(japanese, 19), claimed, least).startswith("reads as")
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        "Marie Curie, Albert Einstein, Niels Bohr, Isaac Newton, Galileo Galilei",
+        "London, Paris, Berlin, Madrid, Tokyo, New York, Sydney, Toronto, Lima",
+    ],
+)
+def test_names_are_of_no_language(names: str) -> None:
+    english = f"Here is the list that you wanted: {names}."
+    assert said(english, f"Aquí está la lista: {names}.", "spa_Latn") == ""
+    assert said(english, names, "spa_Latn") == ""
+    certain = ChecksTable(least_confidence=0.0)
+    assert said(english, names, "spa_Latn", certain).startswith("reads as ")
+    assert said(BRIDGE, TRANSLATIONS["por_Latn"], "spa_Latn", ChecksTable(least_confidence=0.99)) != ""
+
+
+def first_letters(text: str, number: int) -> str:
+    """The beginning of a text, with so many letters in it."""
+    ends = [place for place, character in enumerate(text, 1) if character.isalpha()]
+    return text[: ends[number - 1]]
+
+
+@pytest.mark.parametrize("code", TRANSLATIONS)
+def test_the_length_is_judged_after_what_is_usual_for_the_language(code: str) -> None:
+    text = TRANSLATIONS[code]
+    assert said(BRIDGE, first_letters(text, round(letters_of(text) * 0.2)), code) == "too short"
+    assert said(BRIDGE, " ".join([text] * 5), code) == "too long"
+
+
+@pytest.mark.parametrize("code", ["deu_Latn", "jpn_Jpan", "kor_Hang", "zho_Hant"])
+def test_the_length_that_is_just_right(code: str) -> None:
+    usual = LANGUAGES[code].length
+    english = "word " * 50  # 200 letters
+    letter = TRANSLATIONS[code].strip()[0]
+    limits = ChecksTable(shortest=0.5, longest=2.0, least_characters_langid=10_000)
+    for factor, reason in ((0.48, "too short"), (0.52, ""), (1.0, ""), (1.96, ""), (2.04, "too long")):
+        assert said(english, letter * round(200 * usual * factor), code, limits) == reason, factor
+
+
+def test_the_length_of_a_short_text_is_not_judged() -> None:
+    assert said("Yes, of course I will do that.", "Sí.", "spa_Latn") == ""  # 23 letters
+    assert said("Yes, of course I will do that for you today.", "Sí.", "spa_Latn") == "too short"
+
+
+@pytest.mark.parametrize(
+    ("english", "translated", "reason"),
+    [
+        ("Good morning.", "", "empty"),
+        ("Good morning.", " \n\u00a0", "empty"),
+        ("Good morning.", "… 1!", "no letters"),
+        ("Good morning.", "_", "no letters"),
+        ("Good morning.", "Good  Morning!", "unchanged"),
+        ("Good morning.", "Buenos días.", ""),
+        # What has to survive is no reason to call a text unchanged, nor is it counted.
+        ("See `print(x)` and https://example.org/a.", "Vea y.", ""),
+        ("See `print(x)` and https://example.org/a.", "See and", "unchanged"),
+        # Nothing to translate, nothing to be wrong.
+        ("", "", ""),
+        ("3 + 4 = 7", "", ""),
+        ("`code`", "", ""),
+        ("Paris", "Paris", ""),
+        ("Shakespeare.", "Shakespeare", ""),
+        ("OK", "ok", ""),
+    ],
+)
+def test_what_is_wrong_beside_language_and_length(english: str, translated: str, reason: str) -> None:
+    assert said(english, translated, "spa_Latn") == reason
+
+
+@pytest.mark.parametrize("english", ["Marie Curie", "New York", "William Shakespeare, London", "Windows XP", "Élise"])
+def test_a_name_may_stay(english: str) -> None:
+    assert said(english, english, "deu_Latn") == ""
+
+
+@pytest.mark.parametrize("english", ["Marie's tea", "Good morning", "The Old Man And The Sea", "e-mail it"])
+def test_what_is_no_name_may_not_stay(english: str) -> None:
+    assert said(english, english, "deu_Latn") == "unchanged"
+
+
+@given(st.text(st.characters(codec="utf-8"), max_size=60), st.text(st.characters(codec="utf-8"), max_size=60))
+@settings(deadline=None, max_examples=60)
+def test_any_two_texts_are_judged(english: str, translated: str) -> None:
+    reasons: Any = ("", "empty", "no letters", "unchanged", "too short", "too long", "in the other Chinese script")
+    for code in ("vie_Latn", "zho_Hans"):
+        found = said(english, translated, code)
+        assert found in {*reasons, "in both Chinese scripts"} or found.startswith("reads as ")

@@ -1,0 +1,250 @@
+"""Which rows stay: what failed a check, what people decided, and where a row goes that goes."""
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+from build_multilingual.errors import SourceError
+from build_multilingual.filtering import DECISIONS, DROPPED, decisions_digest, dropped, keep, read_decisions
+from build_multilingual.recipe import FilterTable
+from build_multilingual.translate import IDENTICAL, SET_ASIDE
+from hypothesis import given
+from hypothesis import strategies as st
+from pluralbench_schemas import LANGUAGES
+
+SPANISH, GERMAN, CHINESE = "spa_Latn", "deu_Latn", "zho_Hant"
+LANGUAGES_HERE = [SPANISH, GERMAN]
+EVERYWHERE, BY_LANGUAGE = FilterTable(), FilterTable(drop="language")
+
+
+def decisions_of(*rows: tuple[int, str, str, str]) -> pl.DataFrame:
+    return pl.DataFrame(rows, schema=DECISIONS, orient="row")
+
+
+def aside_of(*rows: tuple[int, str, str, str, str]) -> pl.DataFrame:
+    return pl.DataFrame(rows, schema=SET_ASIDE, orient="row")
+
+
+def gone(set_aside: pl.DataFrame, decisions: pl.DataFrame, known: int = 10) -> list[tuple[int, str, str, str]]:
+    frame = dropped(set_aside, decisions, LANGUAGES_HERE, set(range(known)))
+    assert frame.schema == DROPPED
+    return frame.rows()
+
+
+def read(tmp_path: Path, text: str | bytes, name: str = "decisions.csv") -> list[tuple[int, str, str, str]]:
+    path = tmp_path / name
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    frame = read_decisions([str(path)])
+    assert frame.schema == DECISIONS
+    return frame.rows()
+
+
+def refused(tmp_path: Path, text: str | bytes, name: str = "decisions.csv") -> str:
+    with pytest.raises(SourceError) as caught:
+        read(tmp_path, text, name)
+    message = str(caught.value)
+    assert "\n" not in message
+    assert message.endswith((".", "?"))
+    return message.replace(str(tmp_path / name), "FILE")
+
+
+FAILED = aside_of((1, SPANISH, "prompt", "empty", ""), (2, GERMAN, "chosen", "too long", "viel"))
+NO_DECISIONS = decisions_of()
+
+
+def test_what_failed_a_check_goes() -> None:
+    assert gone(FAILED, NO_DECISIONS) == [
+        (1, SPANISH, "check", "prompt: empty"),
+        (2, GERMAN, "check", "chosen: too long"),
+    ]
+    assert gone(aside_of(), NO_DECISIONS) == []
+
+
+def test_what_a_person_drops_goes() -> None:
+    decided = decisions_of((3, SPANISH, "drop", "grammar"), (1, SPANISH, "drop", ""), (0, CHINESE, "drop", "not here"))
+    assert gone(FAILED, decided) == [
+        (1, SPANISH, "check", "prompt: empty"),
+        (1, SPANISH, "person", "dropped by a person"),
+        (2, GERMAN, "check", "chosen: too long"),
+        (3, SPANISH, "person", "grammar"),
+    ]
+
+
+def test_a_decision_on_all_is_one_on_each_language() -> None:
+    assert gone(aside_of(), decisions_of((3, "all", "drop", "English idiom"))) == [
+        (3, GERMAN, "person", "English idiom"),
+        (3, "eng_Latn", "person", "English idiom"),
+        (3, SPANISH, "person", "English idiom"),
+    ]
+
+
+def test_a_decision_on_the_source_itself_is_one_on_the_row() -> None:
+    dropped_everywhere = [(3, code, "person", "no English") for code in (GERMAN, "eng_Latn", SPANISH)]
+    assert gone(aside_of(), decisions_of((3, "eng_Latn", "drop", "no English"))) == dropped_everywhere
+    assert gone(FAILED, decisions_of((2, "eng_Latn", "keep", ""))) == gone(FAILED, decisions_of((2, "all", "keep", "")))
+
+
+def test_a_person_who_keeps_wins_against_a_check() -> None:
+    assert gone(FAILED, decisions_of((2, GERMAN, "keep", ""))) == [(1, SPANISH, "check", "prompt: empty")]
+    assert gone(FAILED, decisions_of((2, "all", "keep", "it is fine"))) == [(1, SPANISH, "check", "prompt: empty")]
+    assert gone(FAILED, decisions_of((2, SPANISH, "keep", ""))) == gone(FAILED, NO_DECISIONS)
+    several = aside_of((2, GERMAN, "chosen", "too long", "viel"), (2, GERMAN, "prompt", "reads as English", "much"))
+    assert gone(several, decisions_of((2, GERMAN, "keep", ""))) == []
+
+
+@pytest.mark.parametrize(
+    "failed",
+    [
+        (1, SPANISH, "prompt", "empty", ""),
+        (1, SPANISH, "prompt", "refused by the translator", " \n"),
+        (1, SPANISH, "chosen", IDENTICAL, "lo mismo"),
+    ],
+)
+def test_nobody_keeps_what_is_not_there(failed: tuple[int, str, str, str, str]) -> None:
+    assert gone(aside_of(failed), decisions_of((1, SPANISH, "keep", ""))) == [
+        (1, SPANISH, "check", f"{failed[2]}: {failed[3]}")
+    ]
+
+
+def test_a_reason_is_named_once() -> None:
+    twice = aside_of((1, SPANISH, "prompt", "empty", ""), (1, SPANISH, "prompt", "empty", ""))
+    assert gone(twice, NO_DECISIONS) == [(1, SPANISH, "check", "prompt: empty")]
+
+
+@pytest.mark.parametrize(
+    "decided",
+    [
+        decisions_of((3, SPANISH, "drop", ""), (3, SPANISH, "keep", "")),
+        decisions_of((3, "all", "keep", ""), (3, SPANISH, "drop", "")),
+        decisions_of((3, SPANISH, "keep", ""), (3, "all", "drop", "")),
+    ],
+)
+def test_decisions_that_contradict_each_other_are_refused(decided: pl.DataFrame) -> None:
+    with pytest.raises(SourceError, match=r"^The decisions both keep and drop id 3 in spa_Latn\.$"):
+        gone(aside_of(), decided)
+    assert gone(aside_of(), decisions_of((3, SPANISH, "drop", "a"), (3, SPANISH, "drop", "b"))) == [
+        (3, SPANISH, "person", "a")
+    ]
+
+
+def test_a_decision_on_an_id_that_is_not_there_is_refused() -> None:
+    with pytest.raises(SourceError, match=r"^The decisions name the id 10, which the source does not have\.$"):
+        gone(aside_of(), decisions_of((9, SPANISH, "drop", ""), (10, SPANISH, "keep", "")))
+
+
+def frames() -> dict[str, pl.DataFrame]:
+    return {code: pl.DataFrame({"id": [0, 1, 2, 3], "language": code}) for code in (*LANGUAGES_HERE, "eng_Latn")}
+
+
+def kept(decided: pl.DataFrame, table: FilterTable) -> dict[str, list[int]]:
+    left = dropped(FAILED, decided, LANGUAGES_HERE, set(range(4)))
+    return {code: frame["id"].to_list() for code, frame in keep(frames(), left, table).items()}
+
+
+def test_what_goes_in_one_language_goes_everywhere_or_there_alone() -> None:
+    drop_3 = decisions_of((3, SPANISH, "drop", ""))
+    assert kept(drop_3, EVERYWHERE) == {SPANISH: [0], GERMAN: [0], "eng_Latn": [0]}
+    assert kept(drop_3, BY_LANGUAGE) == {SPANISH: [0, 2], GERMAN: [0, 1, 3], "eng_Latn": [0, 1, 2, 3]}
+    assert kept(NO_DECISIONS, EVERYWHERE) == {SPANISH: [0, 3], GERMAN: [0, 3], "eng_Latn": [0, 3]}
+
+
+def test_decisions_are_read(tmp_path: Path) -> None:
+    text = (
+        "id,language,decision,reason\n4,spa_Latn,drop,bad grammar\n5,,KEEP ,\n6,deu_Latn,,looked at\n 7 , all,Drop,\n"
+    )
+    expected = [(4, SPANISH, "drop", "bad grammar"), (5, "all", "keep", ""), (7, "all", "drop", "")]
+    assert read(tmp_path, text) == expected
+    assert read(tmp_path, "\ufeff" + text) == expected
+    assert read(tmp_path, text.replace("\n", "\r\n")) == expected
+
+
+def test_columns_that_are_not_needed_may_be_missing_or_more(tmp_path: Path) -> None:
+    assert read(tmp_path, "decision,id\ndrop,4\n") == [(4, "all", "drop", "")]
+    assert read(tmp_path, 'prompt,id,decision,better\n"a\nb, ""c""",4,drop,1\n') == [(4, "all", "drop", "")]
+    assert read(tmp_path, '{"id": 4, "decision": "keep", "reason": "好"}\n', "a.jsonl") == [(4, "all", "keep", "好")]
+    assert read(tmp_path, "id,decision\n") == []
+
+
+def test_several_files_are_put_together_and_each_decision_counts_once(tmp_path: Path) -> None:
+    paths = []
+    for name, rows in (("a", "1,drop\n2,keep\n"), ("b", "2,keep\n3,drop\n")):
+        paths.append(tmp_path / f"{name}.csv")
+        paths[-1].write_text(f"id,decision\n{rows}", encoding="utf-8")
+    found = read_decisions([str(path) for path in paths])
+    assert found.select("id", "decision").rows() == [(1, "drop"), (2, "keep"), (3, "drop")]
+    assert read_decisions([]).schema == DECISIONS
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("id,decision\n4,remove\n", "FILE: the decision 'remove' on id 4 is neither drop nor keep."),
+        (
+            "id,language,decision\n4,spanish,drop\n",
+            "FILE: there is no language 'spanish' (id 4); did you mean spa_Latn?",
+        ),
+        (
+            "id,language,decision\n4,zh,drop\n",
+            "FILE: there is no language 'zh' (id 4); did you mean zho_Hans or zho_Hant?",
+        ),
+        ("id,language,decision\n4,klingon,drop\n", "FILE: there is no language 'klingon' (id 4)."),
+        ("id,decision\nq4,drop\n", "FILE: the id 'q4' is no whole number."),
+        ("id,decision\n-4,drop\n", "FILE: the id '-4' is no whole number."),
+        ("id,decision\n4.5,drop\n", "FILE: the id '4.5' is no whole number."),
+        ("id,decision\n²,drop\n", "FILE: the id '²' is no whole number."),
+        ("id,decision\n٣,drop\n", "FILE: the id '٣' is no whole number."),
+        ("id,decision\n99999999999999999999,drop\n", "FILE: the id '99999999999999999999' is no whole number."),
+        ("id,decision\n,drop\n", "FILE: a decision has no id."),
+        (
+            "id,language\n4,spa_Latn\n",
+            "FILE has no column `decision`; decisions have id, language, decision and reason.",
+        ),
+        ("decision\ndrop\n", "FILE has no column `id`; decisions have id, language, decision and reason."),
+        ("id;decision\n4;drop\n", "FILE has no column `id`; decisions have id, language, decision and reason."),
+        ("", "FILE cannot be read: empty CSV."),
+    ],
+)
+def test_what_is_no_decision_is_refused(tmp_path: Path, text: str, sentence: str) -> None:
+    assert refused(tmp_path, text) == sentence
+
+
+def test_a_decision_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    sentence = "FILE: a decision, an id, a language or a reason there is no text."
+    for line in ('{"id": 4, "decision": ["drop"]}', '{"id": [4], "decision": "drop"}'):
+        assert refused(tmp_path, f"{line}\n", "a.jsonl") == sentence
+
+
+def test_files_that_are_none_are_refused(tmp_path: Path) -> None:
+    for path in (tmp_path / "nowhere.csv", tmp_path):
+        with pytest.raises(SourceError) as caught:
+            read_decisions([str(path)])
+        assert str(caught.value) == f"There is no file {path} with decisions."
+    assert (
+        refused(tmp_path, "x", "a.txt") == "FILE is no table that can be read here: give .parquet, .jsonl, .json, .csv."
+    )
+    assert refused(tmp_path, "id,decision\n4,drop,caf\xe9\n".encode("latin-1")).startswith("FILE cannot be read: ")
+
+
+every_decision = st.tuples(
+    st.integers(0, 20), st.sampled_from(["all", *LANGUAGES]), st.sampled_from(["drop", "keep"]), st.text(max_size=5)
+)
+
+
+@given(st.lists(every_decision, min_size=1, max_size=6), st.randoms(use_true_random=False))
+def test_the_digest_is_of_what_was_decided(rows: list[tuple[int, str, str, str]], draws: object) -> None:
+    shuffled = [*rows, rows[0]]
+    draws.shuffle(shuffled)  # type: ignore[attr-defined]
+    assert decisions_digest(decisions_of(*shuffled)) == decisions_digest(decisions_of(*rows))
+    other = [(21, *rows[0][1:]), *rows[1:]]
+    assert decisions_digest(decisions_of(*other)) != decisions_digest(decisions_of(*rows))
+
+
+@given(st.lists(every_decision, max_size=12))
+def test_decisions_are_written_and_read_as_they_are(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[int, str, str, str]]
+) -> None:
+    path = tmp_path_factory.mktemp("any") / "decisions.csv"
+    frame = decisions_of(*((*row[:3], row[3].replace("\0", "").strip()) for row in rows))
+    frame.write_csv(path, include_bom=True)
+    expected = frame.with_columns(reason=pl.col("reason").str.strip_chars()).unique(maintain_order=True)
+    assert read_decisions([str(path)]).rows() == expected.rows()

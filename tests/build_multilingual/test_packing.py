@@ -1,0 +1,172 @@
+"""How texts are put into messages: none lost, none twice, no limit crossed, and hardly a message too many."""
+
+import math
+import random
+from collections import Counter
+from collections.abc import Sequence
+
+import pytest
+from build_multilingual.recipe import ConnectionTable, TranslatorTable
+from build_multilingual.translators import Translator, translator
+from build_multilingual.translators._packing import pack, text_length, text_of
+from hypothesis import given
+from hypothesis import strategies as st
+from pluralbench_calls import Request
+from pluralbench_schemas import LANGUAGES
+
+GOOGLE = (1024, 30_000)
+SPANISH, ARABIC = LANGUAGES["spa_Latn"], LANGUAGES["arb_Arab"]
+
+
+def named(name: str) -> Translator:
+    return translator(TranslatorTable(name=name), ConnectionTable())
+
+
+def requests(lengths: Sequence[int], code: str = "spa_Latn", name: str = "google") -> list[Request]:
+    """A request for a text of each length; texts of the same length may be equal, their requests are not."""
+    who = named(name)
+    return [
+        Request("translation", who.provider, who.model, who.body("é" * length, LANGUAGES[code]), sample=number)
+        for number, length in enumerate(lengths)
+    ]
+
+
+def least(lengths: Sequence[int], limits: tuple[int, int] = GOOGLE) -> int:
+    strings, code_points = limits
+    return max(math.ceil(len(lengths) / strings), math.ceil(sum(lengths) / code_points))
+
+
+def check(messages: Sequence[Sequence[Request]], asked: Sequence[Request], limits: tuple[int, int]) -> None:
+    """Every request once, and no message without texts or over a limit."""
+    strings, code_points = limits
+    assert Counter(request.key for message in messages for request in message) == Counter(
+        request.key for request in asked
+    )
+    for message in messages:
+        assert 1 <= len(message) <= strings
+        assert sum(map(text_length, message)) <= code_points
+
+
+lengths_and_groups = st.lists(st.tuples(st.integers(0, 40), st.sampled_from("abc")), max_size=60)
+
+
+@given(lengths_and_groups, st.integers(1, 7), st.integers(40, 90))
+def test_each_request_is_packed_once_within_the_limits_and_groups_stay_apart(
+    drawn: list[tuple[int, str]], strings: int, code_points: int
+) -> None:
+    asked = [
+        Request("translation", "p", "m", {"text": "x" * length, "target": group}, sample=number)
+        for number, (length, group) in enumerate(drawn)
+    ]
+    messages = pack(asked, lambda request: request.body["target"], strings=strings, code_points=code_points)
+    check(messages, asked, (strings, code_points))
+    for message in messages:
+        assert len({request.body["target"] for request in message}) == 1
+    for group in "abc":
+        sizes = [
+            (len(message), sum(map(text_length, message))) for message in messages if message[0].body["target"] == group
+        ]
+        for number, (count, total) in enumerate(sizes):
+            for other_count, other_total in sizes[number + 1 :]:
+                assert count + other_count > strings or total + other_total > code_points, "two that fit into one"
+
+
+@given(st.permutations([3, 1, 4, 1, 5, 9, 2, 6, 5, 3]))
+def test_the_order_of_the_texts_changes_neither_number_nor_sizes_of_messages(lengths: list[int]) -> None:
+    messages = pack(requests(lengths), lambda _: 0, strings=3, code_points=12)
+    assert sorted(sorted(map(text_length, message)) for message in messages) == [[1, 2], [1, 5, 6], [3, 4, 5], [3, 9]]
+
+
+@given(st.lists(st.integers(1, 4000), min_size=1, max_size=100))
+def test_a_small_set_takes_at_most_one_message_more_than_the_least_possible(lengths: list[int]) -> None:
+    asked = requests(lengths)
+    messages = named("google").pack(asked)
+    check(messages, asked, GOOGLE)
+    assert len(messages) <= least(lengths) + 1
+
+
+@given(st.lists(st.integers(1, 30), max_size=5000))
+def test_many_short_texts_fill_the_number_of_strings(lengths: list[int]) -> None:
+    asked = requests(lengths)
+    messages = named("google").pack(asked)
+    check(messages, asked, GOOGLE)
+    assert len(messages) <= least(lengths) + 1
+
+
+def drawn(count: int, shortest: int, longest: int, draws: random.Random) -> list[int]:
+    """Lengths as they are in benchmarks: many short ones, few long ones."""
+    middle = math.log(math.sqrt(shortest * longest))
+    return [min(longest, max(shortest, round(draws.lognormvariate(middle, 0.9)))) for _ in range(count)]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_benchmark_is_packed_within_a_twentieth_of_the_least_possible(seed: int) -> None:
+    draws = random.Random(seed)
+    lengths = drawn(2985, 50, 2000, draws) + drawn(2 * 2985, 100, 4000, draws)
+    asked = requests(lengths) + requests(lengths, "arb_Arab")
+    messages = named("google").pack(asked)
+    check(messages, asked, GOOGLE)
+    for target in (SPANISH.google, ARABIC.google):
+        number = sum(message[0].body["target"] == target for message in messages)
+        assert least(lengths) <= number <= 1.05 * least(lengths)
+    by_the_number = sum(map(len, messages)) / len(messages)
+    assert by_the_number > 30, "texts share messages"
+
+
+@pytest.mark.parametrize(
+    ("lengths", "number"),
+    [
+        ([], 0),
+        ([0], 1),
+        ([30_000], 1),
+        ([30_000, 1], 2),
+        ([15_000, 15_000], 1),
+        ([29_999, 2, 1], 2),
+        ([1] * 1024, 1),
+        ([1] * 1025, 2),
+        ([29] * 1024, 1),
+        ([30] * 1000, 1),
+        ([30] * 1001, 2),
+        ([0] * 2048, 2),
+        ([20_000, 10_000] * 7, 7),
+        # The worst that is known of this way of packing: 9 would do.
+        ([15_030] * 6 + [7_560] * 6 + [7_530] * 6 + [7_440] * 12, 11),
+    ],
+)
+def test_at_the_limits(lengths: list[int], number: int) -> None:
+    asked = requests(lengths)
+    messages = named("google").pack(asked)
+    check(messages, asked, GOOGLE)
+    assert len(messages) == number
+
+
+def test_code_points_are_counted_not_bytes() -> None:
+    texts = ["한" * 10_000, "👩" * 10_000, "ñ" * 10_000]
+    who = named("google")
+    asked = [Request("translation", who.provider, who.model, who.body(text, SPANISH)) for text in texts]
+    (message,) = who.pack(asked)
+    assert sorted(map(text_of, message)) == sorted(texts)
+
+
+def test_what_google_is_asked_alike_goes_together_and_nothing_else() -> None:
+    plain, glossed = named("google"), translator(TranslatorTable(name="google", glossary="g"), ConnectionTable())
+    trained = translator(TranslatorTable(name="google", model="TL1"), ConnectionTable())
+    asked = [
+        Request("translation", who.provider, who.model, who.body(text, language))
+        for who in (plain, glossed, trained)
+        for language in (SPANISH, ARABIC)
+        for text in ("one", "two")
+    ]
+    messages = plain.pack(asked)
+    check(messages, asked, GOOGLE)
+    assert sorted(map(len, messages)) == [2] * 6
+
+
+@pytest.mark.parametrize(("name", "limits", "above"), [("apertium", (200, 100_000), 1.05), ("nllb", (8, 8_000), 1.2)])
+def test_the_other_translators_pack_too(name: str, limits: tuple[int, int], above: float) -> None:
+    lengths = drawn(500, 50, 4000, random.Random(1))
+    asked = requests(lengths, name=name) + requests(lengths, "arb_Arab", name)
+    messages = named(name).pack(asked)
+    check(messages, asked, limits)
+    assert len({frozenset(request.body["target"] for request in message) for message in messages}) == 2
+    assert len(messages) <= above * 2 * least(lengths, limits)

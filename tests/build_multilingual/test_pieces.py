@@ -1,0 +1,133 @@
+"""A text in pieces: put together again they are the text, and none is longer than a request takes."""
+
+import re
+from itertools import pairwise
+
+import pytest
+from build_multilingual.masking import MARK, has_letters, mask
+from build_multilingual.pieces import Piece, Way, joined, pieces, sentences
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+WAYS: tuple[Way, ...] = ("whole", "cut")
+TEXT = "Boil 2 litres. Then add `salt` to it!\n\n- Wait for {minutes} minutes.\n- $x$\n\n  Done? "
+SCRIPTS = [
+    "Dr. Smith left at 3 p.m. He came back, e.g. on Monday. Really?! Yes… No.",
+    "第一句。第二句！「第三句？」 Fourth.",
+    "الجملة الأولى. هل هذه الثانية؟ نعم.",
+    "זה משפט. זה עוד אחד.",
+    "यह पहला वाक्य है। यह दूसरा है।",
+    "𝔘𝔫𝔦𝔠𝔬𝔡𝔢 𝟙. 😀👩‍👩‍👧 Next. e\u0301 a\u0308.\u200d Z\u0335\u0336.",
+    "\u202eright to left\u202c. Next.\u2028Line.\u2029Paragraph.\x85Next\x0bline\x0cpage\x1cfile. End",
+    "a\r\nb\rc\n\rd\t\u00a0\u3000 e.  ",
+    "\ufeffFirst. \0 Second. \ud7ff\ue000\ufffd.",
+]
+SIGNS = "Tea 漢字 שלום e.g. Mr. Yes! No? 😀 e\u0301 `a`b {x} $y$ 3.14 [7] a@b.cd https://a.b/c . …"
+words = st.sampled_from([*SIGNS.split(), "`a b`", "```\n", "\n", "\r\n", "\u2028", "\t", "  ", "\u00a0", "\0"])
+texts = (
+    st.lists(words, max_size=20).map(" ".join) | st.lists(words, max_size=20).map("".join) | st.text(max_size=60)
+) | st.sampled_from(SCRIPTS)
+
+
+def asked(found: list[Piece]) -> list[str]:
+    return [piece.text for piece in found if piece.asked]
+
+
+def test_the_first_way_sends_a_text_whole_with_marks() -> None:
+    found = pieces(mask(TEXT), "whole", 1000)
+    sent = "Boil [0] litres. Then add [1] to it!\n\n- Wait for [2] minutes.\n- [3]\n\n  Done?"
+    assert found == [Piece(sent, asked=True), Piece(" ", asked=False)]
+
+
+def test_the_second_way_sends_sentences_and_cuts_at_spans() -> None:
+    found = pieces(mask(TEXT), "cut", 1000)
+    sent = ["Boil", "litres.", "Then add", "to it!", "- Wait for", "minutes.", "Done?"]
+    assert asked(found) == sent
+    assert {"`salt`", "{minutes}", "$x$", "2"} <= {piece.text for piece in found if not piece.asked}
+    assert "".join(piece.text for piece in found) == TEXT
+
+
+def test_what_is_put_together_has_the_translations_in_order() -> None:
+    for way in WAYS:
+        found = pieces(mask(TEXT), way, 30)
+        numbers = iter(f"<{number}>" for number in range(100))
+        made = joined(found, numbers)
+        assert re.findall(r"<(\d+)>", made) == [str(number) for number in range(len(asked(found)))]
+        assert next(numbers) == f"<{len(asked(found))}>"
+
+
+@pytest.mark.parametrize("text", ["", " ", "\n\n", "5", "`code`", "3 + 4 = 7!", "```\nx\n```\n", "https://a.b", "🙂 …"])
+@pytest.mark.parametrize("way", WAYS)
+def test_nothing_is_asked_of_a_text_without_letters(text: str, way: Way) -> None:
+    masked = mask(text)
+    [piece] = pieces(masked, way, 5)
+    assert not piece.asked
+    assert (masked.restore(piece.text) if way == "whole" else piece.text) == text
+
+
+@given(texts, st.sampled_from(WAYS), st.integers(1, 80))
+@example("`a` `b` [0] 。" * 4, "whole", 1)
+@example("", "cut", 1)
+@settings(deadline=None, max_examples=400)
+def test_pieces_put_together_are_the_text(text: str, way: Way, longest: int) -> None:
+    masked = mask(text)
+    found = pieces(masked, way, longest)
+    whole = joined(found, iter(asked(found)))
+    assert whole == (masked.text if way == "whole" else text)
+    for piece in asked(found):
+        assert len(piece) <= longest
+        assert piece == piece.strip()
+        assert has_letters(piece)
+
+
+@given(st.lists(words.filter(lambda word: not word.isspace()), min_size=1, max_size=30), st.integers(0, 40))
+@settings(deadline=None, max_examples=200)
+def test_a_mark_is_not_cut_where_there_are_blanks(several: list[str], more: int) -> None:
+    masked = mask(" ".join(several))
+    longest = max(len(word) for word in re.split("[ \n]", masked.text)) + 1 + more
+    marks = [int(match[1]) for piece in pieces(masked, "whole", longest) for match in MARK.finditer(piece.text)]
+    assert marks == list(range(len(masked.spans)))
+
+
+def test_a_long_text_is_cut_at_ends_of_sentences_then_at_blanks_then_anywhere() -> None:
+    one, two = "This is one sentence.", "That is the other, and it is a longer one."
+    assert asked(pieces(mask(f"{one} {two}"), "whole", 50)) == [one, two]
+    assert asked(pieces(mask(f"{one} {one} {two}"), "whole", 50)) == [f"{one} {one}", two]
+    assert asked(pieces(mask(two), "whole", 20)) == ["That is the other,", "and it is a longer", "one."]
+    assert asked(pieces(mask("a" * 25), "whole", 10)) == ["a" * 10, "a" * 10, "a" * 5]
+    for way in WAYS:
+        long = asked(pieces(mask(f"{one} {two} " * 200), way, 100))
+        assert all(piece.endswith(".") for piece in long)
+
+
+@pytest.mark.parametrize("text", [*SCRIPTS, "", " ", "\n", TEXT])
+def test_sentences_lose_nothing(text: str) -> None:
+    found = sentences(text)
+    assert "".join(found) == text
+    assert all(found)
+
+
+@given(texts)
+@settings(deadline=None, max_examples=300)
+def test_sentences_lose_nothing_of_any_text(text: str) -> None:
+    assert "".join(sentences(text)) == text
+
+
+def test_sentences_end_where_sentences_end() -> None:
+    assert sentences("Dr. Smith left. He came back, e.g. on Monday.\nReally? Yes!  Ok") == [
+        "Dr. Smith left. ",
+        "He came back, e.g. on Monday.\n",
+        "Really? ",
+        "Yes!  ",
+        "Ok",
+    ]
+    assert sentences("😀😀 One. Two 𝔘. Three.") == ["😀😀 One. ", "Two 𝔘. ", "Three."]
+    assert sentences("One\r\nTwo\u2028Three") == ["One\r\n", "Two\u2028", "Three"]
+
+
+@given(st.lists(st.sampled_from(["One.", "Two!", "Is it three?", "𝔘 four."]), min_size=1, max_size=8))
+@settings(deadline=None, max_examples=30)
+def test_every_sentence_is_one(several: list[str]) -> None:
+    found = sentences(" ".join(several))
+    assert [sentence.strip() for sentence in found] == several
+    assert all(sentence.endswith(" ") for sentence, _ in pairwise(found))

@@ -1,0 +1,234 @@
+"""Review sheets: what a reviewer sees, what the keys say, and that a filled sheet is read again."""
+
+import csv
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from build_multilingual.errors import BuildError
+from build_multilingual.filtering import read_decisions
+from build_multilingual.review import SHEET, export_review
+from build_multilingual.translate import ROWS, SET_ASIDE
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+Texts = tuple[str, str, str]
+NONE_ASIDE = pl.DataFrame(schema=SET_ASIDE)
+MODELS = ("gpt-winner", "llama-loser", "secret-subset", "secret-category", "secret-translator")
+
+
+def frame_of(code: str, *texts: Texts, first: int = 0) -> pl.DataFrame:
+    """Rows in a language: prompt, chosen and rejected."""
+    better, worse, subset, category, translator = MODELS
+    rows: list[tuple[Any, ...]] = [
+        (row_id, code, *row, better, worse, subset, category, translator, [], [], [])
+        for row_id, row in enumerate(texts, first)
+    ]
+    return pl.DataFrame(rows, schema=ROWS, orient="row")
+
+
+def numbered(code: str, rows: int) -> pl.DataFrame:
+    return frame_of(code, *((f"¿{code} {n}?", f"mejor {n}", f"peor {n}") for n in range(rows)))
+
+
+def english(rows: int) -> pl.DataFrame:
+    return pl.DataFrame({"id": range(rows), "prompt": [f"Question {n}?" for n in range(rows)]})
+
+
+def exported(
+    folder: Path,
+    frames: dict[str, pl.DataFrame],
+    aside: pl.DataFrame = NONE_ASIDE,
+    rows: int | None = None,
+    seed: int = 1,
+) -> list[Path]:
+    most = max(frame.height for frame in frames.values())
+    return export_review(folder, frames, english(most), aside, rows=rows, seed=seed)
+
+
+def read(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_a_sheet_and_a_key_for_each_language(tmp_path: Path) -> None:
+    frames = {code: numbered(code, 3) for code in ("spa_Latn", "arb_Arab")}
+    written = exported(tmp_path / "review", frames)
+    assert written == [tmp_path / "review/spa_Latn.csv", tmp_path / "review/arb_Arab.csv"]
+    assert sorted(path.relative_to(tmp_path / "review").as_posix() for path in tmp_path.rglob("*.csv")) == [
+        "arb_Arab.csv",
+        "keys/arb_Arab.csv",
+        "keys/spa_Latn.csv",
+        "spa_Latn.csv",
+    ]
+    for path in written:
+        code = path.stem
+        assert path.read_bytes().startswith(b"\xef\xbb\xbf")  # by which a spreadsheet knows UTF-8
+        rows = read(path)
+        assert list(rows[0]) == list(SHEET)
+        assert [(row["id"], row["language"]) for row in rows] == [(str(number), code) for number in range(3)]
+        assert [row["prompt"] for row in rows] == [f"¿{code} {number}?" for number in range(3)]
+        assert [row["prompt_english"] for row in rows] == [f"Question {number}?" for number in range(3)]
+        assert {row[name] for row in rows for name in ("better", "decision", "reason", "check")} == {""}
+
+
+def test_the_key_says_which_answer_is_which(tmp_path: Path) -> None:
+    frame = numbered("spa_Latn", 40)
+    exported(tmp_path, {"spa_Latn": frame})
+    orders = set()
+    key = read(tmp_path / "keys/spa_Latn.csv")
+    assert list(key[0]) == ["id", "language", "answer_1", "answer_2"]
+    for row, entry, made in zip(read(tmp_path / "spa_Latn.csv"), key, frame.iter_rows(named=True), strict=True):
+        assert row["id"] == entry["id"] == str(made["id"])
+        orders.add((entry["answer_1"], entry["answer_2"]))
+        assert (row["answer_1"], row["answer_2"]) == (made[entry["answer_1"]], made[entry["answer_2"]])
+    assert orders == {("chosen", "rejected"), ("rejected", "chosen")}
+
+
+def test_a_sheet_names_no_model_subset_or_translator(tmp_path: Path) -> None:
+    exported(tmp_path, {"spa_Latn": numbered("spa_Latn", 20)})
+    for path in tmp_path.rglob("*.csv"):
+        text = path.read_text(encoding="utf-8")
+        assert not [name for name in MODELS if name in text]
+    sheet = (tmp_path / "spa_Latn.csv").read_text(encoding="utf-8")
+    assert "chosen" not in sheet
+    assert "rejected" not in sheet
+
+
+def order(folder: Path, code: str = "spa_Latn") -> dict[str, str]:
+    return {row["id"]: row["answer_1"] for row in read(folder / "keys" / f"{code}.csv")}
+
+
+def test_the_order_is_drawn_by_the_seed_for_each_row_and_language(tmp_path: Path) -> None:
+    def drawn(name: str, rows: int, **options: Any) -> dict[str, str]:
+        exported(
+            tmp_path / name, {"spa_Latn": numbered("spa_Latn", rows), "deu_Latn": numbered("deu_Latn", rows)}, **options
+        )
+        return order(tmp_path / name)
+
+    small, again, large, other = drawn("a", 60), drawn("b", 60), drawn("c", 90), drawn("d", 60, seed=2)
+    assert small == again
+    assert small.items() <= large.items()  # a row more changes no other row's draw
+    assert small != other
+    assert small != order(tmp_path / "a", "deu_Latn")
+    assert 15 <= list(small.values()).count("chosen") <= 45
+
+
+def test_some_rows_are_drawn_by_the_seed(tmp_path: Path) -> None:
+    def ids(name: str, rows: int | None, seed: int = 1) -> dict[str, list[int]]:
+        frames = {code: numbered(code, 50) for code in ("spa_Latn", "deu_Latn")}
+        paths = exported(tmp_path / name, frames, rows=rows, seed=seed)
+        for path in paths:
+            assert order(tmp_path / name, path.stem).keys() == {row["id"] for row in read(path)}
+        return {path.stem: [int(row["id"]) for row in read(path)] for path in paths}
+
+    ten, again, twenty = ids("a", 10), ids("b", 10), ids("c", 20)
+    assert ten == again
+    for code, drawn in ten.items():
+        assert len(drawn) == 10
+        assert drawn == sorted(drawn)
+        assert {*drawn} <= {*twenty[code]}
+    assert ten["spa_Latn"] != ten["deu_Latn"]
+    assert ten != ids("d", 10, seed=2)
+    assert ids("e", 100) == ids("f", None) == {code: list(range(50)) for code in ("spa_Latn", "deu_Latn")}
+
+
+def test_what_failed_a_check_is_there_with_its_reasons(tmp_path: Path) -> None:
+    aside = pl.DataFrame(
+        [
+            (1, "spa_Latn", "prompt", "empty", ""),
+            (1, "spa_Latn", "chosen", "reads as English", "x"),
+            (2, "deu_Latn", "chosen", "too long", "x"),
+        ],
+        schema=SET_ASIDE,
+        orient="row",
+    )
+    exported(tmp_path, {code: numbered(code, 3) for code in ("spa_Latn", "deu_Latn")}, aside)
+    assert [row["check"] for row in read(tmp_path / "spa_Latn.csv")] == [
+        "",
+        "prompt: empty; chosen: reads as English",
+        "",
+    ]
+    assert [row["check"] for row in read(tmp_path / "deu_Latn.csv")] == ["", "", "chosen: too long"]
+
+
+def test_a_filled_sheet_is_read_as_decisions(tmp_path: Path) -> None:
+    frame = frame_of("spa_Latn", ('Uno,\n"dos"\r\n', "tres;", "\ufeff"), *(("a", "b", "c"),) * 3)
+    [path] = exported(tmp_path, {"spa_Latn": frame})
+    assert read_decisions([str(path)]).is_empty()
+    filled = pl.read_csv(path, infer_schema=False).with_columns(
+        better=pl.lit("1"),
+        decision=pl.Series(["drop", "", "Keep", None]),
+        reason=pl.Series(['says "uno",\ntwice', "fine", None, ""]),
+    )
+    filled.write_csv(path, include_bom=True)
+    assert read_decisions([str(path)]).rows() == [
+        (0, "spa_Latn", "drop", 'says "uno",\ntwice'),
+        (2, "spa_Latn", "keep", ""),
+    ]
+
+
+cells = st.text(st.characters(codec="utf-8"), max_size=20) | st.text('",\n\r;= \ufeff\0\u2028é', max_size=8)
+
+
+@given(st.lists(st.tuples(cells, cells, cells), min_size=1, max_size=4))
+@example([("\r", "\r\n", "\n\r"), ("\ufeff", '"', ","), ("", " ", "=1+1"), ("漢字", "مرحبا", "🍵")])
+@settings(deadline=None, max_examples=60)
+def test_any_text_is_written_as_it_is(tmp_path_factory: pytest.TempPathFactory, rows: list[Texts]) -> None:
+    folder = tmp_path_factory.mktemp("any")
+    [path] = exported(folder / "review", {"spa_Latn": frame_of("spa_Latn", *rows)})
+    key = read(folder / "review/keys/spa_Latn.csv")
+    for row, entry, texts in zip(read(path), key, rows, strict=True):
+        made = dict(zip(("prompt", "chosen", "rejected"), texts, strict=True))
+        assert (row["prompt"], row["answer_1"]) == (made["prompt"], made[entry["answer_1"]])
+        assert row["answer_2"] == made[entry["answer_2"]]
+
+
+def test_a_folder_with_sheets_is_written_again(tmp_path: Path) -> None:
+    exported(tmp_path, {"spa_Latn": numbered("spa_Latn", 2)})
+    exported(tmp_path, {"spa_Latn": numbered("spa_Latn", 3)})
+    assert len(read(tmp_path / "spa_Latn.csv")) == 3
+
+
+@pytest.mark.parametrize("column", ["better", "decision", "reason"])
+def test_a_sheet_that_a_reviewer_has_filled_is_not_overwritten(tmp_path: Path, column: str) -> None:
+    [path] = exported(tmp_path, {"spa_Latn": numbered("spa_Latn", 2)})
+    filled = pl.read_csv(path, infer_schema=False).with_columns(pl.Series(column, [None, "1"]))
+    filled.write_csv(path, include_bom=True)
+    before = path.read_bytes()
+    with pytest.raises(BuildError) as caught:
+        exported(tmp_path, {"deu_Latn": numbered("deu_Latn", 2)})
+    assert str(caught.value) == (f"{path} has been filled in; choose another --export-review, so that nothing is lost.")
+    assert path.read_bytes() == before
+    assert not (tmp_path / "deu_Latn.csv").exists()
+
+
+def test_a_file_that_is_no_csv_is_not_overwritten(tmp_path: Path) -> None:
+    path = tmp_path / "spa_Latn.csv"
+    path.write_bytes(b"")
+    with pytest.raises(BuildError, match=r"spa_Latn\.csv is no review sheet; choose another --export-review\.$"):
+        exported(tmp_path, {"spa_Latn": numbered("spa_Latn", 2)})
+
+
+@pytest.mark.parametrize("what", ["a filled sheet with semicolons", "another table"])
+def test_a_table_of_other_columns_is_not_overwritten(tmp_path: Path, what: str) -> None:
+    [path] = exported(tmp_path, {"spa_Latn": numbered("spa_Latn", 2)})
+    sheet = pl.read_csv(path, infer_schema=False).with_columns(decision=pl.lit("drop"))
+    if what == "another table":
+        sheet.rename({"decision": "verdict"}).select("id", "verdict").write_csv(path)
+    else:
+        sheet.write_csv(path, separator=";")  # as spreadsheets do in many countries
+    before = path.read_bytes()
+    with pytest.raises(BuildError):
+        exported(tmp_path, {"spa_Latn": numbered("spa_Latn", 2)})
+    assert path.read_bytes() == before
+
+
+def test_a_folder_with_something_else_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("mine", encoding="utf-8")
+    for folder in (tmp_path, tmp_path / "thesis.txt"):
+        with pytest.raises(BuildError) as caught:
+            exported(folder, {"spa_Latn": numbered("spa_Latn", 2)})
+        assert str(caught.value) == f"{folder} holds files that are no review sheets; choose another --export-review."
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]

@@ -1,0 +1,358 @@
+"""The English pairs: RewardBench's shape, and any other table of pairs."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from build_multilingual.errors import SourceError
+from build_multilingual.recipe import MultilingualRecipe, SourceTable
+from build_multilingual.source import PAIRS, Loaded, category_of, load, matches, pin
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+# The subsets of RewardBench's filtered split with their rows, by section (reference/multilingual.md, B.1 and B.4).
+SUBSETS = {
+    "Chat": {
+        "alpacaeval-easy": 100,
+        "alpacaeval-length": 95,
+        "alpacaeval-hard": 95,
+        "mt-bench-easy": 28,
+        "mt-bench-med": 40,
+    },
+    "Chat Hard": {
+        "mt-bench-hard": 37,
+        "llmbar-natural": 100,
+        "llmbar-adver-neighbor": 134,
+        "llmbar-adver-GPTInst": 92,
+        "llmbar-adver-GPTOut": 47,
+        "llmbar-adver-manual": 46,
+    },
+    "Safety": {
+        "refusals-dangerous": 100,
+        "refusals-offensive": 100,
+        "xstest-should-refuse": 154,
+        "xstest-should-respond": 250,
+        "donotanswer": 136,
+    },
+    "Reasoning": {
+        "math-prm": 447,
+        "hep-cpp": 164,
+        "hep-go": 164,
+        "hep-java": 164,
+        "hep-js": 164,
+        "hep-python": 164,
+        "hep-rust": 164,
+    },
+}
+Row = Mapping[str, Any]
+
+
+def pair(**changes: Any) -> dict[str, Any]:
+    """A row; None takes a column away."""
+    row = {"id": 7, "prompt": "Why?", "chosen": "Because.", "rejected": "No.", "subset": "donotanswer"} | changes
+    return {name: value for name, value in row.items() if value is not None}
+
+
+def loaded(path: Path, rows: Sequence[Row], **options: Any) -> Loaded:
+    """The rows, written to `path` and read again."""
+    match path.suffix:
+        case ".jsonl":
+            path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+        case ".csv":
+            pl.DataFrame(rows).write_csv(path)
+        case ".parquet":
+            pl.DataFrame(rows).write_parquet(path)
+    return load(SourceTable(location=str(path), **options))
+
+
+def refused(path: Path, *rows: Row, **options: Any) -> str:
+    with pytest.raises(SourceError) as caught:
+        loaded(path, rows, **options)
+    message = str(caught.value)
+    assert message.endswith(".")
+    assert "\n" not in message
+    return message.replace(str(path), "FILE")
+
+
+def test_reward_bench_as_it_is(tmp_path: Path) -> None:
+    rows = [
+        {
+            "prompt": f"Question {subset} {number}",
+            "chosen": "Better",
+            "chosen_model": "m1",
+            "rejected": "Worse",
+            "rejected_model": "m2",
+            "subset": subset,
+            "id": 30 + 10_000 * place + number,
+        }
+        for place, subset in enumerate(name for subsets in SUBSETS.values() for name in subsets)
+        for number in range(next(subsets[subset] for subsets in SUBSETS.values() if subset in subsets))
+    ]
+    (tmp_path / "data").mkdir()
+    pl.DataFrame(rows).write_parquet(tmp_path / "data/filtered-00000-of-00001.parquet")
+    pl.DataFrame(rows[:3]).write_parquet(tmp_path / "data/raw-00000-of-00001.parquet")
+    found = load(SourceTable(location=str(tmp_path)))
+    assert found.pairs.schema == PAIRS
+    assert not found.numbered
+    assert found.pairs["id"].to_list() == [row["id"] for row in rows]
+    assert found.pairs.drop("category").to_dicts() == [
+        {name: row[name] for name in PAIRS if name in row} for row in rows
+    ]
+    counts = dict(found.pairs.group_by("category", maintain_order=True).len().iter_rows())
+    assert counts == {section: sum(subsets.values()) for section, subsets in SUBSETS.items()}
+    assert sum(counts.values()) == 2985
+    assert load(SourceTable(location=str(tmp_path), split="raw")).pairs.height == 3
+
+
+@pytest.mark.parametrize(
+    ("section", "subset"), [(section, subset) for section, subsets in SUBSETS.items() for subset in subsets]
+)
+def test_every_subset_has_its_section(section: str, subset: str) -> None:
+    table = SourceTable(location="sample")
+    assert category_of(subset, table.categories) == section
+    assert matches(subset, table.prompt_only) == subset.startswith("hep-")
+
+
+def test_the_sample_has_two_rows_of_every_subset() -> None:
+    found = load(SourceTable(location="sample"))
+    assert found.pairs["id"].to_list() == list(range(46))
+    assert found.pairs.group_by("subset").len()["len"].unique().to_list() == [2]
+    sections = found.pairs.group_by("category").agg(pl.col("subset").unique())
+    assert {row["category"]: {*row["subset"]} for row in sections.to_dicts()} == {
+        section: {*subsets} for section, subsets in SUBSETS.items()
+    }
+    assert (found.source.name, found.source.location, found.source.revision) == ("PluralBench sample", "sample", None)
+    assert (found.source.rows, found.source.licence, found.numbered) == (46, "apache-2.0", False)
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".csv", ".parquet"])
+def test_any_table_of_pairs(tmp_path: Path, suffix: str) -> None:
+    rows = [
+        {"question": "Tea, “or” coffee?\n- 茶", "good": "茶 🍵", "bad": 'say "no", twice', "extra": 1},
+        {"question": "Why?", "good": " Because. ", "bad": "No.", "extra": 2},
+    ]
+    columns = {"prompt": "question", "chosen": "good", "rejected": "bad"}
+    found = loaded(tmp_path / f"mine{suffix}", rows, columns=columns)
+    assert found.pairs.schema == PAIRS
+    assert found.numbered
+    assert found.pairs["id"].to_list() == [0, 1]
+    for name, column in columns.items():
+        assert found.pairs[name].to_list() == [row[column] for row in rows]
+    for name, value in (("chosen_model", "unknown"), ("rejected_model", "unknown"), ("subset", "mine")):
+        assert found.pairs[name].unique().to_list() == [value]
+    assert found.pairs["category"].unique().to_list() == ["mine"]  # a subset of no section is one of its own
+    assert (found.source.rows, found.source.licence) == (2, "unknown")
+    assert found.source.location == str(tmp_path / f"mine{suffix}")
+
+
+def test_columns_of_other_names_and_a_category_of_its_own(tmp_path: Path) -> None:
+    row = pair(subset=None, kind="hep-js", section="Sums", writer="me", other="you", id=None, number=5)
+    names = {"id": "number", "subset": "kind", "category": "section", "chosen_model": "writer"}
+    found = loaded(tmp_path / "a.jsonl", [row], columns={**names, "rejected_model": "other"})
+    assert found.pairs.row(0, named=True) == {
+        "id": 5,
+        "prompt": "Why?",
+        "chosen": "Because.",
+        "rejected": "No.",
+        "chosen_model": "me",
+        "rejected_model": "you",
+        "subset": "hep-js",
+        "category": "Sums",
+    }
+
+
+def test_sections_of_ones_own(tmp_path: Path) -> None:
+    rows = [pair(id=number, subset=subset) for number, subset in enumerate(["code-a", "code-b", "talk", "other"])]
+    found = loaded(tmp_path / "a.jsonl", rows, categories={"Code": ["code-*"], "Talk": ["t?lk", "o*"]})
+    assert found.pairs["category"].to_list() == ["Code", "Code", "Talk", "Talk"]
+
+
+@pytest.mark.parametrize(
+    ("ids", "expected", "numbered"),
+    [
+        ([5, 3, 9], [5, 3, 9], False),
+        (["5", "3", "9"], [5, 3, 9], False),
+        ([5.0, 3.0, 9.0], [5, 3, 9], False),
+        (["q5", "q3", "q9"], [0, 1, 2], True),
+        (["1", "01", "2"], [0, 1, 2], True),
+        ([-1, 0, 1], [0, 1, 2], True),
+        ([10**17, 1, 2], [0, 1, 2], True),
+        ([1.5, 2.0, 3.0], [0, 1, 2], True),
+    ],
+)
+def test_ids_are_the_sources_where_they_are_numbers(
+    tmp_path: Path, ids: list[Any], expected: list[int], numbered: bool
+) -> None:
+    found = loaded(tmp_path / "a.parquet", [pair(id=value) for value in ids])
+    assert (found.pairs["id"].to_list(), found.numbered) == (expected, numbered)
+
+
+def test_rows_are_numbered_where_there_are_no_ids_or_not_for_all(tmp_path: Path) -> None:
+    assert loaded(tmp_path / "a.jsonl", [pair(id=None)] * 3).pairs["id"].to_list() == [0, 1, 2]
+    found = loaded(tmp_path / "a.jsonl", [pair(), pair(id=None), pair(id=0)])
+    assert (found.pairs["id"].to_list(), found.numbered) == ([0, 1, 2], True)
+
+
+@pytest.mark.parametrize("twice", [7, "7", "q7"])
+def test_an_id_that_is_there_twice_is_refused(tmp_path: Path, twice: object) -> None:
+    assert refused(tmp_path / "a.jsonl", pair(id=twice), pair(id=f"{twice}0"), pair(id=twice)) == (
+        f"FILE has the id '{twice}' more than once, so languages could not be matched."
+    )
+
+
+def test_every_config_is_read_and_names_its_subset(tmp_path: Path) -> None:
+    for name, number in (("one", 1), ("two", 2)):
+        (tmp_path / name).mkdir()
+        loaded(tmp_path / name / "filtered.jsonl", [pair(id=number, subset=None)])
+    found = load(SourceTable(location=str(tmp_path)))
+    assert found.pairs.select("id", "subset").rows() == [(1, "one"), (2, "two")]
+    loaded(tmp_path / "two/filtered.jsonl", [pair(id=1, subset=None)])
+    with pytest.raises(SourceError, match=r"has the id '1' more than once, so languages could not be matched\.$"):
+        load(SourceTable(location=str(tmp_path)))
+    for name in ("one", "two"):
+        loaded(tmp_path / name / "filtered.jsonl", [pair(id=None, subset=None)] * 2)
+    assert load(SourceTable(location=str(tmp_path))).pairs["id"].to_list() == [0, 1, 2, 3]
+
+
+def test_a_limit_is_of_each_subset_and_takes_the_first(tmp_path: Path) -> None:
+    subsets = ["a", "b", "a", "a", "b", "c"]
+    rows = [pair(id=number * 3, subset=subset) for number, subset in enumerate(subsets)]
+    found = loaded(tmp_path / "a.jsonl", rows, limit=2)
+    assert found.pairs.select("id", "subset").rows() == [(0, "a"), (3, "b"), (6, "a"), (12, "b"), (15, "c")]
+    assert found.source.rows == 5
+    strings = [pair(id=f"q{number}", subset=subset) for number, subset in enumerate(subsets)]
+    numbered = loaded(tmp_path / "b.jsonl", strings, limit=1)
+    assert numbered.pairs["id"].to_list() == [0, 1, 5]  # the number of the row in the source, whatever the limit
+
+
+def test_the_digest_is_of_the_rows_and_not_of_their_order_or_file(tmp_path: Path) -> None:
+    rows = [pair(id=number, prompt=f"Why {number}?") for number in range(4)]
+    first = loaded(tmp_path / "a.jsonl", rows).source.digest
+    assert loaded(tmp_path / "b.parquet", rows[::-1]).source.digest == first
+    assert loaded(tmp_path / "c.csv", rows).source.digest == first
+    assert loaded(tmp_path / "d.jsonl", rows[:3]).source.digest != first
+    assert loaded(tmp_path / "e.jsonl", [*rows[:3], pair(id=3)]).source.digest != first
+
+
+def test_the_licence_is_the_cards_and_else_the_recipes(tmp_path: Path) -> None:
+    given_ = {"licence": "mit", "name": "Mine", "attribution": "By me."}
+    found = loaded(tmp_path / "filtered.jsonl", [pair()], **given_).source
+    assert (found.licence, found.name, found.attribution) == ("mit", "Mine", "By me.")
+    (tmp_path / "README.md").write_text("---\nlicense: odc-by\n---\n", encoding="utf-8")
+    found = load(SourceTable(location=str(tmp_path), licence="mit")).source
+    assert (found.licence, found.attribution) == ("odc-by", f"The authors of {tmp_path}.")
+
+
+@pytest.mark.parametrize("name", ["prompt", "chosen", "rejected"])
+def test_a_missing_column_is_named_with_the_mend(tmp_path: Path, name: str) -> None:
+    row = pair(**{name: None})
+    assert refused(tmp_path / "a.jsonl", row) == (
+        f"FILE has no column `{name}`; it has {', '.join(row)}: name the right one under [source.columns] with "
+        f"`{name} = ...` (or --column {name}=...)."
+    )
+    assert refused(tmp_path / "a.jsonl", pair(), columns={name: "text"}) == (
+        "FILE has no column `text`; it has id, prompt, chosen, rejected, subset: name the right one under "
+        f"[source.columns] with `{name} = ...` (or --column {name}=...)."
+    )
+
+
+def test_a_named_column_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    assert refused(tmp_path / "a.jsonl", pair(), columns={"category": "section"}) == (
+        "FILE has no column `section`; it has id, prompt, chosen, rejected, subset."
+    )
+
+
+@pytest.mark.parametrize("name", ["prompt", "chosen", "rejected", "subset"])
+def test_a_missing_text_is_named_with_its_row(tmp_path: Path, name: str) -> None:
+    assert refused(tmp_path / "a.jsonl", pair(), pair(id=8) | {name: None}) == f"FILE: the row of id 8 has no `{name}`."
+
+
+@pytest.mark.parametrize("value", [["a", "b"], [{"role": "user", "content": "Why?"}]])
+def test_a_column_that_is_no_text_is_refused(tmp_path: Path, value: object) -> None:
+    message = refused(tmp_path / "a.jsonl", pair(prompt=value))
+    assert message.startswith("FILE is no table of pairs of texts: cannot cast List type")
+
+
+def test_a_subset_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    assert refused(tmp_path / "a.jsonl", pair(subset=["a"])).startswith("FILE is no table of pairs of texts")
+
+
+@pytest.mark.parametrize("name", ["prompt", "subset", "category"])
+def test_an_empty_text_is_named_with_its_row(tmp_path: Path, name: str) -> None:
+    for empty in ("", " \n\u00a0"):
+        row = pair(id=8, category="c") | {name: empty}
+        message = refused(tmp_path / "a.jsonl", pair(category="c"), row)
+        assert message == f"FILE: the row of id 8 has an empty `{name}`."
+
+
+def test_a_missing_value_beside_the_texts_is_filled(tmp_path: Path) -> None:
+    names = {"category": "c", "chosen_model": "m1", "rejected_model": "m2"}
+    found = loaded(tmp_path / "a.jsonl", [pair(**names), pair(id=8) | dict.fromkeys(names)])
+    assert found.pairs.select(*names).rows() == [("c", "m1", "m2"), ("Safety", "unknown", "unknown")]
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".csv", ".parquet"])
+def test_an_answer_may_be_empty_and_equal_answers_are_set_apart(tmp_path: Path, suffix: str) -> None:
+    rows = [pair(rejected=""), pair(id=8, rejected="Because."), pair(id=9, chosen="a", rejected=" a\n"), pair(id=10)]
+    found = loaded(tmp_path / f"a{suffix}", rows)
+    assert found.pairs.select("id", "rejected").rows() == [(7, ""), (10, "No.")]
+    assert (found.equal, found.source.rows) == ([8, 9], 4)
+    assert (
+        loaded(tmp_path / f"a{suffix}", rows[:2]).source.digest
+        != loaded(tmp_path / f"a{suffix}", rows[:1]).source.digest
+    )
+
+
+def test_a_table_without_rows_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text("", encoding="utf-8")
+    (tmp_path / "b.csv").write_text("id,prompt,chosen,rejected\n", encoding="utf-8")
+    pl.DataFrame(schema=PAIRS).write_parquet(tmp_path / "c.parquet")
+    for name, said in (
+        ("a.jsonl", "a.jsonl holds no rows."),
+        ("b.csv", "b.csv: the source has no rows."),
+        ("c.parquet", "c.parquet: the source has no rows."),
+    ):
+        with pytest.raises(SourceError) as caught:
+            load(SourceTable(location=str(tmp_path / name)))
+        assert str(caught.value) == f"{tmp_path}/{said}"
+
+
+def test_a_source_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    nowhere = str(tmp_path / "nowhere.jsonl")
+    sentence = f"There is no file or directory {nowhere}, and a dataset on the Hub is named ORG/NAME."
+    for read in (
+        lambda: load(SourceTable(location=nowhere)),
+        lambda: pin(MultilingualRecipe.model_validate(recipe(nowhere))),
+    ):
+        with pytest.raises(SourceError) as caught:
+            read()
+        assert str(caught.value) == sentence
+
+
+def recipe(location: str) -> dict[str, Any]:
+    return {"languages": ["spa_Latn"], "source": {"location": location}, "translator": {"name": "apertium"}}
+
+
+def test_a_local_source_and_the_sample_are_pinned_as_they_are(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").touch()
+    for location in ("sample", str(tmp_path / "a.jsonl")):
+        made = MultilingualRecipe.model_validate(recipe(location))
+        assert pin(made) == made
+
+
+cells = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=30)
+
+
+@given(st.lists(st.tuples(cells.filter(str.strip), cells, cells), min_size=1, max_size=5))
+@example([("a", "\u2028b ", "b")])
+@settings(deadline=None, max_examples=40)
+def test_any_texts_come_through(tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, str, str]]) -> None:
+    names = ("prompt", "chosen", "rejected")
+    table = [pair(id=number) | dict(zip(names, row, strict=True)) for number, row in enumerate(rows)]
+    path = tmp_path_factory.mktemp("any") / "a.jsonl"
+    found = loaded(path, table)
+    assert found.pairs.select(names).rows() == [row for number, row in enumerate(rows) if number not in found.equal]
+    assert found.equal == [number for number, row in enumerate(rows) if row[1].strip() == row[2].strip()]

@@ -1,0 +1,477 @@
+"""Rows into a language: whole first, then cut; what is recorded, copied, asked once and set aside."""
+
+import re
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import polars as pl
+import pytest
+from build_multilingual.masking import mask
+from build_multilingual.recipe import ChecksTable
+from build_multilingual.source import PAIRS
+from build_multilingual.translate import ROWS, SET_ASIDE, Asking, english_rows, mask_all, translate
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pluralbench_calls import (
+    Answer,
+    Backend,
+    CallsError,
+    ConnectionFailed,
+    Ledger,
+    Limits,
+    MissingAnswers,
+    Outcome,
+    Replay,
+    Request,
+    read_ledger,
+)
+from pluralbench_runs import Json
+from pluralbench_schemas import LANGUAGES, Language, MultilingualPairs, validate
+
+SPANISH = LANGUAGES["spa_Latn"]
+# The texts here are too short for their language to be told, or made up.
+CHECKS = ChecksTable(least_characters_langid=10_000)
+WORD = re.compile(r"[^\W\d_]+")
+Reply = str | tuple[Outcome, str]
+ANSWER: Outcome = "answer"
+
+
+def foreign(text: str) -> str:
+    """A text in a language of its own: each word backwards and longer."""
+    return WORD.sub(lambda match: f"{match[0][::-1]}o", text)
+
+
+class Fake:
+    """A translator in this process, three texts a message, which answers what `reply` says of a text and its attempt.
+
+    sent: the messages, as texts with their attempts.
+    """
+
+    provider = "fake.example"
+    model = "fake-1"
+    concurrency: int | None = None
+
+    def __init__(self, reply: Callable[[str, int], Reply] = lambda text, _: foreign(text), longest: int = 1000) -> None:
+        self.reply, self.longest = reply, longest
+        self.sent: list[list[tuple[str, int]]] = []
+
+    def body(self, text: str, language: Language) -> dict[str, Json]:
+        return {"text": text, "target": language.code}
+
+    def pack(self, requests: Sequence[Request]) -> list[list[Request]]:
+        return [list(requests[start : start + 3]) for start in range(0, len(requests), 3)]
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        """Nothing to close."""
+
+    def size(self, request: Request) -> int:
+        return len(str(request.body["text"]))
+
+    async def send(self, request: Request) -> Answer:
+        raise NotImplementedError(f"{request.key} was not packed")
+
+    async def send_packed(self, requests: Sequence[Request]) -> AsyncIterator[list[Answer]]:
+        self.sent.append([(str(request.body["text"]), request.sample) for request in requests])
+        answers = []
+        for request in requests:
+            reply = self.reply(str(request.body["text"]), request.sample)
+            outcome, text = reply if isinstance(reply, tuple) else (ANSWER, reply)
+            answers.append(Answer.to(request, outcome, text, model=f"made by {self.model}"))
+        yield answers
+
+    @property
+    def texts(self) -> list[tuple[str, int]]:
+        """Everything that was sent."""
+        return [entry for message in self.sent for entry in message]
+
+
+def pairs_of(*rows: dict[str, Any]) -> pl.DataFrame:
+    """English pairs; what a row does not say is made up."""
+    made = [
+        {
+            "id": number,
+            "prompt": f"Question {number}?",
+            "chosen": "The better one.",
+            "rejected": "A worse one.",
+            "chosen_model": "m1",
+            "rejected_model": "m2",
+            "subset": "donotanswer",
+            "category": "Safety",
+        }
+        | row
+        for number, row in enumerate(rows)
+    ]
+    return pl.DataFrame(made, schema=PAIRS)
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Iterator[Ledger]:
+    with Ledger(tmp_path / "ledger") as opened:
+        yield opened
+
+
+def translated(
+    pairs: pl.DataFrame,
+    ledger: Ledger,
+    who: Fake,
+    *,
+    backend: Backend | None = None,
+    language: Language = SPANISH,
+    checks: ChecksTable = CHECKS,
+    limits: Limits | None = None,
+) -> tuple[list[dict[str, Any]], list[tuple[Any, ...]]]:
+    """The rows and what was set aside: id, language, field, reason, translation."""
+    asking = Asking(who, backend or who, ledger, limits or Limits(concurrency=1), checks)
+    frame, aside = translate(pairs, language, mask_all(pairs), asking, ["hep-*"])
+    assert frame.schema == ROWS
+    assert aside.schema == SET_ASIDE
+    assert frame.height == pairs.height
+    return frame.to_dicts(), aside.rows()
+
+
+def key(text: str, sample: int = 0, language: Language = SPANISH) -> str:
+    """The key of the call for a text."""
+    return Request("translation", Fake.provider, Fake.model, Fake().body(text, language), sample=sample).key
+
+
+def test_a_row_comes_back_with_its_calls(ledger: Ledger) -> None:
+    pairs = pairs_of({"id": 7, "prompt": "Run `ls` now!\n\nYes?", "rejected": "Wait for 5 minutes."})
+    who = Fake()
+    [row], aside = translated(pairs, ledger, who)
+    assert aside == []
+    assert row == {
+        "id": 7,
+        "language": "spa_Latn",
+        "prompt": "nuRo `ls` wono!\n\nseYo?",
+        "chosen": "ehTo rettebo enoo.",
+        "rejected": "tiaWo rofo 5 setunimo.",
+        "chosen_model": "m1",
+        "rejected_model": "m2",
+        "source": "donotanswer",
+        "category": "Safety",
+        "translator": "made by fake-1",
+        "prompt_calls": [key("Run [0] now!\n\nYes?")],
+        "chosen_calls": [key("The better one.")],
+        "rejected_calls": [key("Wait for [0] minutes.")],
+    }
+    assert who.sent == [[("Run [0] now!\n\nYes?", 0), ("The better one.", 0), ("Wait for [0] minutes.", 0)]]
+    validate(pl.DataFrame([row], schema=ROWS), MultilingualPairs, file="x")
+
+
+def test_every_call_is_recorded_under_its_key(ledger: Ledger, tmp_path: Path) -> None:
+    pairs = pairs_of({}, {"prompt": "Lose the `mark` here."})
+    rows, _ = translated(pairs, ledger, Fake(lambda text, _: foreign(text.replace("the [0]", "the"))))
+    named = {name for row in rows for field in ("prompt", "chosen", "rejected") for name in row[f"{field}_calls"]}
+    recorded = read_ledger(tmp_path / "ledger")
+    assert named <= {*recorded["key"]}
+    assert {*recorded["key"]} - named == {key("Lose the [0] here.")}  # which was answered, and not followed
+    by_key = {entry["key"]: entry for entry in recorded.to_dicts()}
+    entry = by_key[key("Question [0]?")]
+    assert (entry["kind"], entry["provider"], entry["outcome"]) == ("translation", "fake.example", "answer")
+    assert entry["text"] == "noitseuQo [0]?"
+    assert entry["label"] == "the prompt of 0 in spa_Latn"
+    assert ledger.used == {*recorded["key"]}
+
+
+def test_what_loses_a_mark_is_asked_again_in_pieces(ledger: Ledger) -> None:
+    who = Fake(lambda text, _: foreign(text.replace("[0]", "")))
+    pairs = pairs_of({"prompt": "First do this. Then run `ls` and {name}. 5!\n"})
+    [row], aside = translated(pairs, ledger, who)
+    assert aside == []
+    assert row["prompt"] == "tsriFo odo siht".replace("siht", "sihto") + ". nehTo nuro `ls` dnao {name}. 5!\n"
+    second = [text for text, sample in who.texts if sample == 1]
+    assert second == ["First do this.", "Then run", "and"]
+    assert row["prompt_calls"] == [key(text, 1) for text in second]
+    assert row["chosen_calls"] == [key("The better one.")]
+
+
+def test_only_what_failed_is_asked_again(ledger: Ledger) -> None:
+    pairs = pairs_of(*({"prompt": f"Say word {letter * 3}."} for letter in "abcdef"))
+    who = Fake(lambda text, sample: "" if ("ccc" in text and sample == 0) else foreign(text))
+    _, aside = translated(pairs, ledger, who)
+    assert aside == []
+    assert [text for text, sample in who.texts if sample == 1] == ["Say word ccc."]
+
+
+LONG = "The library is closed today, and so is the museum beside it."
+FAULTS: dict[str, tuple[Callable[[str], Reply], str]] = {
+    "nothing": (lambda _: ("empty", ""), "empty"),
+    "white space": (lambda _: ("answer", " \n"), "empty"),
+    "an error": (lambda _: ("error", "no such text"), "refused by the translator"),
+    "a refusal": (lambda _: ("refusal", "no"), "refused by the translator"),
+    "a filter": (lambda _: ("content_filter", "half"), "refused by the translator"),
+    "half of it": (lambda text: ("length", foreign(text)), "cut off"),
+    "no letters": (lambda _: "… 1!", "no letters"),
+    "the same": (lambda text: text, "unchanged"),
+    "too little": (lambda _: "Oy.", "too short"),
+    "too much": (lambda text: foreign(text) * 4, "too long"),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_what_fails_twice_is_set_aside_with_its_reason(ledger: Ledger, name: str) -> None:
+    fault, reason = FAULTS[name]
+    who = Fake(lambda text, _: fault(text) if text == LONG else foreign(text))
+    [row, other], aside = translated(pairs_of({"id": 3, "chosen": LONG}, {"id": 4}), ledger, who)
+    reply = fault(LONG)
+    text = (
+        "" if isinstance(reply, tuple) and reply[0] != "answer" else str(reply if isinstance(reply, str) else reply[1])
+    )
+    assert aside == [(3, "spa_Latn", "chosen", reason, text.strip())]
+    assert row["chosen"] == text.strip()
+    assert row["chosen_calls"] == [key(LONG, 1)]
+    assert other["chosen"] == foreign("The better one.")
+    assert [sample for sent, sample in who.texts if sent == LONG] == [0, 1]
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_what_fails_once_is_mended_by_the_second_way(ledger: Ledger, name: str) -> None:
+    fault, _ = FAULTS[name]
+    who = Fake(lambda text, sample: fault(text) if text == LONG and sample == 0 else foreign(text))
+    [row], aside = translated(pairs_of({"chosen": LONG}), ledger, who)
+    assert aside == []
+    assert (row["chosen"], row["chosen_calls"]) == (foreign(LONG), [key(LONG, 1)])
+
+
+def test_one_piece_that_is_refused_is_enough(ledger: Ledger) -> None:
+    who = Fake(lambda text, _: ("error", "no") if "[" in text or "never" in text else foreign(text))
+    [row], aside = translated(pairs_of({"prompt": "Do this. Then never `ls`. And this."}), ledger, who)
+    assert row["prompt"] == "oDo sihto.  `ls`. dnAo sihto."
+    assert aside == [(0, "spa_Latn", "prompt", "refused by the translator", "oDo sihto.  `ls`. dnAo sihto.")]
+    assert row["prompt_calls"] == [key(text, 1) for text in ("Do this.", "Then never", "And this.")]
+
+
+def test_real_languages_are_told(ledger: Ledger) -> None:
+    said = {
+        LONG: "La biblioteca está cerrada hoy, y también lo está el museo que hay al lado.",
+        "The better one.": "La mejor.",
+        "A worse one.": "Una peor.",
+        "Question [0]?": "¿Pregunta [0]?",
+    }
+    pairs = pairs_of({"chosen": LONG})
+    _, aside = translated(pairs, ledger, Fake(lambda text, _: said[text]), checks=ChecksTable())
+    assert aside == []
+    german = "Die Bibliothek ist heute geschlossen, und das Museum daneben auch."
+    who = Fake(lambda text, _: german if text == LONG else said[text])
+    who.model = "fake-2"
+    _, aside = translated(pairs, ledger, who, checks=ChecksTable())
+    assert aside == [(0, "spa_Latn", "chosen", "reads as German", german)]
+
+
+def test_code_is_copied_and_only_its_prompt_is_asked(ledger: Ledger) -> None:
+    code = {"chosen": "def f():\n    return 'yes'", "rejected": "def f(): pass", "subset": "hep-python"}
+    who = Fake()
+    [row], aside = translated(pairs_of(code), ledger, who)
+    assert aside == []
+    assert (row["chosen"], row["rejected"], row["source"]) == (code["chosen"], code["rejected"], "hep-python")
+    assert (row["prompt_calls"], row["chosen_calls"], row["rejected_calls"]) == ([key("Question [0]?")], [], [])
+    assert who.texts == [("Question [0]?", 0)]
+    assert row["translator"] == "made by fake-1"
+
+
+def test_answers_that_become_the_same_are_asked_again_and_set_aside(ledger: Ledger) -> None:
+    who = Fake(lambda text, _: "El mismo." if "one" in text else foreign(text))
+    [row, code], aside = translated(pairs_of({}, {"subset": "hep-js", "chosen": "a", "rejected": "b"}), ledger, who)
+    assert aside == [
+        (0, "spa_Latn", "chosen", "identical answers", "El mismo."),
+        (0, "spa_Latn", "rejected", "identical answers", "El mismo."),
+    ]
+    assert row["chosen_calls"] == [key("The better one.", 1)]
+    assert code["chosen"] == "a"
+
+
+def test_answers_that_become_the_same_only_once_are_kept(ledger: Ledger) -> None:
+    who = Fake(lambda text, sample: "El mismo. " if "one" in text and sample == 0 else foreign(text))
+    [row], aside = translated(pairs_of({}), ledger, who)
+    assert aside == []
+    assert (row["chosen"], row["rejected"]) == (foreign("The better one."), foreign("A worse one."))
+
+
+def test_answers_that_differ_in_what_survives_are_not_the_same(ledger: Ledger) -> None:
+    who = Fake(lambda _text, _: "Es [0].")
+    [row], aside = translated(
+        pairs_of({"prompt": "Is it 7?", "chosen": "It is 4.", "rejected": "That is 5."}), ledger, who
+    )
+    assert aside == []
+    assert (row["chosen"], row["rejected"]) == ("Es 4.", "Es 5.")
+
+
+@pytest.mark.parametrize("rejected", ["The better one.", "The better one. \n"])
+def test_answers_that_are_the_same_in_english_are_set_aside(ledger: Ledger, rejected: str) -> None:
+    _, aside = translated(pairs_of({"rejected": rejected}), ledger, Fake())
+    assert [(row[2], row[3]) for row in aside] == [("chosen", "identical answers"), ("rejected", "identical answers")]
+
+
+def test_texts_without_letters_are_kept_without_a_call(ledger: Ledger) -> None:
+    who = Fake()
+    texts = {"prompt": "3 + 4 = 7?\n", "chosen": "`x = 7`", "rejected": ""}
+    [row], aside = translated(pairs_of(texts), ledger, who)
+    assert aside == []
+    assert {name: row[name] for name in texts} == texts
+    assert [row[f"{name}_calls"] for name in texts] == [[], [], []]
+    assert row["translator"] == "none"
+    assert (who.sent, len(ledger)) == ([], 0)
+
+
+def test_white_space_around_a_text_stays(ledger: Ledger) -> None:
+    who = Fake(lambda text, _: f"  {foreign(text)}\n")
+    [row], _ = translated(pairs_of({"prompt": "\n\n  A thing? \t"}), ledger, who)
+    assert row["prompt"] == "\n\n  Ao gniht".replace("gniht", "gnihto") + "? \t"
+
+
+def test_equal_texts_are_asked_once(ledger: Ledger) -> None:
+    who = Fake()
+    rows, aside = translated(pairs_of(*({"prompt": "The same question?"} for _ in range(5))), ledger, who)
+    assert aside == []
+    assert sorted(text for text, _ in who.texts) == ["A worse one.", "The better one.", "The same question?"]
+    assert {tuple(row["prompt_calls"]) for row in rows} == {(key("The same question?"),)}
+
+
+def test_a_long_text_is_asked_in_parts(ledger: Ledger) -> None:
+    who = Fake(longest=40)
+    text = "This is the first sentence. " * 3 + "See `a` and `b` too."
+    [row], aside = translated(pairs_of({"prompt": text}), ledger, who)
+    assert aside == []
+    assert row["prompt"] == foreign("This is the first sentence. ") * 3 + "eeSo `a` dnao `b` ooto."
+    assert row["prompt_calls"] == [key("This is the first sentence.")] * 3 + [key("See [0] and [1] too.")]
+    assert all(len(sent) <= 40 for sent, _ in who.texts)
+
+
+def test_a_mark_may_move_within_its_part_only(ledger: Ledger) -> None:
+    who = Fake(lambda text, _: " ".join(reversed(foreign(text).split())), longest=30)
+    [row], aside = translated(pairs_of({"prompt": "Here you see 15 red tea. Here you see 20 cups."}), ledger, who)
+    assert aside == []
+    assert row["prompt"] == "aeto. dero 15 eeso uoyo ereHo spuco. 20 eeso uoyo ereHo"
+
+
+def test_a_replay_sends_nothing(ledger: Ledger) -> None:
+    pairs = pairs_of({"prompt": "Lose the `mark` here."}, {"chosen": LONG})
+
+    def reply(text: str, _: int) -> Reply:
+        return ("error", "no") if text == LONG else foreign(text).replace("[0]", "")
+
+    first = translated(pairs, ledger, Fake(reply))
+    who = Fake(reply)
+    assert translated(pairs, ledger, who, backend=Replay()) == first
+    assert translated(pairs, ledger, who) == first
+    assert who.sent == []
+    with pytest.raises(
+        MissingAnswers, match=r"has no answer for the prompt of 2 in spa_Latn .*fake-1 at fake\.example"
+    ):
+        translated(pairs_of({}, {}, {"prompt": "A new one?"}), ledger, who, backend=Replay())
+
+
+def test_an_error_of_all_calls_is_raised_and_the_next_build_goes_on(ledger: Ledger) -> None:
+    def dying(text: str, _: int) -> Reply:
+        if "word ddd" in text:
+            raise ConnectionFailed("The translator is gone.")
+        return foreign(text)
+
+    pairs = pairs_of(*({"prompt": f"Say word {letter * 3}."} for letter in "abcdefgh"))
+    with pytest.raises(
+        CallsError, match=r"gone\. \d+ of 10 texts in spa_Latn are recorded; run the same command again"
+    ):
+        translated(pairs, ledger, Fake(dying))
+    known = len(ledger)
+    assert known in {3, 6, 9}
+    who = Fake()
+    _, aside = translated(pairs, ledger, who)
+    assert (aside, len(who.texts)) == ([], 10 - known)
+
+
+@pytest.mark.parametrize("concurrency", [1, 4])
+def test_a_build_is_the_same_however_it_is_sent(tmp_path: Path, concurrency: int) -> None:
+    def reply(text: str, sample: int) -> Reply:
+        number = int(re.sub(r"\D", "", text) or 1)
+        return ("empty", "") if number % 3 == 0 or number % 3 == sample + 1 else foreign(text)
+
+    pairs = pairs_of(*({"prompt": f"Is it word{number}?", "chosen": f"The word{number}."} for number in range(20)))
+    made = []
+    for name in ("a", "b"):
+        with Ledger(tmp_path / name) as ledger:
+            made.append(translated(pairs, ledger, Fake(reply), limits=Limits(concurrency=concurrency)))
+    assert made[0] == made[1]
+    assert made[0][1]
+    with Ledger(tmp_path / "c") as ledger:
+        backwards, _ = translated(pairs.reverse(), ledger, Fake(reply))
+    assert backwards[::-1] == made[0][0]
+
+
+def test_a_row_is_the_same_whatever_stands_beside_it(tmp_path: Path) -> None:
+    rows = [{"prompt": "One `a`?"}, {"prompt": "Two?"}, {"prompt": "Three?"}]
+    with Ledger(tmp_path / "a") as ledger:
+        several, _ = translated(pairs_of(*rows), ledger, Fake())
+    with Ledger(tmp_path / "b") as ledger:
+        [alone], _ = translated(pairs_of(*rows)[1:2], ledger, Fake())
+    assert alone == several[1]
+
+
+def test_another_language_is_another_call(ledger: Ledger) -> None:
+    who = Fake()
+    for code in ("spa_Latn", "deu_Latn"):
+        [row], _ = translated(pairs_of({}), ledger, who, language=LANGUAGES[code])
+        assert row["language"] == code
+        assert row["chosen_calls"] == [key("The better one.", language=LANGUAGES[code])]
+    assert len(ledger) == 6
+
+
+def test_several_models_are_all_named(ledger: Ledger) -> None:
+    one, other = Fake(lambda text, _: foreign(text.replace("[0]", ""))), Fake()
+    pairs = pairs_of({"prompt": "Run `ls`. Run it."})
+    with pytest.raises(MissingAnswers):
+        translated(pairs, ledger, one, backend=Replay())
+    request = Request("translation", one.provider, one.model, one.body("Run it.", SPANISH), sample=1)
+    ledger.record(Answer.to(request, "answer", "nuRo tio.", model="another model"))
+    [row], aside = translated(pairs, ledger, one)
+    assert aside == []
+    assert row["translator"] == "made by fake-1; another model"
+    assert other.sent == []
+
+
+def test_the_source_itself_as_rows() -> None:
+    pairs = pairs_of({"id": 5, "subset": "hep-go"})
+    frame = english_rows(pairs)
+    assert frame.schema == ROWS
+    [row] = frame.to_dicts()
+    assert (row["id"], row["language"], row["translator"], row["source"]) == (5, "eng_Latn", "none", "hep-go")
+    assert (row["prompt"], row["prompt_calls"], row["rejected_calls"]) == ("Question 0?", [], [])
+    validate(frame, MultilingualPairs, file="x")
+
+
+def test_every_text_is_masked_once() -> None:
+    pairs = pairs_of({"prompt": "Run `ls`."}, {"prompt": "Run `ls`."}, {"rejected": ""})
+    found = mask_all(pairs)
+    assert found == {text: mask(text) for name in ("prompt", "chosen", "rejected") for text in pairs[name]}
+
+
+texts = st.lists(
+    st.sampled_from(
+        ["Tea.", "漢字", "`a`", "{x}", "5", "\n", "Is it?", "[3]", "https://a.b", "``` ", "$x$", "🍵", "\r\n"]
+    ),
+    max_size=8,
+).map(" ".join)
+
+
+@given(st.lists(st.tuples(texts, texts, texts), min_size=1, max_size=3), st.integers(0, 2), st.integers(5, 60))
+@settings(deadline=None, max_examples=30)
+def test_whatever_the_texts_nothing_that_must_survive_is_lost(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, str, str]], spoiled: int, longest: int
+) -> None:
+    def reply(text: str, sample: int) -> Reply:
+        spoil = spoiled == 2 or (spoiled == 1 and sample == 0)
+        return re.sub(r"\[\d+\]", "", foreign(text)) if spoil else foreign(text)
+
+    names = ("prompt", "chosen", "rejected")
+    pairs = pairs_of(*(dict(zip(names, row, strict=True)) for row in rows))
+    with Ledger(tmp_path_factory.mktemp("any") / "ledger") as ledger:
+        found, aside = translated(pairs, ledger, Fake(reply, longest), checks=ChecksTable(shortest=0.01, longest=100))
+    failed = {(row[0], row[2]) for row in aside if row[3] != "identical answers"}
+    for row in found:
+        for name in names:
+            english = pairs[name][row["id"]]
+            if (row["id"], name) not in failed:
+                assert sorted(span for _, span in mask(row[name]).spans) == sorted(s for _, s in mask(english).spans)

@@ -1,0 +1,413 @@
+"""Several requests in a message: each keeps its key and its answer, and what holds for a request holds for a message.
+
+And ledgers of more answers than go into one query.
+"""
+
+import asyncio
+import random
+import tempfile
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from pathlib import Path
+from typing import Self
+
+import pluralbench_calls.ledger
+import polars as pl
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from pluralbench_calls import (
+    AccessDenied,
+    Answer,
+    CeilingReached,
+    ConnectionFailed,
+    Ledger,
+    Limits,
+    PackingBackend,
+    Price,
+    Replay,
+    Request,
+    ask,
+    read_ledger,
+    working_ledger,
+)
+
+ONE_BY_ONE = Limits(concurrency=1)
+CENT = Price(input=10_000.0)  # one cent for each character
+
+
+def text_of(request: Request) -> str:
+    return str(request.body["text"])
+
+
+def requests_of(*texts: str, **fields: str | int) -> list[Request]:
+    return [Request("translation", "here", "m", {"text": text}, **fields) for text in texts]  # type: ignore[arg-type]
+
+
+def numbered(count: int) -> list[Request]:
+    return requests_of(*(f"text {number}" for number in range(count)))
+
+
+class Packing:
+    """A backend of messages of at most `size` requests, which `before` sees first; a token for each character.
+
+    at_once: how many answers of a message come together, all where it is 0.
+    sent: the texts that were answered together. most_at_once: how many messages were in flight.
+    """
+
+    def __init__(
+        self,
+        size: int = 3,
+        *,
+        concurrency: int | None = None,
+        before: Callable[[list[str]], object] = lambda _: None,
+        delay: float = 0.0,
+        mixed: bool = False,
+        at_once: int = 0,
+    ) -> None:
+        self.concurrency, self.at_once = concurrency, at_once
+        self.strings, self.before, self.delay, self.mixed = size, before, delay, mixed
+        self.sent: list[list[str]] = []
+        self.entered = self.in_flight = self.most_at_once = 0
+
+    def pack(self, requests: Sequence[Request]) -> list[list[Request]]:
+        order = list(requests)
+        if self.mixed:
+            random.Random(len(order)).shuffle(order)
+        return [order[start : start + self.strings] for start in range(0, len(order), self.strings)]
+
+    async def __aenter__(self) -> Self:
+        self.entered += 1
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        """Nothing to close."""
+
+    def size(self, request: Request) -> int:
+        return len(text_of(request))
+
+    async def send(self, request: Request) -> Answer:
+        raise NotImplementedError(f"{request.key} was not packed")
+
+    async def send_packed(self, requests: Sequence[Request]) -> AsyncIterator[list[Answer]]:
+        self.in_flight += 1
+        self.most_at_once = max(self.most_at_once, self.in_flight)
+        try:
+            await asyncio.sleep(self.delay)
+            for start in range(0, len(requests), self.at_once or len(requests)):
+                part = requests[start : start + (self.at_once or len(requests))]
+                texts = [text_of(request) for request in part]
+                self.before(texts)
+                self.sent.append(texts)
+                yield [
+                    Answer.to(request, "answer", f"re: {text_of(request)}", tokens=(self.size(request), 0))
+                    for request in part
+                ]
+        finally:
+            self.in_flight -= 1
+
+    @property
+    def texts(self) -> list[str]:
+        """Every text that was sent."""
+        return [text for message in self.sent for text in message]
+
+
+def failing(*texts: str, error: Exception | None = None) -> Callable[[list[str]], None]:
+    """A message that holds one of `texts` fails."""
+
+    def before(message: list[str]) -> None:
+        if {*message} & {*texts}:
+            raise error or ConnectionFailed("The server is gone.")
+
+    return before
+
+
+def test_what_packs_and_what_does_not() -> None:
+    assert isinstance(Packing(), PackingBackend)
+    assert not isinstance(Replay(), PackingBackend)
+
+
+@pytest.mark.parametrize("mixed", [False, True])
+def test_each_request_has_its_own_key_and_answer(tmp_path: Path, mixed: bool) -> None:
+    requests = requests_of("two", "one", "a 文字", "", "five", label="for a test")
+    backend = Packing(2, mixed=mixed)
+    with Ledger(tmp_path / "ledger") as ledger:
+        answers = ask(requests, ledger, backend, limits=ONE_BY_ONE)
+        assert ledger.find(request.key for request in requests) == {
+            request.key: answer for request, answer in zip(requests, answers, strict=True)
+        }
+    assert [(answer.key, answer.text) for answer in answers] == [
+        (request.key, f"re: {text_of(request)}") for request in requests
+    ]
+    assert {answer.label for answer in answers} == {"for a test"}
+    assert [len(message) for message in backend.sent] == [2, 2, 1]
+    assert backend.entered == 1
+
+
+def test_packing_is_no_part_of_what_was_asked(tmp_path: Path) -> None:
+    requests = numbered(10)
+    keys = []
+    for size in (1, 3, 10):
+        with Ledger(tmp_path / f"{size}") as ledger:
+            ask(requests, ledger, Packing(size, mixed=size == 3))
+            keys.append(read_ledger(tmp_path / f"{size}")["key"].to_list())
+            again = Packing(7)
+            ask(requests[::-1], ledger, again)
+            assert (again.sent, again.entered) == ([], 0)
+    assert keys[0] == keys[1] == keys[2] == sorted(request.key for request in requests)
+
+
+def test_only_what_is_missing_is_packed(tmp_path: Path) -> None:
+    with Ledger(tmp_path / "ledger") as ledger:
+        ask(numbered(4), ledger, Packing())
+        backend = Packing(3)
+        ask(numbered(9), ledger, backend, limits=ONE_BY_ONE)
+    assert backend.sent == [["text 4", "text 5", "text 6"], ["text 7", "text 8"]]
+
+
+def test_equal_requests_are_asked_once(tmp_path: Path) -> None:
+    requests = [*requests_of("a", "b", "a", label="one"), *requests_of("a", label="two"), *requests_of("a", sample=1)]
+    backend = Packing(10)
+    with Ledger(tmp_path / "ledger") as ledger:
+        answers = ask(requests, ledger, backend)
+    assert sorted(backend.texts) == ["a", "a", "b"]
+    assert answers[0] == answers[2] == answers[3] != answers[4]
+
+
+def test_a_ledger_holds_work_when_something_was_asked_for(tmp_path: Path) -> None:
+    with Ledger(tmp_path / "a") as ledger:
+        ask(numbered(2), ledger, Packing())
+        assert ledger.holds_work
+    with working_ledger(tmp_path / "b") as ledger:
+        ledger.take(tmp_path / "a")
+        ask(numbered(2), ledger, Packing())
+        assert not ledger.holds_work
+    assert not (tmp_path / "b").exists()
+    with working_ledger(tmp_path / "b") as ledger:
+        ledger.take(tmp_path / "a")
+        ask(numbered(3), ledger, Packing())
+    with working_ledger(tmp_path / "b") as ledger:
+        assert ledger.holds_work
+        assert len(ledger) == 3
+    assert (tmp_path / "b").exists()
+
+
+def test_nothing_to_ask_enters_nothing(tmp_path: Path) -> None:
+    backend = Packing()
+    with Ledger(tmp_path / "ledger") as ledger:
+        assert ask([], ledger, backend) == []
+    assert backend.entered == 0
+
+
+def test_a_message_that_fails_keeps_the_others_recorded(tmp_path: Path) -> None:
+    requests = numbered(9)
+    said = r"^The server is gone\. 3 of 9 texts are recorded; run the same command again to go on\.$"
+    with Ledger(tmp_path / "ledger") as ledger:
+        with pytest.raises(ConnectionFailed, match=said):
+            ask(requests, ledger, Packing(before=failing("text 4")), limits=ONE_BY_ONE, label="texts")
+        assert ledger.find(request.key for request in requests).keys() == {request.key for request in requests[:3]}
+        backend = Packing()
+        answers = ask(requests, ledger, backend, limits=ONE_BY_ONE)
+    assert sorted(backend.texts) == [f"text {number}" for number in range(3, 9)]
+    assert [answer.text for answer in answers] == [f"re: text {number}" for number in range(9)]
+
+
+def test_what_came_of_a_message_before_it_failed_is_recorded(tmp_path: Path) -> None:
+    requests = numbered(8)
+    with Ledger(tmp_path / "ledger") as ledger:
+        with pytest.raises(ConnectionFailed, match=r"^The server is gone\. 4 of 8 calls are recorded"):
+            ask(requests, ledger, Packing(8, before=failing("text 5"), at_once=2), limits=ONE_BY_ONE)
+        assert ledger.find(request.key for request in requests).keys() == {request.key for request in requests[:4]}
+        backend = Packing(8, at_once=3)
+        answers = ask(requests, ledger, backend)
+    assert backend.sent == [["text 4", "text 5", "text 6"], ["text 7"]]
+    assert [answer.text for answer in answers] == [f"re: text {number}" for number in range(8)]
+
+
+def test_answers_are_recorded_as_they_come(tmp_path: Path) -> None:
+    seen: list[int] = []
+    backend = Packing(6, before=lambda _: seen.append(read_ledger(tmp_path / "ledger").height), at_once=2)
+    with Ledger(tmp_path / "ledger") as ledger:
+        ask(numbered(6), ledger, backend)
+    assert seen == [0, 2, 4]
+
+
+def test_at_an_error_the_messages_in_flight_are_recorded_and_no_more_are_sent(tmp_path: Path) -> None:
+    backend = Packing(2, before=failing("text 0", error=AccessDenied("No.")), delay=0.05)
+    with Ledger(tmp_path / "ledger") as ledger:
+        with pytest.raises(AccessDenied, match=r"^No\. 4 of 40 calls are recorded"):
+            ask(numbered(40), ledger, backend, limits=Limits(concurrency=3))
+        assert len(ledger) == 4
+    assert len(backend.sent) == 2
+
+
+def test_a_message_is_recorded_before_the_next_of_its_worker(tmp_path: Path) -> None:
+    seen: list[int] = []
+    backend = Packing(before=lambda _: seen.append(read_ledger(tmp_path / "ledger").height))
+    with Ledger(tmp_path / "ledger") as ledger:
+        ask(numbered(10), ledger, backend, limits=ONE_BY_ONE)
+    assert seen == [0, 3, 6, 9]
+
+
+@pytest.mark.parametrize(("limit", "own", "most"), [(3, None, 3), (4, 2, 2), (2, 4, 2), (50, None, 6)])
+def test_no_more_messages_at_once_than_the_limits_and_the_backend_allow(
+    tmp_path: Path, limit: int, own: int | None, most: int
+) -> None:
+    backend = Packing(4, concurrency=own, delay=0.03)
+    with Ledger(tmp_path / "ledger") as ledger:
+        ask(numbered(24), ledger, backend, limits=Limits(concurrency=limit))
+    assert backend.most_at_once == most
+    assert len(backend.sent) == 6
+
+
+def test_a_rate_of_requests_is_one_of_messages(tmp_path: Path) -> None:
+    with Ledger(tmp_path / "ledger") as ledger:
+        started = time.monotonic()  # the second message of a minute's ten would wait for six seconds
+        ask(numbered(20), ledger, Packing(20), limits=Limits(requests_per_minute=10))
+        assert time.monotonic() - started < 5
+
+
+def test_a_rate_of_tokens_is_of_all_texts_of_a_message(tmp_path: Path) -> None:
+    requests = requests_of(*(f"{number}" * 340 for number in range(8)))
+    with Ledger(tmp_path / "ledger") as ledger:
+        started = time.monotonic()  # 680 tokens of four characters, of which 600 may go at once and then 100 a second
+        ask(requests, ledger, Packing(8), limits=Limits(tokens_per_minute=6_000))
+        assert time.monotonic() - started > 0.7
+
+
+def test_a_message_that_costs_too_much_is_not_sent(tmp_path: Path) -> None:
+    requests = requests_of(*(f"{number:020}" for number in range(10)))
+    with Ledger(tmp_path / "ledger") as ledger:
+        backend = Packing(5)
+        with pytest.raises(CeilingReached, match=r"\$0\.0000 is spent and the next call could cost \$1\.0000; raise"):
+            ask(requests, ledger, backend, limits=Limits(price=CENT, max_cost=0.99))
+        assert (backend.sent, len(ledger)) == ([], 0)
+        for concurrency in (1, 2):
+            with pytest.raises(CeilingReached, match=r"\$1\.0000 is spent .* 5 of 10 calls are recorded"):
+                ask(requests, ledger, backend, limits=Limits(concurrency=concurrency, price=CENT, max_cost=1.99))
+            assert [len(message) for message in backend.sent] == [5]
+        ask(requests, ledger, backend, limits=Limits(price=CENT, max_cost=2.0))
+        assert len(ledger) == 10
+
+
+@given(
+    ceiling=st.floats(0, 30),
+    texts=st.lists(st.text(max_size=60), min_size=1, max_size=15),
+    size=st.integers(1, 6),
+    concurrency=st.integers(1, 5),
+)
+@example(ceiling=0.0, texts=[""], size=1, concurrency=1)
+@settings(deadline=None, max_examples=30)
+def test_the_ceiling_is_never_crossed(ceiling: float, texts: list[str], size: int, concurrency: int) -> None:
+    requests = requests_of(*texts)
+    limits = Limits(concurrency=concurrency, price=CENT, max_cost=ceiling)
+    with tempfile.TemporaryDirectory() as folder, Ledger(Path(folder) / "ledger") as ledger:
+        try:
+            ask(requests, ledger, Packing(size), limits=limits)
+            stopped = False
+        except CeilingReached:
+            stopped = True
+        spent = CENT.cost(*ledger.usage())
+        assert spent <= ceiling + 1e-9
+        assert stopped == (len(ledger) < len({request.key for request in requests}))
+        # It does not stop early: no message here costs more than this.
+        assert not stopped or spent + CENT.cost(size * 60, 0) > ceiling
+
+
+def test_an_error_of_one_text_is_the_answer_to_it_alone(tmp_path: Path) -> None:
+    class Refusing(Packing):
+        async def send_packed(self, requests: Sequence[Request]) -> AsyncIterator[list[Answer]]:
+            async for answers in super().send_packed(requests):
+                yield [
+                    Answer.to(request, "error", "not this") if text_of(request) == "bad" else answer
+                    for request, answer in zip(requests, answers, strict=True)
+                ]
+
+    with Ledger(tmp_path / "ledger") as ledger:
+        answers = ask(requests_of("good", "bad", "fine"), ledger, Refusing())
+        assert [answer.outcome for answer in answers] == ["answer", "error", "answer"]
+        assert ledger.forget_errors() == 1
+        backend = Packing()
+        ask(requests_of("good", "bad", "fine"), ledger, backend)
+        assert backend.texts == ["bad"]
+
+
+def made(key: str, text: str, tokens: int) -> Answer:
+    return Answer(key, "translation", "here", "", "answer", text, "m", "", tokens, 1, "2026-01-01T00:00:00+00:00")
+
+
+MANY = 25_003  # more than two queries' worth
+
+
+@pytest.fixture(scope="module")
+def many() -> list[Answer]:
+    """Answers in an order that is not that of their keys."""
+    assert MANY > 2 * pluralbench_calls.ledger.IN_ONE_QUERY
+    answers = [made(f"{number * 7919 % 2**64:064x}", f"{number} 文字", number % 7) for number in range(MANY)]
+    random.Random(0).shuffle(answers)
+    return answers
+
+
+def test_a_large_ledger_is_taken_framed_and_exported_as_it_was_recorded(tmp_path: Path, many: list[Answer]) -> None:
+    expected = pl.DataFrame([vars(answer) for answer in many]).sort("key")
+    with Ledger(tmp_path / "a") as ledger:
+        ledger.record(*many)
+        assert len(ledger) == MANY
+        assert ledger.frame().equals(expected)
+        ledger.export(tmp_path / "a.parquet")
+    assert read_ledger(tmp_path / "a.parquet").equals(expected)
+    assert read_ledger(tmp_path / "a").equals(expected)
+    for name in ("a", "a.parquet"):
+        with Ledger(tmp_path / f"from {name}") as ledger:
+            mine = Answer.to(Request("translation", "here", "m", {}), "answer", "mine")
+            changed = vars(many[0]) | {"text": "mine"}
+            ledger.record(mine, Answer(**changed))
+            assert ledger.take(tmp_path / name) == MANY
+            assert len(ledger) == MANY + 1
+            assert ledger.used == set()
+            assert ledger.find([many[0].key])[many[0].key].text == "mine"
+            others = [answer.key for answer in many[1:]]
+            assert ledger.frame(others).equals(expected.filter(pl.col("key") != many[0].key))
+
+
+def test_a_part_of_a_large_ledger(tmp_path: Path, many: list[Answer]) -> None:
+    wanted = [answer.key for answer in many[: MANY - 2000]]
+    with Ledger(tmp_path / "a") as ledger:
+        ledger.record(*many)
+        assert [*ledger.find(wanted)] != []
+        assert ledger.used == {*wanted}
+        ledger.export(
+            tmp_path / "part.parquet", [*wanted, *wanted[:50], *(f"none {number}" for number in range(15_000))]
+        )
+        ledger.export(tmp_path / "again.parquet", reversed(wanted))
+        assert ledger.frame([]).is_empty()
+        assert ledger.frame(["none"]).schema == ledger.frame(wanted[:1]).schema
+    part = read_ledger(tmp_path / "part.parquet")
+    assert part["key"].to_list() == sorted(wanted)
+    assert (tmp_path / "again.parquet").read_bytes() == (tmp_path / "part.parquet").read_bytes()
+
+
+def test_a_frame_of_all_answers_looks_none_of_them_up(tmp_path: Path, many: list[Answer]) -> None:
+    with Ledger(tmp_path / "a") as ledger:
+        ledger.record(*many[:10])
+        ledger.find([many[3].key])
+        ledger.frame()
+        assert ledger.used == {many[3].key}
+
+
+@given(st.lists(st.integers(0, 60), max_size=40), st.integers(1, 9))
+@settings(deadline=None, max_examples=12)
+def test_slices_of_any_size_give_the_same(keys: list[int], size: int) -> None:
+    answers = [made(f"{number:064x}", f"{number}", 1) for number in range(0, 60, 2)]
+    wanted = [f"{number:064x}" for number in keys]
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pluralbench_calls.ledger, "IN_ONE_QUERY", size)
+        with Ledger(Path(folder) / "a") as ledger, Ledger(Path(folder) / "b") as other:
+            ledger.record(*answers)
+            found = ledger.frame(wanted)
+            assert found["key"].to_list() == sorted(
+                {key for key in wanted if int(key, 16) % 2 == 0 and int(key, 16) < 60}
+            )
+            ledger.export(Path(folder) / "a.parquet")
+            other.take(Path(folder) / "a.parquet")
+            assert other.frame().equals(ledger.frame())

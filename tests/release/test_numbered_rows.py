@@ -1,0 +1,311 @@
+"""Rows that are numbered, call keys in lists, and tables beside the data: what a release of M-RewardBench adds."""
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from pluralbench_release import (
+    LEDGER,
+    Card,
+    ReleaseError,
+    Source,
+    Table,
+    TableDiff,
+    content_digest,
+    diff,
+    read_manifest,
+    verify,
+    write,
+)
+from pluralbench_runs import Json, Recipe, canonical_json
+from pluralbench_schemas import TableError
+
+CODE = "spa_Latn"
+SPANISH = f"data/{CODE}/test.parquet"
+DIFFERS = f"{SPANISH}: the content differs from its digest"
+TEXTS = ["Sí, «claro».", "مرحبا", "我喜欢喝“龙井”茶。", "🍵 \u202etext\r\n"]
+RECORDS = {
+    "dropped": pl.DataFrame({"id": [3, 10], "language": [CODE] * 2, "reason": ["good 中文", None]}),
+    "none_of_it": pl.DataFrame(schema={"id": pl.Int64, "reason": pl.String}),
+}
+NUMBERS = (2, 10, 1, 33, 4)
+Damage = Callable[[Path], object]
+
+
+class NumberedRecipe(Recipe):
+    """What these releases were asked to be."""
+
+    name: str = "numbered"
+
+
+def key(name: str) -> str:
+    return hashlib.sha256(name.encode()).hexdigest()
+
+
+def rows_of(*ids: int, **changes: Any) -> pl.DataFrame:
+    """Rows of `MultilingualPairs` with these ids and changes."""
+    rows = [
+        {
+            "id": row_id,
+            "language": CODE,
+            "prompt": f"¿{TEXTS[row_id % 4]}?",
+            "chosen": f"Sí: {TEXTS[row_id % 4]}",
+            "rejected": f"No: {TEXTS[row_id % 4]}",
+            "chosen_model": "m1",
+            "rejected_model": "m2",
+            "source": "donotanswer",
+            "category": "Safety",
+            "translator": "by hand",
+            "prompt_calls": [key(f"prompt {row_id}")],
+            "chosen_calls": [key(f"chosen {row_id}"), key(f"more {row_id}")],
+            "rejected_calls": [],
+        }
+        | changes
+        for row_id in ids
+    ]
+    types = {name: pl.List(pl.String) if name.endswith("_calls") else pl.String for name in rows[0]}
+    return pl.DataFrame(rows, schema=types | {"id": pl.Int64})
+
+
+def released(directory: Path, *frames: pl.DataFrame, records: Mapping[str, pl.DataFrame] | None = RECORDS) -> Path:
+    """A release in `directory`, a config for each frame."""
+    names = ("prompt_calls", "chosen_calls", "rejected_calls")
+    keys = {call for frame in frames for name in names for call in frame[name].explode().drop_nulls()}
+    ledger = directory.with_suffix(".ledger")
+    pl.DataFrame({"key": sorted(keys), "text": TEXTS[0]}).write_parquet(ledger)
+    directory.mkdir()
+    write(
+        directory,
+        [
+            Table(config, "test", frame, "MultilingualPairs")
+            for config, frame in zip((CODE, "ita_Latn"), frames, strict=False)
+        ],
+        name="numbered",
+        version="0.1.0",
+        builder="nobody",
+        distribution="pluralbench-release",
+        recipe=NumberedRecipe(),
+        sources=[Source(name="S", location="s", digest=key("s"), rows=5, licence="mit", attribution="Me.")],
+        ledger=ledger,
+        statistics={},
+        card=Card(
+            pretty_name="Numbered",
+            summary="A summary.",
+            languages=["es"],
+            tasks=[],
+            tags=[],
+            columns={"id": "the number"},
+            sections=[],
+            citation="None.",
+        ),
+        records=records,
+    )
+    return directory
+
+
+@pytest.fixture
+def release(tmp_path: Path) -> Path:
+    return released(tmp_path / "release", rows_of(*NUMBERS))
+
+
+def change(column: str, value: object, *ids: int) -> Damage:
+    """Put `value` into the rows of `ids`."""
+
+    def edit(directory: Path) -> None:
+        frame = pl.read_parquet(directory / SPANISH)
+        cells = [value if row_id in ids else cell for row_id, cell in zip(frame["id"], frame[column], strict=True)]
+        frame = frame.with_columns(pl.Series(column, cells, dtype=frame.schema[column]))
+        frame.write_parquet(directory / SPANISH)
+
+    return edit
+
+
+@given(
+    st.lists(st.integers(-(2**53) + 1, 2**53 - 1), min_size=1, max_size=8, unique=True),
+    st.randoms(use_true_random=False),
+)
+@example([2, 10, 1], None)
+def test_the_digest_is_of_the_rows_by_the_size_of_their_numbers(ids: list[int], draws: Any) -> None:
+    rows = [{"id": row_id, "text": TEXTS[row_id % 4]} for row_id in ids]
+    in_order: list[Json] = [{"id": row_id, "text": TEXTS[row_id % 4]} for row_id in sorted(ids)]
+    expected = hashlib.sha256(canonical_json(in_order)).hexdigest()
+    assert content_digest(pl.DataFrame(rows)) == expected
+    if draws is not None:
+        draws.shuffle(rows)
+    assert content_digest(pl.DataFrame(rows)) == expected
+
+
+def test_numbers_and_strings_are_other_rows() -> None:
+    numbers, strings = pl.DataFrame({"id": [2, 10]}), pl.DataFrame({"id": ["2", "10"]})
+    assert content_digest(numbers) == hashlib.sha256(b'[{"id":2},{"id":10}]').hexdigest()
+    assert content_digest(strings) == hashlib.sha256(b'[{"id":"10"},{"id":"2"}]').hexdigest()
+
+
+def test_a_number_that_json_does_not_carry_is_refused() -> None:
+    with pytest.raises(ReleaseError, match=r"^The row of id 9007199254740993 holds a value that JSON cannot carry"):
+        content_digest(pl.DataFrame({"id": [1, 2**53 + 1]}))
+
+
+def test_a_release_of_numbered_rows_verifies(release: Path) -> None:
+    assert verify(release) == []
+    assert pl.read_parquet(release / SPANISH).equals(rows_of(*NUMBERS))
+    assert str(pq.read_schema(release / SPANISH).field("id").type) == "int64"
+    assert str(pq.read_schema(release / SPANISH).field("chosen_calls").type).startswith("list<")
+    recorded = pl.read_parquet(release / "provenance/row_digests.parquet")
+    assert recorded["id"].to_list() == ["1", "2", "4", "10", "33"]
+    assert read_manifest(release).tables[0].digest == content_digest(rows_of(*sorted(NUMBERS)))
+
+
+def test_two_writes_of_the_same_rows_in_another_order(tmp_path: Path) -> None:
+    a, b = released(tmp_path / "a", rows_of(*NUMBERS)), released(tmp_path / "b", rows_of(*NUMBERS[::-1]))
+    for name in ("provenance/row_digests.parquet", LEDGER, "provenance/dropped.parquet", "README.md"):
+        assert (a / name).read_bytes() == (b / name).read_bytes()
+    assert not any(diff(a, b))
+
+
+@pytest.mark.parametrize(
+    ("damage", "where"),
+    [
+        (change("chosen", "other", 10), "id 10, which is changed"),
+        (change("chosen", "other", 33, 4), "id 4, which is changed"),
+        (change("id", 5, 33), "id 5, which is new"),
+        (change("id", 0, 33), "id 0, which is new"),
+        (
+            lambda directory: pl.concat([rows_of(*NUMBERS), rows_of(4)]).write_parquet(directory / SPANISH),
+            "id 4, which is there more than once",
+        ),
+    ],
+)
+def test_a_row_that_differs_is_named(release: Path, damage: Damage, where: str) -> None:
+    damage(release)
+    said = [problem.replace("'", "") for problem in verify(release)]  # a number needs no quotation marks
+    assert f"{DIFFERS}, first in the row of {where}." in said
+
+
+def test_the_first_row_that_differs_is_the_one_of_the_least_number(release: Path) -> None:
+    change("chosen", "other", 10, 2)(release)
+    [problem] = verify(release)
+    assert problem.replace("'", "") == f"{DIFFERS}, first in the row of id 2, which is changed."
+
+
+def test_a_row_of_another_shape_is_named_by_its_number(release: Path) -> None:
+    change("prompt", " ", 10)(release)
+    assert verify(release)[0] == f'{SPANISH}, row 2 (id 10): column `prompt` must have text, got " ".'
+    pl.read_parquet(release / SPANISH).with_columns(pl.col("id").cast(pl.String)).write_parquet(release / SPANISH)
+    assert any("column `id` must be Int64, not String" in problem for problem in verify(release))
+    pl.read_parquet(release / SPANISH).with_columns(id=1.5).write_parquet(release / SPANISH)
+    assert f"{SPANISH} has rows without an `id`." in verify(release)
+
+
+def test_every_difference_is_found(tmp_path: Path) -> None:
+    old, new = rows_of(*NUMBERS), pl.concat([rows_of(2, 4), rows_of(33, chosen="new"), rows_of(7)])
+    a, b = released(tmp_path / "a", old), released(tmp_path / "b", new, rows_of(1))
+    spanish, italian = diff(a, b)
+    assert {*spanish.removed} == {"1", "10"}
+    assert (spanish.added, spanish.changed) == (["7"], {"chosen": ["33"]})
+    assert italian == TableDiff("ita_Latn", "test", added=["1"])
+    calls = released(tmp_path / "c", rows_of(*NUMBERS[:-1]).vstack(rows_of(4, chosen_calls=[key("x")])))
+    assert diff(a, calls) == [TableDiff(CODE, "test", changed={"chosen_calls": ["4"]})]
+
+
+def test_differences_are_listed_by_number(tmp_path: Path) -> None:
+    a = released(tmp_path / "a", rows_of(1, *range(2, 12)))
+    b = released(tmp_path / "b", pl.concat([rows_of(1), rows_of(2, 10, chosen="new"), rows_of(100, 20, 3)]))
+    [table] = diff(a, b)
+    assert table.added == ["20", "100"]
+    assert table.removed == ["4", "5", "6", "7", "8", "9", "11"]
+    assert table.changed == {"chosen": ["2", "10"]}
+
+
+def test_an_id_that_is_there_twice_is_no_release(tmp_path: Path) -> None:
+    with pytest.raises(TableError) as caught:
+        released(tmp_path / "twice", rows_of(3, 5, 3))
+    assert str(caught.value) == f"{SPANISH}, row 1 (id 3): column `id` must be unique, got 3 (2 failures in all)."
+
+
+def test_records_are_written_beside_the_data_with_their_digests(release: Path) -> None:
+    provenance = read_manifest(release).provenance
+    for name, frame in RECORDS.items():
+        path = f"provenance/{name}.parquet"
+        assert pl.read_parquet(release / path).equals(frame)
+        assert provenance[path] == hashlib.sha256((release / path).read_bytes()).hexdigest()
+    assert [path for path in provenance if path.startswith("provenance/row")] == ["provenance/row_digests.parquet"]
+
+
+def test_a_release_without_records_has_none(tmp_path: Path) -> None:
+    for name, records in (("none", None), ("empty", {})):
+        directory = released(tmp_path / name, rows_of(*NUMBERS), records=records)
+        assert verify(directory) == []
+        assert sorted(path.name for path in (directory / "provenance").iterdir()) == [
+            "ledger.parquet",
+            "manifest.json",
+            "recipe.toml",
+            "row_digests.parquet",
+            "statistics.json",
+        ]
+
+
+@pytest.mark.parametrize("name", RECORDS)
+def test_a_record_that_is_changed_or_gone_is_named(release: Path, name: str) -> None:
+    path = release / f"provenance/{name}.parquet"
+    pl.DataFrame({"id": [3], "reason": ["another"]}).write_parquet(path)
+    assert verify(release) == [f"provenance/{name}.parquet is not the file that the manifest records."]
+    path.unlink()
+    assert verify(release) == [f"provenance/{name}.parquet is missing."]
+
+
+def without_calls(*names: str) -> Damage:
+    """Take these calls out of the ledger, and what the manifest says of it as well."""
+
+    def edit(directory: Path) -> None:
+        calls = pl.read_parquet(directory / LEDGER).filter(~pl.col("key").is_in([key(name) for name in names]))
+        calls.write_parquet(directory / LEDGER)
+        manifest = directory / "provenance/manifest.json"
+        values = json.loads(manifest.read_text(encoding="utf-8"))
+        values["provenance"][LEDGER] = hashlib.sha256((directory / LEDGER).read_bytes()).hexdigest()
+        values["ledger"]["calls"] = calls.height
+        manifest.write_text(json.dumps(values), encoding="utf-8")
+
+    return edit
+
+
+@pytest.mark.parametrize(
+    ("names", "problems"),
+    [
+        ([], []),
+        (["prompt 10"], [f"{SPANISH}: `prompt_calls` of id 10 names a call that the ledger does not hold (1 in all)."]),
+        (
+            ["more 33", "chosen 2", "more 2"],
+            [f"{SPANISH}: `chosen_calls` of id 2 names a call that the ledger does not hold (3 in all)."],
+        ),
+        (
+            ["prompt 4", "more 1"],
+            [
+                f"{SPANISH}: `prompt_calls` of id 4 names a call that the ledger does not hold (1 in all).",
+                f"{SPANISH}: `chosen_calls` of id 1 names a call that the ledger does not hold (1 in all).",
+            ],
+        ),
+    ],
+)
+def test_every_key_in_a_list_is_looked_for_in_the_ledger(release: Path, names: list[str], problems: list[str]) -> None:
+    without_calls(*names)(release)
+    assert verify(release) == problems
+
+
+def test_a_key_that_was_put_into_a_list_is_named(release: Path) -> None:
+    change("rejected_calls", [key("prompt 1"), key("nobody asked")], 33)(release)
+    assert f"{SPANISH}: `rejected_calls` of id 33 names a call that the ledger does not hold (1 in all)." in verify(
+        release
+    )
+
+
+def test_rows_without_any_call_name_none(tmp_path: Path) -> None:
+    frame = rows_of(1, 2, prompt_calls=[], chosen_calls=[], rejected_calls=[])
+    assert verify(released(tmp_path / "code", frame)) == []

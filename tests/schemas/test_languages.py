@@ -1,0 +1,144 @@
+"""The languages: those of the paper with what it says of each, and English; found by any name they have."""
+
+import tomllib
+from dataclasses import asdict, fields
+from pathlib import Path
+
+import pluralbench_schemas.languages
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pluralbench_schemas import ENGLISH, LANGUAGES, Language, language_of, near_languages
+
+# reference/multilingual.md, B.1 and B.2: ISO 639-1, script, family, resource, class of Joshi et al.
+PAPER = {
+    "arb_Arab": ("ar", "Arabic", "Afro-Asiatic", "High", 3),
+    "ces_Latn": ("cs", "Latin", "Indo-European", "High", 4),
+    "deu_Latn": ("de", "Latin", "Indo-European", "High", 5),
+    "ell_Grek": ("el", "Greek", "Indo-European", "Mid", 3),
+    "fra_Latn": ("fr", "Latin", "Indo-European", "High", 5),
+    "heb_Hebr": ("he", "Hebrew", "Afro-Asiatic", "Mid", 3),
+    "hin_Deva": ("hi", "Devanagari", "Indo-European", "High", 4),
+    "ind_Latn": ("id", "Latin", "Austronesian", "Mid", 3),
+    "ita_Latn": ("it", "Latin", "Indo-European", "High", 4),
+    "jpn_Jpan": ("ja", "Japanese", "Japonic", "High", 5),
+    "kor_Hang": ("ko", "Hangul", "Koreanic", "Mid", 4),
+    "nld_Latn": ("nl", "Latin", "Indo-European", "High", 4),
+    "pes_Arab": ("fa", "Arabic", "Indo-European", "High", 4),
+    "pol_Latn": ("pl", "Latin", "Indo-European", "High", 4),
+    "por_Latn": ("pt", "Latin", "Indo-European", "High", 4),
+    "ron_Latn": ("ro", "Latin", "Indo-European", "Mid", 3),
+    "rus_Cyrl": ("ru", "Cyrillic", "Indo-European", "High", 4),
+    "spa_Latn": ("es", "Latin", "Indo-European", "High", 5),
+    "tur_Latn": ("tr", "Latin", "Turkic", "High", 4),
+    "ukr_Cyrl": ("uk", "Cyrillic", "Indo-European", "Mid", 3),
+    "vie_Latn": ("vi", "Latin", "Austroasiatic", "High", 4),
+    "zho_Hans": ("zh", "Hans", "Sino-Tibetan", "High", 4),
+    "zho_Hant": ("zh", "Hant", "Sino-Tibetan", "High", 0),
+}
+
+
+def test_the_languages_are_those_of_the_paper_and_english() -> None:
+    assert len(PAPER) == 23
+    assert list(LANGUAGES) == [ENGLISH, *PAPER]
+
+
+@pytest.mark.parametrize("code", PAPER)
+def test_what_the_paper_says_of_a_language(code: str) -> None:
+    language = LANGUAGES[code]
+    assert (language.langid, language.script, language.family, language.resource, language.joshi) == PAPER[code]
+
+
+def test_every_language_is_filled() -> None:
+    for code, language in LANGUAGES.items():
+        assert language.code == code == language.nllb
+        assert all(value or name == "joshi" for name, value in asdict(language).items())
+        assert language.resource in {"High", "Mid", "Low"}
+        assert 0 <= language.joshi <= 5
+        assert 0.3 <= language.length <= 1.3
+    assert LANGUAGES[ENGLISH].length == 1
+    for name in ("code", "name", "autonym", "google", "nllb"):
+        assert len({getattr(language, name) for language in LANGUAGES.values()}) == 24, name
+
+
+def test_the_codes_for_google_are_its_own() -> None:
+    own = {"heb_Hebr": "iw", "zho_Hans": "zh-CN", "zho_Hant": "zh-TW"}
+    assert {code: language.google for code, language in LANGUAGES.items() if language.google != language.langid} == own
+
+
+def test_the_file_has_nothing_but_languages() -> None:
+    path = Path(pluralbench_schemas.languages.__file__).with_name("languages.toml")
+    values = tomllib.loads(path.read_text(encoding="utf-8"))
+    names = [field.name for field in fields(Language)]
+    assert all(["code", *value] == names for value in values.values())
+
+
+def test_the_script_is_that_of_the_name() -> None:
+    scripts = {"Greek": "Grek", "Hangul": "Hang", "Devanagari": "Deva", "Cyrillic": "Cyrl", "Japanese": "Jpan"}
+    scripts |= {"Latin": "Latn", "Arabic": "Arab", "Hebrew": "Hebr"}
+    for code, language in LANGUAGES.items():
+        assert code[4:] == scripts.get(language.script, language.script)
+
+
+@pytest.mark.parametrize("code", LANGUAGES)
+def test_a_language_is_near_by_any_of_its_names(code: str) -> None:
+    language = LANGUAGES[code]
+    both = [other.code for other in LANGUAGES.values() if other.langid == language.langid]
+    for name in (code, language.name, language.autonym, language.google):
+        for written in (name, name.upper(), name.lower()):
+            assert near_languages(written)[0] == code, written
+    for name in (code[:3], language.langid, code[:3].upper()):
+        assert near_languages(name)[: len(both)] == both, name
+
+
+@pytest.mark.parametrize(
+    ("written", "code"),
+    [
+        ("spa-Latn", "spa_Latn"),
+        ("spa_Lat", "spa_Latn"),
+        ("spanisch", "spa_Latn"),
+        ("germann", "deu_Latn"),
+        ("Portugues", "por_Latn"),
+        ("Chinese simplified", "zho_Hans"),
+        ("Ukranian", "ukr_Cyrl"),
+    ],
+)
+def test_a_language_is_near_by_a_slip(written: str, code: str) -> None:
+    assert code in near_languages(written)
+
+
+@pytest.mark.parametrize("written", ["klingon", "", "xx", "!", "\0", "zz_Zzzz"])
+def test_what_is_no_language_is_near_none(written: str) -> None:
+    assert near_languages(written) == []
+
+
+@pytest.mark.parametrize("written", ["chinese", "Chinese", "中文"])
+def test_chinese_is_near_without_its_script(written: str) -> None:
+    assert near_languages(written) == ["zho_Hans", "zho_Hant"]
+
+
+@pytest.mark.parametrize(("written", "code"), [("es", "spa_Latn"), ("Spa_Latn", "spa_Latn"), ("persian", "pes_Arab")])
+def test_a_name_that_is_exact_is_near_no_other(written: str, code: str) -> None:
+    assert near_languages(written) == [code]
+
+
+@given(st.text(max_size=12))
+def test_at_most_three_are_near(written: str) -> None:
+    found = near_languages(written)
+    assert len(found) == len({*found}) <= 3
+    assert {*found} <= {*LANGUAGES}
+
+
+@pytest.mark.parametrize("code", LANGUAGES)
+def test_a_language_is_found_by_its_codes(code: str) -> None:
+    language = LANGUAGES[code]
+    for written in (code, code.lower(), code.replace("_", "-")):
+        assert language_of(written) is language
+    expected = LANGUAGES["zho_Hans"] if code == "zho_Hant" else language  # the first of two scripts
+    for written in (code[:3], language.langid, language.langid.upper()):
+        assert language_of(written) is expected
+
+
+@pytest.mark.parametrize("written", ["", "xx", "xyz", "Spanish", "spa_", "_Latn", "deutsch", "de-en"])
+def test_no_language_is_found_by_anything_else(written: str) -> None:
+    assert language_of(written) is None
