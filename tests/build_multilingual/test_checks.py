@@ -175,10 +175,10 @@ def test_names_are_of_no_language(names: str) -> None:
     assert said(BRIDGE, TRANSLATIONS["por_Latn"], "spa_Latn", ChecksTable(least_confidence=0.99)) != ""
 
 
-def first_letters(text: str, number: int) -> str:
-    """The beginning of a text, with so many letters in it."""
-    ends = [place for place, character in enumerate(text, 1) if character.isalpha()]
-    return text[: ends[number - 1]]
+def first_letters(text: str, count: int) -> str:
+    """The beginning of a text up to its `count`th character that is no blank."""
+    places = [place for place, character in enumerate(text) if not character.isspace()]
+    return text[: places[count - 1] + 1]
 
 
 @pytest.mark.parametrize("code", TRANSLATIONS)

@@ -285,3 +285,17 @@ def test_a_report_shows_drop_and_consistency_and_keeps_sections_of_languages_for
         notes([without])
     )
     assert {"against English", "kappa"}.isdisjoint(shown(report_frame([without])).columns)
+
+
+def test_pairs_of_other_subsets_are_averaged_plainly() -> None:
+    frame = decisions(8, ["eng_Latn", "spa_Latn"]).with_columns(subset=pl.lit("Grammarly"))
+    plain = BENCHMARK.fitted(frame["subset"])
+    assert plain.sections == {}
+    assert BENCHMARK.fitted([*frame["subset"], "hep-go"]) is BENCHMARK
+    spanish = frame.filter(config="spa_Latn")["outcome"].to_list()
+    english = frame.filter(config="eng_Latn")["outcome"].to_list()
+    expected = (spanish.count("win") - english.count("win")) / len(spanish)
+    assert measure(plain, frame, seed=0)["overall"]["accuracy"] == pytest.approx(spanish.count("win") / len(spanish))
+    found = measure_languages(plain, frame, seed=0)["languages"]
+    assert found["drop"]["mean of sections"]["difference"] == pytest.approx(expected)
+    assert found["sections"] == {}

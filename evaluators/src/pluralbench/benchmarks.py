@@ -1,10 +1,10 @@
 """The benchmarks: a table of data (`benchmarks.toml`). A new one is an entry there, or a file of that form."""
 
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from importlib.resources import files
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Self
 
 from pluralbench_runs import Table
 from pydantic import Field, ValidationError
@@ -91,6 +91,14 @@ class Benchmark(Table):
     def is_ranking(self) -> bool:
         """Whether its items are rankings rather than pairs."""
         return self.columns.responses is not None
+
+    def fitted(self, subsets: Iterable[str | None]) -> Self:
+        """This benchmark for items of these subsets: without sections where none of the subsets is in one.
+
+        So pairs of one's own, of which only the shape is the benchmark's, are averaged plainly.
+        """
+        known = {subset for weights in self.sections.values() for subset in weights}
+        return self if known & set(subsets) else self.model_copy(update={"sections": {}})
 
     def columns_of(self, config: str) -> Columns:
         """Which column is what in a config."""

@@ -113,6 +113,7 @@ def judge(
     """
     described = find_benchmark(benchmark, columns, counts)
     items = load_items(described, data, configs=configs, split=split, limit=limit, on_empty=on_empty, english=english)
+    described = described.fitted(items.frame["subset"])
     inferred = plans_for(profile, plans)
     contexts = contexts_of(
         described, items.frame, profile, profile_size, inferred, oracle=oracle, answer_language=answer_language

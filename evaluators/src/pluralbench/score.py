@@ -115,6 +115,7 @@ def score(
     """
     described = find_benchmark(benchmark, columns, counts)
     items = load_items(described, data, configs=configs, split=split, limit=limit, on_empty=on_empty, english=english)
+    described = described.fitted(items.frame["subset"])
     inferred = plans_for(profile, plans)
     prompts = prompts_of(items.frame, profile, profile_size, inferred)
     template = _template(chat_template)
