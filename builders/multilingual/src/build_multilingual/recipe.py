@@ -111,7 +111,7 @@ class ChecksTable(Table):
     longest: float = Field(2.5, gt=0)
     least_characters: int = Field(30, ge=1)
     least_characters_langid: int = Field(40, ge=1)
-    least_confidence: float = Field(0.6, ge=0, le=1)
+    least_confidence: float = Field(0.8, ge=0, le=1)
 
 
 class FilterTable(Table):
