@@ -85,6 +85,8 @@ class Masked:
 
     def restore(self, translated: str) -> str:
         """The translation with each span in the place of its mark. Raises `Lost`."""
+        if not self.spans and not _may_have_marks(translated):
+            return translated
         found = Counter(_number(match) for match in MARK.finditer(translated))
         for number, (kind, _) in enumerate(self.spans):
             if found[number] != 1:
@@ -92,6 +94,10 @@ class Masked:
         if found.total() > len(self.spans):
             raise Lost("added a number in brackets")
         return MARK.sub(lambda match: self.spans[_number(match)][1], translated)
+
+
+def _may_have_marks(text: str) -> bool:
+    return "[" in text or "［" in text or "【" in text
 
 
 def _number(match: re.Match[str]) -> int:
@@ -115,7 +121,7 @@ def mask(text: str) -> Masked:
 
 def without_marks(translated: str) -> str:
     """A translation without its marks: what was translated."""
-    return MARK.sub(" ", translated)
+    return MARK.sub(" ", translated) if _may_have_marks(translated) else translated
 
 
 def has_letters(text: str) -> bool:
