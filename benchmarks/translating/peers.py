@@ -1,0 +1,125 @@
+"""What somebody does who has the original scripts: `datasets.Dataset.map`, column by column, in batches of 32.
+
+    python -m translating.peers '{"folder": ..., "out": ..., "languages": ["deu_Latn"], "processes": 0, "checks": true}'
+
+The original scripts ask the translator inside the mapped function; here each text is looked up in a dict of what was
+recorded, which costs next to nothing. They translate one language a run; here one process does all of them, which
+spares the other runs their start. Without checks a text is looked up as it is in the end, as the scripts write what
+comes back. With checks the very functions of the builder mask it, cut it, put it together and judge it. Neither keeps
+calls, digests or a manifest, and neither drops rows.
+"""
+
+import json
+import sys
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from datasets import load_dataset
+
+from translating.protocol import ANSWERS, ENGLISH, TEXTS, Peer
+
+COLUMNS = ("prompt", "chosen", "rejected")
+BATCH = 32
+CODE_ANSWERS = "hep-"
+
+Batch = dict[str, list[Any]]
+
+
+def main(peer: Peer) -> None:
+    """Make a Parquet file of each language."""
+    if peer.checks:
+        _load_identifier()
+    for code in peer.languages:
+        rows = load_dataset("json", data_files=str(Path(peer.folder) / ENGLISH), split="train")
+        made = rows.map(
+            _checked if peer.checks else _looked_up,
+            batched=True,
+            batch_size=BATCH,
+            num_proc=peer.processes or None,
+            fn_kwargs={"folder": peer.folder, "code": code},
+        )
+        made.to_parquet(str(Path(peer.out) / f"{code}.parquet"))
+
+
+def _looked_up(batch: Batch, *, folder: str, code: str) -> Batch:
+    """A batch in another language; answers that are code stay."""
+    known = _known(folder, TEXTS, code)
+    made: Batch = {"language": [code] * len(batch["id"])}
+    for column in COLUMNS:
+        made[column] = [
+            text if _stays(column, subset) else known[text]
+            for text, subset in zip(batch[column], batch["subset"], strict=True)
+        ]
+    return made
+
+
+def _checked(batch: Batch, *, folder: str, code: str) -> Batch:
+    """The same with the builder's checks; `reason` says what is wrong with a row."""
+    made: Batch = {"language": [code] * len(batch["id"])}
+    reasons = [""] * len(batch["id"])
+    for column in COLUMNS:
+        made[column] = []
+        for number, (text, subset) in enumerate(zip(batch[column], batch["subset"], strict=True)):
+            translation, reason = (text, "") if _stays(column, subset) else _translated(text, folder, code)
+            made[column].append(translation)
+            reasons[number] = reasons[number] or reason
+    for number, (chosen, rejected) in enumerate(zip(made["chosen"], made["rejected"], strict=True)):
+        if chosen.strip() == rejected.strip():
+            reasons[number] = reasons[number] or "identical answers"
+    return made | {"reason": reasons}
+
+
+def _translated(text: str, folder: str, code: str) -> tuple[str, str]:
+    """The translation and what is wrong with it: the whole text first, then cut, as the builder does."""
+    # Here, so that the variant without checks need not load the builder.
+    from build_multilingual.checks import problem  # noqa: PLC0415
+    from build_multilingual.masking import Lost, mask, without_marks  # noqa: PLC0415
+    from build_multilingual.pieces import joined, pieces  # noqa: PLC0415
+    from build_multilingual.recipe import ChecksTable  # noqa: PLC0415
+    from build_multilingual.translate import WAYS  # noqa: PLC0415
+    from build_multilingual.translators.google import CODE_POINTS  # noqa: PLC0415
+    from pluralbench_schemas import LANGUAGES  # noqa: PLC0415
+
+    masked, limits = mask(text), ChecksTable()
+    translation = reason = ""
+    for way, known in zip(WAYS, _known(folder, ANSWERS, code), strict=True):
+        plan = pieces(masked, way, CODE_POINTS)
+        answers = [known[piece.text] for piece in plan if piece.asked]
+        translation = joined(plan, iter([answer.strip() for answer in answers]))
+        judged = " ".join(answers)
+        if way == "whole":
+            judged = without_marks(translation)
+            try:
+                translation = masked.restore(translation)
+            except Lost as lost:
+                reason = str(lost)
+                continue
+        reason = problem(masked, judged, LANGUAGES[code], limits)
+        if not reason:
+            break
+    return translation, reason
+
+
+def _stays(column: str, subset: str) -> bool:
+    return column != "prompt" and subset.startswith(CODE_ANSWERS)
+
+
+@lru_cache(maxsize=1)  # languages come one after the other
+def _known(folder: str, kind: str, code: str) -> Any:
+    return json.loads((Path(folder) / kind / f"{code}.json").read_text("utf-8"))
+
+
+def _load_identifier() -> None:
+    """Load what tells languages before processes are forked, or each would load it again for each language."""
+    from build_multilingual.checks import problem  # noqa: PLC0415
+    from build_multilingual.masking import mask  # noqa: PLC0415
+    from build_multilingual.recipe import ChecksTable  # noqa: PLC0415
+    from pluralbench_schemas import LANGUAGES  # noqa: PLC0415
+
+    text = "Each of the two processes gets what its parent had loaded before they were forked."
+    assert problem(mask(text), text.upper() * 2, LANGUAGES["deu_Latn"], ChecksTable())  # noqa: S101 - it is English
+
+
+if __name__ == "__main__":
+    main(Peer(**json.loads(sys.argv[1])))

@@ -1,0 +1,175 @@
+"""A made translator, and the ledger of what it was asked for a whole benchmark.
+
+    python -m translating.recorded '{"folder": ..., "rows": 300, "languages": ["deu_Latn"], "seed": 1}'
+
+It stands where Google's would in a build, with its name, its requests and its messages, so what it answers is recorded
+as Google's answers would be. A process of its own: the controller has to stay small, or its memory would be counted as
+that of what it starts.
+"""
+
+import json
+import re
+import shutil
+import sys
+import time
+import tomllib
+from collections import defaultdict
+from collections.abc import AsyncIterator, Iterable, Sequence
+from importlib import import_module
+from math import ceil
+from pathlib import Path
+from random import Random
+from typing import Any, Self
+
+import polars as pl
+from build_multilingual import MultilingualRecipe, build, source
+from build_multilingual.masking import Masked, has_letters, mask
+from build_multilingual.pieces import pieces
+from build_multilingual.recipe import ConnectionTable, SourceTable, TranslatorTable
+from build_multilingual.translators.google import CODE_POINTS, MODEL, STRINGS, GoogleTranslator
+from pluralbench_calls import Answer, Ledger, Request
+from pluralbench_runs import stream, write_recipe
+from pluralbench_schemas import LANGUAGES, Language
+
+from translating.english import pairs
+from translating.protocol import ANSWERS, ENGLISH, FACTS, LEDGER, RECIPE, SQLITE, TEXTS, Packing, Prepared, Settings
+
+LOST = 0.01  # of the texts with marks: a mark is lost the first time, so that the text is asked again, cut
+RUN = range(1, 4)  # words
+UNSPACED = {"Japanese", "Hans", "Hant"}
+LINES_AND_MARKS = re.compile(r"(\n|\[\d+\])")
+
+
+class Words:
+    """Text in one language, of any length: runs of a few words out of its sentences.
+
+    Whole sentences would compress, and so be read and written, as no real text is.
+    """
+
+    def __init__(self, language: Language, sentences: Sequence[str]) -> None:
+        self._ratio = language.length
+        spaced = language.script not in UNSPACED
+        text = "".join(sentence + " " * spaced for sentence in sentences)
+        words = re.findall(r"\S+\s+" if spaced else r".{1,3}", text)
+        self._runs = ["".join(words[n : n + length]) for n in range(len(words) - RUN[-1] + 1) for length in RUN]
+
+    def instead_of(self, english: str, draw: Random) -> str:
+        """As much text as stands for `english` in this language, with its line breaks and marks in their places."""
+        return "".join(self._segment(part, draw) for part in LINES_AND_MARKS.split(english))
+
+    def _segment(self, english: str, draw: Random) -> str:
+        core = english.strip()
+        if not has_letters(core):
+            return english
+        length = max(1, round(len(core) * self._ratio))
+        found = ""
+        while len(found) < length:
+            found += draw.choice(self._runs)
+        before, _, after = english.partition(core)
+        return before + found.strip() + after
+
+
+class MadeTranslator(GoogleTranslator):
+    """Google's translator, but that it answers at once, out of `sentences.toml`."""
+
+    concurrency: int | None = 1
+
+    def __init__(self, table: TranslatorTable, connection: ConnectionTable, codes: Iterable[str], seed: int) -> None:
+        super().__init__(table, connection)
+        banks = tomllib.loads(Path(__file__).with_name("sentences.toml").read_text("utf-8"))
+        self._words = {LANGUAGES[code].google: Words(LANGUAGES[code], banks[code]) for code in codes}
+        self._seed = seed
+        self.answered: dict[str, list[dict[str, str]]] = defaultdict(lambda: [{}, {}])
+        """What was said to which text, by language, the first time and the second."""
+
+    async def __aenter__(self) -> Self:
+        """Nothing to open."""
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        """Nothing to close."""
+
+    async def send_packed(self, requests: Sequence[Request]) -> AsyncIterator[list[Answer]]:
+        """One message."""
+        yield [self._answer(request) for request in requests]
+
+    def _answer(self, request: Request) -> Answer:
+        text, target = str(request.body["text"]), str(request.body["target"])
+        draw = stream(self._seed, "translation", target, text, request.sample)
+        made = self._words[target].instead_of(text, draw)
+        if request.sample == 0 and "[0]" in text and draw.random() < LOST:
+            made = made.replace("[0]", "", 1)
+        self.answered[target][request.sample][text] = made
+        return Answer.to(request, "answer", made, tokens=(len(text), 0))
+
+
+def prepare(settings: Settings) -> Prepared:
+    """Write the English pairs, the recipe, the ledger and what the peers look up into the folder."""
+    folder = Path(settings.folder)
+    with (folder / ENGLISH).open("w", encoding="utf-8") as file:
+        file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in pairs(settings.rows, settings.seed))
+    english = SourceTable(location=str(folder / ENGLISH), licence="apache-2.0", attribution="Made for a benchmark.")
+    table = TranslatorTable(name="google", model=MODEL)
+    recipe = MultilingualRecipe(languages=settings.languages, source=english, translator=table)
+    write_recipe(recipe, folder / RECIPE)
+    made = MadeTranslator(table, recipe.connection, settings.languages, settings.seed)
+    import_module("build_multilingual.build").translator = lambda *_: made  # where the builder takes it from
+    built = folder / "built"
+    manifest = build(recipe, built).manifest
+    kept = {entry.config: entry.rows for entry in manifest.tables}
+    if kept != dict.fromkeys(settings.languages, settings.rows):
+        raise SystemExit(f"Made translations failed the checks, so rows were lost: {kept}.")
+    loaded = source.load(english).pairs
+    _write_lookups(folder, loaded, built, made)
+    shutil.copy(built / "provenance" / "ledger.parquet", folder / LEDGER)
+    with Ledger(folder / SQLITE) as ledger:
+        ledger.take(folder / LEDGER)
+    shutil.rmtree(built)
+    texts = [
+        mask(row[name])
+        for row in loaded.iter_rows(named=True)
+        for name in source.TEXTS
+        if name == "prompt" or not source.matches(row["subset"], english.prompt_only)
+    ]
+    prepared = Prepared(
+        texts=len(texts),
+        characters=sum(len(text.text) for text in texts),
+        spans=sum(len(text.spans) for text in texts),
+        calls=manifest.ledger.calls,
+        packings=[_packing(texts, made, LANGUAGES[code]) for code in settings.languages],
+    )
+    (folder / FACTS).write_text(prepared.to_json(), "utf-8")
+    return prepared
+
+
+def _write_lookups(folder: Path, english: pl.DataFrame, built: Path, made: MadeTranslator) -> None:
+    """What the peers look up in each language: texts as they are in the end, and what came back for them."""
+    for name in (TEXTS, ANSWERS):
+        (folder / name).mkdir()
+    for path in sorted((built / "data").iterdir()):
+        rows = english.join(pl.read_parquet(path / "test.parquet"), on="id", suffix="_made")
+        texts = dict(row for name in source.TEXTS for row in rows.select(name, f"{name}_made").iter_rows())
+        _write(folder / TEXTS / f"{path.name}.json", texts)
+        _write(folder / ANSWERS / f"{path.name}.json", made.answered[LANGUAGES[path.name].google])
+
+
+def _packing(texts: Iterable[Masked], made: GoogleTranslator, language: Language) -> Packing:
+    """How many messages the texts of one language take, and the least that any packing could do with."""
+    asked = {piece.text: None for text in texts for piece in pieces(text, "whole", made.longest) if piece.asked}
+    requests = [Request("translation", made.provider, made.model, made.body(text, language)) for text in asked]
+    started = time.perf_counter()
+    messages = made.pack(requests)
+    seconds = time.perf_counter() - started
+    sizes = [(len(message), sum(len(str(request.body["text"])) for request in message)) for message in messages]
+    assert all(count <= STRINGS and size <= CODE_POINTS for count, size in sizes)  # noqa: S101 - a check
+    assert sum(count for count, _ in sizes) == len(requests)  # noqa: S101 - the same
+    least = max(ceil(len(asked) / STRINGS), ceil(sum(map(len, asked)) / CODE_POINTS))
+    return Packing(language.code, len(asked), sum(map(len, asked)), len(messages), least, seconds)
+
+
+def _write(path: Path, values: Any) -> None:
+    path.write_text(json.dumps(values, ensure_ascii=False), "utf-8")
+
+
+if __name__ == "__main__":
+    prepare(Settings(**json.loads(sys.argv[1])))
