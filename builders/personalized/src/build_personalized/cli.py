@@ -4,7 +4,8 @@ from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
-from pluralbench_calls import LOCAL_MODEL, provider_of
+from pluralbench_calls import chosen_model
+from pluralbench_calls.options import ApiKeyEnv, BaseUrl, TokenPrice, price_values
 from pluralbench_runs import RecipeError, read_recipe, recipe_path, run
 from pluralbench_runs.options import Fresh, MaxCost, Out, ReplayFrom, RetryErrors, ReuseFrom, Seed
 from pluralbench_schemas import TableError
@@ -15,9 +16,8 @@ from build_personalized.build import Built, build
 from build_personalized.card import figures_tables, generator_note
 from build_personalized.recipe import RECIPES, PersonalizedRecipe
 
-OPENAI = "https://api.openai.com/v1"
 # A model this small rambles when it is hot, and what passes the limit of words is thrown away.
-LOCAL_SAMPLING = {"llm.seeded": True, "llm.temperature": 0.7, "llm.max_tokens": 224, "llm.aspects_max_tokens": 640}
+LOCAL_SAMPLING = {"seeded": True, "temperature": 0.7, "max_tokens": 224, "aspects_max_tokens": 640}
 
 EXAMPLES = """\
 Examples:
@@ -52,12 +52,8 @@ def command(
     llm: Annotated[
         str | None, typer.Option(help="`hand-written`, `local` (the embedded model), or a model of --base-url.")
     ] = None,
-    base_url: Annotated[
-        str | None, typer.Option(help=f"OpenAI-compatible endpoint for --llm; without it {OPENAI}.")
-    ] = None,
-    api_key_env: Annotated[
-        str | None, typer.Option(help="Environment variable with the endpoint's key; OPENAI_API_KEY for OpenAI.")
-    ] = None,
+    base_url: BaseUrl = None,
+    api_key_env: ApiKeyEnv = None,
     retriever: Annotated[
         str | None, typer.Option(help="`bm25`, `contriever[:MODEL]` or `sentence-transformers:MODEL`.")
     ] = None,
@@ -65,9 +61,7 @@ def command(
     limit: Annotated[int | None, typer.Option(min=1, help="At most so many questions of each config.")] = None,
     seed: Seed = None,
     max_cost: MaxCost = None,
-    price: Annotated[
-        str | None, typer.Option(metavar="IN/OUT", help="US dollars for a million tokens in and out, such as 0.25/2.")
-    ] = None,
+    price: TokenPrice = None,
     replay: ReplayFrom = None,
     reuse: ReuseFrom = None,
     *,
@@ -86,7 +80,7 @@ def command(
         "profile_size": profile_size,
         "seed": seed,
         "connection.max_cost": max_cost,
-        **_price_overrides(price),
+        **price_values(price),
         **_llm_overrides(llm, base_url, api_key_env),
     }
     asked = read_recipe(PersonalizedRecipe, recipe_path(recipe, RECIPES), overrides)
@@ -95,35 +89,15 @@ def command(
     _tell(asked, built, target)
 
 
-def _price_overrides(price: str | None) -> dict[str, Any]:
-    if price is None:
-        return {}
-    dollars_in, slash, dollars_out = price.partition("/")
-    if not slash:
-        raise RecipeError(f"--price {price!r} is not of the form IN/OUT, such as 0.25/2.")
-    return {"connection.price.input": dollars_in, "connection.price.output": dollars_out}
-
-
 def _llm_overrides(llm: str | None, base_url: str | None, api_key_env: str | None) -> dict[str, Any]:
     overrides: dict[str, Any] = {"connection.base_url": base_url, "connection.api_key_env": api_key_env}
-    match llm:
-        case None:
-            if base_url is not None:
-                raise RecipeError("--base-url says where a model is served; say which one with --llm.")
-        case "hand-written":
-            overrides |= {"llm.provider": llm, "llm.model": llm}
-        case "local":
-            overrides |= {"llm.provider": llm, "llm.model": LOCAL_MODEL, **LOCAL_SAMPLING}
-        case _:
-            url = base_url or OPENAI
-            key = api_key_env or ("OPENAI_API_KEY" if url == OPENAI else None)
-            overrides |= {
-                "llm.provider": provider_of(url),
-                "llm.model": llm,
-                "connection.base_url": url,
-                "connection.api_key_env": key,
-            }
-    return overrides
+    if llm is None:
+        if base_url is not None:
+            raise RecipeError("--base-url says where a model is served; say which one with --llm.")
+        return overrides
+    if llm == "hand-written":
+        return overrides | {"llm.provider": llm, "llm.model": llm}
+    return overrides | chosen_model("llm", llm, base_url, api_key_env, LOCAL_SAMPLING)
 
 
 def _tell(recipe: PersonalizedRecipe, built: Built, target: Path) -> None:

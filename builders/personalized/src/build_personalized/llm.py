@@ -6,11 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from pluralbench_calls import Answer, Backend, Ledger, Limits, LocalModel, OpenAIChat, Request
-from pluralbench_runs import stream
+from pluralbench_calls import Answer, Backend, Ledger, Limits, Message, Request, chat_backend, chat_request
 
 from build_personalized.errors import BuildError
-from build_personalized.prompts import Message
 from build_personalized.recipe import PersonalizedRecipe
 
 
@@ -33,36 +31,22 @@ class Llm:
         schema: Mapping[str, Any] | None = None,
     ) -> Request:
         """A chat request. Its seed, where the recipe sends one, depends on the label and the attempt alone."""
-        llm = self.recipe.llm
-        body: dict[str, Any] = {
-            "messages": list(messages),
-            "temperature": llm.temperature,
-            llm.token_limit_field: max_tokens,
-            **llm.extra,
-        }
-        if llm.top_p is not None:
-            body["top_p"] = llm.top_p
-        if llm.seeded:
-            body["seed"] = stream(self.recipe.seed, "llm", label, attempt).randrange(2**31)
-        if schema is not None and llm.structured_output:
-            body["response_format"] = {"type": "json_schema", "json_schema": dict(schema)}
-        return Request("chat", llm.provider, llm.model, body, sample=attempt, label=f"{label}, attempt {attempt + 1}")
+        return chat_request(
+            self.recipe.llm,
+            messages,
+            seed=self.recipe.seed,
+            label=label,
+            attempt=attempt,
+            max_tokens=max_tokens,
+            schema=schema,
+        )
 
 
 def backend_of(recipe: PersonalizedRecipe, sample: Path) -> Backend:
     """Who answers for the recipe's provider. `sample`: the folder with the hand-written answers."""
-    connection = recipe.connection
-    match recipe.llm.provider:
-        case "hand-written":
-            return HandWritten(sample / "answers")
-        case "local":
-            return LocalModel()
-    return OpenAIChat(
-        connection.base_url or "",
-        api_key_env=connection.api_key_env,
-        timeout=connection.timeout,
-        max_retries=connection.max_retries,
-    )
+    if recipe.llm.provider == "hand-written":
+        return HandWritten(sample / "answers")
+    return chat_backend(recipe.llm, recipe.connection)
 
 
 def answer_label(side: str, row_id: str) -> str:

@@ -7,12 +7,12 @@ and answer within the limit; the two prompts differ only in the polarity of the 
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
+from pluralbench_calls import Message
 from pluralbench_schemas import render_profile
 
 PROMPT_VERSION = "1"
 
 Side = Literal["chosen", "rejected"]
-Message = dict[str, str]
 
 ANSWER_SYSTEM = """\
 You answer the questions of one particular person, who shows you posts they wrote earlier.

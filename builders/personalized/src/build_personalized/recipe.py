@@ -1,9 +1,9 @@
 """What a build of Personalized RewardBench can be asked to do."""
 
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
-from pluralbench_calls import CallsError, Limits, Price, provider_of
+from pluralbench_calls import ChatConnection, ChatModel, check_reachable
 from pluralbench_runs import Recipe, Table
 from pydantic import Field, model_validator
 
@@ -34,58 +34,14 @@ class SourceTable(Table):
     max_posts: int | None = Field(None, ge=1)
 
 
-class LlmTable(Table):
+class LlmTable(ChatModel):
     """The model that extracts aspects and writes answers, and how it is sampled.
 
     provider: `hand-written` (the sample's own answers), `local` (the embedded model) or the host of an
-    OpenAI-compatible endpoint.
-    max_tokens, aspects_max_tokens: the most tokens of an answer and of a list of aspects.
-    seeded: send a seed with each request; some servers refuse one.
-    structured_output: send a JSON schema where JSON is wanted; some servers take none.
-    extra: further fields of each request.
+    OpenAI-compatible endpoint. aspects_max_tokens: the most tokens of a list of aspects.
     """
 
-    provider: str
-    model: str
-    temperature: float = Field(1.0, ge=0)
-    top_p: float | None = Field(None, gt=0, le=1)
-    max_tokens: int = Field(512, ge=1)
     aspects_max_tokens: int = Field(1024, ge=1)
-    token_limit_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"  # noqa: S105 - no secret
-    seeded: bool = False
-    structured_output: bool = True
-    extra: dict[str, Any] = Field(default_factory=dict)
-
-
-class PriceTable(Table):
-    """US dollars for a million tokens."""
-
-    input: float = Field(0.0, ge=0)
-    output: float = Field(0.0, ge=0)
-
-
-class ConnectionTable(Table):
-    """How to reach the model, how fast and how dear. A build may go on under other values."""
-
-    base_url: str | None = None
-    api_key_env: str | None = None
-    timeout: float = Field(120.0, gt=0)
-    max_retries: int = Field(6, ge=0)
-    concurrency: int = Field(8, ge=1)
-    requests_per_minute: float | None = Field(None, gt=0)
-    tokens_per_minute: float | None = Field(None, gt=0)
-    price: PriceTable = PriceTable()
-    max_cost: float | None = Field(None, ge=0)
-
-    def limits(self) -> Limits:
-        """The limits of every step of the build."""
-        return Limits(
-            concurrency=self.concurrency,
-            requests_per_minute=self.requests_per_minute,
-            tokens_per_minute=self.tokens_per_minute,
-            price=Price(self.price.input, self.price.output),
-            max_cost=self.max_cost,
-        )
 
 
 class AuditTable(Table):
@@ -103,13 +59,6 @@ class AuditTable(Table):
     max_overlap_gap: float | None = Field(None, ge=0)
     max_drop_share: float | None = Field(None, ge=0, le=1)
     max_near_duplicates: int | None = Field(None, ge=0)
-
-
-def _checked(base_url: str) -> None:
-    try:
-        provider_of(base_url)
-    except CallsError as error:
-        raise ValueError(str(error)) from None
 
 
 class PersonalizedRecipe(Recipe):
@@ -133,15 +82,10 @@ class PersonalizedRecipe(Recipe):
     max_aspects: int = Field(6, ge=1)
     source: SourceTable
     llm: LlmTable
-    connection: ConnectionTable = ConnectionTable()
+    connection: ChatConnection = ChatConnection()
     audit: AuditTable = AuditTable()
 
     @model_validator(mode="after")
     def _consistent(self) -> "PersonalizedRecipe":
-        if self.llm.provider not in {"hand-written", "local"} and self.connection.base_url is None:
-            raise ValueError(f"provider {self.llm.provider!r} needs a `base_url` under [connection]")
-        if self.connection.base_url is not None:
-            _checked(self.connection.base_url)
-        if self.connection.max_cost is not None and self.connection.price == PriceTable():
-            raise ValueError("a `max_cost` needs a `price` under [connection] (or --price) to be reckoned by")
+        check_reachable(self.llm, self.connection, own=["hand-written"])
         return self

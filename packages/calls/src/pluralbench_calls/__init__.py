@@ -5,6 +5,17 @@ from pluralbench_calls.backends.local import MODEL as LOCAL_MODEL
 from pluralbench_calls.backends.local import LocalModel
 from pluralbench_calls.backends.openai import OpenAIChat, provider_of
 from pluralbench_calls.backends.replay import Replay
+from pluralbench_calls.chat import (
+    OPENAI,
+    ChatConnection,
+    ChatModel,
+    ChatPrice,
+    Message,
+    chat_backend,
+    chat_request,
+    check_reachable,
+    chosen_model,
+)
 from pluralbench_calls.errors import (
     AccessDenied,
     CallsError,
@@ -21,11 +32,15 @@ from pluralbench_calls.retry import InvalidAnswer, Settled, after_thinking, ask_
 
 __all__ = [
     "LOCAL_MODEL",
+    "OPENAI",
     "AccessDenied",
     "Answer",
     "Backend",
     "CallsError",
     "CeilingReached",
+    "ChatConnection",
+    "ChatModel",
+    "ChatPrice",
     "ConnectionFailed",
     "Interrupted",
     "InvalidAnswer",
@@ -33,6 +48,7 @@ __all__ = [
     "LedgerError",
     "Limits",
     "LocalModel",
+    "Message",
     "MissingAnswers",
     "NotServed",
     "OpenAIChat",
@@ -45,6 +61,10 @@ __all__ = [
     "after_thinking",
     "ask",
     "ask_until_valid",
+    "chat_backend",
+    "chat_request",
+    "check_reachable",
+    "chosen_model",
     "provider_of",
     "read_ledger",
     "working_ledger",
