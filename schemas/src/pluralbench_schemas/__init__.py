@@ -2,6 +2,7 @@
 
 import pandera.polars as pa
 
+from pluralbench_schemas.chinese import RANK, RESPONSE, RankedResponses
 from pluralbench_schemas.languages import ENGLISH, LANGUAGES, Language, language_of, near_languages
 from pluralbench_schemas.multilingual import MultilingualPairs, TranslationPairs
 from pluralbench_schemas.personalized import (
@@ -23,6 +24,7 @@ SCHEMAS: dict[str, type[pa.DataFrameModel]] = {
         MultilingualPairs,
         PersonalizedPairs,
         PersonalizedQuestions,
+        RankedResponses,
         TranslationPairs,
         VerbatimPersonalizedPairs,
         VerbatimPersonalizedQuestions,
@@ -34,12 +36,15 @@ __all__ = [
     "ENGLISH",
     "LANGUAGES",
     "POST",
+    "RANK",
+    "RESPONSE",
     "RUBRIC_ASPECT",
     "SCHEMAS",
     "Language",
     "MultilingualPairs",
     "PersonalizedPairs",
     "PersonalizedQuestions",
+    "RankedResponses",
     "TableError",
     "TranslationPairs",
     "VerbatimPersonalizedPairs",

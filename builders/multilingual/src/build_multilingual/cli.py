@@ -4,14 +4,14 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, NoReturn
 
 import typer
+from pluralbench_release import tell
 from pluralbench_runs import RecipeError, read_recipe, recipe_path, run
 from pluralbench_runs.options import Fresh, MaxCost, Out, ReplayFrom, RetryErrors, ReuseFrom, Seed
 from pluralbench_schemas import TableError
 from rich.console import Console
-from rich.table import Table as Grid
 
-from build_multilingual.build import Built, build
-from build_multilingual.figures import figures_tables
+from build_multilingual.build import build
+from build_multilingual.figures import ONLY_ON_THE_CARD, figures_tables
 from build_multilingual.recipe import RECIPES, MultilingualRecipe
 from build_multilingual.translators import known_translators
 
@@ -145,7 +145,16 @@ def command(
         review_rows=review_rows,
         fresh=fresh,
     )
-    _tell(built, target)
+    figures = figures_tables(built.figures)
+    tell(
+        console,
+        target,
+        built.manifest,
+        built.new_calls,
+        {title: table for title, table in figures.items() if title not in ONLY_ON_THE_CARD},
+        notes=[f"Review sheet: {sheet} (its key is in {sheet.parent / 'keys'})" for sheet in built.sheets],
+        following=[f"uv run --group evaluator pluralbench score MODEL --benchmark multilingual --data {target}"],
+    )
 
 
 def _columns(changes: list[str] | None) -> dict[str, str] | None:
@@ -178,30 +187,3 @@ def _scale(text: str | None) -> dict[str, Any] | None:
     if len(parts) != 3 or parts[0] not in {"higher", "lower"}:
         raise RecipeError(f"--scale {text!r} is not of the form BETTER/EASY/HARD, such as higher/0.25/0.5.")
     return {"better": parts[0], "easy": parts[1], "hard": parts[2]}
-
-
-def _tell(built: Built, target: Path) -> None:
-    manifest = built.manifest
-    console.print(
-        f"\n{target}: {manifest.name} {manifest.version}, {manifest.ledger.calls:,} recorded calls, "
-        f"{built.new_calls:,} of them made now"
-    )
-    grid = Grid("config", "split", "rows", "content digest")
-    for table in manifest.tables:
-        grid.add_row(table.config, table.split, f"{table.rows:,}", table.digest[:16] + "…")
-    console.print(grid)
-    for title, frame in figures_tables(built.figures).items():
-        if title.startswith("Rows with"):
-            continue  # 23 lines, which the card has
-        grid = Grid(*frame.columns, title=title, title_justify="left")
-        for row in frame.iter_rows():
-            grid.add_row(*row)
-        console.print(grid)
-    for sheet in built.sheets:
-        console.print(f"Review sheet: {sheet} (its key is in {sheet.parent / 'keys'})")
-    first = manifest.tables[0]
-    console.print("\nNext:")
-    console.print(f"  read {target / 'README.md'}, the card")
-    console.print(f"  uv run pluralbench-release verify {target}")
-    console.print(f'  datasets.load_dataset("{target}", "{first.config}", split="{first.split}")')
-    console.print(f"  uv run --group evaluator pluralbench score MODEL --benchmark multilingual --data {target}")

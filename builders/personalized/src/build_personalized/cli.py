@@ -6,13 +6,13 @@ from typing import Annotated, Any, NoReturn
 import typer
 from pluralbench_calls import chosen_model
 from pluralbench_calls.options import ApiKeyEnv, BaseUrl, TokenPrice, price_values
+from pluralbench_release import tell
 from pluralbench_runs import RecipeError, read_recipe, recipe_path, run
 from pluralbench_runs.options import Fresh, MaxCost, Out, ReplayFrom, RetryErrors, ReuseFrom, Seed
 from pluralbench_schemas import TableError
 from rich.console import Console
-from rich.table import Table as Grid
 
-from build_personalized.build import Built, build
+from build_personalized.build import build
 from build_personalized.card import figures_tables, generator_note
 from build_personalized.recipe import RECIPES, PersonalizedRecipe
 
@@ -86,7 +86,8 @@ def command(
     asked = read_recipe(PersonalizedRecipe, recipe_path(recipe, RECIPES), overrides)
     target = out or Path("dist") / asked.name
     built = build(asked, target, replay=replay, reuse=reuse, retry_errors=retry_errors, fresh=fresh)
-    _tell(asked, built, target)
+    notes = ["", generator_note(asked)]
+    tell(console, target, built.manifest, built.new_calls, figures_tables(built.figures), notes=notes)
 
 
 def _llm_overrides(llm: str | None, base_url: str | None, api_key_env: str | None) -> dict[str, Any]:
@@ -98,25 +99,3 @@ def _llm_overrides(llm: str | None, base_url: str | None, api_key_env: str | Non
     if llm == "hand-written":
         return overrides | {"llm.provider": llm, "llm.model": llm}
     return overrides | chosen_model("llm", llm, base_url, api_key_env, LOCAL_SAMPLING)
-
-
-def _tell(recipe: PersonalizedRecipe, built: Built, target: Path) -> None:
-    manifest = built.manifest
-    console.print(
-        f"\n{target}: {manifest.name} {manifest.version}, {manifest.ledger.calls:,} recorded calls, "
-        f"{built.new_calls:,} of them made now"
-    )
-    grid = Grid("config", "split", "pairs", "content digest")
-    for table in manifest.tables:
-        grid.add_row(table.config, table.split, f"{table.rows:,}", table.digest[:16] + "…")
-    console.print(grid)
-    for title, frame in figures_tables(built.figures).items():
-        grid = Grid(*frame.columns, title=title, title_justify="left")
-        for row in frame.iter_rows():
-            grid.add_row(*row)
-        console.print(grid)
-    first = manifest.tables[0]
-    console.print(f"\n{generator_note(recipe)}\n\nNext:")
-    console.print(f"  read {target / 'README.md'}, the card")
-    console.print(f"  uv run pluralbench-release verify {target}")
-    console.print(f'  datasets.load_dataset("{target}", "{first.config}", split="{first.split}")')

@@ -29,6 +29,7 @@ from pluralbench_calls.errors import (
 from pluralbench_calls.ledger import Ledger, read_ledger, working_ledger
 from pluralbench_calls.records import Answer, Backend, Outcome, PackingBackend, Request
 from pluralbench_calls.retry import InvalidAnswer, Settled, after_thinking, ask_until_valid
+from pluralbench_calls.verdicts import Choice, Verdict, parse_choice, parse_rating, parse_verdict
 
 __all__ = [
     "LOCAL_MODEL",
@@ -41,6 +42,7 @@ __all__ = [
     "ChatConnection",
     "ChatModel",
     "ChatPrice",
+    "Choice",
     "ConnectionFailed",
     "Interrupted",
     "InvalidAnswer",
@@ -58,6 +60,7 @@ __all__ = [
     "Replay",
     "Request",
     "Settled",
+    "Verdict",
     "after_thinking",
     "ask",
     "ask_until_valid",
@@ -65,6 +68,9 @@ __all__ = [
     "chat_request",
     "check_reachable",
     "chosen_model",
+    "parse_choice",
+    "parse_rating",
+    "parse_verdict",
     "provider_of",
     "read_ledger",
     "working_ledger",

@@ -6,6 +6,7 @@ from pluralbench_release.diff import TableDiff, diff
 from pluralbench_release.errors import ReleaseError, TablesError
 from pluralbench_release.manifest import LEDGER, RECIPE, Manifest, Source, known_ledgers, read_manifest
 from pluralbench_release.rebuild import rebuild
+from pluralbench_release.summary import tell, tell_table
 from pluralbench_release.tables import Tables, pinned, read_tables
 from pluralbench_release.verify import verify
 from pluralbench_release.write import write
@@ -31,6 +32,8 @@ __all__ = [
     "read_manifest",
     "read_tables",
     "rebuild",
+    "tell",
+    "tell_table",
     "verify",
     "write",
 ]

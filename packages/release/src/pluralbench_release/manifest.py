@@ -63,7 +63,8 @@ class LedgerEntry(Model):
 class Manifest(Model):
     """Everything that a release says about itself in numbers.
 
-    provenance: SHA-256 of each other file in `provenance/`, by its path. software: versions of what wrote it.
+    provenance: SHA-256 of each other file, most of them in `provenance/`, by its path. software: versions of what
+    wrote it.
     """
 
     format: Literal[1] = 1

@@ -46,13 +46,15 @@ def write(
     statistics: Mapping[str, Any],
     card: Card,
     records: Mapping[str, pl.DataFrame] | None = None,
+    files: Mapping[str, Path] | None = None,
 ) -> Manifest:
     """Fill the empty `directory` with a release of `tables` and return its manifest.
 
     builder, distribution: the entry point (group `pluralbench.builders`) that can rebuild it, and who installs it.
     ledger: Parquet of the recorded calls that the rows depend on; it is copied.
     statistics: figures to commit beside the data, JSON. records: tables to commit beside them, as
-    `provenance/NAME.parquet` by name, such as what was left out and why.
+    `provenance/NAME.parquet` by name, such as what was left out and why. files: copied as they are, by path in the
+    release, such as the rows in another form.
 
     Raises `pluralbench_schemas.TableError` for rows that break their schema and `ReleaseError` for no rows at all.
     """
@@ -73,6 +75,9 @@ def write(
     recorded = {f"provenance/{record}.parquet": frame for record, frame in (records or {}).items()}
     for path, frame in recorded.items():
         write_parquet(frame, directory / path)
+    for path, file in (files or {}).items():
+        (directory / path).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(file, directory / path)
     shutil.copyfile(ledger, directory / LEDGER)
     write_recipe(recipe, directory / RECIPE)
     _write_json(directory / STATISTICS, statistics)
@@ -84,7 +89,7 @@ def write(
         sources=list(sources),
         tables=entries,
         ledger=LedgerEntry(path=LEDGER, calls=pq.read_metadata(directory / LEDGER).num_rows),
-        provenance={path: file_digest(directory / path) for path in (*FILES, *recorded)},
+        provenance={path: file_digest(directory / path) for path in (*FILES, *recorded, *(files or {}))},
         software={package: installed(package) for package in ("polars", "pyarrow", "pluralbench-release")},
     )
     write_card(directory, card, manifest, list(tables))

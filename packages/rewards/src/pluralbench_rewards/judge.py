@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Literal, TypeVar
 
 from pluralbench_calls import Backend, Limits, Request, Settled, ask_until_valid, working_ledger
+from pluralbench_calls.verdicts import HIGHEST, Choice, parse_choice, parse_rating
 from pluralbench_runs import Json, digest
 
 from pluralbench_rewards.conversations import Group, Message
 from pluralbench_rewards.scoring import OnScored, Options, Scored
-from pluralbench_rewards.verdicts import HIGHEST, Choice, parse_choice, parse_rating
 
 Item = TypeVar("Item")
 Value = TypeVar("Value")

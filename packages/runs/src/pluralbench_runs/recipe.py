@@ -28,6 +28,7 @@ class Recipe(Table):
 
 
 R = TypeVar("R", bound=Recipe)
+Model = TypeVar("Model", bound=Table)
 
 
 def read_recipe(model: type[R], path: Path, overrides: Mapping[str, object] | None = None) -> R:
@@ -56,8 +57,8 @@ def read_recipe(model: type[R], path: Path, overrides: Mapping[str, object] | No
     return check_recipe(model, values, str(path))
 
 
-def check_recipe(model: type[R], values: Mapping[str, object], origin: str) -> R:
-    """Validate `values` as a `model`; `origin` names them in the error. Raises `RecipeError`."""
+def check_recipe(model: type[Model], values: Mapping[str, object], origin: str) -> Model:
+    """Validate `values` as a recipe or a table of one; `origin` names them in the error. Raises `RecipeError`."""
     try:
         return model.model_validate(values)
     except ValidationError as error:

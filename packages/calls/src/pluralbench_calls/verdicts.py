@@ -4,14 +4,17 @@ import json
 import re
 from typing import Literal
 
-from pluralbench_calls import InvalidAnswer, after_thinking
+from pluralbench_calls.retry import InvalidAnswer, after_thinking
 
 Choice = Literal["A", "B"]
+Verdict = Literal["A", "B", "C"]
+"""A choice, or "C" where a judge may call both equal."""
 
 # A verdict is the last line of a reply and nothing else stands in it, so a marker that is only quoted, or weighed on
 # the way to a verdict, is not one.
 CHOICE = re.compile(
-    r"^[\s*_#>`]*(?:(?:final )?(?:verdict|result|answer|choice)\b)?[\s:*=\-–—.]*\[\[\s*([AB])\s*\]\][\s*.!]*$",
+    r"^[\s*_#>`]*(?:(?:final )?(?:verdict|result|answer|choice)\b|(?:最终)?(?:结论|结果|判断))?[\s:：*=\-–—.]*"
+    r"\[\[\s*([ABC])\s*\]\][\s*.!。]*$",
     re.IGNORECASE,
 )
 RATING = re.compile(
@@ -19,17 +22,33 @@ RATING = re.compile(
     re.IGNORECASE,
 )
 HIGHEST = 10
+NO_VERDICT = "no verdict in the last line"
 
 
 def parse_choice(reply: str) -> Choice:
     """The response that a reply chooses: `[[A]]` or `[[B]]` in its last line, or JSON with a `verdict`.
 
+    Raises `InvalidAnswer`, also for a tie.
+    """
+    verdict = parse_verdict(reply)
+    if verdict == "C":
+        raise InvalidAnswer(NO_VERDICT)
+    return verdict
+
+
+def parse_verdict(reply: str) -> Verdict:
+    """What a reply decides: `[[A]]`, `[[B]]` or, for a tie, `[[C]]` in its last line, or JSON with a `verdict`.
+
     Raises `InvalidAnswer`.
     """
-    said = _said(reply, CHOICE, "verdict")
-    if said is None or said.upper() not in {"A", "B"}:
-        raise InvalidAnswer("no verdict in the last line")
-    return "A" if said.upper() == "A" else "B"
+    match (_said(reply, CHOICE, "verdict") or "").upper():
+        case "A":
+            return "A"
+        case "B":
+            return "B"
+        case "C":
+            return "C"
+    raise InvalidAnswer(NO_VERDICT)
 
 
 def parse_rating(reply: str) -> float:

@@ -5,8 +5,7 @@ import re
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from pluralbench_calls import InvalidAnswer
-from pluralbench_rewards import parse_choice, parse_rating
+from pluralbench_calls import InvalidAnswer, parse_choice, parse_rating, parse_verdict
 
 VERDICTS = {
     "[[A]]": "A",
@@ -155,3 +154,17 @@ def test_what_comes_before_the_last_line_changes_nothing(before: str, verdict: s
     assume("<think>" not in before and not before.lstrip().startswith("{"))  # which is JSON to the end
     assert parse_choice(f"{before}\n{verdict}") == parse_choice(verdict)
     assert parse_rating(f"{before}\n[[{rating}]]") == rating
+
+
+@pytest.mark.parametrize(
+    ("reply", "verdict"),
+    [("[[C]]", "C"), ("结论：[[A]]", "A"), ("**最终结论：** [[C]]。", "C"), ('{"verdict": "C"}', "C"), ("好。\n[[b]]", "B")],
+)
+def test_verdicts_that_may_be_ties(reply: str, verdict: str) -> None:
+    assert parse_verdict(reply) == verdict
+
+
+@pytest.mark.parametrize("reply", ["", "结论：C", "[[D]]", "我认为[[A]]", "[[A]]或[[C]]"])
+def test_what_is_no_verdict_even_where_ties_are(reply: str) -> None:
+    with pytest.raises(InvalidAnswer, match="no verdict in the last line"):
+        parse_verdict(reply)

@@ -1,0 +1,53 @@
+"""What a builder's command says of a finished release on the terminal."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import polars as pl
+from rich.console import Console
+from rich.table import Table as Grid
+
+from pluralbench_release.manifest import Manifest
+
+
+def tell(
+    console: Console,
+    target: Path,
+    manifest: Manifest,
+    new_calls: int,
+    figures: Mapping[str, pl.DataFrame],
+    *,
+    notes: Sequence[str] = (),
+    following: Sequence[str] = (),
+) -> None:
+    """Say what lies in `target`: tables and digests, the figures by title, notes, and what may be done next.
+
+    figures: small frames of strings. following: commands beside those that fit every release.
+    """
+    console.print(
+        f"\n{target}: {manifest.name} {manifest.version}, {manifest.ledger.calls:,} recorded calls, "
+        f"{new_calls:,} of them made now"
+    )
+    grid = Grid("config", "split", "rows", "content digest")
+    for table in manifest.tables:
+        grid.add_row(table.config, table.split, f"{table.rows:,}", table.digest[:16] + "…")
+    console.print(grid)
+    for title, frame in figures.items():
+        tell_table(console, title, frame)
+    for note in notes:
+        console.print(note)
+    first = manifest.tables[0]
+    console.print("\nNext:")
+    console.print(f"  read {target / 'README.md'}, the card")
+    console.print(f"  uv run pluralbench-release verify {target}")
+    console.print(f'  datasets.load_dataset("{target}", "{first.config}", split="{first.split}")')
+    for line in following:
+        console.print(f"  {line}")
+
+
+def tell_table(console: Console, title: str, frame: pl.DataFrame) -> None:
+    """Print a small frame of strings as a table."""
+    grid = Grid(*frame.columns, title=title, title_justify="left")
+    for row in frame.iter_rows():
+        grid.add_row(*row)
+    console.print(grid)
