@@ -1,0 +1,1 @@
+"""Builds CheemsBench and CheemsPreference: annotations and model votes turned into rankings without conflict."""

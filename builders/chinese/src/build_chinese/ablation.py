@@ -1,0 +1,170 @@
+"""Which strategy of the preference set is worth what (CHEEMS, section 6.3, table 4).
+
+A reward model is trained on each variant of the set, always in the same way, and measured on the benchmarks.
+"""
+
+import json
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+from pluralbench_calls import Ledger, Replay, working_ledger
+from pluralbench_release import LEDGER, RECIPE
+from pluralbench_runs import output_directory, progress, read_recipe, stream, write_recipe
+
+from build_chinese import reward_model, source
+from build_chinese.errors import NothingLeft, SourceError
+from build_chinese.preference_set import Judged, judged, pairs_by_row
+from build_chinese.rankings import Row, ranked_pairs
+from build_chinese.recipe import ChineseRecipe, PreferenceTable, RewardTable
+from build_chinese.reward_model import Taught
+from build_chinese.text_files import read_jsonl, write_jsonl
+from build_chinese.votes import Judging, votes
+
+ROWS_FILE, TABLE_FILE = "rows.jsonl", "ablation.csv"
+RESAMPLES = 500
+HUMAN, JUDGE = "human", "judge"
+STRATEGIES = {
+    JUDGE: PreferenceTable(distant=False, length=False),
+    "judge + length": PreferenceTable(distant=False),
+    "judge + distant": PreferenceTable(length=False),
+    "judge + distant + length": PreferenceTable(),
+}
+FULL = "judge + distant + length + human"
+
+
+def ablate(release: Path, people: Mapping[str, Sequence[Row]], human: Sequence[Row], *, fresh: bool = False) -> Path:
+    """Measure every strategy of the preference set of a release; the path of the table.
+
+    people: resolved rows by benchmark, to measure on. human: those of the human part. The table and the figures go to a
+    folder beside the release; what an interrupted run has measured is not measured again. Without distant supervision
+    cycles are resolved and the votes that the ranks keep are learned from. All variants are trained as the recipe
+    trains the reward model, at the same seed.
+
+    Raises `NothingLeft` for a release without a benchmark or without votes, and the errors of `reward_model`.
+    """
+    recipe = read_recipe(ChineseRecipe, release / RECIPE)
+    benchmarks = {name: rows for name, rows in people.items() if rows}
+    if not benchmarks or recipe.reward is None or recipe.unlabelled is None or recipe.judge is None:
+        raise NothingLeft(
+            f"{release} has no {'votes to learn from' if benchmarks else 'benchmark to measure on'}; --ablate wants "
+            "annotated prompts of a benchmark, prompts to vote on, a judge and a base of the reward model."
+        )
+    target = release.with_name(f"{release.name}-ablation")
+    with output_directory(target, recipe, recipe_file=RECIPE, fresh=fresh) as output:
+        with working_ledger(output.work / "ledger.sqlite") as ledger:
+            ledger.take(release / LEDGER)
+            variants = _variants(recipe, recipe.reward, human, ledger, output.work)
+        path = output.work / ROWS_FILE
+        rows = read_jsonl(path, SourceError) if path.exists() else []
+        measured = {row["variant"] for row in rows}
+        for name, taught in variants.items():
+            if name not in measured:
+                rows.append({"variant": name} | _measured(taught, benchmarks, recipe.reward, output.work, recipe.seed))
+                write_jsonl(rows, path)
+        staged = output.staging()
+        _frame(rows).write_csv(staged / TABLE_FILE)
+        figures = json.dumps(rows, ensure_ascii=False, indent=2) + "\n"
+        (staged / "ablation.json").write_text(figures, encoding="utf-8")
+        (staged / RECIPE).parent.mkdir()
+        write_recipe(recipe, staged / RECIPE)
+        output.publish(staged)
+    return target / TABLE_FILE
+
+
+def _variants(
+    recipe: ChineseRecipe, reward: RewardTable, human: Sequence[Row], ledger: Ledger, work: Path
+) -> dict[str, Taught]:
+    """What a reward model learns from under each strategy, from the recorded votes and rewards."""
+    if recipe.unlabelled is None or recipe.judge is None:
+        return {}
+    taxonomy = source.taxonomy_of(recipe.unlabelled.taxonomy)
+    rows = source.unlabelled_rows(recipe.unlabelled, taxonomy).rows
+    judging = Judging(recipe.judge, Replay(), recipe.connection.limits(), recipe.judge.attempts, recipe.seed)
+    found = votes(rows, taxonomy, judging, ledger)
+    taught = Taught(human)
+    scores = reward_model.rewards(rows, taught, reward, ledger, work, replaying=recipe.preference.distant)
+
+    def made(strategy: PreferenceTable) -> Judged:
+        by = scores if strategy.distant else None
+        return judged(rows, found, by, strategy, margin=reward.margin, seed=recipe.seed)
+
+    variants = {HUMAN: taught}
+    for name, strategy in STRATEGIES.items():
+        part = made(strategy)
+        variants[name] = Taught(part.rows, pairs_by_row(part.rows))
+    best = variants[list(STRATEGIES)[-1]]
+    both = [*map(ranked_pairs, human), *(best.pairs or [])]
+    return variants | {FULL: Taught([*human, *best.rows], both)}
+
+
+def _measured(
+    taught: Taught, benchmarks: Mapping[str, Sequence[Row]], reward: RewardTable, work: Path, seed: int
+) -> dict[str, Any]:
+    from pluralbench_rewards import Group, load, score  # noqa: PLC0415 - an extra
+    from pluralbench_rewards.rankings import measure  # noqa: PLC0415 - an extra
+
+    size = {"prompts": len(taught.rows), "pairs": taught.size}
+    if taught.size < reward.least_pairs:
+        return size | {"too_small": True}
+    folder = reward_model.trained(taught, reward, work / "model")
+    rows = [(config, row) for config, own in benchmarks.items() for row in own]
+    groups = [
+        Group(row["id"], reward_model.messages_of(row), [response["content"] for response in row["responses"]])
+        for _, row in rows
+    ]
+    scores = score(load(str(folder)), groups, on_overflow="truncate-prompt").scores
+    items = pl.DataFrame(
+        [
+            {
+                "config": config,
+                "category": row["category"][0],
+                "rank": [row["rank"][name] for name in _ranked(row)],
+                "reward": [value for value, name in zip(values, _ids(row), strict=True) if name in row["rank"]],
+            }
+            for (config, row), values in zip(rows, scores, strict=True)
+        ]
+    )
+    shutil.rmtree(folder)
+    found = measure(items)
+    drawn = []
+    with progress("resampling", RESAMPLES) as meter:
+        for number in range(RESAMPLES):
+            draw = stream(seed, "ablation", number)
+            parts = [part[draw.choices(range(part.height), k=part.height)] for part in items.partition_by("config")]
+            drawn.append(measure(pl.concat(parts))["overall"])
+            meter.advance()
+    known = pl.Series([value for value in drawn if value is not None], dtype=pl.Float64)
+    return size | found | {"interval": [known.quantile(0.025, "linear"), known.quantile(0.975, "linear")]}
+
+
+def _ids(row: Row) -> list[str]:
+    return [response["id"] for response in row["responses"]]
+
+
+def _ranked(row: Row) -> list[str]:
+    return [name for name in _ids(row) if name in row["rank"]]
+
+
+def _frame(rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
+    """A line a variant: the columns of table 4 that the benchmarks give, and the interval of the overall number."""
+    lines = []
+    for row in rows:
+        line: dict[str, Any] = {name: row[name] for name in ("variant", "prompts", "pairs")}
+        for config, cell in row.get("configs", {}).items():
+            line |= {f"{config} accuracy": cell["accuracy"], f"{config} exact match": cell["exact_match"]}
+        low, high = row.get("interval", (None, None))
+        lines.append(line | {"overall": row.get("overall"), "low": low, "high": high})
+    return pl.DataFrame(lines, infer_schema_length=None)
+
+
+def table(path: Path) -> pl.DataFrame:
+    """The table of `ablate` as strings for the terminal."""
+    frame = pl.read_csv(path, glob=False)
+    numbers = [name for name, kind in frame.schema.items() if kind == pl.Float64]
+    return frame.with_columns(
+        *(pl.col(name).round(3).cast(pl.String).fill_null("none") for name in numbers),
+        pl.col("prompts", "pairs").cast(pl.String),
+    )

@@ -1,0 +1,309 @@
+"""A build of CheemsBench and CheemsPreference, step by step (CHEEMS, sections 3 and 4).
+
+Load annotated prompts; resolve their conflicts into ranks; have a judge vote on the rest; keep what a reward model that
+learned from people agrees with; balance lengths; release. A build is a function of the recipe, the sources and the
+recorded calls.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+from pluralbench_calls import Backend, Ledger, Replay, chat_backend, working_ledger
+from pluralbench_release import LEDGER, RECIPE, Manifest, Source, Table, known_ledgers, write
+from pluralbench_runs import Output, output_directory, read_recipe
+from pluralbench_schemas import RANK, RESPONSE
+
+from build_chinese import reward_model, source
+from build_chinese.card import card
+from build_chinese.errors import NothingLeft
+from build_chinese.figures import PEOPLE, figures_of
+from build_chinese.preference_set import Judged, judged
+from build_chinese.rankings import Row, resolve_rows
+from build_chinese.recipe import SAMPLE, ChineseRecipe
+from build_chinese.sample_votes import RecordedVotes
+from build_chinese.steps import sample_annotated
+from build_chinese.text_files import write_jsonl
+from build_chinese.votes import Judging, votes
+
+SAMPLE_LEDGER = source.FOLDER / "ledger.parquet"
+PREFERENCE = "preference"
+PUBLISHED = ("input", "responses", "annotations", "rank", "category")
+COLUMNS: dict[str, Any] = {
+    "id": pl.String,
+    "input": pl.String,
+    "sys_prompt": pl.String,
+    "responses": pl.List(RESPONSE),
+    "annotations": pl.List(pl.List(pl.String)),
+    "rank": pl.List(RANK),
+    "order": pl.List(pl.List(pl.String)),
+    "category": pl.List(pl.String),
+    "judgements": pl.Int64,
+    "conflicts": pl.Int64,
+    "annotated_by": pl.String,
+    "vote_calls": pl.List(pl.String),
+    "reward_calls": pl.List(pl.String),
+}
+ROWS = pl.Schema(COLUMNS)
+
+
+@dataclass(frozen=True)
+class Built:
+    """A finished build: its manifest, its figures, and how many calls were made anew."""
+
+    manifest: Manifest
+    figures: dict[str, Any]
+    new_calls: int
+
+
+@dataclass(frozen=True)
+class Voted:
+    """The judge's part. rows: before anything was filtered. made: what became of the votes. cut: see `figures_of`."""
+
+    rows: list[Row]
+    votes: pl.DataFrame
+    rewards: pl.DataFrame | None
+    made: Judged
+    cut: int
+    source: Source
+
+
+def build(
+    recipe: ChineseRecipe,
+    out: Path,
+    *,
+    replay: Path | None = None,
+    reuse: Path | None = None,
+    retry_errors: bool = False,
+    fresh: bool = False,
+) -> Built:
+    """Build `recipe` into the release directory `out`.
+
+    replay: take every answer from this ledger (or release) and send nothing.
+    reuse: take the answers that this ledger (or release) knows and ask for the rest.
+    retry_errors: ask again what the server rejected in an interrupted build.
+    fresh: forget an interrupted build in `out` and replace a finished one.
+
+    Raises errors of this package, of `pluralbench_calls`, `pluralbench_release`, `pluralbench_rewards`,
+    `pluralbench_runs` and `pluralbench_schemas`; all are a `UserError` or a `TableError` with a sentence for the user.
+    """
+    if recipe.reward is not None and recipe.unlabelled is not None and recipe.preference.distant and replay is None:
+        recipe = recipe.model_copy(update={"reward": reward_model.pin(recipe.reward)})
+    with output_directory(out, recipe, recipe_file=RECIPE, fresh=fresh) as output:
+        annotated = _annotated(recipe)
+        given = _by_config(annotated, recipe)
+        by_config, dropped = _resolved(given)
+        with working_ledger(output.work / "ledger.sqlite") as ledger:
+            sample = SAMPLE_LEDGER if recipe.unlabelled is not None and recipe.unlabelled.location == SAMPLE else None
+            for known in known_ledgers(out, replay, reuse, sample, fresh=fresh):
+                ledger.take(known)
+            if retry_errors:
+                ledger.forget_errors()
+            before = len(ledger)
+            voted = _voted(recipe, by_config[PREFERENCE], ledger, output.work, replaying=replay is not None)
+            extract = output.work / "ledger.parquet"
+            ledger.export(extract, ledger.used)
+            new_calls = len(ledger) - before
+        tables = _tables(by_config, voted, recipe)
+        figures = figures_of(
+            given,
+            dropped,
+            recipe.judge.model if recipe.judge is not None else "",
+            [] if voted is None else _as_annotations(voted),
+            None if voted is None else voted.made,
+            0 if voted is None else voted.cut,
+        )
+        sources = [loaded.source for loaded in (annotated, voted) if loaded is not None]
+        gone = dropped if voted is None else pl.concat([dropped, voted.made.dropped])
+        manifest = _release(output, recipe, tables, sources, extract, figures, gone)
+    return Built(manifest, figures, new_calls)
+
+
+def rebuild(release: Path, out: Path, sources: Sequence[str]) -> None:
+    """Build a release again from its own recipe and recorded calls, sending nothing (`pluralbench-release rebuild`).
+
+    sources: where they are now, in the order of the recipe: the annotated prompts, then the unlabelled ones.
+    """
+    made = read_recipe(ChineseRecipe, release / RECIPE)
+    there = [name for name in ("annotated", "unlabelled") if getattr(made, name) is not None]
+    moved = dict(zip((f"{name}.location" for name in there), sources, strict=False))
+    build(read_recipe(ChineseRecipe, release / RECIPE, moved), out, replay=release / LEDGER)
+
+
+def people(recipe: ChineseRecipe) -> tuple[dict[str, list[Row]], list[Row]]:
+    """The recipe's annotated prompts, resolved: by benchmark, and those of the human part."""
+    found, _ = _resolved(_by_config(_annotated(recipe), recipe))
+    return found, found.pop(PREFERENCE)
+
+
+def frame_of(rows: Sequence[Row], annotated_by: str, calls: Mapping[str, pl.DataFrame] | None = None) -> pl.DataFrame:
+    """Resolved rows as a table (`pluralbench_schemas.RankedResponses`). calls: `prompt` and `call` by column."""
+    by_prompt = {
+        name: dict(frame.drop_nulls("call").group_by("prompt", maintain_order=True).agg("call").iter_rows())
+        for name, frame in (calls or {}).items()
+    }
+    return pl.DataFrame(
+        [
+            {
+                "id": row["id"],
+                "input": row["input"],
+                "sys_prompt": row.get("sys_prompt"),
+                "responses": [
+                    {"id": response["id"], "content": response["content"], "model": str(response.get("model") or "")}
+                    for response in row["responses"]
+                ],
+                "annotations": row["annotations"],
+                "rank": [{"id": name, "rank": rank} for name, rank in row["rank"].items()],
+                "order": row["order"],
+                "category": row["category"],
+                "judgements": sum(row["counts"]["judgements"].values()),
+                "conflicts": sum(row["counts"]["conflicts"].values()),
+                "annotated_by": annotated_by,
+                "vote_calls": by_prompt.get("vote_calls", {}).get(row["id"], []),
+                "reward_calls": by_prompt.get("reward_calls", {}).get(row["id"], []),
+            }
+            for row in rows
+        ],
+        schema=ROWS,
+    )
+
+
+def published_rows(frame: pl.DataFrame) -> list[Row]:
+    """The rows of a table in the fields that CHEEMS published, `rank` as an object."""
+    return [
+        {name: row[name] for name in PUBLISHED}
+        | {"rank": {entry["id"]: entry["rank"] for entry in row["rank"]}}
+        | ({"sys_prompt": row["sys_prompt"]} if row["sys_prompt"] else {})
+        for row in frame.iter_rows(named=True)
+    ]
+
+
+def _annotated(recipe: ChineseRecipe) -> source.Loaded | None:
+    if recipe.annotated is None:
+        return None
+    if recipe.annotated.location == SAMPLE:
+        rows = sample_annotated(recipe).rows
+        return source.Loaded(rows, source.source_of(rows, SAMPLE, None, None))
+    return source.annotated_rows(recipe.annotated)
+
+
+def _by_config(annotated: source.Loaded | None, recipe: ChineseRecipe) -> dict[str, list[Row]]:
+    """The annotated rows by benchmark, and as PREFERENCE those of none."""
+    names = recipe.annotated.benchmarks if recipe.annotated is not None else []
+    found: dict[str, list[Row]] = {name: [] for name in (*names, PREFERENCE)}
+    for row in annotated.rows if annotated is not None else []:
+        found[row["config"] if row["config"] in names else PREFERENCE].append(row)
+    return found
+
+
+def _resolved(given: Mapping[str, Sequence[Row]]) -> tuple[dict[str, list[Row]], pl.DataFrame]:
+    """The rows of each config with ranks, and all that were dropped."""
+    found, dropped = {}, []
+    for config, rows in given.items():
+        found[config], gone = resolve_rows(rows)
+        dropped.append(gone)
+    return found, pl.concat(dropped)
+
+
+def _voted(recipe: ChineseRecipe, human: Sequence[Row], ledger: Ledger, work: Path, *, replaying: bool) -> Voted | None:
+    if recipe.unlabelled is None or recipe.judge is None:
+        return None
+    taxonomy = source.taxonomy_of(recipe.unlabelled.taxonomy)
+    loaded = source.unlabelled_rows(recipe.unlabelled, taxonomy)
+    backend: Backend = Replay() if replaying else _judge(recipe)
+    judging = Judging(recipe.judge, backend, recipe.connection.limits(), recipe.judge.attempts, recipe.seed)
+    distant = recipe.reward if recipe.preference.distant else None
+    taught = reward_model.Taught(human)
+    if distant is not None:
+        reward_model.enough(taught, distant)  # before anything is asked that costs
+    found = votes(loaded.rows, taxonomy, judging, ledger)
+    rewards = None
+    cut = 0
+    if distant is not None:
+        rewards = reward_model.rewards(loaded.rows, taught, distant, ledger, work, replaying=replaying)
+        cut = int((rewards["cut"] > 0).sum())
+    made = judged(
+        loaded.rows,
+        found,
+        rewards,
+        recipe.preference,
+        margin=recipe.reward.margin if recipe.reward is not None else 0.0,
+        seed=recipe.seed,
+    )
+    return Voted(loaded.rows, found, rewards, made, cut, loaded.source)
+
+
+def _judge(recipe: ChineseRecipe) -> Backend:
+    if recipe.judge is None or recipe.judge.provider == "recorded":
+        return RecordedVotes()
+    return chat_backend(recipe.judge, recipe.connection)
+
+
+def _as_annotations(voted: Voted) -> list[Row]:
+    """The rows with every vote that could be read as an annotation."""
+    by_prompt: dict[str, list[list[str]]] = {}
+    readable = voted.votes.filter(pl.col("mark").is_not_null())
+    for prompt, *annotation in readable.select("prompt", "first", "second", "mark").iter_rows():
+        by_prompt.setdefault(prompt, []).append(annotation)
+    return [row | {"annotations": by_prompt.get(row["id"], [])} for row in voted.rows]
+
+
+def _tables(people: Mapping[str, Sequence[Row]], voted: Voted | None, recipe: ChineseRecipe) -> list[Table]:
+    tables = [
+        Table(config, "test", frame_of(rows, PEOPLE), "RankedResponses")
+        for config, rows in people.items()
+        if config != PREFERENCE and rows
+    ]
+    parts = [frame_of(people[PREFERENCE], PEOPLE)] if recipe.preference.human else []
+    if voted is not None and recipe.judge is not None:
+        calls = {"vote_calls": voted.votes}
+        if voted.rewards is not None:
+            calls["reward_calls"] = voted.rewards
+        parts.append(frame_of(voted.made.rows, recipe.judge.model, calls))
+    preference = pl.concat(parts) if parts else pl.DataFrame(schema=ROWS)
+    if preference.height:
+        twice = preference.filter(pl.col("id").is_duplicated())
+        if twice.height:
+            raise NothingLeft(f"The prompt {twice['id'][0]} is annotated and voted on; take it out of one of the two.")
+        tables.append(Table(PREFERENCE, "train", preference, "RankedResponses"))
+    if not tables:
+        raise NothingLeft("No prompt is left: every prompt was dropped, or there were none.")
+    return tables
+
+
+def _release(
+    output: Output,
+    recipe: ChineseRecipe,
+    tables: Sequence[Table],
+    sources: Sequence[Source],
+    ledger: Path,
+    figures: dict[str, Any],
+    dropped: pl.DataFrame,
+) -> Manifest:
+    published = output.work / "published"
+    published.mkdir(exist_ok=True)
+    files = {}
+    for table in tables:
+        path = published / f"{table.config}.jsonl"
+        write_jsonl(published_rows(table.frame), path)
+        files[f"published/{table.config}.jsonl"] = path
+    staged = output.staging()
+    manifest = write(
+        staged,
+        tables,
+        name=recipe.name,
+        version=recipe.version,
+        builder="chinese",
+        distribution="build-chinese",
+        recipe=recipe,
+        sources=sources,
+        ledger=ledger,
+        statistics=figures,
+        card=card(recipe, figures),
+        records={"dropped": dropped},
+        files=files,
+    )
+    output.publish(staged)
+    return manifest

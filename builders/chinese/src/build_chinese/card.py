@@ -1,0 +1,105 @@
+"""What the card says about a build."""
+
+from typing import Any
+
+from pluralbench_release import Card, Section, markdown_table
+
+from build_chinese.figures import figures_tables
+from build_chinese.recipe import ChineseRecipe
+
+COLUMNS = {
+    "id": "of the prompt",
+    "input": "the prompt",
+    "sys_prompt": "the system prompt, where there is one",
+    "responses": "the responses, each with the `id` that the other columns name, its text, and the model that wrote it",
+    "annotations": (
+        "`[first, second, mark]` as they were shown: `1` the first is better, `2` the second, `s` equal; of a judge "
+        "model, the pairs that were kept, the better one first"
+    ),
+    "rank": "of each response, 1 is best; equal ones share a rank, and the next is one more",
+    "order": (
+        "`[better, worse]`: what the annotations order, directly or by way of others; two responses of different rank "
+        "that are not here were never compared, not even so"
+    ),
+    "category": "main and sub-category",
+    "judgements": "how many annotations the ranks come from",
+    "conflicts": "how many of them the ranks do not keep",
+    "annotated_by": "`people`, or the judge model",
+    "vote_calls": "keys of the recorded votes",
+    "reward_calls": "keys of the recorded rewards",
+}
+CITATION = """\
+The method is that of *CHEEMS* (Wen et al., 2025). Cite it, the version above and the content digests."""
+
+
+def card(recipe: ChineseRecipe, figures: dict[str, Any]) -> Card:
+    """The card of a release."""
+    sections = [Section(title="How it was built", body=_built(recipe, figures))]
+    for title, table in figures_tables(figures).items():
+        sections.append(Section(title=title, body=markdown_table(table)))
+    sections.append(Section(title="Known limits", body=_limits(recipe)))
+    return Card(
+        pretty_name="CheemsBench and CheemsPreference",
+        summary=(
+            "Chinese prompts whose responses are ranked: benchmarks that people annotated, and a set of preferences to "
+            "train reward models on."
+        ),
+        languages=["zh"],
+        tasks=["text-generation", "text-ranking"],
+        tags=["reward-model", "chinese", "preference", "pluralbench"],
+        columns=COLUMNS,
+        sections=sections,
+        citation=CITATION,
+    )
+
+
+def _built(recipe: ChineseRecipe, figures: dict[str, Any]) -> str:
+    said = [
+        "The annotations of a prompt make a graph. Responses on a cycle become one, and the layers of what is left are "
+        "the ranks. An annotation is in conflict when the ranks do not keep it: a preference that became equal or the "
+        "other way round, an equality that became a preference."
+    ]
+    if recipe.unlabelled is not None and recipe.judge is not None:
+        kept = "Every vote that prefers one was kept, and cycles were resolved."
+        if recipe.preference.distant and recipe.reward is not None:
+            margin = f" by more than {recipe.reward.margin:g}" if recipe.reward.margin else ""
+            kept = (
+                f"A vote was kept if a reward model, {recipe.reward.shown} trained on the prompts that people "
+                f"annotated and that are in no benchmark, prefers the same response{margin}."
+            )
+        balanced = (
+            " Of the pairs whose better response is the longer one, or the shorter, as many were left out at random "
+            "as there were more."
+            if recipe.preference.length
+            else ""
+        )
+        said.append(
+            f"In `preference`, `{recipe.judge.model}` voted on every two responses of a prompt, in an order that was "
+            f"drawn. {kept}{balanced}"
+        )
+        cut = figures["preference"]["responses_cut_for_the_reward_model"]
+        if cut:
+            said.append(f"{cut:,} responses were too long for the reward model, which saw a shortened prompt.")
+    said.append(
+        "The same rows are in `published/` as JSONL in the fields that CHEEMS published, `rank` being an object there. "
+        "Every vote and every reward is recorded in `provenance/ledger.parquet`, the prompts that were left out in "
+        "`provenance/dropped.parquet`, the whole recipe in `provenance/recipe.toml`."
+    )
+    return "\n\n".join(said)
+
+
+def _limits(recipe: ChineseRecipe) -> str:
+    said = [
+        "- Responses of the same rank were on one cycle, or nothing told them apart; the layers also order responses "
+        "that nobody compared, which `order` does not."
+    ]
+    if recipe.unlabelled is not None:
+        said.append(
+            "- What a judge model and a reward model agree on is not what people would say; their common errors stay."
+        )
+    if recipe.annotated is not None and recipe.annotated.location == "sample":
+        said.append(
+            "- This is the sample: texts, annotators and votes are invented, and the reward model knows next to no "
+            "Chinese. It shows that the pipeline works; no reward model should be judged or trained by it."
+        )
+    return "\n".join(said)

@@ -1,0 +1,282 @@
+"""The command `build-chinese` and its four verbs."""
+
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+import typer
+from pluralbench_calls import chosen_model
+from pluralbench_calls.options import ApiKeyEnv, BaseUrl, TokenPrice, price_values
+from pluralbench_release import tell, tell_table
+from pluralbench_runs import RecipeError, read_recipe, recipe_path, run
+from pluralbench_runs.options import Fresh, MaxCost, Out, ReplayFrom, RetryErrors, ReuseFrom, Seed
+from pluralbench_schemas import TableError
+from rich.console import Console
+
+from build_chinese import ablation, steps
+from build_chinese.build import build, people
+from build_chinese.figures import figures_tables
+from build_chinese.recipe import RECIPES, SAMPLE, ChineseRecipe
+from build_chinese.terminal import tell_annotated, tell_resolved, tell_tasks
+
+EXAMPLES = """\
+Examples:
+
+build-chinese
+
+build-chinese tasks --prompts prompts.jsonl --responses responses.jsonl --taxonomy taxonomy.toml --annotator an
+--annotator bo --annotator chen --annotator ding --annotator e --out tasks
+
+build-chinese annotations export.json --tasks tasks --out annotated.jsonl
+
+build-chinese resolve annotated.jsonl --out ranked.jsonl
+
+build-chinese preference --annotated annotated.jsonl --prompts more.jsonl --judge gpt-5-mini --reward-base qwen3-0.6b
+--out dist/chinese
+"""
+LOCAL_JUDGE = {"seeded": True, "temperature": 0.0, "max_tokens": 16}
+LOCAL_WRITER = {"seeded": True, "temperature": 0.7, "max_tokens": 256}
+
+app = typer.Typer(add_completion=False, rich_markup_mode="rich", invoke_without_command=True, epilog=EXAMPLES)
+console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
+RecipeName = Annotated[
+    str | None,
+    typer.Option("--recipe", help="`sample`, `paper` or a TOML file; without it `paper` for own files, else `sample`."),
+]
+
+
+def main() -> NoReturn:
+    """Entry point of the command."""
+    run(app, mistakes=(TableError,))
+
+
+@app.callback()
+def command(
+    context: typer.Context,
+    recipe: Annotated[str, typer.Option(help="`sample`, `paper`, or a TOML file.")] = SAMPLE,
+    out: Out = None,
+    seed: Seed = None,
+    replay: ReplayFrom = None,
+    reuse: ReuseFrom = None,
+    *,
+    retry_errors: RetryErrors = False,
+    fresh: Fresh = False,
+) -> None:
+    """Build CheemsBench: Chinese prompts whose responses people and models ranked, conflicts resolved.
+
+    Without a verb it builds a recipe, and without a recipe it runs the sample in this package through all four verbs,
+    with no model and no network. The verbs are the steps of a project of one's own, in this order: tasks, annotations,
+    resolve, preference. Each has a --help.
+    """
+    if context.invoked_subcommand is not None:
+        return
+    asked = read_recipe(ChineseRecipe, recipe_path(recipe, RECIPES), {"seed": seed})
+    target = out or Path("dist") / asked.name
+    if recipe == SAMPLE:
+        _sample_steps(asked, target, fresh=fresh)
+    _build(asked, target, replay=replay, reuse=reuse, retry_errors=retry_errors, fresh=fresh)
+
+
+@app.command(epilog="Example: build-chinese tasks --prompts p.jsonl --responses r.jsonl --annotator an --annotator bo")
+def tasks(
+    recipe: RecipeName = None,
+    prompts: Annotated[str | None, typer.Option(help="JSONL with id, input, category and config, or `sample`.")] = None,
+    responses: Annotated[str | None, typer.Option(help="JSONL with prompt, id, content and model.")] = None,
+    taxonomy: Annotated[str | None, typer.Option(help="TOML with the categories, or `sample`.")] = None,
+    writer: Annotated[
+        list[str] | None,
+        typer.Option(help="A model that answers prompts: `local` or one of --base-url; repeatable."),
+    ] = None,
+    base_url: BaseUrl = None,
+    api_key_env: ApiKeyEnv = None,
+    annotator: Annotated[list[str] | None, typer.Option(help="Who annotates; repeatable.")] = None,
+    overlap: Annotated[
+        float | None, typer.Option(min=0, max=1, help="Share of the tasks that a second annotator gets too.")
+    ] = None,
+    checks: Annotated[str | None, typer.Option(help="JSONL with the task and the right marks of check items.")] = None,
+    check_share: Annotated[
+        float | None, typer.Option(min=0, max=1, help="How many check items are hidden among the tasks, as a share.")
+    ] = None,
+    seed: Seed = None,
+    price: TokenPrice = None,
+    max_cost: MaxCost = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for the tasks; without it dist/NAME-tasks.")] = None,
+    replay: ReplayFrom = None,
+    reuse: ReuseFrom = None,
+    *,
+    retry_errors: RetryErrors = False,
+    fresh: Fresh = False,
+) -> None:
+    """Make annotation tasks: screen responses, show them in triples, give each triple to an annotator."""
+    overrides: dict[str, Any] = {
+        "prompts.location": prompts,
+        "prompts.responses": responses,
+        "prompts.taxonomy": taxonomy,
+        "prompts.checks": checks,
+        "writers": _writers(writer, base_url, api_key_env),
+        "connection.base_url": base_url,
+        "connection.api_key_env": api_key_env,
+        "connection.max_cost": max_cost,
+        "annotators": annotator,
+        "tasks.overlap": overlap,
+        "tasks.check_share": check_share,
+        "seed": seed,
+        **price_values(price),
+    }
+    asked = _asked(recipe, overrides, own=prompts)
+    target = out or Path("dist") / f"{asked.name}-tasks"
+    made = steps.make_tasks(asked, target, replay=replay, reuse=reuse, retry_errors=retry_errors, fresh=fresh)
+    tell_tasks(console, made, target)
+
+
+@app.command(epilog="Example: build-chinese annotations export.json --tasks dist/tasks --out annotated.jsonl")
+def annotations(
+    files: Annotated[list[Path], typer.Argument(help="Label Studio's export (.json), sheets (.csv) or JSONL.")],
+    tasks: Annotated[Path, typer.Option(help="The folder that `build-chinese tasks` wrote.")],
+    out: Annotated[Path, typer.Option(help="JSONL to write, in the published fields.")],
+    account: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ACCOUNT=ANNOTATOR", help="Whose a Label Studio account is (number or e-mail); repeatable."
+        ),
+    ] = None,
+    *,
+    assigned: Annotated[
+        bool,
+        typer.Option("--assigned", help="Take an answer for that of the task's annotator, whatever the account."),
+    ] = False,
+) -> None:
+    """Read annotations, check them against the tasks, and say how far annotators agree."""
+    found = steps.read_annotations(files, tasks, accounts=_accounts(account), assigned=assigned)
+    report = steps.write_annotated(found, out)
+    tell_annotated(console, found, out, report)
+
+
+@app.command(epilog="Example: build-chinese resolve annotated.jsonl --out ranked.jsonl")
+def resolve(
+    file: Annotated[Path, typer.Argument(help="JSONL with input, responses and annotations.")],
+    out: Annotated[Path, typer.Option(help="JSONL to write, with rank and order.")],
+) -> None:
+    """Turn conflicting annotations into ranks without conflict: cycles merge, layers are ranks."""
+    tell_resolved(console, steps.resolve_file(file, out), out)
+
+
+@app.command(
+    epilog="Example: build-chinese preference --annotated a.jsonl --prompts p.jsonl --judge gpt-5 --no-distant"
+)
+def preference(
+    recipe: RecipeName = None,
+    annotated: Annotated[
+        str | None, typer.Option(help="Prompts that people annotated, as `annotations` writes them, or `sample`.")
+    ] = None,
+    prompts: Annotated[str | None, typer.Option(help="Prompts with responses that the judge votes on.")] = None,
+    taxonomy: Annotated[str | None, typer.Option(help="TOML with the categories of --prompts, or `sample`.")] = None,
+    judge: Annotated[
+        str | None, typer.Option(help="`recorded` (the sample's votes), `local`, or a model of --base-url.")
+    ] = None,
+    base_url: BaseUrl = None,
+    api_key_env: ApiKeyEnv = None,
+    reward_base: Annotated[
+        str | None, typer.Option(help="Folder of the model that is trained on the human part and filters the votes.")
+    ] = None,
+    margin: Annotated[float | None, typer.Option(min=0, help="A vote stays if rewards differ by more.")] = None,
+    distant: Annotated[
+        bool | None, typer.Option("--distant/--no-distant", help="Filter votes by the reward model.")
+    ] = None,
+    length: Annotated[
+        bool | None,
+        typer.Option("--length/--no-length", help="Balance pairs by whether the better response is longer."),
+    ] = None,
+    human: Annotated[bool | None, typer.Option("--human/--no-human", help="Put the human part into the set.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="At most so many of --prompts.")] = None,
+    seed: Seed = None,
+    price: TokenPrice = None,
+    max_cost: MaxCost = None,
+    out: Out = None,
+    replay: ReplayFrom = None,
+    reuse: ReuseFrom = None,
+    *,
+    ablate: Annotated[
+        bool, typer.Option("--ablate", help="Then train on each variant of the set and measure it on the benchmarks.")
+    ] = False,
+    retry_errors: RetryErrors = False,
+    fresh: Fresh = False,
+) -> None:
+    """Build the preference set by distant supervision, and the benchmarks beside it, as a release."""
+    overrides: dict[str, Any] = {
+        "annotated.location": annotated,
+        "unlabelled.location": prompts,
+        "unlabelled.taxonomy": taxonomy,
+        "unlabelled.limit": limit,
+        "reward.base": reward_base,
+        "reward.margin": margin,
+        "preference.distant": distant,
+        "preference.length": length,
+        "preference.human": human,
+        "connection.base_url": base_url,
+        "connection.api_key_env": api_key_env,
+        "connection.max_cost": max_cost,
+        "seed": seed,
+        **price_values(price),
+        **_judge(judge, base_url, api_key_env),
+    }
+    asked = _asked(recipe, overrides, own=annotated or prompts)
+    target = out or Path("dist") / asked.name
+    _build(asked, target, replay=replay, reuse=reuse, retry_errors=retry_errors, fresh=fresh)
+    if ablate:
+        path = ablation.ablate(target, *people(asked), fresh=fresh)
+        tell_table(console, f"Ablation ({path})", ablation.table(path))
+
+
+def _build(asked: ChineseRecipe, target: Path, **how: Any) -> None:
+    built = build(asked, target, **how)
+    tell(
+        console,
+        target,
+        built.manifest,
+        built.new_calls,
+        figures_tables(built.figures),
+        following=[f"uv run --group evaluator pluralbench score MODEL --benchmark chinese --data {target}"],
+    )
+
+
+def _asked(recipe: str | None, overrides: dict[str, Any], *, own: str | None) -> ChineseRecipe:
+    """The recipe of a verb. Own files are not mixed with the sample's."""
+    name = recipe or (SAMPLE if own in {None, SAMPLE} else "paper")
+    return read_recipe(ChineseRecipe, recipe_path(name, RECIPES), overrides)
+
+
+def _sample_steps(asked: ChineseRecipe, target: Path, *, fresh: bool) -> None:
+    """The verbs that come before the release, on the sample, each into a file or folder beside it."""
+    folder = target.with_name(f"{target.name}-tasks")
+    annotated, ranked = (target.with_name(f"{target.name}-{name}.jsonl") for name in ("annotated", "ranked"))
+    made = steps.make_tasks(asked, folder, fresh=fresh)
+    tell_tasks(console, made, folder)
+    found = steps.read_annotations([steps.SAMPLE_ANNOTATIONS], folder)
+    tell_annotated(console, found, annotated, steps.write_annotated(found, annotated))
+    tell_resolved(console, steps.resolve_file(annotated, ranked), ranked)
+
+
+def _writers(names: list[str] | None, base_url: str | None, api_key_env: str | None) -> list[dict[str, Any]] | None:
+    if not names:
+        return None
+    chosen = [chosen_model("writer", name, base_url, api_key_env, LOCAL_WRITER) for name in names]
+    return [
+        {key.removeprefix("writer."): value for key, value in changes.items() if key.startswith("writer.")}
+        for changes in chosen
+    ]
+
+
+def _judge(name: str | None, base_url: str | None, api_key_env: str | None) -> dict[str, Any]:
+    if name is None:
+        return {}
+    if name == "recorded":
+        return {"judge.provider": name, "judge.model": "invented-judge"}
+    return chosen_model("judge", name, base_url, api_key_env, LOCAL_JUDGE)
+
+
+def _accounts(given: list[str] | None) -> dict[str, str]:
+    pairs = [entry.partition("=") for entry in given or []]
+    for account, equals, annotator in pairs:
+        if not (account and equals and annotator):
+            raise RecipeError(f"--account {account + equals + annotator!r} is not of the form ACCOUNT=ANNOTATOR.")
+    return {account: annotator for account, _, annotator in pairs}

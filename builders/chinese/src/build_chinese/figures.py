@@ -1,0 +1,117 @@
+"""What a build amounts to in numbers: conflict rates, biases of those who judged, and what was left out and why."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from build_chinese.agreement import share_of
+from build_chinese.preference_set import Judged
+from build_chinese.rankings import Row, conflict_rate
+
+PEOPLE = "people"
+JUDGES = "Conflict rate, and how often the longer or the first response wins (95 % intervals)"
+
+
+def annotator_figures(rows: Sequence[Row]) -> dict[str, Any]:
+    """How consistent annotations are and what they follow. rows: each annotation as it was shown.
+
+    conflicts: annotations that the ranks do not keep, also those of prompts that nothing is left of. longer, first: how
+    often, of annotations that prefer one, it is the longer response (in characters; equal lengths left out), and the
+    one that was shown first.
+    """
+    conflicts, judgements = conflict_rate(rows)
+    longer = unequal = first = strict = 0
+    for row in rows:
+        length = {response["id"]: len(response["content"]) for response in row["responses"]}
+        for shown_first, shown_second, mark in row["annotations"]:
+            if mark == "s":
+                continue
+            better, worse = (shown_first, shown_second) if mark == "1" else (shown_second, shown_first)
+            strict += 1
+            first += better == shown_first
+            unequal += length[better] != length[worse]
+            longer += length[better] > length[worse]
+    return {
+        "prompts": len(rows),
+        "judgements": judgements,
+        "equal": judgements - strict,
+        "conflicts": share_of(conflicts, judgements),
+        "longer": share_of(longer, unequal),
+        "first": share_of(first, strict),
+    }
+
+
+def figures_of(
+    people: Mapping[str, Sequence[Row]],
+    dropped: pl.DataFrame,
+    judge: str,
+    voted: Sequence[Row],
+    made: Judged | None,
+    cut: int,
+) -> dict[str, Any]:
+    """The figures of a release, JSON.
+
+    people: annotated rows by config. dropped: those that were left out. voted: the rows with the judge's votes as
+    annotations, before anything was filtered. cut: responses that were too long for the reward model.
+    """
+    figures: dict[str, Any] = {
+        "annotators": [
+            {"annotator": PEOPLE, "config": config} | annotator_figures(rows) for config, rows in people.items() if rows
+        ],
+        "dropped": _counted(dropped, PEOPLE),
+        "preference": None,
+    }
+    if made is not None:
+        figures["annotators"].append({"annotator": judge, "config": "preference"} | annotator_figures(voted))
+        figures["dropped"] += _counted(made.dropped, judge)
+        pairs = annotator_figures(made.rows)
+        figures["preference"] = {
+            "votes_dropped": made.votes,
+            "steps": made.steps,
+            "longer": pairs["longer"],
+            "responses_cut_for_the_reward_model": cut,
+        }
+    return figures
+
+
+def figures_tables(figures: Mapping[str, Any]) -> dict[str, pl.DataFrame]:
+    """The figures as small tables with a title each, for the card and the terminal."""
+    found: dict[str, pl.DataFrame] = {}
+    rows = [
+        (
+            entry["annotator"],
+            entry["config"],
+            f"{entry['prompts']:,}",
+            f"{entry['judgements']:,}",
+            f"{entry['equal']:,}",
+            *(shown(entry[name]) for name in ("conflicts", "longer", "first")),
+        )
+        for entry in figures["annotators"]
+    ]
+    names = ["annotator", "config", "prompts", "marks", "equal", "conflicts", "longer wins"]
+    found[JUDGES] = pl.DataFrame(rows, schema=[*names, "first wins"], orient="row")
+    made = figures["preference"]
+    if made is not None:
+        steps = [(name, f"{count:,}") for name, count in made["steps"].items()]
+        found["Pairs of the judge, step by step"] = pl.DataFrame(steps, schema=["after", "pairs"], orient="row")
+        reasons = [(name, f"{count:,}") for name, count in made["votes_dropped"].items()]
+        found["Votes that were left out"] = pl.DataFrame(reasons, schema=["reason", "votes"], orient="row")
+    dropped = [(entry["annotated_by"], entry["reason"], f"{entry['count']:,}") for entry in figures["dropped"]]
+    if dropped:
+        found["Prompts that were left out"] = pl.DataFrame(
+            dropped, schema=["annotated by", "reason", "prompts"], orient="row"
+        )
+    return found
+
+
+def shown(entry: Mapping[str, Any]) -> str:
+    """A share as text, with its interval."""
+    if entry["share"] is None:
+        return "none"
+    return f"{entry['share']:.1%} [{entry['low']:.1%}, {entry['high']:.1%}]"
+
+
+def _counted(dropped: pl.DataFrame, annotated_by: str) -> list[dict[str, Any]]:
+    counts = dropped.group_by("reason").len("count").sort("reason")
+    return [{"annotated_by": annotated_by} | row for row in counts.to_dicts()]

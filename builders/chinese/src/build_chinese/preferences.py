@@ -1,0 +1,94 @@
+"""From conflicting judgements of pairs to one ranking without conflict (CHEEMS, algorithm 1).
+
+The judgements of a prompt make a graph: an edge from the better response to the worse one, and both ways where they
+were called equal. Responses on a cycle cannot be told apart, so each strongly connected component becomes one; what is
+left has no cycle, and its layers (all that nothing better is left for) are the ranks. By component and layer the result
+does not depend on the order in which cycles are found.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import networkx as nx
+
+Mark = Literal["1", "2", "s"]
+MARKS: tuple[Mark, ...] = ("1", "2", "s")
+Judgement = tuple[str, str, Mark]
+"""(first, second, mark): ids of two responses and which is better, "1" the first, "2" the second, "s" neither."""
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """What the judgements of a prompt amount to.
+
+    rank: by response id, 1 for the best; equal ones share a number and the next layer is one more. Responses that no
+    judgement names have none. order: pairs (better, worse) of responses that the judgements order, directly or by way
+    of others; where layers order a pair that nobody compared, even by way of others, it is not in `order`.
+    strict, equal: how many judgements prefer one and call both equal. strict_conflicts, equal_conflicts: how many of
+    them the ranking does not keep: a preference that became equal or the reverse, an equality that became a preference.
+    """
+
+    rank: dict[str, int]
+    order: frozenset[tuple[str, str]]
+    strict: int
+    equal: int
+    strict_conflicts: int
+    equal_conflicts: int
+
+    @property
+    def conflicts(self) -> int:
+        """Judgements that the ranking does not keep."""
+        return self.strict_conflicts + self.equal_conflicts
+
+    @property
+    def judgements(self) -> int:
+        """All judgements."""
+        return self.strict + self.equal
+
+    @property
+    def says_nothing(self) -> bool:
+        """Whether all responses are equal, so that no pair is left to learn or to score from."""
+        return len(set(self.rank.values())) < 2
+
+
+def resolve(judgements: Iterable[Judgement]) -> Resolved:
+    """Resolve the judgements of one prompt. An empty list ranks nothing."""
+    given = list(judgements)
+    graph = nx.DiGraph()
+    for first, second, mark in given:
+        graph.add_nodes_from((first, second))
+        if mark != "2":
+            graph.add_edge(first, second)
+        if mark != "1":
+            graph.add_edge(second, first)
+    condensed = nx.condensation(graph)
+    members: Mapping[int, set[str]] = condensed.nodes.data("members")
+    rank = {
+        response: level
+        for level, layer in enumerate(nx.topological_generations(condensed), start=1)
+        for component in layer
+        for response in members[component]
+    }
+    order = frozenset(
+        (better, worse)
+        for component in condensed
+        for below in nx.descendants(condensed, component)
+        for better in members[component]
+        for worse in members[below]
+    )
+    return Resolved(dict(sorted(rank.items())), order, *_conflicts(given, rank))
+
+
+def _conflicts(judgements: Sequence[Judgement], rank: Mapping[str, int]) -> tuple[int, int, int, int]:
+    """(strict, equal, strict conflicts, equal conflicts)."""
+    counts = [0, 0, 0, 0]
+    for first, second, mark in judgements:
+        difference = rank[second] - rank[first]
+        if mark == "s":
+            counts[1] += 1
+            counts[3] += difference != 0
+        else:
+            counts[0] += 1
+            counts[2] += (difference if mark == "1" else -difference) <= 0
+    return counts[0], counts[1], counts[2], counts[3]

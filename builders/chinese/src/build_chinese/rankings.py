@@ -1,0 +1,200 @@
+"""Prompts with annotated responses, in the fields that CHEEMS published, and their resolution into ranks.
+
+A row is a dictionary: `input`, `responses` [{`id`, `content`, ...}], `annotations` [[id, id, mark]], `category`, and
+whatever else it came with. Resolved, it has `rank` {id: whole number, 1 is best}, `order` [[better, worse]] and
+`counts`.
+"""
+
+import unicodedata
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+from pluralbench_runs import digest, progress
+
+from build_chinese.errors import SourceError
+from build_chinese.preferences import Judgement, Mark, Resolved, resolve
+from build_chinese.text_files import read_jsonl
+
+Row = dict[str, Any]
+
+MARKS: dict[str, Mark] = {"1": "1", "2": "2", "s": "s", "g": "1", "b": "2"}
+ONE_RESPONSE, NOTHING_SAID = "fewer than two responses", "no annotation"
+ALL_EQUAL = "all responses became equal"
+DROPPED = pl.Schema({"input": pl.String, "reason": pl.String, "responses": pl.Int64, "judgements": pl.Int64})
+
+
+def read_rankings(path: Path, *, annotated: bool = True) -> list[Row]:
+    """The prompts of a JSONL file, checked; marks are "1", "2" or "s", rows of the same input merged into one.
+
+    annotated: whether each row has to have `annotations`; without, rows have empty ones. Merged rows have the responses
+    and the annotations of all of them, and of other keys those that all have, with the first one's value.
+
+    Raises `SourceError`, naming the line, for what is not of that shape, for an annotation of a response that the
+    prompt does not have or of a response with itself, for an id with two texts, and for an empty category.
+    """
+    merged: dict[str, Row] = {}
+    for number, given in enumerate(read_jsonl(path, SourceError), start=1):
+        try:
+            row = _checked(given, annotated=annotated)
+            before = merged.get(row["input"])
+            merged[row["input"]] = row if before is None else _merged(before, row)
+        except _Fault as fault:
+            raise SourceError(f"{path}, row {number:,}: {fault}.") from None
+    for row in merged.values():
+        try:
+            _check_annotations(row)
+        except _Fault as fault:
+            raise SourceError(f"{path}: {fault}.") from None
+    return list(merged.values())
+
+
+def resolve_rows(rows: Sequence[Row]) -> tuple[list[Row], pl.DataFrame]:
+    """Rows with `rank`, `order` and `counts`, and those that nothing can be learned from, with the reason.
+
+    counts: `judgements` and `conflicts` of them, each by "strict" and "equal" (see `Resolved`). Whatever rank a row had
+    is replaced. A response that no annotation names has no rank.
+    """
+    kept, dropped = [], []
+    with progress("resolving", len(rows)) as meter:
+        for row in rows:
+            judgements: list[Judgement] = [(first, second, mark) for first, second, mark in row["annotations"]]
+            found = resolve(judgements)
+            reason = _nothing(row, found)
+            if reason:
+                dropped.append((row["input"], reason, len(row["responses"]), len(judgements)))
+            else:
+                kept.append(row | _resolved(found))
+            meter.advance()
+    return kept, pl.DataFrame(dropped, schema=DROPPED, orient="row")
+
+
+def conflict_rate(rows: Iterable[Row]) -> tuple[int, int]:
+    """(conflicts, judgements) of rows with annotations: their quotient is the conflict rate (CHEEMS, table 5).
+
+    A strict judgement is in conflict where the ranking has both equal or the other way round, an equal one where it
+    tells them apart (contradiction C9; the paper does not say how it counts ties).
+    """
+    conflicts = judgements = 0
+    for row in rows:
+        found = resolve((first, second, mark) for first, second, mark in row["annotations"])
+        conflicts += found.conflicts
+        judgements += found.judgements
+    return conflicts, judgements
+
+
+def ranked_pairs(row: Row) -> list[tuple[str, str]]:
+    """The (better, worse) ids of a resolved row: each two of different rank."""
+    rank = row["rank"]
+    return [(a, b) for a in rank for b in rank if rank[a] < rank[b]]
+
+
+def prompt_id(text: str) -> str:
+    """The id of a prompt that came without one: the beginning of its text's digest."""
+    return digest(text)[:16]
+
+
+def _resolved(found: Resolved) -> Row:
+    return {
+        "rank": found.rank,
+        "order": [list(pair) for pair in sorted(found.order)],
+        "counts": {
+            "judgements": {"strict": found.strict, "equal": found.equal},
+            "conflicts": {"strict": found.strict_conflicts, "equal": found.equal_conflicts},
+        },
+    }
+
+
+def _nothing(row: Row, found: Resolved) -> str | None:
+    if len(row["responses"]) < 2:
+        return ONE_RESPONSE
+    if not found.judgements:
+        return NOTHING_SAID
+    return ALL_EQUAL if found.says_nothing else None
+
+
+class _Fault(Exception):
+    """What is wrong with a row, said so that `ROW: ...` reads as a sentence."""
+
+
+def _checked(given: Row, *, annotated: bool) -> Row:
+    row = dict(given)
+    if "input" not in row and "prompt" in row:
+        row["input"] = row.pop("prompt")
+    text = row.get("input")
+    if not isinstance(text, str) or not text.strip():
+        raise _Fault("it has no `input`")
+    row["responses"] = _responses(row)
+    if "category" in row:
+        row["category"] = _category(row["category"])
+    if "annotations" not in row and annotated:
+        raise _Fault("it has no `annotations`")
+    row["annotations"] = [_annotation(entry) for entry in _list(row.get("annotations", []), "annotations")]
+    return row
+
+
+def _list(value: object, name: str) -> list[Any]:
+    if not isinstance(value, list):
+        raise _Fault(f"its `{name}` are no list")
+    return value
+
+
+def _responses(row: Row) -> list[Row]:
+    found: dict[str, Row] = {}
+    for response in _list(row.get("responses"), "responses"):
+        if not isinstance(response, dict) or not isinstance(response.get("content"), str):
+            raise _Fault("a response is no object with an `id` and a `content`")
+        name = str(response.get("id", "")).strip()
+        if not name:
+            raise _Fault("a response has no `id`")
+        if name in found and found[name]["content"] != response["content"]:
+            raise _Fault(f"the id {name} is given to two responses")
+        found.setdefault(name, response | {"id": name})
+    return list(found.values())
+
+
+def _category(value: object) -> list[str]:
+    names = [value] if isinstance(value, str) else value
+    if not isinstance(names, list) or not names or not all(isinstance(name, str) and name.strip() for name in names):
+        raise _Fault("its `category` is empty; name one, or leave the field out")
+    return names
+
+
+def _annotation(entry: object) -> list[str]:
+    """An annotation as [first, second, mark]; the published loader also takes objects, and width is no matter."""
+    if isinstance(entry, dict):
+        entry = [entry.get("answer1"), entry.get("answer2"), entry.get("preference")]
+    if not isinstance(entry, list) or len(entry) != 3:
+        raise _Fault(f"the annotation {str(entry)[:60]} is not [id, id, mark]")
+    first, second, given = (str(part).strip() for part in entry)
+    mark = MARKS.get(unicodedata.normalize("NFKC", given).lower())
+    if mark is None:
+        raise _Fault(f"the annotation of {first} and {second} has the mark {given!r}, which is none of 1, 2 and s")
+    return [first, second, mark]
+
+
+def _check_annotations(row: Row) -> None:
+    known = {response["id"] for response in row["responses"]}
+    start = row["input"].strip()[:30]
+    for first, second, _ in row["annotations"]:
+        for name in (first, second):
+            if name not in known:
+                raise _Fault(f"an annotation names the response {name}, which the prompt {start!r} does not have")
+        if first == second:
+            raise _Fault(f"an annotation of the prompt {start!r} compares the response {first} with itself")
+
+
+def _merged(before: Row, row: Row) -> Row:
+    """Two rows of one input as one, as the published loader has it."""
+    if "rank" in before and "rank" in row:
+        raise _Fault("its input was there before and both have a `rank`, so there are two; leave one out")
+    responses = {response["id"]: response for response in before["responses"]}
+    for response in row["responses"]:
+        if responses.setdefault(response["id"], response)["content"] != response["content"]:
+            raise _Fault(f"the id {response['id']} is given to two responses")
+    both = {key: value for key, value in before.items() if key in row}
+    return both | {
+        "responses": list(responses.values()),
+        "annotations": before["annotations"] + row["annotations"],
+    }

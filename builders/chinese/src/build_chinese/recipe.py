@@ -1,0 +1,134 @@
+"""What a build of CheemsBench and CheemsPreference can be asked to do."""
+
+from pathlib import Path, PurePath
+from typing import Any, ClassVar
+
+from pluralbench_calls import ChatConnection, ChatModel, check_reachable
+from pluralbench_runs import Recipe, Table
+from pydantic import Field, model_validator
+
+from build_chinese.screening import Screening
+from build_chinese.tasks import Tasks
+
+RECIPES = Path(__file__).parent / "recipes"
+SAMPLE = "sample"
+
+
+class PromptsTable(Table):
+    """Prompts that people are to rank responses to.
+
+    location: JSONL with `id`, `input`, `category` and `config`, or `sample`. responses: JSONL with `prompt`, `id`,
+    `content` and `model`; without it the writers are asked. taxonomy: TOML with the categories. checks: JSONL with the
+    `task` and the right `marks` of tasks whose answers are known. assigned: JSONL with `task`, `annotator` and
+    `responses`, where somebody else has given the tasks out.
+    """
+
+    location: str
+    responses: str | None = None
+    taxonomy: str = SAMPLE
+    checks: str | None = None
+    assigned: str | None = None
+
+
+class Writer(ChatModel):
+    """A model that answers the prompts. base_url, api_key_env: its endpoint, in place of the connection's."""
+
+    base_url: str | None = None
+    api_key_env: str | None = None
+
+
+class AnnotatedTable(Table):
+    """Prompts with people's annotations, as the verb `annotations` writes them, or `sample`.
+
+    A prompt whose `config` is `open`, `human` or another of `benchmarks` is of that benchmark, any other is of the
+    human part that the reward model learns from and that the preference set begins with.
+    """
+
+    location: str
+    benchmarks: list[str] = Field(default_factory=lambda: ["open", "human"])
+    licence: str | None = None
+    attribution: str | None = None
+
+
+class UnlabelledTable(Table):
+    """Prompts with responses that a judge model votes on: JSONL with `input`, `category`, `responses`, or `sample`."""
+
+    location: str
+    taxonomy: str = SAMPLE
+    limit: int | None = Field(None, ge=1)
+    licence: str | None = None
+    attribution: str | None = None
+
+
+class JudgeTable(ChatModel):
+    """The judge model. provider `recorded` has the sample's own votes. attempts: until a vote can be read."""
+
+    attempts: int = Field(2, ge=1)
+
+
+class RewardTable(Table):
+    """The reward model that filters votes.
+
+    base: a folder with the model that is trained on the human part. name: what to call it. digest: of its files; the
+    builder fills it in. training: options of `pluralbench_rewards.TrainingOptions`. margin: a vote stays if the
+    rewards differ by more than this. least_pairs: a human part with fewer is too small.
+    """
+
+    base: str
+    name: str | None = None
+    digest: str | None = None
+    device: str = "auto"
+    training: dict[str, Any] = Field(default_factory=dict)
+    margin: float = Field(0.0, ge=0)
+    least_pairs: int = Field(50, ge=1)
+
+    @property
+    def shown(self) -> str:
+        """What to call it."""
+        return self.name or PurePath(self.base).name
+
+
+class PreferenceTable(Table):
+    """The strategies of the preference set, each of which can be switched off (CHEEMS, table 4)."""
+
+    distant: bool = True
+    length: bool = True
+    human: bool = True
+
+
+class ChineseRecipe(Recipe):
+    """A build of CheemsBench and CheemsPreference. Defaults are the paper's where it gives a value."""
+
+    operational: ClassVar[frozenset[str]] = frozenset({"connection"})
+
+    name: str = Field("chinese-rewardbench", pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
+    version: str = Field("0.1.0", pattern=r"^\d+\.\d+\.\d+$")
+    seed: int = 42
+    prompts: PromptsTable | None = None
+    writers: list[Writer] = Field(default_factory=list)
+    annotators: list[str] = Field(default_factory=list)
+    screening: Screening = Screening()
+    tasks: Tasks = Tasks()
+    annotated: AnnotatedTable | None = None
+    unlabelled: UnlabelledTable | None = None
+    judge: JudgeTable | None = None
+    reward: RewardTable | None = None
+    preference: PreferenceTable = PreferenceTable()
+    connection: ChatConnection = ChatConnection()
+
+    @model_validator(mode="after")
+    def _consistent(self) -> "ChineseRecipe":
+        if self.unlabelled is not None:
+            if self.judge is None:
+                raise ValueError("prompts without annotations need a judge: `provider` and `model` under [judge]")
+            if self.preference.distant and (self.reward is None or self.annotated is None):
+                raise ValueError(
+                    "distant supervision needs annotated prompts under [annotated] and a `base` under [reward]; "
+                    "`distant = false` under [preference] goes without"
+                )
+        if self.judge is not None:
+            check_reachable(self.judge, self.connection, own=["recorded"])
+        for writer in self.writers:
+            own = {"base_url": writer.base_url} if writer.base_url is not None else {}
+            check_reachable(writer, self.connection.model_copy(update=own))
+        return self

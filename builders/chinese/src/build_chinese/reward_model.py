@@ -1,0 +1,198 @@
+"""The reward model that learns from the human part and tells which of a judge's votes to believe (section 4.2).
+
+What it says of a response is recorded like any model's answer, so a build can be repeated without training.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+from pluralbench_calls import Answer, Ledger, Replay, Request, ask
+from pluralbench_runs import canonical_json, check_recipe, digest
+
+from build_chinese.errors import BuildError, SourceError, TrainingDataError
+from build_chinese.rankings import Row, ranked_pairs
+from build_chinese.recipe import RewardTable
+
+if TYPE_CHECKING:
+    from pluralbench_rewards import Ranking
+
+KIND, PROVIDER = "reward", "pluralbench-rewards"
+REWARDS = pl.Schema(
+    {"prompt": pl.String, "response": pl.String, "reward": pl.Float64, "cut": pl.Int64, "call": pl.String}
+)
+"""A reward. cut: tokens that the conversation lost because it was too long for the model."""
+
+WEIGHTS = ("*.safetensors", "*.bin", "*.json")
+
+
+@dataclass(frozen=True)
+class Taught:
+    """Rows that a reward model learns from. pairs: by row, (better, worse) ids; None for all that differ in rank."""
+
+    rows: Sequence[Row]
+    pairs: Sequence[Sequence[tuple[str, str]]] | None = None
+
+    @property
+    def size(self) -> int:
+        """How many pairs there are."""
+        if self.pairs is not None:
+            return sum(map(len, self.pairs))
+        return sum(len(ranked_pairs(row)) for row in self.rows)
+
+
+def messages_of(row: Row) -> list[dict[str, str]]:
+    """A row's prompt as messages."""
+    system = [{"role": "system", "content": row["sys_prompt"]}] if row.get("sys_prompt") else []
+    return [*system, {"role": "user", "content": row["input"]}]
+
+
+def rankings_of(taught: Taught) -> "list[Ranking]":
+    """What `pluralbench_rewards.train` takes; responses in no pair are left out."""
+    from pluralbench_rewards import Ranking  # noqa: PLC0415 - an extra
+
+    rankings = []
+    for number, row in enumerate(taught.rows):
+        pairs = ranked_pairs(row) if taught.pairs is None else list(taught.pairs[number])
+        inside = {name for pair in pairs for name in pair}
+        content = {response["id"]: response["content"] for response in row["responses"] if response["id"] in inside}
+        place = {name: position for position, name in enumerate(content)}
+        rankings.append(
+            Ranking(
+                row["id"],
+                messages_of(row),
+                list(content.values()),
+                [row["rank"][name] for name in content],
+                [(place[better], place[worse]) for better, worse in pairs],
+            )
+        )
+    return rankings
+
+
+def pin(reward: RewardTable) -> RewardTable:
+    """The table with the digest of the base's files, by which recorded rewards are known.
+
+    Raises `SourceError` for a base that is neither a folder nor pinned by a digest already.
+    """
+    if reward.digest is not None:
+        return reward
+    folder = Path(reward.base)
+    if not folder.is_dir():
+        raise SourceError(
+            f"There is no folder {reward.base} with a model to train; download it first, such as with "
+            "`hf download ORG/NAME --local-dir FOLDER`."
+        )
+    files = sorted(path for pattern in WEIGHTS for path in folder.glob(pattern))
+    if not files:
+        raise SourceError(f"{folder} holds no model: it has neither weights nor a configuration.")
+    found = [[path.name, _file_digest(path)] for path in files]
+    return reward.model_copy(update={"digest": digest(found)})
+
+
+def rewards(
+    rows: Sequence[Row], human: Taught, reward: RewardTable, ledger: Ledger, work: Path, *, replaying: bool
+) -> pl.DataFrame:
+    """The reward of each response (`REWARDS`), by the model that was trained on the human part.
+
+    Rewards that the ledger knows are taken from it, and only where some are missing is the model trained, in `work`.
+
+    Raises `TrainingDataError` for a human part that is too small, `BuildError` where the extra `train` is missing, and
+    the errors of `pluralbench_rewards`.
+    """
+    enough(human, reward)
+    learned = digest([[row["id"], messages_of(row), row["responses"], row["rank"]] for row in _plain(human.rows)])
+    requests = [
+        Request(
+            KIND,
+            PROVIDER,
+            reward.shown,
+            {
+                "base": reward.digest,
+                "training": reward.training,
+                "human": learned,
+                "messages": messages_of(row),
+                "response": response["content"],
+            },
+            label=f"reward of {row['id']}: {response['id']}",
+        )
+        for row in rows
+        for response in row["responses"]
+    ]
+    known = ledger.find({request.key for request in requests})
+    missing = list({request.key: request for request in requests if request.key not in known}.values())
+    if missing and not replaying:
+        folder = trained(human, reward, work / "reward-model")
+        ledger.record(*_scored(missing, folder))
+    answers = ask(requests, ledger, Replay(), label="rewards")
+    places = [(row["id"], response["id"]) for row in rows for response in row["responses"]]
+    found = [
+        (*place, float(answer.text), int(answer.finish_reason.removeprefix("cut ")), answer.key)
+        for place, answer in zip(places, answers, strict=True)
+    ]
+    return pl.DataFrame(found, schema=REWARDS, orient="row")
+
+
+def enough(human: Taught, reward: RewardTable) -> None:
+    """Raise `TrainingDataError`, saying how small, for a human part with fewer pairs than the recipe asks for."""
+    if human.size < reward.least_pairs:
+        raise TrainingDataError(
+            f"The human part has {len(human.rows):,} prompts with {human.size:,} pairs, too few to train a reward "
+            f"model on: {reward.least_pairs:,} pairs are the least (`reward.least_pairs`)."
+        )
+
+
+def trained(taught: Taught, reward: RewardTable, folder: Path) -> Path:
+    """Train the base on what is taught, into `folder`; training that was interrupted goes on. The model's folder."""
+    if find_spec("pluralbench_rewards") is None:
+        raise BuildError(
+            'Training a reward model needs an extra: `pip install "build-chinese[train]"`, or in a checkout '
+            "`uv run --group evaluator build-chinese ...`."
+        )
+    if not Path(reward.base).is_dir():
+        raise SourceError(
+            f"There is no folder {reward.base} with a model to train, and rewards by one that was trained like this "
+            "are not recorded; give a folder with --reward-base."
+        )
+    from pluralbench_rewards import TrainingOptions, train  # noqa: PLC0415 - an extra
+
+    options = check_recipe(TrainingOptions, reward.training, "[reward.training]")
+    return train(reward.base, rankings_of(taught), folder, options=options, device=reward.device).folder
+
+
+def _scored(requests: Sequence[Request], folder: Path) -> list[Answer]:
+    from pluralbench_rewards import Group, load, score  # noqa: PLC0415 - an extra
+
+    groups: dict[bytes, list[Request]] = {}
+    for request in requests:
+        groups.setdefault(canonical_json(request.body["messages"]), []).append(request)
+    model = load(str(folder))
+    bodies: list[list[Any]] = [[request.body for request in own] for own in groups.values()]
+    asked = [
+        Group(str(place), own[0]["messages"], [body["response"] for body in own]) for place, own in enumerate(bodies)
+    ]
+    weights = f"{requests[0].model}, trained, {_file_digest(next(folder.glob('*.safetensors')))[:16]}"
+    scored = score(model, asked, on_overflow="truncate-prompt")
+    return [
+        Answer.to(request, "answer", repr(value), model=weights, finish_reason=f"cut {cut}")
+        for own, values, cut in zip(groups.values(), scored.scores, scored.cut, strict=True)
+        for request, value in zip(own, values, strict=True)
+    ]
+
+
+def _plain(rows: Sequence[Row]) -> list[Row]:
+    """Rows with no more of a response than is learned from."""
+    return [
+        row | {"responses": [[response["id"], response["content"]] for response in row["responses"]]} for row in rows
+    ]
+
+
+def _file_digest(path: Path) -> str:
+    total = sha256()
+    with path.open("rb") as file:
+        while part := file.read(1 << 20):
+            total.update(part)
+    return total.hexdigest()

@@ -1,0 +1,173 @@
+"""Rules that take out responses nobody should have to compare (CHEEMS, section 3.1 and appendix A).
+
+The paper names two, abnormal length and too many non-Chinese characters, without thresholds, and has annotators discard
+what is garbled. All patterns are matched by polars, in a time that grows with the length of a text and no faster.
+"""
+
+import statistics
+from collections.abc import Sequence
+
+import polars as pl
+from pluralbench_runs import Table
+from pydantic import Field
+
+EMPTY, GARBLED, REPEATED, REFUSAL = "empty", "garbled", "repeated", "refusal"
+LONG, LONG_FOR_PROMPT, NOT_CHINESE = "longer than the set", "longer than the prompt's others", "not Chinese"
+TOO_FEW = "too few responses"
+RULES = (EMPTY, GARBLED, LONG, REPEATED, REFUSAL, NOT_CHINESE, LONG_FOR_PROMPT, TOO_FEW)
+DROPS = pl.Schema({"prompt": pl.String, "response": pl.String, "rule": pl.String, "value": pl.String})
+
+WINDOW = 20
+OPENING = 80
+
+
+class Screening(Table):
+    """Thresholds of the rules.
+
+    longest: in standard deviations above the mean length of all responses. longest_for_prompt: in medians of the
+    prompt's responses. 0 turns either off. Lengths are in characters; one of `always_fine` or less is no outlier.
+    chinese: least share of Chinese among the letters outside code, formulas and addresses, but for `other_languages`,
+    categories (main or sub) such as translation in which it is not asked for.
+    garbled: largest share of characters that some wrong decoding left, or that no text has.
+    repeated: largest share of passages of 20 characters that stood in the response before.
+    refusals: whether refusals go, looked for in responses of `refusal_length` characters or less, but for those in
+    the categories of `refusals_allowed`.
+    least_responses: a prompt that is left with fewer goes.
+    """
+
+    longest: float = Field(3.0, ge=0, allow_inf_nan=False)
+    longest_for_prompt: float = Field(4.0, ge=0, allow_inf_nan=False)
+    always_fine: int = Field(200, ge=0)
+    chinese: float = Field(0.3, ge=0, le=1)
+    other_languages: list[str] = Field(default_factory=list)
+    garbled: float = Field(0.01, ge=0, le=1)
+    repeated: float = Field(0.5, ge=0, le=1)
+    refusals: bool = True
+    refusal_length: int = Field(200, ge=1)
+    refusals_allowed: list[str] = Field(default_factory=lambda: ["安全"])
+    least_responses: int = Field(2, ge=2)
+
+
+# What is no prose: fenced code (to the end, where the fence is never closed), inline code, formulas, addresses.
+NO_PROSE = (
+    r"(?s)```.*?(?:```|\z)",
+    r"(?s)~~~.*?(?:~~~|\z)",
+    r"`[^`\n]+`",
+    r"(?s)\$\$.*?\$\$",
+    r"(?s)\\\[.*?\\\]",
+    r"(?s)\\\(.*?\\\)",
+    r"(?s)\\begin\{.*?\\end\{[a-z*]*\}",
+    r"\$[^$\n]+\$",
+    r"(?i)(?:https?://|www\.)[!-~]+",
+)
+HAN, LETTER = r"\p{Han}", r"[\p{L}\p{Han}]"
+
+BROKEN = (
+    r"[\x{FFFD}\x00-\x08\x0B\x0C\x0E-\x1F\x7F-\x9F\x{E000}-\x{F8FF}\x{FDD0}-\x{FDEF}\x{FFFE}\x{FFFF}]",
+    # UTF-8 read as Latin-1 or Windows-1252: two or more characters of three bytes each.
+    r"(?:[ã-é][\x{A0}-\x{BF}€‚ƒ„…†‡ˆ‰Š‹ŒŽ‘’“”•–—˜™š›œžŸ\x{FFFD}\x{80}-\x{9F}]{1,2}){2,}",
+    # Replacement characters and uninitialised memory read as GBK, and what UTF-8 often becomes when it is.
+    r"锟斤拷|锟斤|烫烫烫+|屯屯屯+|[鐨銆鈥]",
+)
+
+REFUSING = "(?:回答|回复|回应|提供|协助|帮|满足|完成|处理|讨论|给出|继续|生成|参与|发表|评论|支持|执行|透露|分享|解答)"
+UNABLE = "(?:无法|不能|不便|不方便|没法|没办法|没有办法|不可以|不会|拒绝)"
+ENGLISH_UNABLE = r"(?:can[’']?t|cannot|can not|unable to|not able to|won[’']?t|not comfortable)"
+ENGLISH_REFUSING = (
+    r"(?:assist|help|provid|answer|respond|comply|fulfil|discuss|continu|complet|do that|generat|creat|engag|shar)"
+)
+REFUSALS = (
+    rf"(?:抱歉|对不起|不好意思|很遗憾)[^。！？!?\n]{{0,20}}{UNABLE}[^。！？!?\n]{{0,8}}{REFUSING}",
+    rf"作为[^。！？!?\n]{{0,15}}(?:AI|人工智能|模型|助手)[^。！？!?\n]{{0,25}}{UNABLE}[^。！？!?\n]{{0,8}}{REFUSING}",
+    rf"\A我{UNABLE}[^。！？!?\n]{{0,8}}{REFUSING}",
+    rf"(?i)\b(?:sorry|apologi[sz]e|unfortunately|as an ai)\b.{{0,50}}{ENGLISH_UNABLE}.{{0,20}}{ENGLISH_REFUSING}",
+    rf"(?i)\Ai(?: am|[’']m)? {ENGLISH_UNABLE} {ENGLISH_REFUSING}",
+)
+
+
+def screen(prompts: pl.DataFrame, rules: Screening) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The prompts with the responses that stay, in their order, and what was dropped (columns of `DROPS`).
+
+    prompts: `id`, `category` (main, sub), `responses` (structs of `id`, `content` and more); other columns are kept.
+    A response is dropped by the first of `RULES` that it breaks, and `value` says what the rule saw. A prompt that goes
+    for lack of responses is a row without `response`.
+    """
+    rows = prompts.select(prompt="id", category="category", answer="responses").explode("answer").drop_nulls("answer")
+    content = pl.col("answer").struct.field("content").fill_null("")
+    rows = rows.with_columns(text=content.str.strip_chars()).with_columns(length=pl.col("text").str.len_chars())
+    judged = rows.select("prompt", "answer", found=pl.coalesce(_faults(rows, rules)))
+    stay = judged.filter(pl.col("found").is_null()).group_by("prompt", maintain_order=True).agg(responses="answer")
+    left = prompts.drop("responses").join(stay, left_on="id", right_on="prompt", how="left", maintain_order="left")
+    count = pl.col("responses").list.len().fill_null(0)
+    dropped = judged.filter(pl.col("found").is_not_null()).select(
+        "prompt",
+        pl.col("answer").struct.field("id").alias("response"),
+        *(pl.col("found").struct.field(name) for name in ("rule", "value")),
+    )
+    few = left.filter(count < rules.least_responses).select(
+        prompt="id", response=pl.lit(None, dtype=pl.String), rule=pl.lit(TOO_FEW), value=count.cast(pl.String)
+    )
+    kept = left.filter(count >= rules.least_responses).select(prompts.columns)
+    return kept, pl.concat([dropped, few], how="vertical_relaxed")
+
+
+def _faults(rows: pl.DataFrame, rules: Screening) -> list[pl.Expr]:
+    """For each rule what it finds in a row (a struct of `rule` and `value`) or null, in the order of `RULES`."""
+    text, length = pl.col("text"), pl.col("length")
+    outlier = length > rules.always_fine
+    faults = [_fault(EMPTY, length == 0, pl.lit(""))]
+
+    found = pl.sum_horizontal(text.str.extract_all(pattern).list.join("").str.len_chars() for pattern in BROKEN)
+    broken = (found / length).clip(upper_bound=1)
+    faults.append(_fault(GARBLED, broken > rules.garbled, _percent(broken)))
+
+    if rules.longest and rows.height:
+        lengths = [size for size in rows["length"] if size]
+        limit = statistics.fmean(lengths or [0]) + rules.longest * statistics.pstdev(lengths or [0])
+        faults.append(_fault(LONG, outlier & (length > limit), _beyond(length, pl.lit(limit))))
+
+    repeated = pl.lit(pl.Series([_repeated(value) for value in rows["text"]], dtype=pl.Float64))
+    faults.append(_fault(REPEATED, repeated > rules.repeated, _percent(repeated)))
+
+    if rules.refusals:
+        opening = text.str.slice(0, OPENING)
+        words = pl.coalesce(opening.str.extract(f"({pattern})") for pattern in REFUSALS)
+        refused = (length <= rules.refusal_length) & words.is_not_null() & ~_in(rules.refusals_allowed)
+        faults.append(_fault(REFUSAL, refused, words))
+
+    prose = text
+    for pattern in NO_PROSE:
+        prose = prose.str.replace_all(pattern, " ")
+    chinese = prose.str.count_matches(HAN) / prose.str.count_matches(LETTER)  # NaN where there are no letters
+    foreign = chinese.is_not_nan() & (chinese < rules.chinese) & ~_in(rules.other_languages)
+    faults.append(_fault(NOT_CHINESE, foreign, _percent(chinese)))
+
+    if rules.longest_for_prompt:
+        usual = rules.longest_for_prompt * length.filter(length > 0).median().over("prompt")
+        faults.append(_fault(LONG_FOR_PROMPT, outlier & (length > usual), _beyond(length, usual)))
+    return faults
+
+
+def _in(categories: Sequence[str]) -> pl.Expr:
+    return pl.any_horizontal(pl.lit(value=False), *(pl.col("category").list.contains(name) for name in categories))
+
+
+def _fault(rule: str, broken: pl.Expr, value: pl.Expr) -> pl.Expr:
+    return pl.when(broken).then(pl.struct(rule=pl.lit(rule), value=value))
+
+
+def _percent(share: pl.Expr) -> pl.Expr:
+    return pl.format("{} %", (100 * share).round(1))
+
+
+def _beyond(length: pl.Expr, limit: pl.Expr) -> pl.Expr:
+    return pl.format("{} characters, more than {}", length, limit.floor().cast(pl.Int64))
+
+
+def _repeated(text: str) -> float:
+    """The share of the windows of a text that stood in it before; 0 for texts of less than a few windows."""
+    text = " ".join(text.split())
+    windows = len(text) - WINDOW + 1
+    if windows < 3 * WINDOW:
+        return 0.0
+    return 1 - len({text[start : start + WINDOW] for start in range(windows)}) / windows

@@ -1,0 +1,125 @@
+"""Where prompts, responses and annotations come from: files, or the sample in this package."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pluralbench_release import Source
+from pluralbench_runs import digest
+
+from build_chinese.errors import SourceError
+from build_chinese.rankings import Row, prompt_id, read_rankings
+from build_chinese.recipe import SAMPLE, AnnotatedTable, PromptsTable, UnlabelledTable
+from build_chinese.taxonomy import Taxonomy, read_taxonomy
+from build_chinese.text_files import read_jsonl
+
+FOLDER = Path(__file__).parent / "sample"
+SCREENED = FOLDER / "screened.jsonl"
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """Rows with an `id` each, and where they came from."""
+
+    rows: list[Row]
+    source: Source
+
+
+def place(location: str, name: str) -> Path:
+    """A file that a recipe names: in the sample, or where it says."""
+    return FOLDER / name if location == SAMPLE else Path(location)
+
+
+def taxonomy_of(location: str) -> Taxonomy:
+    """The taxonomy of a recipe. Raises `SourceError`."""
+    return read_taxonomy(place(location, "taxonomy.toml"))
+
+
+def prompts_of(table: PromptsTable, taxonomy: Taxonomy) -> list[Row]:
+    """The prompts of a recipe, with the responses of its file or none yet.
+
+    Raises `SourceError` for what is missing, an id that is there twice, and a category that the taxonomy does not know.
+    """
+    path = place(table.location, "prompts.jsonl")
+    rows: list[Row] = []
+    for number, given in enumerate(read_jsonl(path, SourceError), start=1):
+        text = given.get("input", given.get("prompt"))
+        if not isinstance(text, str) or not text.strip():
+            raise SourceError(f"{path}, row {number:,}: it has no `input`.")
+        category = given.get("category")
+        names = [category] if isinstance(category, str) else category or []
+        if not names or not all(isinstance(name, str) and name.strip() for name in names):
+            raise SourceError(f"{path}, row {number:,}: its `category` is empty; name a main category of the taxonomy.")
+        row: Row = {"id": str(given.get("id") or prompt_id(text)), "input": text, "category": list(names)}
+        taxonomy.check(row["id"], row["category"])
+        rows.append(row | {"config": str(given.get("config") or "open"), "responses": []})
+    _check_ids(rows, path)
+    location = table.responses or (SAMPLE if table.location == SAMPLE else None)
+    if location is not None:
+        _add_responses(rows, [place(location, "responses.jsonl"), *[SCREENED] * (location == SAMPLE)])
+    return rows
+
+
+def annotated_rows(table: AnnotatedTable) -> Loaded:
+    """The annotated prompts of a file. Raises `SourceError`."""
+    path = Path(table.location)
+    rows = [_identified(row) for row in read_rankings(path)]
+    _check_ids(rows, path)
+    for row in rows:
+        if not row.get("category"):
+            raise SourceError(f"{path}: the prompt {row['id']} has no `category`.")
+        row["config"] = str(row.get("config") or "preference")
+    return Loaded(rows, source_of(rows, table.location, table.licence, table.attribution))
+
+
+def unlabelled_rows(table: UnlabelledTable, taxonomy: Taxonomy) -> Loaded:
+    """The prompts that a judge votes on, those with two responses or more. Raises `SourceError`."""
+    path = place(table.location, "unlabelled.jsonl")
+    rows = [_identified(row) for row in read_rankings(path, annotated=False)][: table.limit]
+    _check_ids(rows, path)
+    for row in rows:
+        if not row.get("category"):
+            raise SourceError(f"{path}: the prompt {row['id']} has no `category`.")
+        taxonomy.check(row["id"], row["category"])
+    return Loaded(rows, source_of(rows, table.location, table.licence, table.attribution))
+
+
+def source_of(rows: Sequence[Row], location: str, licence: str | None, attribution: str | None) -> Source:
+    """What a release says of the rows' origin."""
+    sample = location == SAMPLE
+    return Source(
+        name="PluralBench sample" if sample else Path(location).name,
+        location=location,
+        digest=digest(list(rows)),
+        rows=len(rows),
+        licence="apache-2.0" if sample else licence or "unknown",
+        attribution="Written for PluralBench." if sample else attribution or f"The authors of {Path(location).name}.",
+    )
+
+
+def _identified(row: Row) -> Row:
+    return row | {"id": str(row.get("id") or prompt_id(row["input"]))}
+
+
+def _check_ids(rows: Sequence[Row], path: Path) -> None:
+    seen: set[str] = set()
+    for row in rows:
+        if row["id"] in seen:
+            raise SourceError(f"{path} has the id {row['id']} more than once.")
+        seen.add(row["id"])
+
+
+def _add_responses(rows: Sequence[Row], paths: Sequence[Path]) -> None:
+    by_id = {row["id"]: row for row in rows}
+    seen: set[tuple[str, str]] = set()
+    for path in paths:
+        for number, given in enumerate(read_jsonl(path, SourceError), start=1):
+            prompt, name, content = (given.get(key) for key in ("prompt", "id", "content"))
+            if not isinstance(name, str) or not isinstance(content, str):
+                raise SourceError(f"{path}, row {number:,}: a response needs a `prompt`, an `id` and a `content`.")
+            if not isinstance(prompt, str) or prompt not in by_id:
+                raise SourceError(f"{path}, row {number:,}: there is no prompt {prompt!r} for the response {name}.")
+            if (prompt, name) in seen:
+                raise SourceError(f"{path}, row {number:,}: the response {name} of the prompt {prompt} is there twice.")
+            seen.add((prompt, name))
+            by_id[prompt]["responses"].append({"id": name, "content": content, "model": str(given.get("model") or "")})

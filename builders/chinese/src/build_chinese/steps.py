@@ -1,0 +1,222 @@
+"""What comes before a release: tasks go out to annotators, annotations come in, conflicts are resolved."""
+
+import json
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+from pluralbench_calls import working_ledger
+from pluralbench_release import LEDGER, RECIPE, known_ledgers
+from pluralbench_runs import OutputError, output_directory, write_recipe
+from pluralbench_schemas import RESPONSE
+
+from build_chinese import source
+from build_chinese.agreement import agreement
+from build_chinese.annotations import Annotations, check_tasks, read, read_checks
+from build_chinese.errors import NothingLeft, SourceError, TasksError
+from build_chinese.figures import annotator_figures
+from build_chinese.label_studio import write_label_studio
+from build_chinese.rankings import Row, read_rankings, resolve_rows
+from build_chinese.recipe import SAMPLE, ChineseRecipe
+from build_chinese.screening import screen
+from build_chinese.sheets import write_csv
+from build_chinese.tasks import make, read_tasks, write_tasks
+from build_chinese.text_files import read_jsonl, write_jsonl
+from build_chinese.writing import add_written
+
+PROMPTS_FILE, TASKS_FILE, KEY_FILE, DROPPED_FILE = "prompts.jsonl", "tasks.jsonl", "key.jsonl", "dropped.jsonl"
+SHEETS, LABEL_STUDIO = "sheets", "label_studio"
+SAMPLE_ANNOTATIONS = source.FOLDER / "annotations.jsonl"
+COLUMNS: dict[str, Any] = {
+    "id": pl.String,
+    "input": pl.String,
+    "category": pl.List(pl.String),
+    "config": pl.String,
+    "responses": pl.List(RESPONSE),
+}
+PROMPTS = pl.Schema(COLUMNS)
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Prompts that passed the rules, the tasks on them, and what was dropped: `prompt`, `response`, `rule`, `value`."""
+
+    prompts: pl.DataFrame
+    tasks: pl.DataFrame
+    dropped: pl.DataFrame
+
+
+@dataclass(frozen=True)
+class Annotated:
+    """Annotated prompts in the published fields, what was wrong with the annotations, and how far they agree."""
+
+    rows: list[Row]
+    annotations: Annotations
+    agreement: dict[str, Any]
+
+
+def make_tasks(
+    recipe: ChineseRecipe,
+    out: Path,
+    *,
+    replay: Path | None = None,
+    reuse: Path | None = None,
+    retry_errors: bool = False,
+    fresh: bool = False,
+) -> Prepared:
+    """Write annotation tasks on the recipe's prompts to the folder `out`.
+
+    In it: `label_studio/` and `sheets/`, of which the annotators use one or the other; `prompts.jsonl` and
+    `tasks.jsonl`, by which their work is read again; `dropped.jsonl`; `key.jsonl`, the answers of check items; and
+    `provenance/`. Of the annotators' files none says who wrote a response or which task is a check. replay, reuse,
+    retry_errors, fresh: see `build.build`.
+
+    Raises `SourceError`, `TasksError`, `NothingLeft`, `OutputError` and the errors of `pluralbench_calls`.
+    """
+    with output_directory(out, recipe, recipe_file=RECIPE, fresh=fresh) as output:
+        with working_ledger(output.work / "ledger.sqlite") as ledger:
+            for known in known_ledgers(out, replay, reuse, fresh=fresh):
+                ledger.take(known)
+            if retry_errors:
+                ledger.forget_errors()
+            rows = _prompts(recipe)
+            rows, unwritten = add_written(rows, recipe, ledger, replaying=replay is not None)
+            prepared = prepare(recipe, rows)
+            extract = output.work / "ledger.parquet"
+            ledger.export(extract, ledger.used)
+        staged = output.staging()
+        write_jsonl(prepared.prompts.iter_rows(named=True), staged / PROMPTS_FILE)
+        write_tasks(staged / TASKS_FILE, prepared.tasks)
+        write_jsonl([*prepared.dropped.iter_rows(named=True), *unwritten], staged / DROPPED_FILE)
+        write_label_studio(staged / LABEL_STUDIO, prepared.tasks, prepared.prompts)
+        write_csv(staged / SHEETS, prepared.tasks, prepared.prompts)
+        if recipe.prompts is not None and recipe.prompts.checks is not None:
+            shutil.copyfile(source.place(recipe.prompts.checks, "checks.jsonl"), staged / KEY_FILE)
+        (staged / RECIPE).parent.mkdir()
+        write_recipe(recipe, staged / RECIPE)
+        shutil.copyfile(extract, staged / LEDGER)
+        output.publish(staged)
+    return prepared
+
+
+def prepare(recipe: ChineseRecipe, rows: Sequence[Row]) -> Prepared:
+    """Screen the responses and make the tasks. Raises `NothingLeft` and `TasksError`."""
+    frame = pl.DataFrame([{name: row[name] for name in PROMPTS.names()} for row in rows], schema=PROMPTS)
+    kept, dropped = screen(frame, recipe.screening)
+    if kept.is_empty():
+        first = dropped["rule"][0] if dropped.height else "there were no responses"
+        raise NothingLeft(f"No prompt is left to annotate: {frame.height:,} are dropped ({first}).")
+    table = recipe.prompts
+    if table is not None and table.assigned is not None:
+        tasks = read_tasks(source.place(table.assigned, "annotations.jsonl"), kept)
+    else:
+        checks = [] if table is None or table.checks is None else check_tasks(source.place(table.checks, KEY_FILE))
+        tasks = make(kept, recipe.annotators, recipe.tasks, seed=recipe.seed, checks=checks)
+    return Prepared(kept, tasks, dropped)
+
+
+def read_annotations(
+    paths: Sequence[Path], folder: Path, *, accounts: Mapping[str, str] | None = None, assigned: bool = False
+) -> Annotated:
+    """Read annotators' work on the tasks of `folder`, as `make_tasks` left it.
+
+    Raises `TasksError` for a folder without tasks, and `AnnotationsError`.
+    """
+    for name in (PROMPTS_FILE, TASKS_FILE):
+        if not (folder / name).is_file():
+            raise TasksError(f"{folder} has no {name}; give the folder that `build-chinese tasks` wrote.")
+    prompts = pl.DataFrame(read_jsonl(folder / PROMPTS_FILE, TasksError), schema=PROMPTS)
+    tasks = read_tasks(folder / TASKS_FILE, prompts)
+    key = folder / KEY_FILE
+    return annotate(paths, prompts, tasks, key if key.is_file() else None, accounts=accounts, assigned=assigned)
+
+
+def annotate(
+    paths: Sequence[Path],
+    prompts: pl.DataFrame,
+    tasks: pl.DataFrame,
+    key: Path | None,
+    *,
+    accounts: Mapping[str, str] | None = None,
+    assigned: bool = False,
+) -> Annotated:
+    """Annotations of tasks as annotated prompts. Marks on check items count like all others."""
+    found = read(paths, tasks, accounts=accounts, assigned=assigned)
+    checks = None if key is None else read_checks(key, tasks)
+    by_prompt = found.marks.group_by("prompt").agg(annotations=pl.concat_list("first", "second", "mark"))
+    annotations = dict(by_prompt.iter_rows())
+    rows = [row | {"annotations": annotations.get(row["id"], [])} for row in prompts.iter_rows(named=True)]
+    return Annotated(rows, found, agreement(found.marks, checks))
+
+
+def write_annotated(annotated: Annotated, out: Path) -> Path:
+    """Write annotated prompts to `out`, and beside it a report of problems, remarks and agreement; its path."""
+    check_writable(out)
+    report = out.with_name(f"{out.stem}.report.json")
+    problems, remarks = annotated.annotations.problems, annotated.annotations.remarks
+    values = {"agreement": annotated.agreement, "problems": problems.to_dicts(), "remarks": remarks.to_dicts()}
+    report.write_text(json.dumps(values, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+    write_jsonl(annotated.rows, out)
+    return report
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """Rows with ranks, the dropped ones, and what the annotations of both were like (`figures.annotator_figures`)."""
+
+    rows: list[Row]
+    dropped: pl.DataFrame
+    figures: dict[str, Any]
+
+
+def resolve_file(path: Path, out: Path) -> Ranked:
+    """Resolve the annotated prompts of `path` into `out`.
+
+    What was dropped goes beside it, to OUT.dropped.jsonl. Raises `SourceError`, `NothingLeft` and `OutputError`.
+    """
+    check_writable(out)
+    if out.exists() and out.samefile(path):
+        raise SourceError(f"{path} would be written over itself; choose another --out.")
+    annotated = read_rankings(path)
+    rows, dropped = resolve_rows(annotated)
+    if not rows:
+        raise NothingLeft(f"No prompt of {path} is left: {_reasons(dropped)}.")
+    write_jsonl(rows, out)
+    beside = out.with_name(f"{out.stem}.dropped.jsonl")
+    if dropped.height:
+        write_jsonl(dropped.iter_rows(named=True), beside)
+    else:
+        beside.unlink(missing_ok=True)
+    return Ranked(rows, dropped, annotator_figures(annotated))
+
+
+def check_writable(out: Path) -> None:
+    """Raise `OutputError` where a file cannot be written to `out`."""
+    if out.is_dir():
+        raise OutputError(f"{out} is a folder; name a file, such as {out / 'out.jsonl'}.")
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"Cannot write {out}: {error.strerror or error}.") from None
+
+
+def sample_annotated(recipe: ChineseRecipe) -> Annotated:
+    """The sample's prompts with its annotations, by way of its tasks."""
+    prepared = prepare(recipe, _prompts(recipe))
+    return annotate([SAMPLE_ANNOTATIONS], prepared.prompts, prepared.tasks, source.FOLDER / "checks.jsonl")
+
+
+def _prompts(recipe: ChineseRecipe) -> list[Row]:
+    if recipe.prompts is None:
+        raise SourceError("The recipe names no prompts; give a `location` under [prompts] (or --prompts).")
+    if recipe.prompts.responses is None and recipe.prompts.location != SAMPLE and not recipe.writers:
+        raise SourceError("The prompts have no responses: give a file with --responses, or models with --writer.")
+    return source.prompts_of(recipe.prompts, source.taxonomy_of(recipe.prompts.taxonomy))
+
+
+def _reasons(dropped: pl.DataFrame) -> str:
+    counts = dropped.group_by("reason").len().sort("len", "reason", descending=[True, False])
+    return ", ".join(f"{count:,} dropped ({reason})" for reason, count in counts.iter_rows())

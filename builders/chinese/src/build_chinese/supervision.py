@@ -1,0 +1,94 @@
+"""Distant supervision: a reward model that learned from people decides which of a judge's votes stay (section 4.2)."""
+
+from dataclasses import dataclass
+
+import networkx as nx
+import polars as pl
+from pluralbench_runs import stream
+
+PAIRS = pl.Schema({"prompt": pl.String, "better": pl.String, "worse": pl.String})
+NO_VOTE, TIE, DISAGREES, MARGIN, LONGER = (
+    "no readable vote",
+    "called equal by the judge",
+    "the reward model prefers the other",
+    "margin too small",
+    "down-sampled for length",
+)
+
+
+@dataclass(frozen=True)
+class Filtered:
+    """Pairs that stay, of `PAIRS`, and how many votes went for which reason."""
+
+    pairs: pl.DataFrame
+    dropped: dict[str, int]
+
+
+def preferences_of(votes: pl.DataFrame) -> Filtered:
+    """The votes that prefer one response, as pairs. votes: see `votes.VOTES`."""
+    strict = votes.filter(pl.col("mark").is_in(["1", "2"]))
+    first = pl.col("mark") == "1"
+    pairs = strict.select(
+        "prompt",
+        better=pl.when(first).then("first").otherwise("second"),
+        worse=pl.when(first).then("second").otherwise("first"),
+    )
+    dropped = {NO_VOTE: votes["mark"].null_count(), TIE: int((votes["mark"] == "s").sum())}
+    return Filtered(pairs, dropped)
+
+
+def agreed(pairs: pl.DataFrame, rewards: pl.DataFrame, margin: float) -> Filtered:
+    """The pairs whose better response has a reward that is higher by more than `margin` (contradiction C5).
+
+    pairs: `PAIRS`. rewards: prompt, response, reward. Rewards are a total order, so what stays has no cycle: the paper
+    repeats nothing and says no rule, and one pass is enough. Raises `AssertionError` if that were not so.
+    """
+    for side in ("better", "worse"):
+        pairs = pairs.join(
+            rewards.rename({"response": side, "reward": f"{side}_reward"}),
+            on=["prompt", side],
+            how="left",
+            validate="m:1",
+            maintain_order="left",
+        )
+    difference = pl.col("better_reward") - pl.col("worse_reward")
+    kept = pairs.filter(difference > margin)
+    disagree = pairs.filter(difference <= 0).height
+    found = Filtered(kept.select(PAIRS.names()), {DISAGREES: disagree, MARGIN: pairs.height - kept.height - disagree})
+    if not is_acyclic(found.pairs):
+        raise AssertionError("What a reward model agrees with has a cycle, which its rewards rule out.")
+    return found
+
+
+def is_acyclic(pairs: pl.DataFrame) -> bool:
+    """Whether no prompt's pairs lead from a response back to it."""
+    graph = nx.DiGraph()
+    graph.add_edges_from(
+        ((prompt, better), (prompt, worse)) for prompt, better, worse in pairs.select(PAIRS.names()).iter_rows()
+    )
+    return bool(nx.is_directed_acyclic_graph(graph))
+
+
+def debiased(pairs: pl.DataFrame, lengths: pl.DataFrame, seed: int) -> Filtered:
+    """As many pairs whose better response is the longer as whose is the shorter: of the larger group some are drawn.
+
+    pairs: `PAIRS`. lengths: prompt, response, length in characters. Pairs of equal length stay (the paper does not
+    say). The draw is over all prompts together and depends on the seed and the pairs, not on their order.
+    """
+    measured = pairs
+    for side in ("better", "worse"):
+        measured = measured.join(
+            lengths.rename({"response": side, "length": f"{side}_length"}),
+            on=["prompt", side],
+            how="left",
+            validate="m:1",
+            maintain_order="left",
+        )
+    difference = measured["better_length"] - measured["worse_length"]
+    groups = [measured.filter(difference > 0), measured.filter(difference < 0)]
+    small, large = sorted(groups, key=lambda group: group.height)
+    surplus = large.height - small.height
+    in_order = large.sort(PAIRS.names())
+    drawn = stream(seed, "length").sample(range(large.height), surplus)
+    kept = pairs.join(in_order[drawn], on=PAIRS.names(), how="anti", maintain_order="left")
+    return Filtered(kept, {LONGER: surplus})

@@ -1,0 +1,75 @@
+"""What the verbs before the release say on the terminal."""
+
+from pathlib import Path
+
+import polars as pl
+from pluralbench_release import tell_table
+from rich.console import Console
+
+from build_chinese.figures import shown
+from build_chinese.steps import LABEL_STUDIO, SHEETS, Annotated, Prepared, Ranked
+
+
+def tell_tasks(console: Console, made: Prepared, folder: Path) -> None:
+    """Say what tasks there are, for whom, and what was dropped."""
+    tasks = made.tasks
+    distinct = tasks["task"].n_unique()
+    more = f", given out {tasks.height:,} times" if tasks.height > distinct else ""
+    console.print(f"\n{folder}: {distinct:,} tasks on {made.prompts.height:,} prompts{more}")
+    loads = tasks.group_by("annotator").agg(pl.len(), (pl.col("kind") == "check").sum().alias("checks"))
+    rows = [(name, f"{count:,}", f"{checks:,}") for name, count, checks in loads.sort("annotator").iter_rows()]
+    tell_table(console, "Who annotates", pl.DataFrame(rows, schema=["annotator", "tasks", "check items"], orient="row"))
+    if made.dropped.height:
+        rules = made.dropped.group_by("rule").len().sort("len", "rule", descending=[True, False])
+        dropped = [(rule, f"{count:,}") for rule, count in rules.iter_rows()]
+        tell_table(console, "What the rules dropped", pl.DataFrame(dropped, schema=["rule", "responses"], orient="row"))
+    console.print(
+        f"Next: import {folder / LABEL_STUDIO} into Label Studio, or hand out {folder / SHEETS}; then\n"
+        f"  build-chinese annotations FILE ... --tasks {folder} --out annotated.jsonl"
+    )
+
+
+def tell_annotated(console: Console, found: Annotated, out: Path, report: Path) -> None:
+    """Say how far annotators agree, and what was wrong."""
+    pairs, alpha = found.agreement["pairs"], found.agreement["alpha"]
+    marks = found.annotations.marks
+    console.print(f"\n{out}: {marks.height:,} judgements on {marks['prompt'].n_unique():,} prompts")
+    if pairs["compared"]:
+        level = alpha["ordinal"]
+        console.print(
+            f"Of {pairs['compared']:,} pairs of judgements on the same two responses {pairs['share']:.1%} are the same "
+            f"(95 % interval {pairs['low']:.1%} to {pairs['high']:.1%}); Krippendorff's alpha is "
+            f"{'not defined' if level is None else f'{level:.2f}'} (ordinal)."
+        )
+    rows = [
+        (
+            name,
+            f"{entry['tasks']:,}",
+            shown(entry["agreeing"]),
+            shown(entry["checks_right"]) if "checks_right" in entry else "none",
+            shown(entry["first_preferred"]),
+        )
+        for name, entry in found.agreement["annotators"].items()
+    ]
+    names = ["annotator", "tasks", "agrees with others", "check items right", "prefers what is shown first"]
+    tell_table(console, "Annotators (95 % intervals)", pl.DataFrame(rows, schema=names, orient="row"))
+    problems = found.annotations.problems.group_by("kind", maintain_order=True).len()
+    if problems.height:
+        counts = [(kind, f"{count:,}") for kind, count in problems.iter_rows()]
+        tell_table(console, f"Problems ({report})", pl.DataFrame(counts, schema=["problem", "tasks"], orient="row"))
+    console.print(f"Next:\n  build-chinese resolve {out} --out ranked.jsonl")
+
+
+def tell_resolved(console: Console, ranked: Ranked, out: Path) -> None:
+    """Say how much was in conflict, and what was dropped."""
+    figures = ranked.figures
+    ties = sum(len(set(row["rank"].values())) < len(row["rank"]) for row in ranked.rows)
+    console.print(
+        f"\n{out}: {len(ranked.rows):,} prompts ranked, {ties:,} with responses that share a rank; conflict rate "
+        f"{shown(figures['conflicts'])} of {figures['judgements']:,} judgements"
+    )
+    for reason, count in ranked.dropped.group_by("reason").len().sort("reason").iter_rows():
+        console.print(f"{count:,} prompts were dropped: {reason}.")
+    console.print(
+        f"Next:\n  build-chinese preference --annotated {out} --prompts FILE --judge MODEL --reward-base FOLDER"
+    )

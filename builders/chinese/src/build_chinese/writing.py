@@ -1,0 +1,77 @@
+"""Responses to the prompts, from several models (CHEEMS, section 3.1): each answers each prompt once."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from pluralbench_calls import (
+    Backend,
+    InvalidAnswer,
+    Ledger,
+    Replay,
+    Request,
+    after_thinking,
+    ask_until_valid,
+    chat_backend,
+    chat_request,
+)
+from pluralbench_runs import digest, stream
+
+from build_chinese.rankings import Row
+from build_chinese.recipe import ChineseRecipe, Writer
+
+STEP = "writing"
+
+
+def add_written(
+    rows: Sequence[Row], recipe: ChineseRecipe, ledger: Ledger, *, replaying: bool
+) -> tuple[list[Row], list[dict[str, Any]]]:
+    """The rows with each writer's response, and what was not answered, as (prompt, model, reason).
+
+    A response's id is the beginning of its content's digest, so it says nothing of who wrote it. The order of a
+    prompt's responses is drawn, since it says who stands beside whom in the ring.
+    """
+    written: dict[str, list[dict[str, str]]] = {row["id"]: [] for row in rows}
+    failed = []
+    for writer in recipe.writers:
+        backend: Backend = Replay() if replaying else _backend(writer, recipe)
+
+        def request(row: Row, attempt: int, writer: Writer = writer) -> Request:
+            messages = [{"role": "user", "content": row["input"]}]
+            label = f"answer to {row['id']}"
+            return chat_request(writer, messages, seed=recipe.seed, label=label, attempt=attempt)
+
+        settled = ask_until_valid(
+            list(rows),
+            request,
+            _parse,
+            ledger,
+            backend,
+            attempts=2,
+            limits=recipe.connection.limits(),
+            label=f"answers of {writer.model}",
+        )
+        for row, result in zip(rows, settled, strict=True):
+            if result.value is None:
+                failed.append({"prompt": row["id"], "model": writer.model, "reason": result.reason})
+                continue
+            name = digest([row["id"], result.value])[:12]
+            if all(response["id"] != name for response in written[row["id"]]):
+                written[row["id"]].append({"id": name, "content": result.value, "model": result.answer.model})
+    found = []
+    for row in rows:
+        own = sorted(written[row["id"]], key=lambda response: response["id"])
+        stream(recipe.seed, "ring", row["id"]).shuffle(own)
+        found.append(row | {"responses": [*row["responses"], *own]})
+    return found, failed
+
+
+def _parse(_: Row, reply: str) -> str:
+    answer = after_thinking(reply).strip()
+    if not answer:
+        raise InvalidAnswer("empty answer")
+    return answer
+
+
+def _backend(writer: Writer, recipe: ChineseRecipe) -> Backend:
+    changes = {name: value for name in ("base_url", "api_key_env") if (value := getattr(writer, name)) is not None}
+    return chat_backend(writer, recipe.connection.model_copy(update=changes))
