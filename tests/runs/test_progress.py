@@ -24,7 +24,7 @@ def sleep(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
 
 def quiet() -> tuple[Console, io.StringIO]:
     file = io.StringIO()
-    return Console(file=file, force_terminal=False, width=40, soft_wrap=True), file
+    return Console(file=file, force_terminal=False, width=40), file
 
 
 def test_quick_work_says_nothing(sleep: Callable[[float], None]) -> None:
@@ -46,6 +46,19 @@ def test_long_work_says_a_line_now_and_then_and_one_at_the_end(sleep: Callable[[
         "Answers: 2 of 5, 0.1/s, 30 s left, $0.02",
         "Answers: 4 of 5, 0.1/s, 10 s left, $0.04",
         "Answers: 5 of 5 in 50 s",
+    ]
+
+
+def test_a_note_is_said_as_it_is(sleep: Callable[[float], None]) -> None:
+    console, file = quiet()
+    with progress("Answers", 2, console) as meter:
+        for _ in range(2):
+            sleep(15)
+            meter.advance(cost=0.01, note="loss 0.5 [茶]")
+    assert file.getvalue().splitlines() == [
+        "Answers: 1 of 2, 0.1/s, 15 s left, $0.01, loss 0.5 [茶]",
+        "Answers: 2 of 2, 0.1/s, 0 s left, $0.02, loss 0.5 [茶]",
+        "Answers: 2 of 2 in 30 s",
     ]
 
 
@@ -78,3 +91,17 @@ def test_a_terminal_shows_a_bar_that_goes_away(monkeypatch: pytest.MonkeyPatch) 
     assert "2/2" in file.getvalue()
     assert "$1.25" in file.getvalue()
     assert file.getvalue().rstrip("\n").endswith("\x1b[2K")  # the line is erased
+
+
+def test_where_room_is_short_the_bar_makes_room_for_counts_and_note(
+    sleep: Callable[[float], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    file = io.StringIO()
+    note = "loss 0.61, held-out 0.712, 35 [responses]/s"
+    with progress("training", 340, Console(file=file, force_terminal=True, color_system=None, width=80)) as meter:
+        sleep(3)
+        for _ in range(12):
+            meter.advance(note=note)
+    assert "12/340 4.0/s" in file.getvalue()
+    assert note in file.getvalue()

@@ -9,6 +9,7 @@ class RewardsError(UserError):
     ModelError         a model that cannot be loaded, or is not of the kind that was asked for
     ConversationError  conversations that the model's template or its length does not admit
     DeviceError        a device that is not there, or has too little memory
+    TrainingError      rankings that no reward model can be trained on, or training that went astray
     """
 
 
@@ -22,3 +23,7 @@ class ConversationError(RewardsError):
 
 class DeviceError(RewardsError):
     """A device that is not there, or has too little memory."""
+
+
+class TrainingError(RewardsError):
+    """Rankings that no reward model can be trained on, or training that went astray."""

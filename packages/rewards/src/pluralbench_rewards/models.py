@@ -73,7 +73,7 @@ class Source:
 
 def load_tokenizer(source: Source, chat_template: str | None) -> PreTrainedTokenizerBase:
     """The model's tokenizer, with another chat template if one is given. Raises `ModelError`."""
-    tokenizer = _loaded("tokenizer", source, lambda: AutoTokenizer.from_pretrained(source.name, **source.options))
+    tokenizer = loaded("tokenizer", source, lambda: AutoTokenizer.from_pretrained(source.name, **source.options))
     if chat_template is not None:
         tokenizer.chat_template = chat_template
     return cast("PreTrainedTokenizerBase", tokenizer)
@@ -81,7 +81,7 @@ def load_tokenizer(source: Source, chat_template: str | None) -> PreTrainedToken
 
 def load_classifier(source: Source) -> tuple[Network, tuple[int, ...]]:
     """The network of a sequence classifier, and the token ids it wants after a conversation. Raises `ModelError`."""
-    config = _loaded("configuration", source, lambda: AutoConfig.from_pretrained(source.name, **source.options))
+    config = loaded("configuration", source, lambda: AutoConfig.from_pretrained(source.name, **source.options))
     declared = [name for name in config.architectures or [] if name in SPECIAL]
     if not declared:
         model = _model(AutoModelForSequenceClassification, source)
@@ -99,7 +99,7 @@ def load_language_model(source: Source) -> Network:
 
 
 def _read(model: PreTrainedModel, head: nn.Module | None) -> Network:
-    with _quiet():
+    with quiet():
         return network_of(model, head)
 
 
@@ -121,8 +121,8 @@ def _model(kind: Any, source: Source) -> PreTrainedModel:
     spread = source.device == "spread"
     device = None if spread else device_of(source.device)
     placement: dict[str, Any] = {"device_map": "auto"} if spread else {}
-    with _quiet():
-        model, info = _loaded(
+    with quiet():
+        model, info = loaded(
             "model",
             source,
             lambda: kind.from_pretrained(
@@ -146,7 +146,7 @@ def _model(kind: Any, source: Source) -> PreTrainedModel:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """Keep the library from warning of what is checked here, and from drawing bars where nobody looks."""
     verbosity, bars = library.get_verbosity(), library.is_progress_bar_enabled()
     library.set_verbosity_error()
@@ -160,7 +160,8 @@ def _quiet() -> Iterator[None]:
             library.enable_progress_bar()
 
 
-def _loaded(what: str, source: Source, load: Callable[[], Any]) -> Any:
+def loaded(what: str, source: Source, load: Callable[[], Any]) -> Any:
+    """What `load` gives. what: its name in a sentence, "model", "tokenizer". Raises `ModelError` for anything."""
     if Path(source.name).is_dir():
         _check_folder(Path(source.name), what)
     elif Path(source.name).exists() or source.name.count("/") != 1 or source.name.startswith((".", "/", "~")):

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Column
 
 QUIET_SECONDS = 15.0
 
@@ -19,32 +20,34 @@ class Meter:
         self._said = self._started
         self._bar: Progress | None = None
         if console.is_terminal:
+            whole = Column(no_wrap=True)  # where room is short, the bar goes first
             columns = (
                 TextColumn("{task.description}"),
                 BarColumn(),
-                MofNCompleteColumn(),
+                MofNCompleteColumn(table_column=whole),
                 TextColumn("{task.fields[rate]}"),
-                TimeRemainingColumn(),
+                TimeRemainingColumn(table_column=whole),
                 TextColumn("{task.fields[cost]}"),
+                TextColumn("{task.fields[note]}", markup=False),
             )
             self._bar = Progress(*columns, console=console, transient=True)
-            self._task = self._bar.add_task(label, total=total, rate="", cost="")
+            self._task = self._bar.add_task(label, total=total, rate="", cost="", note="")
             self._bar.start()
 
-    def advance(self, cost: float = 0.0) -> None:
-        """One more item is done, at this cost."""
+    def advance(self, cost: float = 0.0, note: str = "") -> None:
+        """One more item is done, at this cost. note: what else to show of the work."""
         self._done += 1
         self._cost += cost
         now = time.monotonic()
         rate = f"{self._done / max(now - self._started, 1e-9):.1f}/s"
         money = f"${self._cost:.2f}" if self._cost else ""
         if self._bar is not None:
-            self._bar.update(self._task, completed=self._done, rate=rate, cost=money)
+            self._bar.update(self._task, completed=self._done, rate=rate, cost=money, note=note)
         elif now - self._said >= QUIET_SECONDS:
             self._said = now
             left = (self._total - self._done) * (now - self._started) / self._done
-            parts = [f"{self._label}: {self._done} of {self._total}", rate, f"{left:.0f} s left", money]
-            self._console.print(", ".join(part for part in parts if part), highlight=False)
+            parts = [f"{self._label}: {self._done} of {self._total}", rate, f"{left:.0f} s left", money, note]
+            self._say(", ".join(part for part in parts if part))
 
     def stop(self) -> None:
         """Take the bar away, or say in a line what took long enough to be asked about."""
@@ -52,7 +55,10 @@ class Meter:
             self._bar.stop()
         elif self._said != self._started:
             seconds = time.monotonic() - self._started
-            self._console.print(f"{self._label}: {self._done} of {self._total} in {seconds:.0f} s", highlight=False)
+            self._say(f"{self._label}: {self._done} of {self._total} in {seconds:.0f} s")
+
+    def _say(self, line: str) -> None:
+        self._console.print(line, highlight=False, markup=False, soft_wrap=True)
 
 
 @contextmanager

@@ -1,0 +1,186 @@
+"""How fast a reward model is trained on rankings: `pluralbench_rewards` beside TRL's `RewardTrainer`.
+
+    uv run --group evaluator python benchmarks/train.py --data oasst1_zh_single_turn_3plus.jsonl
+
+Both train a made language model of random weights (or --model) on all pairs of the same rankings, for as many epochs,
+from texts to a saved model, in float32 on a CPU. Each run is a process of its own; each round runs every strategy once,
+in an order drawn anew. Prints the machine and a table; held-out accuracy is measured for all by `pluralbench_rewards`.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from dataclasses import asdict
+from pathlib import Path
+from statistics import median
+from typing import Annotated, Any
+
+import torch
+import transformers
+import typer
+from pluralbench_rewards import Group, load, score
+from pluralbench_runs import UserError, run, stream
+from scoring.report import machine
+from training import trl_trainer
+from training.made import make_base, read, split, synthetic
+from training.protocol import RANKINGS_FILE, Answer, Ranked, Settings, write_rankings
+
+OURS, TRL, TRL_GROUPED = "ours:whole", "trl_trainer:random", "trl_trainer:grouped"
+TITLES = {
+    OURS: "ours",
+    TRL: f"TRL {trl_trainer.VERSION}",
+    TRL_GROUPED: f"TRL {trl_trainer.VERSION}, grouped by length",
+}
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+
+@app.command(help=__doc__)
+def command(
+    rounds: Annotated[int, typer.Option(min=1, help="How often each strategy is timed.")] = 3,
+    data: Annotated[
+        Path | None, typer.Option(help="JSON lines with `prompt` and `responses_best_to_worst`; else made texts.")
+    ] = None,
+    prompts: Annotated[int | None, typer.Option(min=8, help="Train on so many rankings.")] = None,
+    epochs: Annotated[int, typer.Option(min=1, help="Epochs over the pairs.")] = 1,
+    rows: Annotated[int, typer.Option(min=4, help="Conversations in a batch; an even number.")] = 16,
+    max_length: Annotated[int, typer.Option(min=8, help="Tokens of a conversation; longer ones are dropped.")] = 1024,
+    learning_rate: Annotated[float, typer.Option(help="Of both.")] = 1e-4,
+    model: Annotated[Path | None, typer.Option(help="A language model's folder; else one is made.")] = None,
+    width: Annotated[int, typer.Option(min=64, help="Of the made model; a multiple of 64.")] = 256,
+    layers: Annotated[int, typer.Option(min=1, help="Of the made model.")] = 4,
+    threads: Annotated[int, typer.Option(min=1, help="Threads of each process.")] = 1,
+    without_grouped: Annotated[
+        bool, typer.Option("--without-grouped", help="Leave out TRL with pairs grouped by length.")
+    ] = False,
+    env: Annotated[
+        Path, typer.Option(help="Where TRL is installed, once.", show_default="below ~/.cache")
+    ] = trl_trainer.ENVIRONMENT,
+    seed: Annotated[int, typer.Option(help="Seed of model, texts, split and order.")] = 1,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write every figure of every round here.")] = None,
+) -> None:
+    """Make model and texts, run the rounds, print the table."""
+    if rows % 2:
+        raise UserError(f"--rows {rows} is odd; TRL's batches are of pairs.")
+    torch.set_num_threads(threads)
+    rankings, held_out = split(read(data) if data else synthetic(seed), prompts, seed)
+    trl_python = _trl_python(env)
+    strategies = [OURS, TRL] if without_grouped else [OURS, TRL, TRL_GROUPED]
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch)
+        write_rankings(rankings, folder / RANKINGS_FILE)
+        base = (
+            model.absolute()
+            if model
+            else make_base(folder / "base", [*rankings, *held_out], width=width, layers=layers, seed=seed)
+        )
+        answers: dict[str, list[Answer]] = {strategy: [] for strategy in strategies}
+        versions: dict[str, dict[str, str]] = {}
+        for number in range(1, rounds + 1):
+            for strategy in stream(seed, "order", number).sample(strategies, len(strategies)):
+                settings = Settings(
+                    strategy=strategy,
+                    base=str(base),
+                    rankings=str(folder / RANKINGS_FILE),
+                    out=str(folder / f"{strategy.replace(':', '-')}-{number}"),
+                    rows=rows,
+                    accumulation=1 if strategy == OURS else _accumulation(rankings),
+                    epochs=epochs,
+                    learning_rate=learning_rate,
+                    max_length=max_length,
+                    threads=threads,
+                    seed=seed,
+                )
+                said = _run(settings, sys.executable if strategy == OURS else str(trl_python))
+                answers[strategy].append(Answer(**said["answer"]))
+                versions[TITLES[OURS] if strategy == OURS else "TRL"] = said["versions"]
+                answer = answers[strategy][-1]
+                _note(f"round {number} of {rounds}, {strategy}: {answer.cpu:.1f} CPU s, {answer.wall:.1f} s")
+        accuracy = {s: _accuracy(folder / f"{s.replace(':', '-')}-1", held_out, max_length) for s in strategies}
+    pairs, responses = sum(len(r.pairs) for r in rankings), sum(len(r.responses) for r in rankings)
+    print(*machine(versions, threads=threads, dtype="float32", device="cpu"), sep="\n", end="\n\n")
+    print(f"{len(rankings)} rankings, {responses} responses, {pairs} pairs, {epochs} epochs; load {os.getloadavg()}\n")
+    print(_table(answers, accuracy))
+    if json_file:
+        everything = {s: [asdict(answer) for answer in given] for s, given in answers.items()} | {"accuracy": accuracy}
+        json_file.write_text(json.dumps(everything, indent=1) + "\n", "utf-8")
+
+
+def main() -> None:
+    """Run the command; a mistake is one sentence."""
+    run(app)
+
+
+def _accumulation(rankings: list[Ranked]) -> int:
+    """So many batches of pairs a step that TRL takes about as many steps: the conversations it encodes for each one."""
+    return max(1, round(sum(2 * len(r.pairs) for r in rankings) / sum(len(r.responses) for r in rankings)))
+
+
+def _run(settings: Settings, python: str) -> dict[str, Any]:
+    threads = str(settings.threads)
+    environment = os.environ | {
+        "OMP_NUM_THREADS": threads,
+        "MKL_NUM_THREADS": threads,
+        "RAYON_NUM_THREADS": threads,
+        "HF_HUB_OFFLINE": "1",
+        "HF_HUB_DISABLE_PROGRESS_BARS": "1",
+        "HF_DATASETS_DISABLE_PROGRESS_BARS": "1",
+    }
+    words = [python, "-m", "training.worker", json.dumps(asdict(settings))]
+    done = subprocess.run(
+        words, cwd=Path(__file__).parent, env=environment, capture_output=True, text=True, encoding="utf-8", check=False
+    )
+    if done.returncode:
+        tail = "\n".join(done.stderr.splitlines()[-20:])
+        raise UserError(f"The process of `{settings.strategy}` ended with status {done.returncode}:\n{tail}")
+    said: dict[str, Any] = json.loads(done.stdout)
+    return said
+
+
+def _accuracy(folder: Path, held_out: list[Ranked], max_length: int) -> float:
+    """Share of the held-out pairs that the model in `folder` ranks right; prompts with long conversations left out."""
+    groups = [Group(r.id, [{"role": "user", "content": r.prompt}], r.responses) for r in held_out]
+    scored = score(load(str(folder), device="cpu"), groups, max_length=max_length, on_overflow="drop")
+    right = [a > b for values in scored.scores for place, a in enumerate(values) for b in values[place + 1 :]]
+    return sum(right) / len(right)
+
+
+def _table(answers: dict[str, list[Answer]], accuracy: dict[str, float]) -> str:
+    responses = answers[OURS][0].encoded  # each once an epoch
+    lines = [
+        "| strategy | steps | pairs | encoded | tokens with padding | CPU s | wall s | pairs a s | responses a s "
+        "| times faster than TRL | held-out accuracy |",
+        "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
+    ]
+    for strategy, given in answers.items():
+        first, cpu = given[0], [answer.cpu for answer in given]
+        rates = [
+            slow.cpu / slow.pairs * answer.pairs / answer.cpu for slow, answer in zip(answers[TRL], given, strict=True)
+        ]
+        lines.append(
+            f"| {TITLES[strategy]} | {first.steps} | {first.pairs} | {first.encoded} | {first.tokens:,} "
+            f"| {median(cpu):.1f} ({min(cpu):.1f}-{max(cpu):.1f}) | {median(answer.wall for answer in given):.1f} "
+            f"| {first.pairs / median(cpu):.1f} | {responses / median(cpu):.1f} | {median(rates):.2f} "
+            f"| {accuracy[strategy]:.3f} |"
+        )
+    return "\n".join(lines)
+
+
+def _trl_python(folder: Path) -> Path:
+    _note(f"installing TRL {trl_trainer.VERSION} in {folder}")
+    try:
+        return trl_trainer.make_environment(folder, torch.__version__, transformers.__version__)
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise UserError(
+            f"TRL could not be installed in {folder} ({error}); see that uv and a package index are at hand."
+        ) from error
+
+
+def _note(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    main()

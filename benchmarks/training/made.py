@@ -1,0 +1,72 @@
+"""Rankings from a file or made up, and a made base model whose tokenizer knows their texts."""
+
+import json
+from pathlib import Path
+
+import torch
+import transformers
+from pluralbench_runs import UserError, stream
+from scoring.models import BEGIN, MARKERS, PAD, STOP, save_tokenizer
+from scoring.workloads import Shape, Writer, groups
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from transformers import LlamaConfig, LlamaForCausalLM
+
+from training.protocol import Ranked
+
+VOCABULARY = 8_000
+SHAPE = Shape("rankings", 60, 5, (80, 0.75), (60, 0.9))
+
+
+def read(path: Path) -> list[Ranked]:
+    """Rankings of a JSONL file whose rows have `prompt` and `responses_best_to_worst`."""
+    try:
+        rows = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+        return [Ranked(str(number), row["prompt"], row["responses_best_to_worst"]) for number, row in enumerate(rows)]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UserError(
+            f"{path} holds no rankings ({error}); it needs JSON lines with `prompt` and `responses_best_to_worst`."
+        ) from None
+
+
+def synthetic(seed: int) -> list[Ranked]:
+    """60 made prompts of 5 responses, lengths log-normal, in an order of no meaning."""
+    made = groups(SHAPE, size=1.0, writer=Writer(seed), seed=seed)
+    return [Ranked(str(number), group.prompt, group.responses) for number, group in enumerate(made)]
+
+
+def split(rankings: list[Ranked], prompts: int | None, seed: int) -> tuple[list[Ranked], list[Ranked]]:
+    """At most `prompts` rankings to train on, and of the rest at most as many to measure on; an eighth if all train."""
+    drawn = stream(seed, "split").sample(rankings, len(rankings))
+    take = len(drawn) * 7 // 8 if prompts is None else min(prompts, len(drawn) * 7 // 8)
+    return drawn[:take], drawn[take : 2 * take]
+
+
+def make_base(folder: Path, rankings: list[Ranked], *, width: int, layers: int, seed: int) -> Path:
+    """A language model of Llama's shape and random weights, with a byte-level tokenizer trained on the texts."""
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=VOCABULARY,
+        special_tokens=MARKERS,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator((text for one in rankings for text in (one.prompt, *one.responses)), trainer)
+    config = LlamaConfig(
+        vocab_size=tokenizer.get_vocab_size(),
+        hidden_size=width,
+        intermediate_size=3 * width,
+        num_hidden_layers=layers,
+        num_attention_heads=width // 64,
+        num_key_value_heads=width // 64,
+        max_position_embeddings=8192,
+        bos_token_id=tokenizer.token_to_id(BEGIN),
+        eos_token_id=tokenizer.token_to_id(STOP),
+        pad_token_id=tokenizer.token_to_id(PAD),
+    )
+    transformers.utils.logging.disable_progress_bar()
+    torch.manual_seed(seed)
+    LlamaForCausalLM(config).save_pretrained(folder)
+    save_tokenizer(tokenizer, folder)
+    return folder

@@ -1,0 +1,50 @@
+"""Training by `pluralbench_rewards`."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pluralbench_rewards.training_model
+from pluralbench_rewards import Ranking, TrainingOptions, train
+from pluralbench_rewards.network import Network, read_padded
+from pluralbench_rewards.packing import Tokens
+
+from training.protocol import Outcome, Ranked, Settings, Train
+
+
+def whole(settings: Settings) -> Train:
+    """Batches of `rows` responses, all weights in float32, no checkpoint and no held-out pairs on the way."""
+    options = TrainingOptions(
+        epochs=settings.epochs,
+        batch_size=settings.rows,
+        accumulation=settings.accumulation,
+        learning_rate=settings.learning_rate,
+        max_length=settings.max_length,
+        checkpoint_every=10**9,
+        save_dtype="float32",
+        seed=settings.seed,
+    )
+
+    def run(rankings: list[Ranked]) -> Outcome:
+        computed = _count_tokens()
+        asked = [
+            Ranking(one.id, [{"role": "user", "content": one.prompt}], one.responses, list(range(len(one.responses))))
+            for one in rankings
+        ]
+        record = train(settings.base, asked, settings.out, options=options, device="cpu").record
+        epochs = record["epochs"]
+        pairs, encoded = (sum(epoch[key] for epoch in epochs) for key in ("pairs", "responses"))
+        return Outcome(record["steps"], pairs, encoded, sum(computed))
+
+    return run
+
+
+def _count_tokens() -> list[int]:
+    computed: list[int] = []
+
+    def reading(network: Network, conversations: Sequence[Tokens]) -> tuple[Any, list[list[int]], int]:
+        states, rows, tokens = read_padded(network, conversations)
+        computed.append(tokens)
+        return states, rows, tokens
+
+    pluralbench_rewards.training_model.read_padded = reading
+    return computed

@@ -1,0 +1,106 @@
+"""Training by TRL's `RewardTrainer`, from PyPI, in an environment of its own: the workspace does not depend on it.
+
+It is driven as its documentation has it: a conversational preference dataset of a row a pair, a model folder, a
+`RewardConfig`. Set apart from its defaults are what would cost it time or precision here (gradient checkpointing and
+bfloat16 are off), and what has to be the same for both: schedule, rate, clipping, lengths, epochs, rows in a forward
+pass. It has the term on squared rewards as `center_rewards_coefficient`, another formula at the same cost; off.
+"""
+
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from training.protocol import Outcome, Ranked, Settings, Train
+
+if TYPE_CHECKING:
+    import torch
+
+VERSION = "1.16.0"
+ENVIRONMENT = Path.home() / ".cache" / "pluralbench-benchmarks" / f"trl-{VERSION}"
+
+
+def make_environment(folder: Path, torch_version: str, transformers_version: str) -> Path:
+    """Install TRL, with the same torch and transformers as the workspace's, unless `folder` has it; its Python."""
+    folder = folder.expanduser().absolute()
+    python = folder / "bin" / "python"
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    # Started from elsewhere, so that uv does not apply the workspace's own settings.
+    if not python.exists():
+        subprocess.run(["uv", "venv", "--quiet", "--python", "3.11", str(folder)], cwd=folder.parent, check=True)
+    wanted = [
+        f"trl=={VERSION}",
+        f"torch=={torch_version.partition('+')[0]}",
+        f"transformers=={transformers_version}",
+    ]
+    subprocess.run(["uv", "pip", "install", "--quiet", "--python", str(python), *wanted], cwd=folder.parent, check=True)
+    return python
+
+
+def random(settings: Settings) -> Train:
+    """Pairs in random order, as the trainer has it without further settings. Runs in TRL's environment."""
+    return _trainer(settings, "random")
+
+
+def grouped(settings: Settings) -> Train:
+    """Pairs of like length together, by the trainer's own setting, which wants a column of lengths."""
+    return _trainer(settings, "group_by_length")
+
+
+def _trainer(settings: Settings, order: str) -> Train:
+    from datasets import Dataset  # noqa: PLC0415 - of the other environment
+    from trl import RewardConfig, RewardTrainer  # noqa: PLC0415
+
+    arguments = RewardConfig(
+        output_dir=settings.out,
+        per_device_train_batch_size=settings.rows // 2,
+        gradient_accumulation_steps=settings.accumulation,
+        num_train_epochs=settings.epochs,
+        learning_rate=settings.learning_rate,
+        lr_scheduler_type="cosine",
+        warmup_steps=0.1,
+        max_grad_norm=1.0,
+        max_length=settings.max_length,
+        bf16=False,
+        gradient_checkpointing=False,
+        train_sampling_strategy=order,
+        remove_unused_columns=order == "random",  # it would take the lengths away before they are used
+        logging_steps=10,
+        save_strategy="no",
+        report_to="none",
+        disable_tqdm=True,
+        use_cpu=True,
+        seed=settings.seed,
+    )
+
+    def train(rankings: list[Ranked]) -> Outcome:
+        rows = [
+            {
+                "prompt": [{"role": "user", "content": ranking.prompt}],
+                "chosen": [{"role": "assistant", "content": better}],
+                "rejected": [{"role": "assistant", "content": worse}],
+                "length": max(len(better), len(worse)) + len(ranking.prompt),
+            }
+            for ranking in rankings
+            for better, worse in ranking.pairs
+        ]
+        trainer = RewardTrainer(model=settings.base, args=arguments, train_dataset=Dataset.from_list(rows))
+        computed = _count_tokens(trainer)
+        trainer.train()
+        trainer.save_model()
+        pairs = len(trainer.train_dataset) * settings.epochs
+        return Outcome(trainer.state.global_step, pairs, 2 * pairs, sum(computed))
+
+    return train
+
+
+def _count_tokens(trainer: Any) -> list[int]:
+    computed: list[int] = []
+    collate = trainer.data_collator
+
+    def counting(examples: list[dict[str, Any]]) -> "dict[str, torch.Tensor]":
+        batch: dict[str, torch.Tensor] = collate(examples)
+        computed.append(batch["input_ids"].numel())
+        return batch
+
+    trainer.data_collator = counting
+    return computed

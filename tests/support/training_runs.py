@@ -1,0 +1,75 @@
+"""Rankings that a tiny model can learn, and what training them leaves behind."""
+
+import json
+import random
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from pluralbench_rewards import Lora, Ranking, Trained, TrainingOptions
+from pluralbench_rewards.models import Source
+from pluralbench_rewards.training_model import Trainee, load_trainee
+from reward_models import user, words
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_thread() -> Iterator[None]:
+    """For a test module that imports it: models this small lose more to waiting threads than they win."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+def rankings(number: int, seed: int) -> list[Ranking]:
+    """The more of its words are "drumming", the better a response is; some are tied."""
+    draw = random.Random(seed)
+    made = []
+    for place in range(number):
+        good = [draw.randint(0, 4) for _ in range(draw.randint(3, 5))]
+        texts = [" ".join(draw.sample(["drumming"] * count + ["origami"] * (5 - count), 5)) for count in good]
+        made.append(Ranking(f"{seed}-{place}", user(words(draw, 6)), texts, [-count for count in good]))
+    return made
+
+
+RANKINGS, HELD_OUT = rankings(20, seed=0), rankings(12, seed=1)
+QUICK = TrainingOptions(
+    epochs=2, batch_size=8, accumulation=2, learning_rate=1e-3, checkpoint_every=3, measure_every=2, max_length=500
+)
+"""Some ten steps."""
+
+
+def options(**changed: Any) -> TrainingOptions:
+    """The quick options with these changed."""
+    return TrainingOptions(**QUICK.model_dump() | changed)
+
+
+def trainee(
+    folder: str, lora: Lora | None = None, budget: int | None = None, *, checkpointing: bool = False
+) -> Trainee:
+    """A model in training on the CPU."""
+    source = Source(folder, device="cpu")
+    return load_trainee(source, lora=lora, gradient_checkpointing=checkpointing, token_budget=budget, seed=0)
+
+
+def gradients(model: Any, loss: Any) -> dict[str, torch.Tensor]:
+    """The gradients of a loss, by the names of the weights that have one."""
+    loss.backward()
+    return {name: weight.grad.clone() for name, weight in model.named_parameters() if weight.grad is not None}
+
+
+def weights(trained: Trained) -> bytes:
+    """The file of weights."""
+    return (trained.folder / "model.safetensors").read_bytes()
+
+
+def log(folder: Path) -> list[dict[str, Any]]:
+    """The lines of the log."""
+    return [json.loads(line) for line in (folder / "log.jsonl").read_text(encoding="utf-8").splitlines()]
+
+
+def without_times(lines: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Lines of the log without what two runs never share."""
+    return [{key: value for key, value in line.items() if "second" not in key} for line in lines]
