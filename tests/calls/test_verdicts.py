@@ -158,7 +158,13 @@ def test_what_comes_before_the_last_line_changes_nothing(before: str, verdict: s
 
 @pytest.mark.parametrize(
     ("reply", "verdict"),
-    [("[[C]]", "C"), ("结论：[[A]]", "A"), ("**最终结论：** [[C]]。", "C"), ('{"verdict": "C"}', "C"), ("好。\n[[b]]", "B")],
+    [
+        ("[[C]]", "C"),
+        ("结论：[[A]]", "A"),
+        ("**最终结论：** [[C]]。", "C"),
+        ('{"verdict": "C"}', "C"),
+        ("好。\n[[b]]", "B"),
+    ],
 )
 def test_verdicts_that_may_be_ties(reply: str, verdict: str) -> None:
     assert parse_verdict(reply) == verdict

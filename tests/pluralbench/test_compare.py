@@ -108,8 +108,8 @@ def test_runs_of_different_things_are_refused() -> None:
     with pytest.raises(RunError, match="share ids, but their items differ in content"):
         compare(run, made("b", ["win"] * 3, content="other"))
     other = made("b", ["win"] * 3)
-    other.run["benchmark"]["name"] = "cheems"
-    with pytest.raises(RunError, match="a is of the benchmark pairs and b of cheems"):
+    other.run["benchmark"]["name"] = "chinese"
+    with pytest.raises(RunError, match="a is of the benchmark pairs and b of chinese"):
         compare(run, other)
 
 

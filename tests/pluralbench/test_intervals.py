@@ -96,7 +96,7 @@ def test_sections_that_all_came_out_alike_are_not_certain() -> None:
 
 def test_exact_matches_that_all_came_out_alike_are_not_certain() -> None:
     decisions = frame([True] * 12, range(12), subset="a")
-    cell = measure(find_benchmark("cheems"), decisions, seed=0)["configs"]["c"]
+    cell = measure(find_benchmark("chinese"), decisions, seed=0)["configs"]["c"]
     for name in ("exact_match", "by_category", "exact_match_by_category"):
         assert cell[name]["accuracy"] == 1.0
         assert cell[name]["interval"][0] < 0.99

@@ -224,13 +224,13 @@ def test_english_that_does_not_fit_is_refused(tmp_path: Path) -> None:
 
 
 def test_legacy_counts_are_rewardbenchs(tmp_path: Path) -> None:
-    legacy = find_benchmark("multilingual", counts="legacy")
+    legacy = find_benchmark("multilingual", legacy=True)
     assert legacy.sections == find_benchmark("reward-bench").sections
     assert legacy.sections["Reasoning"]["math-prm"] == 984
     assert BENCHMARK.sections["Reasoning"]["math-prm"] == 983
     with pytest.raises(BenchmarkError) as caught:
-        find_benchmark("pairs", counts="legacy")
-    assert str(caught.value) == "Pairs has no legacy counts; leave out --counts."
+        find_benchmark("pairs", legacy=True)
+    assert str(caught.value) == "Pairs has no legacy rules; leave out --legacy."
 
 
 def told(config: str, subset: str, **options: Any) -> str:

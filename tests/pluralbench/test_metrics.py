@@ -87,7 +87,7 @@ def test_a_subset_that_no_section_has_is_told() -> None:
 
 
 def test_a_run_in_which_nothing_counts_has_counts_and_no_accuracy() -> None:
-    for benchmark in ("pairs", "personalized", "reward-bench", "cheems"):
+    for benchmark in ("pairs", "personalized", "reward-bench", "chinese"):
         metrics = measured([decision(1, "dropped"), decision(2, "equal")], benchmark)
         assert (metrics["overall"]["accuracy"], metrics["overall"]["interval"]) == (None, None)
         assert (metrics["pooled"]["n"], metrics["pooled"]["dropped"], metrics["pooled"]["equal"]) == (0, 1, 1)
@@ -125,7 +125,7 @@ def test_each_pair_of_unlike_rank_is_one_strict_decision(responses: list[tuple[i
     ]
     assert found["outcome"].to_list() == (expected or ["equal"])
     if expected:
-        metrics = measured(found.to_dicts(), "cheems")
+        metrics = measured(found.to_dicts(), "chinese")
         assert metrics["pooled"]["accuracy"] == pytest.approx(expected.count("win") / len(expected))
         assert metrics["configs"]["open"]["exact_match"]["accuracy"] == float(set(expected) == {"win"})
 
@@ -138,7 +138,7 @@ def test_exact_match_is_broken_by_a_tie_and_by_a_missing_score() -> None:
         ranking([3, 3, 1], [1, 1, 3], 3, category="b"),
         ranking([1, 1], [1, 1], 4, category="b"),
     ]
-    cell = measured(pl.concat(frames).to_dicts(), "cheems")["configs"]["open"]
+    cell = measured(pl.concat(frames).to_dicts(), "chinese")["configs"]["open"]
     assert cell["exact_match"] | {"interval": None} == {"accuracy": 0.5, "interval": None, "prompts": 4}
     assert cell["exact_match_by_category"]["accuracy"] == pytest.approx((1 / 3 + 1) / 2)
     assert cell["by_category"]["accuracy"] == pytest.approx((6 / 9 + 1) / 2)
@@ -151,7 +151,7 @@ def test_scores_that_are_no_numbers_decide_nothing(values: tuple[float, float]) 
 
 
 @settings(max_examples=20, deadline=None)
-@given(st.integers(0, 10**6), st.sampled_from(["pairs", "personalized", "multilingual", "cheems"]))
+@given(st.integers(0, 10**6), st.sampled_from(["pairs", "personalized", "multilingual", "chinese"]))
 def test_the_order_of_the_rows_changes_no_metric(seed: int, benchmark: str) -> None:
     draw = random.Random(seed)
     rows = [

@@ -179,7 +179,7 @@ def test_the_weights_are_the_counts_of_the_tables_with_mathematics_as_heavy_as_c
         )
 
 
-def cheems(
+def cheemsbench(
     folder: Path, *, ranks: Sequence[Sequence[int]] = ((1, 2, 3, 2, 1), (3, 1, 2, 4, 5), (2, 2, 1, 1, 1))
 ) -> Path:
     """Two subsets of rankings; each row's responses have ids of their own, in another order than the ranks."""
@@ -215,7 +215,7 @@ def by_category(items: pl.DataFrame) -> tuple[float, float]:
 
 
 def test_cheemsbench_as_published(score: Callable[..., Run], tmp_path: Path) -> None:
-    run = score("cheems", cheems(tmp_path / "bench"))
+    run = score("chinese", cheemsbench(tmp_path / "bench"))
     assert list(run.metrics["configs"]) == ["human", "open"]
     first = run.items.filter(config="open", id="0")
     assert first["response"].to_list() == [f"open0-{number}" for number in range(5)]
@@ -233,7 +233,7 @@ def test_cheemsbench_as_published(score: Callable[..., Run], tmp_path: Path) -> 
 
 
 def test_system_prompts_of_cheemsbench_are_kept_as_such(tmp_path: Path) -> None:
-    items = load_items(find_benchmark("cheems"), str(cheems(tmp_path / "bench")))
+    items = load_items(find_benchmark("chinese"), str(cheemsbench(tmp_path / "bench")))
     prompts = items.frame.filter(config="human")["prompt"].to_list()
     assert [[message["role"] for message in prompt] for prompt in prompts[:3]] == [
         ["system", "user"],
@@ -246,7 +246,7 @@ def test_system_prompts_of_cheemsbench_are_kept_as_such(tmp_path: Path) -> None:
 def test_a_constant_scorer_gets_nothing_right_and_no_exact_match(
     score: Callable[..., Run], constant: str, tmp_path: Path
 ) -> None:
-    metrics = score("cheems", cheems(tmp_path / "bench"), by=constant).metrics
+    metrics = score("chinese", cheemsbench(tmp_path / "bench"), by=constant).metrics
     assert metrics["overall"]["accuracy"] == 0.0
     assert metrics["pooled"]["ties"] == metrics["pooled"]["n"] > 0
     for cell in metrics["configs"].values():
@@ -255,6 +255,6 @@ def test_a_constant_scorer_gets_nothing_right_and_no_exact_match(
 
 
 def test_prompts_without_two_ranks_match_nothing(score: Callable[..., Run], tmp_path: Path) -> None:
-    metrics = score("cheems", cheems(tmp_path / "bench", ranks=((1, 1, 1, 1, 1), (1, 2, 3, 4, 5)))).metrics
+    metrics = score("chinese", cheemsbench(tmp_path / "bench", ranks=((1, 1, 1, 1, 1), (1, 2, 3, 4, 5)))).metrics
     cell = metrics["configs"]["open"]
     assert (cell["equal"], cell["exact_match"]["prompts"], cell["n"]) == (5, 4, 4 * math.comb(5, 2))

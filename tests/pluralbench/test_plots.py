@@ -7,7 +7,6 @@ import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from itertools import combinations
 from pathlib import Path
 from statistics import fmean, pvariance
 from typing import Any
@@ -17,11 +16,12 @@ import numpy as np
 import polars as pl
 import pytest
 from defusedxml import ElementTree
+from drawn_figures import check_texts, dots, words
 from matplotlib import font_manager, image
 from matplotlib.figure import Figure
-from matplotlib.text import Text
 from pluralbench import EvaluationError, Run, plot_style, plots
-from pluralbench.plots import draw, unrendered
+from pluralbench.figures import draw
+from pluralbench.plot_style import unrendered
 from pluralbench_schemas import ENGLISH, LANGUAGES
 
 SECTIONS = ("Chat", "Chat Hard", "Safety", "Reasoning")
@@ -100,31 +100,15 @@ def blank(values: Json) -> None:
 
 def figures(runs: Sequence[Run]) -> dict[str, Figure]:
     with plot_style.drawing():
-        made = {stem: make(plot_style.models_of(runs)) for stem, make in plots.FIGURES.items()}
+        made = {stem: make(plot_style.models_of(runs, "languages")) for stem, make in plots.FIGURES.items()}
     return {stem: figure for stem, figure in made.items() if figure is not None}
 
 
 def drawn(runs: Sequence[Run], stem: str) -> Figure:
     with plot_style.drawing():
-        figure = plots.FIGURES[stem](plot_style.models_of(runs))
+        figure = plots.FIGURES[stem](plot_style.models_of(runs, "languages"))
     assert figure is not None
     return figure
-
-
-def texts(figure: Figure) -> list[Text]:
-    """What is written in a figure, legends and labels of axes included."""
-    beyond = set()
-    for ax in figure.axes:
-        for place, axis in enumerate((ax.xaxis, ax.yaxis)):
-            # matplotlib has labels beyond the ends of an axis, and draws none of them.
-            low, high = sorted(axis.get_view_interval())
-            beyond |= {label for label in axis.get_ticklabels() if not low <= label.get_position()[place] <= high}
-    found = [text for text in figure.findobj(Text) if isinstance(text, Text)]
-    return [text for text in found if text.get_visible() and text.get_text() and text not in beyond]
-
-
-def words(figure: Figure) -> str:
-    return "\n".join(text.get_text().replace("\N{NO-BREAK SPACE}", " ") for text in texts(figure))
 
 
 @pytest.fixture
@@ -227,11 +211,6 @@ def test_what_is_missing_is_a_dash_and_never_a_number() -> None:
     assert len(hatched) == missing["languages"]
 
 
-def dots(figure: Figure) -> int:
-    """How many values are drawn in a figure of dots."""
-    return sum(line.get_marker() not in {"None", "", None} for ax in figure.axes for line in ax.lines)
-
-
 def test_cells_and_their_order_are_those_of_the_metrics() -> None:
     runs = several(12)
     figure = drawn(runs, "languages")
@@ -282,14 +261,7 @@ def test_correlations_need_three_models_that_differ() -> None:
 )
 def test_no_text_lies_on_another_or_is_too_small(models: int, codes: Sequence[str]) -> None:
     for stem, figure in figures(several(models, codes)).items():
-        with plot_style.drawing():
-            canvas: Any = figure.canvas
-            renderer = canvas.get_renderer()
-            figure.draw(renderer)
-            places = [(text, text.get_window_extent(renderer).padded(-1)) for text in texts(figure)]
-            assert all(float(text.get_fontsize()) >= 8 for text, _ in places)
-        for (one, here), (other, there) in combinations(places, 2):
-            assert not here.overlaps(there), f"{stem}: {one.get_text()!r} and {other.get_text()!r}"
+        check_texts(figure, stem)
 
 
 @needs_noto
@@ -350,16 +322,16 @@ def test_a_language_that_is_not_known_is_its_code() -> None:
 def test_a_models_name_is_only_a_name(name: str, shown: str, no_more_fonts: None, tmp_path: Path) -> None:
     run = replace(a_run(0, SOME), run={"model": {"name": name}})
     assert draw([run, a_run(1, SOME)], tmp_path)
-    assert plot_style.models_of([run])[0].label.text == shown
+    assert plot_style.models_of([run], "languages")[0].label.text == shown
 
 
 def test_models_of_one_name_can_be_told_apart() -> None:
     names = ["a/checkpoint", "b/checkpoint", "c" * 20 + "d" * 40, "c" * 20 + "e" + "d" * 40]
     runs = [replace(a_run(n, SOME), run={"model": {"name": name}}) for n, name in enumerate(names)]
-    labels = {model.label.text for model in plot_style.models_of(runs)}
+    labels = {model.label.text for model in plot_style.models_of(runs, "languages")}
     assert len(labels) == 4
     assert {"checkpoint (0)", "checkpoint (1)"} < labels
-    assert len({(model.colour, model.marker) for model in plot_style.models_of(several(84, SOME))}) == 84
+    assert len({(model.colour, model.marker) for model in plot_style.models_of(several(84, SOME), "languages")}) == 84
 
 
 def kappa(first: Sequence[str], second: Sequence[str]) -> float | None:
@@ -380,7 +352,7 @@ def test_the_kappa_of_an_item_is_over_the_models_that_labelled_it_twice() -> Non
             valid = [pair for pair in labels if "invalid" not in pair]
             if len(valid) >= 3:
                 expected.append(kappa([a for a, _ in valid], [b for _, b in valid]))
-    counts = plots._labels(plot_style.models_of(runs)).select(pl.col("^n_.*$")).to_numpy()
+    counts = plots._labels(plot_style.models_of(runs, "languages")).select(pl.col("^n_.*$")).to_numpy()
     found, undefined = plots._kappas(counts)
     defined = sorted(value for value in expected if value is not None)
     assert sorted(found) == pytest.approx(defined)
@@ -406,5 +378,5 @@ def test_a_kappa_that_is_undefined_is_counted_and_not_drawn() -> None:
 
 
 def test_the_module_is_cheap_to_import() -> None:
-    code = "import sys, pluralbench.plots; sys.exit('matplotlib' in sys.modules or 'scipy.stats' in sys.modules)"
+    code = "import sys, pluralbench.figures; sys.exit('matplotlib' in sys.modules or 'scipy.stats' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -37,11 +37,11 @@ def test_the_public_names_are_these() -> None:
 
 def test_the_benchmarks_are_these() -> None:
     known = pluralbench.known_benchmarks()
-    assert list(known) == ["personalized", "multilingual", "reward-bench", "cheems", "pairs", "rankings", "pandalm"]
+    assert list(known) == ["personalized", "multilingual", "reward-bench", "chinese", "pairs", "rankings", "pandalm"]
     assert known["personalized"].data == "QiyaoMa/Personalized-RewardBench"
     assert known["multilingual"].data == "CohereLabsCommunity/multilingual-reward-bench"
     assert (known["reward-bench"].data, known["reward-bench"].split) == ("allenai/reward-bench", "filtered")
-    assert [name for name, benchmark in known.items() if benchmark.is_ranking] == ["cheems", "rankings"]
+    assert [name for name, benchmark in known.items() if benchmark.is_ranking] == ["chinese", "rankings"]
     assert all(benchmark.title for benchmark in known.values())
 
 

@@ -12,7 +12,6 @@ from pydantic import Field, ValidationError
 from pluralbench.errors import BenchmarkError
 
 OnEmpty = Literal["error", "drop", "keep"]
-Counts = Literal["filtered", "legacy"]
 ROW_NUMBER = "#"
 LISTS = ("prompt", "labels")
 
@@ -23,7 +22,8 @@ class Columns(Table):
     id: "#" numbers the rows. prompt: one or several, joined by an empty line; text, or a list of messages with `role`
     and `content`. A pair has `chosen` and `rejected`, or `first`, `second` and `labels` of one or more annotators (1 or
     2 for the better one, anything else for a tie; the majority decides). A ranking has `responses`, a list of texts or
-    of {id, content}, and `rank`, a list of whole numbers or a mapping by id (lower is better, ties share a number).
+    of {id, content}, and `rank`, a list of whole numbers or of {id, rank}, or a mapping by id (lower is better, ties
+    share a number).
     cluster: what the rows that belong together share, such as a user; without it the id.
     profile, aspects: of whom the prompt is, where the benchmark has them. system: a system message.
     named: which of these the caller named, so that they have to be there.
@@ -68,7 +68,10 @@ class Benchmark(Table):
     unweighted mean over "configs", or that of "accuracy and exact match" over subsets and then configs.
     on_empty: what to do with items that have an empty prompt or response when nobody says otherwise.
     reference: for one whose configs are languages, the original, which stays out of the overall number too.
-    legacy: the benchmark whose weights of subsets stand for this one's own where `counts` is "legacy".
+    merged: rows of one prompt are one item, with the responses of all of them.
+    legacy: the benchmark whose weights of subsets stand for this one's own by the legacy rules.
+    strict: an exact match needs the strictly higher reward in every pair and at least one pair, as in CHEEMS, section
+    3.3; without it a tie of rewards breaks none, and a prompt whose responses share one rank is one, as in its code.
     """
 
     title: str
@@ -80,12 +83,19 @@ class Benchmark(Table):
     overall: Literal["items", "configs", "accuracy and exact match"] = "items"
     on_empty: OnEmpty = "error"
     reference: Reference | None = None
+    merged: bool = False
     legacy: str | None = None
+    strict: bool = True
 
     @property
     def outside(self) -> set[str]:
         """The configs that stay out of the overall number."""
         return {*self.apart, *([self.reference.config] if self.reference else [])}
+
+    @property
+    def by_category(self) -> bool:
+        """Whether accuracy and exact match are averaged over categories."""
+        return self.overall == "accuracy and exact match"
 
     @property
     def is_ranking(self) -> bool:
@@ -111,12 +121,13 @@ def known_benchmarks() -> dict[str, Benchmark]:
     return {name: Benchmark.model_validate(values) for name, values in tomllib.loads(text).items()}
 
 
-def find_benchmark(name: str, columns: Sequence[str] = (), counts: Counts = "filtered") -> Benchmark:
+def find_benchmark(name: str, columns: Sequence[str] = (), *, legacy: bool = False) -> Benchmark:
     """A benchmark by its name, or from a TOML file that describes one; `columns` are changes such as "prompt=text".
 
-    counts: "legacy" weighs subsets by the counts before filtering, as M-RewardBench's authors do for judges.
+    legacy: count as the authors' code does where it differs from the paper: M-RewardBench's weighs subsets by the
+    counts before filtering (for judges), CHEEMS's is not strict about exact matches (see `Benchmark`).
 
-    Raises `BenchmarkError` for an unknown name, a bad file, a change that names no column, and legacy counts of a
+    Raises `BenchmarkError` for an unknown name, a bad file, a change that names no column, and legacy rules of a
     benchmark that has none.
     """
     known = known_benchmarks()
@@ -126,10 +137,11 @@ def find_benchmark(name: str, columns: Sequence[str] = (), counts: Counts = "fil
         benchmark = _read(Path(name))
     else:
         raise BenchmarkError(f"There is no benchmark {name!r}; choose {', '.join(known)}, or give a TOML file.")
-    if counts == "legacy":
-        if benchmark.legacy is None:
-            raise BenchmarkError(f"{benchmark.title} has no legacy counts; leave out --counts.")
-        benchmark = benchmark.model_copy(update={"sections": known[benchmark.legacy].sections})
+    if legacy:
+        if benchmark.legacy is None and not benchmark.by_category:
+            raise BenchmarkError(f"{benchmark.title} has no legacy rules; leave out --legacy.")
+        rules = {"sections": known[benchmark.legacy].sections} if benchmark.legacy else {"strict": False}
+        benchmark = benchmark.model_copy(update=rules)
     changes = dict(_change(change) for change in columns)
     named = benchmark.columns.model_copy(update=changes | {"named": tuple(changes)})
     return benchmark.model_copy(update={"columns": named})

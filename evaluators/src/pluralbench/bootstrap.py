@@ -39,11 +39,16 @@ class Resampled:
         return _ratio((np.nan_to_num(accuracies) * shares).sum(1), shares.sum(1))
 
 
-def resample(leaf: NDArray[np.int64], cluster: NDArray[np.int64], won: Array, seed: int) -> Resampled:
-    """Draw clusters with replacement. leaf, cluster, won: of each decision, numbered from 0; won is 0 or 1."""
+def resample(
+    leaf: NDArray[np.int64], cluster: NDArray[np.int64], won: Array, seed: int, counts: Array | None = None
+) -> Resampled:
+    """Draw clusters with replacement; the same ones whenever seed and number of clusters are the same.
+
+    leaf, cluster: of each decision, numbered from 0. won: 0 or 1, or a sum over the `counts` decisions of a row.
+    """
     leaves, clusters = int(leaf.max(initial=-1)) + 1, int(cluster.max(initial=-1)) + 1
     sums = np.zeros((clusters, leaves, 2))
-    np.add.at(sums, (cluster, leaf), np.stack([won, np.ones_like(won)], axis=1))
+    np.add.at(sums, (cluster, leaf), np.stack([won, np.ones_like(won) if counts is None else counts], axis=1))
     flat = sums.reshape(clusters, leaves * 2)
     generator = np.random.default_rng(seed)
     totals = [flat.sum(0)[None]]
@@ -68,17 +73,22 @@ def estimate(values: Array, clusters: int) -> dict[str, Any]:
     clusters: of how many the value is. Where every decision came out alike a bootstrap sees no spread, so the interval
     is then the exact binomial one over the clusters.
     """
-    accuracy = None if np.isnan(values[0]) else float(values[0])
-    drawn = values[1:][~np.isnan(values[1:])]
-    if accuracy is None or not len(drawn):
-        return {"accuracy": accuracy, "interval": None}
-    if accuracy in {0.0, 1.0}:
+    accuracy, interval = None if np.isnan(values[0]) else float(values[0]), interval_of(values)
+    if accuracy in {0.0, 1.0} and interval is not None:
         from scipy.stats import binomtest  # noqa: PLC0415 - two seconds that `--help` saves
 
         exact = binomtest(round(accuracy * clusters), clusters).proportion_ci(CONFIDENCE, method="exact")
         return {"accuracy": accuracy, "interval": [float(exact.low), float(exact.high)]}
+    return {"accuracy": accuracy, "interval": interval}
+
+
+def interval_of(values: Array) -> list[float] | None:
+    """The bounds between which the resamples of a value lie, [1 + resamples]; None where the value is missing."""
+    drawn = values[1:][~np.isnan(values[1:])]
+    if np.isnan(values[0]) or not len(drawn):
+        return None
     tail = (1 - CONFIDENCE) / 2
-    return {"accuracy": accuracy, "interval": [float(bound) for bound in np.quantile(drawn, [tail, 1 - tail])]}
+    return [float(bound) for bound in np.quantile(drawn, [tail, 1 - tail])]
 
 
 def _ratio(numerator: Array, denominator: Array) -> Array:

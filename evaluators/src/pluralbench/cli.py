@@ -52,7 +52,7 @@ BenchmarkName = Annotated[
     str,
     typer.Option(
         "--benchmark",
-        help="personalized, multilingual, reward-bench, cheems, pandalm, pairs, rankings, or a TOML file.",
+        help="personalized, multilingual, reward-bench, chinese, pandalm, pairs, rankings, or a TOML file.",
         rich_help_panel=DATA,
     ),
 ]
@@ -81,11 +81,9 @@ OnEmptyOption = Annotated[
         rich_help_panel=DATA,
     ),
 ]
-CountsOption = Annotated[
-    Literal["filtered", "legacy"],
-    typer.Option(
-        "--counts", help="Weights of multilingual's subsets: filtered, or as before filtering.", rich_help_panel=DATA
-    ),
+Legacy = Annotated[
+    bool,
+    typer.Option("--legacy", help="Count as the authors' code does: multilingual, chinese.", rich_help_panel=DATA),
 ]
 English = Annotated[
     str | None,
@@ -127,7 +125,6 @@ def score(
     column: Column = None,
     limit: Limit = None,
     on_empty: OnEmptyOption = None,
-    counts: CountsOption = "filtered",
     english: English = None,
     kind: Annotated[
         Literal["classifier", "implicit"],
@@ -163,6 +160,7 @@ def score(
     seed: Seed = 0,
     out: Out = None,
     *,
+    legacy: Legacy = False,
     trust_remote_code: Annotated[
         bool,
         typer.Option("--trust-remote-code", help="Run Python code that comes with the model, with your rights."),
@@ -183,7 +181,7 @@ def score(
         columns=column or (),
         limit=limit,
         on_empty=on_empty,
-        counts=counts,
+        legacy=legacy,
         english=english,
         kind=kind,
         reference=reference,
@@ -217,7 +215,6 @@ def judge(
     column: Column = None,
     limit: Limit = None,
     on_empty: OnEmptyOption = None,
-    counts: CountsOption = "filtered",
     english: English = None,
     base_url: Annotated[str | None, typer.Option(help="OpenAI-compatible endpoint; without it OpenAI.")] = None,
     api_key_env: Annotated[
@@ -249,6 +246,7 @@ def judge(
     seed: Seed = 0,
     out: Out = None,
     *,
+    legacy: Legacy = False,
     pointwise: Annotated[bool, typer.Option("--pointwise", help="Rate each answer by itself, from 1 to 10.")] = False,
     oracle: Annotated[bool, typer.Option("--oracle", help="Show the judge the true rubric aspects.")] = False,
     fresh: Fresh = False,
@@ -267,7 +265,7 @@ def judge(
         columns=column or (),
         limit=limit,
         on_empty=on_empty,
-        counts=counts,
+        legacy=legacy,
         english=english,
         base_url=base_url,
         api_key_env=api_key_env,
@@ -326,9 +324,11 @@ def report(
     runs: Annotated[list[Path], typer.Argument(help="Run directories.")],
     form: Annotated[Format, typer.Option("--format", help="How to print it.")] = "table",
     out: Annotated[Path | None, typer.Option(help="A file to write instead of the terminal.")] = None,
-    plots: Annotated[Path | None, typer.Option(help="A folder for figures across languages, as PNG and SVG.")] = None,
+    plots: Annotated[
+        Path | None, typer.Option(help="A folder for figures by language or category, as PNG and SVG.")
+    ] = None,
 ) -> None:
-    """Show what runs found, in one table, and draw what there is to see across languages."""
+    """Show what runs found, in one table, and draw what there is to see by language or category."""
     # A shell's `runs/*` has the working directories of unfinished runs among its paths.
     read = [read_run(path) for path in runs if path.suffix != ".work"]
     rendered = render(read, "markdown" if out is not None and form == "table" else form)
@@ -349,7 +349,7 @@ def report(
 
 
 def _draw(runs: list[Run], folder: Path) -> None:
-    from pluralbench.plots import draw, unrendered  # noqa: PLC0415 - figures are drawn by few
+    from pluralbench.figures import draw, font_notes  # noqa: PLC0415 - figures are drawn by few
 
     try:
         written = draw(runs, folder)
@@ -357,12 +357,8 @@ def _draw(runs: list[Run], folder: Path) -> None:
         raise EvaluationError(f"{folder} cannot be written: {error.strerror}.") from None
     for path in written:
         console.print(f"Wrote {path}")
-    missing = unrendered(sorted({config for run in runs for config in run.metrics["configs"]}))
-    if missing:
-        console.print(
-            f"No font here has the script of {', '.join(missing)}, so figures name them in English alone; install Noto "
-            "fonts (Debian: fonts-noto-core, fonts-noto-cjk)."
-        )
+    for note in font_notes(runs):
+        console.print(note)
 
 
 def _price(price: str | None) -> Price | None:

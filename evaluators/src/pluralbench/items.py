@@ -2,8 +2,9 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 import polars as pl
@@ -14,6 +15,7 @@ from pluralbench_schemas import POST, RUBRIC_ASPECT
 from pluralbench.benchmarks import LISTS, ROW_NUMBER, Benchmark, Columns, OnEmpty
 from pluralbench.errors import DataError
 
+Row = Mapping[str, Any]
 NAMED = 5
 MESSAGE: pl.DataType = pl.Struct({"role": pl.String, "content": pl.String})
 _ITEM_TYPES: dict[str, pl.DataType | type[pl.DataType]] = {
@@ -105,8 +107,9 @@ def load_items(
         where = paths[config]
         _check_columns(frame, columns, where)
         ignored |= set(frame.columns) - _read_columns(columns, frame)
-        part = frame if limit is None or config not in tables.frames else frame.head(limit)
-        made = [_item(config, number, row, columns, where) for number, row in enumerate(part.iter_rows(named=True))]
+        part = _merged(frame, columns, where) if benchmark.merged else frame.iter_rows(named=True)
+        most = limit if config in tables.frames else None
+        made = [_item(config, number, row, columns, where) for number, row in enumerate(islice(part, most))]
         _check_ids(made, where)
         bare = [item["id"] for item in made if _is_empty(item)]
         if bare and policy == "error":
@@ -201,7 +204,35 @@ def _named(ids: Sequence[str]) -> str:
     return ", ".join(ids[:NAMED]) + (", …" if len(ids) > NAMED else "")
 
 
-def _item(config: str, number: int, row: Mapping[str, Any], columns: Columns, where: str) -> dict[str, Any]:
+def _merged(frame: pl.DataFrame, columns: Columns, where: str) -> Iterator[Row]:
+    """Rows of one prompt as one, the way of CheemsBench's loader: the responses of all of them, other columns as the
+    first has them if all of them have them, and the ranks of the only one that has some."""
+    alike: dict[str, list[tuple[int, Row]]] = {}
+    for number, row in enumerate(frame.iter_rows(named=True), start=1):
+        alike.setdefault(json.dumps([row[name] for name in columns.prompt], default=str), []).append((number, row))
+    responses, rank = str(columns.responses), columns.rank or "rank"
+    for parts in alike.values():
+        rows = [row for _, row in parts]
+        if len(rows) == 1:
+            yield rows[0]
+            continue
+        ranked = [str(number) for number, row in parts if row[rank] is not None]
+        if len(ranked) > 1:
+            raise DataError(
+                f"{where} ranks the responses to one prompt more than once (rows {_named(ranked)}), and ranks of "
+                "several rows cannot be merged; leave one of these rows."
+            )
+        try:
+            every = [response for row in rows for response in _value(row[responses]) or ()]
+        except ValueError:
+            numbers = [str(number) for number, _ in parts]
+            raise DataError(f"{where} has responses that are no list (one of the rows {_named(numbers)}).") from None
+        merged = {name: value for name, value in rows[0].items() if all(row[name] is not None for row in rows)}
+        merged |= {responses: [one for place, one in enumerate(every) if one not in every[:place]]}
+        yield merged | {rank: next((row[rank] for row in rows if row[rank] is not None), None)}
+
+
+def _item(config: str, number: int, row: Row, columns: Columns, where: str) -> dict[str, Any]:
     given = row.get(columns.id)
     item_id = str(number) if columns.id == ROW_NUMBER or columns.id not in row else str(given)
     if given is None and columns.id in row:
@@ -272,11 +303,21 @@ def _responses(row: Mapping[str, Any], columns: Columns) -> tuple[list[str], lis
 
 
 def _ranking(responses: Any, rank: Any) -> tuple[list[str], list[str], list[int]]:
+    if not responses or rank is None:
+        raise ValueError(f"it has no {'ranks' if responses else 'responses'}")
     texts = [response if isinstance(response, str) else response["content"] for response in responses]
     names = [str(number) if isinstance(r, str) else str(r["id"]) for number, r in enumerate(responses)]
     if len(set(names)) < len(names):
         raise ValueError("two responses share an id")
-    ranks = [rank[name] for name in names] if isinstance(rank, Mapping) else list(rank)
+    ranks = list(rank)
+    if isinstance(rank, Mapping) or any(isinstance(one, Mapping) for one in ranks):
+        by_id = rank if isinstance(rank, Mapping) else {str(one["id"]): one["rank"] for one in ranks}
+        if len(by_id) < len(ranks):
+            raise ValueError("two ranks share an id")
+        unranked = [name for name in names if by_id.get(name) is None]
+        if unranked:
+            raise ValueError(f"the responses {_named(unranked)} have no rank")
+        ranks = [by_id[name] for name in names]
     if len(ranks) != len(texts):
         raise ValueError(f"{len(texts)} responses have {len(ranks)} ranks")
     if any(not isinstance(place, int | float) or place != int(place) for place in ranks):

@@ -8,7 +8,7 @@ import polars as pl
 from pluralbench_calls import Ledger, Limits, Price
 from pluralbench_runs import Recipe, Table, output_directory, stream
 
-from pluralbench.benchmarks import Counts, OnEmpty, find_benchmark
+from pluralbench.benchmarks import OnEmpty, find_benchmark
 from pluralbench.decisions import BASE, DECISIONS, decide, pairs_of
 from pluralbench.errors import EvaluationError
 from pluralbench.items import load_items
@@ -77,7 +77,7 @@ def judge(
     columns: Sequence[str] = (),
     limit: int | None = None,
     on_empty: OnEmpty | None = None,
-    counts: Counts = "filtered",
+    legacy: bool = False,
     english: str | None = None,
     answer_language: AnswerLanguage = "target",
     base_url: str | None = None,
@@ -106,14 +106,17 @@ def judge(
     response by itself, from 1 to 10, instead of choosing between two. orders: "both" asks twice with the responses
     swapped, and calls it a tie where the verdicts disagree; "one" asks once, in an order drawn by the seed (the way
     of the paper of Personalized RewardBench, section 4.1). oracle: show the judge the true rubric aspects. reply:
-    with reasons, the verdict alone, or in JSON by a schema that the server enforces.
+    with reasons, the verdict alone, or in JSON by a schema that the server enforces. legacy: for rankings by category
+    one order, whatever `orders` says; further as in `find_benchmark`.
     attempts: tries for a reply that can be parsed, after which the verdict is invalid.
     answer_language: of a benchmark in many languages, see `pluralbench.prompts.contexts_of`.
     The other arguments are those of `score`. Every call is recorded; an interrupted run goes on where it was.
     """
-    described = find_benchmark(benchmark, columns, counts)
+    described = find_benchmark(benchmark, columns, legacy=legacy)
     items = load_items(described, data, configs=configs, split=split, limit=limit, on_empty=on_empty, english=english)
     described = described.fitted(items.frame["subset"])
+    if not described.strict and not pointwise:  # CHEEMS's code asks once a pair, and counts verdicts as its paper does
+        described, orders = described.model_copy(update={"strict": True}), "one"
     inferred = plans_for(profile, plans)
     contexts = contexts_of(
         described, items.frame, profile, profile_size, inferred, oracle=oracle, answer_language=answer_language

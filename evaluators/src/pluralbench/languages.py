@@ -12,7 +12,7 @@ import polars as pl
 from pluralbench_schemas import LANGUAGES, Language
 
 from pluralbench.benchmarks import Benchmark
-from pluralbench.bootstrap import CONFIDENCE, Array, Resampled, estimate, mean_of
+from pluralbench.bootstrap import Array, Resampled, estimate, interval_of, mean_of
 from pluralbench.metrics import COUNTED, Leaf, config_values, resampled, section_values
 
 LABELS = ("win", "loss", "tie")
@@ -107,10 +107,7 @@ def _drop(benchmark: Benchmark, code: str, leaves: Sequence[Leaf], pairs: Resamp
 def _difference(values: Array) -> dict[str, Any]:
     if np.isnan(values[0]):
         return {"difference": None, "interval": None}
-    drawn = values[1:][~np.isnan(values[1:])]
-    tail = (1 - CONFIDENCE) / 2
-    interval = [float(bound) for bound in np.quantile(drawn, [tail, 1 - tail])] if len(drawn) else None
-    return {"difference": float(values[0]), "interval": interval}
+    return {"difference": float(values[0]), "interval": interval_of(values)}
 
 
 def consistency(language: pl.DataFrame, original: pl.DataFrame) -> dict[str, Any]:

@@ -38,28 +38,13 @@ def measure(benchmark: Benchmark, decisions: pl.DataFrame, *, seed: int) -> dict
         "pooled": _cell(decisions.filter(pl.col("config").is_in(ours)), pairs, places_of(leaves, ours)),
         "configs": {config: _config(benchmark, decisions, config, leaves, pairs) for config in configs},
     }
-    values = {config: config_values(benchmark, config, leaves, pairs) for config in ours}
-    if benchmark.overall == "accuracy and exact match":
-        exact = _exact(counted, leaves, seed)
-        categories = {config: places_of(leaves, [config]) for config in ours}
-        by_category = {
-            name: {config: source.weighted(places, [1.0] * len(places)) for config, places in categories.items()}
-            for name, source in (("accuracy", pairs), ("exact_match", exact))
-        }
-        for config in ours:
-            result["configs"][config] |= {
-                "by_category": estimate(by_category["accuracy"][config], pairs.clusters(categories[config])),
-                "exact_match": estimate(exact.pooled(categories[config]), exact.clusters(categories[config]))
-                | {"prompts": int(exact.counts[0, categories[config]].sum())},
-                "exact_match_by_category": estimate(
-                    by_category["exact_match"][config], exact.clusters(categories[config])
-                ),
-            }
-        values = {config: (by_category["accuracy"][config] + by_category["exact_match"][config]) / 2 for config in ours}
     if benchmark.overall == "items":
         result["overall"] = {key: result["pooled"][key] for key in ("accuracy", "interval")}
+    elif benchmark.by_category:
+        result |= _by_category(benchmark, decisions, ours, result["configs"], seed)
     else:
-        result["overall"] = estimate(mean_of(list(values.values())), pairs.clusters(places_of(leaves, ours)))
+        values = [config_values(benchmark, config, leaves, pairs) for config in ours]
+        result["overall"] = estimate(mean_of(values), pairs.clusters(places_of(leaves, ours)))
     result["overall"]["rule"] = _rule(benchmark)
     return result
 
@@ -67,8 +52,9 @@ def measure(benchmark: Benchmark, decisions: pl.DataFrame, *, seed: int) -> dict
 def _rule(benchmark: Benchmark) -> str:
     if benchmark.overall == "items":
         return "mean over all items"
-    if benchmark.overall == "accuracy and exact match":
-        return "mean of accuracy and exact match, each an unweighted mean over categories; unweighted over configs"
+    if benchmark.by_category:
+        exact = "exact match" if benchmark.strict else "exact match by the legacy rules"
+        return f"mean of accuracy and {exact}, each an unweighted mean over categories; unweighted over configs"
     inner = ", each the unweighted mean of its sections" if benchmark.sections else ""
     return f"unweighted mean of the configs{inner}"
 
@@ -100,6 +86,52 @@ def _config(
         known = {subset for section in benchmark.sections.values() for subset in section}
         cell["subsets_in_no_section"] = sorted(set(subsets) - known)
     return cell
+
+
+def _by_category(
+    benchmark: Benchmark,
+    decisions: pl.DataFrame,
+    configs: Sequence[str],
+    cells: Mapping[str, dict[str, Any]],
+    seed: int,
+) -> dict[str, Any]:
+    """The overall number of rankings, and accuracy and exact match as means over configs of their mean over categories.
+
+    Cells of configs get these means (`by_category`, `exact_match_by_category`), and all cells their `exact_match` with
+    the prompts that count for it.
+    """
+    from pluralbench_rewards import rankings  # noqa: PLC0415 - torch comes with it
+
+    scored = decisions.filter(pl.col("config").is_in(configs), pl.col("outcome") != "dropped")
+    keys = ["config", "subset", "id", "cluster"]
+    prompts = rankings.by_prompt(scored, keys, legacy=not benchmark.strict).filter(pl.col("counted") == 1)
+    leaves: list[Leaf] = list(prompts.select("config", "subset").unique(maintain_order=True).iter_rows())
+    leaf, cluster = _leaf_numbers(prompts, leaves), numbered(prompts["cluster"])
+    right, of, won = (prompts[name].to_numpy().astype(np.float64) for name in ("right", "pairs", "exact"))
+    pairs, exact = resample(leaf, cluster, right, seed, of), resample(leaf, cluster, won, seed)
+
+    def exact_match(places: Sequence[int]) -> dict[str, Any]:
+        found = estimate(exact.pooled(places), exact.clusters(places))
+        return found | {"prompts": int(exact.counts[0, places].sum())}
+
+    means: dict[str, list[Array]] = {"accuracy": [], "exact_match": []}
+    for config in configs:
+        places = places_of(leaves, [config])
+        for values, source in zip(means.values(), (pairs, exact), strict=True):
+            values.append(rankings.category_mean(source.wins[:, places], source.counts[:, places]))
+        accuracy, matched = (values[-1] for values in means.values())
+        cells[config].update(
+            by_category=estimate(accuracy, pairs.clusters(places)),
+            exact_match=exact_match(places),
+            exact_match_by_category=estimate(matched, exact.clusters(places)),
+        )
+        for subset, cell in cells[config].get("subsets", {}).items():
+            cell["exact_match"] = exact_match([place for place in places if leaves[place][1] == subset])
+    clusters = prompts["cluster"].n_unique()
+    return {
+        "overall": estimate(rankings.overall(*means.values()), clusters),
+        "rankings": {name: estimate(mean_of(values), clusters) for name, values in means.items()},
+    }
 
 
 def config_values(benchmark: Benchmark, config: str, leaves: Sequence[Leaf], pairs: Resampled) -> Array:
@@ -157,22 +189,18 @@ def _plural(outcome: str) -> str:
 
 def resampled(counted: pl.DataFrame, leaves: Sequence[Leaf], seed: int) -> Resampled:
     """Decisions that count, resampled by cluster; `leaves` are all pairs of config and subset that they have."""
-    place = {leaf: number for number, leaf in enumerate(leaves)}
-    leaf = np.array([place[row] for row in counted.select("config", "subset").iter_rows()], dtype=np.int64)
     won = (counted["outcome"] == "win").to_numpy().astype(np.float64)
-    return resample(leaf, _numbered(counted["cluster"]), won, seed)
+    return resample(_leaf_numbers(counted, leaves), numbered(counted["cluster"]), won, seed)
 
 
-def _numbered(names: pl.Series) -> NDArray[np.int64]:
+def _leaf_numbers(rows: pl.DataFrame, leaves: Sequence[Leaf]) -> NDArray[np.int64]:
+    place = {leaf: number for number, leaf in enumerate(leaves)}
+    return np.array([place[row] for row in rows.select("config", "subset").iter_rows()], dtype=np.int64)
+
+
+def numbered(names: pl.Series) -> NDArray[np.int64]:
+    """A number for each name, from 0."""
     return names.rank("dense").cast(pl.Int64).to_numpy() - 1
-
-
-def _exact(counted: pl.DataFrame, leaves: Sequence[Leaf], seed: int) -> Resampled:
-    """Exact match: a prompt counts as won when every one of its pairs is."""
-    prompts = counted.group_by("config", "subset", "id", "cluster", maintain_order=True).agg(
-        outcome=pl.when((pl.col("outcome") == "win").all()).then(pl.lit("win")).otherwise(pl.lit("loss"))
-    )
-    return resampled(prompts, leaves, seed)
 
 
 def position_bias(decisions: pl.DataFrame) -> Mapping[str, Any]:

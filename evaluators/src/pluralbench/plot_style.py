@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
+from statistics import fmean
 from textwrap import wrap
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -121,10 +122,10 @@ def plain(text: str) -> Label:
     return Label(text, [LETTERS])
 
 
-def readable(text: str) -> Label:
+def readable(text: str, wanted: str = "") -> Label:
     """Any text; a character that no installed font has becomes a question mark, since a box would say less."""
     lacking = _lacking(text)
-    families = {sign: _family(sign) for sign in sorted(lacking)}
+    families = {sign: _family(sign, wanted) for sign in sorted(lacking)}
     shown = "".join("?" if families.get(sign, "") is None else sign for sign in text)
     return Label(shown, [LETTERS, *dict.fromkeys(family for family in families.values() if family)])
 
@@ -179,9 +180,9 @@ def _has(path: str, face: int, signs: frozenset[str]) -> bool:
     return all(font.get_char_index(ord(sign)) for sign in signs)
 
 
-def models_of(runs: Sequence[Run]) -> list[Model]:
-    """The runs that have languages, the best first, with names that tell them apart."""
-    ours = sorted((run for run in runs if run.metrics.get("languages")), key=_order)
+def models_of(runs: Sequence[Run], what: str) -> list[Model]:
+    """The runs whose metrics have this part, the best first, with names that tell them apart."""
+    ours = sorted((run for run in runs if run.metrics.get(what)), key=_order)
     names = [Path(" ".join(run.name.split())).name for run in ours]
     apart = [
         f"{name} ({run.path.name})" if names.count(name) > 1 else name for run, name in zip(ours, names, strict=True)
@@ -294,7 +295,7 @@ def legend(ax: "Axes", models: Sequence[Model]) -> None:
         text.set_fontfamily(one.label.families)
 
 
-def heat(models: Sequence[Model], columns: Sequence[Column], bare: int = 0) -> "Figure":
+def heat(models: Sequence[Model], columns: Sequence[Column], bare: int = 0, unit: str = "Accuracy (%)") -> "Figure":
     """A row for each model in cells coloured by value; the last `bare` columns are not; what is missing is hatched."""
     from matplotlib import colormaps  # noqa: PLC0415 - a second that `--help` saves
     from matplotlib.cm import ScalarMappable  # noqa: PLC0415 - the same
@@ -318,7 +319,7 @@ def heat(models: Sequence[Model], columns: Sequence[Column], bare: int = 0) -> "
     tick(ax.yaxis, [row + 0.5 for row in range(len(models))], [_two_lines(one.label) for one in models])
     scale = place(figure, 0, -0.3, min(2.0, CELL * width), 0.1)
     bar = figure.colorbar(ScalarMappable(norm, MAP), cax=scale, orientation="horizontal")
-    bar.set_label("Accuracy (%)", fontsize=8)
+    bar.set_label(unit, fontsize=8)
     return figure
 
 
@@ -368,3 +369,29 @@ def striped(span: Callable[..., object], groups: int) -> None:
     """Shade every other group."""
     for group in range(0, groups, 2):
         span(group - 0.5, group + 0.5, color="#F2F2F2", linewidth=0, zorder=0)
+
+
+def mean(values: Iterable[float | None], otherwise: Any = None) -> Any:
+    """The mean of the values that are there."""
+    present = [value for value in values if value is not None]
+    return fmean(present) if present else otherwise
+
+
+def any_value(rows: Iterable[Sequence[float | None]]) -> bool:
+    """Whether there is any value in some rows."""
+    return any(value is not None for row in rows for value in row)
+
+
+def which(models: Sequence[Model]) -> str:
+    """Whose results they are, for a title."""
+    return models[0].label.text if len(models) == 1 else f"{len(models)} models"
+
+
+def whiskers(models: Sequence[Model]) -> str:
+    """What the whiskers are, for a note."""
+    return f"Whiskers: {models[0].run.metrics['confidence']:.0%} intervals."
+
+
+def dashes(rows: Iterable[Sequence[float | None]]) -> str:
+    """What a dash is, for a note, where there is one."""
+    return f" {MISSING}: missing." if any(value is None for row in rows for value in row) else ""

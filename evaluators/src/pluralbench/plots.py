@@ -1,8 +1,7 @@
-"""`report --plots`: what runs of a multilingual benchmark found, as figures."""
+"""Figures of what runs of a multilingual benchmark found."""
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
@@ -12,14 +11,11 @@ from numpy.typing import NDArray
 from pluralbench_schemas import language_of
 
 from pluralbench import plot_style as style
-from pluralbench.errors import EvaluationError
-from pluralbench.plot_style import MISSING, Column, Label, Model, Point, dot, heading, plain, point, unrendered
+from pluralbench.plot_style import MISSING, Column, Label, Model, Point, dot, heading, plain, point
 from pluralbench.rundirs import Run
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-__all__ = ["draw", "unrendered"]
 
 MOST = 10  # models in the heat map of languages
 OUTCOMES = ("win", "tie", "loss")
@@ -30,44 +26,12 @@ NAMES = {"Hans": "Han, simplified", "Hant": "Han, traditional"}
 MEAN = "mean of sections"
 
 
-def draw(runs: Sequence[Run], folder: Path) -> list[Path]:
-    """Write the figures that these runs have data for, each as PNG and SVG, and say which files those are.
-
-    Runs of benchmarks without languages are left out. Raises `EvaluationError` when there is nothing to draw, and where
-    nothing can be written.
-    """
-    models = style.models_of(runs)
-    if not models:
-        raise EvaluationError("There is nothing to draw: none of the runs is of a benchmark with several languages.")
-    paths: list[Path] = []
-    with style.drawing():
-        for stem, make in FIGURES.items():
-            figure = make(models)
-            if figure is not None:
-                paths += _save(figure, folder, stem)
-    if not paths:
-        raise EvaluationError("There is nothing to draw: the runs have no number for any language.")
-    return paths
-
-
-def _save(figure: "Figure", folder: Path, stem: str) -> list[Path]:
-    paths = [folder / f"{stem}.png", folder / f"{stem}.svg"]
-    box: Any = {"bbox_inches": "tight", "pad_inches": 0.1}
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        figure.savefig(paths[0], dpi=200, **box)
-        figure.savefig(paths[1], metadata={"Date": None}, **box)
-    except OSError as error:
-        raise EvaluationError(f"The figures cannot be written to {folder}: {error.strerror}.") from None
-    return paths
-
-
 def _languages(models: Sequence[Model]) -> "Figure | None":
     shown = models[:MOST]
     by_code = {code: [_accuracy(one.run, code).value for one in shown] for code in _codes(shown)}
-    if not _any(by_code.values()):
+    if not style.any_value(by_code.values()):
         return None
-    codes = sorted(by_code, key=lambda code: (-_mean(by_code[code], -1.0), code))
+    codes = sorted(by_code, key=lambda code: (-style.mean(by_code[code], -1.0), code))
     fonts = style.find_fonts(codes)
     variances = [one.run.metrics["languages"].get("variance") for one in shown]
     columns = [
@@ -75,10 +39,10 @@ def _languages(models: Sequence[Model]) -> "Figure | None":
         *(Column(1.2 + n, style.language_label(code, fonts, "\n"), by_code[code]) for n, code in enumerate(codes)),
         Column(1.5 + len(codes), plain("Variance\n(points²)"), variances),
     ]
-    which = f"the best {MOST} of {len(models)} models" if len(models) > MOST else _which(models)
+    which = f"the best {MOST} of {len(models)} models" if len(models) > MOST else style.which(models)
     note = (
         "Languages by their mean over these models. Variance: of the accuracies in per cent over languages, the two "
-        "scripts of Chinese averaged first." + _dashes(column.values for column in columns) + _uneven(shown)
+        "scripts of Chinese averaged first." + style.dashes(column.values for column in columns) + _uneven(shown)
     )
     return heading(style.heat(shown, columns, bare=1), f"Accuracy (%) by language, {which}", note)
 
@@ -106,9 +70,11 @@ def _english_and_multilingual(models: Sequence[Model]) -> "Figure | None":
     ax.set(xlabel="English: mean of sections, accuracy (%)", ylabel="Mean over languages, accuracy (%)")
     there = [one for one, *_ in shown]
     gone = ", ".join(one.label.text for one in models if one not in there)
-    note = f"{_whiskers(models)} Dashed: as good in both.{' The axes do not start at 0.' * (low > 0)}{_uneven(there)}"
+    note = (
+        f"{style.whiskers(models)} Dashed: as good in both.{' The axes do not start at 0.' * (low > 0)}{_uneven(there)}"
+    )
     note += f" No point, since a value is missing: {gone}." if gone else ""
-    title = f"Accuracy in English and over languages, {_which(there)}"
+    title = f"Accuracy in English and over languages, {style.which(there)}"
     return heading(figure, title + _correlations([row[3] for row in shown], [row[4] for row in shown]), note)
 
 
@@ -135,9 +101,9 @@ def _apart(heights: Sequence[float], gap: float) -> list[float]:
 def _dimensions(models: Sequence[Model]) -> "Figure | None":
     panels = {kind: rows for kind in GROUPS if (rows := _groups(models, kind))}
     every = [one for rows in panels.values() for _, points in rows for one in points]
-    if not _any([[one.value for one in every]]):
+    if not style.any_value([[one.value for one in every]]):
         return None
-    overall = _mean([_overall(one.run).value for one in models])
+    overall = style.mean([_overall(one.run).value for one in models])
     alone = len(models) == 1
     limits = style.extent(every if alone else (Point(one.value) for one in every), *filter(None, [overall]))
     sizes = [0.22 * len(rows) for rows in panels.values()]
@@ -163,10 +129,10 @@ def _dimensions(models: Sequence[Model]) -> "Figure | None":
                 ax.plot(present, [row] * len(present), "o", markersize=4, mfc="none", mec="#0072B2", mew=0.7)
                 ax.plot(fmean(present), row, "D", color="black", markersize=5, mec="white", mew=0.4)
     ax.set_xlabel("Accuracy (%)" + "; the axis does not start at 0" * (limits[0] > 0))
-    what = _whiskers(models) if alone else "Diamonds, numbers: mean over models. Circles: each model."
+    what = style.whiskers(models) if alone else "Diamonds, numbers: mean over models. Circles: each model."
     note = f"{what} Dashed: mean over all languages. In brackets: languages. Class 0 is left out."
-    note += _dashes([[one.value for one in every]]) + _uneven(models)
-    return heading(figure, f"Accuracy by kind of language, {_which(models)}", note)
+    note += style.dashes([[one.value for one in every]]) + _uneven(models)
+    return heading(figure, f"Accuracy by kind of language, {style.which(models)}", note)
 
 
 def _groups(models: Sequence[Model], kind: str) -> list[tuple[Label, list[Point]]]:
@@ -180,7 +146,7 @@ def _groups(models: Sequence[Model], kind: str) -> list[tuple[Label, list[Point]
         label = style.readable(f"{'Class ' * (kind == 'class')}{NAMES.get(name, name)} ({size})")
         fixed = ORDERED.get(kind, [])
         place = fixed.index(name) if name in fixed else len(fixed)
-        rows.append(((place, -_mean([one.value for one in points], -1.0), name), label, points))
+        rows.append(((place, -style.mean([one.value for one in points], -1.0), name), label, points))
     return [(label, points) for _, label, points in sorted(rows, key=lambda row: row[0])]
 
 
@@ -191,11 +157,11 @@ def _translation(models: Sequence[Model]) -> "Figure | None":
     values = {
         (*way, level): [points.get((*way, level), Point()) for points in found] for level in levels for way in ways
     }
-    if not _any([one.value for one in row] for row in values.values()):
+    if not style.any_value([one.value for one in row] for row in values.values()):
         return None
     names = [style.readable(" → ".join(map(_short_name, way))) for way in ways]
-    title = f"Accuracy (%) on translations, {_which(models)}"
-    dashes = _dashes([one.value for one in row] for row in values.values())
+    title = f"Accuracy (%) on translations, {style.which(models)}"
+    dashes = style.dashes([one.value for one in row] for row in values.values())
     if len(models) > 4:
         columns = [
             Column(
@@ -219,7 +185,7 @@ def _translation(models: Sequence[Model]) -> "Figure | None":
         for row, way in enumerate(ways):
             style.dots(ax, row, values[*way, level], models, 0.2)
     style.legend(ax, models)
-    return heading(figure, title, f"{_whiskers(models)} Dashed: chance.{dashes}")
+    return heading(figure, title, f"{style.whiskers(models)} Dashed: chance.{dashes}")
 
 
 def _translated(run: Run) -> dict[tuple[str, str, str], Point]:
@@ -240,7 +206,7 @@ def _drop(models: Sequence[Model]) -> "Figure | None":
     sections = [*dict.fromkeys(name for drop in drops for name in drop if name != MEAN), MEAN]
     found = [[point(drop.get(section), "difference") for drop in drops] for section in sections]
     values = [[one.value for one in row] for row in found]
-    if not _any(values):
+    if not style.any_value(values):
         return None
     width = max(4.8, 0.105 * len(models) * len(sections))
     figure = style.sheet(width, 3.0)
@@ -254,16 +220,17 @@ def _drop(models: Sequence[Model]) -> "Figure | None":
         style.dots(ax, group, row, models, 0.12, upright=True)
     ax.set_ylabel("Accuracy less that in English\n(percentage points)")
     style.legend(ax, models)
-    note = f"Mean over languages. Below 0: worse than in English. {_whiskers(models)}{_dashes(values)}{_uneven(models)}"
-    return heading(figure, f"Drop from English by section, {_which(models)}", note)
+    note = f"Mean over languages. Below 0: worse than in English. {style.whiskers(models)}"
+    note += style.dashes(values) + _uneven(models)
+    return heading(figure, f"Drop from English by section, {style.which(models)}", note)
 
 
 def _consistency(models: Sequence[Model]) -> "Figure | None":
     by_code = {code: [_kappa(one.run, code) for one in models] for code in _codes(models)}
     values = {code: [one.value for one in row] for code, row in by_code.items()}
-    if not _any(values.values()):
+    if not style.any_value(values.values()):
         return None
-    codes = sorted(by_code, key=lambda code: (-_mean(values[code], -2.0), code))
+    codes = sorted(by_code, key=lambda code: (-style.mean(values[code], -2.0), code))
     whisker = len(models) <= 3
     height = min(0.36, max(0.24, (0.1 if whisker else 0.028) * len(models))) * len(codes)
     figure = style.sheet(4.2, height)
@@ -276,13 +243,17 @@ def _consistency(models: Sequence[Model]) -> "Figure | None":
     style.tick(ax.yaxis, range(len(codes)), [style.language_label(code, fonts) for code in codes])
     for row, code in enumerate(codes):
         style.dots(ax, row, by_code[code], models, 0.24, whisker=whisker)
-        mean = _mean(values[code])
+        mean = style.mean(values[code])
         if mean is not None and len(models) > 1:
             ax.vlines(mean, row - 0.42, row + 0.42, colors="black", linewidth=1.2, zorder=1.5)
     ax.set_xlabel("Cohen's kappa of the labels in the language against those in English")
     style.legend(ax, models)
-    note = f"{_whiskers(models)} " * whisker + "Black: mean over models." * (len(models) > 1) + _dashes(values.values())
-    return heading(figure, f"Consistency with English, {_which(models)}", note)
+    note = (
+        f"{style.whiskers(models)} " * whisker
+        + "Black: mean over models." * (len(models) > 1)
+        + style.dashes(values.values())
+    )
+    return heading(figure, f"Consistency with English, {style.which(models)}", note)
 
 
 def _instances(models: Sequence[Model]) -> "Figure | None":
@@ -303,7 +274,7 @@ def _instances(models: Sequence[Model]) -> "Figure | None":
     )
     if undefined:
         note += f" Not shown: {undefined:,} whose kappa is undefined: every model gave one and the same label in both."
-    return heading(figure, f"Agreement with English by item, {_which(models)}", note)
+    return heading(figure, f"Agreement with English by item, {style.which(models)}", note)
 
 
 def _labels(models: Sequence[Model]) -> pl.DataFrame:
@@ -358,27 +329,6 @@ def _overall(run: Run) -> Point:
 def _kappa(run: Run, code: str) -> Point:
     cell = (run.metrics["languages"].get("by_language") or {}).get(code) or {}
     return point(cell.get("consistency"), "kappa", 1.0)
-
-
-def _mean(values: Iterable[float | None], otherwise: Any = None) -> Any:
-    present = [value for value in values if value is not None]
-    return fmean(present) if present else otherwise
-
-
-def _any(rows: Iterable[Sequence[float | None]]) -> bool:
-    return any(value is not None for row in rows for value in row)
-
-
-def _which(models: Sequence[Model]) -> str:
-    return models[0].label.text if len(models) == 1 else f"{len(models)} models"
-
-
-def _whiskers(models: Sequence[Model]) -> str:
-    return f"Whiskers: {models[0].run.metrics['confidence']:.0%} intervals."
-
-
-def _dashes(rows: Iterable[Sequence[float | None]]) -> str:
-    return f" {MISSING}: missing." if any(value is None for row in rows for value in row) else ""
 
 
 def _uneven(models: Sequence[Model]) -> str:

@@ -16,6 +16,7 @@ from pluralbench.rundirs import Run
 Format = Literal["table", "markdown", "json", "csv"]
 OVERALL = "overall"
 LANGUAGES = "languages"
+MEAN_OF_CONFIGS = "mean of configs"
 # Of 23 languages, four sections each are more than a page; CSV and JSON have them.
 SECTION_OF_A_LANGUAGE = r"^[a-z]{3}_[A-Z][a-z]{3}: "
 COUNTS = ("n", "ties", "invalid", "dropped", "equal", "truncated")
@@ -26,7 +27,9 @@ def report_frame(runs: Sequence[Run]) -> pl.DataFrame:
 
     accuracy, low, high: shares from 0 to 1, with the bounds of the interval; null where they are missing. For
     benchmarks in many languages, `languages: SECTION` is a section's mean over languages; drop, drop_low, drop_high:
-    accuracy less that in English on the same ids; kappa: label consistency with English.
+    accuracy less that in English on the same ids; kappa: label consistency with English. For rankings by category,
+    `CONFIG: CATEGORY` is a category and `mean of configs` is over them; exact, exact_low, exact_high: exact match over
+    `prompts`; error, error_low, error_high: expected calibration error. A config has the mean over its categories.
     """
     rows = [row for run in sorted(runs, key=_order) for row in _rows(run)]
     return pl.DataFrame(rows, infer_schema_length=None)
@@ -46,14 +49,27 @@ def _rows(run: Run) -> Iterator[dict[str, Any]]:
         "profile": run.run["prompt"]["profile"],
     }
     overall = run.metrics["overall"]
-    yield base | {"config": OVERALL} | _estimate(overall) | _counts(run.metrics["pooled"])
+    calibration = run.metrics.get("calibration", {})
+    error = _error(calibration.get("overall"))
+    yield base | {"config": OVERALL} | _estimate(overall) | _counts(run.metrics["pooled"]) | error
+    means = run.metrics.get("rankings")
+    if means and len(run.metrics["configs"]) > 1:
+        yield base | {"config": MEAN_OF_CONFIGS} | _estimate(means["accuracy"]) | _exact(means["exact_match"])
     languages = run.metrics.get("languages", {})
     for section, values in languages.get("sections", {}).items():
         drop = _drop(languages["drop"].get(section))
         yield base | {"config": f"{LANGUAGES}: {section}"} | _estimate(values) | drop
     for config, cell in run.metrics["configs"].items():
         told = _across(languages.get("by_language", {}).get(config))
-        yield base | {"config": config} | _estimate(cell.get("mean_of_sections", cell)) | _counts(cell) | told
+        if "by_category" in cell:
+            told = _exact(cell["exact_match_by_category"]) | {"prompts": cell["exact_match"]["prompts"]}
+            told |= _error(calibration.get("configs", {}).get(config))
+        value = cell.get("by_category", cell.get("mean_of_sections", cell))
+        yield base | {"config": config} | _estimate(value) | _counts(cell) | told
+        if "by_category" in cell:
+            for category, own in cell.get("subsets", {}).items():
+                exact = _exact(own["exact_match"]) | {"prompts": own["exact_match"]["prompts"]}
+                yield base | {"config": f"{config}: {category}"} | _estimate(own) | _counts(own) | exact
         for section, values in cell.get("sections", {}).items():
             yield base | {"config": f"{config}: {section}"} | _estimate(values)
 
@@ -61,6 +77,17 @@ def _rows(run: Run) -> Iterator[dict[str, Any]]:
 def _estimate(cell: dict[str, Any]) -> dict[str, Any]:
     low, high = cell["interval"] or (None, None)
     return {"accuracy": cell["accuracy"], "low": low, "high": high}
+
+
+def _exact(cell: dict[str, Any]) -> dict[str, Any]:
+    return dict(zip(("exact", "exact_low", "exact_high"), _estimate(cell).values(), strict=True))
+
+
+def _error(cell: dict[str, Any] | None) -> dict[str, Any]:
+    if cell is None:
+        return {}
+    low, high = cell["interval"] or (None, None)
+    return {"error": cell["error"], "error_low": low, "error_high": high}
 
 
 def _across(cell: dict[str, Any] | None) -> dict[str, Any]:
@@ -90,6 +117,7 @@ def notes(runs: Sequence[Run]) -> list[str]:
         f"{runs[0].metrics['confidence']:.0%} intervals from a bootstrap over prompts or users."
     )
     said += [note for run in runs for note in _language_notes(run)]
+    said += [note for run in runs for note in _ranking_notes(run)]
     for run in runs:
         bias = run.metrics.get("position")
         if bias and bias["share_of_first"] is not None:
@@ -139,6 +167,31 @@ def _language_notes(run: Run) -> list[str]:
     return said
 
 
+def _ranking_notes(run: Run) -> list[str]:
+    if "rankings" not in run.metrics:
+        return []
+    strict = run.run["benchmark"]["description"]["strict"]
+    said = [
+        f"{run.path}: within a category accuracy is over pairs and exact match over prompts; a config has the "
+        "unweighted means of its categories."
+    ]
+    equal = run.metrics["pooled"]["equal"]
+    if equal:
+        done = "are left out" if strict else "count as exact matches"
+        said.append(f"{run.path}: prompts whose responses all share one rank: {equal:,}; they {done}.")
+    if not strict:
+        said.append(f"{run.path}: legacy rules: a tie of scores does not break an exact match.")
+    calibration = run.metrics.get("calibration")
+    if calibration:
+        parts = {"overall": calibration["overall"]} | calibration["configs"]
+        errors = ", ".join(f"{name} {_with_interval(_error(cell), 1, '.3f') or '–'}" for name, cell in parts.items())
+        said.append(
+            f"{run.path}: expected calibration error of the sigmoid of score differences, in five equal bins, the "
+            f"largest difference {calibration['largest']}: {errors}."
+        )
+    return said
+
+
 def shown(frame: pl.DataFrame) -> pl.DataFrame:
     """The table as people read it: per cent with intervals, columns that say nothing left out."""
     frame = frame.filter(~pl.col("config").str.contains(SECTION_OF_A_LANGUAGE))
@@ -152,37 +205,45 @@ def shown(frame: pl.DataFrame) -> pl.DataFrame:
         pl.col("model").map_elements(lambda name: Path(name).name, return_dtype=pl.String),
         *[name for name in ("benchmark", "profile") if frame[name].n_unique() > 1],
         "config",
-        pl.struct("accuracy", "low", "high").map_elements(_percent, return_dtype=pl.String).alias("accuracy"),
-        *_language_columns(frame),
+        _interval_column("accuracy", "", 100, ".1f").fill_null("–").alias("accuracy"),
+        *_further_columns(frame),
         *[pl.col(name).map_elements(lambda n: f"{n:,}", return_dtype=pl.String).fill_null("") for name in COUNTS],
     )
     return text.drop([name for name in ("equal", "dropped", "truncated") if set(text[name]) <= {"0", ""}])
 
 
-def _language_columns(frame: pl.DataFrame) -> list[pl.Expr]:
-    columns = []
-    if "drop" in frame.columns and frame["drop"].null_count() < frame.height:
-        cell = pl.struct(accuracy="drop", low="drop_low", high="drop_high")
-        columns.append(cell.map_elements(_points, return_dtype=pl.String).fill_null("").alias("against English"))
-    if "kappa" in frame.columns and frame["kappa"].null_count() < frame.height:
+def _further_columns(frame: pl.DataFrame) -> list[pl.Expr]:
+    """What only some benchmarks have: exact match, drop from English, label consistency."""
+
+    def has(name: str) -> bool:
+        return name in frame.columns and frame[name].null_count() < frame.height
+
+    columns = [
+        _interval_column(name, f"{name}_", scale, form).fill_null("").alias(title)
+        for name, title, scale, form in (
+            ("exact", "exact match", 100, ".1f"),
+            ("drop", "against English", 100, "+.1f"),
+        )
+        if has(name)
+    ]
+    if has("kappa"):
         kappa = pl.col("kappa").map_elements(lambda value: f"{value:.2f}", return_dtype=pl.String)
         columns.append(kappa.fill_null("").alias("kappa"))
     return columns
 
 
-def _points(cell: dict[str, float | None]) -> str | None:
-    difference, low, high = cell["accuracy"], cell["low"], cell["high"]
-    if difference is None or low is None or high is None:
+def _interval_column(name: str, bounds: str, scale: float, form: str) -> pl.Expr:
+    cell = pl.struct(name, f"{bounds}low", f"{bounds}high")
+    return cell.map_elements(lambda one: _with_interval(one, scale, form), return_dtype=pl.String)
+
+
+def _with_interval(cell: dict[str, float | None], scale: float, form: str) -> str | None:
+    """cell: a value and its bounds, in this order."""
+    value, low, high = cell.values()
+    if value is None:
         return None
-    return f"{100 * difference:+.1f} [{100 * low:+.1f}, {100 * high:+.1f}]"
-
-
-def _percent(cell: dict[str, float | None]) -> str:
-    accuracy, low, high = cell["accuracy"], cell["low"], cell["high"]
-    if accuracy is None:
-        return "–"
-    interval = "" if low is None or high is None else f" [{100 * low:.1f}, {100 * high:.1f}]"
-    return f"{100 * accuracy:.1f}{interval}"
+    interval = "" if low is None or high is None else f" [{scale * low:{form}}, {scale * high:{form}}]"
+    return f"{scale * value:{form}}{interval}"
 
 
 def render(runs: Sequence[Run], form: Format) -> str | Grid:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import polars as pl
 from pluralbench_runs import Output, Recipe, Table, digest, output_directory
 
-from pluralbench.benchmarks import Benchmark, Counts, OnEmpty, find_benchmark
+from pluralbench.benchmarks import Benchmark, OnEmpty, find_benchmark
+from pluralbench.calibration import measure_calibration
 from pluralbench.decisions import BASE, decide
 from pluralbench.errors import EvaluationError
 from pluralbench.items import Items, load_items
@@ -82,7 +83,7 @@ def score(
     columns: Sequence[str] = (),
     limit: int | None = None,
     on_empty: OnEmpty | None = None,
-    counts: Counts = "filtered",
+    legacy: bool = False,
     english: str | None = None,
     kind: Literal["classifier", "implicit"] = "classifier",
     reference: str | None = None,
@@ -105,7 +106,7 @@ def score(
 ) -> Run:
     """Score a reward model on a benchmark; returns the run, which lies in `out`.
 
-    model: a folder or ORG/NAME. benchmark, data, configs, split, columns, limit, on_empty, counts, english: see
+    model: a folder or ORG/NAME. benchmark, data, configs, split, columns, limit, on_empty, legacy, english: see
     `load_items` and `find_benchmark`. kind, reference, label, revision, trust_remote_code, device, dtype: see
     `pluralbench_rewards.load`. chat_template: a file. mode, max_length, on_overflow, token_budget: see
     `pluralbench_rewards.score`. profile: what the prompt says about the person, of at most `profile_size` posts, or
@@ -113,7 +114,7 @@ def score(
 
     A run that was interrupted goes on where it was. Raises a `UserError` for every mistake of the caller.
     """
-    described = find_benchmark(benchmark, columns, counts)
+    described = find_benchmark(benchmark, columns, legacy=legacy)
     items = load_items(described, data, configs=configs, split=split, limit=limit, on_empty=on_empty, english=english)
     described = described.fitted(items.frame["subset"])
     inferred = plans_for(profile, plans)
@@ -160,6 +161,7 @@ def score(
         frame = result_frame(described, items.frame, scored, decisions)
         metrics = {"items": items.frame.height} | measure(described, decisions, seed=seed)
         metrics |= measure_languages(described, decisions, seed=seed)
+        metrics |= measure_calibration(described, decisions, seed=seed)
         run = provenance() | {
             "verb": "score",
             "model": _model_record(loaded, settings),

@@ -11,6 +11,10 @@ class TablesError(ReleaseError):
     """Tables that cannot be found or read."""
 
 
+class NoSplit(TablesError):
+    """A config that has no rows of the split that was asked for."""
+
+
 def one_line(error: BaseException) -> str:
     """What another library's error says, short enough to stand inside a sentence."""
     return " ".join(str(error).split())[:300].rstrip(".")

@@ -10,7 +10,7 @@ import polars as pl
 from huggingface_hub import CardData
 
 from pluralbench_release.card import read_card
-from pluralbench_release.errors import TablesError, one_line
+from pluralbench_release.errors import NoSplit, TablesError, one_line
 from pluralbench_release.manifest import CARD
 from pluralbench_release.table_files import frame_of
 
@@ -53,13 +53,13 @@ def open_repository(repo: str, commit: str) -> Repository:
 
 
 def read_config(repository: Repository, config: str, split: str) -> pl.DataFrame:
-    """The rows of a config's split. Raises `TablesError`."""
+    """The rows of a config's split. Raises `TablesError`, and of it `NoSplit` where the config has other splits."""
     with _asking(repository.repo, repository.commit, f"{repository} cannot be loaded: {{}}."):
         builder = _builder(repository, config)
         builder.download_and_prepare()
         splits = list(builder.info.splits or [])
         if split not in splits:
-            raise TablesError(f"{repository} has no split {split!r} in {config}; it has {', '.join(splits)}.")
+            raise NoSplit(f"{repository} has no split {split!r} in {config}; it has {', '.join(splits)}.")
         dataset = builder.as_dataset(split=split)
         # `datasets` keeps objects with differing keys as JSON of an extension type; their rows are as in a local file.
         if any("arrow.json" in str(field.type) for field in dataset.data.schema):

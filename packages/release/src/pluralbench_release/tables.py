@@ -9,7 +9,7 @@ import polars as pl
 from huggingface_hub import CardData
 
 from pluralbench_release.card import read_card
-from pluralbench_release.errors import ReleaseError, TablesError
+from pluralbench_release.errors import NoSplit, ReleaseError, TablesError
 from pluralbench_release.hub import Repository, commit_of, open_repository, read_config
 from pluralbench_release.manifest import CARD
 from pluralbench_release.table_files import SUFFIXES, check_parts, find_tables, read_files
@@ -91,11 +91,19 @@ def _is_local(location: str) -> bool:
 
 def _read_hub(repository: Repository, split: str, configs: Sequence[str] | None) -> Tables:
     chosen = _chosen(repository.configs, configs, str(repository))
+    frames = {}
+    for place, config in enumerate(chosen, start=1):
+        try:
+            frames[config] = read_config(repository, config, split)
+        except NoSplit:
+            # As in a directory, a config that was not asked for by name may have other splits, but not all may.
+            if configs is not None or (place == len(chosen) and not frames):
+                raise
     return Tables(
         location=repository.repo,
         revision=repository.commit,
-        frames={config: read_config(repository, config, split) for config in chosen},
-        paths={config: f"{repository.repo} {config}/{split}" for config in chosen},
+        frames=frames,
+        paths={config: f"{repository.repo} {config}/{split}" for config in frames},
         licence=_licence(repository.card),
     )
 

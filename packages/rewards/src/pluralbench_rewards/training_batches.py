@@ -3,7 +3,6 @@
 from collections import Counter, defaultdict, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
 from random import Random
 from typing import Literal
 
@@ -12,6 +11,7 @@ from pluralbench_runs import stream
 from pluralbench_rewards.conversations import NAMED, Group, Message, Template, tokenize
 from pluralbench_rewards.errors import TrainingError
 from pluralbench_rewards.packing import Tokens
+from pluralbench_rewards.rankings import pairs_of
 
 
 @dataclass(frozen=True)
@@ -47,12 +47,6 @@ class Batch:
 
     members: list[tuple[int, int]]
     pairs: list[tuple[int, int]]
-
-
-def pairs_of(rank: Sequence[int]) -> list[tuple[int, int]]:
-    """All pairs of places with different ranks, the better one first."""
-    both = combinations(range(len(rank)), 2)
-    return [(a, b) if rank[a] < rank[b] else (b, a) for a, b in both if rank[a] != rank[b]]
 
 
 def batches(rankings: Sequence[Ranking], size: int, seed: int, epoch: int) -> list[Batch]:

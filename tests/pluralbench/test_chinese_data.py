@@ -1,0 +1,156 @@
+"""What the Chinese benchmark reads: the published form, merged rows, and releases of ours."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from chinese_tables import RANKS, Row, published, released, rows_of
+from commands import environment
+from hub_server import Hub, card, publish, serving
+from hypothesis import given
+from hypothesis import strategies as st
+from pluralbench import DataError, Items, find_benchmark, load_items
+from written_tables import write
+
+CHINESE = find_benchmark("chinese")
+
+
+def loaded(path: Path, **options: Any) -> Items:
+    return load_items(CHINESE, str(path), **options)
+
+
+def refused(path: Path) -> str:
+    with pytest.raises(DataError) as caught:
+        loaded(path)
+    message = str(caught.value)
+    assert "\n" not in message
+    assert message.startswith(str(path))
+    return message.removeprefix(str(path)).strip()
+
+
+def test_the_published_form_is_read_as_it_is(tmp_path: Path) -> None:
+    items = loaded(published(tmp_path / "bench"))
+    assert items.frame.group_by("config").len().sort("config").rows() == [("human", 8), ("open", 8)]
+    first = items.frame.filter(config="open").row(0, named=True)
+    assert first["response_ids"] == [f"open0-{letter}" for letter in "abcde"]
+    assert (first["rank"], first["subset"], first["id"]) == (RANKS[0], "推理", "0")
+    assert first["prompt"] == [{"role": "user", "content": "第0个问题：龙井茶怎么泡才好喝？"}]
+    assert items.frame["cluster"].n_unique() == 16
+    assert items.ignored == ["annotations"]
+    one = loaded(tmp_path / "bench" / "open.jsonl")
+    assert one.frame["rank"].to_list() == [RANKS[place % 4] for place in range(8)]
+
+
+def test_a_release_has_the_same_items_and_training_data_stays_out(tmp_path: Path) -> None:
+    theirs, ours = loaded(published(tmp_path / "bench")), loaded(released(tmp_path / "release"))
+    same = ["config", "subset", "prompt", "response_ids", "responses", "rank", "digest"]
+    assert ours.frame.select(same).equals(theirs.frame.select(same))
+    assert ours.frame["id"].to_list() == [f"{config}-{place}" for config in ("human", "open") for place in range(8)]
+    assert ours.ignored == ["annotations", "conflicts", "order"]
+    assert loaded(tmp_path / "release", configs=["open"], limit=3).frame["id"].to_list() == [
+        "open-0",
+        "open-1",
+        "open-2",
+    ]
+
+
+@given(st.lists(st.integers(-3, 9), min_size=1, max_size=6), st.randoms(use_true_random=False))
+def test_every_shape_of_ranks_is_the_same_ranking(
+    tmp_path_factory: pytest.TempPathFactory, rank: list[int], draw: Any
+) -> None:
+    ids = [f"r{place}" for place in range(len(rank))]
+    both = list(zip(ids, rank, strict=True))
+    draw.shuffle(both)
+    row = {"input": "?", "category": ["a"], "responses": [{"id": one, "content": one} for one in ids]}
+    folder = tmp_path_factory.mktemp("shapes")
+    for number, shape in enumerate([rank, dict(both), [{"id": one, "rank": value} for one, value in both]]):
+        frame = loaded(write(folder / f"{number}.jsonl", [row | {"rank": shape}])).frame
+        assert frame["rank"].to_list() == [rank]
+        assert frame["response_ids"].to_list() == [ids]
+
+
+def test_rows_of_one_prompt_are_one_item_with_the_columns_that_all_have(tmp_path: Path) -> None:
+    whole, other = rows_of("open", 2)
+    parts: list[Mapping[str, object]] = [
+        whole | {"responses": whole["responses"][:3], "sys_prompt": "简短。"},
+        other,
+        {"input": whole["input"], "responses": whole["responses"][2:], "category": ["else"]},
+    ]
+    items = loaded(write(tmp_path / "open.jsonl", parts))
+    assert items.frame["response_ids"].to_list() == [[f"open{n}-{letter}" for letter in "abcde"] for n in range(2)]
+    assert items.frame["rank"].to_list() == RANKS[:2]
+    assert items.frame["subset"].to_list() == ["推理", "其他"], "the first row's category"
+    assert [len(prompt) for prompt in items.frame["prompt"].to_list()] == [1, 1], "only one row has a system prompt"
+    whole_again = loaded(write(tmp_path / "open2.jsonl", [whole, other]))
+    assert items.frame["digest"].to_list() == whole_again.frame["digest"].to_list()
+    assert loaded(tmp_path / "open.jsonl", limit=1).frame.height == 1
+
+
+def test_the_merged_ranks_have_to_be_of_all_responses(tmp_path: Path) -> None:
+    row = rows_of("open", 1)[0]
+    more = {"input": row["input"], "responses": [{"id": "new", "content": "新"}]}
+    message = refused(write(tmp_path / "open.jsonl", [row, more]))
+    assert message == "is not of the benchmark's shape at id 0: the responses new have no rank."
+
+
+def test_ranks_are_not_merged_twice(tmp_path: Path) -> None:
+    rows = rows_of("open", 3)
+    message = refused(write(tmp_path / "open.jsonl", [*rows, rows[1]]))
+    assert message == (
+        "ranks the responses to one prompt more than once (rows 2, 4), and ranks of several rows cannot be merged; "
+        "leave one of these rows."
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"rank": None}, "it has no ranks"),
+        ({"rank": []}, "5 responses have 0 ranks"),
+        ({"rank": [1, 2]}, "5 responses have 2 ranks"),
+        ({"rank": [{"id": "open1-a", "rank": 1}]}, "the responses open1-b, open1-c, open1-d, open1-e have no rank"),
+        ({"rank": [{"id": "open1-a", "rank": 1}] * 5}, "two ranks share an id"),
+        ({"rank": [1, 2, 3, 4, 1.5]}, "the ranks [1.0, 2.0, 3.0, 4.0, 1.5] are no whole numbers"),
+        ({"responses": None}, "it has no responses"),
+        ({"responses": []}, "it has no responses"),
+        ({"responses": [{"id": "x", "content": "a"}, {"id": "x", "content": "b"}]}, "two responses share an id"),
+    ],
+)
+def test_a_ranking_that_is_none_is_named(tmp_path: Path, changes: Row, why: str) -> None:
+    rows = [rows_of("open", 2)[1] | changes]
+    assert refused(write(tmp_path / "open.jsonl", rows)) == f"is not of the benchmark's shape at id 0: {why}."
+
+
+def test_a_file_without_ranks_says_what_it_has(tmp_path: Path) -> None:
+    rows = [{name: value for name, value in row.items() if name != "rank"} for row in rows_of("open")]
+    message = refused(write(tmp_path / "open.jsonl", rows))
+    assert message == (
+        "has no column `rank`; it has input, responses, annotations, category: name the right one with --column "
+        "rank=COLUMN."
+    )
+
+
+@pytest.fixture(scope="module")
+def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hub]:
+    """`acme/cheems` is a release of ours."""
+    folder = tmp_path_factory.mktemp("hub")
+    paths = {"open": {"test": "open/test.jsonl"}, "preference": {"train": "preference/train.jsonl"}}
+    lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows_of("open"))
+    files = {path: lines for splits in paths.values() for path in splits.values()}
+    publish(folder / "acme/cheems", "c" * 40, files, card(paths, "cc-by-4.0"))
+    with serving(folder, tmp_path_factory.mktemp("hf_home")) as hub:
+        yield hub
+
+
+LOAD = "print(p.load_items(p.find_benchmark('chinese'), 'acme/cheems', configs={}).frame.height)"
+
+
+@pytest.mark.parametrize("configs", [["open"], None])
+def test_a_release_on_the_hub_is_read_without_its_training_data(hub: Hub, configs: list[str] | None) -> None:
+    words = [sys.executable, "-c", f"import pluralbench as p; {LOAD.format(configs)}"]
+    said = subprocess.run(words, env=environment(hub.environment), capture_output=True, text=True, check=False)
+    assert (said.stdout.strip(), said.returncode) == ("8", 0), said.stderr

@@ -1,0 +1,176 @@
+"""Figures by category: which there are, that they say what the metrics say, and that everybody can read them."""
+
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from drawn_figures import check_texts, dots, words
+from matplotlib import image
+from matplotlib.figure import Figure
+from pluralbench import EvaluationError, Run, category_plots, find_benchmark, plot_style
+from pluralbench.calibration import measure_calibration
+from pluralbench.decisions import decide
+from pluralbench.figures import draw, font_notes
+from pluralbench.items import ITEMS
+from pluralbench.metrics import measure
+
+CATEGORIES = {"open": ["推理", "其他"], "human": ["推理", "理解", "复杂指令", "创作", "知识问答", "数学"]}
+LONG = {
+    "推理": "跨学科综合推理以及多步骤数学证明与代码生成能力的联合评测类别名称非常长需要折行显示",
+    "理解": "Understanding of long documents with several conflicting instructions, tables and notes",
+    "复杂指令": "混合 mixed 名称 with spaces",
+}
+NAMES = ("org/Reward-V2-Llama-3.2-1B", "org/Nemotron-70B-Reward-with-a-very-long-name-v0.2", "org/奖励模型-七十二亿")
+needs_han = pytest.mark.skipif(
+    category_plots.named("理解").text != "理解", reason="fonts-noto-cjk is not installed, so no font has Han characters"
+)
+
+
+def a_run(number: int, *, scored: bool = True, renamed: dict[str, str] | None = None) -> Run:
+    """A run on seven prompts a category, by a judge without margins where it is not `scored`."""
+    draw_ = random.Random(number)
+    skill = draw_.uniform(0.2, 1.5)
+    places = [(c, name, n) for c, names in CATEGORIES.items() for name in names for n in range(7)]
+    rows, scores = [], []
+    for config, name, n in places:
+        rank = [draw_.randint(1, 5) for _ in range(5)]
+        rows.append({"config": config, "id": f"{name}{n}", "cluster": f"{config}{name}{n}", "rank": rank})
+        rows[-1] |= {"subset": (renamed or {}).get(name, name), "response_ids": list("abcde"), "responses": [""] * 5}
+        scores.append([-skill * place + draw_.gauss(0, 1) for place in rank])
+    decisions = decide(pl.DataFrame(rows, schema=ITEMS), scores, [0] * len(rows))
+    metrics = measure(find_benchmark("chinese"), decisions, seed=0)
+    if scored:
+        metrics |= measure_calibration(find_benchmark("chinese"), decisions, seed=0)
+    name = NAMES[number] if number < len(NAMES) else f"org/model-{number}"
+    return Run(Path(f"runs/{number}"), decisions, metrics, {"model": {"name": name}})
+
+
+def several(models: int, **options: Any) -> list[Run]:
+    return [a_run(number, **options) for number in range(models)]
+
+
+def figures(runs: Sequence[Run]) -> dict[str, Figure]:
+    with plot_style.drawing():
+        models = plot_style.models_of(runs, "rankings")
+        made = {stem: make(models) for stem, make in category_plots.figures_of(models).items()}
+    return {stem: figure for stem, figure in made.items() if figure is not None}
+
+
+def said(figure: Figure) -> str:
+    return " ".join(words(figure).split())
+
+
+@pytest.mark.parametrize("models", [1, 3, 12])
+def test_a_figure_for_each_config_and_one_of_the_calibration(models: int, tmp_path: Path) -> None:
+    paths = draw(several(models), tmp_path / "plots")
+    stems = ("categories_open", "categories_human", "calibration")
+    assert paths == [tmp_path / "plots" / f"{stem}.{form}" for stem in stems for form in ("png", "svg")]
+    for path in paths[::2]:
+        height, width = image.imread(path).shape[:2]
+        assert min(height, width) > 200
+        assert max(height, width) < 200 * 14, "inches: it has to fit on a page"
+
+
+@pytest.mark.parametrize("renamed", [None, LONG])
+@pytest.mark.parametrize("models", [1, 3, 6, 12])
+def test_no_text_lies_on_another(models: int, renamed: dict[str, str] | None) -> None:
+    for stem, figure in figures(several(models, renamed=renamed)).items():
+        check_texts(figure, stem)
+
+
+@needs_han
+def test_categories_are_named_in_their_own_script() -> None:
+    for models in (2, 12):
+        figure = figures(several(models))["categories_human"]
+        for name in CATEGORIES["human"]:
+            assert name in words(figure)
+    labels = {
+        label.get_text(): label.get_fontfamily()
+        for label in figures(several(1))["categories_open"].axes[0].get_yticklabels()
+    }
+    assert labels["推理"] == ["DejaVu Sans", "Noto Sans CJK SC"], "as they are written in China"
+    assert font_notes(several(1)) == []
+
+
+def test_bars_dots_and_whiskers_are_those_of_the_metrics() -> None:
+    runs = sorted(several(3), key=lambda run: -run.metrics["overall"]["accuracy"])
+    figure = figures(runs)["categories_open"]
+    cells = [run.metrics["configs"]["open"] for run in runs]
+    names = sorted(CATEGORIES["open"], key=lambda n: -sum(cell["subsets"][n]["accuracy"] for cell in cells))
+    rows = [[(cell["by_category"], cell["exact_match_by_category"]) for cell in cells]]
+    rows += [[(cell["subsets"][n], cell["subsets"][n]["exact_match"]) for cell in cells] for n in names]
+    for panel, ax in enumerate(figure.axes):
+        shown: Any = ax
+        expected = [pair[panel] for row in rows for pair in row]
+        bars = [bar.get_width() for bar in shown.patches if bar.get_alpha() == 0.35]
+        assert bars == pytest.approx([100 * cell["accuracy"] for cell in expected])
+        marks = [float(line.get_xdata()[0]) for line in shown.lines if line.get_marker() != "None"]
+        assert marks == pytest.approx([100 * cell["accuracy"] for cell in expected])
+        ends = [path.vertices[:, 0].tolist() for one in shown.collections for path in one.get_paths()]
+        assert ends == [pytest.approx([100 * bound for bound in cell["interval"]]) for cell in expected]
+    assert "Whiskers: 95% intervals." in said(figure)
+
+
+def test_cells_of_many_models_are_those_of_the_metrics() -> None:
+    runs = sorted(several(9), key=lambda run: -run.metrics["overall"]["accuracy"])
+    figure = figures(runs)["categories_open"]
+    written = [text.get_text() for text in figure.axes[0].texts]
+    for run in runs:
+        cell = run.metrics["configs"]["open"]
+        for one in (cell["by_category"], cell["exact_match_by_category"], *cell["subsets"].values()):
+            assert f"{100 * one['accuracy']:.1f}" in written
+    assert len(written) == 9 * 2 * 3
+    assert "The table has the intervals." in said(figure)
+
+
+def test_the_calibration_has_a_panel_for_each_model_that_scores() -> None:
+    runs = [*several(3), replace(a_run(3, scored=False), run={"model": {"name": "a-judge"}})]
+    figure = figures(runs)["calibration"]
+    assert len(figure.axes) == 3
+    for run in runs[:3]:
+        assert f"ECE {run.metrics['calibration']['overall']['error']:.3f}" in words(figure)
+    assert dots(figure) == sum(len(run.metrics["calibration"]["overall"]["bins"]) for run in runs[:3])
+    assert "No scores, and so no panel: a-judge." in said(figure)
+    assert set(figures(runs[3:])) == {"categories_open", "categories_human"}
+
+
+def test_what_is_missing_is_a_dash(tmp_path: Path) -> None:
+    runs = several(2)
+    del runs[0].metrics["configs"]["open"]["subsets"]["推理"]
+    del runs[1].metrics["configs"]["human"]
+    made = figures(runs)
+    assert words(made["categories_open"]).split("\n").count("–") == 2
+    assert words(made["categories_human"]).split("\n").count("–") == 2 * (1 + len(CATEGORIES["human"]))
+    for stem in ("categories_open", "categories_human"):
+        assert "–: missing." in said(made[stem])
+    for run in runs:
+        for cell in run.metrics["configs"].values():
+            for one in (cell["by_category"], cell["exact_match_by_category"]):
+                one["accuracy"] = one["interval"] = None
+            cell["subsets"].clear()
+        del run.metrics["calibration"]
+    with pytest.raises(EvaluationError, match=r"^There is nothing to draw: the runs have no number for any .+\.$"):
+        draw(runs, tmp_path / "p")
+    assert not (tmp_path / "p").exists()
+
+
+def test_a_config_of_any_name_is_a_file(tmp_path: Path) -> None:
+    run = a_run(0)
+    run.metrics["configs"] = {"../人 a": run.metrics["configs"]["open"]}
+    assert [path.name for path in draw([run], tmp_path / "p")][::2] == ["categories_.._人_a.png", "calibration.png"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["p"]
+
+
+def test_characters_that_no_font_has_are_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(plot_style, "_installed", list)
+    monkeypatch.setattr(plot_style, "_newly_installed", list)
+    assert draw(several(1), tmp_path)
+    [note] = font_notes(several(1))
+    assert note == (
+        "No font here has all characters of 推理, 其他, 理解, 复杂指令, 创作, 知识问答, 数学, so figures have question "
+        "marks for them; install Noto fonts (Debian: fonts-noto-core, fonts-noto-cjk)."
+    )
