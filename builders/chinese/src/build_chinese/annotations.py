@@ -94,7 +94,7 @@ def read(
     for item in sent:
         key = item.task, item.annotator
         if key in last:
-            detail = f"{item.where} counts, and {last.pop(key).submission.where} does not"
+            detail = f"{item.where} counts, and {last[key].submission.where} does not"
             problems.append((TWICE, *key, detail))
         last[key] = _understood(item, shown[item.task], of_prompt[prompt_of[item.task]], prompt_of[item.task])
     given = set(tasks.select("task", "annotator").iter_rows())

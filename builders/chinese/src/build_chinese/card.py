@@ -75,7 +75,8 @@ def _built(recipe: ChineseRecipe, figures: dict[str, Any]) -> str:
         )
         said.append(
             f"In `preference`, `{recipe.judge.model}` voted on every two responses of a prompt, in an order that was "
-            f"drawn. {kept}{balanced}"
+            f"drawn, by criteria of the prompt's category (wording {figures['preference']['prompt_version']}). "
+            f"{kept}{balanced}"
         )
         cut = figures["preference"]["responses_cut_for_the_reward_model"]
         if cut:

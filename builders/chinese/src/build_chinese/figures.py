@@ -6,6 +6,7 @@ from typing import Any
 import polars as pl
 
 from build_chinese.agreement import share_of
+from build_chinese.judge_prompts import PROMPT_VERSION
 from build_chinese.preference_set import Judged
 from build_chinese.rankings import Row, conflict_rate
 
@@ -67,6 +68,7 @@ def figures_of(
         figures["dropped"] += _counted(made.dropped, judge)
         pairs = annotator_figures(made.rows)
         figures["preference"] = {
+            "prompt_version": PROMPT_VERSION,
             "votes_dropped": made.votes,
             "steps": made.steps,
             "longer": pairs["longer"],

@@ -2,7 +2,7 @@
 
 CRITERIA holds what to look at, by the `criteria` key of a prompt's category (sample/taxonomy.toml). SYSTEM and USER are
 the two messages; the verdict is [[A]], [[B]] or, for a tie, [[C]] on the last line. USER is filled with `str.format`.
-Whoever changes a text here also changes PROMPT_VERSION, which belongs to the record of every judgement.
+Whoever changes a text here also changes PROMPT_VERSION, which a release states; a test holds the digest.
 """
 
 PROMPT_VERSION = "1"

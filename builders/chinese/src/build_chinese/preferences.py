@@ -70,14 +70,17 @@ def resolve(judgements: Iterable[Judgement]) -> Resolved:
         for component in layer
         for response in members[component]
     }
-    order = frozenset(
-        (better, worse)
-        for component in condensed
-        for below in nx.descendants(condensed, component)
-        for better in members[component]
-        for worse in members[below]
+    return Resolved(dict(sorted(rank.items())), _order(condensed, members), *_conflicts(given, rank))
+
+
+def _order(condensed: "nx.DiGraph[int]", members: Mapping[int, set[str]]) -> frozenset[tuple[str, str]]:
+    """Each two responses of which a path leads from the first to the second."""
+    below: dict[int, set[str]] = {}
+    for component in reversed(list(nx.topological_sort(condensed))):
+        below[component] = set().union(*(below[next_] | members[next_] for next_ in condensed.successors(component)))
+    return frozenset(
+        (better, worse) for component, lower in below.items() for better in members[component] for worse in lower
     )
-    return Resolved(dict(sorted(rank.items())), order, *_conflicts(given, rank))
 
 
 def _conflicts(judgements: Sequence[Judgement], rank: Mapping[str, int]) -> tuple[int, int, int, int]:

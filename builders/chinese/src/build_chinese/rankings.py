@@ -6,7 +6,7 @@ whatever else it came with. Resolved, it has `rank` {id: whole number, 1 is best
 """
 
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,7 @@ def read_rankings(path: Path, *, annotated: bool = True) -> list[Row]:
     annotated: whether each row has to have `annotations`; without, rows have empty ones. Merged rows have the responses
     and the annotations of all of them, and of other keys those that all have, with the first one's value.
 
-    Raises `SourceError`, naming the line, for what is not of that shape, for an annotation of a response that the
+    Raises `SourceError`, naming the row, for what is not of that shape, for an annotation of a response that the
     prompt does not have or of a response with itself, for an id with two texts, and for an empty category.
     """
     merged: dict[str, Row] = {}
@@ -85,9 +85,8 @@ def conflict_rate(rows: Iterable[Row]) -> tuple[int, int]:
 
 
 def ranked_pairs(row: Row) -> list[tuple[str, str]]:
-    """The (better, worse) ids of a resolved row: each two of different rank."""
-    rank = row["rank"]
-    return [(a, b) for a in rank for b in rank if rank[a] < rank[b]]
+    """The (better, worse) ids of a resolved row that its annotations order, directly or by way of others."""
+    return [(better, worse) for better, worse in row["order"]]
 
 
 def prompt_id(text: str) -> str:
@@ -119,7 +118,7 @@ class _Fault(Exception):
 
 
 def _checked(given: Row, *, annotated: bool) -> Row:
-    row = dict(given)
+    row = dict(given) if "answer1" not in given else _of_two(given)
     if "input" not in row and "prompt" in row:
         row["input"] = row.pop("prompt")
     text = row.get("input")
@@ -130,8 +129,21 @@ def _checked(given: Row, *, annotated: bool) -> Row:
         row["category"] = _category(row["category"])
     if "annotations" not in row and annotated:
         raise _Fault("it has no `annotations`")
-    row["annotations"] = [_annotation(entry) for entry in _list(row.get("annotations", []), "annotations")]
+    by_text = {response["content"]: response["id"] for response in row["responses"]}
+    entries = _list(row.get("annotations", []), "annotations")
+    row["annotations"] = [_annotation(entry, by_text) for entry in entries]
     return row
+
+
+def _of_two(given: Row) -> Row:
+    """A flat row of two answers and a preference, which the published loader also takes, as any other."""
+    answers = [given.get("answer1"), given.get("answer2")]
+    if not all(isinstance(answer, str) for answer in answers):
+        raise _Fault("its `answer1` and `answer2` are no texts")
+    responses = [{"id": prompt_id(str(answer)), "content": answer} for answer in answers]
+    rest = {key: value for key, value in given.items() if key not in {"answer1", "answer2", "preference"}}
+    annotation = [*(response["id"] for response in responses), given.get("preference")]
+    return rest | {"responses": responses, "annotations": [annotation]}
 
 
 def _list(value: object, name: str) -> list[Any]:
@@ -145,7 +157,7 @@ def _responses(row: Row) -> list[Row]:
     for response in _list(row.get("responses"), "responses"):
         if not isinstance(response, dict) or not isinstance(response.get("content"), str):
             raise _Fault("a response is no object with an `id` and a `content`")
-        name = str(response.get("id", "")).strip()
+        name = str(response.get("id") or "").strip()
         if not name:
             raise _Fault("a response has no `id`")
         if name in found and found[name]["content"] != response["content"]:
@@ -161,11 +173,15 @@ def _category(value: object) -> list[str]:
     return names
 
 
-def _annotation(entry: object) -> list[str]:
-    """An annotation as [first, second, mark]; the published loader also takes objects, and width is no matter."""
+def _annotation(entry: object, by_text: Mapping[str, str]) -> list[str]:
+    """An annotation as [first, second, mark], whose width is no matter.
+
+    The published loader also takes objects with the texts of both answers (by_text: the ids of these).
+    """
     if isinstance(entry, dict):
-        entry = [entry.get("answer1"), entry.get("answer2"), entry.get("preference")]
-    if not isinstance(entry, list) or len(entry) != 3:
+        texts = [entry.get("answer1"), entry.get("answer2")]
+        entry = [*(by_text.get(str(text), text) for text in texts), entry.get("preference")]
+    if not isinstance(entry, list) or len(entry) != 3 or not all(isinstance(part, str | int) for part in entry):
         raise _Fault(f"the annotation {str(entry)[:60]} is not [id, id, mark]")
     first, second, given = (str(part).strip() for part in entry)
     mark = MARKS.get(unicodedata.normalize("NFKC", given).lower())
@@ -180,7 +196,7 @@ def _check_annotations(row: Row) -> None:
     for first, second, _ in row["annotations"]:
         for name in (first, second):
             if name not in known:
-                raise _Fault(f"an annotation names the response {name}, which the prompt {start!r} does not have")
+                raise _Fault(f"an annotation names the response {name[:60]}, which the prompt {start!r} does not have")
         if first == second:
             raise _Fault(f"an annotation of the prompt {start!r} compares the response {first} with itself")
 

@@ -6,11 +6,14 @@ import networkx as nx
 import polars as pl
 from pluralbench_runs import stream
 
+from build_chinese.errors import TrainingDataError
+
 PAIRS = pl.Schema({"prompt": pl.String, "better": pl.String, "worse": pl.String})
-NO_VOTE, TIE, DISAGREES, MARGIN, LONGER = (
+NO_VOTE, TIE, DISAGREES, EQUAL, MARGIN, LONGER = (
     "no readable vote",
     "called equal by the judge",
     "the reward model prefers the other",
+    "equal for the reward model",
     "margin too small",
     "down-sampled for length",
 )
@@ -41,8 +44,15 @@ def agreed(pairs: pl.DataFrame, rewards: pl.DataFrame, margin: float) -> Filtere
     """The pairs whose better response has a reward that is higher by more than `margin` (contradiction C5).
 
     pairs: `PAIRS`. rewards: prompt, response, reward. Rewards are a total order, so what stays has no cycle: the paper
-    repeats nothing and says no rule, and one pass is enough. Raises `AssertionError` if that were not so.
+    repeats nothing and says no rule, and one pass is enough. Raises `AssertionError` if that were not so, and
+    `TrainingDataError` for a response without a finite reward.
     """
+    strange = rewards.filter(~pl.col("reward").is_finite().fill_null(value=False))
+    if strange.height:
+        raise TrainingDataError(
+            f"The reward model gave no number for {strange.height:,} of {rewards.height:,} responses, the first "
+            f"{strange['response'][0]} of the prompt {strange['prompt'][0]}; train it at a lower learning rate."
+        )
     for side in ("better", "worse"):
         pairs = pairs.join(
             rewards.rename({"response": side, "reward": f"{side}_reward"}),
@@ -53,8 +63,9 @@ def agreed(pairs: pl.DataFrame, rewards: pl.DataFrame, margin: float) -> Filtere
         )
     difference = pl.col("better_reward") - pl.col("worse_reward")
     kept = pairs.filter(difference > margin)
-    disagree = pairs.filter(difference <= 0).height
-    found = Filtered(kept.select(PAIRS.names()), {DISAGREES: disagree, MARGIN: pairs.height - kept.height - disagree})
+    disagree, equal = pairs.filter(difference < 0).height, pairs.filter(difference == 0).height
+    small = pairs.height - kept.height - disagree - equal
+    found = Filtered(kept.select(PAIRS.names()), {DISAGREES: disagree, EQUAL: equal, MARGIN: small})
     if not is_acyclic(found.pairs):
         raise AssertionError("What a reward model agrees with has a cycle, which its rewards rule out.")
     return found
@@ -75,10 +86,12 @@ def debiased(pairs: pl.DataFrame, lengths: pl.DataFrame, seed: int) -> Filtered:
     pairs: `PAIRS`. lengths: prompt, response, length in characters. Pairs of equal length stay (the paper does not
     say). The draw is over all prompts together and depends on the seed and the pairs, not on their order.
     """
-    measured = pairs
+    measured = pairs.with_row_index("number")
     for side in ("better", "worse"):
         measured = measured.join(
-            lengths.rename({"response": side, "length": f"{side}_length"}),
+            lengths.select(
+                "prompt", pl.col("response").alias(side), pl.col("length").cast(pl.Int64).alias(f"{side}_length")
+            ),
             on=["prompt", side],
             how="left",
             validate="m:1",
@@ -88,7 +101,7 @@ def debiased(pairs: pl.DataFrame, lengths: pl.DataFrame, seed: int) -> Filtered:
     groups = [measured.filter(difference > 0), measured.filter(difference < 0)]
     small, large = sorted(groups, key=lambda group: group.height)
     surplus = large.height - small.height
-    in_order = large.sort(PAIRS.names())
-    drawn = stream(seed, "length").sample(range(large.height), surplus)
-    kept = pairs.join(in_order[drawn], on=PAIRS.names(), how="anti", maintain_order="left")
+    in_order = large.sort(*PAIRS.names(), "number")["number"]
+    drawn = stream(seed, "length").sample(in_order.to_list(), surplus)
+    kept = measured.filter(~pl.col("number").is_in(drawn)).select(PAIRS.names())
     return Filtered(kept, {LONGER: surplus})

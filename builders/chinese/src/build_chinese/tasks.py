@@ -132,8 +132,6 @@ def _give(
     prompt: str, tasks: list[str], twice: Collection[str], load: dict[str, int], seed: int
 ) -> dict[tuple[str, str], str]:
     """The kind of each (task, annotator) of a prompt."""
-    draw = stream(seed, "annotators", prompt)
-    draw.shuffle(tasks)
     # Tasks for two come last, so that in a circle of annotators their second ones stand apart from their first ones...
     tasks.sort(key=lambda task: task in twice)
     again = [task for task in tasks if task in twice]
@@ -141,17 +139,11 @@ def _give(
     if again and len(again) % len(load) == 0:
         again = again[1:] + again[:1]
     people = [*load]
-    draw.shuffle(people)
+    stream(seed, "annotators", prompt).shuffle(people)
     people.sort(key=load.__getitem__)
-    slots = len(tasks) + len(again)
-    most_idle = people[: slots % len(people)] if slots > len(people) else people[:slots]
-    others = people[len(most_idle) :]
-    draw.shuffle(most_idle)
-    draw.shuffle(others)
-    circle = [*most_idle, *others]
     given = dict[tuple[str, str], str]()
     for slot, task in enumerate([*tasks, *again]):
-        annotator = circle[slot % len(circle)]
+        annotator = people[slot % len(people)]
         given[task, annotator] = FIRST if slot < len(tasks) else OVERLAP
         load[annotator] += 1
     return given

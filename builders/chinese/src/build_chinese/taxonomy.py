@@ -57,7 +57,7 @@ class Taxonomy:
         if len(category) > 1 and category[1] not in subs:
             raise SourceError(
                 f"The prompt {prompt} is of {' / '.join(category)}, and {self.path} has no sub-category "
-                f"{category[1]!r} there; it has {', '.join(subs)}."
+                f"{category[1]!r} there; it has {', '.join(subs) or 'none'}."
             )
 
 
@@ -71,6 +71,12 @@ def read_taxonomy(path: Path) -> Taxonomy:
         found = check_recipe(_File, values, str(path)).category
     except RecipeError as error:
         raise SourceError(str(error).replace("Recipe ", "The taxonomy ", 1)) from None
+    for category in found:
+        if category.criteria.isascii() and category.criteria.isidentifier() and category.criteria not in CRITERIA:
+            raise SourceError(
+                f"{path}: there are no criteria {category.criteria!r} for {category.name}; name some of "
+                f"{', '.join(CRITERIA)}, or write your own in Chinese."
+            )
     by_name = {category.name: category for category in found}
     if len(by_name) < len(found):
         raise SourceError(f"{path} has a category twice; give each name once.")

@@ -2,12 +2,15 @@
 
 import codecs
 import json
+import re
+import shlex
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from build_chinese.errors import BuildError
 
+SURROGATE = re.compile("[\\ud800-\\udfff]")
 UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
@@ -26,6 +29,8 @@ def read_text(path: Path, error: type[BuildError]) -> str:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as fault:
         line = data.count(b"\n", 0, fault.start) + 1
+        if fault.reason == "unexpected end of data":
+            raise error(f"{path} ends in the middle of a character; it was cut off, so get it again.") from None
         try:
             data.decode("gb18030")
         except UnicodeDecodeError:
@@ -35,7 +40,8 @@ def read_text(path: Path, error: type[BuildError]) -> str:
 
 
 def _iconv(encoding: str, path: Path) -> str:
-    return f"iconv -f {encoding} -t UTF-8 {path} > {path.stem}-utf8{path.suffix}"
+    new = f"{path.stem}-utf8{path.suffix}"
+    return f"iconv -f {encoding} -t UTF-8 {shlex.quote(str(path))} > {shlex.quote(new)}"
 
 
 def read_jsonl(path: Path, error: type[BuildError]) -> list[dict[str, Any]]:
@@ -51,6 +57,8 @@ def read_jsonl(path: Path, error: type[BuildError]) -> list[dict[str, Any]]:
             raise error(f"{path}, line {number}: this is not JSON ({fault}).") from None
         if not isinstance(row, dict):
             raise error(f"{path}, line {number}: this is not a JSON object.")
+        if "\\ud" in line.lower() and SURROGATE.search(json.dumps(row, ensure_ascii=False)):
+            raise error(f"{path}, line {number}: this holds half a character (a lone surrogate); mend the text.")
         rows.append(row)
     if not rows:
         raise error(f"{path} holds no rows.")

@@ -1,0 +1,211 @@
+"""What resolving conflicts keeps of people's rankings when judgements are wrong: real rankings with made errors.
+
+    uv run --group evaluator python benchmarks/noise.py oasst1_zh_single_turn_3plus.jsonl --out noise
+
+The file has a `prompt` and its `responses_best_to_worst` a line. Each ranking becomes a judgement of each two of its
+responses; as they are, these have to give the ranking back. Then each mark is the wrong one with some probability, by
+several seeds. Writes `noise.png` and `noise.svg`, and `noise.csv` with the numbers of every seed; prints a table.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from itertools import combinations
+from pathlib import Path
+from statistics import fmean
+from typing import TYPE_CHECKING, Annotated, Any
+
+import polars as pl
+import typer
+from build_chinese.errors import SourceError
+from build_chinese.preferences import Judgement, Mark, resolve
+from build_chinese.text_files import read_jsonl
+from pluralbench import plot_style as style
+from pluralbench_runs import run, stream
+from scipy.stats import kendalltau
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+NOISE = (0.0, 0.05, 0.1, 0.2, 0.4)
+OTHER: dict[Mark, Mark] = {"1": "2", "2": "1"}
+WITHIN = (0.025, 0.975)
+RESOLVED, WINS = "conflicts resolved", "wins counted"
+PANELS: Sequence[tuple[str, Mapping[str, str]]] = (
+    ("Judgements in conflict (%)", {"conflict_rate": RESOLVED}),
+    ("Kendall's τ-b, mean over prompts", {"tau": RESOLVED, "tau_wins": WINS}),
+    ("Prompts dropped (%)", {"dropped_rate": RESOLVED}),
+)
+COLUMNS: dict[str, Any] = {
+    "noise": pl.Float64,
+    "seed": pl.Int64,
+    "judgements": pl.Int64,
+    "wrong": pl.Int64,
+    "conflicts": pl.Int64,
+    "prompts": pl.Int64,
+    "dropped": pl.Int64,
+    "exact": pl.Int64,
+    "tau": pl.Float64,
+    "tau_wins": pl.Float64,
+}
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+
+@app.command(help=__doc__)
+def command(
+    rankings: Annotated[Path, typer.Argument(help="JSON lines with `prompt` and `responses_best_to_worst`.")],
+    out: Annotated[Path, typer.Option(help="Where the figure and its numbers go.")] = Path("noise"),
+    seeds: Annotated[int, typer.Option(min=2, help="How often each noise is drawn.")] = 20,
+) -> None:
+    """Run, write and print."""
+    sizes = _sizes(rankings)
+    runs = pl.DataFrame(
+        [_once(sizes, noise, seed) for noise in NOISE for seed in range(seeds)], schema=COLUMNS, orient="row"
+    )
+    exact = runs.filter(noise=0)
+    if (exact["exact"] < exact["prompts"]).any() or exact["conflicts"].sum():
+        raise SystemExit("Judgements without errors do not give every ranking back.")
+    out.mkdir(parents=True, exist_ok=True)
+    runs.write_csv(out / "noise.csv")
+    shown = _summary(runs)
+    _draw(shown, out, f"{len(sizes)} rankings of {min(sizes)} to {max(sizes)} responses, {seeds} seeds")
+    print(f"{len(sizes)} rankings of {sum(sizes)} responses, {runs['judgements'][0]:,} judgements, {seeds} seeds.")
+    print(f"Without errors every ranking came back exactly.\n\n{_table(shown)}")
+
+
+def _sizes(path: Path) -> list[int]:
+    """How many responses each ranking has. Each line is a ranking by itself, also where a prompt is there again."""
+    sizes = []
+    for number, row in enumerate(read_jsonl(path, SourceError), start=1):
+        ranked = row.get("responses_best_to_worst")
+        if not isinstance(ranked, list) or len(set(ranked)) < 2 or len(set(ranked)) < len(ranked):
+            raise SourceError(f"{path}, row {number:,}: its `responses_best_to_worst` are not two or more texts.")
+        sizes.append(len(ranked))
+    return sizes
+
+
+def _once(sizes: Sequence[int], noise: float, seed: int) -> tuple[float, ...]:
+    """The numbers of a seed, in the order of `COLUMNS`. Responses are known by their place in the ranking."""
+    judgements = wrong = conflicts = dropped = exact = 0
+    taus, by_wins = [], []
+    for number, size in enumerate(sizes):
+        # The draws of a prompt are the same for every noise, so that more noise is more errors and no others.
+        draw = stream(seed, "noise", number)
+        given, errors = _judged(size, noise, draw.random)
+        found = resolve(given)
+        rank = tuple(found.rank[f"{place}"] for place in range(size))
+        judgements += found.judgements
+        conflicts += found.conflicts
+        wrong += errors
+        dropped += found.says_nothing
+        exact += rank == tuple(range(1, size + 1))
+        taus.append(_tau(rank))
+        by_wins.append(_tau(_losses(given, size)))
+    return noise, seed, judgements, wrong, conflicts, len(sizes), dropped, exact, fmean(taus), fmean(by_wins)
+
+
+def _judged(size: int, noise: float, draw: Any) -> tuple[list[Judgement], int]:
+    """A judgement of each two responses, the sides drawn, and how many are wrong."""
+    judgements: list[Judgement] = []
+    errors = 0
+    for better, worse in combinations(range(size), 2):
+        turned, errs = draw() < 0.5, draw() < noise
+        first, second = (worse, better) if turned else (better, worse)
+        mark: Mark = "2" if turned else "1"
+        judgements.append((f"{first}", f"{second}", OTHER[mark] if errs else mark))
+        errors += errs
+    return judgements, errors
+
+
+def _losses(judgements: Sequence[Judgement], size: int) -> tuple[int, ...]:
+    """How often each response was judged the worse, which is a ranking too."""
+    worse = [second if mark == "1" else first for first, second, mark in judgements]
+    return tuple(worse.count(f"{place}") for place in range(size))
+
+
+@cache
+def _tau(rank: tuple[int, ...]) -> float:
+    """Kendall's tau-b to the order of the places; 0 where all are equal, of which it says nothing."""
+    return float(kendalltau(rank, range(len(rank))).statistic) if len(set(rank)) > 1 else 0.0
+
+
+def _summary(runs: pl.DataFrame) -> pl.DataFrame:
+    """By noise: of each number the mean over seeds, and between which values 95 % of the seeds are."""
+    rates = runs.with_columns(
+        conflict_rate=100 * pl.col("conflicts") / pl.col("judgements"),
+        wrong_rate=100 * pl.col("wrong") / pl.col("judgements"),
+        dropped_rate=100 * pl.col("dropped") / pl.col("prompts"),
+        exact_rate=100 * pl.col("exact") / pl.col("prompts"),
+    )
+    names = ["conflict_rate", "wrong_rate", "dropped_rate", "exact_rate", "dropped", "tau", "tau_wins"]
+    return (
+        rates.group_by("noise")
+        .agg(
+            pl.col(names).mean(),
+            *(
+                pl.col(names).quantile(place, "linear").name.suffix(end)
+                for place, end in zip(WITHIN, ("_low", "_high"), strict=True)
+            ),
+        )
+        .sort("noise")
+    )
+
+
+def _table(shown: pl.DataFrame) -> str:
+    lines = [
+        "| noise | in conflict | τ-b | τ-b, wins counted | exact rankings | dropped |",
+        "|---:|---:|---:|---:|---:|---:|",
+    ]
+    for row in shown.iter_rows(named=True):
+
+        def cell(name: str, digits: int, unit: str = "", row: Mapping[str, float] = row) -> str:
+            low, high = row[f"{name}_low"], row[f"{name}_high"]
+            return f"{row[name]:.{digits}f}{unit} ({low:.{digits}f} to {high:.{digits}f})"
+
+        lines.append(
+            f"| {row['noise']:.0%} | {cell('conflict_rate', 1, ' %')} | {cell('tau', 3)} | {cell('tau_wins', 3)} "
+            f"| {cell('exact_rate', 1, ' %')} | {cell('dropped_rate', 1, ' %')} |"
+        )
+    return "\n".join(lines)
+
+
+def _draw(shown: pl.DataFrame, folder: Path, what: str) -> None:
+    width, height, gap = 2.3, 2.3, 0.7
+    with style.drawing():
+        figure = style.sheet(len(PANELS) * (width + gap), height)
+        for number, (label, lines) in enumerate(PANELS):
+            ax = style.place(figure, number * (width + gap), 0, width, height)
+            for place, (name, title) in enumerate(lines.items()):
+                _line(ax, shown, name, title, place)
+            ax.set(xlabel="Judgements made wrong (%)", ylabel=label, xlim=(-2, 42))
+            ax.set_xticks([100 * noise for noise in NOISE])
+            ax.set_ylim(bottom=0.0)
+            if len(lines) > 1:
+                ax.legend(loc="lower left")
+        note = (
+            "τ-b is to the ranking that people gave. A prompt is dropped where all its responses became equal; its τ-b "
+            "counts as 0. Bars: between which values 95 % of the seeds are."
+        )
+        style.heading(figure, f"What is left of rankings when judgements are wrong: {what}", note)
+        box: Any = {"bbox_inches": "tight", "pad_inches": 0.1}
+        figure.savefig(folder / "noise.png", dpi=200, **box)
+        figure.savefig(folder / "noise.svg", metadata={"Date": None}, **box)
+
+
+def _line(ax: "Axes", shown: pl.DataFrame, name: str, title: str, place: int) -> None:
+    """Means as a line with dots, intervals as bars; of two lines the bars stand side by side."""
+    across = (100 * shown["noise"] + 0.5 * place).to_list()
+    looks: Any = {"color": style.COLOURS[place], "marker": style.MARKERS[place], "markersize": 4, "linewidth": 1}
+    ax.plot(across, shown[name].to_list(), label=title, **looks)
+    ax.vlines(
+        across, shown[f"{name}_low"].to_list(), shown[f"{name}_high"].to_list(), colors=looks["color"], linewidth=1
+    )
+
+
+def main() -> None:
+    """Run the command; a mistake is one sentence."""
+    run(app)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""What `resolve.py` makes, and the processes that it times."""

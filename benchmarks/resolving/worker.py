@@ -1,0 +1,182 @@
+"""One job in a process of its own: `python -m resolving.worker JOB` (see `protocol.Job`), which writes `Said`."""
+
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from build_chinese.preferences import Judgement, resolve
+
+from resolving.protocol import GRAPHS, RANKINGS, SAID, Job, Said
+
+Node = frozenset[str]
+
+
+class Clock:
+    """Seconds of steps, by their name."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+
+    @contextmanager
+    def step(self, name: str) -> Iterator[None]:
+        """Time what is inside."""
+        started = time.perf_counter()
+        yield
+        self.seconds[name] = time.perf_counter() - started
+
+
+def whole(folder: Path, out: Path) -> Said:
+    """Ours, from the file to the files: read and check, resolve, balance lengths, write."""
+    import polars as pl  # noqa: PLC0415 - the peers do without
+    from build_chinese.build import frame_of  # noqa: PLC0415 - the same
+    from build_chinese.preference_set import lengths_of  # noqa: PLC0415 - the same
+    from build_chinese.rankings import (  # noqa: PLC0415 - the same
+        ranked_pairs,
+        read_rankings,
+        resolve_rows,
+    )
+    from build_chinese.supervision import PAIRS, debiased  # noqa: PLC0415 - the same
+    from build_chinese.text_files import write_jsonl  # noqa: PLC0415 - the same
+
+    clock = Clock()
+    with clock.step("read"):
+        rows = read_rankings(folder / RANKINGS)
+    with clock.step("resolve"):
+        kept, dropped = resolve_rows(rows)
+    with clock.step("balance"):
+        found = [(row["id"], *pair) for row in kept for pair in ranked_pairs(row)]
+        balanced = debiased(pl.DataFrame(found, schema=PAIRS, orient="row"), lengths_of(kept), seed=1)
+    with clock.step("write"):
+        write_jsonl(kept, out / "resolved.jsonl")
+        frame_of(kept, "made").write_parquet(out / "resolved.parquet")
+        balanced.pairs.write_parquet(out / "pairs.parquet")
+    counts = {
+        "prompts": len(rows),
+        "dropped": dropped.height,
+        "pairs": len(found),
+        "balanced": balanced.pairs.height,
+    }
+    return Said(clock.seconds, counts, _digest([row["rank"] for row in kept]))
+
+
+def ours(folder: Path, _: Path) -> Said:
+    """Graph by graph with ours: ranks, the partial order, and the conflicts."""
+    graphs, clock = _graphs(folder), Clock()
+    with clock.step("resolve"):
+        found = [resolve(graph) for graph in graphs]
+    counts = {name: sum(getattr(one, name) for one in found) for name in ("conflicts", "judgements")}
+    return Said(clock.seconds, counts, _digest([one.rank for one in found]))
+
+
+def literal(folder: Path, _: Path) -> Said:
+    """Graph by graph as the paper writes it: ranks alone."""
+    graphs, clock = _graphs(folder), Clock()
+    with clock.step("resolve"):
+        found = [algorithm_1(graph) for graph in graphs]
+    return Said(clock.seconds, {}, _digest(found))
+
+
+def components(folder: Path, _: Path) -> Said:
+    """Graph by graph: strongly connected components with networkx."""
+    import networkx as nx  # noqa: PLC0415 - the others have no use for it
+
+    graphs, clock = _graphs(folder), Clock()
+    with clock.step("resolve"):
+        found = []
+        for graph in graphs:
+            directed = nx.DiGraph()
+            directed.add_edges_from(edge for judgement in graph for edge in _edges(judgement))
+            found.append([sorted(members) for members in nx.strongly_connected_components(directed)])
+    return Said(clock.seconds, {}, _digest([sorted(one) for one in found]))
+
+
+def block_diagonal(folder: Path, _: Path) -> Said:
+    """All graphs as one: strongly connected components with scipy."""
+    import numpy as np  # noqa: PLC0415 - the others have no use for it
+    from scipy.sparse import coo_array  # noqa: PLC0415 - the same
+    from scipy.sparse.csgraph import connected_components  # noqa: PLC0415 - the same
+
+    graphs, clock = _graphs(folder), Clock()
+    with clock.step("resolve"):
+        place: dict[tuple[int, str], int] = {}
+        better, worse = [], []
+        for number, graph in enumerate(graphs):
+            for judgement in graph:
+                for a, b in _edges(judgement):
+                    better.append(place.setdefault((number, a), len(place)))
+                    worse.append(place.setdefault((number, b), len(place)))
+        matrix = coo_array((np.ones(len(better), np.int8), (better, worse)), (len(place), len(place)))
+        _, labels = connected_components(matrix.tocsr(), directed=True, connection="strong")
+        members: list[dict[int, list[str]]] = [{} for _ in graphs]
+        for (number, name), label in zip(place, labels.tolist(), strict=True):
+            members[number].setdefault(label, []).append(name)
+        found = [[sorted(names) for names in own.values()] for own in members]
+    return Said(clock.seconds, {}, _digest([sorted(one) for one in found]))
+
+
+def algorithm_1(judgements: Sequence[Judgement]) -> dict[str, int]:
+    """Ranks by Algorithm 1, with networkx to find a cycle: merge it, until there is none; then layer after layer."""
+    import networkx as nx  # noqa: PLC0415 - scipy's job has no use for it
+
+    graph: Any = nx.DiGraph()
+    graph.add_edges_from((frozenset([a]), frozenset([b])) for judgement in judgements for a, b in _edges(judgement))
+    while True:
+        try:
+            cycle = {node for node, _ in nx.find_cycle(graph)}
+        except nx.NetworkXNoCycle:
+            break
+        merged: Node = frozenset().union(*cycle)
+        into = {before for node in cycle for before in graph.predecessors(node)} - cycle
+        out_of = {after for node in cycle for after in graph.successors(node)} - cycle
+        graph.remove_nodes_from(cycle)
+        graph.add_node(merged)
+        graph.add_edges_from((before, merged) for before in into)
+        graph.add_edges_from((merged, after) for after in out_of)
+    rank: dict[str, int] = {}
+    level = 1
+    while graph:
+        layer = [node for node, degree in graph.in_degree if degree == 0]
+        rank |= {name: level for node in layer for name in node}
+        graph.remove_nodes_from(layer)
+        level += 1
+    return rank
+
+
+def _edges(judgement: Judgement) -> list[tuple[str, str]]:
+    first, second, mark = judgement
+    return ([(first, second)] if mark != "2" else []) + ([(second, first)] if mark != "1" else [])
+
+
+def _graphs(folder: Path) -> list[list[Judgement]]:
+    given = json.loads((folder / GRAPHS).read_text("utf-8"))
+    return [[(first, second, mark) for first, second, mark in graph] for graph in given]
+
+
+def _digest(value: object) -> str:
+    return sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
+
+
+JOBS: dict[str, Callable[[Path, Path], Said]] = {
+    "whole": whole,
+    "ours": ours,
+    "literal": literal,
+    "components": components,
+    "block-diagonal": block_diagonal,
+}
+
+
+def main() -> None:
+    """Do the job that the argument says."""
+    job = Job(**json.loads(sys.argv[1]))
+    said = JOBS[job.name](Path(job.folder), Path(job.out))
+    (Path(job.out) / SAID).write_text(json.dumps(asdict(said)), "utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,212 @@
+"""Sheets for annotators: what they show, what they hide, and that a filled one is read as it was filled."""
+
+import csv
+from itertools import combinations
+from pathlib import Path
+
+import polars as pl
+import pytest
+from build_chinese.annotation_formats import read_sheet
+from build_chinese.annotations import MARKS, read
+from build_chinese.errors import TasksError
+from build_chinese.sheets import SHEET, guarded, shown, unguarded, write_csv
+from build_chinese.tasks import TASKS, Tasks, make
+from chinese_prompts import SAMPLE, counted_prompts, prompts_of, rows_of, sample_prompts
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+SEVEN = [f"ann-{number}" for number in range(1, 8)]
+PROMPTS = sample_prompts()
+CHECKS = [row["task"] for row in rows_of(SAMPLE / "checks.jsonl")]
+TASKS_OF_ALL_KINDS = make(PROMPTS, SEVEN, Tasks(overlap=0.2, check_share=0.1), seed=1, checks=CHECKS)
+
+
+def rows(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def fill(path: Path, filled: list[dict[str, str]]) -> None:
+    with path.open("w", encoding="utf-8-sig", newline="") as file:
+        writer = csv.DictWriter(file, SHEET)
+        writer.writeheader()
+        writer.writerows(filled)
+
+
+def test_a_sheet_for_each_annotator_with_every_task_once(tmp_path: Path) -> None:
+    paths = write_csv(tmp_path / "sheets", TASKS_OF_ALL_KINDS, PROMPTS)
+    assert paths == [tmp_path / "sheets" / f"{name}.csv" for name in SEVEN]
+    texts = {response["id"]: response["content"] for row in PROMPTS["responses"] for response in row}
+    questions = dict(PROMPTS.select("id", "input").iter_rows())
+    expected = {
+        (task, annotator): [questions[prompt], *(texts[response] for response in responses)]
+        for task, prompt, _, responses, annotator, _ in TASKS_OF_ALL_KINDS.iter_rows()
+    }
+    found = {}
+    for path in paths:
+        assert path.read_bytes().startswith(b"\xef\xbb\xbf")  # by which a spreadsheet knows UTF-8
+        for row in rows(path):
+            assert list(row) == list(SHEET)
+            assert row["annotator"] == path.stem
+            assert not any(row[name] for name in SHEET[6:])
+            found[row["task"], row["annotator"]] = [row[name] for name in ("prompt", "A", "B", "C")]
+    assert found == expected
+    assert "A>C=B" in (tmp_path / "sheets" / "guide.md").read_text(encoding="utf-8")
+
+
+def test_a_sheet_tells_neither_models_nor_ids_nor_kinds(tmp_path: Path) -> None:
+    prompts = prompts_of({f"q{number}": [f"甲{number}", f"乙{number}", f"丙{number}"] for number in range(60)})
+    checks = [f"q{number}-t1" for number in range(20)]
+    options = Tasks(overlap=0.5, check_share=0.3)
+    tasks = make(prompts, SEVEN, options, seed=1, checks=checks)
+    write_csv(tmp_path, tasks, prompts)
+    for path in tmp_path.iterdir():
+        text = path.read_text(encoding="utf-8")
+        for secret in ("secret-model", "q1-a", "first", "overlap", "check"):
+            assert secret not in text
+    # Nor does the place: within a sheet, tasks of each kind lie in the first half about as often as in the second.
+    kinds = {(task, annotator): kind for task, annotator, kind in tasks.select("task", "annotator", "kind").iter_rows()}
+    halves: dict[str, list[int]] = {"first": [], "overlap": [], "check": []}
+    for name in SEVEN:
+        sheet = rows(tmp_path / f"{name}.csv")
+        assert [row["task"] for row in sheet] != sorted(row["task"] for row in sheet)
+        for number, row in enumerate(sheet):
+            halves[kinds[row["task"], name]].append(number < len(sheet) / 2)
+    for kind, early in halves.items():
+        assert len(early) == tasks.filter(kind=kind).height
+        assert 0.25 < sum(early) / len(early) < 0.75
+    # The same task looks the same to everybody.
+    again = {item.task: item.answers for item in shown(tasks, prompts)}
+    assert all(item.answers == again[item.task] for item in shown(tasks, prompts))
+
+
+def test_a_folder_with_sheets_is_left_alone(tmp_path: Path) -> None:
+    paths = write_csv(tmp_path, TASKS_OF_ALL_KINDS, PROMPTS)
+    for path in paths[1:]:
+        path.unlink()
+    paths[0].write_text("filled in", encoding="utf-8")
+    with pytest.raises(TasksError) as caught:
+        write_csv(tmp_path, TASKS_OF_ALL_KINDS, PROMPTS)
+    assert str(caught.value) == (
+        f"{tmp_path / 'ann-1.csv'} is there already; choose another folder, so that no annotation is lost."
+    )
+    assert paths[0].read_text(encoding="utf-8") == "filled in"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["ann-1.csv", "guide.md"]
+
+
+dangerous = st.text(st.sampled_from("=+-@＝＋－＠\t\r\n'\"，,;甲A1 "), max_size=8)
+
+
+@given(dangerous)
+@example("'=1+1")
+@example("''")
+def test_no_cell_is_a_formula_and_each_comes_back(text: str) -> None:
+    cell = guarded(text)
+    assert not cell.startswith(("=", "+", "-", "@", "＝", "＋", "－", "＠", "\t", "\r", "\n"))
+    assert unguarded({"x": cell}) == {"x": text}
+
+
+@pytest.mark.parametrize("start", ["=", "+", "-", "@", "＝", "\t", "'"])
+def test_sheets_of_dangerous_texts(tmp_path: Path, start: str) -> None:
+    prompt = f"{start}HYPERLINK(1)"
+    prompts = prompts_of({prompt: [f"{start}1+1", f"{start}cmd|x", f'{start}"引号", 逗号']})
+    tasks = make(prompts, ["ann"], Tasks(), seed=1)
+    (path,) = write_csv(tmp_path, tasks, prompts)
+    (row,) = rows(path)
+    for name in ("task", "A", "B", "C"):
+        assert row[name].startswith(f"'{start}")
+    fill(path, [row | {"order": "B>A=C"}])
+    marks = read([path], tasks).marks
+    assert set(marks["task"]) == {f"{prompt}-t1"}
+    assert marks["mark"].to_list() == ["2", "s", "1"]
+
+
+texts = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), min_size=1, max_size=12)
+
+
+@given(st.lists(texts, min_size=2, max_size=5), st.integers(0, 9))
+@example(["\r", "\r\n"], 0)
+@example(["\ufeff", '"', ","], 0)
+@settings(max_examples=60, deadline=None)
+def test_any_text_is_shown_as_it_is(tmp_path_factory: pytest.TempPathFactory, answers: list[str], seed: int) -> None:
+    folder = tmp_path_factory.mktemp("sheets")
+    prompts = prompts_of({"p": answers})
+    tasks = make(prompts, SEVEN, Tasks(), seed=seed)
+    contents = {response["id"]: response["content"] for response in prompts["responses"][0]}
+    for path in write_csv(folder, tasks, prompts):
+        for row in rows(path):
+            (responses,) = tasks.filter(task=row["task"])["responses"].to_list()
+            cells = unguarded({name: row[name] for name in "ABC"[: len(responses)]})
+            assert list(cells.values()) == [contents[response] for response in responses]
+            assert len(responses) == 3 or row["C"] == ""
+        assert [item.task for item in read_sheet(path)] == [row["task"] for row in rows(path)]
+
+
+ANSWER_FORMS = ("marks", "order", "scores")
+
+
+def as_filled(row: dict[str, str], level: dict[str, int], form: str) -> dict[str, str]:
+    """A row filled in by how good each letter is, 0 for the best."""
+    letters = [name for name in "ABC" if row[name]]
+    if form == "marks":
+        marks = {
+            f"{a}_{b}": "s" if level[a] == level[b] else "g" if level[a] < level[b] else "b"
+            for a, b in combinations(letters, 2)
+        }
+        return row | marks
+    if form == "order":
+        levels = sorted({level[name] for name in letters})
+        return row | {"order": ">".join("=".join(n for n in letters if level[n] == rank) for rank in levels)}
+    return row | {f"score_{name}": str(5 - level[name]) for name in letters}
+
+
+@given(st.lists(st.integers(2, 6), min_size=1, max_size=5), st.data())
+@settings(max_examples=40, deadline=None)
+def test_from_tasks_to_sheets_to_marks(
+    tmp_path_factory: pytest.TempPathFactory, counts: list[int], data: st.DataObject
+) -> None:
+    folder = tmp_path_factory.mktemp("sheets")
+    prompts = counted_prompts(*counts)
+    tasks = make(prompts, SEVEN, Tasks(overlap=0.5), seed=data.draw(st.integers(0, 3)))
+    quality = {
+        response["id"]: data.draw(st.integers(0, 5), label=response["id"])
+        for row in prompts["responses"]
+        for response in row
+    }
+    paths = write_csv(folder, tasks, prompts)
+    by_task = dict(tasks.select("task", "responses").iter_rows())
+    for path in paths:
+        filled = []
+        for row in rows(path):
+            level = {letter: quality[response] for letter, response in zip("ABC", by_task[row["task"]], strict=False)}
+            filled.append(as_filled(row, level, data.draw(st.sampled_from(ANSWER_FORMS))))
+        fill(path, data.draw(st.permutations(filled)))
+    found = read(data.draw(st.permutations(paths)), tasks)
+    assert found.problems.is_empty()
+    expected = [
+        (prompt, task, annotator, first, second)
+        for task, prompt, _, responses, annotator, _ in tasks.select(TASKS.names())
+        .sort("task", "annotator")
+        .iter_rows()
+        for first, second in combinations(responses, 2)
+    ]
+    assert sorted(found.marks.select(MARKS.names()[:5]).iter_rows()) == sorted(expected)
+    for first, second, mark in found.marks.select("first", "second", "mark").iter_rows():
+        a, b = quality[first], quality[second]
+        assert mark == ("s" if a == b else "1" if a < b else "2")
+    # Whatever the order of the files and of their rows.
+    assert (
+        found.marks["task"].unique(maintain_order=True).to_list() == tasks["task"].unique(maintain_order=True).to_list()
+    )
+
+
+def test_a_blank_sheet_says_nothing(tmp_path: Path) -> None:
+    found = read(write_csv(tmp_path, TASKS_OF_ALL_KINDS, PROMPTS), TASKS_OF_ALL_KINDS)
+    assert found.marks.schema == MARKS
+    assert found.marks.is_empty()
+    assert found.problems["kind"].unique().to_list() == ["missing task"]
+    assert (
+        found.problems.select("task", "annotator")
+        .sort("task", "annotator")
+        .equals(TASKS_OF_ALL_KINDS.select(pl.col("task"), pl.col("annotator")).sort("task", "annotator"))
+    )

@@ -1,0 +1,352 @@
+"""Annotations in every form they come in: what they say, what is wrong with them, and what is refused."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+from unicodedata import normalize
+
+import polars as pl
+import pytest
+from build_chinese.annotations import (
+    CHECKS,
+    CONTRADICTION,
+    INCOMPLETE,
+    MARKS,
+    MISSING,
+    NOT_THEIRS,
+    PROBLEMS,
+    REMARKS,
+    SCORES,
+    TWICE,
+    Annotations,
+    parse_order,
+    read,
+    read_checks,
+)
+from build_chinese.errors import AnnotationsError
+from build_chinese.tasks import TASKS, read_tasks
+from chinese_prompts import SAMPLE, rows_of, sample_prompts
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from pluralbench_runs import UserError
+
+# p: a triple for ann-1 and a pair for ann-2; q: a triple that both have.
+GIVEN = [
+    ("p-t1", "p", "open", ["p-c", "p-a", "p-b"], "ann-1", "first"),
+    ("p-t2", "p", "open", ["p-d", "p-a"], "ann-2", "first"),
+    ("q-t1", "q", "open", ["q-a", "q-b", "q-c"], "ann-1", "first"),
+    ("q-t1", "q", "open", ["q-a", "q-b", "q-c"], "ann-2", "overlap"),
+]
+TASKS_GIVEN = pl.DataFrame(GIVEN, schema=TASKS, orient="row")
+P1 = {"task": "p-t1", "annotator": "ann-1"}
+Row = Mapping[str, Any]
+
+
+def sheet(folder: Path, rows: Sequence[Mapping[str, str]], name: str = "sheet.csv") -> Path:
+    names = list(dict.fromkeys(key for row in rows for key in row))
+    lines = [",".join(names), *(",".join(row.get(key, "") for key in names) for row in rows)]
+    path = folder / name
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def lines(folder: Path, rows: Sequence[Row], name: str = "lines.jsonl") -> Path:
+    path = folder / name
+    path.write_text("\n".join(json.dumps(row, ensure_ascii=False) for row in rows), encoding="utf-8")
+    return path
+
+
+def said(found: Annotations, task: str = "p-t1") -> dict[str, str]:
+    rows = found.marks.filter(task=task).select("first", "second", "mark").iter_rows()
+    return {f"{first[-1]}{second[-1]}": mark for first, second, mark in rows}
+
+
+def problems(found: Annotations) -> list[tuple[str, ...]]:
+    return found.problems.filter(pl.col("kind") != MISSING).rows()
+
+
+def refused(path: Path, **named: Any) -> str:
+    with pytest.raises(AnnotationsError) as caught:
+        read([path], TASKS_GIVEN, **named)
+    assert isinstance(caught.value, UserError)
+    assert caught.value.exit_status == 2
+    return str(caught.value)
+
+
+def test_the_sample_says_what_it_says_and_three_of_it_contradict_themselves() -> None:
+    tasks = read_tasks(SAMPLE / "annotations.jsonl", sample_prompts())
+    found = read([SAMPLE / "annotations.jsonl"], tasks)
+    recorded = rows_of(SAMPLE / "annotations.jsonl")
+    as_published = {"g": "1", "b": "2", "s": "s"}
+    assert found.marks.rows() == [
+        (row["prompt"], row["task"], row["annotator"], first, second, as_published[mark])
+        for row in recorded
+        for first, second, mark in row["marks"]
+    ]
+    assert found.scores.rows() == [
+        (row["prompt"], row["task"], row["annotator"], response, float(row["scores"][response]))
+        for row in recorded
+        for response in row["triple"]
+    ]
+    assert found.problems["task"].to_list() == ["p31-t5", "p36-t5", "p39-t4"]
+    assert set(found.problems["kind"]) == {CONTRADICTION}
+    assert found.problems["detail"][1] == (
+        "p36-e > p36-a but by scores p36-e < p36-a; p36-e > p36-b but by scores p36-e < p36-b; "
+        "p36-a > p36-b but by scores p36-a < p36-b"
+    )
+    for frame, schema in (
+        (found.marks, MARKS),
+        (found.scores, SCORES),
+        (found.remarks, REMARKS),
+        (found.problems, PROBLEMS),
+    ):
+        assert frame.schema == schema
+
+
+@pytest.mark.parametrize(
+    ("answers", "expected"),
+    [
+        ({"A_B": "g", "A_C": "s", "B_C": "b"}, {"ca": "1", "cb": "s", "ab": "2"}),
+        ({"A_B": " Ｇ ", "A_C": "ｓ", "B_C": "Ｂ"}, {"ca": "1", "cb": "s", "ab": "2"}),
+        ({"A_B": "1", "A_C": "２", "B_C": "S"}, {"ca": "1", "cb": "2", "ab": "s"}),
+        ({"order": "A>C=B"}, {"ca": "1", "cb": "1", "ab": "s"}),
+        ({"order": "Ｂ＞Ａ＝Ｃ"}, {"ca": "2", "cb": "s", "ab": "1"}),
+        ({"order": " b 》 a ＝ c "}, {"ca": "2", "cb": "s", "ab": "1"}),
+        ({"order": "p-b > p-c > p-a"}, {"ca": "1", "cb": "2", "ab": "2"}),
+        ({"score_A": "3", "score_B": "3", "score_C": "5"}, {"ca": "s", "cb": "2", "ab": "2"}),
+        ({"score_A": "０", "score_B": "４.５", "score_C": "5.0"}, {"ca": "2", "cb": "2", "ab": "2"}),
+    ],
+)
+def test_marks_orders_and_scores(tmp_path: Path, answers: dict[str, str], expected: dict[str, str]) -> None:
+    found = read([sheet(tmp_path, [P1 | answers])], TASKS_GIVEN)
+    assert said(found) == expected
+    assert not problems(found)
+    as_ids = {"A": "p-c", "B": "p-a", "C": "p-b"}
+    named = {
+        "marks": [[as_ids[key[0]], as_ids[key[2]], mark] for key, mark in answers.items() if key[1:2] == "_"],
+        "order": answers.get("order", ""),
+        "scores": {as_ids[key[-1]]: value for key, value in answers.items() if key.startswith("score_")},
+    }
+    assert read([lines(tmp_path, [P1 | named])], TASKS_GIVEN).marks.equals(found.marks)
+
+
+def test_marks_are_turned_to_the_order_shown(tmp_path: Path) -> None:
+    marks = [["p-a", "p-c", "g"], ["p-b", "p-c", "b"], ["p-b", "p-a", "s"], ["p-a", "p-b", "s"]]
+    found = read([lines(tmp_path, [P1 | {"marks": marks}])], TASKS_GIVEN)
+    assert said(found) == {"ca": "2", "cb": "1", "ab": "s"}
+
+
+def test_marks_count_before_an_order_and_an_order_before_scores(tmp_path: Path) -> None:
+    row = P1 | {"A_B": "g", "order": "B>A>C", "score_A": "2", "score_B": "2", "score_C": "5"}
+    found = read([sheet(tmp_path, [row])], TASKS_GIVEN)
+    assert said(found) == {"ca": "1", "cb": "1", "ab": "1"}
+    assert problems(found) == [
+        (
+            CONTRADICTION,
+            "p-t1",
+            "ann-1",
+            "p-c > p-a but by order p-c < p-a; p-c > p-b but by scores p-c < p-b; p-a > p-b but by scores p-a < p-b",
+        )
+    ]
+    assert dict(found.scores.select("response", "score").iter_rows()) == {"p-c": 2, "p-a": 2, "p-b": 5}
+
+
+@pytest.mark.parametrize(
+    ("mark", "scores", "contradicts"),
+    [("g", "32", False), ("g", "33", False), ("g", "23", True), ("s", "33", False), ("s", "32", True)],
+)
+def test_equal_scores_leave_open_which_is_better(tmp_path: Path, mark: str, scores: str, *, contradicts: bool) -> None:
+    row = {"task": "p-t2", "annotator": "ann-2", "A_B": mark, "score_A": scores[0], "score_B": scores[1]}
+    assert bool(problems(read([sheet(tmp_path, [row])], TASKS_GIVEN))) == contradicts
+
+
+def test_what_is_only_counted(tmp_path: Path) -> None:
+    first = sheet(
+        tmp_path,
+        [
+            P1 | {"order": "A>B>C", "remark": "都不太好"},
+            {"task": "p-t2", "annotator": "ann-1", "A_B": "g"},
+            {"task": "q-t1", "annotator": "ann-2", "A_B": "g", "score_B": "1"},
+            {"task": "q-t1", "annotator": "ann-1", "remark": "没看懂"},
+        ],
+    )
+    second = lines(tmp_path, [P1 | {"order": "C>B>A", "triple": ["p-c", "p-a", "p-b"]}])
+    found = read([first, second], TASKS_GIVEN)
+    assert found.problems.rows() == [
+        (MISSING, "p-t2", "ann-2", "nothing was sent"),
+        (MISSING, "q-t1", "ann-1", "nothing was sent"),
+        (INCOMPLETE, "q-t1", "ann-2", "nothing on q-a and q-c, q-b and q-c"),
+        (TWICE, "p-t1", "ann-1", f"{second}, row 1 counts, and {first}, row 1 does not"),
+        (NOT_THEIRS, "p-t2", "ann-1", f"{first}, row 2"),
+    ]
+    assert said(found) == {"ca": "2", "cb": "2", "ab": "2"}  # the last one counts
+    assert said(found, "p-t2") == {"da": "1"}
+    assert said(found, "q-t1") == {"ab": "1"}
+    assert found.remarks.is_empty()  # of what does not count
+    assert read([second, first], TASKS_GIVEN).remarks.rows() == [("p", "p-t1", "ann-1", "都不太好")]
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        (P1 | {"annotator": "ann-9", "order": "A>B>C"}, "{}, row 1: there is no annotator 'ann-9'; name the account's "
+         "annotator in `accounts`, or mend the name."),
+        (P1 | {"task": "p-t9", "order": "A>B>C"}, "{}, row 1: there is no task 'p-t9'; the tasks are others, or were "
+         "made anew."),
+        (P1 | {"A_B": "x"}, "{}, row 1 (task p-t1): the mark 'x' on A and B is none of g (the first is better), b "
+         "and s."),
+        (P1 | {"order": "A>B"}, "{}, row 1 (task p-t1): the order 'A>B' does not have each response once."),
+        (P1 | {"order": "A>B>B"}, "{}, row 1 (task p-t1): the order 'A>B>B' has B twice."),
+        (P1 | {"order": "A>C>p-b=B"}, "{}, row 1 (task p-t1): the order 'A>C>p-b=B' does not have each response once."),
+        (P1 | {"order": "A>>B"}, "{}, row 1 (task p-t1): 'A>>B' is no order such as A>C=B."),
+        (P1 | {"order": "A>B>D"}, "{}, row 1 (task p-t1): 'D' is no response of the prompt p; it shows p-c, p-a, "
+         "p-b."),
+        (P1 | {"order": "p-d>p-a>p-b"}, "{}, row 1 (task p-t1): 'p-d' is not shown in it; it shows p-c, p-a, p-b."),
+        (P1 | {"score_A": "6"}, "{}, row 1 (task p-t1): the score '6' is no number from 0 to 5."),
+        (P1 | {"score_A": "-1"}, "{}, row 1 (task p-t1): the score '-1' is no number from 0 to 5."),
+        (P1 | {"score_A": "nan"}, "{}, row 1 (task p-t1): the score 'nan' is no number from 0 to 5."),
+        (P1 | {"score_A": "优"}, "{}, row 1 (task p-t1): the score '优' is no number from 0 to 5."),
+        ({"task": "p-t2", "annotator": "ann-2", "A_C": "g"}, "{}, row 1 (task p-t2): 'C' is no response of the prompt "
+         "p; it shows p-d, p-a."),
+        ({"annotator": "ann-1", "A_B": "g"}, "{} has no column `task`; it has annotator, A_B."),
+        (P1 | {"better": "A"}, "{} has no column of answers, such as A_B, A_C, B_C, score_A, score_B, score_C, order."),
+    ],
+)  # fmt: skip
+def test_sheets_that_are_refused(tmp_path: Path, row: dict[str, str], message: str) -> None:
+    path = sheet(tmp_path, [row])
+    assert refused(path) == message.format(path)
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        (P1 | {"marks": [["p-a", "p-a", "g"]]}, "{}, row 1 (task p-t1) compares the response p-a with itself."),
+        (P1 | {"marks": [["p-a", "A", "g"], ["B", "p-a", "s"]]},
+         "{}, row 1 (task p-t1) compares the response B with itself."),
+        (P1 | {"marks": [["p-a", "q-b", "g"]]}, "{}, row 1 (task p-t1): 'q-b' is no response of the prompt p; it shows "
+         "p-c, p-a, p-b."),
+        (P1 | {"marks": [["p-a", "p-b", "g"], ["p-b", "p-a", "s"]]},
+         "{}, row 1 (task p-t1) marks p-b and p-a twice, and differently."),
+        (P1 | {"marks": ["p-a>p-b"]}, "{}, row 1: its `marks` are no list of [first, second, mark]."),
+        (P1 | {"scores": [1, 2, 3]}, "{}, row 1: its `scores` are no object of a score for each response."),
+        (P1 | {"order": "A>B>C", "triple": ["p-a", "p-b", "p-c"]},
+         "{}, row 1 (task p-t1) is on p-a, p-b, p-c, and the task shows p-c, p-a, p-b."),
+        ({"annotator": "ann-1", "order": "A>B>C"}, "{}, row 1: there is no task ''; the tasks are others, or were made "
+         "anew."),
+    ],
+)  # fmt: skip
+def test_lines_that_are_refused(tmp_path: Path, row: Row, message: str) -> None:
+    path = lines(tmp_path, [row])
+    assert refused(path) == message.format(path)
+
+
+def test_several_unknown_names_are_counted(tmp_path: Path) -> None:
+    rows = [{"task": f"x-t{number}", "annotator": "ann-1", "A_B": "g"} for number in (1, 2, 2, 3)]
+    path = sheet(tmp_path, [P1 | {"A_B": "g"}, *rows])
+    message = f"{path}, row 2: there is no task 'x-t1' (and 2 more such); the tasks are others, or were made anew."
+    assert refused(path) == message
+    accounts = {"7": "ann-1"}
+    path = sheet(tmp_path, [P1 | {"annotator": "7", "A_B": "g"}])
+    assert refused(path).startswith(f"{path}, row 1: there is no annotator '7'; name the account's annotator")
+    assert said(read([path], TASKS_GIVEN, accounts=accounts)) == {"ca": "1"}
+
+
+def test_encodings(tmp_path: Path) -> None:
+    text = "task,annotator,order,remark\np-t1,ann-1,Ａ＞Ｂ＝Ｃ,答得不错\n"
+    path = tmp_path / "sheet.csv"
+    for encoding in ("utf-8", "utf-8-sig"):
+        path.write_text(text.replace("\n", "\r\n"), encoding=encoding, newline="")
+        found = read([path], TASKS_GIVEN)
+        assert said(found) == {"ca": "1", "cb": "1", "ab": "s"}
+        assert found.remarks["remark"].to_list() == ["答得不错"]
+    for encoding in ("gbk", "gb18030"):
+        path.write_text(text, encoding=encoding)
+        assert refused(path) == (
+            f"{path}, line 2: this is GBK and not UTF-8; convert it with `iconv -f GB18030 -t UTF-8 {path} > "
+            "sheet-utf8.csv`."
+        )
+    path.write_text(text, encoding="utf-16")
+    assert "is UTF-16 and not UTF-8; convert it with `iconv -f UTF-16" in refused(path)
+    path = tmp_path / "sheet.xlsx"
+    path.write_bytes(b"PK")
+    assert refused(path) == f"{path}: annotations are read from .csv, .jsonl and Label Studio's .json."
+    assert refused(tmp_path / "no.csv") == f"{tmp_path / 'no.csv'} cannot be read: No such file or directory."
+
+
+levels = st.permutations(["A", "B", "C", "D", "E"]).flatmap(
+    lambda order: st.lists(st.booleans(), min_size=4, max_size=4).map(lambda ties: (order, ties))
+)
+
+
+@given(levels, st.sampled_from([">", "＞", " > ", "》", "﹥"]), st.sampled_from(["=", "＝", " = "]))
+def test_orders_are_parsed(drawn: tuple[list[str], list[bool]], better: str, same: str) -> None:
+    order, ties = drawn
+    expected, text = [[order[0]]], order[0]
+    for name, tie in zip(order[1:], ties, strict=True):
+        text += (same if tie else better) + name
+        if tie:
+            expected[-1].append(name)
+        else:
+            expected.append([name])
+    assert parse_order(text) == expected
+
+
+@given(st.text(st.sampled_from("AB>=＞ 》C"), max_size=8))
+@example("A>C>B=D>E")
+@example("　")
+def test_anything_else_is_no_order(text: str) -> None:
+    plain = normalize("NFKC", text).replace("》", ">").strip()
+    names = [name.strip() for level in plain.split(">") for name in level.split("=")]
+    if not plain:
+        assert parse_order(text) == []
+    elif not all(names):
+        with pytest.raises(ValueError, match=rf"^{re.escape(repr(text))} is no order such as A>C=B$"):
+            parse_order(text)
+    elif len(set(names)) < len(names):
+        with pytest.raises(ValueError, match=rf"^the order {re.escape(repr(text))} has .+ twice$"):
+            parse_order(text)
+    else:
+        found = parse_order(text)
+        assert [name for level in found for name in level] == names
+        assert ">".join("=".join(level) for level in found) == re.sub(" *([>=]) *", r"\1", plain)
+
+
+@given(st.permutations(range(200)), st.integers(1, 4))
+@settings(max_examples=10, deadline=None)
+def test_the_order_of_rows_and_files_changes_nothing(
+    tmp_path_factory: pytest.TempPathFactory, order: list[int], files: int
+) -> None:
+    folder = tmp_path_factory.mktemp("annotations")
+    recorded = rows_of(SAMPLE / "annotations.jsonl")
+    tasks = read_tasks(SAMPLE / "annotations.jsonl", sample_prompts())
+    mixed = [recorded[place] for place in order]
+    paths = [lines(folder, mixed[part::files], f"{part}.jsonl") for part in range(files)]
+    usual, other = read([SAMPLE / "annotations.jsonl"], tasks), read(paths, tasks)
+    for name in ("marks", "scores", "remarks", "problems"):
+        assert getattr(other, name).equals(getattr(usual, name))
+
+
+def test_known_answers(tmp_path: Path) -> None:
+    tasks = read_tasks(SAMPLE / "annotations.jsonl", sample_prompts())
+    checks = read_checks(SAMPLE / "checks.jsonl", tasks)
+    assert checks.schema == CHECKS
+    assert checks.height == 18
+    assert checks.row(0) == ("p04-t3", "p04-c", "p04-d", "1")
+    shown = dict(tasks.select("task", "responses").iter_rows())
+    for task, first, second in checks.select("task", "first", "second").iter_rows():
+        assert (first, second) in combinations(shown[task], 2)
+    path = lines(tmp_path, [{"task": "p-t1", "order": "C>A=B"}])
+    assert read_checks(path, TASKS_GIVEN)["mark"].to_list() == ["s", "2", "2"]
+    for rows, message in (
+        ([{"task": "p-t9"}], "{}, row 1: there is no task 'p-t9'; the tasks are others, or were made anew."),
+        ([{"task": "p-t1", "order": "A>B>C"}] * 2, "{} has the answers to a task more than once."),
+        ([{"task": "p-t1", "marks": [["p-a", "p-a", "s"]]}], "{}, row 1 (task p-t1) compares the response p-a with "
+         "itself."),
+    ):  # fmt: skip
+        path = lines(tmp_path, rows)
+        with pytest.raises(AnnotationsError) as caught:
+            read_checks(path, TASKS_GIVEN)
+        assert str(caught.value) == message.format(path)

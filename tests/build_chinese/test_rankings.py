@@ -1,0 +1,348 @@
+"""Rows in the published fields: what is read, what is merged, what is refused, and what comes out resolved."""
+
+import json
+from collections.abc import Sequence
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import pytest
+from build_chinese.errors import SourceError
+from build_chinese.rankings import (
+    ALL_EQUAL,
+    DROPPED,
+    NOTHING_SAID,
+    ONE_RESPONSE,
+    Row,
+    conflict_rate,
+    prompt_id,
+    ranked_pairs,
+    read_rankings,
+    resolve_rows,
+)
+from build_chinese.text_files import write_jsonl
+from hypothesis import given
+from hypothesis import strategies as st
+from pluralbench_runs import UserError
+
+TEXTS = {"r1": "雨停了就走。", "r2": "带上伞，现在就走。☂️", "r3": "明天再说。"}
+RESPONSES = [{"id": name, "content": text, "model": f"m-{name}"} for name, text in TEXTS.items()]
+PROMPT: Row = {
+    "input": "下雨了，现在出门吗？",
+    "responses": RESPONSES,
+    "annotations": [["r1", "r2", "2"], ["r2", "r3", "1"], ["r1", "r3", "s"]],
+    "category": ["生活", "建议"],
+    "sys_prompt": "请用中文回答。",
+    "source": {"name": "made", "numbers": [1, 2.5, None]},
+}
+
+
+def written(folder: Path, rows: Sequence[Any], name: str = "rows.jsonl") -> Path:
+    path = folder / name
+    path.write_text("\n".join(json.dumps(row, ensure_ascii=False) for row in rows), encoding="utf-8")
+    return path
+
+
+def one(folder: Path, **changes: Any) -> Row:
+    """The row that `PROMPT` with these changes is read as."""
+    [row] = read_rankings(written(folder, [PROMPT | changes]))
+    return row
+
+
+def refused(folder: Path, *rows: Any) -> str:
+    """What is said about the rows, without the folder they are in."""
+    with pytest.raises(SourceError) as caught:
+        read_rankings(written(folder, rows))
+    assert isinstance(caught.value, UserError)
+    return str(caught.value).replace(f"{folder}/", "")
+
+
+def without(row: Row, *names: str) -> Row:
+    return {name: value for name, value in row.items() if name not in names}
+
+
+def test_published_fields_come_back_as_they_were(tmp_path: Path) -> None:
+    rows = [PROMPT, PROMPT | {"input": "第二个问题", "rank": {"r2": 1, "r1": 2, "r3": 2}}]
+    read = read_rankings(written(tmp_path, rows))
+    assert read == rows
+    write_jsonl(read, tmp_path / "again.jsonl")
+    assert read_rankings(tmp_path / "again.jsonl") == read
+
+
+def test_resolved_rows_can_be_read_and_resolved_again(tmp_path: Path) -> None:
+    kept, dropped = resolve_rows(read_rankings(written(tmp_path, [PROMPT, PROMPT | {"input": "第二个问题"}])))
+    write_jsonl(kept, tmp_path / "resolved.jsonl")
+    read = read_rankings(tmp_path / "resolved.jsonl")
+    assert (read, dropped.height) == (kept, 0)
+    assert resolve_rows(read)[0] == kept
+
+
+def test_a_resolved_row_has_ranks_order_and_counts(tmp_path: Path) -> None:
+    [row], _ = resolve_rows([one(tmp_path, rank={"r1": 1, "r2": 2, "r3": 3})])
+    assert row == PROMPT | {
+        "rank": {"r1": 2, "r2": 1, "r3": 2},
+        "order": [["r2", "r1"], ["r2", "r3"]],
+        "counts": {"judgements": {"strict": 2, "equal": 1}, "conflicts": {"strict": 0, "equal": 0}},
+    }
+    assert ranked_pairs(row) == [("r2", "r1"), ("r2", "r3")]
+
+
+def test_a_prompt_may_be_called_prompt(tmp_path: Path) -> None:
+    renamed = without(PROMPT, "input") | {"prompt": PROMPT["input"]}
+    assert read_rankings(written(tmp_path, [renamed])) == [PROMPT]
+
+
+@pytest.mark.parametrize(
+    ("given", "mark"),
+    [
+        *((mark, mark) for mark in "12s"),
+        *((wide, narrow) for wide, narrow in zip("１２ｓＳ①②", "12ss12", strict=True)),
+        *((letter, mark) for letter, mark in zip("gbGBｇｂ", "121212", strict=True)),
+        (1, "1"),
+        (2, "2"),
+        (" s\n", "s"),
+        ("\u30001\u3000", "1"),
+    ],
+)
+def test_marks_are_understood_as_they_are_typed(tmp_path: Path, given: object, mark: str) -> None:
+    assert one(tmp_path, annotations=[["r1", "r2", given]])["annotations"] == [["r1", "r2", mark]]
+    as_object = {"answer1": "r1", "answer2": "r2", "preference": given}
+    assert one(tmp_path, annotations=[as_object])["annotations"] == [["r1", "r2", mark]]
+
+
+def test_ids_may_be_numbers_and_have_blanks_around_them(tmp_path: Path) -> None:
+    responses = [{"id": 1, "content": "甲"}, {"id": " 2 ", "content": "乙"}]
+    row = one(tmp_path, responses=responses, annotations=[["1", 2, "1"]])
+    assert [response["id"] for response in row["responses"]] == ["1", "2"]
+    assert row["annotations"] == [["1", "2", "1"]]
+
+
+def test_a_category_may_be_a_name_alone(tmp_path: Path) -> None:
+    assert one(tmp_path, category="生活")["category"] == ["生活"]
+    assert read_rankings(written(tmp_path, [without(PROMPT, "category")])) == [without(PROMPT, "category")]
+
+
+def test_a_response_may_be_listed_twice(tmp_path: Path) -> None:
+    assert one(tmp_path, responses=[*RESPONSES, RESPONSES[0]])["responses"] == RESPONSES
+
+
+def test_without_annotations_where_none_are_asked_for(tmp_path: Path) -> None:
+    path = written(tmp_path, [without(PROMPT, "annotations")])
+    assert read_rankings(path, annotated=False) == [PROMPT | {"annotations": []}]
+    with pytest.raises(SourceError, match="it has no `annotations`"):
+        read_rankings(path)
+
+
+def test_a_byte_order_mark_and_windows_line_ends_are_no_matter(tmp_path: Path) -> None:
+    text = "\r\n".join(json.dumps(row, ensure_ascii=False) for row in (PROMPT, PROMPT | {"input": "第二个问题"}))
+    (tmp_path / "windows.jsonl").write_bytes(f"{text}\r\n\r\n".encode("utf-8-sig"))
+    assert read_rankings(tmp_path / "windows.jsonl") == [PROMPT, PROMPT | {"input": "第二个问题"}]
+
+
+def test_rows_of_one_prompt_become_one(tmp_path: Path) -> None:
+    rows = [
+        {
+            "input": "问题",
+            "responses": RESPONSES[:2],
+            "annotations": [["r1", "r2", "1"]],
+            "category": ["生活"],
+            "annotator": "a",
+            "rank": {"r1": 1, "r2": 2},
+        },
+        PROMPT,
+        # A response of the first row may be annotated here.
+        {"input": "问题", "responses": RESPONSES[2:], "annotations": [["r3", "r1", "1"]], "category": ["知识"]},
+        {"input": "问题", "responses": RESPONSES[1:], "annotations": [["r3", "r1", "1"]], "category": ["知识"]},
+    ]
+    merged = {
+        "input": "问题",
+        "responses": RESPONSES,
+        "annotations": [["r1", "r2", "1"], ["r3", "r1", "1"], ["r3", "r1", "1"]],
+        "category": ["生活"],
+    }
+    assert read_rankings(written(tmp_path, rows)) == [merged, PROMPT]
+    [row, _], _ = resolve_rows(read_rankings(written(tmp_path, rows)))
+    assert row["rank"] == {"r1": 2, "r2": 3, "r3": 1}
+    assert row["counts"]["judgements"] == {"strict": 3, "equal": 0}
+
+
+def test_one_of_the_rows_of_a_prompt_may_have_a_rank(tmp_path: Path) -> None:
+    ranked = PROMPT | {"rank": {"r1": 1}}
+    assert read_rankings(written(tmp_path, [ranked, PROMPT])) == [PROMPT | {"annotations": PROMPT["annotations"] * 2}]
+    sentence = "its input was there before and both have a `rank`, so there are two; leave one out."
+    assert refused(tmp_path, ranked, ranked) == f"rows.jsonl, row 2: {sentence}"
+
+
+OTHER = {"id": "r1", "content": "别的回答"}
+BEGINNING = "下雨了，现在出门吗？"
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"input": None}, "row 2: it has no `input`."),
+        ({"input": " \n"}, "row 2: it has no `input`."),
+        ({"input": ["a"]}, "row 2: it has no `input`."),
+        ({"responses": None}, "row 2: its `responses` are no list."),
+        ({"responses": {"r1": "a"}}, "row 2: its `responses` are no list."),
+        ({"responses": ["甲", "乙"]}, "row 2: a response is no object with an `id` and a `content`."),
+        ({"responses": [{"id": "r1"}]}, "row 2: a response is no object with an `id` and a `content`."),
+        ({"responses": [{"id": "r1", "content": 3}]}, "row 2: a response is no object with an `id` and a `content`."),
+        ({"responses": [{"content": "甲"}]}, "row 2: a response has no `id`."),
+        ({"responses": [{"id": " ", "content": "甲"}]}, "row 2: a response has no `id`."),
+        ({"responses": [*RESPONSES, OTHER]}, "row 2: the id r1 is given to two responses."),
+        ({"annotations": {"r1": "r2"}}, "row 2: its `annotations` are no list."),
+        ({"annotations": [["r1", "r2"]]}, "row 2: the annotation ['r1', 'r2'] is not [id, id, mark]."),
+        ({"annotations": ["r1>r2"]}, "row 2: the annotation r1>r2 is not [id, id, mark]."),
+        (
+            {"annotations": [["r1", "r2", "A"]]},
+            "row 2: the annotation of r1 and r2 has the mark 'A', which is none of 1, 2 and s.",
+        ),
+        (
+            {"annotations": [["r1", "r2", None]]},
+            "row 2: the annotation ['r1', 'r2', None] is not [id, id, mark].",
+        ),
+        ({"category": []}, "row 2: its `category` is empty; name one, or leave the field out."),
+        ({"category": ""}, "row 2: its `category` is empty; name one, or leave the field out."),
+        ({"category": ["生活", " "]}, "row 2: its `category` is empty; name one, or leave the field out."),
+        ({"category": None}, "row 2: its `category` is empty; name one, or leave the field out."),
+        ({"category": 3}, "row 2: its `category` is empty; name one, or leave the field out."),
+    ],
+)
+def test_a_row_of_another_shape_says_why(tmp_path: Path, changes: Row, sentence: str) -> None:
+    assert refused(tmp_path, PROMPT | {"input": "第一个问题"}, PROMPT | changes) == f"rows.jsonl, {sentence}"
+
+
+def test_an_id_has_one_text_over_the_rows_of_a_prompt(tmp_path: Path) -> None:
+    sentence = refused(tmp_path, PROMPT, PROMPT | {"responses": [OTHER]})
+    assert sentence == "rows.jsonl, row 2: the id r1 is given to two responses."
+    # Of another prompt, it is another response.
+    other = PROMPT | {"input": "第二个问题", "responses": [OTHER], "annotations": []}
+    assert read_rankings(written(tmp_path, [PROMPT, other])) == [PROMPT, other]
+
+
+@pytest.mark.parametrize(
+    ("annotation", "sentence"),
+    [
+        (["r1", "r9", "1"], f"an annotation names the response r9, which the prompt '{BEGINNING}' does not have."),
+        (["R1", "r2", "1"], f"an annotation names the response R1, which the prompt '{BEGINNING}' does not have."),
+        (["r2", "r2", "s"], f"an annotation of the prompt '{BEGINNING}' compares the response r2 with itself."),
+        ([" r2", "r2", "1"], f"an annotation of the prompt '{BEGINNING}' compares the response r2 with itself."),
+    ],
+)
+def test_annotations_of_other_responses_say_which(tmp_path: Path, annotation: list[str], sentence: str) -> None:
+    assert refused(tmp_path, PROMPT | {"annotations": [annotation]}).endswith(sentence)
+
+
+def test_what_nothing_can_be_learned_from_is_dropped_and_counted() -> None:
+    rows: list[Row] = [
+        PROMPT | {"input": "一", "responses": RESPONSES[:1], "annotations": []},
+        PROMPT | {"input": "二", "annotations": []},
+        PROMPT | {"input": "三", "annotations": [["r1", "r2", "s"], ["r2", "r3", "s"]]},
+        PROMPT | {"input": "四", "annotations": [["r1", "r2", "1"], ["r2", "r3", "1"], ["r3", "r1", "1"]]},
+        PROMPT | {"input": "五"},
+        PROMPT | {"input": "六", "responses": [], "annotations": []},
+    ]
+    kept, dropped = resolve_rows(rows)
+    assert [row["input"] for row in kept] == ["五"]
+    assert dropped.schema == DROPPED
+    assert dropped.rows() == [
+        ("一", ONE_RESPONSE, 1, 0),
+        ("二", NOTHING_SAID, 3, 0),
+        ("三", ALL_EQUAL, 3, 2),
+        ("四", ALL_EQUAL, 3, 3),
+        ("六", ONE_RESPONSE, 0, 0),
+    ]
+    nothing, none_dropped = resolve_rows([])
+    assert (nothing, none_dropped.rows(), none_dropped.schema) == ([], [], DROPPED)
+
+
+def test_a_response_that_nobody_compared_has_no_rank() -> None:
+    [row], _ = resolve_rows([PROMPT | {"annotations": [["r3", "r1", "1"]]}])
+    assert row["rank"] == {"r1": 2, "r3": 1}
+    assert ranked_pairs(row) == [("r3", "r1")]
+
+
+def test_the_conflict_rate_is_over_all_judgements_of_the_rows() -> None:
+    cycle = [["r1", "r2", "1"], ["r2", "r1", "1"], ["r1", "r2", "s"], ["r3", "r1", "1"]]
+    kept, _ = resolve_rows([PROMPT, PROMPT | {"annotations": cycle}])
+    assert kept[1]["counts"] == {"judgements": {"strict": 3, "equal": 1}, "conflicts": {"strict": 2, "equal": 0}}
+    assert conflict_rate(kept) == (2, 7)
+    # What nothing is left of counts too.
+    in_circles = PROMPT | {"annotations": [["r1", "r2", "1"], ["r2", "r3", "1"], ["r3", "r1", "1"]]}
+    assert conflict_rate([PROMPT, in_circles, PROMPT | {"annotations": []}]) == (3, 6)
+    assert conflict_rate([]) == (0, 0)
+
+
+def test_an_id_made_from_the_prompt_is_that_of_the_text() -> None:
+    assert prompt_id("你好") == prompt_id("你好") != prompt_id("您好")
+    assert len(prompt_id("你好")) == 16 == len(prompt_id(""))
+
+
+NAMES = st.lists(st.sampled_from("abcdef"), min_size=2, max_size=6, unique=True)
+# Whatever a JSON string can carry into UTF-8: separators, quotes and line ends in particular.
+CONTENT = st.text(st.characters(exclude_categories=["Cs"]) | st.sampled_from('"\\\n\r\u2028\x85'), max_size=20)
+
+
+@st.composite
+def prompts(draw: st.DrawFn, number: int) -> Row:
+    names = draw(NAMES)
+    pair = st.sampled_from(list(combinations(names, 2))).flatmap(st.permutations)
+    annotation = st.tuples(pair, st.sampled_from("12s")).map(lambda drawn: [*drawn[0], drawn[1]])
+    return {
+        "input": f"{number}{draw(CONTENT)}",
+        "responses": [{"id": name, "content": draw(CONTENT)} for name in names],
+        "annotations": draw(st.lists(annotation, max_size=12)),
+    }
+
+
+ROWS = st.integers(0, 4).flatmap(lambda count: st.tuples(*(prompts(number) for number in range(count))))
+
+
+@given(ROWS.filter(bool))
+def test_any_texts_come_back_as_they_were(tmp_path_factory: pytest.TempPathFactory, rows: tuple[Row, ...]) -> None:
+    path = tmp_path_factory.mktemp("rows") / "rows.jsonl"
+    write_jsonl(rows, path)
+    assert read_rankings(path) == list(rows)
+    assert path.read_bytes().count(b"\n") == len(rows)
+
+
+@given(ROWS, st.data())
+def test_the_order_of_rows_responses_and_annotations_changes_nothing(
+    rows: tuple[Row, ...], data: st.DataObject
+) -> None:
+    changed = [
+        row | {name: data.draw(st.permutations(row[name])) for name in ("responses", "annotations")}
+        for row in data.draw(st.permutations(rows))
+    ]
+    kept, dropped = resolve_rows(rows)
+    kept_after, dropped_after = resolve_rows(changed)
+    found = ("rank", "order", "counts")
+    assert {row["input"]: [row[name] for name in found] for row in kept} == {
+        row["input"]: [row[name] for name in found] for row in kept_after
+    }
+    assert dropped.sort("input").equals(dropped_after.sort("input"))
+    assert len(kept) + dropped.height == len(rows)
+
+
+@given(ROWS)
+def test_pairs_are_those_of_the_order_and_keep_to_the_ranks(rows: tuple[Row, ...]) -> None:
+    for row in resolve_rows(rows)[0]:
+        pairs, rank = ranked_pairs(row), row["rank"]
+        assert [list(pair) for pair in pairs] == row["order"]
+        assert len(set(pairs)) == len(pairs) > 0
+        assert all(rank[better] < rank[worse] for better, worse in pairs)
+
+
+def test_what_the_published_loader_also_takes(tmp_path: Path) -> None:
+    objects = {"input": "q1", "responses": [{"id": "r1", "content": "甲"}, {"id": "r2", "content": "乙"}]}
+    objects["annotations"] = [{"answer1": "乙", "answer2": "甲", "preference": "1"}]
+    flat = {"input": "q2", "answer1": "丙", "answer2": "丁", "preference": "2", "category": "生活"}
+    path = tmp_path / "rows.jsonl"
+    write_jsonl([objects, flat], path)
+    first, second = resolve_rows(read_rankings(path))[0]
+    assert first["rank"] == {"r1": 2, "r2": 1}
+    by_text = {response["content"]: second["rank"][response["id"]] for response in second["responses"]}
+    assert by_text == {"丙": 2, "丁": 1}
+    assert second["category"] == ["生活"]
+    assert "answer1" not in second

@@ -1,0 +1,226 @@
+"""Responses that go before anybody is asked: by which rule, and that nothing else goes."""
+
+import time
+from typing import Any
+
+import polars as pl
+import pytest
+from build_chinese.screening import (
+    DROPS,
+    EMPTY,
+    GARBLED,
+    LONG,
+    LONG_FOR_PROMPT,
+    NOT_CHINESE,
+    REFUSAL,
+    REPEATED,
+    TOO_FEW,
+    Screening,
+    screen,
+)
+from chinese_prompts import prompts_of, sample_prompts
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pluralbench_runs import Recipe, RecipeError, check_recipe, read_recipe, write_recipe
+
+FINE = "把锅洗干净，擦干水分，再薄薄地抹一层油，放在通风的地方就不会生锈了。"
+OTHERS = [FINE, "用完马上擦干，别泡在水里，这样最省事，也最不容易生锈。"]
+
+
+def rule_on(text: str, *, category: tuple[str, str] = ("知识", "生活常识"), **rules: Any) -> str | None:
+    """The rule that a response breaks among others that break none."""
+    _, drops = screen(prompts_of({"p": [*OTHERS, text]}, category), Screening(**rules))
+    assert set(drops["response"]) <= {"p-c"}
+    return drops["rule"][0] if drops.height else None
+
+
+def test_the_sample_loses_what_its_readme_says_and_nothing_else() -> None:
+    kept, drops = screen(sample_prompts("responses.jsonl", "screened.jsonl"), Screening())
+    assert kept.equals(sample_prompts())
+    assert drops.schema == DROPS
+    assert dict(drops.select("response", "rule").iter_rows()) == {
+        "p02-x": LONG,
+        "p06-x": NOT_CHINESE,
+        "p10-x": GARBLED,
+        "p14-x": GARBLED,
+        "p17-x": REFUSAL,
+        "p20-x": EMPTY,
+        "p25-x": REPEATED,
+        "p39-x": NOT_CHINESE,
+    }
+    values = dict(drops.select("response", "value").iter_rows())
+    assert values["p02-x"] == "2533 characters, more than 600"
+    assert values["p06-x"] == "1.3 %"
+    assert values["p10-x"] == "100.0 %"
+    assert values["p17-x"] == "抱歉，我无法回答"
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        ("", EMPTY),
+        (" \n\t\u3000", EMPTY),
+        (FINE[:10] + "\ufffd" * 3 + FINE, GARBLED),
+        (FINE + "\x00\x01\x02", GARBLED),
+        (FINE + "锟斤拷锟斤拷", GARBLED),
+        (FINE.encode().decode("latin-1"), GARBLED),
+        (FINE.encode().decode("cp1252", errors="replace"), GARBLED),
+        (FINE.encode().decode("gb18030", errors="replace"), GARBLED),
+        (FINE * 4, REPEATED),
+        ("哈" * 150, REPEATED),
+        ("抱歉，我无法回答这个问题。", REFUSAL),
+        ("很抱歉，作为AI助手，我不便就此发表评论。", REFUSAL),
+        ("作为一个人工智能语言模型，我没有办法帮您完成。", REFUSAL),
+        ("我不能提供这类信息。", REFUSAL),
+        ("I'm sorry, but I can't assist with that request.", REFUSAL),
+        ("As an AI language model, I cannot answer this.", REFUSAL),
+        ("I cannot help with this.", REFUSAL),
+        ("Dry the pan at once, and rub a little oil into it.", NOT_CHINESE),
+        ("好的。Dry the pan at once, and rub a little oil into it.", NOT_CHINESE),
+        ("鍋を洗ったら、すぐにふいて、あぶらをぬってください。", NOT_CHINESE),
+    ],
+)
+def test_what_goes(text: str, rule: str) -> None:
+    assert rule_on(text) == rule
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "油。",
+        "42",
+        "3.14 × 2 = 6.28",
+        "擦干\ufffd" + FINE * 2 + OTHERS[1] * 2,  # less than one in a hundred
+        "用`pip install some-long-package-name`安装，再运行一次。",
+        "这样写：\n```python\n" + "total = sum(value for value in values)\n" * 2 + "```\n最后打印结果就可以了。",
+        "这样写：\n```python\nfor value in values:\n    print(value, end='')",  # cut off within the code
+        "由公式 $$\\int_a^b f(x)\\,dx = F(b) - F(a)$$ 可得答案。",
+        "由 \\(x^2 + y^2 = z^2\\) 和 \\[a \\cdot b = c\\] 可知成立。",
+        "\\begin{align*} f(x) &= ax + b \\\\ g(x) &= cx \\end{align*} 联立求解。",
+        "见 https://example.org/a-very-long-address/with/many/parts?and=queries 的说明。",
+        "古诗：床前明月光，疑是地上霜。举头望明月，低头思故乡。",
+        "他写道：“对不起，我不能参加你的婚礼了。”",
+        "抱歉来晚了！先把锅擦干，再抹一层油就好。",
+        "Ça va, été, naïve：这些法语词的意思分别是还好、夏天和天真，读音要多练习。",
+    ],
+)
+def test_what_stays(text: str) -> None:
+    assert rule_on(text) is None
+
+
+def test_a_refusal_stays_where_it_may_be_right_and_where_an_answer_follows() -> None:
+    refusal = "抱歉，我不能提供开锁的方法。"
+    assert rule_on(refusal) == REFUSAL
+    assert rule_on(refusal, category=("安全", "违法请求")) is None
+    assert rule_on(refusal, refusals_allowed=[]) == REFUSAL
+    assert rule_on(refusal, category=("安全", "违法请求"), refusals_allowed=[]) == REFUSAL
+    assert rule_on(refusal, refusals_allowed=["生活常识"]) is None  # a sub-category
+    assert rule_on(refusal, refusals=False) is None
+    assert rule_on(refusal + FINE + OTHERS[1] * 2, refusal_length=100) is None
+
+
+def test_other_languages_stay_in_categories_that_ask_for_them() -> None:
+    english = "Dry the pan at once, and rub a little oil into it."
+    assert rule_on(english, other_languages=["翻译"]) == NOT_CHINESE
+    assert rule_on(english, category=("翻译", "中译英"), other_languages=["翻译"]) is None
+
+
+def numbered(characters: int) -> str:
+    """A text of that length without repetition."""
+    return "".join(chr(0x4E00 + number * 7 % 20000) for number in range(characters))
+
+
+def test_lengths_are_compared_with_the_set_and_with_the_prompt() -> None:
+    usual = {f"q{number}": [numbered(100 + number % 7), numbered(98)] for number in range(40)}
+    prompts = prompts_of(usual | {"long": [numbered(900), numbered(95), numbered(105)]})
+    _, drops = screen(prompts, Screening())
+    assert drops.select("response", "rule").rows() == [("long-a", LONG)]
+    _, drops = screen(prompts, Screening(longest=0))
+    assert drops.rows() == [("long", "long-a", LONG_FOR_PROMPT, "900 characters, more than 420")]
+    for rules in ({"longest": 0, "longest_for_prompt": 0}, {"always_fine": 900}):
+        assert screen(prompts, Screening.model_validate(rules))[1].is_empty()
+
+
+def test_short_texts_are_no_outliers_however_short_the_others_are() -> None:
+    kept, drops = screen(prompts_of({"choice": ["A", "选B", "应该选B，因为另外三项都不符合题意。"]}), Screening())
+    assert drops.rows() == [("choice", "choice-a", NOT_CHINESE, "0.0 %")]
+    assert [row["id"] for row in kept["responses"][0]] == ["choice-b", "choice-c"]
+
+
+def test_prompts_with_too_few_responses_left_go_and_are_counted() -> None:
+    prompts = prompts_of({"none": [], "one": [FINE], "left": [FINE, ""], "good": OTHERS, "three": [*OTHERS, FINE]})
+    kept, drops = screen(prompts, Screening())
+    assert kept["id"].to_list() == ["good", "three"]
+    assert drops.rows() == [
+        ("left", "left-b", EMPTY, ""),
+        ("none", None, TOO_FEW, "0"),
+        ("one", None, TOO_FEW, "1"),
+        ("left", None, TOO_FEW, "1"),
+    ]
+    assert screen(prompts, Screening(least_responses=3))[0]["id"].to_list() == ["three"]
+
+
+def test_nothing_but_responses_changes() -> None:
+    prompts = prompts_of({"p": [*OTHERS, ""]}).with_columns(note=pl.lit("kept"))
+    kept, _ = screen(prompts, Screening())
+    assert kept.columns == prompts.columns
+    assert kept.schema == prompts.schema
+    assert kept["responses"][0].to_list() == prompts["responses"][0].to_list()[:2]
+    empty, drops = screen(prompts.clear(), Screening())
+    assert (empty.height, drops.height) == (0, 0)
+
+
+@given(st.permutations(range(6)))
+@settings(max_examples=20)
+def test_the_order_of_the_prompts_changes_nothing_but_the_order(order: list[int]) -> None:
+    prompts = prompts_of({f"p{n}": [FINE, OTHERS[1], "" if n % 2 else FINE * 5] for n in range(6)})
+    kept, drops = screen(prompts, Screening())
+    again, drops_again = screen(prompts[order], Screening())
+    assert again.equals(kept[order])
+    assert drops_again.sort("response").equals(drops.sort("response"))
+
+
+# A minute each would be a pattern that goes back and forth; a second is a slow machine.
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "```",
+        "`",
+        "$",
+        "\\(",
+        "\\begin{",
+        "抱歉",
+        "作为AI",
+        "sorry ",
+        "as an ai ",
+        "ä½",
+        "烫烫",
+        "http://",
+        "~",
+        "好",
+        " ",
+    ],
+)
+def test_long_texts_take_no_time(piece: str) -> None:
+    text = (piece * 100_000)[:100_000]
+    start = time.monotonic()
+    screen(
+        prompts_of({"p": [text, "x" + text, FINE]}), Screening(longest=0, longest_for_prompt=0, refusal_length=10**6)
+    )
+    assert time.monotonic() - start < 5
+
+
+class Steps(Recipe):
+    screening: Screening = Screening()
+
+
+def test_a_recipe_keeps_all_thresholds(tmp_path: Any) -> None:
+    given = Steps(
+        screening=Screening(longest=0, longest_for_prompt=0, chinese=0, garbled=1, repeated=1, refusals=False)
+    )
+    write_recipe(given, tmp_path / "recipe.toml")
+    assert read_recipe(Steps, tmp_path / "recipe.toml") == given
+    everything = "x" * 3000 + "\ufffd" * 1000
+    assert not screen(prompts_of({"p": [*OTHERS, everything]}), given.screening)[1].height
+    with pytest.raises(RecipeError, match=r"unknown key `screening\.chinse`; did you mean `chinese`"):
+        check_recipe(Steps, {"screening": {"chinse": 0.3}}, "r.toml")

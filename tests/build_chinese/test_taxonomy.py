@@ -1,0 +1,145 @@
+"""Taxonomies: what is read, and what is said of categories that are not there."""
+
+import tomllib
+from pathlib import Path
+
+import build_chinese
+import pytest
+from build_chinese.errors import SourceError
+from build_chinese.judge_prompts import CRITERIA
+from build_chinese.taxonomy import Taxonomy, read_taxonomy
+from pluralbench_runs import UserError
+
+SAMPLE = Path(build_chinese.__file__).parent / "sample" / "taxonomy.toml"
+TEXT = """
+[[category]]
+name = "数学"
+english = "Mathematics"
+description = "One right answer."
+criteria = "logic"
+sub = [{ name = "代数", english = "Algebra" }, { name = "几何" }]
+
+[[category]]
+name = "书信"
+criteria = "称呼和落款是否得体。"
+"""
+
+
+def written(folder: Path, text: str) -> Path:
+    path = folder / "taxonomy.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def refused(folder: Path, text: str) -> str:
+    with pytest.raises(SourceError) as caught:
+        read_taxonomy(written(folder, text))
+    assert isinstance(caught.value, UserError)
+    return str(caught.value).replace(f"{folder}/", "")
+
+
+@pytest.fixture
+def taxonomy(tmp_path: Path) -> Taxonomy:
+    return read_taxonomy(written(tmp_path, TEXT))
+
+
+def test_categories_are_known_by_name(taxonomy: Taxonomy, tmp_path: Path) -> None:
+    assert taxonomy.path == tmp_path / "taxonomy.toml"
+    assert list(taxonomy.categories) == ["数学", "书信"]
+    mathematics = taxonomy.known("数学")
+    assert (mathematics.english, mathematics.description) == ("Mathematics", "One right answer.")
+    assert [(sub.name, sub.english) for sub in mathematics.sub] == [("代数", "Algebra"), ("几何", "")]
+    assert (taxonomy.known("书信").english, taxonomy.known("书信").sub) == ("", [])
+
+
+def test_criteria_are_known_ones_by_their_key_or_ones_own(taxonomy: Taxonomy) -> None:
+    assert taxonomy.criteria("数学") == CRITERIA["logic"]
+    assert taxonomy.criteria("书信") == "称呼和落款是否得体。"
+
+
+@pytest.mark.parametrize("category", [["数学"], ["数学", "代数"], ["数学", "几何", "甲"], ["书信"]])
+def test_categories_of_the_taxonomy_pass(taxonomy: Taxonomy, category: list[str]) -> None:
+    taxonomy.check("p1", category)
+
+
+def test_a_category_that_is_not_there_says_which_are(taxonomy: Taxonomy) -> None:
+    for ask in (taxonomy.known, taxonomy.criteria, lambda name: taxonomy.check("p1", [name, "代数"])):
+        with pytest.raises(SourceError) as caught:
+            ask("数 学")
+        assert str(caught.value) == f"There is no category '数 学' in {taxonomy.path}; it has 数学, 书信."
+
+
+def test_a_sub_category_that_is_not_there_says_which_are(taxonomy: Taxonomy) -> None:
+    with pytest.raises(SourceError) as caught:
+        taxonomy.check("p1", ["数学", "概率"])
+    assert str(caught.value) == (
+        f"The prompt p1 is of 数学 / 概率, and {taxonomy.path} has no sub-category '概率' there; it has 代数, 几何."
+    )
+
+
+def test_a_sub_category_of_a_category_without_any(taxonomy: Taxonomy) -> None:
+    with pytest.raises(SourceError) as caught:
+        taxonomy.check("p1", ["书信", "家书"])
+    assert not str(caught.value).endswith("it has .")
+
+
+def test_a_byte_order_mark_is_no_matter(tmp_path: Path) -> None:
+    (tmp_path / "marked.toml").write_bytes(TEXT.encode("utf-8-sig"))
+    assert list(read_taxonomy(tmp_path / "marked.toml").categories) == ["数学", "书信"]
+
+
+def test_the_sample_has_criteria_for_each_of_its_categories() -> None:
+    taxonomy = read_taxonomy(SAMPLE)
+    assert len(taxonomy.categories) == 8 == len(tomllib.loads(SAMPLE.read_text("utf-8"))["category"])
+    for name, category in taxonomy.categories.items():
+        assert category.criteria in CRITERIA
+        assert taxonomy.criteria(name) == CRITERIA[category.criteria]
+        names = [sub.name for sub in category.sub]
+        assert len(set(names)) == len(names) > 0
+    assert {category.criteria for category in taxonomy.categories.values()} == set(CRITERIA)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("", "The taxonomy taxonomy.toml: `category`: Field required."),
+        (
+            "category = []",
+            "The taxonomy taxonomy.toml: `category`: List should have at least 1 item after validation, not 0.",
+        ),
+        ('[[category]]\nname = "甲"', "The taxonomy taxonomy.toml: `category.0.criteria`: Field required."),
+        (
+            '[[category]]\nname = ""\ncriteria = "logic"',
+            "The taxonomy taxonomy.toml: `category.0.name`: String should have at least 1 character.",
+        ),
+        (
+            TEXT + '[[category]]\nname = "数学"\ncriteria = "logic"',
+            "taxonomy.toml has a category twice; give each name once.",
+        ),
+        (
+            TEXT + "descripton = 2",
+            "The taxonomy taxonomy.toml: unknown key `category.1.descripton`; did you mean `description`?",
+        ),
+    ],
+)
+def test_a_taxonomy_of_another_shape_says_why(tmp_path: Path, text: str, sentence: str) -> None:
+    assert refused(tmp_path, text) == sentence
+
+
+def test_a_taxonomy_that_is_no_toml_says_where(tmp_path: Path) -> None:
+    assert refused(tmp_path, TEXT + "[[category]\n").startswith("taxonomy.toml is not valid TOML: ")
+    assert "(at line 12, column " in refused(tmp_path, TEXT + "[[category]\n")
+
+
+def test_a_taxonomy_that_cannot_be_read_says_why(tmp_path: Path) -> None:
+    (tmp_path / "gbk.toml").write_bytes(TEXT.encode("gbk"))
+    for name, sentence in (("none.toml", "cannot be read: No such file"), ("gbk.toml", "this is GBK and not UTF-8")):
+        with pytest.raises(SourceError, match=sentence):
+            read_taxonomy(tmp_path / name)
+
+
+def test_a_mistyped_name_of_criteria_is_no_criteria(tmp_path: Path) -> None:
+    path = tmp_path / "taxonomy.toml"
+    path.write_text('[[category]]\nname = "推理"\ncriteria = "logik"\n', encoding="utf-8")
+    with pytest.raises(SourceError, match="there are no criteria 'logik' for 推理; name some of language, logic"):
+        read_taxonomy(path)

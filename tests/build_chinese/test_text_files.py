@@ -1,0 +1,167 @@
+"""Text files as people hand them in, and what is said of those that are not UTF-8 or not JSON."""
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from build_chinese.errors import AnnotationsError, BuildError, SourceError
+from build_chinese.text_files import read_jsonl, read_text, write_jsonl
+from hypothesis import given
+from hypothesis import strategies as st
+
+needs_iconv = pytest.mark.skipif(shutil.which("iconv") is None, reason="there is no iconv here")
+
+TEXT = '{"input": "你好"}\n{"input": "再见，明天见。"}\n'
+
+JSON: st.SearchStrategy[Any] = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(st.characters(exclude_categories=["Cs"]) | st.sampled_from("\n\r\x0b\x0c\x1c\x85\u2028\u2029")),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text("ab你", max_size=2), inner, max_size=3),
+    max_leaves=8,
+)
+OBJECTS = st.lists(st.dictionaries(st.text("ab你", max_size=2), JSON, max_size=3), min_size=1, max_size=5)
+
+
+def file(folder: Path, data: bytes, name: str = "prompts.jsonl") -> Path:
+    path = folder / name
+    path.write_bytes(data)
+    return path
+
+
+def refused(path: Path, error: type[BuildError] = SourceError) -> str:
+    """What is said about the file, without the folder it is in."""
+    with pytest.raises(error) as caught:
+        read_jsonl(path, error)
+    return str(caught.value).replace(f"{path.parent}/", "")
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig"])
+def test_utf_8_with_or_without_a_mark(tmp_path: Path, encoding: str) -> None:
+    path = file(tmp_path, TEXT.encode(encoding))
+    assert read_text(path, SourceError) == TEXT
+    assert read_jsonl(path, SourceError) == [{"input": "你好"}, {"input": "再见，明天见。"}]
+
+
+def test_blank_lines_and_windows_line_ends_are_no_matter(tmp_path: Path) -> None:
+    path = file(tmp_path, b'\n \t\r\n{"a": 1}\r\n\r\n{"a": 2}')
+    assert read_jsonl(path, SourceError) == [{"a": 1}, {"a": 2}]
+
+
+@given(OBJECTS)
+def test_what_is_written_is_read_back(tmp_path_factory: pytest.TempPathFactory, rows: list[dict[str, Any]]) -> None:
+    path = tmp_path_factory.mktemp("rows") / "rows.jsonl"
+    write_jsonl(rows, path)
+    assert read_jsonl(path, SourceError) == rows
+    assert [entry.name for entry in path.parent.iterdir()] == ["rows.jsonl"]
+
+
+def test_only_a_line_feed_ends_a_line(tmp_path: Path) -> None:
+    row = {"input": "前\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029\r\n后"}
+    write_jsonl([row, row], tmp_path / "rows.jsonl")
+    assert read_jsonl(tmp_path / "rows.jsonl", SourceError) == [row, row]
+    assert "\u2028" in (tmp_path / "rows.jsonl").read_text("utf-8")
+
+
+def test_characters_are_written_as_they_are(tmp_path: Path) -> None:
+    write_jsonl([{"input": "你好\n☂️"}], tmp_path / "rows.jsonl")
+    assert (tmp_path / "rows.jsonl").read_bytes() == '{"input": "你好\\n☂️"}\n'.encode()
+
+
+def test_what_cannot_be_written_leaves_what_was_there(tmp_path: Path) -> None:
+    path = file(tmp_path, b"before\n")
+    with pytest.raises(TypeError):
+        write_jsonl([{"a": 1}, {"a": object()}], path)
+    assert path.read_bytes() == b"before\n"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("encoding", ["gbk", "gb18030", "gb2312"])
+def test_gbk_is_told_with_the_command_that_converts_it(tmp_path: Path, encoding: str) -> None:
+    path = file(tmp_path, TEXT.encode(encoding))
+    assert refused(path) == (
+        "prompts.jsonl, line 1: this is GBK and not UTF-8; convert it with "
+        "`iconv -f GB18030 -t UTF-8 prompts.jsonl > prompts-utf8.jsonl`."
+    )
+
+
+def test_the_first_line_that_is_not_utf_8_is_named(tmp_path: Path) -> None:
+    path = file(tmp_path, b'{"input": "hello"}\n\n' + '{"input": "你好"}\n'.encode("gbk"))
+    assert refused(path).startswith("prompts.jsonl, line 3: this is GBK and not UTF-8;")
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
+def test_utf_16_is_told_with_the_command_that_converts_it(tmp_path: Path, encoding: str) -> None:
+    path = file(tmp_path, ("\ufeff" * (encoding != "utf-16") + TEXT).encode(encoding))
+    assert refused(path) == (
+        "prompts.jsonl is UTF-16 and not UTF-8; convert it with "
+        "`iconv -f UTF-16 -t UTF-8 prompts.jsonl > prompts-utf8.jsonl`."
+    )
+
+
+@needs_iconv
+@pytest.mark.parametrize("encoding", ["gbk", "utf-16"])
+def test_the_command_converts_it(tmp_path: Path, encoding: str) -> None:
+    path = file(tmp_path, TEXT.encode(encoding))
+    with pytest.raises(SourceError) as caught:
+        read_jsonl(path, SourceError)
+    command = str(caught.value).split("`")[1]
+    subprocess.run(["sh", "-c", command], cwd=tmp_path, check=True)
+    assert (tmp_path / "prompts-utf8.jsonl").read_text("utf-8") == TEXT
+
+
+@needs_iconv
+def test_the_command_takes_a_path_with_a_blank(tmp_path: Path) -> None:
+    path = file(tmp_path, TEXT.encode("gbk"), "my prompts.jsonl")
+    with pytest.raises(SourceError) as caught:
+        read_jsonl(path, SourceError)
+    subprocess.run(["sh", "-c", str(caught.value).split("`")[1]], cwd=tmp_path, check=True, capture_output=True)
+    assert (tmp_path / "my prompts-utf8.jsonl").read_text("utf-8") == TEXT
+
+
+def test_what_is_neither_utf_8_nor_gbk(tmp_path: Path) -> None:
+    path = file(tmp_path, b'{"a": 1}\n{"a": "\xff\xff"}\n')
+    assert refused(path) == "prompts.jsonl, line 2: this is not UTF-8; save the file as UTF-8."
+
+
+def test_a_file_that_is_cut_off_is_not_called_gbk(tmp_path: Path) -> None:
+    assert "GBK" not in refused(file(tmp_path, '{"input": "你'.encode()[:-1]))
+
+
+def test_a_file_that_is_not_there_or_no_file(tmp_path: Path) -> None:
+    assert refused(tmp_path / "none.jsonl") == "none.jsonl cannot be read: No such file or directory."
+    (tmp_path / "folder.jsonl").mkdir()
+    assert refused(tmp_path / "folder.jsonl") == "folder.jsonl cannot be read: Is a directory."
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("", "prompts.jsonl holds no rows."),
+        ("\n \n", "prompts.jsonl holds no rows."),
+        ('{"a": 1}\n\n{"a": 1,}\n', "prompts.jsonl, line 3: this is not JSON ("),
+        ("[1, 2]\n", "prompts.jsonl, line 1: this is not a JSON object."),
+        ('{"a": 1}\n"你好"\n', "prompts.jsonl, line 2: this is not a JSON object."),
+        ('{"a": 1} {"a": 2}\n', "prompts.jsonl, line 1: this is not JSON (Extra data"),
+        ("[" * 100_000, "prompts.jsonl, line 1: this is not JSON (maximum recursion depth"),
+    ],
+)
+def test_what_is_no_json_names_the_line(tmp_path: Path, text: str, sentence: str) -> None:
+    assert refused(file(tmp_path, text.encode())).startswith(sentence)
+
+
+def test_the_error_is_the_one_that_was_asked_for(tmp_path: Path) -> None:
+    for data in (b"", b"x", "你".encode("gbk"), "你".encode("utf-16")):
+        assert refused(file(tmp_path, data), AnnotationsError)
+    assert refused(tmp_path / "none", AnnotationsError)
+
+
+def test_half_a_character_is_refused(tmp_path: Path) -> None:
+    path = file(tmp_path, json.dumps({"input": "\ud83d"}).encode())
+    with pytest.raises(SourceError):
+        read_jsonl(path, SourceError)

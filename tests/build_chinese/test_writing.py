@@ -1,0 +1,263 @@
+"""Responses from several models through servers that are told what to say."""
+
+import os
+from collections import Counter
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+import tomli_w
+from build_chinese.recipe import ChineseRecipe
+from build_chinese.writing import add_written
+from chat_server import ChatServer, Reply, serve
+from chinese_project import FIVE, Row, prompt, read_rows, write_prompts, write_rows, write_taxonomy
+from pluralbench_calls import Ledger, read_ledger
+from pluralbench_release import LEDGER
+
+Run = Callable[..., tuple[int, str]]
+WRITERS = [f"writer-{letter}" for letter in "vwxyz"]
+CONFIGS = ["open", "human", "preference"] * 4
+
+
+def told(body: Mapping[str, Any], _: int) -> Reply:
+    """An answer that differs by model and question."""
+    question = body["messages"][-1]["content"]
+    return Reply(
+        f"关于{question}，{'我看' * WRITERS.index(body['model'])}这座山很高。", model=f"{body['model']}-served"
+    )
+
+
+def recipe(folder: Path, base_url: str, writers: list[dict[str, Any]], **more: Any) -> Path:
+    """A recipe of `folder`'s prompts, answered by these writers."""
+    values = {
+        "prompts": {"location": str(folder / "prompts.jsonl"), "taxonomy": str(folder / "taxonomy.toml")},
+        "annotators": list(FIVE),
+        "writers": [{"provider": "127.0.0.1", "model": WRITERS[0], **writer} for writer in writers],
+        "connection": {"base_url": base_url, "max_retries": 0},
+    }
+    path = folder / "recipe.toml"
+    path.write_text(tomli_w.dumps(values | more), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    write_prompts(tmp_path, CONFIGS)
+    write_taxonomy(tmp_path)
+    return tmp_path
+
+
+def written(folder: Path) -> list[Row]:
+    return read_rows(folder / "tasks" / "prompts.jsonl")
+
+
+def test_each_writer_answers_each_prompt_once(run: Run, folder: Path) -> None:
+    with serve(told) as server:
+        path = recipe(folder, server.base_url, [{"model": name} for name in WRITERS])
+        status, said = run("tasks", "--recipe", path, "--out", folder / "tasks")
+        assert (status, "60 tasks on 12 prompts" in said) == (0, True), said
+        assert Counter(body["model"] for body in server.requests) == dict.fromkeys(WRITERS, 12)
+        for body in server.requests:
+            assert [message["role"] for message in body["messages"]] == ["user"]
+        asked = {body["messages"][0]["content"] for body in server.requests}
+        assert asked == {row["input"] for row in written(folder)}
+        assert run("tasks", "--recipe", path, "--out", folder / "tasks")[0] == 0
+        assert len(server.requests) == 60
+    assert all(
+        [f"{name}-served" for name in WRITERS] == sorted(r["model"] for r in row["responses"])
+        for row in written(folder)
+    )
+    assert read_rows(folder / "tasks/dropped.jsonl") == []
+    assert read_ledger(folder / "tasks" / LEDGER).height == 60
+
+
+def test_ids_and_files_for_annotators_say_nothing_of_the_model(run: Run, folder: Path) -> None:
+    with serve(told) as server:
+        path = recipe(folder, server.base_url, [{"model": name} for name in WRITERS])
+        assert run("tasks", "--recipe", path, "--out", folder / "tasks")[0] == 0
+    rows = written(folder)
+    names = [response["id"] for row in rows for response in row["responses"]]
+    assert len(set(names)) == 60
+    assert all(len(name) == 12 and set(name) <= set("0123456789abcdef") for name in names)
+    for part in ("sheets", "label_studio"):
+        for shown in (path for path in (folder / "tasks" / part).rglob("*") if path.is_file()):
+            text = shown.read_text(encoding="utf-8")
+            assert "writer-" not in text
+            assert not any(name in text for name in names)
+    # The place in the ring is drawn, so no model always stands beside the same one.
+    places = pl.DataFrame(
+        [(place, response["model"]) for row in rows for place, response in enumerate(row["responses"])],
+        schema=["place", "model"],
+        orient="row",
+    )
+    assert places.unique().height > 15
+    assert len({tuple(response["model"] for response in row["responses"]) for row in rows}) > 8
+    # Nor is it the order of the ids.
+    assert any([r["id"] for r in row["responses"]] != sorted(r["id"] for r in row["responses"]) for row in rows)
+
+
+def test_the_order_of_the_writers_changes_nothing(run: Run, folder: Path) -> None:
+    with serve(told) as server:
+        found = []
+        for number, models in enumerate([WRITERS, WRITERS[::-1]]):
+            path = recipe(folder, server.base_url, [{"model": name} for name in models])
+            assert run("tasks", "--recipe", path, "--out", folder / f"tasks{number}")[0] == 0
+            found.append([(folder / f"tasks{number}" / name).read_bytes() for name in ("prompts.jsonl", "tasks.jsonl")])
+    assert found[0] == found[1]
+
+
+def test_the_same_text_of_two_writers_is_kept_once(run: Run, folder: Path) -> None:
+    def script(body: dict[str, Any], number: int) -> Reply:
+        return told(body | {"model": {"writer-z": "writer-y"}.get(body["model"], body["model"])}, number)
+
+    with serve(script) as server:
+        path = recipe(folder, server.base_url, [{"model": name} for name in WRITERS])
+        status, said = run("tasks", "--recipe", path, "--out", folder / "tasks")
+        assert status == 0, said
+    assert [len(row["responses"]) for row in written(folder)] == [4] * 12
+    assert all(len({r["content"] for r in row["responses"]}) == 4 for row in written(folder))
+
+
+def failing(body: dict[str, Any], number: int) -> Reply:
+    """writer-v is refused, writer-w says nothing but thoughts, writer-x is cut off, writer-y and -z answer."""
+    match body["model"]:
+        case "writer-v":
+            return Reply("too hot", status=400)
+        case "writer-w":
+            return Reply("<think>嗯</think> \n")
+        case "writer-x":
+            return Reply("这座山", finish_reason="length")
+    return told(body, number)
+
+
+def test_answers_that_fail_are_counted(run: Run, folder: Path) -> None:
+    with serve(failing) as server:
+        path = recipe(folder, server.base_url, [{"model": name} for name in WRITERS])
+        status, said = run("tasks", "--recipe", path, "--out", folder / "tasks")
+        assert status == 0, said
+        # What a server rejects it would reject again; the others are asked once more.
+        assert Counter(body["model"] for body in server.requests) == dict(
+            zip(WRITERS, [12, 24, 24, 12, 12], strict=True)
+        )
+    assert [len(row["responses"]) for row in written(folder)] == [2] * 12
+    dropped = read_rows(folder / "tasks/dropped.jsonl")
+    assert Counter((row["model"], row["reason"]) for row in dropped) == {
+        ("writer-v", "rejected by the server"): 12,
+        ("writer-w", "empty answer"): 12,
+        ("writer-x", "cut off at the token limit"): 12,
+    }
+    assert {row["prompt"] for row in dropped} == {row["id"] for row in written(folder)}
+
+
+@pytest.mark.xfail(strict=True, reason="the command says nothing of answers that failed; only dropped.jsonl has them")
+def test_the_command_says_how_many_answers_failed(run: Run, folder: Path) -> None:
+    with serve(failing) as server:
+        path = recipe(folder, server.base_url, [{"model": name} for name in WRITERS])
+        said = run("tasks", "--recipe", path, "--out", folder / "tasks")[1]
+    assert "rejected by the server" in said
+
+
+@pytest.mark.xfail(strict=True, reason="a dropped response has `rule`, a failed answer has `model` and `reason`")
+def test_the_lines_of_dropped_jsonl_have_the_same_fields(run: Run, folder: Path) -> None:
+    def script(body: dict[str, Any], number: int) -> Reply:
+        return (
+            Reply("I would rather say it in English, if I may.")
+            if body["model"] == "writer-w"
+            else failing(body, number)
+        )
+
+    with serve(script) as server:
+        path = recipe(folder, server.base_url, [{"model": name} for name in WRITERS])
+        assert run("tasks", "--recipe", path, "--out", folder / "tasks")[0] == 0
+    assert len({tuple(sorted(row)) for row in read_rows(folder / "tasks/dropped.jsonl")}) == 1
+
+
+def test_where_every_answer_fails_nothing_is_written_and_the_calls_stay(run: Run, folder: Path) -> None:
+    with serve(lambda *_: Reply("no", status=400)) as server:
+        path = recipe(folder, server.base_url, [{"model": name} for name in WRITERS[:2]])
+        status, said = run("tasks", "--recipe", path, "--out", folder / "tasks")
+        assert status == 2
+        assert said == "Error: No prompt is left to annotate: 12 are dropped (too few responses).\n"
+        assert not (folder / "tasks").exists()
+        assert run("tasks", "--recipe", path, "--out", folder / "tasks")[0] == 2
+        assert len(server.requests) == 24
+    with serve(told) as server:
+        path = recipe(folder, server.base_url, [{"model": name} for name in WRITERS[:2]])
+        assert run("tasks", "--recipe", path, "--out", folder / "tasks", "--retry-errors")[0] == 0
+        assert len(server.requests) == 24
+
+
+def test_each_writer_may_have_an_endpoint_of_its_own(run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("ONE_KEY", "OTHER_KEY"):
+        monkeypatch.setenv(name, f"sk-{name}")
+
+    def models(server: ChatServer) -> set[tuple[str, str]]:
+        headers = [header.get("authorization", "none") for header in server.headers]
+        return {(body["model"], header) for body, header in zip(server.requests, headers, strict=True)}
+
+    with serve(told) as shared, serve(told) as own:
+        writers = [
+            {"model": "writer-v"},
+            {"model": "writer-w", "base_url": own.base_url, "api_key_env": "OTHER_KEY", "seeded": True},
+            {"model": "writer-x", "base_url": own.base_url, "temperature": 0.25, "max_tokens": 99},
+        ]
+        connection = {"base_url": shared.base_url, "api_key_env": "ONE_KEY", "max_retries": 0}
+        path = recipe(folder, shared.base_url, writers, connection=connection)
+        status, said = run("tasks", "--recipe", path, "--out", folder / "tasks")
+        assert status == 0, said
+        assert models(shared) == {("writer-v", "Bearer sk-ONE_KEY")}
+        assert ("writer-w", "Bearer sk-OTHER_KEY") in models(own)
+        assert {model for model, _ in models(own)} == {"writer-w", "writer-x"}
+        sampled = {
+            (body["model"], body["temperature"], body["max_tokens"], "seed" in body)
+            for body in [*shared.requests, *own.requests]
+        }
+    assert sampled == {("writer-v", 1.0, 512, False), ("writer-w", 1.0, 512, True), ("writer-x", 0.25, 99, False)}
+
+
+@pytest.mark.xfail(strict=True, reason="a writer with a base_url but no api_key_env sends the connection's key there")
+def test_the_key_of_the_connection_goes_to_its_endpoint_alone(
+    run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ONE_KEY", "sk-one")
+    with serve(told) as shared, serve(told) as own:
+        writers = [{"model": "writer-v"}, {"model": "writer-w", "base_url": own.base_url}]
+        connection = {"base_url": shared.base_url, "api_key_env": "ONE_KEY", "max_retries": 0}
+        path = recipe(folder, shared.base_url, writers, connection=connection)
+        assert run("tasks", "--recipe", path, "--out", folder / "tasks")[0] == 0
+        assert {header.get("authorization", "none") for header in own.headers} == {"none"}
+
+
+def test_writers_by_the_command_line_and_a_replay(run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ONE_KEY", "sk-one")
+    words: list[object] = ["tasks", "--prompts", folder / "prompts.jsonl", "--taxonomy", folder / "taxonomy.toml"]
+    words += [word for name in FIVE for word in ("--annotator", name)]
+    words += [word for name in WRITERS for word in ("--writer", name)]
+    with serve(told) as server:
+        words += ["--base-url", server.base_url, "--api-key-env", "ONE_KEY"]
+        assert run(*words, "--out", folder / "tasks")[0] == 0
+        status, said = run(*words, "--out", folder / "again", "--replay", folder / "tasks")
+        assert status == 0, said
+        assert len(server.requests) == 60
+    for name in ("prompts.jsonl", "tasks.jsonl", "sheets/an.csv"):
+        assert (folder / "again" / name).read_bytes() == (folder / "tasks" / name).read_bytes()
+    write_rows(folder / "prompts.jsonl", [prompt(number, "open") for number in range(13)])
+    status, said = run(*words, "--out", folder / "more", "--replay", folder / "tasks")
+    assert status == 2
+    assert said.startswith("Error: The ledger has no answer for answer to n12, attempt 1")
+    assert os.listdir(folder).count("more") == 0
+
+
+def test_written_answers_join_those_of_a_file(tmp_path: Path) -> None:
+    values: dict[str, Any] = {"writers": [{"provider": "127.0.0.1", "model": name} for name in WRITERS[:2]]}
+    with serve(told) as server, Ledger(tmp_path / "ledger.sqlite") as ledger:
+        asked = ChineseRecipe(**values, connection={"base_url": server.base_url})  # type: ignore[arg-type]
+        given = [prompt(0) | {"responses": [{"id": "own", "content": "很高。", "model": "file"}]}]
+        [row], failed = add_written(given, asked, ledger, replaying=False)
+        assert [response["model"] for response in row["responses"]][0] == "file"
+        assert {response["model"] for response in row["responses"]} == {"file", "writer-v-served", "writer-w-served"}
+        assert failed == []
+        assert add_written(given, asked, ledger, replaying=True) == ([row], [])
+    assert given[0]["responses"] == [{"id": "own", "content": "很高。", "model": "file"}]
