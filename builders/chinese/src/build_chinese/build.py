@@ -20,6 +20,7 @@ from build_chinese import reward_model, source
 from build_chinese.card import card
 from build_chinese.errors import NothingLeft
 from build_chinese.figures import PEOPLE, figures_of
+from build_chinese.memory import uncollected
 from build_chinese.preference_set import Judged, judged
 from build_chinese.rankings import Row, resolve_rows
 from build_chinese.recipe import SAMPLE, ChineseRecipe
@@ -138,6 +139,7 @@ def people(recipe: ChineseRecipe) -> tuple[dict[str, list[Row]], list[Row]]:
     return found, found.pop(PREFERENCE)
 
 
+@uncollected()
 def frame_of(rows: Sequence[Row], annotated_by: str, calls: Mapping[str, pl.DataFrame] | None = None) -> pl.DataFrame:
     """Resolved rows as a table (`pluralbench_schemas.RankedResponses`). calls: `prompt` and `call` by column."""
     by_prompt = {

@@ -56,8 +56,8 @@ def card(recipe: ChineseRecipe, figures: dict[str, Any]) -> Card:
 def _built(recipe: ChineseRecipe, figures: dict[str, Any]) -> str:
     said = [
         "The annotations of a prompt make a graph. Responses on a cycle become one, and the layers of what is left are "
-        "the ranks. An annotation is in conflict when the ranks do not keep it: a preference that became equal or the "
-        "other way round, an equality that became a preference."
+        "the ranks. An annotation is in conflict when it prefers one of two responses and the ranks have both equal; "
+        "none can come out the other way round."
     ]
     if recipe.unlabelled is not None and recipe.judge is not None:
         kept = "Every vote that prefers one was kept, and cycles were resolved."
@@ -101,6 +101,6 @@ def _limits(recipe: ChineseRecipe) -> str:
     if recipe.annotated is not None and recipe.annotated.location == "sample":
         said.append(
             "- This is the sample: texts, annotators and votes are invented, and the reward model knows next to no "
-            "Chinese. It shows that the pipeline works; no reward model should be judged or trained by it."
+            "Chinese. It shows that the pipeline works; no reward model should be judged by it or trained on it."
         )
     return "\n".join(said)

@@ -14,6 +14,7 @@ import polars as pl
 from pluralbench_runs import digest, progress
 
 from build_chinese.errors import SourceError
+from build_chinese.memory import uncollected
 from build_chinese.preferences import Judgement, Mark, Resolved, resolve
 from build_chinese.text_files import read_jsonl
 
@@ -25,6 +26,7 @@ ALL_EQUAL = "all responses became equal"
 DROPPED = pl.Schema({"input": pl.String, "reason": pl.String, "responses": pl.Int64, "judgements": pl.Int64})
 
 
+@uncollected()
 def read_rankings(path: Path, *, annotated: bool = True) -> list[Row]:
     """The prompts of a JSONL file, checked; marks are "1", "2" or "s", rows of the same input merged into one.
 
