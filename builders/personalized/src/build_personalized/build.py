@@ -12,6 +12,7 @@ from typing import Any
 import polars as pl
 from pluralbench_calls import Replay, working_ledger
 from pluralbench_release import LEDGER, RECIPE, Manifest, Table, known_ledgers, write
+from pluralbench_retrieval import retriever
 from pluralbench_runs import output_directory, read_recipe
 
 from build_personalized.answers import add_answers
@@ -20,8 +21,8 @@ from build_personalized.audit import audit, check_limits
 from build_personalized.card import card
 from build_personalized.errors import NothingLeft
 from build_personalized.llm import Llm, backend_of
+from build_personalized.profiles import rank_profiles
 from build_personalized.recipe import PersonalizedRecipe
-from build_personalized.retrieval import rank_profiles, retriever
 from build_personalized.sources import SAMPLE, load, pin
 
 

@@ -11,10 +11,6 @@ class SourceError(BuildError):
     """A source that is missing, damaged or not of the shape it should have."""
 
 
-class MissingExtra(BuildError):
-    """Something that needs an extra of this package."""
-
-
 class NothingLeft(BuildError):
     """No question became a pair."""
 

@@ -1,26 +1,31 @@
-"""Rank each person's posts by relevance to their question (Personalized RewardBench, section 3.1).
-
-Scores are recorded calls of kind "rank", so a rebuild needs no model. Each post keeps its own id: the authors' code
-gives a ranked post the id of the one that stood in its place before.
-"""
+"""Score documents by relevance to a query. Scores are recorded calls of kind "rank", so a rebuild needs no model."""
 
 import json
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self, cast
 
 import bm25s
-import polars as pl
 from pluralbench_calls import Answer, Backend, Ledger, Request, ask
 
-from build_personalized.errors import BuildError, MissingExtra
+from pluralbench_retrieval.errors import MissingExtra, RetrievalError
 
 CONTRIEVER = "facebook/contriever-msmarco"
 CONTRIEVER_BATCH = 16
 
 Scorer = Callable[[str, Sequence[str]], list[float]]
 """From a query and documents to a score for each document, higher for more relevant."""
+
+
+@dataclass(frozen=True)
+class Query:
+    """What is to be ranked: a query, its documents, and what the call is for, in words."""
+
+    text: str
+    documents: Sequence[str]
+    label: str
 
 
 class Retriever:
@@ -41,7 +46,7 @@ class Retriever:
             return self._load(self.model)
         except (OSError, ValueError) as error:
             reason = " ".join(str(error).split())[:200].rstrip(".")
-            raise BuildError(f"The retrieval model {self.model} cannot be loaded: {reason}.") from None
+            raise RetrievalError(f"The retrieval model {self.model} cannot be loaded: {reason}.") from None
 
     async def __aexit__(self, *exc: object) -> None:
         """The model stays loaded."""
@@ -51,12 +56,12 @@ class Retriever:
         body = cast("dict[str, Any]", request.body)
         scores = self._scorer(body["query"], body["documents"])
         if not all(map(math.isfinite, scores)):
-            raise BuildError(f"{self.model} gives scores that are no numbers for {request.label}.")
+            raise RetrievalError(f"{self.model} gives scores that are no numbers for {request.label}.")
         return Answer.to(request, "answer", json.dumps(scores))
 
 
 def retriever(name: str) -> Retriever:
-    """The retriever of a recipe: `bm25`, `contriever[:MODEL]` or `sentence-transformers:MODEL`. Raises `BuildError`."""
+    """The retriever `bm25`, `contriever[:MODEL]` or `sentence-transformers:MODEL`. Raises `RetrievalError`."""
     kind, _, model = name.partition(":")
     match kind, model:
         case "bm25", "":
@@ -65,13 +70,15 @@ def retriever(name: str) -> Retriever:
             return Retriever("contriever", model or CONTRIEVER, _contriever)
         case "sentence-transformers", str() if model:
             return Retriever("sentence-transformers", model, _sentence_transformers)
-    raise BuildError(
+    raise RetrievalError(
         f"Unknown retriever {name!r}: give `bm25`, `contriever`, `contriever:MODEL` or `sentence-transformers:MODEL`."
     )
 
 
-def rank_profiles(questions: pl.DataFrame, ledger: Ledger, identity: Retriever, backend: Backend) -> pl.DataFrame:
-    """`questions` with each `profile` in descending order of relevance; equal scores keep the order of the source.
+def rank(
+    queries: Sequence[Query], ledger: Ledger, identity: Retriever, backend: Backend
+) -> list[tuple[list[float], str]]:
+    """For each query the scores of its documents, higher for more relevant, and the key of the call.
 
     identity: whose scores they are. backend: who gives them, which in a replay is the ledger alone.
     """
@@ -80,17 +87,13 @@ def rank_profiles(questions: pl.DataFrame, ledger: Ledger, identity: Retriever, 
             kind="rank",
             provider=identity.provider,
             model=identity.model,
-            body={"query": row["question"], "documents": [post["text"] for post in row["profile"]]},
-            label=f"ranking of the posts of {row['id']}",
+            body={"query": query.text, "documents": list(query.documents)},
+            label=query.label,
         )
-        for row in questions.iter_rows(named=True)
+        for query in queries
     ]
     answers = ask(requests, ledger, backend, label="rankings")
-    ranked = [
-        [post for _, post in sorted(zip(json.loads(answer.text), profile, strict=True), key=lambda pair: -pair[0])]
-        for answer, profile in zip(answers, questions["profile"].to_list(), strict=True)
-    ]
-    return questions.with_columns(pl.Series("profile", ranked, dtype=questions.schema["profile"]))
+    return [(json.loads(answer.text), answer.key) for answer in answers]
 
 
 def bm25_scores(query: str, documents: Sequence[str]) -> list[float]:
@@ -156,6 +159,6 @@ def _sentence_transformers(model: str) -> Scorer:
 
 def _install(extra: str) -> str:
     return (
-        f"The retriever `{extra}` needs an extra: `uv run --package build-personalized --extra {extra} "
-        f'build-personalized ...` in a checkout, or `pip install "build-personalized[{extra}]"`.'
+        f'The retriever `{extra}` needs an extra: `pip install "pluralbench-retrieval[{extra}]"`, or in a checkout '
+        f"`uv run --package BUILDER --extra {extra} BUILDER ...`."
     )

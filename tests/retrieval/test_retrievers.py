@@ -1,4 +1,4 @@
-"""Ranking of posts: BM25, Contriever and sentence-transformers, against what they are defined to be."""
+"""Scores of documents: BM25, Contriever and sentence-transformers, against what they are defined to be."""
 
 import json
 import shutil
@@ -8,32 +8,26 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
-import polars as pl
 import pytest
-from build_personalized.errors import BuildError, MissingExtra
-from build_personalized.retrieval import CONTRIEVER_BATCH, bm25_scores, rank_profiles, retriever
-from build_personalized.sources.loaded import QUESTIONS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pluralbench_calls import Ledger, MissingAnswers, Replay
+from pluralbench_retrieval import MissingExtra, Query, RetrievalError, bm25_scores, rank, retriever
+from pluralbench_retrieval.retrievers import CONTRIEVER_BATCH
 
 WORDS = ["beer", "stout", "ale", "water", "coffee", "dark", "light"]
 POSTS = ["dark stout", "water", "light coffee", "stout", "ale beer water light dark coffee", "nothing known", ""]
-
-
-def asked(query: str, posts: Sequence[str]) -> pl.DataFrame:
-    profile = [{"id": f"p{number}", "category": f"c{number}", "text": text} for number, text in enumerate(posts)]
-    row = {"config": "c", "id": "q", "question": query, "category": "", "narrative": "", "rubric_aspects": []}
-    return pl.DataFrame([row | {"profile": profile}], schema=QUESTIONS)
 
 
 def ranked(name: str, query: str, posts: Sequence[str], ledger: Path, *, replay: bool = False) -> list[dict[str, str]]:
     """The posts in their new order, by a retriever that is made anew."""
     scorer = retriever(name)
     with Ledger(ledger) as open_ledger:
-        frame = rank_profiles(asked(query, posts), open_ledger, scorer, Replay() if replay else scorer)
-    profile: list[dict[str, str]] = frame["profile"][0].to_list()
-    return profile
+        asked = [Query(query, posts, "ranking of the posts of q")]
+        [(found, key)] = rank(asked, open_ledger, scorer, Replay() if replay else scorer)
+        assert open_ledger.find([key])[key].text == json.dumps(found)
+    order = sorted(range(len(posts)), key=lambda number: -found[number])
+    return [{"id": f"p{number}", "category": f"c{number}", "text": posts[number]} for number in order]
 
 
 def scores(name: str, query: str, posts: Sequence[str], ledger: Path) -> list[float]:
@@ -119,7 +113,7 @@ def test_recorded_scores_are_replayed_and_missing_ones_are_named(tmp_path: Path)
     "name", ["", "bm26", "bm25:x", "sentence-transformers", "sentence-transformers:", "all-MiniLM"]
 )
 def test_an_unknown_retriever_is_named(name: str) -> None:
-    with pytest.raises(BuildError, match=r"Unknown retriever .*: give `bm25`, `contriever`"):
+    with pytest.raises(RetrievalError, match=r"Unknown retriever .*: give `bm25`, `contriever`"):
         retriever(name)
 
 
@@ -138,7 +132,7 @@ def test_a_missing_extra_says_how_to_install_it(
     with pytest.raises(MissingExtra) as caught:
         ranked(name, "q", POSTS, tmp_path / "l")
     assert f"--extra {extra} " in str(caught.value)
-    assert f'pip install "build-personalized[{extra}]"' in str(caught.value)
+    assert f'pip install "pluralbench-retrieval[{extra}]"' in str(caught.value)
 
 
 @pytest.fixture(scope="module")
@@ -193,7 +187,7 @@ def test_contriever_needs_no_model_for_recorded_scores(tiny_bert: Path, tmp_path
 def test_a_model_that_is_not_there_is_named(tmp_path: Path, kind: str) -> None:
     pytest.importorskip("transformers", reason="needs the extra `contriever`")
     pytest.importorskip("sentence_transformers", reason="needs the extra `sentence-transformers`")
-    with pytest.raises(BuildError, match="no-model"):
+    with pytest.raises(RetrievalError, match="no-model"):
         ranked(f"{kind}:{tmp_path / 'no-model'}", "q", POSTS, tmp_path / "l")
 
 
