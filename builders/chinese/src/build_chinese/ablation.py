@@ -82,7 +82,7 @@ def _variants(
         return {}
     taxonomy = source.taxonomy_of(recipe.unlabelled.taxonomy)
     rows = source.unlabelled_rows(recipe.unlabelled, taxonomy).rows
-    judging = Judging(recipe.judge, Replay(), recipe.connection.limits(), recipe.judge.attempts, recipe.seed)
+    judging = Judging(recipe.judge, Replay(), recipe.connection.limits(), recipe.seed)
     found = votes(rows, taxonomy, judging, ledger)
     taught = Taught(human)
     scores = reward_model.rewards(rows, taught, reward, ledger, work, replaying=recipe.preference.distant)

@@ -215,7 +215,7 @@ def _voted(recipe: ChineseRecipe, human: Sequence[Row], ledger: Ledger, work: Pa
     taxonomy = source.taxonomy_of(recipe.unlabelled.taxonomy)
     loaded = source.unlabelled_rows(recipe.unlabelled, taxonomy)
     backend: Backend = Replay() if replaying else _judge(recipe)
-    judging = Judging(recipe.judge, backend, recipe.connection.limits(), recipe.judge.attempts, recipe.seed)
+    judging = Judging(recipe.judge, backend, recipe.connection.limits(), recipe.seed)
     distant = recipe.reward if recipe.preference.distant else None
     taught = reward_model.Taught(human)
     if distant is not None:

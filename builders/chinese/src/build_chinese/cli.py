@@ -33,7 +33,7 @@ build-chinese resolve annotated.jsonl --out ranked.jsonl
 build-chinese preference --annotated annotated.jsonl --prompts more.jsonl --judge gpt-5-mini --reward-base qwen3-0.6b
 --out dist/chinese
 """
-LOCAL_JUDGE = {"seeded": True, "temperature": 0.0, "max_tokens": 16}
+LOCAL_JUDGE = {"seeded": True, "temperature": 0.0, "max_tokens": 16, "reply": "structured"}
 LOCAL_WRITER = {"seeded": True, "temperature": 0.7, "max_tokens": 256}
 
 app = typer.Typer(add_completion=False, rich_markup_mode="rich", invoke_without_command=True, epilog=EXAMPLES)

@@ -1,7 +1,7 @@
 """What a build of CheemsBench and CheemsPreference can be asked to do."""
 
 from pathlib import Path, PurePath
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from pluralbench_calls import ChatConnection, ChatModel, check_reachable
 from pluralbench_runs import Recipe, Table
@@ -61,9 +61,14 @@ class UnlabelledTable(Table):
 
 
 class JudgeTable(ChatModel):
-    """The judge model. provider `recorded` has the sample's own votes. attempts: until a vote can be read."""
+    """The judge model. provider `recorded` has the sample's own votes. attempts: until a vote can be read.
+
+    reply: a `marker` such as [[A]] in the last line, or `structured`, JSON by a schema that the server enforces, which
+    small models need.
+    """
 
     attempts: int = Field(2, ge=1)
+    reply: Literal["marker", "structured"] = "marker"
 
 
 class RewardTable(Table):

@@ -8,7 +8,6 @@ from typing import Any
 import polars as pl
 from pluralbench_calls import (
     Backend,
-    ChatModel,
     Ledger,
     Limits,
     Request,
@@ -18,9 +17,10 @@ from pluralbench_calls import (
 )
 from pluralbench_runs import stream
 
-from build_chinese.judge_prompts import SYSTEM, USER
+from build_chinese.judge_prompts import REPLIES, SYSTEM, USER
 from build_chinese.preferences import Mark
 from build_chinese.rankings import Row
+from build_chinese.recipe import JudgeTable
 from build_chinese.taxonomy import Taxonomy
 
 VOTES = pl.Schema(
@@ -35,17 +35,25 @@ VOTES = pl.Schema(
 )
 """A vote: the responses as the judge saw them, "1", "2" or "s", or null with the reason why there is none."""
 
+VERDICT: dict[str, Any] = {
+    "name": "verdict",
+    "schema": {
+        "type": "object",
+        "properties": {"verdict": {"type": "string", "enum": ["A", "B", "C"]}},
+        "required": ["verdict"],
+        "additionalProperties": False,
+    },
+}
 MARK_OF: dict[str, Mark] = {"A": "1", "B": "2", "C": "s"}
 
 
 @dataclass(frozen=True)
 class Judging:
-    """A judge in use. attempts: how often a vote is asked for until it can be read."""
+    """A judge in use: which model, who answers for it, and how fast and dear."""
 
-    model: ChatModel
+    model: JudgeTable
     backend: Backend
     limits: Limits
-    attempts: int
     seed: int
 
 
@@ -70,11 +78,14 @@ def votes(rows: Sequence[Row], taxonomy: Taxonomy, judging: Judging, ledger: Led
     rows: with `id`, `input`, `category` and `responses`. Which of the two comes first is drawn by the seed and the ids
     alone, so neither another prompt nor the order of the responses changes it.
     """
-    ballots = [ballot for row in rows for ballot in _ballots(row, taxonomy, judging.seed)]
+    ballots = [ballot for row in rows for ballot in _ballots(row, taxonomy, judging)]
 
     def request(ballot: Ballot, attempt: int) -> Request:
         label = vote_label(ballot.prompt, ballot.first, ballot.second)
-        return chat_request(judging.model, ballot.messages, seed=judging.seed, label=label, attempt=attempt)
+        schema = VERDICT if judging.model.reply == "structured" else None
+        return chat_request(
+            judging.model, ballot.messages, seed=judging.seed, label=label, attempt=attempt, schema=schema
+        )
 
     settled = ask_until_valid(
         ballots,
@@ -82,7 +93,7 @@ def votes(rows: Sequence[Row], taxonomy: Taxonomy, judging: Judging, ledger: Led
         lambda _, reply: MARK_OF[parse_verdict(reply)],
         ledger,
         judging.backend,
-        attempts=judging.attempts,
+        attempts=judging.model.attempts,
         limits=judging.limits,
         label="votes",
     )
@@ -93,11 +104,14 @@ def votes(rows: Sequence[Row], taxonomy: Taxonomy, judging: Judging, ledger: Led
     return pl.DataFrame(found, schema=VOTES, orient="row")
 
 
-def _ballots(row: Row, taxonomy: Taxonomy, seed: int) -> Iterable[Ballot]:
+def _ballots(row: Row, taxonomy: Taxonomy, judging: Judging) -> Iterable[Ballot]:
     content: dict[str, Any] = {response["id"]: response["content"] for response in row["responses"]}
     criteria = taxonomy.criteria(row["category"][0])
     for pair in combinations(sorted(content), 2):
-        first, second = pair if stream(seed, "order", row["id"], *pair).random() < 0.5 else reversed(pair)
+        first, second = pair if stream(judging.seed, "order", row["id"], *pair).random() < 0.5 else reversed(pair)
         asked = USER.format(criteria=criteria, question=row["input"], answer_a=content[first], answer_b=content[second])
-        messages = [{"role": "system", "content": SYSTEM}, {"role": "user", "content": asked}]
+        messages = [
+            {"role": "system", "content": SYSTEM.format(how=REPLIES[judging.model.reply])},
+            {"role": "user", "content": asked},
+        ]
         yield Ballot(row["id"], first, second, messages)
