@@ -54,6 +54,8 @@ def ablate(release: Path, people: Mapping[str, Sequence[Row]], human: Sequence[R
         )
     target = release.with_name(f"{release.name}-ablation")
     with output_directory(target, recipe, recipe_file=RECIPE, fresh=fresh) as output:
+        if (target / TABLE_FILE).exists() and not fresh:
+            return target / TABLE_FILE
         with working_ledger(output.work / "ledger.sqlite") as ledger:
             ledger.take(release / LEDGER)
             variants = _variants(recipe, recipe.reward, human, ledger, output.work)
@@ -103,13 +105,16 @@ def _variants(
 def _measured(
     taught: Taught, benchmarks: Mapping[str, Sequence[Row]], reward: RewardTable, work: Path, seed: int
 ) -> dict[str, Any]:
-    from pluralbench_rewards import Group, load, score  # noqa: PLC0415 - an extra
+    from pluralbench_rewards import Group, TrainingError, load, score  # noqa: PLC0415 - an extra
     from pluralbench_rewards.rankings import measure  # noqa: PLC0415 - an extra
 
     size = {"prompts": len(taught.rows), "pairs": taught.size}
     if taught.size < reward.least_pairs:
-        return size | {"too_small": True}
-    folder = reward_model.trained(taught, reward, work / "model")
+        return size | {"not_trained": f"fewer than {reward.least_pairs:,} pairs"}
+    try:
+        folder = reward_model.trained(taught, reward, work / "model")
+    except TrainingError as error:  # a variant that is too small for the recipe's training leaves the others
+        return size | {"not_trained": str(error)}
     rows = [(config, row) for config, own in benchmarks.items() for row in own]
     groups = [
         Group(row["id"], reward_model.messages_of(row), [response["content"] for response in row["responses"]])

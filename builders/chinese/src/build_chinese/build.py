@@ -18,7 +18,7 @@ from pluralbench_schemas import RANK, RESPONSE
 
 from build_chinese import reward_model, source
 from build_chinese.card import card
-from build_chinese.errors import NothingLeft
+from build_chinese.errors import NothingLeft, SourceError
 from build_chinese.figures import PEOPLE, figures_of
 from build_chinese.memory import uncollected
 from build_chinese.preference_set import Judged, judged
@@ -90,8 +90,8 @@ def build(
     Raises errors of this package, of `pluralbench_calls`, `pluralbench_release`, `pluralbench_rewards`,
     `pluralbench_runs` and `pluralbench_schemas`; all are a `UserError` or a `TableError` with a sentence for the user.
     """
-    if recipe.reward is not None and recipe.unlabelled is not None and recipe.preference.distant and replay is None:
-        recipe = recipe.model_copy(update={"reward": reward_model.pin(recipe.reward)})
+    if recipe.reward is not None and recipe.unlabelled is not None and recipe.preference.distant:
+        recipe = recipe.model_copy(update={"reward": reward_model.pin(recipe.reward, replaying=replay is not None)})
     with output_directory(out, recipe, recipe_file=RECIPE, fresh=fresh) as output:
         annotated = _annotated(recipe)
         given = _by_config(annotated, recipe)
@@ -103,11 +103,11 @@ def build(
             if retry_errors:
                 ledger.forget_errors()
             before = len(ledger)
-            voted = _voted(recipe, by_config[PREFERENCE], ledger, output.work, replaying=replay is not None)
+            voted = _voted(recipe, by_config, ledger, output.work, replaying=replay is not None)
+            tables = _tables(by_config, voted, recipe)
             extract = output.work / "ledger.parquet"
             ledger.export(extract, ledger.used)
             new_calls = len(ledger) - before
-        tables = _tables(by_config, voted, recipe)
         figures = figures_of(
             given,
             dropped,
@@ -209,23 +209,24 @@ def _resolved(given: Mapping[str, Sequence[Row]]) -> tuple[dict[str, list[Row]],
     return found, pl.concat(dropped)
 
 
-def _voted(recipe: ChineseRecipe, human: Sequence[Row], ledger: Ledger, work: Path, *, replaying: bool) -> Voted | None:
+def _voted(
+    recipe: ChineseRecipe, people: Mapping[str, Sequence[Row]], ledger: Ledger, work: Path, *, replaying: bool
+) -> Voted | None:
     if recipe.unlabelled is None or recipe.judge is None:
         return None
     taxonomy = source.taxonomy_of(recipe.unlabelled.taxonomy)
     loaded = source.unlabelled_rows(recipe.unlabelled, taxonomy)
+    _check_apart(loaded.rows, people)
     backend: Backend = Replay() if replaying else _judge(recipe)
     judging = Judging(recipe.judge, backend, recipe.connection.limits(), recipe.seed)
     distant = recipe.reward if recipe.preference.distant else None
-    taught = reward_model.Taught(human)
-    if distant is not None:
-        reward_model.enough(taught, distant)  # before anything is asked that costs
-    found = votes(loaded.rows, taxonomy, judging, ledger)
+    taught = reward_model.Taught(people[PREFERENCE])
     rewards = None
     cut = 0
-    if distant is not None:
+    if distant is not None:  # first, since what may fail here costs no vote
         rewards = reward_model.rewards(loaded.rows, taught, distant, ledger, work, replaying=replaying)
         cut = int((rewards["cut"] > 0).sum())
+    found = votes(loaded.rows, taxonomy, judging, ledger)
     made = judged(
         loaded.rows,
         found,
@@ -235,6 +236,18 @@ def _voted(recipe: ChineseRecipe, human: Sequence[Row], ledger: Ledger, work: Pa
         seed=recipe.seed,
     )
     return Voted(loaded.rows, found, rewards, made, cut, loaded.source)
+
+
+def _check_apart(rows: Sequence[Row], people: Mapping[str, Sequence[Row]]) -> None:
+    """Raise `SourceError` for a prompt that is to be voted on and is annotated already, by its id or its text."""
+    for config, annotated in people.items():
+        known = {row[key]: row["id"] for row in annotated for key in ("id", "input")}
+        twice = next((row for row in rows if row["id"] in known or row["input"] in known), None)
+        if twice is not None:
+            part = "human part" if config == PREFERENCE else f"benchmark `{config}`"
+            raise SourceError(
+                f"The prompt {twice['id']} is to be voted on and is in the {part} too; take it out of one of the two."
+            )
 
 
 def _judge(recipe: ChineseRecipe) -> Backend:
@@ -266,9 +279,6 @@ def _tables(people: Mapping[str, Sequence[Row]], voted: Voted | None, recipe: Ch
         parts.append(frame_of(voted.made.rows, recipe.judge.model, calls))
     preference = pl.concat(parts) if parts else pl.DataFrame(schema=ROWS)
     if preference.height:
-        twice = preference.filter(pl.col("id").is_duplicated())
-        if twice.height:
-            raise NothingLeft(f"The prompt {twice['id'][0]} is annotated and voted on; take it out of one of the two.")
         tables.append(Table(PREFERENCE, "train", preference, "RankedResponses"))
     if not tables:
         raise NothingLeft("No prompt is left: every prompt was dropped, or there were none.")

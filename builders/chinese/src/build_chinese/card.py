@@ -61,7 +61,7 @@ def _built(recipe: ChineseRecipe, figures: dict[str, Any]) -> str:
     ]
     if recipe.unlabelled is not None and recipe.judge is not None:
         kept = "Every vote that prefers one was kept, and cycles were resolved."
-        if recipe.preference.distant and recipe.reward is not None:
+        if _distant(recipe) and recipe.reward is not None:
             margin = f" by more than {recipe.reward.margin:g}" if recipe.reward.margin else ""
             kept = (
                 f"A vote was kept if a reward model, {recipe.reward.shown} trained on the prompts that people "
@@ -81,10 +81,12 @@ def _built(recipe: ChineseRecipe, figures: dict[str, Any]) -> str:
         cut = figures["preference"]["responses_cut_for_the_reward_model"]
         if cut:
             said.append(f"{cut:,} responses were too long for the reward model, which saw a shortened prompt.")
+    recorded = ["Every vote"] * (recipe.unlabelled is not None) + ["every reward"] * _distant(recipe)
+    calls = f"{' and '.join(recorded)} is recorded in `provenance/ledger.parquet`, the" if recorded else "The"
     said.append(
         "The same rows are in `published/` as JSONL in the fields that CHEEMS published, `rank` being an object there. "
-        "Every vote and every reward is recorded in `provenance/ledger.parquet`, the prompts that were left out in "
-        "`provenance/dropped.parquet`, the whole recipe in `provenance/recipe.toml`."
+        f"{calls} prompts that were left out are in `provenance/dropped.parquet`, the whole recipe is in "
+        "`provenance/recipe.toml`."
     )
     return "\n\n".join(said)
 
@@ -95,12 +97,16 @@ def _limits(recipe: ChineseRecipe) -> str:
         "that nobody compared, which `order` does not."
     ]
     if recipe.unlabelled is not None:
-        said.append(
-            "- What a judge model and a reward model agree on is not what people would say; their common errors stay."
-        )
+        agree = "a judge model and a reward model agree on" if _distant(recipe) else "a judge model prefers"
+        said.append(f"- What {agree} is not what people would say; {'common ' * _distant(recipe)}errors stay.")
     if recipe.annotated is not None and recipe.annotated.location == "sample":
         said.append(
-            "- This is the sample: texts, annotators and votes are invented, and the reward model knows next to no "
-            "Chinese. It shows that the pipeline works; no reward model should be judged by it or trained on it."
+            "- This is the sample: texts, annotators and votes are invented"
+            + (", and the reward model knows next to no Chinese" if _distant(recipe) else "")
+            + ". It shows that the pipeline works; no reward model should be judged by it or trained on it."
         )
     return "\n".join(said)
+
+
+def _distant(recipe: ChineseRecipe) -> bool:
+    return recipe.unlabelled is not None and recipe.preference.distant

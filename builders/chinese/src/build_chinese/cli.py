@@ -33,7 +33,7 @@ build-chinese resolve annotated.jsonl --out ranked.jsonl
 build-chinese preference --annotated annotated.jsonl --prompts more.jsonl --judge gpt-5-mini --reward-base qwen3-0.6b
 --out dist/chinese
 """
-LOCAL_JUDGE = {"seeded": True, "temperature": 0.0, "max_tokens": 16, "reply": "structured"}
+LOCAL_JUDGE = {"seeded": True, "temperature": 0.0, "max_tokens": 64, "reply": "structured"}
 LOCAL_WRITER = {"seeded": True, "temperature": 0.7, "max_tokens": 256}
 
 app = typer.Typer(add_completion=False, rich_markup_mode="rich", invoke_without_command=True, epilog=EXAMPLES)
@@ -68,9 +68,16 @@ def command(
     resolve, preference. Each has a --help.
     """
     if context.invoked_subcommand is not None:
+        sources = {name: context.get_parameter_source(name) for name in context.params}
+        before = [name for name, found in sources.items() if found is not None and found.name == "COMMANDLINE"]
+        if before:
+            flag = before[0].replace("_", "-")
+            raise RecipeError(f"Options go behind the verb: build-chinese {context.invoked_subcommand} --{flag} ...")
         return
     asked = read_recipe(ChineseRecipe, recipe_path(recipe, RECIPES), {"seed": seed})
     target = out or Path("dist") / asked.name
+    if not target.name:
+        target = target.resolve()
     if recipe == SAMPLE:
         _sample_steps(asked, target, fresh=fresh)
     _build(asked, target, replay=replay, reuse=reuse, retry_errors=retry_errors, fresh=fresh)
@@ -147,7 +154,7 @@ def annotations(
 ) -> None:
     """Read annotations, check them against the tasks, and say how far annotators agree."""
     found = steps.read_annotations(files, tasks, accounts=_accounts(account), assigned=assigned)
-    report = steps.write_annotated(found, out)
+    report = steps.write_annotated(found, out, [*files, *sorted(tasks.glob("*.jsonl"))])
     tell_annotated(console, found, out, report)
 
 
@@ -258,6 +265,8 @@ def _sample_steps(asked: ChineseRecipe, target: Path, *, fresh: bool) -> None:
 
 def _writers(names: list[str] | None, base_url: str | None, api_key_env: str | None) -> list[dict[str, Any]] | None:
     if not names:
+        if base_url is not None:
+            raise RecipeError("--base-url says where models are served; say which ones with --writer.")
         return None
     chosen = [chosen_model("writer", name, base_url, api_key_env, LOCAL_WRITER) for name in names]
     return [
@@ -268,6 +277,8 @@ def _writers(names: list[str] | None, base_url: str | None, api_key_env: str | N
 
 def _judge(name: str | None, base_url: str | None, api_key_env: str | None) -> dict[str, Any]:
     if name is None:
+        if base_url is not None:
+            raise RecipeError("--base-url says where a model is served; say which one with --judge.")
         return {}
     if name == "recorded":
         return {"judge.provider": name, "judge.model": "invented-judge"}

@@ -73,14 +73,14 @@ def rankings_of(taught: Taught) -> "list[Ranking]":
     return rankings
 
 
-def pin(reward: RewardTable) -> RewardTable:
+def pin(reward: RewardTable, *, replaying: bool = False) -> RewardTable:
     """The table with the digest of the base's files, by which recorded rewards are known.
 
-    Raises `SourceError` for a base that is neither a folder nor pinned by a digest already.
+    Raises `SourceError` for a base that is neither a folder nor pinned by a digest already, unless `replaying`.
     """
-    if reward.digest is not None:
-        return reward
     folder = Path(reward.base)
+    if reward.digest is not None or (replaying and not folder.is_dir()):
+        return reward
     if not folder.is_dir():
         raise SourceError(
             f"There is no folder {reward.base} with a model to train; download it first, such as with "

@@ -3,7 +3,7 @@
 import json
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ from build_chinese.text_files import read_jsonl, write_jsonl
 from build_chinese.writing import add_written
 
 PROMPTS_FILE, TASKS_FILE, KEY_FILE, DROPPED_FILE = "prompts.jsonl", "tasks.jsonl", "key.jsonl", "dropped.jsonl"
+CHECKS_FILE = "checks.jsonl"
 SHEETS, LABEL_STUDIO = "sheets", "label_studio"
 SAMPLE_ANNOTATIONS = source.FOLDER / "annotations.jsonl"
 COLUMNS: dict[str, Any] = {
@@ -85,16 +86,19 @@ def make_tasks(
             rows = _prompts(recipe)
             rows, unwritten = add_written(rows, recipe, ledger, replaying=replay is not None)
             prepared = prepare(recipe, rows)
+            prepared = replace(prepared, dropped=pl.concat([unwritten, prepared.dropped], how="vertical_relaxed"))
+            if (out / RECIPE).exists() and not fresh:
+                return prepared  # the same tasks are there, perhaps with work in them
             extract = output.work / "ledger.parquet"
             ledger.export(extract, ledger.used)
         staged = output.staging()
         write_jsonl(prepared.prompts.iter_rows(named=True), staged / PROMPTS_FILE)
         write_tasks(staged / TASKS_FILE, prepared.tasks)
-        write_jsonl([*prepared.dropped.iter_rows(named=True), *unwritten], staged / DROPPED_FILE)
+        write_jsonl(prepared.dropped.iter_rows(named=True), staged / DROPPED_FILE)
         write_label_studio(staged / LABEL_STUDIO, prepared.tasks, prepared.prompts)
         write_csv(staged / SHEETS, prepared.tasks, prepared.prompts)
         if recipe.prompts is not None and recipe.prompts.checks is not None:
-            shutil.copyfile(source.place(recipe.prompts.checks, "checks.jsonl"), staged / KEY_FILE)
+            shutil.copyfile(source.place(recipe.prompts.checks, CHECKS_FILE), staged / KEY_FILE)
         (staged / RECIPE).parent.mkdir()
         write_recipe(recipe, staged / RECIPE)
         shutil.copyfile(extract, staged / LEDGER)
@@ -110,10 +114,10 @@ def prepare(recipe: ChineseRecipe, rows: Sequence[Row]) -> Prepared:
         first = dropped["rule"][0] if dropped.height else "there were no responses"
         raise NothingLeft(f"No prompt is left to annotate: {frame.height:,} are dropped ({first}).")
     table = recipe.prompts
-    if table is not None and table.assigned is not None:
+    if table is not None and table.assigned is not None and not recipe.annotators:
         tasks = read_tasks(source.place(table.assigned, "annotations.jsonl"), kept)
     else:
-        checks = [] if table is None or table.checks is None else check_tasks(source.place(table.checks, KEY_FILE))
+        checks = [] if table is None or table.checks is None else check_tasks(source.place(table.checks, CHECKS_FILE))
         tasks = make(kept, recipe.annotators, recipe.tasks, seed=recipe.seed, checks=checks)
     return Prepared(kept, tasks, dropped)
 
@@ -152,10 +156,14 @@ def annotate(
     return Annotated(rows, found, agreement(found.marks, checks))
 
 
-def write_annotated(annotated: Annotated, out: Path) -> Path:
-    """Write annotated prompts to `out`, and beside it a report of problems, remarks and agreement; its path."""
-    check_writable(out)
+def write_annotated(annotated: Annotated, out: Path, inputs: Sequence[Path] = ()) -> Path:
+    """Write annotated prompts to `out`, and beside it a report of problems, remarks and agreement; its path.
+
+    inputs: what is not to be written over.
+    """
+    check_writable([out])
     report = out.with_name(f"{out.stem}.report.json")
+    check_writable([out, report], inputs)
     problems, remarks = annotated.annotations.problems, annotated.annotations.remarks
     values = {"agreement": annotated.agreement, "problems": problems.to_dicts(), "remarks": remarks.to_dicts()}
     report.write_text(json.dumps(values, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
@@ -177,15 +185,14 @@ def resolve_file(path: Path, out: Path) -> Ranked:
 
     What was dropped goes beside it, to OUT.dropped.jsonl. Raises `SourceError`, `NothingLeft` and `OutputError`.
     """
-    check_writable(out)
-    if out.exists() and out.samefile(path):
-        raise SourceError(f"{path} would be written over itself; choose another --out.")
+    check_writable([out])
+    beside = out.with_name(f"{out.stem}.dropped.jsonl")
+    check_writable([out, beside], [path])
     annotated = read_rankings(path)
     rows, dropped = resolve_rows(annotated)
     if not rows:
         raise NothingLeft(f"No prompt of {path} is left: {_reasons(dropped)}.")
     write_jsonl(rows, out)
-    beside = out.with_name(f"{out.stem}.dropped.jsonl")
     if dropped.height:
         write_jsonl(dropped.iter_rows(named=True), beside)
     else:
@@ -193,20 +200,24 @@ def resolve_file(path: Path, out: Path) -> Ranked:
     return Ranked(rows, dropped, annotator_figures(annotated))
 
 
-def check_writable(out: Path) -> None:
-    """Raise `OutputError` where a file cannot be written to `out`."""
-    if out.is_dir():
-        raise OutputError(f"{out} is a folder; name a file, such as {out / 'out.jsonl'}.")
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OutputError(f"Cannot write {out}: {error.strerror or error}.") from None
+def check_writable(files: Sequence[Path], inputs: Sequence[Path] = ()) -> None:
+    """Raise `OutputError` where a file cannot be written, or where it is one of `inputs`."""
+    for file in files:
+        if file.is_dir():
+            raise OutputError(f"{file} is a folder; name a file, such as {file / 'out.jsonl'}.")
+        for path in inputs:
+            if file.exists() and path.exists() and file.samefile(path):
+                raise OutputError(f"{path} is read and would be written over; choose another --out.")
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise OutputError(f"Cannot write {file}: {error.strerror or error}.") from None
 
 
 def sample_annotated(recipe: ChineseRecipe) -> Annotated:
     """The sample's prompts with its annotations, by way of its tasks."""
     prepared = prepare(recipe, _prompts(recipe))
-    return annotate([SAMPLE_ANNOTATIONS], prepared.prompts, prepared.tasks, source.FOLDER / "checks.jsonl")
+    return annotate([SAMPLE_ANNOTATIONS], prepared.prompts, prepared.tasks, source.FOLDER / CHECKS_FILE)
 
 
 def _prompts(recipe: ChineseRecipe) -> list[Row]:

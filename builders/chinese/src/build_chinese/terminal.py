@@ -22,7 +22,7 @@ def tell_tasks(console: Console, made: Prepared, folder: Path) -> None:
     if made.dropped.height:
         rules = made.dropped.group_by("rule").len().sort("len", "rule", descending=[True, False])
         dropped = [(rule, f"{count:,}") for rule, count in rules.iter_rows()]
-        tell_table(console, "What the rules dropped", pl.DataFrame(dropped, schema=["rule", "responses"], orient="row"))
+        tell_table(console, "What was dropped", pl.DataFrame(dropped, schema=["rule", "responses"], orient="row"))
     console.print(
         f"Next: import {folder / LABEL_STUDIO} into Label Studio, or hand out {folder / SHEETS}; then\n"
         f"  build-chinese annotations FILE ... --tasks {folder} --out annotated.jsonl"

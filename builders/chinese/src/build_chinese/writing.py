@@ -1,8 +1,8 @@
 """Responses to the prompts, from several models (CHEEMS, section 3.1): each answers each prompt once."""
 
 from collections.abc import Sequence
-from typing import Any
 
+import polars as pl
 from pluralbench_calls import (
     Backend,
     InvalidAnswer,
@@ -18,20 +18,21 @@ from pluralbench_runs import digest, stream
 
 from build_chinese.rankings import Row
 from build_chinese.recipe import ChineseRecipe, Writer
+from build_chinese.screening import DROPS
 
-STEP = "writing"
+NOT_ANSWERED, SAME_TEXT = "not answered", "the same text as another model's"
 
 
 def add_written(
     rows: Sequence[Row], recipe: ChineseRecipe, ledger: Ledger, *, replaying: bool
-) -> tuple[list[Row], list[dict[str, Any]]]:
-    """The rows with each writer's response, and what was not answered, as (prompt, model, reason).
+) -> tuple[list[Row], pl.DataFrame]:
+    """The rows with each writer's response, and what was not answered, as `screening.screen` lists what was dropped.
 
     A response's id is the beginning of its content's digest, so it says nothing of who wrote it. The order of a
     prompt's responses is drawn, since it says who stands beside whom in the ring.
     """
     written: dict[str, list[dict[str, str]]] = {row["id"]: [] for row in rows}
-    failed = []
+    failed: list[tuple[str, str | None, str, str]] = []
     for writer in recipe.writers:
         backend: Backend = Replay() if replaying else _backend(writer, recipe)
 
@@ -52,17 +53,19 @@ def add_written(
         )
         for row, result in zip(rows, settled, strict=True):
             if result.value is None:
-                failed.append({"prompt": row["id"], "model": writer.model, "reason": result.reason})
+                failed.append((row["id"], None, NOT_ANSWERED, f"{writer.model}: {result.reason}"))
                 continue
             name = digest([row["id"], result.value])[:12]
-            if all(response["id"] != name for response in written[row["id"]]):
+            if any(response["id"] == name for response in written[row["id"]]):
+                failed.append((row["id"], name, SAME_TEXT, writer.model))
+            else:
                 written[row["id"]].append({"id": name, "content": result.value, "model": result.answer.model})
     found = []
     for row in rows:
         own = sorted(written[row["id"]], key=lambda response: response["id"])
         stream(recipe.seed, "ring", row["id"]).shuffle(own)
         found.append(row | {"responses": [*row["responses"], *own]})
-    return found, failed
+    return found, pl.DataFrame(failed, schema=DROPS, orient="row")
 
 
 def _parse(_: Row, reply: str) -> str:
@@ -73,5 +76,6 @@ def _parse(_: Row, reply: str) -> str:
 
 
 def _backend(writer: Writer, recipe: ChineseRecipe) -> Backend:
-    changes = {name: value for name in ("base_url", "api_key_env") if (value := getattr(writer, name)) is not None}
+    # A key is for the endpoint that it was named for, and for no other.
+    changes = {} if writer.base_url is None else {"base_url": writer.base_url, "api_key_env": writer.api_key_env}
     return chat_backend(writer, recipe.connection.model_copy(update=changes))

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from pluralbench_runs import Table, stream
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from pluralbench_calls.ask import Limits, Price
 from pluralbench_calls.backends.local import MODEL as LOCAL_MODEL
@@ -48,7 +48,10 @@ class ChatPrice(Table):
 
 
 class ChatConnection(Table):
-    """How to reach a chat model, how fast and how dear. A build may go on under other values."""
+    """How to reach a chat model, how fast and how dear. A build may go on under other values.
+
+    api_key_env: the environment variable that holds the key; "" is none.
+    """
 
     base_url: str | None = None
     api_key_env: str | None = None
@@ -59,6 +62,11 @@ class ChatConnection(Table):
     tokens_per_minute: float | None = Field(None, gt=0)
     price: ChatPrice = ChatPrice()
     max_cost: float | None = Field(None, ge=0)
+
+    @field_validator("api_key_env")
+    @classmethod
+    def _named(cls, name: str | None) -> str | None:
+        return name or None
 
     def limits(self) -> Limits:
         """The limits of every step of the build."""
@@ -144,5 +152,5 @@ def chosen_model(
         f"{table}.provider": provider_of(url),
         f"{table}.model": name,
         "connection.base_url": url,
-        "connection.api_key_env": api_key_env or ("OPENAI_API_KEY" if url == OPENAI else None),
+        "connection.api_key_env": api_key_env or ("OPENAI_API_KEY" if url == OPENAI else ""),
     }
