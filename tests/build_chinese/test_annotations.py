@@ -192,8 +192,8 @@ def test_what_is_only_counted(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        (P1 | {"annotator": "ann-9", "order": "A>B>C"}, "{}, row 1: there is no annotator 'ann-9'; name the account's "
-         "annotator in `accounts`, or mend the name."),
+        (P1 | {"annotator": "ann-9", "order": "A>B>C"}, "{}, row 1: there is no annotator 'ann-9'; say whose "
+         "account it is with --account ACCOUNT=ANNOTATOR, or mend the name."),
         (P1 | {"task": "p-t9", "order": "A>B>C"}, "{}, row 1: there is no task 'p-t9'; the tasks are others, or were "
          "made anew."),
         (P1 | {"A_B": "x"}, "{}, row 1 (task p-t1): the mark 'x' on A and B is none of g (the first is better), b "
@@ -250,7 +250,7 @@ def test_several_unknown_names_are_counted(tmp_path: Path) -> None:
     assert refused(path) == message
     accounts = {"7": "ann-1"}
     path = sheet(tmp_path, [P1 | {"annotator": "7", "A_B": "g"}])
-    assert refused(path).startswith(f"{path}, row 1: there is no annotator '7'; name the account's annotator")
+    assert refused(path).startswith(f"{path}, row 1: there is no annotator '7'; say whose account it is")
     assert said(read([path], TASKS_GIVEN, accounts=accounts)) == {"ca": "1"}
 
 

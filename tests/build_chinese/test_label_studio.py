@@ -119,7 +119,9 @@ def test_an_export_is_read(tmp_path: Path, account: object, accounts: dict[str, 
 
 def test_accounts_that_say_nothing(tmp_path: Path) -> None:
     items = [item("p-t1", annotation(1, TRIPLE), assigned_to="ann-3")]
-    with pytest.raises(AnnotationsError, match=r"item 1: there is no annotator '1'; name the account's annotator in"):
+    with pytest.raises(
+        AnnotationsError, match=r"item 1: there is no annotator '1'; say whose account it is with --account"
+    ):
         exported(tmp_path, items)
     assert set(exported(tmp_path, items, assigned=True).marks["annotator"]) == {"ann-3"}
 

@@ -21,7 +21,7 @@ from build_chinese.preference_set import (
 from build_chinese.rankings import ALL_EQUAL, ONE_RESPONSE, Row
 from build_chinese.recipe import PreferenceTable
 from build_chinese.reward_model import REWARDS
-from build_chinese.supervision import DISAGREES, LONGER, MARGIN, NO_VOTE, TIE
+from build_chinese.supervision import DISAGREES, EQUAL, LONGER, MARGIN, NO_VOTE, TIE
 from build_chinese.votes import VOTES
 from hypothesis import given
 from hypothesis import strategies as st
@@ -83,10 +83,9 @@ SEEDS = st.integers(0, 2**31)
 
 def strict(case: Case) -> list[tuple[str, str, str]]:
     """(prompt, better, worse) of each vote that prefers one."""
-    ordered = [
+    return [
         (prompt, a, b) if mark == "1" else (prompt, b, a) for prompt, a, b, mark in case.votes if mark in {"1", "2"}
     ]
-    return ordered
 
 
 def kept(made: Judged) -> list[tuple[str, str, str]]:
@@ -128,7 +127,7 @@ def test_every_vote_and_every_prompt_is_accounted_for(
     assert all(count >= 0 for count in made.votes.values())
     assert made.votes[NO_VOTE] == sum(vote[3] is None for vote in case.votes)
     assert made.votes[TIE] == sum(vote[3] == "s" for vote in case.votes)
-    by = {DISAGREES, MARGIN} if strategies.distant else {IN_A_CYCLE}
+    by = {DISAGREES, EQUAL, MARGIN} if strategies.distant else {IN_A_CYCLE}
     assert made.votes.keys() == {NO_VOTE, TIE} | by | ({LONGER} if strategies.length else set())
     inputs = [row["input"] for row in case.rows]
     assert sorted([row["input"] for row in made.rows] + made.dropped["input"].to_list()) == sorted(inputs)
@@ -154,7 +153,7 @@ def test_the_better_one_is_as_often_the_longer_as_the_shorter(
     case: Case,
     distant: bool,
     margin: float,
-    seed: int,  # noqa: FBT001
+    seed: int,
 ) -> None:
     balanced = case.made(PreferenceTable(distant=distant), margin, seed)
     longer, shorter = sides(case, kept(balanced))
@@ -170,7 +169,8 @@ def test_a_vote_stays_where_the_rewards_agree_by_more_than_the_margin(case: Case
     made = case.made(margin=margin)
     differences = {pair: case.rewards[pair[0], pair[1]] - case.rewards[pair[0], pair[2]] for pair in strict(case)}
     assert set(kept(made)) == {pair for pair, difference in differences.items() if difference > margin}
-    assert made.votes[DISAGREES] == sum(difference <= 0 for difference in differences.values())
+    assert made.votes[DISAGREES] == sum(difference < 0 for difference in differences.values())
+    assert made.votes[EQUAL] == sum(difference == 0 for difference in differences.values())
     assert made.votes[MARGIN] == sum(0 < difference <= margin for difference in differences.values())
     assert ALL_EQUAL not in set(made.dropped["reason"])
 
@@ -217,7 +217,7 @@ def test_a_cycle_is_cut_by_the_reward_model_and_merged_without() -> None:
     with_rewards, without = cycle.made(), cycle.made(PLAIN)
     assert kept(with_rewards) == [("p", "r0", "r1"), ("p", "r1", "r2")]
     assert with_rewards.rows[0]["rank"] == {"r0": 1, "r1": 2, "r2": 3}
-    assert with_rewards.votes == {NO_VOTE: 0, TIE: 0, DISAGREES: 1, MARGIN: 0}
+    assert with_rewards.votes == {NO_VOTE: 0, TIE: 0, DISAGREES: 1, EQUAL: 0, MARGIN: 0}
     assert kept(without) == []
     assert without.votes[IN_A_CYCLE] == 3
     assert without.dropped.rows() == [("问", ALL_EQUAL, 3, 3)]
@@ -247,9 +247,8 @@ def test_what_is_dropped_for_length_stays_in_the_ranks_and_the_judgements() -> N
 
 
 def test_no_prompts_and_no_votes() -> None:
-    for strategies in map(
-        lambda flags: PreferenceTable(distant=flags[0], length=flags[1]), product([True, False], repeat=2)
-    ):
+    for distant, length in product([True, False], repeat=2):
+        strategies = PreferenceTable(distant=distant, length=length)
         made = Case([], [], {}).made(strategies)
         assert made.rows == []
         assert made.dropped.is_empty()

@@ -4,25 +4,8 @@ from typing import Any
 
 import polars as pl
 import pytest
-from pluralbench_schemas import RANK, RESPONSE, RankedResponses, TableError, validate
+from pluralbench_schemas import RANKED_RESPONSES, RankedResponses, TableError, validate
 
-SCHEMA = pl.Schema(
-    {
-        "id": pl.String,
-        "input": pl.String,
-        "sys_prompt": pl.String,
-        "responses": pl.List(RESPONSE),
-        "annotations": pl.List(pl.List(pl.String)),
-        "rank": pl.List(RANK),
-        "order": pl.List(pl.List(pl.String)),
-        "category": pl.List(pl.String),
-        "judgements": pl.Int64,
-        "conflicts": pl.Int64,
-        "annotated_by": pl.String,
-        "vote_calls": pl.List(pl.String),
-        "reward_calls": pl.List(pl.String),
-    }
-)
 ROW: dict[str, Any] = {
     "id": "p1",
     "input": "用一句话介绍杭州。",
@@ -43,7 +26,7 @@ ROW: dict[str, Any] = {
 def checked(**changes: object) -> None:
     """Validate a second row that differs from a good one in `changes`."""
     rows = [ROW, ROW | {"id": "p2"} | changes]
-    validate(pl.DataFrame(rows, schema=SCHEMA), RankedResponses, file="rows.parquet")
+    validate(pl.DataFrame(rows, schema=RANKED_RESPONSES), RankedResponses, file="rows.parquet")
 
 
 def test_good_rows() -> None:

@@ -2,9 +2,10 @@
 
 import pandera.polars as pa
 
-from pluralbench_schemas.chinese import RANK, RESPONSE, RankedResponses
+from pluralbench_schemas.chinese import RANK, RANKED_RESPONSES, RESPONSE, RankedResponses
 from pluralbench_schemas.languages import ENGLISH, LANGUAGES, Language, language_of, near_languages
 from pluralbench_schemas.multilingual import MultilingualPairs, TranslationPairs
+from pluralbench_schemas.persona import VARIABLE, PersonaItems
 from pluralbench_schemas.personalized import (
     POST,
     RUBRIC_ASPECT,
@@ -22,6 +23,7 @@ SCHEMAS: dict[str, type[pa.DataFrameModel]] = {
     schema.__name__: schema
     for schema in (
         MultilingualPairs,
+        PersonaItems,
         PersonalizedPairs,
         PersonalizedQuestions,
         RankedResponses,
@@ -37,11 +39,14 @@ __all__ = [
     "LANGUAGES",
     "POST",
     "RANK",
+    "RANKED_RESPONSES",
     "RESPONSE",
     "RUBRIC_ASPECT",
     "SCHEMAS",
+    "VARIABLE",
     "Language",
     "MultilingualPairs",
+    "PersonaItems",
     "PersonalizedPairs",
     "PersonalizedQuestions",
     "RankedResponses",

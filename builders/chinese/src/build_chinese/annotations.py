@@ -88,7 +88,7 @@ def read(
     sent = [item for path in paths for item in _submissions(path, accounts, known, assigned=assigned)]
     sent = [item for item in sent if not item.is_blank]
     _check_names(sent, "task", shown, "the tasks are others, or were made anew")
-    _check_names(sent, "annotator", known, "name the account's annotator in `accounts`, or mend the name")
+    _check_names(sent, "annotator", known, "say whose account it is with --account ACCOUNT=ANNOTATOR, or mend the name")
     last: dict[tuple[str, str], _Answers] = {}
     problems: list[tuple[str, str, str, str]] = []
     for item in sent:

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-from pluralbench_calls import Backend, Ledger, Replay, chat_backend, working_ledger
+from pluralbench_calls import Backend, Ledger, Replay, Written, chat_backend, working_ledger
 from pluralbench_release import LEDGER, RECIPE, Manifest, Source, Table, known_ledgers, write
 from pluralbench_runs import Output, output_directory, read_recipe
-from pluralbench_schemas import RANK, RESPONSE
+from pluralbench_schemas import RANKED_RESPONSES
 
 from build_chinese import reward_model, source
 from build_chinese.card import card
@@ -24,30 +24,13 @@ from build_chinese.memory import uncollected
 from build_chinese.preference_set import Judged, judged
 from build_chinese.rankings import Row, resolve_rows
 from build_chinese.recipe import SAMPLE, ChineseRecipe
-from build_chinese.sample_votes import RecordedVotes
 from build_chinese.steps import sample_annotated
 from build_chinese.text_files import write_jsonl
-from build_chinese.votes import Judging, votes
+from build_chinese.votes import NOT_OF_THE_SAMPLE, Judging, recorded_votes, votes
 
 SAMPLE_LEDGER = source.FOLDER / "ledger.parquet"
 PREFERENCE = "preference"
 PUBLISHED = ("input", "responses", "annotations", "rank", "category")
-COLUMNS: dict[str, Any] = {
-    "id": pl.String,
-    "input": pl.String,
-    "sys_prompt": pl.String,
-    "responses": pl.List(RESPONSE),
-    "annotations": pl.List(pl.List(pl.String)),
-    "rank": pl.List(RANK),
-    "order": pl.List(pl.List(pl.String)),
-    "category": pl.List(pl.String),
-    "judgements": pl.Int64,
-    "conflicts": pl.Int64,
-    "annotated_by": pl.String,
-    "vote_calls": pl.List(pl.String),
-    "reward_calls": pl.List(pl.String),
-}
-ROWS = pl.Schema(COLUMNS)
 
 
 @dataclass(frozen=True)
@@ -168,7 +151,7 @@ def frame_of(rows: Sequence[Row], annotated_by: str, calls: Mapping[str, pl.Data
             }
             for row in rows
         ],
-        schema=ROWS,
+        schema=RANKED_RESPONSES,
     )
 
 
@@ -252,7 +235,7 @@ def _check_apart(rows: Sequence[Row], people: Mapping[str, Sequence[Row]]) -> No
 
 def _judge(recipe: ChineseRecipe) -> Backend:
     if recipe.judge is None or recipe.judge.provider == "recorded":
-        return RecordedVotes()
+        return Written(recorded_votes, NOT_OF_THE_SAMPLE)
     return chat_backend(recipe.judge, recipe.connection)
 
 
@@ -277,7 +260,7 @@ def _tables(people: Mapping[str, Sequence[Row]], voted: Voted | None, recipe: Ch
         if voted.rewards is not None:
             calls["reward_calls"] = voted.rewards
         parts.append(frame_of(voted.made.rows, recipe.judge.model, calls))
-    preference = pl.concat(parts) if parts else pl.DataFrame(schema=ROWS)
+    preference = pl.concat(parts) if parts else pl.DataFrame(schema=RANKED_RESPONSES)
     if preference.height:
         tables.append(Table(PREFERENCE, "train", preference, "RankedResponses"))
     if not tables:

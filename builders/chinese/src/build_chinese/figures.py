@@ -111,7 +111,7 @@ def shown(entry: Mapping[str, Any]) -> str:
     """A share as text, with its interval."""
     if entry["share"] is None:
         return "none"
-    return f"{entry['share']:.1%} [{entry['low']:.1%}, {entry['high']:.1%}]"
+    return f"{entry['share']:.1%} [{100 * entry['low']:.0f}, {100 * entry['high']:.0f}]"
 
 
 def _counted(dropped: pl.DataFrame, annotated_by: str) -> list[dict[str, Any]]:

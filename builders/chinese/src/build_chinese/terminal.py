@@ -69,7 +69,7 @@ def tell_resolved(console: Console, ranked: Ranked, out: Path) -> None:
         f"{shown(figures['conflicts'])} of {figures['judgements']:,} judgements"
     )
     for reason, count in ranked.dropped.group_by("reason").len().sort("reason").iter_rows():
-        console.print(f"{count:,} prompts were dropped: {reason}.")
+        console.print(f"{count:,} prompt{'s were' if count > 1 else ' was'} dropped: {reason}.")
     console.print(
         f"Next:\n  build-chinese preference --annotated {out} --prompts FILE --judge MODEL --reward-base FOLDER"
     )

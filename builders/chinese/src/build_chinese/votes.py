@@ -17,11 +17,14 @@ from pluralbench_calls import (
 )
 from pluralbench_runs import stream
 
+from build_chinese.errors import SourceError
 from build_chinese.judge_prompts import REPLIES, SYSTEM, USER
 from build_chinese.preferences import Mark
 from build_chinese.rankings import Row
 from build_chinese.recipe import JudgeTable
+from build_chinese.source import FOLDER
 from build_chinese.taxonomy import Taxonomy
+from build_chinese.text_files import read_jsonl
 
 VOTES = pl.Schema(
     {
@@ -44,6 +47,7 @@ VERDICT: dict[str, Any] = {
         "additionalProperties": False,
     },
 }
+NOT_OF_THE_SAMPLE = "recorded votes are only for the sample's own prompts, in the order that its seed draws; choose a judge with --judge"
 MARK_OF: dict[str, Mark] = {"A": "1", "B": "2", "C": "s"}
 
 
@@ -102,6 +106,12 @@ def votes(rows: Sequence[Row], taxonomy: Taxonomy, judging: Judging, ledger: Led
         for ballot, result in zip(ballots, settled, strict=True)
     ]
     return pl.DataFrame(found, schema=VOTES, orient="row")
+
+
+def recorded_votes() -> dict[str, str]:
+    """The replies of the sample's judge, by what the call for one is called."""
+    rows = read_jsonl(FOLDER / "votes.jsonl", SourceError)
+    return {vote_label(row["prompt"], row["first"], row["second"]): row["reply"] for row in rows}
 
 
 def _ballots(row: Row, taxonomy: Taxonomy, judging: Judging) -> Iterable[Ballot]:

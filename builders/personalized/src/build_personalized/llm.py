@@ -4,12 +4,13 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
-from pluralbench_calls import Answer, Backend, Ledger, Limits, Message, Request, chat_backend, chat_request
+from pluralbench_calls import Backend, Ledger, Limits, Message, Request, Written, chat_backend, chat_request
 
-from build_personalized.errors import BuildError
 from build_personalized.recipe import PersonalizedRecipe
+
+NOT_OF_THE_SAMPLE = "hand-written answers are only for the sample's own questions; choose a model with --llm"
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ class Llm:
 def backend_of(recipe: PersonalizedRecipe, sample: Path) -> Backend:
     """Who answers for the recipe's provider. `sample`: the folder with the hand-written answers."""
     if recipe.llm.provider == "hand-written":
-        return HandWritten(sample / "answers")
+        return Written(lambda: _written(sample / "answers"), NOT_OF_THE_SAMPLE)
     return chat_backend(recipe.llm, recipe.connection)
 
 
@@ -54,34 +55,12 @@ def answer_label(side: str, row_id: str) -> str:
     return f"{side} answer for {row_id}"
 
 
-class HandWritten:
-    """The answers that were written for the sample, as a backend: found by what the call is for."""
-
-    concurrency: int | None = None
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-
-    async def __aenter__(self) -> Self:
-        """Read the answers."""
-        rows = [
-            json.loads(line)
-            for path in sorted(self._folder.glob("*.jsonl"))
-            for line in path.read_text(encoding="utf-8").split("\n")
-            if line
-        ]
-        self._texts = {answer_label(side, row["id"]): row[side] for row in rows for side in ("chosen", "rejected")}
-        return self
-
-    async def __aexit__(self, *exc: object) -> None:
-        """Nothing to close."""
-
-    async def send(self, request: Request) -> Answer:
-        """The answer that was written for this call. Raises `BuildError` when nobody wrote one."""
-        text = self._texts.get(request.label.rsplit(", ", 1)[0])
-        if text is None:
-            raise BuildError(
-                f"Nobody wrote the {request.label}: hand-written answers are only for the sample's own questions; "
-                "choose a model with --llm."
-            )
-        return Answer.to(request, "answer", text, finish_reason="stop")
+def _written(folder: Path) -> dict[str, str]:
+    """The answers that were written for the sample, by what the call for one is called."""
+    rows = [
+        json.loads(line)
+        for path in sorted(folder.glob("*.jsonl"))
+        for line in path.read_text(encoding="utf-8").split("\n")
+        if line
+    ]
+    return {answer_label(side, row["id"]): row[side] for row in rows for side in ("chosen", "rejected")}

@@ -5,6 +5,7 @@ from pluralbench_calls.backends.local import MODEL as LOCAL_MODEL
 from pluralbench_calls.backends.local import LocalModel
 from pluralbench_calls.backends.openai import OpenAIChat, provider_of
 from pluralbench_calls.backends.replay import Replay
+from pluralbench_calls.backends.written import Written
 from pluralbench_calls.chat import (
     OPENAI,
     ChatConnection,
@@ -25,6 +26,7 @@ from pluralbench_calls.errors import (
     LedgerError,
     MissingAnswers,
     NotServed,
+    NotWritten,
 )
 from pluralbench_calls.ledger import Ledger, read_ledger, working_ledger
 from pluralbench_calls.records import Answer, Backend, Outcome, PackingBackend, Request
@@ -53,6 +55,7 @@ __all__ = [
     "Message",
     "MissingAnswers",
     "NotServed",
+    "NotWritten",
     "OpenAIChat",
     "Outcome",
     "PackingBackend",
@@ -61,6 +64,7 @@ __all__ = [
     "Request",
     "Settled",
     "Verdict",
+    "Written",
     "after_thinking",
     "ask",
     "ask_until_valid",

@@ -39,3 +39,7 @@ class Interrupted(CallsError):
     """Stopped by Ctrl-C."""
 
     exit_status = 130
+
+
+class NotWritten(UserError):
+    """A call to a sample's own texts that nobody wrote an answer for. Asking again would not help."""

@@ -5,6 +5,7 @@ from pluralbench_release.content import Table, content_digest
 from pluralbench_release.diff import TableDiff, diff
 from pluralbench_release.errors import ReleaseError, TablesError
 from pluralbench_release.manifest import LEDGER, RECIPE, Manifest, Source, known_ledgers, read_manifest
+from pluralbench_release.publishing import check_publishable, publish
 from pluralbench_release.rebuild import rebuild
 from pluralbench_release.summary import tell, tell_table
 from pluralbench_release.tables import Tables, pinned, read_tables
@@ -23,11 +24,13 @@ __all__ = [
     "TableDiff",
     "Tables",
     "TablesError",
+    "check_publishable",
     "content_digest",
     "diff",
     "known_ledgers",
     "markdown_table",
     "pinned",
+    "publish",
     "read_card",
     "read_manifest",
     "read_tables",

@@ -13,12 +13,15 @@ from rich.console import Console
 from rich.table import Table as Grid
 
 from pluralbench_release import diff as compute_diff
+from pluralbench_release import publish as publish_release
 from pluralbench_release import read_manifest
 from pluralbench_release import rebuild as compute_rebuild
 from pluralbench_release import verify as compute_verify
 from pluralbench_release.diff import TableDiff
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, help="Verify, compare and rebuild dataset releases.")
+app = typer.Typer(
+    no_args_is_help=True, add_completion=False, help="Verify, compare, rebuild and publish dataset releases."
+)
 console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
 IDS_SHOWN = 5
 
@@ -77,6 +80,19 @@ def rebuild(
     _print_differences(differences)
     if any(differences):
         raise typer.Exit(1)
+
+
+@app.command(epilog="Example: pluralbench-release publish dist/persona-judge my-organisation/persona-judge --private")
+def publish(
+    directory: Release,
+    repository: Annotated[str, typer.Argument(metavar="ORG/NAME", help="The dataset on the Hub.")],
+    *,
+    private: Annotated[bool, typer.Option("--private", help="Make it a private dataset, if it is a new one.")] = False,
+    version_tag: Annotated[bool, typer.Option("--version-tag", help="Tag the commit with the version.")] = False,
+) -> None:
+    """Put DIR on the Hub, after it has verified; refused with the clause where a source forbids it."""
+    address = publish_release(directory, repository, private=private, version_tag=version_tag)
+    console.print(f"{directory} is published: {address}")
 
 
 def _print_differences(differences: list[TableDiff]) -> None:

@@ -22,6 +22,7 @@ class Source(Model):
     revision: a commit for a Hub repository; None for files, which `digest` pins.
     digest: SHA-256 of the rows that were read, as canonical JSON.
     licence: as the source states it (an SPDX-like Hub identifier), "unknown" where it states none.
+    redistribution: why what was made from it may not be passed on, a sentence; None where it may.
     """
 
     name: str
@@ -31,6 +32,7 @@ class Source(Model):
     rows: int
     licence: str
     attribution: str
+    redistribution: str | None = None
 
 
 class Builder(Model):

@@ -91,14 +91,15 @@ def _is_local(location: str) -> bool:
 
 def _read_hub(repository: Repository, split: str, configs: Sequence[str] | None) -> Tables:
     chosen = _chosen(repository.configs, configs, str(repository))
-    frames = {}
-    for place, config in enumerate(chosen, start=1):
+    frames, others = {}, []
+    for config in chosen:
         try:
             frames[config] = read_config(repository, config, split)
-        except NoSplit:
-            # As in a directory, a config that was not asked for by name may have other splits, but not all may.
-            if configs is not None or (place == len(chosen) and not frames):
-                raise
+        except NoSplit as error:
+            others.append(error)
+    # As in a directory, a config that was not asked for by name may have other splits, but not all may.
+    if others and (configs is not None or not frames):
+        raise others[0]
     return Tables(
         location=repository.repo,
         revision=repository.commit,

@@ -1,0 +1,35 @@
+"""Answers that people wrote or drew for a sample, handed out as if they came from a model."""
+
+from collections.abc import Callable, Mapping
+from typing import Self
+
+from pluralbench_calls.errors import NotWritten
+from pluralbench_calls.records import Answer, Request
+
+
+class Written:
+    """A backend that finds an answer by what the call is for.
+
+    read: the answers by the labels of their calls, without the attempt; read when first needed. missing: how to mend a
+    call that nobody wrote an answer for, as the end of a sentence.
+    """
+
+    concurrency: int | None = None
+
+    def __init__(self, read: Callable[[], Mapping[str, str]], missing: str) -> None:
+        self._read, self._missing = read, missing
+
+    async def __aenter__(self) -> Self:
+        """Read the answers."""
+        self._answers = self._read()
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        """Nothing to close."""
+
+    async def send(self, request: Request) -> Answer:
+        """The answer that was written for this call. Raises `NotWritten` when nobody wrote one."""
+        text = self._answers.get(request.label.rsplit(", ", 1)[0])
+        if text is None:
+            raise NotWritten(f"Nobody wrote the {request.label}: {self._missing}.")
+        return Answer.to(request, "answer", text, finish_reason="stop")

@@ -1,0 +1,50 @@
+"""Put a release on the Hub, where its sources allow it."""
+
+from pathlib import Path
+
+from pluralbench_release.errors import ReleaseError, one_line
+from pluralbench_release.manifest import Manifest, read_manifest
+from pluralbench_release.verify import verify
+
+
+def check_publishable(manifest: Manifest) -> None:
+    """Raise `ReleaseError`, with the clause, for a release that a source does not allow to be passed on."""
+    for source in manifest.sources:
+        if source.redistribution is not None:
+            raise ReleaseError(
+                f"{manifest.name} may not be published, because of {source.name}: {source.redistribution.rstrip('.')}."
+            )
+
+
+def publish(directory: Path, repository: str, *, private: bool = False, version_tag: bool = False) -> str:
+    """Put the release in `directory` into the Hub's dataset `repository` (ORG/NAME) and return the commit's address.
+
+    private: make the dataset a private one, where it is not there yet. version_tag: tag the commit with the release's
+    version, such as v0.1.0.
+
+    Raises `ReleaseError` for a release that may not be published, that does not verify, or that the Hub does not take.
+    """
+    manifest = read_manifest(directory)
+    check_publishable(manifest)
+    problems = verify(directory)
+    if problems:
+        raise ReleaseError(f"{directory} does not verify, so it is not published: {problems[0]}")
+    from huggingface_hub import HfApi  # noqa: PLC0415 - reads its settings from the environment when imported
+
+    hub = HfApi()
+    try:
+        hub.create_repo(repository, repo_type="dataset", private=private, exist_ok=True)
+        made = hub.upload_folder(
+            repo_id=repository,
+            repo_type="dataset",
+            folder_path=directory,
+            commit_message=f"{manifest.name} {manifest.version}",
+        )
+        if version_tag:
+            hub.create_tag(repository, tag=f"v{manifest.version}", revision=made.oid, repo_type="dataset")
+    except Exception as error:  # noqa: BLE001 - clients raise what the libraries under them raise
+        raise ReleaseError(
+            f"The Hub did not take {directory} as {repository}: {one_line(error)}. Log in with `hf auth login` as "
+            "somebody who may write there, and run the same command again."
+        ) from None
+    return str(made.commit_url)

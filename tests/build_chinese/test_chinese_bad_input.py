@@ -1,0 +1,346 @@
+"""Bad input: exit status 2, one sentence that says what is wrong and what to do, and nothing lost or half-written."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from chat_server import serve
+from chinese_project import (
+    FIVE,
+    Row,
+    annotated,
+    fill,
+    judge,
+    prompt,
+    read_rows,
+    unlabelled,
+    write_prompts,
+    write_rows,
+    write_taxonomy,
+)
+
+Run = Callable[..., tuple[int, str]]
+Refused = Callable[..., None]
+TASKS: list[object] = ["tasks", "--prompts", "prompts.jsonl", "--responses", "responses.jsonl"]
+TASKS += ["--taxonomy", "taxonomy.toml", *(word for name in FIVE for word in ("--annotator", name))]
+RESOLVE: list[object] = ["resolve", "annotated.jsonl", "--out", "ranked.jsonl"]
+PREFERENCE: list[object] = ["preference", "--annotated", "annotated.jsonl", "--prompts", "more.jsonl"]
+PREFERENCE += ["--taxonomy", "taxonomy.toml", "--judge", "gpt", "--api-key-env", "JUDGE_KEY"]
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with prompts, responses, categories, annotations and prompts to vote on; where commands run."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("JUDGE_KEY", "sk-planted")
+    write_prompts(tmp_path, ["open", "human", "preference"])
+    write_taxonomy(tmp_path)
+    write_rows(tmp_path / "annotated.jsonl", [annotated(number) for number in range(3)])
+    write_rows(tmp_path / "more.jsonl", [unlabelled(number) for number in range(10, 12)])
+    (tmp_path / "ranked.jsonl").write_text("of before\n", encoding="utf-8")
+    (tmp_path / "folder").mkdir()
+    return tmp_path
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """Every file with its bytes."""
+    return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.fixture
+def refused(run: Run, project: Path) -> Refused:
+    """A command fails with this sentence and nothing else, and leaves everything as it was."""
+
+    def check(words: list[object], sentence: str) -> None:
+        before = contents(project)
+        status, said = run(*words)
+        assert said == f"Error: {sentence}\n"
+        assert status == 2
+        assert contents(project) == before
+
+    return check
+
+
+def changed(number: int, **changes: Any) -> Row:
+    return annotated(number) | changes
+
+
+@pytest.mark.parametrize(
+    ("row", "sentence"),
+    [
+        (
+            changed(1, annotations=[["n1-a", "n1-x", "1"]]),
+            "annotated.jsonl: an annotation names the response n1-x, which the prompt '第1问：请介绍一座山。' does not "
+            "have.",
+        ),
+        (
+            changed(1, annotations=[["n1-a", "n1-a", "s"]]),
+            "annotated.jsonl: an annotation of the prompt '第1问：请介绍一座山。' compares the response n1-a with "
+            "itself.",
+        ),
+        (
+            changed(1, annotations=[["n1-a", "n1-b", "better"]]),
+            "annotated.jsonl, row 2: the annotation of n1-a and n1-b has the mark 'better', which is none of 1, 2 "
+            "and s.",
+        ),
+        (
+            changed(1, category=[" "]),
+            "annotated.jsonl, row 2: its `category` is empty; name one, or leave the field out.",
+        ),
+        (changed(1, input=" "), "annotated.jsonl, row 2: it has no `input`."),
+    ],
+)
+def test_annotations_that_fit_no_prompt(project: Path, refused: Refused, row: Row, sentence: str) -> None:
+    write_rows(project / "annotated.jsonl", [annotated(0), row, annotated(2)])
+    refused(RESOLVE, sentence)
+    refused([*PREFERENCE, "--no-distant"], sentence)
+
+
+def test_prompts_that_nothing_is_left_of_are_dropped_and_counted(run: Run, project: Path) -> None:
+    equal = [[first, second, "s"] for first, second, _ in annotated(1)["annotations"]]
+    alone = changed(2, responses=annotated(2)["responses"][:1], annotations=[])
+    write_rows(project / "annotated.jsonl", [annotated(0), changed(1, annotations=equal), alone])
+    status, said = run(*RESOLVE)
+    assert status == 0
+    assert "1 prompt was dropped: all responses became equal." in said
+    assert "1 prompt was dropped: fewer than two responses." in said
+    assert [row["id"] for row in read_rows(project / "ranked.jsonl")] == ["n0"]
+    assert [(row["reason"], row["responses"]) for row in read_rows(project / "ranked.dropped.jsonl")] == [
+        ("all responses became equal", 5),
+        ("fewer than two responses", 1),
+    ]
+
+
+def test_where_every_prompt_is_dropped_it_is_said_why(project: Path, refused: Refused) -> None:
+    equal = [[first, second, "s"] for first, second, _ in annotated(1)["annotations"]]
+    alone = changed(2, responses=annotated(2)["responses"][:1], annotations=[])
+    write_rows(project / "annotated.jsonl", [changed(1, annotations=equal), alone])
+    sentence = "1 dropped (all responses became equal), 1 dropped (fewer than two responses)"
+    refused(RESOLVE, f"No prompt of annotated.jsonl is left: {sentence}.")
+
+
+def test_a_build_that_nothing_is_left_of_is_refused(run: Run, project: Path) -> None:
+    write_rows(project / "annotated.jsonl", [changed(2, responses=annotated(2)["responses"][:1], annotations=[])])
+    status, said = run("preference", "--annotated", "annotated.jsonl", "--out", "out")
+    sentence = "No prompt is left: every prompt was dropped, or there were none."
+    assert (status, said) == (2, f"Error: {sentence}\n")
+    assert not (project / "out").exists()
+
+
+def test_a_build_that_was_refused_binds_no_other(run: Run, project: Path) -> None:
+    write_rows(project / "empty.jsonl", [changed(2, responses=annotated(2)["responses"][:1], annotations=[])])
+    assert run("preference", "--annotated", "empty.jsonl", "--out", "out")[0] == 2
+    status, said = run("preference", "--annotated", "annotated.jsonl", "--out", "out")
+    assert status == 0, said
+
+
+def test_duplicate_prompts_are_merged(run: Run, project: Path) -> None:
+    whole = annotated(0)
+    parts = [whole | {"responses": whole["responses"][start : start + 3], "annotations": []} for start in (0, 2)]
+    for part in parts:
+        names = {response["id"] for response in part["responses"]}
+        part["annotations"] = [mark for mark in whole["annotations"] if {*mark[:2]} <= names]
+    write_rows(project / "annotated.jsonl", [parts[0], annotated(1), parts[1]])
+    assert run(*RESOLVE)[0] == 0
+    [first, _] = read_rows(project / "ranked.jsonl")
+    assert [response["id"] for response in first["responses"]] == [response["id"] for response in whole["responses"]]
+    assert len(first["annotations"]) == 6
+
+
+@pytest.mark.parametrize("name", ["annotated", "prompts", "responses", "more"])
+def test_gbk_files_are_named_and_how_to_convert_them(run: Run, project: Path, refused: Refused, name: str) -> None:
+    path = project / f"{name}.jsonl"
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text, encoding="gb18030")
+    convert = f"iconv -f GB18030 -t UTF-8 {name}.jsonl > {name}-utf8.jsonl"
+    sentence = f"{name}.jsonl, line 1: this is GBK and not UTF-8; convert it with `{convert}`."
+    words = {"annotated": RESOLVE, "more": [*PREFERENCE, "--no-distant"]}.get(name, [*TASKS, "--out", "tasks"])
+    refused(words, sentence)
+    path.write_text(text, encoding="utf-8-sig")
+    with serve(judge) as server:
+        status, said = run(*words, *(["--base-url", server.base_url] if name == "more" else []))
+    assert status == 0, said
+
+
+def test_full_width_marks_are_marks(run: Run, project: Path) -> None:
+    assert run(*RESOLVE)[0] == 0
+    before = [row["rank"] for row in read_rows(project / "ranked.jsonl")]
+    wide = str.maketrans("12s", "１２ｓ")
+    rows = [
+        row | {"annotations": [[first, second, mark.translate(wide)] for first, second, mark in row["annotations"]]}
+        for row in read_rows(project / "annotated.jsonl")
+    ]
+    write_rows(project / "annotated.jsonl", rows)
+    assert run(*RESOLVE)[0] == 0
+    assert [row["rank"] for row in read_rows(project / "ranked.jsonl")] == before
+    assert run(*TASKS, "--out", "tasks")[0] == 0
+    sheets = [fill(project / f"tasks/sheets/{name}.csv", project / f"{name}.csv", lambda *_: "1") for name in FIVE]
+    for sheet in sheets:
+        sheet.write_text(sheet.read_text(encoding="utf-8").replace(",g,g,g,", ",Ｇ,ｇ,１,"), encoding="utf-8")
+    status, said = run("annotations", *sheets, "--tasks", "tasks", "--out", "annotated.jsonl")
+    assert (status, "45 judgements" in said) == (0, True)
+    assert {mark for row in read_rows(project / "annotated.jsonl") for *_, mark in row["annotations"]} == {"1"}
+
+
+def test_a_human_part_that_is_too_small_is_told_before_anything_is_asked(
+    project: Path, refused: Refused, tmp_path: Path
+) -> None:
+    (project / "base").mkdir()
+    (project / "base" / "config.json").write_text("{}", encoding="utf-8")
+    with serve(judge) as server:
+        refused(
+            [*PREFERENCE, "--base-url", server.base_url, "--reward-base", "base", "--out", "out"],
+            "The human part has 3 prompts with 30 pairs, too few to train a reward model on: 50 pairs are the least "
+            "(`reward.least_pairs`).",
+        )
+        assert server.requests == []
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (
+            ["annotations", "an.csv", "--tasks", "nowhere", "--out", "o.jsonl"],
+            "nowhere has no prompts.jsonl; give the folder that `build-chinese tasks` wrote.",
+        ),
+        (
+            ["annotations", "an.csv", "--tasks", "x", "--out", "o.jsonl", "--account", "7"],
+            "--account '7' is not of the form ACCOUNT=ANNOTATOR.",
+        ),
+        (
+            ["annotations", "an.csv", "--tasks", "x", "--out", "o.jsonl", "--account", "7=an", "--account", "=bo"],
+            "--account '=bo' is not of the form ACCOUNT=ANNOTATOR.",
+        ),
+        (
+            ["resolve", "annotated.jsonl", "--out", "annotated.jsonl"],
+            "annotated.jsonl is read and would be written over; choose another --out.",
+        ),
+        (
+            ["resolve", "annotated.jsonl", "--out", "folder"],
+            "folder is a folder; name a file, such as folder/out.jsonl.",
+        ),
+        (
+            ["resolve", "annotated.jsonl", "--out", "ranked.jsonl/again.jsonl"],
+            "Cannot write ranked.jsonl/again.jsonl: File exists.",
+        ),
+        (["resolve", "none.jsonl", "--out", "o.jsonl"], "none.jsonl cannot be read: No such file or directory."),
+        ([*TASKS, "--out", "ranked.jsonl"], "ranked.jsonl is a file; choose another --out."),
+        ([*PREFERENCE, "--no-distant", "--out", "ranked.jsonl"], "ranked.jsonl is a file; choose another --out."),
+        (
+            ["tasks", "--recipe", "paper", "--annotator", "an"],
+            "The recipe names no prompts; give a `location` under [prompts] (or --prompts).",
+        ),
+        (
+            ["tasks", "--prompts", "prompts.jsonl", "--annotator", "an"],
+            "The prompts have no responses: give a file with --responses, or models with --writer.",
+        ),
+        (
+            [*TASKS[:-2], "--out", "tasks"],
+            "n0 has 5 tasks, each for another annotator, and there are 4 annotators; name more, or set "
+            "`several_of_a_prompt`.",
+        ),
+        (TASKS[:7], "No annotator is named."),
+        (
+            ["--seed", "7", *RESOLVE],
+            "Options go behind the verb: build-chinese resolve --seed ...",
+        ),
+        (
+            [*TASKS, "--base-url", "http://127.0.0.1:9/v1"],
+            "--base-url says where models are served; say which ones with --writer.",
+        ),
+        (
+            ["preference", "--annotated", "annotated.jsonl", "--base-url", "http://127.0.0.1:9/v1"],
+            "--base-url says where a model is served; say which one with --judge.",
+        ),
+        (
+            [*PREFERENCE, "--reward-base", "none"],
+            "There is no folder none with a model to train; download it first, such as with "
+            "`hf download ORG/NAME --local-dir FOLDER`.",
+        ),
+    ],
+)
+def test_commands_that_cannot_be_followed(refused: Refused, words: list[object], sentence: str) -> None:
+    refused(words, sentence)
+
+
+@pytest.mark.parametrize(
+    ("category", "sentence"),
+    [
+        ("天文", "There is no category '天文' in taxonomy.toml; it has 地理, 改写."),
+        (
+            ["地理", "海洋"],
+            "The prompt n1 is of 地理 / 海洋, and taxonomy.toml has no sub-category '海洋' there; it has 山川.",
+        ),
+        ([], "prompts.jsonl, row 2: its `category` is empty; name a main category of the taxonomy."),
+        ("", "prompts.jsonl, row 2: its `category` is empty; name a main category of the taxonomy."),
+        (["地理", " "], "prompts.jsonl, row 2: its `category` is empty; name a main category of the taxonomy."),
+    ],
+)
+def test_categories_that_are_unknown_or_empty(project: Path, refused: Refused, category: Any, sentence: str) -> None:
+    write_rows(project / "prompts.jsonl", [prompt(0), prompt(1) | {"category": category}, prompt(2)])
+    refused([*TASKS, "--out", "tasks"], sentence)
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"prompt": "n9"}, "responses.jsonl, row 16: there is no prompt 'n9' for the response n0-a."),
+        ({}, "responses.jsonl, row 16: the response n0-a of the prompt n0 is there twice."),
+        ({"content": None}, "responses.jsonl, row 16: a response needs a `prompt`, an `id` and a `content`."),
+    ],
+)
+def test_responses_that_belong_to_no_prompt(project: Path, refused: Refused, changes: Row, sentence: str) -> None:
+    path = project / "responses.jsonl"
+    given = read_rows(path)
+    write_rows(path, [*given, given[0] | changes])
+    refused([*TASKS, "--out", "tasks"], sentence)
+
+
+def test_prompts_with_an_id_twice(project: Path, refused: Refused) -> None:
+    write_rows(project / "prompts.jsonl", [prompt(0), prompt(1), prompt(1)])
+    refused([*TASKS, "--out", "tasks"], "prompts.jsonl has the id n1 more than once.")
+
+
+def test_annotations_of_strangers_leave_the_file_that_was_there(run: Run, project: Path, refused: Refused) -> None:
+    assert run(*TASKS, "--out", "tasks")[0] == 0
+    sheets: list[object] = [fill(project / f"tasks/sheets/{name}.csv", project / f"{name}.csv") for name in FIVE]
+    path = project / "an.csv"
+    words: list[object] = ["annotations", *sheets, "--tasks", "tasks", "--out", "annotated.jsonl"]
+    text = path.read_text(encoding="utf-8-sig")
+    path.write_text(text.replace(",an,", ",zhao,"), encoding="utf-8")
+    said = "there is no annotator 'zhao'; say whose account it is with --account ACCOUNT=ANNOTATOR, or mend the name"
+    refused(words, f"{path}, row 1: {said}.")
+    path.write_text(text.replace("n0-t", "n7-t"), encoding="utf-8")
+    number, task = text[: text.index("n0-t")].count("\n"), text.partition("n0-t")[2][0]
+    said = f"there is no task 'n7-t{task}'; the tasks are others, or were made anew"
+    refused(words, f"{path}, row {number}: {said}.")
+    path.write_bytes(text.encode("gb18030"))
+    line = f"iconv -f GB18030 -t UTF-8 {path} > an-utf8.csv"
+    refused(words, f"{path}, line 2: this is GBK and not UTF-8; convert it with `{line}`.")
+    path.write_text(text, encoding="utf-8")
+    assert run(*words)[0] == 0
+
+
+def both_parts(run: Run, project: Path) -> tuple[int, str, int]:
+    """The status of a command whose n0 is annotated and voted on, what it says, and how many votes it asked for."""
+    write_rows(project / "more.jsonl", [unlabelled(0), unlabelled(10)])
+    with serve(judge) as server:
+        status, said = run(*PREFERENCE, "--no-distant", "--base-url", server.base_url, "--out", "out")
+        return status, said, len(server.requests)
+
+
+def test_a_prompt_in_both_parts_is_refused(run: Run, project: Path) -> None:
+    status, said, _ = both_parts(run, project)
+    sentence = "The prompt n0 is to be voted on and is in the human part too; take it out of one of the two."
+    assert (status, said) == (2, f"Error: {sentence}\n")
+    assert not (project / "out").exists()
+
+
+def test_a_prompt_in_both_parts_is_refused_before_anything_is_asked(run: Run, project: Path) -> None:
+    assert both_parts(run, project)[2] == 0
+
+
+def test_a_prompt_of_a_benchmark_is_not_learned_from(run: Run, project: Path) -> None:
+    write_rows(project / "annotated.jsonl", [annotated(0, "open"), annotated(1)])
+    assert both_parts(run, project)[0] == 2

@@ -1,0 +1,288 @@
+"""The command `build-chinese`: the sample through all four steps, and a project of one's own."""
+
+import hashlib
+import json
+import shutil
+from collections.abc import Callable
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from chat_server import serve
+from chinese_project import (
+    FIVE,
+    annotated,
+    fill,
+    judge,
+    quality,
+    ranked_truly,
+    read_rows,
+    unlabelled,
+    write_prompts,
+    write_rows,
+    write_taxonomy,
+)
+from commands import command
+from pluralbench_calls import read_ledger
+from pluralbench_release import LEDGER, RECIPE, content_digest, read_card, read_manifest, rebuild, verify
+from pluralbench_schemas import RankedResponses, validate
+
+Run = Callable[..., tuple[int, str]]
+VERBS = ("tasks", "annotations", "resolve", "preference")
+SPLITS = {"open": "test", "human": "test", "preference": "train"}
+NAME = "chinese-rewardbench"
+
+# What the sample is, for good: change a text, a mark, a reward or a judge's prompt, and these change with it.
+DIGESTS = {
+    "open": "31519f6238e48d998958c73609517085a4380aeb7d365401c83c42ee8a763fe8",
+    "human": "d2f28a2102c43743a4b4fbfeddc74e46d24c4f4d99b99a3b4cce3de6c6b64618",
+    "preference": "7f59cc3306623d09e3345c4ae3b84d080211fc4125c24b9f4c71d56875136dac",
+}
+
+BARE = """
+import sys
+
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {"torch", "transformers", "pluralbench_rewards"}:
+            raise ModuleNotFoundError(f"{name} is not installed", name=name)
+
+sys.meta_path.insert(0, Missing())
+sys.argv = ["build-chinese", *sys.argv[1:]]
+from build_chinese.cli import main
+main()
+"""
+
+
+def files(folder: Path) -> dict[str, str]:
+    return {
+        path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
+def rows(release: Path, config: str) -> pl.DataFrame:
+    return pl.read_parquet(release / f"data/{config}/{SPLITS[config]}.parquet")
+
+
+def digests(release: Path) -> dict[str, str]:
+    return {table.config: table.digest for table in read_manifest(release).tables}
+
+
+@pytest.fixture(scope="module")
+def sample(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """The bare command where there is no torch and only this machine is reached: its folder, and what it wrote."""
+    folder = tmp_path_factory.mktemp("sample")
+    built = command("python", "-c", BARE, cwd=folder)
+    assert built.returncode == 0, built.stderr
+    return folder / "dist", built.stdout
+
+
+def test_all_four_steps_leave_their_files(sample: tuple[Path, str]) -> None:
+    dist, said = sample
+    left = [f"-annotated.{end}" for end in ("jsonl", "report.json")] + ["-ranked.dropped.jsonl", "-ranked.jsonl"]
+    assert sorted(path.name for path in dist.iterdir()) == [NAME, *(f"{NAME}{end}" for end in left), f"{NAME}-tasks"]
+    for part in (
+        f"dist/{NAME}-tasks: 200 tasks on 40 prompts",
+        f"dist/{NAME}-annotated.jsonl: 600 judgements on 40 prompts",
+        f"dist/{NAME}-ranked.jsonl: 38 prompts ranked",
+        "2 prompts were dropped: all responses became equal.",
+        f"dist/{NAME}: {NAME} 0.1.0, 300 recorded calls",
+        "the reward model agrees",
+        f"uv run pluralbench-release verify dist/{NAME}",
+        f'datasets.load_dataset("dist/{NAME}", "open", split="test")',
+    ):
+        assert part in said
+    assert sorted(path.relative_to(dist / NAME).as_posix() for path in (dist / NAME).rglob("*") if path.is_file()) == [
+        "README.md",
+        *sorted(f"data/{config}/{split}.parquet" for config, split in SPLITS.items()),
+        *(f"provenance/{name}" for name in ("dropped.parquet", "ledger.parquet", "manifest.json", "recipe.toml")),
+        *(f"provenance/{name}" for name in ("row_digests.parquet", "statistics.json")),
+        *sorted(f"published/{config}.jsonl" for config in SPLITS),
+    ]
+
+
+def test_its_digests_repeat(sample: tuple[Path, str]) -> None:
+    release = sample[0] / NAME
+    assert digests(release) == DIGESTS
+    for config in SPLITS:
+        assert content_digest(rows(release, config).reverse()) == DIGESTS[config]
+
+
+def test_the_same_again_changes_nothing_and_repeats_no_call(run: Run, sample: tuple[Path, str], tmp_path: Path) -> None:
+    dist = shutil.copytree(sample[0], tmp_path / "dist")
+    status, said = run("--out", dist / NAME)
+    assert (status, "300 recorded calls, 0 of them made now" in said) == (0, True), said
+    assert files(dist) == files(sample[0])
+
+
+def test_it_verifies_and_is_built_again_to_the_same_digests(sample: tuple[Path, str], tmp_path: Path) -> None:
+    release = sample[0] / NAME
+    assert verify(release) == []
+    assert not any(rebuild(release, tmp_path / "again"))
+    assert digests(tmp_path / "again") == digests(release)
+
+
+def test_every_config_keeps_to_its_schema(sample: tuple[Path, str]) -> None:
+    for config in SPLITS:
+        frame = validate(rows(sample[0] / NAME, config), RankedResponses, file=config)
+        assert frame["responses"].list.len().unique().to_list() == [5]
+    preference = rows(sample[0] / NAME, "preference")
+    assert dict(preference.group_by("annotated_by").len().iter_rows()).keys() == {"people", "invented-judge"}
+    ids = [set(rows(sample[0] / NAME, config)["id"]) for config in SPLITS]
+    assert all(not one & other for one, other in combinations(ids, 2))
+
+
+def test_the_release_has_the_ranks_that_resolve_gave(sample: tuple[Path, str]) -> None:
+    dist = sample[0]
+    ranked = {row["id"]: row for row in read_rows(dist / f"{NAME}-ranked.jsonl")}
+    for config in SPLITS:
+        for row in rows(dist / NAME, config).filter(annotated_by="people").iter_rows(named=True):
+            own = ranked.pop(row["id"])
+            assert {entry["id"]: entry["rank"] for entry in row["rank"]} == own["rank"]
+            assert (row["annotations"], row["order"]) == (own["annotations"], own["order"])
+            assert row["conflicts"] == sum(own["counts"]["conflicts"].values())
+    assert ranked == {}
+
+
+def test_the_published_files_hold_the_same_as_the_tables(sample: tuple[Path, str]) -> None:
+    for config in SPLITS:
+        published = read_rows(sample[0] / NAME / "published" / f"{config}.jsonl")
+        table = rows(sample[0] / NAME, config).to_dicts()
+        assert len(published) == len(table)
+        for one, other in zip(published, table, strict=True):
+            assert one.keys() == {"input", "responses", "annotations", "rank", "category"}
+            assert one.pop("rank") == {entry["id"]: entry["rank"] for entry in other["rank"]}
+            assert one == {name: other[name] for name in one}
+
+
+def test_every_vote_and_reward_is_in_the_ledger(sample: tuple[Path, str]) -> None:
+    recorded = read_ledger(sample[0] / NAME / LEDGER)
+    assert dict(recorded.group_by("kind").len().iter_rows()) == {"chat": 200, "reward": 100}
+    by_judge = rows(sample[0] / NAME, "preference").filter(annotated_by="invented-judge")
+    assert by_judge["vote_calls"].list.len().unique().to_list() == [10]
+    assert by_judge["reward_calls"].list.len().unique().to_list() == [5]
+    for name, kind in (("vote_calls", "chat"), ("reward_calls", "reward")):
+        assert set(by_judge[name].explode()) <= set(recorded.filter(kind=kind)["key"])
+
+
+def test_datasets_loads_each_config(sample: tuple[Path, str], tmp_path: Path) -> None:
+    code = (
+        "import sys; from datasets import load_dataset\n"
+        "for config, split, least in (('open', 'test', 12), ('human', 'test', 10), ('preference', 'train', 20)):\n"
+        "    rows = load_dataset(sys.argv[1], config, split=split)\n"
+        "    assert len(rows) >= least, rows\n"
+        "    row = rows[0]\n"
+        "    assert set(row['rank'][0]) == {'id', 'rank'} and len(row['responses']) == 5, row\n"
+        "    assert row['annotations'][0][2] in {'1', '2', 's'}, row\n"
+        "assert [split for split in load_dataset(sys.argv[1], 'open')] == ['test']\n"
+    )
+    out = sample[0] / NAME
+    loaded = command("python", "-c", code, out, env={"HF_HOME": str(tmp_path / "hub"), "HF_HUB_OFFLINE": "1"})
+    assert loaded.returncode == 0, loaded.stderr
+    card: Any = read_card(out)
+    assert [config["config_name"] for config in card["configs"]] == list(SPLITS)
+
+
+def test_a_larger_margin_needs_no_model_either(run: Run, sample: tuple[Path, str], tmp_path: Path) -> None:
+    found = {}
+    for margin in ("0", "0.05", "1000"):
+        status, said = run("preference", "--margin", margin, "--no-length", "--out", tmp_path / margin)
+        assert status == 0, said
+        figures = json.loads((tmp_path / margin / "provenance/statistics.json").read_text(encoding="utf-8"))
+        found[margin] = figures["preference"]["steps"]["the reward model agrees"]
+    assert found["0"] > found["0.05"] > found["1000"] == 0
+    assert rows(tmp_path / "1000", "preference")["annotated_by"].unique().to_list() == ["people"]
+
+
+def test_help_shows_examples(run: Run) -> None:
+    status, shown = run("--help")
+    text = " ".join(shown.split())
+    assert status == 0
+    assert "Examples: build-chinese" in text
+    assert all(f"build-chinese {verb} " in text for verb in VERBS)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_help_of_each_verb_has_an_example(run: Run, verb: str) -> None:
+    status, shown = run(verb, "--help")
+    assert (status, f"Example: build-chinese {verb} " in " ".join(shown.split())) == (0, True)
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with prompts, responses, categories and prompts to vote on; where commands run."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("JUDGE_KEY", "sk-planted")
+    write_prompts(tmp_path, ["open", "human", "preference", "open", "human", "preference"])
+    write_taxonomy(tmp_path)
+    write_rows(tmp_path / "more.jsonl", [unlabelled(number) for number in range(10, 16)])
+    return tmp_path
+
+
+TASKS = ["tasks", "--prompts", "prompts.jsonl", "--responses", "responses.jsonl", "--taxonomy", "taxonomy.toml"]
+TASKS += [word for name in FIVE for word in ("--annotator", name)]
+VOTE = ["preference", "--annotated", "annotated.jsonl", "--prompts", "more.jsonl", "--taxonomy", "taxonomy.toml"]
+VOTE += ["--judge", "gpt", "--api-key-env", "JUDGE_KEY", "--no-distant"]
+
+
+def test_a_project_of_ones_own_through_the_four_verbs(run: Run, project: Path) -> None:
+    status, said = run(*TASKS, "--out", "tasks")
+    assert (status, "tasks: 30 tasks on 6 prompts" in said) == (0, True), said
+    sheets = [fill(project / f"tasks/sheets/{name}.csv", project / f"{name}.csv") for name in FIVE]
+    assert all(len(path.read_text(encoding="utf-8").splitlines()) == 7 for path in sheets)
+    status, said = run("annotations", *sheets, "--tasks", "tasks", "--out", "annotated.jsonl")
+    assert (status, "annotated.jsonl: 90 judgements on 6 prompts" in said) == (0, True), said
+    assert "Of 30 pairs of judgements on the same two responses 100.0% are the same" in said
+    status, said = run("resolve", "annotated.jsonl", "--out", "ranked.jsonl")
+    assert (status, "6 prompts ranked, 0 with responses that share a rank" in said) == (0, True), said
+    for row in read_rows(project / "ranked.jsonl"):
+        assert row["rank"] == ranked_truly(row)
+        assert len(row["order"]) == 10
+    with serve(judge) as server:
+        words = [*VOTE, "--base-url", server.base_url, "--out", "dist/mine"]
+        status, said = run(*words)
+        assert (status, "60 recorded calls, 60 of them made now" in said) == (0, True), said
+        before = files(project)
+        status, said = run(*words)
+        assert (status, "60 recorded calls, 0 of them made now" in said) == (0, True), said
+        assert len(server.requests) == 60
+        assert files(project) == before
+    release = project / "dist/mine"
+    assert {config: rows(release, config).height for config in SPLITS} == {"open": 2, "human": 2, "preference": 8}
+    texts = {row["id"]: row["content"] for row in rows(release, "preference")["responses"].explode()}
+    for row in rows(release, "preference").filter(annotated_by="gpt").iter_rows(named=True):
+        assert {entry["id"]: entry["rank"] for entry in row["rank"]} == ranked_truly(row)
+        assert all(quality(texts[better]) > quality(texts[worse]) for better, worse, _ in row["annotations"])
+    assert verify(release) == []
+    assert not any(rebuild(release, project / "again"))
+    assert "sk-planted" not in (release / RECIPE).read_text(encoding="utf-8")
+
+
+def test_the_ranked_file_is_as_good_as_the_annotated_one(run: Run, project: Path) -> None:
+    write_rows(project / "annotated.jsonl", [annotated(number, name) for number, name in enumerate(SPLITS)])
+    assert run("resolve", "annotated.jsonl", "--out", "ranked.jsonl")[0] == 0
+    for name in ("annotated", "ranked"):
+        assert run("preference", "--annotated", f"{name}.jsonl", "--out", name)[0] == 0
+    assert digests(project / "annotated") == digests(project / "ranked")
+    assert list(digests(project / "ranked")) == list(SPLITS)
+
+
+def test_the_strategies_can_be_switched_off(run: Run, project: Path) -> None:
+    write_rows(project / "annotated.jsonl", [annotated(number, name) for number, name in enumerate(SPLITS)])
+    with serve(judge) as server:
+        words = [*VOTE, "--base-url", server.base_url]
+        assert run(*words, "--out", "all")[0] == 0
+        for flag in ("--no-human", "--no-length"):
+            assert run(*words, flag, "--reuse", "all", "--out", flag)[0] == 0
+        assert run(*words, "--limit", 2, "--reuse", "all", "--out", "two")[0] == 0
+        assert len(server.requests) == 60
+    counts = {
+        name: rows(project / name, "preference")["annotations"].list.len().sum() for name in ("all", "--no-length")
+    }
+    assert counts["--no-length"] == 60 + 10 > counts["all"]
+    assert set(rows(project / "--no-human", "preference")["annotated_by"]) == {"gpt"}
+    assert rows(project / "two", "preference").height == 2 + 1

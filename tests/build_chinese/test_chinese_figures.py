@@ -1,0 +1,256 @@
+"""The figures of a release, counted again on random rows, and what card and terminal say of them."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import networkx as nx
+import polars as pl
+import pytest
+from build_chinese.figures import JUDGES, annotator_figures, figures_of, figures_tables, shown
+from build_chinese.preference_set import Judged
+from build_chinese.rankings import DROPPED, Row
+from chinese_project import annotated, write_rows
+from hypothesis import given
+from hypothesis import strategies as st
+from pluralbench_release import read_card
+
+Run = Callable[..., tuple[int, str]]
+STEPS, LEFT_OUT, PROMPTS = (
+    "Pairs of the judge, step by step",
+    "Votes that were left out",
+    "Prompts that were left out",
+)
+
+
+@st.composite
+def rows(draw: st.DrawFn) -> list[Row]:
+    made: list[Row] = []
+    for number in range(draw(st.integers(0, 4))):
+        names = "abcde"[: draw(st.integers(2, 5))]
+        responses = [{"id": name, "content": "好" * draw(st.integers(0, 3))} for name in names]
+        pair = st.permutations(names).map(lambda order: order[:2])
+        annotation = st.tuples(pair, st.sampled_from("12s")).map(lambda found: [*found[0], found[1]])
+        made.append(
+            {"input": f"问{number}", "responses": responses, "annotations": draw(st.lists(annotation, max_size=8))}
+        )
+    return made
+
+
+def in_conflict(row: Row) -> int:
+    """Annotations that the layers of the merged graph do not keep, by longest paths."""
+    graph = nx.DiGraph()
+    for first, second, mark in row["annotations"]:
+        graph.add_edges_from([(first, second)] * (mark in "1s") + [(second, first)] * (mark in "2s"))
+    together = {name: frozenset(part) for part in nx.strongly_connected_components(graph) for name in part}
+
+    def level(part: frozenset[str]) -> int:
+        above = {together[a] for a, b in graph.edges if b in part and a not in part}
+        return 1 + max(map(level, above), default=0)
+
+    levels = {name: level(part) for name, part in together.items()}
+    kept = {"1": lambda a, b: a < b, "2": lambda a, b: a > b, "s": lambda a, b: a == b}
+    return sum(not kept[mark](levels[first], levels[second]) for first, second, mark in row["annotations"])
+
+
+@given(rows())
+def test_figures_are_what_an_independent_count_gives(made: list[Row]) -> None:
+    found = annotator_figures(made)
+    marks = [
+        (first, second, mark, {response["id"]: len(response["content"]) for response in row["responses"]})
+        for row in made
+        for first, second, mark in row["annotations"]
+    ]
+    strict = [entry for entry in marks if entry[2] != "s"]
+    longer_first = [length[first] - length[second] for first, second, _, length in strict]
+    signs = [
+        difference if mark == "1" else -difference
+        for difference, (*_, mark, _) in zip(longer_first, strict, strict=True)
+    ]
+    assert (found["prompts"], found["judgements"]) == (len(made), len(marks))
+    assert found["equal"] == len(marks) - len(strict)
+    expected = {
+        "conflicts": (sum(map(in_conflict, made)), len(marks)),
+        "longer": (sum(sign > 0 for sign in signs), sum(sign != 0 for sign in signs)),
+        "first": (sum(entry[2] == "1" for entry in strict), len(strict)),
+    }
+    for name, (count, of) in expected.items():
+        assert (found[name]["count"], found[name]["of"]) == (count, of), name
+        assert found[name]["share"] == (count / of if of else None)
+        if of:
+            assert 0 <= found[name]["low"] <= count / of <= found[name]["high"] <= 1
+
+
+def test_a_share_is_shown_with_its_interval() -> None:
+    assert shown({"share": 0.25, "low": 0.1, "high": 0.4567}) == "25.0% [10, 46]"
+    assert shown({"share": None, "low": None, "high": None}) == "none"
+
+
+DROPPED_ROWS = [("问", "all responses became equal", 5, 15)] * 2 + [("问", "no annotation", 5, 0)]
+
+
+def test_the_tables_have_the_numbers_as_text() -> None:
+    people = {"open": [annotated(0)] * 400, "human": [], "preference": [annotated(1)]}
+    made = Judged(
+        [annotated(2)],
+        {"no readable vote": 1, "down-sampled for length": 2345},
+        pl.DataFrame(schema=DROPPED),
+        {"a": 4321},
+    )
+    dropped = pl.DataFrame(DROPPED_ROWS, schema=DROPPED, orient="row")
+    figures = figures_of(people, dropped, "a-judge", [annotated(2), annotated(3)], made, 7)
+    assert json.loads(json.dumps(figures)) == figures
+    tables = figures_tables(figures)
+    assert list(tables) == [JUDGES, STEPS, LEFT_OUT, PROMPTS]
+    assert tables[JUDGES].select("annotator", "config", "prompts", "marks", "equal").rows() == [
+        ("people", "open", "400", "4,000", "0"),
+        ("people", "preference", "1", "10", "0"),
+        ("a-judge", "preference", "2", "20", "0"),
+    ]
+    assert tables[JUDGES]["conflicts"].to_list()[1] == "0.0% [0, 28]"
+    assert tables[STEPS].rows() == [("a", "4,321")]
+    assert tables[LEFT_OUT].rows() == [("no readable vote", "1"), ("down-sampled for length", "2,345")]
+    assert tables[PROMPTS].rows() == [("people", "all responses became equal", "2"), ("people", "no annotation", "1")]
+    assert {str(kind) for table in tables.values() for kind in table.dtypes} == {"String"}
+    assert figures["preference"]["responses_cut_for_the_reward_model"] == 7
+
+
+def test_without_a_judge_and_without_drops_there_is_one_table() -> None:
+    empty = pl.DataFrame(schema=DROPPED)
+    figures = figures_of({"open": [annotated(0)], "human": []}, empty, "", [], None, 0)
+    assert list(figures_tables(figures)) == [JUDGES]
+    assert figures["preference"] is None
+    assert figures_of({}, empty, "", [], None, 0) == {"annotators": [], "dropped": [], "preference": None}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("cards")
+
+
+@pytest.fixture
+def card(run: Run, folder: Path) -> Callable[..., tuple[str, dict[str, Any], str]]:
+    """The card, the figures and what the command said of `preference` with these options, each built once."""
+
+    def built(*words: object) -> tuple[str, dict[str, Any], str]:
+        out = folder / "_".join(str(word).strip("-").replace("/", "_") for word in words)
+        status, said = run("preference", *words, "--out", out)
+        assert status == 0, said
+        text = (out / "README.md").read_text(encoding="utf-8")
+        figures = json.loads((out / "provenance/statistics.json").read_text(encoding="utf-8"))
+        return text, figures, said
+
+    return built
+
+
+Built = Callable[..., tuple[str, dict[str, Any], str]]
+
+
+def numbers_in(text: str, figures: dict[str, Any]) -> None:
+    """The card has every number that the figures have."""
+    lines = {tuple(cell.strip() for cell in line.strip("|").split("|")) for line in text.splitlines()}
+    for table in figures_tables(figures).values():
+        assert set(table.iter_rows()) <= lines
+
+
+def test_the_card_of_the_sample(card: Built) -> None:
+    text, figures, said = card("--recipe", "sample")
+    numbers_in(text, figures)
+    for title in (JUDGES, STEPS, LEFT_OUT, PROMPTS):
+        assert f"## {title}" in text
+        assert title in said
+    annotators = [(entry["annotator"], entry["config"]) for entry in figures["annotators"]]
+    assert annotators == [
+        *(("people", config) for config in ("open", "human", "preference")),
+        ("invented-judge", "preference"),
+    ]
+    assert [entry["judgements"] for entry in figures["annotators"]] == [180, 180, 240, 194]
+    assert [entry["conflicts"]["count"] > 0 for entry in figures["annotators"]] == [True] * 4
+    assert figures["annotators"][3]["longer"]["low"] > 0.5  # as the sample was drawn
+    assert list(figures["preference"]["steps"]) == [
+        "votes that prefer one",
+        "the reward model agrees",
+        "balanced in length",
+    ]
+    assert (
+        sum(figures["preference"]["votes_dropped"].values()) + figures["preference"]["steps"]["balanced in length"]
+        == 200
+    )
+    assert figures["preference"]["longer"]["share"] == 0.5
+    for part in (
+        "`invented-judge` voted on every two responses",
+        "SmolLM2-135M-Instruct trained on the prompts that people annotated and that are in no benchmark",
+        "as many were left out at random as there were more",
+        "This is the sample: texts, annotators and votes are invented",
+        "what people would say",
+        "that nobody compared",
+    ):
+        assert part in " ".join(text.split())
+
+
+def test_the_card_without_distant_supervision(card: Built) -> None:
+    text, figures, _ = card("--no-distant")
+    numbers_in(text, figures)
+    plain = " ".join(text.split())
+    assert "Every vote that prefers one was kept, and cycles were resolved." in plain
+    assert "A vote was kept if a reward model" not in plain
+    assert "as many were left out at random" in plain
+    assert "equal after conflicts were resolved" in figures["preference"]["votes_dropped"]
+    assert "the reward model agrees" not in figures["preference"]["steps"]
+
+
+def test_the_card_without_length_debiasing(card: Built) -> None:
+    text, figures, _ = card("--no-distant", "--no-length")
+    numbers_in(text, figures)
+    plain = " ".join(text.split())
+    assert "as many were left out at random" not in plain
+    assert "down-sampled for length" not in plain
+    assert figures["preference"]["longer"]["share"] > 0.5
+    assert "balanced in length" not in figures["preference"]["steps"]
+
+
+def test_the_card_without_distant_supervision_names_no_reward_model(card: Built) -> None:
+    text, _, _ = card("--no-distant", "--no-length")
+    limits = " ".join(text.partition("## How it was built")[2].split())
+    assert "reward model agree" not in limits
+    assert "the reward model knows next to no Chinese" not in limits
+    assert "every reward is recorded" not in limits
+
+
+@pytest.fixture
+def own(folder: Path) -> Path:
+    made = [annotated(number, config) for number, config in enumerate(["open", "human", "preference", "open"])]
+    made[3]["annotations"] = [[first, second, "s"] for first, second, _ in made[3]["annotations"]]
+    return write_rows(folder / "own.jsonl", made)
+
+
+def test_the_card_without_a_judge(card: Built, own: Path) -> None:
+    text, figures, said = card("--annotated", own)
+    numbers_in(text, figures)
+    plain = " ".join(text.split())
+    assert f"## {JUDGES}" in text
+    assert STEPS not in text + said
+    assert "voted on every two" not in plain
+    assert "This is the sample" not in plain
+    assert figures["dropped"] == [{"annotated_by": "people", "reason": "all responses became equal", "count": 1}]
+    # What was dropped counts among the judgements.
+    assert [(entry["config"], entry["prompts"], entry["judgements"]) for entry in figures["annotators"]] == [
+        ("open", 2, 20),
+        ("human", 1, 10),
+        ("preference", 1, 10),
+    ]
+    front: Any = read_card(folder_of(own))
+    assert [config["config_name"] for config in front["configs"]] == ["open", "human", "preference"]
+    assert front["language"] == ["zh"]
+
+
+def folder_of(own: Path) -> Path:
+    """The release that `test_the_card_without_a_judge` built."""
+    [found] = [path for path in own.parent.iterdir() if path.name.startswith("annotated_") and path.is_dir()]
+    return found
+
+
+def test_the_card_without_a_judge_names_no_votes(card: Built, own: Path) -> None:
+    text, _, _ = card("--annotated", own)
+    assert "Every vote" not in text.partition("## How it was built")[2]

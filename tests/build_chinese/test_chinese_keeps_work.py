@@ -1,0 +1,125 @@
+"""What people did is kept: filled sheets, exports and inputs outlast every command, whatever it is told to write."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from chinese_project import (
+    FIVE,
+    annotated,
+    fill,
+    read_rows,
+    write_prompts,
+    write_rows,
+    write_taxonomy,
+)
+
+Run = Callable[..., tuple[int, str]]
+TASKS: list[object] = ["tasks", "--prompts", "prompts.jsonl", "--responses", "responses.jsonl"]
+TASKS += ["--taxonomy", "taxonomy.toml", *(word for name in FIVE for word in ("--annotator", name))]
+
+
+@pytest.fixture
+def project(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with tasks and a filled sheet of each annotator; where commands run."""
+    monkeypatch.chdir(tmp_path)
+    write_prompts(tmp_path, ["open", "human", "preference"])
+    write_taxonomy(tmp_path)
+    assert run(*TASKS, "--out", "tasks")[0] == 0
+    for name in FIVE:
+        fill(tmp_path / f"tasks/sheets/{name}.csv", tmp_path / f"{name}.csv")
+    return tmp_path
+
+
+def sheets() -> list[str]:
+    return [f"{name}.csv" for name in FIVE]
+
+
+def test_sheets_that_are_filled_in_place_outlast_the_same_command(run: Run, project: Path) -> None:
+    sheet = project / "tasks/sheets/an.csv"
+    fill(sheet, sheet)
+    before = sheet.read_bytes()
+    run(*TASKS, "--out", "tasks")
+    assert sheet.read_bytes() == before
+
+
+def test_exports_that_are_kept_with_the_tasks_outlast_the_same_command(run: Run, project: Path) -> None:
+    (project / "tasks/export.json").write_text("[]", encoding="utf-8")
+    run(*TASKS, "--out", "tasks")
+    assert (project / "tasks/export.json").exists()
+
+
+def test_annotations_that_were_read_twice_are_the_same(run: Run, project: Path) -> None:
+    for _ in range(2):
+        assert run("annotations", *sheets(), "--tasks", "tasks", "--out", "annotated.jsonl")[0] == 0
+    assert run("annotations", *reversed(sheets()), "--tasks", "tasks", "--out", "again.jsonl")[0] == 0
+    assert (project / "again.jsonl").read_bytes() == (project / "annotated.jsonl").read_bytes()
+
+
+@pytest.mark.parametrize("out", ["an.csv", "tasks/tasks.jsonl"])
+def test_annotations_are_not_written_over_what_was_read(run: Run, project: Path, out: str) -> None:
+    before = (project / out).read_bytes()
+    status, said = run("annotations", *sheets(), "--tasks", "tasks", "--out", out)
+    assert (project / out).read_bytes() == before
+    assert status == 2
+    assert "choose another --out" in said
+
+
+def test_the_report_is_not_written_over_an_export(run: Run, project: Path) -> None:
+    export = project / "mine.report.json"
+    export.write_text('[{"task": "n0-t1", "assigned_to": "an", "A_B": "g"}]', encoding="utf-8")
+    before = export.read_bytes()
+    run("annotations", "mine.report.json", "--tasks", "tasks", "--out", "mine.jsonl")
+    assert export.read_bytes() == before
+
+
+@pytest.mark.parametrize("equal", [True, False])
+def test_what_is_dropped_is_not_written_over_the_input(run: Run, project: Path, *, equal: bool) -> None:
+    rows = [annotated(0), annotated(1)]
+    if equal:
+        rows[1]["annotations"] = [[first, second, "s"] for first, second, _ in rows[1]["annotations"]]
+    path = write_rows(project / "a.dropped.jsonl", rows)
+    run("resolve", "a.dropped.jsonl", "--out", "a.jsonl")
+    assert read_rows(path) == rows
+
+
+@pytest.mark.parametrize("verb", ["annotations", "resolve"])
+def test_a_file_is_not_written_over_the_folder_where_one_stands(run: Run, project: Path, verb: str) -> None:
+    write_rows(project / "annotated.jsonl", [annotated(0)])
+    words = {"annotations": [*sheets(), "--tasks", "tasks"], "resolve": ["annotated.jsonl"]}[verb]
+    assert run(verb, *words, "--out", ".") == (2, "Error: . is a folder; name a file, such as out.jsonl.\n")
+
+
+def test_an_input_that_is_not_there_is_said_to_be_so(run: Run, project: Path) -> None:
+    (project / "ranked.jsonl").write_text("{}\n", encoding="utf-8")
+    assert run("resolve", "none.jsonl", "--out", "ranked.jsonl") == (
+        2,
+        "Error: none.jsonl cannot be read: No such file or directory.\n",
+    )
+
+
+def test_the_sample_can_be_built_where_one_stands(run: Run, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (project / "empty").mkdir()
+    monkeypatch.chdir(project / "empty")
+    assert run("--out", ".")[0] == 0
+
+
+def test_the_samples_check_items_can_be_given_out_anew(run: Run, project: Path) -> None:
+    names = ", ".join(f'"{name}"' for name in (*FIVE, "fan"))
+    (project / "recipe.toml").write_text(
+        f'annotators = [{names}]\n[prompts]\nlocation = "sample"\nchecks = "sample"\n', encoding="utf-8"
+    )
+    status, said = run("tasks", "--recipe", "recipe.toml", "--out", "checked")
+    assert status == 0, said
+
+
+def test_annotators_that_are_named_get_tasks(run: Run, project: Path) -> None:
+    named = [word for name in (*FIVE, "fan") for word in ("--annotator", name)]
+    status, said = run("tasks", "--prompts", "sample", *named, "--out", "named")
+    assert status == 2 or "fan" in said
+
+
+def test_options_before_a_verb_are_not_lost(run: Run, project: Path) -> None:
+    write_rows(project / "annotated.jsonl", [annotated(0)])
+    status, _ = run("--out", "mine", "preference", "--annotated", "annotated.jsonl")
+    assert status == 2 or (project / "mine").exists()

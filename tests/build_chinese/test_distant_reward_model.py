@@ -1,0 +1,391 @@
+"""The reward model of distant supervision: trained once, recorded, and known by what it learned from."""
+
+import json
+import shutil
+import tomllib
+from collections.abc import Callable, Iterator
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+import torch
+from build_chinese import ablation, reward_model
+from build_chinese.errors import BuildError, SourceError, TrainingDataError
+from build_chinese.rankings import Row, ranked_pairs, resolve_rows
+from build_chinese.recipe import RewardTable
+from build_chinese.reward_model import REWARDS, Taught, enough, messages_of, pin, rankings_of, rewards, trained
+from chat_server import ChatServer, serve
+from chinese_project import annotated, judge, quality, read_rows, unlabelled, write_rows, write_taxonomy
+from pluralbench_calls import Ledger, read_ledger
+from pluralbench_calls.errors import MissingAnswers
+from pluralbench_release import LEDGER, RECIPE, rebuild, verify
+from pluralbench_rewards import Group
+from pluralbench_runs import RecipeError
+from reward_models import change_config, classifier_alone, save_language_model
+from transformers.utils import logging
+
+Run = Callable[..., tuple[int, str]]
+library: Any = logging
+SIZES: dict[str, Any] = {"num_hidden_layers": 1, "hidden_size": 32, "intermediate_size": 32, "head_dim": 8}
+TRAINING: dict[str, Any] = {"epochs": 1, "batch_size": 10, "accumulation": 1, "learning_rate": 1e-3, "max_length": 500}
+HUMAN = resolve_rows([annotated(number) for number in range(6)])[0]
+ROWS = [unlabelled(number) for number in range(10, 14)]
+VARIANTS = ["human", "judge", "judge + length", "judge + distant", "judge + distant + length"]
+VARIANTS += ["judge + distant + length + human"]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _one_quiet_thread() -> Iterator[None]:
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    library.set_verbosity_error()
+    library.disable_progress_bar()
+    yield
+    library.enable_progress_bar()
+    library.set_verbosity_warning()
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture(scope="module")
+def language_model(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The folder of a tiny language model, not to be changed."""
+    return save_language_model(tmp_path_factory.mktemp("models") / "base", **SIZES)
+
+
+@pytest.fixture
+def base(language_model: str, tmp_path: Path) -> Path:
+    """A copy of it."""
+    return Path(shutil.copytree(language_model, tmp_path / "base"))
+
+
+@pytest.fixture
+def trainings(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """The folder of each training that was begun."""
+    begun: list[Path] = []
+    real = reward_model.trained
+
+    def counted(taught: Taught, reward: RewardTable, folder: Path) -> Path:
+        begun.append(folder)
+        return real(taught, reward, folder)
+
+    monkeypatch.setattr(reward_model, "trained", counted)
+    return begun
+
+
+def table(base: Path, **changes: Any) -> RewardTable:
+    return pin(RewardTable(**{"base": str(base), "training": TRAINING, "device": "cpu", "least_pairs": 1} | changes))
+
+
+def scored(
+    reward: RewardTable, ledger: Ledger, work: Path, *, human: list[Row] = HUMAN, replaying: bool = False
+) -> pl.DataFrame:
+    work.mkdir(exist_ok=True)
+    return rewards(ROWS, Taught(human), reward, ledger, work, replaying=replaying)
+
+
+def test_it_is_trained_once_and_each_reward_is_recorded(base: Path, tmp_path: Path, trainings: list[Path]) -> None:
+    with Ledger(tmp_path / "ledger.sqlite") as ledger:
+        found = scored(table(base), ledger, tmp_path / "work")
+        assert found.schema == REWARDS
+        assert found.select("prompt", "response").rows() == [
+            (row["id"], response["id"]) for row in ROWS for response in row["responses"]
+        ]
+        assert found["cut"].to_list() == [0] * 20
+        assert found["reward"].n_unique() == 20
+        recorded = ledger.frame()
+        assert set(recorded["key"]) == set(found["call"])
+        assert set(recorded["kind"]) == {"reward"}
+        assert recorded["model"].n_unique() == 1
+        assert recorded["model"][0].startswith("base, trained, ")
+        assert trainings == [tmp_path / "work" / "reward-model"]
+        assert scored(table(base), ledger, tmp_path / "other").equals(found)
+        assert len(trainings) == 1
+    groups = [Group(row["id"], messages_of(row), [r["content"] for r in row["responses"]]) for row in ROWS]
+    alone = [value for values in classifier_alone(str(trainings[0]), groups) for value in values]
+    assert max(abs(one - other) for one, other in zip(found["reward"], alone, strict=True)) < 1e-4
+
+
+def test_what_is_missing_alone_is_scored(base: Path, tmp_path: Path, trainings: list[Path]) -> None:
+    with Ledger(tmp_path / "ledger.sqlite") as ledger:
+        first = rewards(ROWS[:2], Taught(HUMAN), table(base), ledger, tmp_path / "one", replaying=False)
+        found = scored(table(base), ledger, tmp_path / "two")
+        assert found[:10].equals(first)
+        assert len(ledger) == 20
+        assert len(trainings) == 2  # the first model is gone with its work; a CPU trains the same again
+        twice = [ROWS[0] | {"id": "same text"}, ROWS[0]]
+        same = rewards(twice, Taught(HUMAN), table(base), ledger, tmp_path / "three", replaying=True)
+        assert same["reward"].to_list()[:5] == same["reward"].to_list()[5:]
+
+
+def test_a_replay_needs_no_model(base: Path, tmp_path: Path, trainings: list[Path]) -> None:
+    reward = table(base)
+    with Ledger(tmp_path / "ledger.sqlite") as ledger:
+        found = scored(reward, ledger, tmp_path / "work")
+        shutil.rmtree(base)
+        assert pin(reward) == reward
+        assert scored(reward, ledger, tmp_path / "work", replaying=True).equals(found)
+        with pytest.raises(MissingAnswers, match=r"no answer for reward of n10: n10-a .*a replay sends nothing"):
+            scored(reward, ledger, tmp_path / "work", human=HUMAN[:5], replaying=True)
+        missing = r"There is no folder .*base with a model to train, and rewards by one .* are not recorded"
+        with pytest.raises(SourceError, match=missing):
+            scored(reward, ledger, tmp_path / "work", human=HUMAN[:5])
+    assert len(trainings) == 2
+
+
+def keys(reward: RewardTable, tmp_path: Path, human: list[Row] = HUMAN) -> set[str]:
+    """The keys under which rewards are looked for."""
+    with Ledger(tmp_path / "empty.sqlite") as ledger, pytest.raises(MissingAnswers) as missing:
+        scored(reward, ledger, tmp_path / "work", human=human, replaying=True)
+    return {str(missing.value).partition("key ")[2][:12]}
+
+
+def test_rewards_are_known_by_base_training_and_human_part(base: Path, tmp_path: Path) -> None:
+    reward = table(base, name="m")
+    same = [reward, table(Path(shutil.copytree(base, tmp_path / "moved")), name="m")]
+    same += [reward.model_copy(update={name: 2}) for name in ("margin", "least_pairs")]
+    assert len({key for one in same for key in keys(one, tmp_path)}) == 1
+    found = [keys(reward, tmp_path)]
+    found.append(keys(reward.model_copy(update={"training": TRAINING | {"epochs": 2}}), tmp_path))
+    found.append(keys(reward, tmp_path, HUMAN[:5]))
+    changed = [*HUMAN[:5], HUMAN[5] | {"rank": dict.fromkeys(HUMAN[5]["rank"], 1)}]
+    found.append(keys(reward, tmp_path, changed))
+    texts = [response | {"content": response["content"] + "！"} for response in HUMAN[5]["responses"]]
+    found.append(keys(reward, tmp_path, [*HUMAN[:5], HUMAN[5] | {"responses": texts}]))
+    models = [response | {"model": "another"} for response in HUMAN[5]["responses"]]
+    assert keys(reward, tmp_path, [*HUMAN[:5], HUMAN[5] | {"responses": models}]) == found[0]
+    change_config(str(base), note="changed")
+    found.append(keys(table(base, name="m"), tmp_path))
+    save_language_model(base, seed=1, **SIZES)
+    found.append(keys(table(base, name="m"), tmp_path))
+    assert len({key for one in found for key in one}) == len(found)
+
+
+def test_the_base_has_to_be_a_folder_with_a_model(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match=r"There is no folder .*/none with a model to train; download it first"):
+        table(tmp_path / "none")
+    with pytest.raises(SourceError, match=r"holds no model: it has neither weights nor a configuration\."):
+        table(tmp_path)
+
+
+def test_a_human_part_that_is_too_small(base: Path) -> None:
+    sentence = r"The human part has 6 prompts with 60 pairs, too few .*: 61 pairs are the least"
+    with pytest.raises(TrainingDataError, match=sentence):
+        enough(Taught(HUMAN), table(base, least_pairs=61))
+    enough(Taught(HUMAN), table(base, least_pairs=60))
+    assert Taught(HUMAN, [[("n0-a", "n0-b")], *[[]] * 5]).size == 1
+
+
+def test_a_missing_extra_is_named(base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reward_model, "find_spec", lambda _: None)
+    with pytest.raises(BuildError, match=r'needs an extra: `pip install "build-chinese\[train\]"`'):
+        trained(Taught(HUMAN), table(base), tmp_path / "model")
+    assert not (tmp_path / "model").exists()
+
+
+def test_an_option_of_training_that_is_none_is_named(base: Path, tmp_path: Path) -> None:
+    with pytest.raises(RecipeError, match=r"\[reward.training\].*unknown key `epoch`; did you mean `epochs`\?"):
+        trained(Taught(HUMAN), table(base, training={"epoch": 1}), tmp_path / "model")
+
+
+def test_rows_become_rankings_of_the_responses_in_a_pair() -> None:
+    ranks = {"rank": {"n1-a": 2, "n1-c": 1, "n1-d": 2}, "order": [["n1-c", "n1-a"], ["n1-c", "n1-d"]]}
+    row = annotated(1, count=4) | ranks | {"sys_prompt": "只说中文。"}
+    [whole] = rankings_of(Taught([row]))
+    assert [message["role"] for message in whole.prompt] == ["system", "user"]
+    texts = [response["content"] for response in row["responses"]]
+    assert whole.responses == [texts[0], texts[2], texts[3]]
+    assert (whole.rank, sorted(whole.pairs or [])) == ([2, 1, 2], [(1, 0), (1, 2)])
+    [chosen] = rankings_of(Taught([row], [[("n1-c", "n1-d")]]))
+    assert (chosen.responses, chosen.rank, chosen.pairs) == ([texts[2], texts[3]], [1, 2], [(0, 1)])
+
+
+@pytest.fixture
+def project(tmp_path: Path, base: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[list[object], ChatServer]]:
+    """The options of a build with a judge and the base, in a folder where they hold, and the judge's server."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(ablation, "RESAMPLES", 20)
+    monkeypatch.setenv("JUDGE_KEY", "sk-planted")
+    configs = ["open", "human"] * 2 + ["preference"] * 6
+    write_rows(tmp_path / "annotated.jsonl", [annotated(number, config) for number, config in enumerate(configs)])
+    write_rows(tmp_path / "more.jsonl", [unlabelled(number) for number in range(10, 18)])
+    write_taxonomy(tmp_path)
+    (tmp_path / "recipe.toml").write_text(
+        f'[reward]\nbase = "{base}"\ndevice = "cpu"\nleast_pairs = 11\n[reward.training]\n'
+        + "".join(f"{name} = {value}\n" for name, value in TRAINING.items()),
+        encoding="utf-8",
+    )
+    words: list[object] = ["preference", "--recipe", "recipe.toml", "--annotated", "annotated.jsonl"]
+    words += ["--prompts", "more.jsonl", "--taxonomy", "taxonomy.toml", "--judge", "gpt"]
+    with serve(judge) as server:
+        yield [*words, "--base-url", server.base_url, "--api-key-env", "JUDGE_KEY"], server
+
+
+Project = tuple[list[object], ChatServer]
+
+
+def test_a_build_trains_once_and_a_rebuild_not_at_all(
+    run: Run, project: Project, base: Path, tmp_path: Path, trainings: list[Path]
+) -> None:
+    words, server = project
+    status, said = run(*words, "--out", "out")
+    assert (status, "120 recorded calls, 120 of them made now" in said) == (0, True), said
+    status, said = run(*words, "--out", "out")
+    assert (status, "120 recorded calls, 0 of them made now" in said) == (0, True), said
+    assert (len(trainings), len(server.requests)) == (1, 80)
+    recorded = read_ledger(tmp_path / "out" / LEDGER)
+    assert dict(recorded.group_by("kind").len().iter_rows()) == {"chat": 80, "reward": 40}
+    made = pl.read_parquet(tmp_path / "out/data/preference/train.parquet").filter(annotated_by="gpt")
+    values = {
+        label.split(": ")[1]: float(text)
+        for label, text in recorded.filter(kind="reward").select("label", "text").iter_rows()
+    }
+    assert all(values[better] > values[worse] for row in made["annotations"] for better, worse, _ in row)
+    assert not list(tmp_path.glob("*.work"))
+    digest = tomllib.loads((tmp_path / "out" / RECIPE).read_text(encoding="utf-8"))["reward"]["digest"]
+    shutil.rmtree(base)
+    assert verify(tmp_path / "out") == []
+    assert not any(rebuild(tmp_path / "out", tmp_path / "again"))
+    assert run("--recipe", f"out/{RECIPE}", "--replay", "out", "--out", "third")[0] == 0
+    assert len(trainings) == 1
+    assert digest == pin_of(tmp_path / "third")
+
+
+def pin_of(release: Path) -> str:
+    return str(tomllib.loads((release / RECIPE).read_text(encoding="utf-8"))["reward"]["digest"])
+
+
+def test_the_same_flags_can_be_replayed(run: Run, project: Project) -> None:
+    words, _ = project
+    assert run(*words, "--out", "out")[0] == 0
+    status, said = run(*words, "--replay", "out", "--out", "again")
+    assert status == 0, said
+
+
+def test_a_changed_base_is_refused_by_name(run: Run, project: Project, base: Path, trainings: list[Path]) -> None:
+    words, server = project
+    assert run(*words, "--out", "out")[0] == 0
+    before = pin_of(Path("out"))
+    save_language_model(base, seed=1, **SIZES)
+    status, said = run(*words, "--out", "out")
+    assert (status, "differs from that of the run in out in `reward.digest`" in said) == (2, True), said
+    status, said = run(*words, "--reuse", "out", "--out", "other")
+    assert (status, "120 recorded calls, 40 of them made now" in said) == (0, True), said
+    assert (len(trainings), len(server.requests)) == (2, 80)
+    assert pin_of(Path("other")) != before
+
+
+def test_a_missing_extra_is_told_before_anything_is_asked(
+    run: Run, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words, server = project
+    monkeypatch.setattr(reward_model, "find_spec", lambda _: None)
+    status, said = run(*words, "--out", "out")
+    assert (status, "needs an extra" in said) == (2, True)
+    assert server.requests == []
+
+
+def test_a_wrong_option_of_training_is_told_before_anything_is_asked(run: Run, project: Project) -> None:
+    words, server = project
+    path = Path("recipe.toml")
+    path.write_text(path.read_text(encoding="utf-8").replace("epochs = 1", "epochs = 0"), encoding="utf-8")
+    status, said = run(*words, "--out", "out")
+    assert (status, "epochs" in said) == (2, True)
+    assert server.requests == []
+
+
+def test_every_variant_is_trained_and_measured(
+    run: Run, project: Project, trainings: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words, server = project
+    assert run(*words, "--out", "out")[0] == 0
+    real = reward_model.trained
+
+    def killed(*values: Any) -> Path:
+        if len(trainings) == 1 + 3:
+            raise KeyboardInterrupt
+        return real(*values)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(reward_model, "trained", killed)
+        assert run(*words, "--out", "out", "--ablate")[0] != 0
+    assert not Path("out-ablation").exists()
+    assert len(trainings) == 1 + 3
+    status, said = run(*words, "--out", "out", "--ablate")
+    assert (status, "Ablation (out-ablation/ablation.csv)" in said) == (0, True), said
+    assert not list(Path().glob("*.work"))
+    lines = pl.read_csv("out-ablation/ablation.csv").to_dicts()
+    assert [line["variant"] for line in lines] == VARIANTS
+    sizes = {line["variant"]: line["pairs"] for line in lines}
+    assert (len(trainings), len(server.requests)) == (1 + sum(size >= 11 for size in sizes.values()), 80)
+    assert len(trainings) > 5
+    human = sum(len(ranked_pairs(row)) for row in HUMAN)
+    assert (sizes["human"], sizes["judge"]) == (human, 80) == (60, 80)
+    made = pl.read_parquet("out/data/preference/train.parquet").filter(annotated_by="gpt")
+    assert sizes["judge + distant + length"] == made["annotations"].list.len().sum()
+    assert sizes["judge + distant + length + human"] == sizes["judge + distant + length"] + human
+    assert sizes["judge + length"] == 80 - abs(sum(longer_wins()))
+    for line in lines:
+        measured = [line[f"{config} {name}"] for config in ("open", "human") for name in ("accuracy", "exact match")]
+        if all(value is not None for value in measured):
+            assert line["overall"] == pytest.approx(sum(measured) / 4)
+            assert line["low"] <= line["high"]
+    rows: list[Row] = json.loads(Path("out-ablation/ablation.json").read_text(encoding="utf-8"))
+    assert [(row["variant"], row["pairs"]) for row in rows] == list(sizes.items())
+    assert rows[0]["configs"]["open"]["prompts"] == 2
+
+
+def longer_wins() -> Iterator[int]:
+    """Of each pair of a judge that is always right: 1 where the better response is longer, -1 where it is shorter."""
+    for row in read_rows(Path("more.jsonl")):
+        texts = sorted((response["content"] for response in row["responses"]), key=quality, reverse=True)
+        for better, worse in combinations(texts, 2):
+            yield (len(better) > len(worse)) - (len(better) < len(worse))
+
+
+def test_a_finished_ablation_is_not_made_again(run: Run, project: Project, trainings: list[Path]) -> None:
+    words, _ = project
+    counts = []
+    for _ in range(2):
+        assert run(*words, "--out", "out", "--ablate")[0] == 0
+        counts.append(len(trainings))
+    assert counts[1] == counts[0] > 3
+
+
+def test_a_variant_that_cannot_be_trained_leaves_the_others(run: Run, project: Project) -> None:
+    words, _ = project
+    status, said = run(*words, "--limit", "2", "--out", "out", "--ablate")
+    assert status == 0, said
+
+
+def test_variants_that_are_too_small_are_in_the_table(run: Run, project: Project, trainings: list[Path]) -> None:
+    words, _ = project
+    status, said = run(*words, "--limit", "1", "--out", "out", "--ablate")
+    assert status == 0, said
+    lines = {line["variant"]: line for line in pl.read_csv("out-ablation/ablation.csv").to_dicts()}
+    assert list(lines) == VARIANTS
+    for name in VARIANTS[1:5]:
+        assert lines[name]["pairs"] < 11
+        assert lines[name]["overall"] is None
+    assert lines["human"]["overall"] is not None
+    assert len(trainings) == 1 + 2
+
+
+@pytest.mark.parametrize(
+    ("config", "flags", "sentence"),
+    [
+        ("preference", [], "no benchmark to measure on"),
+        ("open", ["--no-distant"], "too few to train a reward model on"),
+    ],
+)
+def test_an_ablation_that_cannot_be(
+    run: Run, project: Project, trainings: list[Path], config: str, flags: list[str], sentence: str
+) -> None:
+    words, _ = project
+    write_rows(Path("annotated.jsonl"), [annotated(number, config) for number in range(6)])
+    status, said = run(*words, *flags, "--limit", "1", "--out", "out", "--ablate")
+    assert status == 2
+    assert f"{sentence}" in said.rpartition("Error: ")[2]
+    assert not Path("out-ablation").exists()
+    assert len(trainings) == (config == "preference")

@@ -1,0 +1,320 @@
+"""A judge's votes: what it is shown, how its replies are read, and that nothing is asked twice."""
+
+import json
+from collections.abc import Callable, Sequence
+from itertools import combinations
+from pathlib import Path
+from typing import Any, Self
+
+import polars as pl
+import pytest
+from build_chinese.errors import SourceError
+from build_chinese.judge_prompts import CRITERIA
+from build_chinese.preference_set import judged
+from build_chinese.recipe import JudgeTable, PreferenceTable
+from build_chinese.supervision import NO_VOTE, TIE
+from build_chinese.taxonomy import Taxonomy, read_taxonomy
+from build_chinese.votes import VOTES, Judging, votes
+from chat_server import Reply, serve
+from chinese_project import Row, judge, read_rows, shown_to_judge, unlabelled, write_rows, write_taxonomy
+from chinese_prompts import SAMPLE
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pluralbench_calls import Answer, Ledger, Limits, Outcome, Replay, Request
+
+Run = Callable[..., tuple[int, str]]
+Script = Callable[[Request], str | tuple[Outcome, str]]
+ROWS = [unlabelled(number) for number in range(4)]
+
+
+class Scripted:
+    """A judge that says what a test tells it to, and keeps what it was asked."""
+
+    concurrency: int | None = 1
+
+    def __init__(self, script: Script = lambda _: "[[A]]") -> None:
+        self.script, self.asked = script, list[Request]()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        pass
+
+    async def send(self, request: Request) -> Answer:
+        self.asked.append(request)
+        said = self.script(request)
+        if isinstance(said, str):
+            return Answer.to(request, "answer", said, finish_reason="stop")
+        return Answer.to(request, *said)
+
+
+@pytest.fixture(scope="module")
+def taxonomy(tmp_path_factory: pytest.TempPathFactory) -> Taxonomy:
+    return read_taxonomy(write_taxonomy(tmp_path_factory.mktemp("taxonomy")))
+
+
+def voted(
+    rows: Sequence[Row],
+    taxonomy: Taxonomy,
+    by: Scripted | Replay | None = None,
+    *,
+    seed: int = 42,
+    ledger: Ledger | None = None,
+    **of_judge: Any,
+) -> pl.DataFrame:
+    model = JudgeTable(**{"provider": "scripted", "model": "judge", "attempts": 1} | of_judge)
+    judging = Judging(model, by or Scripted(), Limits(), seed)
+    if ledger is not None:
+        return votes(rows, taxonomy, judging, ledger)
+    with Ledger(Path(":memory:")) as own:
+        return votes(rows, taxonomy, judging, own)
+
+
+def orders(frame: pl.DataFrame) -> set[tuple[str, str, str]]:
+    return set(frame.select("prompt", "first", "second").iter_rows())
+
+
+def test_each_two_responses_are_voted_on_once(taxonomy: Taxonomy) -> None:
+    found = voted(ROWS, taxonomy)
+    assert found.schema == VOTES
+    pairs = [(prompt, frozenset((first, second))) for prompt, first, second in orders(found)]
+    assert len(pairs) == len(set(pairs)) == 40
+    names = {row["id"]: [response["id"] for response in row["responses"]] for row in ROWS}
+    assert set(pairs) == {(prompt, frozenset(two)) for prompt, own in names.items() for two in combinations(own, 2)}
+    assert found["call"].n_unique() == 40
+    assert voted([unlabelled(9, count=1)], taxonomy).rows() == voted([], taxonomy).rows() == []
+
+
+@given(st.permutations(ROWS), st.permutations(range(5)))
+@settings(max_examples=25, deadline=None)
+def test_the_order_of_prompts_and_responses_changes_nothing(
+    taxonomy: Taxonomy, rows: list[Row], places: list[int]
+) -> None:
+    mixed = [row | {"responses": [row["responses"][place] for place in places]} for row in rows]
+    assert voted(mixed, taxonomy).sort("call").equals(voted(ROWS, taxonomy).sort("call"))
+
+
+def test_who_is_first_depends_on_seed_and_ids_alone(taxonomy: Taxonomy) -> None:
+    found = orders(voted(ROWS, taxonomy))
+    others = [
+        row
+        | {"input": "另一问", "category": ["改写"]}
+        | {"responses": [response | {"content": f"另一答{response['id']}"} for response in row["responses"]]}
+        for row in ROWS
+    ]
+    assert orders(voted(others, taxonomy)) == found
+    assert orders(voted(ROWS[1:2], taxonomy)) == {order for order in found if order[0] == "n1"}
+    assert orders(voted(ROWS, taxonomy, seed=43)) != found
+
+
+@pytest.mark.parametrize("seed", [0, 42, -7])
+def test_each_is_first_about_half_of_the_time(taxonomy: Taxonomy, seed: int) -> None:
+    found = voted([unlabelled(number) for number in range(120)], taxonomy, seed=seed)
+    assert found.height == 1200
+    assert 0.45 < float((found["first"] < found["second"]).cast(pl.Int64).sum()) / 1200 < 0.55
+    first = found["first"].str.slice(-1).value_counts(sort=True)["count"]  # of 480 votes on the a, b, ... of each
+    assert first.len() == 5
+    assert all(185 < count < 295 for count in first)
+
+
+def test_the_sample_has_a_reply_to_each_vote_that_its_seed_draws() -> None:
+    rows = read_rows(SAMPLE / "unlabelled.jsonl")
+    drawn = orders(voted(rows, read_taxonomy(SAMPLE / "taxonomy.toml"), seed=42))
+    recorded = [(row["prompt"], row["first"], row["second"]) for row in read_rows(SAMPLE / "votes.jsonl")]
+    assert set(recorded) == drawn
+    assert len(recorded) == len(drawn) == 200
+
+
+def test_the_judge_sees_the_criteria_of_the_category_and_both_answers(taxonomy: Taxonomy) -> None:
+    by = Scripted()
+    rows = [ROWS[0], ROWS[1] | {"input": "{criteria}和{question}"}]
+    rows[1]["responses"][0]["content"] = "{answer_b}【回答B结束】{0}"
+    found = voted(rows, taxonomy, by)
+    texts = {response["id"]: response["content"] for row in rows for response in row["responses"]}
+    assert len(by.asked) == found.height == 20
+    for request, (prompt, first, second) in zip(
+        by.asked, found.select("prompt", "first", "second").iter_rows(), strict=True
+    ):
+        messages: Any = request.body["messages"]
+        assert [message["role"] for message in messages] == ["system", "user"]
+        asked = messages[1]["content"]
+        criteria, other = (CRITERIA["knowledge"], "一看语句是否通顺自然，二看意思是否忠实于原文，三看篇幅是否合适。")[
+            :: 1 if prompt == "n0" else -1
+        ]
+        assert criteria in asked
+        assert other not in asked
+        assert f"【用户提问】\n{rows[prompt == 'n1']['input']}\n" in asked
+        assert f"【回答A开始】\n{texts[first]}\n【回答A结束】" in asked
+        assert f"【回答B开始】\n{texts[second]}\n【回答B结束】" in asked
+        assert "secret" not in str(messages)
+        assert first not in asked
+
+
+def test_a_category_without_criteria_is_refused(taxonomy: Taxonomy) -> None:
+    by = Scripted()
+    with pytest.raises(SourceError, match=r"There is no category '天文' in .*; it has 地理, 改写\."):
+        voted([*ROWS, unlabelled(7) | {"category": ["天文"]}], taxonomy, by)
+    assert by.asked == []
+
+
+@pytest.mark.parametrize(("reply", "asked"), [("marker", "[[A]]"), ("structured", '{"verdict": "A"}')])
+def test_a_verdict_is_asked_for_in_one_way(taxonomy: Taxonomy, reply: str, asked: str) -> None:
+    by = Scripted(lambda _: asked)
+    found = voted([unlabelled(0, count=2)], taxonomy, by, reply=reply)
+    [request] = by.asked
+    text = json.dumps(request.body["messages"], ensure_ascii=False).replace('\\"', '"')
+    assert ("[[" in text, "JSON" in text, "response_format" in request.body) == (
+        reply == "marker",
+        *[reply == "structured"] * 2,
+    )
+    assert asked in text
+    assert found["mark"].to_list() == ["1"]
+    assert "{" not in text.partition("【评审要点】")[2].partition("【用户提问】")[0]
+
+
+@pytest.mark.parametrize(
+    ("reply", "mark"),
+    [
+        ("[[A]]", "1"),
+        ("[[B]]", "2"),
+        ("[[C]]", "s"),
+        (" **[[b]]**。\n", "2"),
+        ("回答A漏了一点，[[A]]不对。\n最终结论：[[B]]", "2"),
+        ("<think>也许是[[A]]</think>[[C]]", "s"),
+        ('{"verdict": "B"}', "2"),
+        ("[[A]]还是[[B]]？", None),
+        ("[[A]]，因为它更完整", None),
+        ("回答A更好", None),
+        ("[[D]]", None),
+        ("<think>[[A]]", None),
+    ],
+)
+def test_replies_are_read(taxonomy: Taxonomy, reply: str, mark: str | None) -> None:
+    found = voted([unlabelled(0, count=2)], taxonomy, Scripted(lambda _: reply))
+    assert found["mark"].to_list() == [mark]
+    assert (found["reason"][0] is None) == (mark is not None)
+
+
+def test_what_cannot_be_read_is_asked_again_and_then_counted(taxonomy: Taxonomy) -> None:
+    def script(request: Request) -> str:
+        """Read at once on n0, at the third time on n1, never on n2, a tie on n3."""
+        number = int(request.label.partition("vote on n")[2].partition(":")[0])
+        return ("[[A]]", "[[B]]" if request.sample == 2 else "嗯", "都好", "[[C]]")[number]
+
+    rows = [unlabelled(number, count=3) for number in range(4)]
+    by = Scripted(script)
+    found = voted(rows, taxonomy, by, attempts=3)
+    asked = pl.DataFrame({"prompt": [request.label[8:10] for request in by.asked]})["prompt"].value_counts()
+    assert dict(asked.iter_rows()) == {"n0": 3, "n1": 9, "n2": 9, "n3": 3}
+    assert len({request.key for request in by.asked}) == 24
+    marks = {prompt: own["mark"].to_list() for (prompt,), own in found.partition_by("prompt", as_dict=True).items()}
+    assert marks == {"n0": ["1"] * 3, "n1": ["2"] * 3, "n2": [None] * 3, "n3": ["s"] * 3}
+    assert found.filter(prompt="n2")["reason"].to_list() == ["no verdict in the last line"] * 3
+    assert set(found.filter(prompt="n2")["call"]) == {r.key for r in by.asked if r.sample == 2 and "n2" in r.label}
+    made = judged(rows, found, None, PreferenceTable(distant=False, length=False), margin=0.0, seed=1)
+    assert (made.votes[NO_VOTE], made.votes[TIE]) == (3, 3)
+    assert made.dropped.filter(reason="no vote was kept")["input"].to_list() == [rows[2]["input"]]
+
+
+@pytest.mark.parametrize(
+    ("outcome", "reason", "times"),
+    [
+        ("refusal", "refused", 2),
+        ("content_filter", "stopped by a content filter", 2),
+        ("length", "cut off at the token limit", 2),
+        ("empty", "empty answer", 2),
+        ("error", "rejected by the server", 1),
+    ],
+)
+def test_what_is_no_answer_is_no_vote(taxonomy: Taxonomy, outcome: Outcome, reason: str, times: int) -> None:
+    by = Scripted(lambda _: (outcome, "[[A]]"))
+    found = voted([unlabelled(0, count=2)], taxonomy, by, attempts=2)
+    assert found.select("mark", "reason").rows() == [(None, reason)]
+    assert len(by.asked) == times
+
+
+def test_nothing_is_asked_twice(taxonomy: Taxonomy, tmp_path: Path) -> None:
+    with Ledger(tmp_path / "ledger.sqlite") as ledger:
+        by = Scripted(lambda request: "嗯" if request.sample == 0 else "[[B]]")
+        first = voted(ROWS[:2], taxonomy, by, attempts=2, ledger=ledger)
+        assert len(by.asked) == 40
+        again = voted(ROWS[:2], taxonomy, by, attempts=2, ledger=ledger)
+        assert again.equals(first)
+        assert len(by.asked) == 40
+        voted(ROWS[1:3], taxonomy, by, attempts=2, ledger=ledger)
+        assert len(by.asked) == 60
+        more = ROWS[0] | {"responses": [*ROWS[0]["responses"], {"id": "n0-f", "content": "好山好水。", "model": ""}]}
+        voted([more], taxonomy, by, attempts=1, ledger=ledger)
+        assert len(by.asked) == 65
+        assert voted(ROWS[:2], taxonomy, Replay(), attempts=2, ledger=ledger).equals(first)
+
+
+@pytest.fixture
+def words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """The options of a build from votes alone, on six prompts."""
+    monkeypatch.setenv("JUDGE_KEY", "sk-planted")
+    more = write_rows(tmp_path / "more.jsonl", [unlabelled(number) for number in range(6)])
+    options = ["--prompts", more, "--taxonomy", write_taxonomy(tmp_path), "--judge", "judge", "--no-distant"]
+    return ["preference", *options, "--api-key-env", "JUDGE_KEY"]
+
+
+def test_a_replay_sends_nothing(run: Run, words: list[object], tmp_path: Path) -> None:
+    with serve(judge) as server:
+        words += ["--base-url", server.base_url]
+        status, said = run(*words, "--out", tmp_path / "out")
+        assert (status, "60 recorded calls, 60 of them made now" in said) == (0, True), said
+        assert len(server.requests) == 60
+        status, said = run(*words, "--out", tmp_path / "again", "--replay", tmp_path / "out")
+        assert (status, "60 recorded calls, 0 of them made now" in said) == (0, True), said
+        status, said = run(*words, "--out", tmp_path / "other", "--replay", tmp_path / "out", "--seed", 7)
+        assert status == 2
+        assert said.startswith("Error: The ledger has no answer for vote on n")
+        assert "and a replay sends nothing." in said
+        assert not (tmp_path / "other").exists()
+        status, said = run(*words, "--out", tmp_path / "part", "--reuse", tmp_path / "out", "--seed", 7)
+        assert status == 0
+        asked = len(server.requests) - 60
+        assert f"60 recorded calls, {asked} of them made now" in said
+        assert 15 < asked < 45  # only those that are now shown the other way round
+    assert "sk-planted" not in said
+
+
+def test_an_interrupted_build_goes_on(run: Run, words: list[object], tmp_path: Path) -> None:
+    dead = [25]
+
+    def script(body: dict[str, Any], number: int) -> Reply:
+        return Reply("no such key", status=401) if number >= dead[0] else judge(body, number)
+
+    with serve(script) as server:
+        words += ["--base-url", server.base_url, "--out", tmp_path / "out"]
+        status, said = run(*words)
+        assert status == 2
+        assert "does not accept the key in JUDGE_KEY" in said
+        assert "25 of 60 votes are recorded; run the same command again to go on." in said
+        assert not (tmp_path / "out").exists()
+        answered = {shown_to_judge(body) for body in server.requests[:25]}
+        dead[0] = 10_000
+        before = len(server.requests)
+        status, said = run(*words)
+        assert (status, "60 recorded calls, 35 of them made now" in said) == (0, True), said
+        sent = [shown_to_judge(body) for body in server.requests[before:]]
+        assert len(sent) == 35
+        assert not answered & set(sent)
+    assert not (tmp_path / "out.work").exists()
+
+
+def test_a_server_of_ones_own_gets_no_key_of_openai(
+    run: Run, words: list[object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-openai")
+    with serve(judge) as server:
+        status, said = run(*words[:-2], "--base-url", server.base_url, "--out", tmp_path / "out")
+        assert status == 0, said
+        assert {header.get("authorization", "") for header in server.headers} == {""}
+
+
+def test_a_server_of_ones_own_needs_no_key(run: Run, words: list[object], tmp_path: Path) -> None:
+    with serve(judge) as server:
+        status, said = run(*words[:-2], "--base-url", server.base_url, "--out", tmp_path / "out")
+    assert status == 0, said
