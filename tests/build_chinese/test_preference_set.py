@@ -21,7 +21,7 @@ from build_chinese.preference_set import (
 from build_chinese.rankings import ALL_EQUAL, ONE_RESPONSE, Row
 from build_chinese.recipe import PreferenceTable
 from build_chinese.reward_model import REWARDS
-from build_chinese.supervision import DISAGREES, EQUAL, LONGER, MARGIN, NO_VOTE, TIE
+from build_chinese.supervision import DISAGREES, EQUAL, LONGER, MARGIN, NO_VOTE, TIE, TOO_LONG
 from build_chinese.votes import VOTES
 from hypothesis import given
 from hypothesis import strategies as st
@@ -127,7 +127,7 @@ def test_every_vote_and_every_prompt_is_accounted_for(
     assert all(count >= 0 for count in made.votes.values())
     assert made.votes[NO_VOTE] == sum(vote[3] is None for vote in case.votes)
     assert made.votes[TIE] == sum(vote[3] == "s" for vote in case.votes)
-    by = {DISAGREES, EQUAL, MARGIN} if strategies.distant else {IN_A_CYCLE}
+    by = {DISAGREES, EQUAL, MARGIN, TOO_LONG} if strategies.distant else {IN_A_CYCLE}
     assert made.votes.keys() == {NO_VOTE, TIE} | by | ({LONGER} if strategies.length else set())
     inputs = [row["input"] for row in case.rows]
     assert sorted([row["input"] for row in made.rows] + made.dropped["input"].to_list()) == sorted(inputs)
@@ -217,7 +217,7 @@ def test_a_cycle_is_cut_by_the_reward_model_and_merged_without() -> None:
     with_rewards, without = cycle.made(), cycle.made(PLAIN)
     assert kept(with_rewards) == [("p", "r0", "r1"), ("p", "r1", "r2")]
     assert with_rewards.rows[0]["rank"] == {"r0": 1, "r1": 2, "r2": 3}
-    assert with_rewards.votes == {NO_VOTE: 0, TIE: 0, DISAGREES: 1, EQUAL: 0, MARGIN: 0}
+    assert with_rewards.votes == {NO_VOTE: 0, TIE: 0, DISAGREES: 1, EQUAL: 0, MARGIN: 0, TOO_LONG: 0}
     assert kept(without) == []
     assert without.votes[IN_A_CYCLE] == 3
     assert without.dropped.rows() == [("问", ALL_EQUAL, 3, 3)]

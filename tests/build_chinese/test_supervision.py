@@ -16,6 +16,7 @@ from build_chinese.supervision import (
     NO_VOTE,
     PAIRS,
     TIE,
+    TOO_LONG,
     Filtered,
     agreed,
     debiased,
@@ -90,6 +91,7 @@ def test_a_vote_stays_where_the_reward_is_higher_by_more_than_the_margin(
         DISAGREES: sum(difference < 0 for difference in differences),
         EQUAL: sum(difference == 0 for difference in differences),
         MARGIN: sum(0 < difference <= margin for difference in differences),
+        TOO_LONG: 0,
     }
 
 
@@ -129,6 +131,21 @@ def test_two_rewards_of_one_response_are_a_mistake() -> None:
     rewards = by_response("reward", dict.fromkeys(PLACES, 1.0))
     with pytest.raises(pl.exceptions.ComputeError, match="join keys did not fulfill m:1 validation"):
         agreed(pairs_of([("p", "a", "b")]), pl.concat([rewards, rewards]), 0.0)
+
+
+def test_a_response_without_a_reward_takes_its_pairs_along() -> None:
+    rewards: dict[tuple[str, str], float | None] = dict(zip(PLACES, range(len(PLACES), 0, -1), strict=True))
+    (prompt, first), (_, second), (_, third) = PLACES[:3]
+    rewards[prompt, second] = None
+    frame = pl.DataFrame(
+        [(*place, value) for place, value in rewards.items()],
+        schema={"prompt": pl.String, "response": pl.String, "reward": pl.Float64},
+        orient="row",
+    )
+    pairs = pl.DataFrame([(prompt, first, second), (prompt, first, third)], schema=PAIRS, orient="row")
+    found = agreed(pairs, frame, 0.0)
+    assert found.pairs.rows() == [(prompt, first, third)]
+    assert found.dropped == {DISAGREES: 0, EQUAL: 0, MARGIN: 0, TOO_LONG: 1}
 
 
 @pytest.mark.parametrize("reward", [math.nan, math.inf, -math.inf])

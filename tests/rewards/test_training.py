@@ -25,8 +25,9 @@ from pluralbench_rewards import (
     training_model,
 )
 from pluralbench_rewards.conversations import Template
+from pluralbench_rewards.rankings import pairs_of
 from pluralbench_rewards.training import ranking_loss
-from pluralbench_rewards.training_batches import batches, fitting, pairs_of
+from pluralbench_rewards.training_batches import batches, fitting
 from pluralbench_rewards.training_model import rewards_of
 from reward_models import conversation_ids, load_plainly, make_tokenizer, user
 from torch.nn.functional import logsigmoid

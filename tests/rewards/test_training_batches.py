@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pluralbench_rewards import ConversationError, Ranking, TrainingError
 from pluralbench_rewards.conversations import Template
-from pluralbench_rewards.training_batches import Batch, Data, batches, check, fitting, pairs_of
+from pluralbench_rewards.rankings import pairs_of
+from pluralbench_rewards.training_batches import Batch, Data, batches, check, fitting
 from reward_models import make_tokenizer, user
 
 RANKS = st.lists(st.lists(st.integers(0, 4), min_size=1, max_size=9), max_size=12)

@@ -13,7 +13,8 @@ from accelerate import Accelerator
 from accelerate.state import AcceleratorState
 from pluralbench_rewards import Classifier, Group, Lora, ModelError, Ranking, Trained, load, score, train, training
 from pluralbench_rewards.conversations import Template
-from pluralbench_rewards.training_batches import fitting, pairs_of
+from pluralbench_rewards.rankings import pairs_of
+from pluralbench_rewards.training_batches import fitting
 from pluralbench_rewards.training_model import rewards_of
 from reward_models import (
     EOS,

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pluralbench_rewards import Ranking, TrainingError
-from pluralbench_rewards.training_batches import batches, check, pairs_of
+from pluralbench_rewards.rankings import pairs_of
+from pluralbench_rewards.training_batches import batches, check
 from reward_models import user
 
 

@@ -105,7 +105,7 @@ def _variants(
 def _measured(
     taught: Taught, benchmarks: Mapping[str, Sequence[Row]], reward: RewardTable, work: Path, seed: int
 ) -> dict[str, Any]:
-    from pluralbench_rewards import Group, TrainingError, load, score  # noqa: PLC0415 - an extra
+    from pluralbench_rewards import Group, TrainingError  # noqa: PLC0415 - an extra
     from pluralbench_rewards.rankings import measure  # noqa: PLC0415 - an extra
 
     size = {"prompts": len(taught.rows), "pairs": taught.size}
@@ -120,7 +120,7 @@ def _measured(
         Group(row["id"], reward_model.messages_of(row), [response["content"] for response in row["responses"]])
         for _, row in rows
     ]
-    scores = score(load(str(folder)), groups, on_overflow="truncate-prompt").scores
+    scores = [[value for value, _ in values] for values in reward_model.scores_of(folder, groups)]
     items = pl.DataFrame(
         [
             {
@@ -142,7 +142,12 @@ def _measured(
             drawn.append(measure(pl.concat(parts))["overall"])
             meter.advance()
     known = pl.Series([value for value in drawn if value is not None], dtype=pl.Float64)
-    return size | found | {"interval": [known.quantile(0.025, "linear"), known.quantile(0.975, "linear")]}
+    too_long = sum(value is None for values in scores for value in values)  # which make their pairs wrong
+    return (
+        size
+        | found
+        | {"too_long": too_long, "interval": [known.quantile(0.025, "linear"), known.quantile(0.975, "linear")]}
+    )
 
 
 def _ids(row: Row) -> list[str]:

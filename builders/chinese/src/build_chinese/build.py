@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-from pluralbench_calls import Backend, Ledger, Replay, Written, chat_backend, working_ledger
-from pluralbench_release import LEDGER, RECIPE, Manifest, Source, Table, known_ledgers, write
+from pluralbench_calls import Backend, Ledger, Replay, Written, chat_backend, recording
+from pluralbench_release import LEDGER, RECIPE, Built, Manifest, Source, Table, known_ledgers, write
 from pluralbench_runs import Output, output_directory, read_recipe
 from pluralbench_schemas import RANKED_RESPONSES
 
@@ -31,15 +31,6 @@ from build_chinese.votes import NOT_OF_THE_SAMPLE, Judging, recorded_votes, vote
 SAMPLE_LEDGER = source.FOLDER / "ledger.parquet"
 PREFERENCE = "preference"
 PUBLISHED = ("input", "responses", "annotations", "rank", "category")
-
-
-@dataclass(frozen=True)
-class Built:
-    """A finished build: its manifest, its figures, and how many calls were made anew."""
-
-    manifest: Manifest
-    figures: dict[str, Any]
-    new_calls: int
 
 
 @dataclass(frozen=True)
@@ -79,18 +70,11 @@ def build(
         annotated = _annotated(recipe)
         given = _by_config(annotated, recipe)
         by_config, dropped = _resolved(given)
-        with working_ledger(output.work / "ledger.sqlite") as ledger:
-            sample = SAMPLE_LEDGER if recipe.unlabelled is not None and recipe.unlabelled.location == SAMPLE else None
-            for known in known_ledgers(out, replay, reuse, sample, fresh=fresh):
-                ledger.take(known)
-            if retry_errors:
-                ledger.forget_errors()
-            before = len(ledger)
-            voted = _voted(recipe, by_config, ledger, output.work, replaying=replay is not None)
+        sample = SAMPLE_LEDGER if recipe.unlabelled is not None and recipe.unlabelled.location == SAMPLE else None
+        known = known_ledgers(out, replay, reuse, sample, fresh=fresh)
+        with recording(output.work, known, retry_errors=retry_errors) as calls:
+            voted = _voted(recipe, by_config, calls.ledger, output.work, replaying=replay is not None)
             tables = _tables(by_config, voted, recipe)
-            extract = output.work / "ledger.parquet"
-            ledger.export(extract, ledger.used)
-            new_calls = len(ledger) - before
         figures = figures_of(
             given,
             dropped,
@@ -101,8 +85,8 @@ def build(
         )
         sources = [loaded.source for loaded in (annotated, voted) if loaded is not None]
         gone = dropped if voted is None else pl.concat([dropped, voted.made.dropped])
-        manifest = _release(output, recipe, tables, sources, extract, figures, gone)
-    return Built(manifest, figures, new_calls)
+        manifest = _release(output, recipe, tables, sources, calls.extract, figures, gone)
+    return Built(manifest, figures, calls.new)
 
 
 def rebuild(release: Path, out: Path, sources: Sequence[str]) -> None:

@@ -14,8 +14,8 @@ COLUMNS = {
     "responses": "the responses, each with the `id` that the other columns name, its text, and the model that wrote it",
     "annotations": (
         "`[first, second, mark]` as they were shown: `1` the first is better, `2` the second, `s` equal; of a judge "
-        "model, the pairs that were kept, the better one first: what to train on, since `rank` and `order` also hold the "
-        "pairs that went for their length"
+        "model, the pairs that were kept, the better one first: what to train on, since `rank` and `order` also hold "
+        "the pairs that went for their length"
     ),
     "rank": "of each response, 1 is best; equal ones share a rank, and the next is one more",
     "order": (

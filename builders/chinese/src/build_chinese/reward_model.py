@@ -19,13 +19,13 @@ from build_chinese.rankings import Row, ranked_pairs
 from build_chinese.recipe import RewardTable
 
 if TYPE_CHECKING:
-    from pluralbench_rewards import Ranking
+    from pluralbench_rewards import Group, Ranking
 
 KIND, PROVIDER = "reward", "pluralbench-rewards"
 REWARDS = pl.Schema(
     {"prompt": pl.String, "response": pl.String, "reward": pl.Float64, "cut": pl.Int64, "call": pl.String}
 )
-"""A reward. cut: tokens that the conversation lost because it was too long for the model."""
+"""A reward, null where the response alone is too long for the model. cut: tokens that its prompt lost for it."""
 
 WEIGHTS = ("*.safetensors", "*.bin", "*.json")
 
@@ -131,6 +131,8 @@ def rewards(
     places = [(row["id"], response["id"]) for row in rows for response in row["responses"]]
     found = [
         (*place, float(answer.text), int(answer.finish_reason.removeprefix("cut ")), answer.key)
+        if answer.outcome == "answer"
+        else (*place, None, 0, answer.key)
         for place, answer in zip(places, answers, strict=True)
     ]
     return pl.DataFrame(found, schema=REWARDS, orient="row")
@@ -164,23 +166,43 @@ def trained(taught: Taught, reward: RewardTable, folder: Path) -> Path:
 
 
 def _scored(requests: Sequence[Request], folder: Path) -> list[Answer]:
-    from pluralbench_rewards import Group, load, score  # noqa: PLC0415 - an extra
+    from pluralbench_rewards import Group  # noqa: PLC0415 - an extra
 
     groups: dict[bytes, list[Request]] = {}
     for request in requests:
         groups.setdefault(canonical_json(request.body["messages"]), []).append(request)
-    model = load(str(folder))
     bodies: list[list[Any]] = [[request.body for request in own] for own in groups.values()]
     asked = [
         Group(str(place), own[0]["messages"], [body["response"] for body in own]) for place, own in enumerate(bodies)
     ]
     weights = f"{requests[0].model}, trained, {_file_digest(next(folder.glob('*.safetensors')))[:16]}"
-    scored = score(model, asked, on_overflow="truncate-prompt")
     return [
-        Answer.to(request, "answer", repr(value), model=weights, finish_reason=f"cut {cut}")
-        for own, values, cut in zip(groups.values(), scored.scores, scored.cut, strict=True)
-        for request, value in zip(own, values, strict=True)
+        Answer.to(request, "length", "", model=weights)
+        if value is None
+        else Answer.to(request, "answer", repr(value), model=weights, finish_reason=f"cut {cut}")
+        for own, values in zip(groups.values(), scores_of(folder, asked), strict=True)
+        for request, (value, cut) in zip(own, values, strict=True)
     ]
+
+
+def scores_of(folder: Path, groups: "Sequence[Group]") -> list[list[tuple[float | None, int]]]:
+    """By group and response: the score, None where the response alone is too long for the model, and tokens cut off.
+
+    Of a prompt that is too long together with its longest response the beginning is cut off.
+    """
+    from pluralbench_rewards import Group, load, score  # noqa: PLC0415 - an extra
+
+    model = load(str(folder))
+    scored = score(model, groups, on_overflow="truncate-prompt")
+    found: list[list[tuple[float | None, int]]] = [
+        [(value, cut) for value in values] for values, cut in zip(scored.scores, scored.cut, strict=True)
+    ]
+    for place in scored.dropped:  # for one response that is too long; the others can be scored
+        group = groups[place]
+        alone = [Group(f"{group.id}, {number}", group.prompt, [text]) for number, text in enumerate(group.responses)]
+        again = score(model, alone, on_overflow="truncate-prompt")
+        found[place] = [(next(iter(values), None), cut) for values, cut in zip(again.scores, again.cut, strict=True)]
+    return found
 
 
 def _plain(rows: Sequence[Row]) -> list[Row]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-from pluralbench_calls import working_ledger
+from pluralbench_calls import recording
 from pluralbench_release import LEDGER, RECIPE, known_ledgers
 from pluralbench_runs import OutputError, output_directory, write_recipe
 from pluralbench_schemas import RESPONSE
@@ -78,19 +78,15 @@ def make_tasks(
     Raises `SourceError`, `TasksError`, `NothingLeft`, `OutputError` and the errors of `pluralbench_calls`.
     """
     with output_directory(out, recipe, recipe_file=RECIPE, fresh=fresh) as output:
-        with working_ledger(output.work / "ledger.sqlite") as ledger:
-            for known in known_ledgers(out, replay, reuse, fresh=fresh):
-                ledger.take(known)
-            if retry_errors:
-                ledger.forget_errors()
+        known = known_ledgers(out, replay, reuse, fresh=fresh)
+        with recording(output.work, known, retry_errors=retry_errors) as calls:
             rows = _prompts(recipe)
-            rows, unwritten = add_written(rows, recipe, ledger, replaying=replay is not None)
+            rows, unwritten = add_written(rows, recipe, calls.ledger, replaying=replay is not None)
             prepared = prepare(recipe, rows)
             prepared = replace(prepared, dropped=pl.concat([unwritten, prepared.dropped], how="vertical_relaxed"))
-            if (out / RECIPE).exists() and not fresh:
-                return prepared  # the same tasks are there, perhaps with work in them
-            extract = output.work / "ledger.parquet"
-            ledger.export(extract, ledger.used)
+        if (out / RECIPE).exists() and not fresh:
+            calls.extract.unlink()
+            return prepared  # the same tasks are there, perhaps with work in them
         staged = output.staging()
         write_jsonl(prepared.prompts.iter_rows(named=True), staged / PROMPTS_FILE)
         write_tasks(staged / TASKS_FILE, prepared.tasks)
@@ -101,7 +97,7 @@ def make_tasks(
             shutil.copyfile(source.place(recipe.prompts.checks, CHECKS_FILE), staged / KEY_FILE)
         (staged / RECIPE).parent.mkdir()
         write_recipe(recipe, staged / RECIPE)
-        shutil.copyfile(extract, staged / LEDGER)
+        shutil.copyfile(calls.extract, staged / LEDGER)
         output.publish(staged)
     return prepared
 

@@ -9,12 +9,13 @@ from pluralbench_runs import stream
 from build_chinese.errors import TrainingDataError
 
 PAIRS = pl.Schema({"prompt": pl.String, "better": pl.String, "worse": pl.String})
-NO_VOTE, TIE, DISAGREES, EQUAL, MARGIN, LONGER = (
+NO_VOTE, TIE, DISAGREES, EQUAL, MARGIN, TOO_LONG, LONGER = (
     "no readable vote",
     "called equal by the judge",
     "the reward model prefers the other",
     "equal for the reward model",
     "margin too small",
+    "too long for the reward model",
     "down-sampled for length",
 )
 
@@ -45,9 +46,10 @@ def agreed(pairs: pl.DataFrame, rewards: pl.DataFrame, margin: float) -> Filtere
 
     pairs: `PAIRS`. rewards: prompt, response, reward. Rewards are a total order, so what stays has no cycle: the paper
     repeats nothing and says no rule, and one pass is enough. Raises `AssertionError` if that were not so, and
-    `TrainingDataError` for a response without a finite reward.
+    `TrainingDataError` for a reward that is no finite number. A response without one (null) was too long for the model,
+    and its pairs go.
     """
-    strange = rewards.filter(~pl.col("reward").is_finite().fill_null(value=False))
+    strange = rewards.filter(~pl.col("reward").is_finite())
     if strange.height:
         raise TrainingDataError(
             f"The reward model gave no number for {strange.height:,} of {rewards.height:,} responses, the first "
@@ -64,8 +66,10 @@ def agreed(pairs: pl.DataFrame, rewards: pl.DataFrame, margin: float) -> Filtere
     difference = pl.col("better_reward") - pl.col("worse_reward")
     kept = pairs.filter(difference > margin)
     disagree, equal = pairs.filter(difference < 0).height, pairs.filter(difference == 0).height
-    small = pairs.height - kept.height - disagree - equal
-    found = Filtered(kept.select(PAIRS.names()), {DISAGREES: disagree, EQUAL: equal, MARGIN: small})
+    missing = pairs.filter(difference.is_null()).height
+    small = pairs.height - kept.height - disagree - equal - missing
+    dropped = {DISAGREES: disagree, EQUAL: equal, MARGIN: small, TOO_LONG: missing}
+    found = Filtered(kept.select(PAIRS.names()), dropped)
     if not is_acyclic(found.pairs):
         raise AssertionError("What a reward model agrees with has a cycle, which its rewards rule out.")
     return found

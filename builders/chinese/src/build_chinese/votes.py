@@ -47,7 +47,9 @@ VERDICT: dict[str, Any] = {
         "additionalProperties": False,
     },
 }
-NOT_OF_THE_SAMPLE = "recorded votes are only for the sample's own prompts, in the order that its seed draws; choose a judge with --judge"
+NOT_OF_THE_SAMPLE = (
+    "recorded votes are only for the sample's prompts, as its seed orders them; choose a judge with --judge"
+)
 MARK_OF: dict[str, Mark] = {"A": "1", "B": "2", "C": "s"}
 
 

@@ -11,8 +11,19 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-from pluralbench_calls import Ledger, Replay, working_ledger
-from pluralbench_release import LEDGER, RECIPE, Manifest, Source, Table, TablesError, known_ledgers, pinned, write
+from pluralbench_calls import Ledger, Replay, recording
+from pluralbench_release import (
+    LEDGER,
+    RECIPE,
+    Built,
+    Manifest,
+    Source,
+    Table,
+    TablesError,
+    known_ledgers,
+    pinned,
+    write,
+)
 from pluralbench_runs import Output, output_directory, read_recipe
 from pluralbench_schemas import ENGLISH, LANGUAGES, language_of
 
@@ -29,16 +40,6 @@ SAMPLE_LEDGER = source.SAMPLE / "ledger.parquet"
 DECISIONS = "provenance/decisions.parquet"
 SPLIT = "test"
 TRANSLATION = "translation"
-
-
-@dataclass(frozen=True)
-class Built:
-    """A finished build: its manifest, its figures, the review sheets, and how many calls were made anew."""
-
-    manifest: Manifest
-    figures: dict[str, Any]
-    sheets: list[Path]
-    new_calls: int
 
 
 @dataclass(frozen=True)
@@ -82,25 +83,17 @@ def build(
     with output_directory(out, recipe, recipe_file=RECIPE, fresh=fresh) as output:
         # What is cheap to be wrong about comes before what is dear to translate.
         pairs, rated_read = _translation_pairs(recipe)
-        with working_ledger(output.work / "ledger.sqlite") as ledger:
-            sample = SAMPLE_LEDGER if recipe.source is not None and recipe.source.location == "sample" else None
-            for known in known_ledgers(out, replay, reuse, sample, fresh=fresh):
-                ledger.take(known)
-            if retry_errors:
-                ledger.forget_errors()
-            before = len(ledger)
+        sample = SAMPLE_LEDGER if recipe.source is not None and recipe.source.location == "sample" else None
+        known = known_ledgers(out, replay, reuse, sample, fresh=fresh)
+        with recording(output.work, known, retry_errors=retry_errors) as calls:
             rows = _rows(
-                recipe, decisions, ledger, replaying=replay is not None, review=review, review_rows=review_rows
+                recipe, decisions, calls.ledger, replaying=replay is not None, review=review, review_rows=review_rows
             )
-            extract = output.work / "ledger.parquet"
-            ledger.export(extract, ledger.used)
-            new_calls = len(ledger) - before
         figures = figures_of(rows.by_language, rows.set_aside, rows.dropped, rows.english)
         figures |= translation_figures(pairs, rated_read)
         sources = [*rows.sources, *(entry.source for entry in rated_read)]
-        manifest = _release(output, recipe, tables(rows.by_language, pairs), sources, extract, figures, rows)
-    sheets = [] if review is None else sorted(review.glob("*.csv"))
-    return Built(manifest, figures, sheets, new_calls)
+        manifest = _release(output, recipe, tables(rows.by_language, pairs), sources, calls.extract, figures, rows)
+    return Built(manifest, figures, calls.new)
 
 
 def rebuild(release: Path, out: Path, sources: Sequence[str]) -> None:

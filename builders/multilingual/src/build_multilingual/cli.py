@@ -146,13 +146,14 @@ def command(
         fresh=fresh,
     )
     figures = figures_tables(built.figures)
+    sheets = [] if export_review is None else sorted(export_review.glob("*.csv"))
     tell(
         console,
         target,
         built.manifest,
         built.new_calls,
         {title: table for title, table in figures.items() if title not in ONLY_ON_THE_CARD},
-        notes=[f"Review sheet: {sheet} (its key is in {sheet.parent / 'keys'})" for sheet in built.sheets],
+        notes=[f"Review sheet: {sheet} (its key is in {sheet.parent / 'keys'})" for sheet in sheets],
         following=[f"uv run --group evaluator pluralbench score MODEL --benchmark multilingual --data {target}"],
     )
 

@@ -5,13 +5,11 @@ what a scorer could cheat on; release. A build is a function of the recipe, the 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import polars as pl
-from pluralbench_calls import Replay, working_ledger
-from pluralbench_release import LEDGER, RECIPE, Manifest, Table, known_ledgers, write
+from pluralbench_calls import Replay, recording
+from pluralbench_release import LEDGER, RECIPE, Built, Table, known_ledgers, write
 from pluralbench_retrieval import retriever
 from pluralbench_runs import output_directory, read_recipe
 
@@ -24,15 +22,6 @@ from build_personalized.llm import Llm, backend_of
 from build_personalized.profiles import rank_profiles
 from build_personalized.recipe import PersonalizedRecipe
 from build_personalized.sources import SAMPLE, load, pin
-
-
-@dataclass(frozen=True)
-class Built:
-    """A finished build: its manifest, the audit's figures, and how many calls were made anew."""
-
-    manifest: Manifest
-    figures: dict[str, Any]
-    new_calls: int
 
 
 def build(
@@ -58,16 +47,12 @@ def build(
     ranker = retriever(recipe.retriever)
     with output_directory(out, recipe, recipe_file=RECIPE, fresh=fresh) as output:
         loaded = load(recipe.source, output.work)
-        with working_ledger(output.work / "ledger.sqlite") as ledger:
-            for known in known_ledgers(out, replay, reuse, fresh=fresh):
-                ledger.take(known)
-            if retry_errors:
-                ledger.forget_errors()
-            before = len(ledger)
+        known = known_ledgers(out, replay, reuse, fresh=fresh)
+        with recording(output.work, known, retry_errors=retry_errors) as calls:
             writer, scorer = (Replay(), Replay()) if replay is not None else (backend_of(recipe, SAMPLE), ranker)
-            llm = Llm(recipe, ledger, writer, recipe.connection.limits())
+            llm = Llm(recipe, calls.ledger, writer, recipe.connection.limits())
 
-            ranked = rank_profiles(loaded.questions, ledger, ranker, scorer)
+            ranked = rank_profiles(loaded.questions, calls.ledger, ranker, scorer)
             with_aspects, no_aspects = add_aspects(ranked, llm)
             pairs, no_answers = add_answers(with_aspects, llm)
 
@@ -76,9 +61,6 @@ def build(
                 raise NothingLeft(_nothing_left(drops))
             figures = audit(pairs, drops, questions=loaded.questions.height, word_limit=recipe.word_limit)
             check_limits(figures, recipe.audit)
-            extract = output.work / "ledger.parquet"
-            ledger.export(extract, ledger.used)
-            new_calls = len(ledger) - before
 
         staged = output.staging()
         manifest = write(
@@ -90,12 +72,12 @@ def build(
             distribution="build-personalized",
             recipe=recipe,
             sources=loaded.sources,
-            ledger=extract,
+            ledger=calls.extract,
             statistics=figures,
             card=card(recipe, figures),
         )
         output.publish(staged)
-    return Built(manifest, figures, new_calls)
+    return Built(manifest, figures, calls.new)
 
 
 def rebuild(release: Path, out: Path, sources: Sequence[str]) -> None:

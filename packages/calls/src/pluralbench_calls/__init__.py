@@ -28,7 +28,7 @@ from pluralbench_calls.errors import (
     NotServed,
     NotWritten,
 )
-from pluralbench_calls.ledger import Ledger, read_ledger, working_ledger
+from pluralbench_calls.ledger import Ledger, Recording, read_ledger, recording, working_ledger
 from pluralbench_calls.records import Answer, Backend, Outcome, PackingBackend, Request
 from pluralbench_calls.retry import InvalidAnswer, Settled, after_thinking, ask_until_valid
 from pluralbench_calls.verdicts import Choice, Verdict, parse_choice, parse_rating, parse_verdict
@@ -60,6 +60,7 @@ __all__ = [
     "Outcome",
     "PackingBackend",
     "Price",
+    "Recording",
     "Replay",
     "Request",
     "Settled",
@@ -77,5 +78,6 @@ __all__ = [
     "parse_verdict",
     "provider_of",
     "read_ledger",
+    "recording",
     "working_ledger",
 ]

@@ -3,7 +3,7 @@
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Self
 
@@ -150,6 +150,36 @@ def working_ledger(path: Path) -> Iterator[Ledger]:
     finally:
         if not keep:
             path.unlink(missing_ok=True)
+
+
+@dataclass
+class Recording:
+    """The calls of one piece of work.
+
+    extract: a Parquet file of those that it used, there once it is done. new: how many were made for it, known then.
+    """
+
+    ledger: Ledger
+    extract: Path
+    new: int = 0
+
+
+@contextmanager
+def recording(work: Path, known: Iterable[Path], *, retry_errors: bool = False) -> Iterator[Recording]:
+    """Record the calls of a piece of work in its folder, starting from the ledgers that are known already.
+
+    retry_errors: forget what a server rejected, so that it is asked again.
+    """
+    with working_ledger(work / "ledger.sqlite") as ledger:
+        for path in known:
+            ledger.take(path)
+        if retry_errors:
+            ledger.forget_errors()
+        before = len(ledger)
+        calls = Recording(ledger, work / "ledger.parquet")
+        yield calls
+        ledger.export(calls.extract, ledger.used)
+        calls.new = len(ledger) - before
 
 
 def read_ledger(path: Path) -> pl.DataFrame:

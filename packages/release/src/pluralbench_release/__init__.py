@@ -4,7 +4,7 @@ from pluralbench_release.card import Card, Section, markdown_table, read_card
 from pluralbench_release.content import Table, content_digest
 from pluralbench_release.diff import TableDiff, diff
 from pluralbench_release.errors import ReleaseError, TablesError
-from pluralbench_release.manifest import LEDGER, RECIPE, Manifest, Source, known_ledgers, read_manifest
+from pluralbench_release.manifest import LEDGER, RECIPE, Built, Manifest, Source, known_ledgers, read_manifest
 from pluralbench_release.publishing import check_publishable, publish
 from pluralbench_release.rebuild import rebuild
 from pluralbench_release.summary import tell, tell_table
@@ -15,6 +15,7 @@ from pluralbench_release.write import write
 __all__ = [
     "LEDGER",
     "RECIPE",
+    "Built",
     "Card",
     "Manifest",
     "ReleaseError",

@@ -1,5 +1,6 @@
 """The manifest of a release: what it holds, what it was made from, and the digests that prove both."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -79,6 +80,15 @@ class Manifest(Model):
     ledger: LedgerEntry
     provenance: dict[str, str]
     software: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Built:
+    """A finished build: its manifest, its figures (JSON), and how many calls were made anew."""
+
+    manifest: Manifest
+    figures: dict[str, Any]
+    new_calls: int
 
 
 def known_ledgers(out: Path, *given: Path | None, fresh: bool) -> list[Path]:
