@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from pluralbench_release.errors import ReleaseError, one_line
-from pluralbench_release.manifest import Manifest, read_manifest
+from pluralbench_release.manifest import CARD, MANIFEST, Manifest, read_manifest
+from pluralbench_release.tables import HUB_REPOSITORY
 from pluralbench_release.verify import verify
 
 
@@ -19,11 +20,15 @@ def check_publishable(manifest: Manifest) -> None:
 def publish(directory: Path, repository: str, *, private: bool = False, version_tag: bool = False) -> str:
     """Put the release in `directory` into the Hub's dataset `repository` (ORG/NAME) and return the commit's address.
 
+    What lies in `directory` and is not of the release stays here.
+
     private: make the dataset a private one, where it is not there yet. version_tag: tag the commit with the release's
     version, such as v0.1.0.
 
     Raises `ReleaseError` for a release that may not be published, that does not verify, or that the Hub does not take.
     """
+    if not HUB_REPOSITORY.fullmatch(repository):
+        raise ReleaseError(f"{repository!r} is no name of a dataset on the Hub, which is ORG/NAME.")
     manifest = read_manifest(directory)
     check_publishable(manifest)
     problems = verify(directory)
@@ -38,6 +43,7 @@ def publish(directory: Path, repository: str, *, private: bool = False, version_
             repo_id=repository,
             repo_type="dataset",
             folder_path=directory,
+            allow_patterns=[CARD, MANIFEST, *manifest.provenance, *(table.path for table in manifest.tables)],
             commit_message=f"{manifest.name} {manifest.version}",
         )
         if version_tag:

@@ -1,0 +1,160 @@
+"""Publishing: refused with the clause, and otherwise what a Hub on loopback is sent."""
+
+import base64
+import json
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+from commands import command, fails
+from pluralbench_release import ReleaseError, check_publishable, publish, read_manifest, verify
+from pluralbench_release.manifest import MANIFEST
+
+Make = Callable[..., Path]
+CLAUSE = "Its owner's terms forbid it: section 3."
+OID = "5" * 40
+
+
+class WritableHub(ThreadingHTTPServer):
+    """A Hub that takes datasets. asked: paths and bodies. refuse: a status for every commit."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.asked: list[tuple[str, Any]] = []
+        self.refuse: int | None = None
+
+    @property
+    def environment(self) -> dict[str, str]:
+        url = f"http://127.0.0.1:{self.server_address[1]}"
+        return {"HF_ENDPOINT": url, "HF_TOKEN": "hf_nobody", "HF_HUB_DISABLE_XET": "1", "HF_HUB_OFFLINE": "0"}
+
+    def bodies(self, part: str) -> list[Any]:
+        return [body for path, body in self.asked if part in path]
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: WritableHub
+
+    def do_POST(self) -> None:
+        raw = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        lines = [json.loads(line) for line in raw.splitlines() if line.strip()]
+        path = self.path.partition("?")[0]
+        self.server.asked.append((path, lines if "/commit/" in path else lines[0] if lines else None))
+        status, answer = 200, self.answer(path, lines)
+        if "/commit/" in path and self.server.refuse is not None:
+            status, answer = self.server.refuse, {"error": "You may not."}
+        content = json.dumps(answer).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def answer(self, path: str, lines: list[Any]) -> dict[str, Any]:
+        url = f"{self.server.environment['HF_ENDPOINT']}/datasets/org/name"
+        if "/preupload/" in path:
+            modes = {"uploadMode": "regular", "shouldIgnore": False, "oid": None}
+            return {"files": [{"path": file["path"], **modes} for file in lines[0]["files"]]}
+        if "/commit/" in path:
+            return {"success": True, "commitUrl": f"{url}/commit/{OID}", "commitOid": OID}
+        return {"url": url, "errors": [], "warnings": []}
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def hub() -> Iterator[WritableHub]:
+    with WritableHub() as server:
+        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+def forbid(directory: Path) -> None:
+    """Let the release's source say that it may not be passed on."""
+    path = directory / MANIFEST
+    values = json.loads(path.read_text(encoding="utf-8"))
+    values["sources"][0]["redistribution"] = CLAUSE
+    path.write_text(json.dumps(values), encoding="utf-8")
+
+
+def test_a_source_that_says_nothing_may_be_published(release: Make) -> None:
+    manifest = read_manifest(release())
+    assert [source.redistribution for source in manifest.sources] == [None]
+    check_publishable(manifest)
+
+
+def test_a_manifest_from_before_the_field_is_read(release: Make) -> None:
+    directory = release()
+    path = directory / MANIFEST
+    values = json.loads(path.read_text(encoding="utf-8"))
+    del values["sources"][0]["redistribution"]
+    path.write_text(json.dumps(values), encoding="utf-8")
+    assert verify(directory) == []
+    check_publishable(read_manifest(directory))
+
+
+def test_a_source_that_forbids_it_is_named_with_its_clause(release: Make) -> None:
+    directory = release()
+    forbid(directory)
+    with pytest.raises(
+        ReleaseError, match=r"tiny may not be published, because of Source 0: Its owner's .*section 3\.$"
+    ):
+        check_publishable(read_manifest(directory))
+    with pytest.raises(ReleaseError, match="section 3"):
+        publish(directory, "org/name")
+
+
+def test_the_command_refuses_it_and_asks_nobody(release: Make, hub: WritableHub) -> None:
+    directory = release()
+    forbid(directory)
+    fails(command("pluralbench-release", "publish", directory, "org/name", env=hub.environment), "Source 0", CLAUSE)
+    assert hub.asked == []
+
+
+@pytest.mark.parametrize("name", ["name", "org/name/more", "org/", "https://huggingface.co/org/name"])
+def test_a_name_that_is_none_is_refused(release: Make, name: str) -> None:
+    with pytest.raises(ReleaseError, match="is no name of a dataset on the Hub, which is ORG/NAME"):
+        publish(release(), name)
+
+
+def test_what_does_not_verify_is_not_published(release: Make, hub: WritableHub) -> None:
+    directory = release()
+    (directory / "data/Art/test.parquet").unlink()
+    failed = command("pluralbench-release", "publish", directory, "org/name", env=hub.environment)
+    fails(failed, "does not verify, so it is not published: data/Art/test.parquet is missing.")
+    assert hub.asked == []
+
+
+def test_a_release_is_sent_whole_and_tagged(release: Make, hub: WritableHub) -> None:
+    directory = release()
+    (directory / "notes.txt").write_text("mine", encoding="utf-8")
+    words = ("publish", directory, "org/name", "--private", "--version-tag")
+    done = command("pluralbench-release", *words, env=hub.environment)
+    assert done.returncode == 0, done.stderr
+    assert f"/datasets/org/name/commit/{OID}" in done.stdout
+    [made] = hub.bodies("/api/repos/create")
+    assert (made["name"], made["organization"], made["type"]) == ("name", "org", "dataset")
+    assert made.get("private", made.get("visibility") == "private")
+    [[header, *files]] = hub.bodies("/api/datasets/org/name/commit/main")
+    assert header["value"]["summary"] == "tiny 0.1.0"
+    sent = {file["value"]["path"]: base64.b64decode(file["value"]["content"]) for file in files}
+    (directory / "notes.txt").unlink()
+    assert sent == {
+        path.relative_to(directory).as_posix(): path.read_bytes() for path in directory.rglob("*") if path.is_file()
+    }
+    [tag] = hub.bodies(f"/api/datasets/org/name/tag/{OID}")
+    assert tag["tag"] == "v0.1.0"
+
+
+def test_what_the_hub_does_not_take_is_one_sentence(release: Make, hub: WritableHub) -> None:
+    hub.refuse = 403
+    failed = command("pluralbench-release", "publish", release(), "org/name", env=hub.environment)
+    fails(failed, "The Hub did not take", "as org/name", "hf auth login")
+    assert hub.bodies("/tag/") == []
