@@ -109,7 +109,7 @@ def test_a_member_declares_what_it_imports(member: Path) -> None:
 def test_importing_the_commands_starts_nothing() -> None:
     code = (
         "import sys, threading\n"
-        "import build_chinese.cli, build_multilingual.cli, build_personalized.cli\n"
+        "import build_chinese.cli, build_multilingual.cli, build_persona_judge.cli, build_personalized.cli\n"
         "import pluralbench.cli, pluralbench_release.cli\n"
         "known = {'torch', 'transformers', 'sentence_transformers', 'xllamacpp', 'datasets', 'grpc', 'matplotlib'}\n"
         "heavy = known & set(sys.modules)\n"

@@ -1,0 +1,122 @@
+"""The command `build-persona-judge`."""
+
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+import typer
+from pluralbench_release import tell
+from pluralbench_runs import RecipeError, read_recipe, recipe_path, run
+from pluralbench_runs.options import Fresh, Out, ReplayFrom, ReuseFrom, Seed
+from pluralbench_schemas import TableError
+from rich.console import Console
+
+from build_persona_judge.build import build
+from build_persona_judge.figures import figures_tables
+from build_persona_judge.recipe import RECIPES, SAMPLE, TASKS, PersonaJudgeRecipe
+
+EXAMPLES = """\
+Examples:
+
+build-persona-judge
+
+build-persona-judge --prism HannahRoseKirk/prism-alignment --opinion-qa human_resp --out dist/judge
+
+build-persona-judge --people-csv my-survey --out dist/survey
+"""
+
+app = typer.Typer(add_completion=False, rich_markup_mode="rich")
+console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
+SOURCES = "Sources; naming any builds these alone"
+
+
+def main() -> NoReturn:
+    """Entry point of the command."""
+    run(app, mistakes=(TableError,))
+
+
+@app.command(epilog=EXAMPLES)
+def command(
+    recipe: Annotated[
+        str | None,
+        typer.Option(
+            help="`sample`, `paper`, or a TOML file; without it `sample`, or `paper` for sources of one's own."
+        ),
+    ] = None,
+    prism: Annotated[
+        str | None,
+        typer.Option(help="PRISM: a folder, or `ORG/NAME@REVISION` on the Hub.", rich_help_panel=SOURCES),
+    ] = None,
+    opinion_qa: Annotated[
+        str | None, typer.Option(metavar="DIR", help="OpinionQA's folder of waves.", rich_help_panel=SOURCES)
+    ] = None,
+    empathic_conversations: Annotated[
+        str | None, typer.Option(metavar="DIR", help="The WASSA files.", rich_help_panel=SOURCES)
+    ] = None,
+    personal_reddit: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Personal Reddit's JSONL file.", rich_help_panel=SOURCES)
+    ] = None,
+    people_csv: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="DIR",
+            help="people.csv, questions.csv and choices.csv; the task is called after the folder; repeatable.",
+            rich_help_panel=SOURCES,
+        ),
+    ] = None,
+    size: Annotated[
+        int | None, typer.Option(min=1, help="Items of each task that are no tie, exactly so many.")
+    ] = None,
+    respondents: Annotated[int | None, typer.Option(min=1, help="Of each wave of OpinionQA, exactly so many.")] = None,
+    exclude_family: Annotated[
+        list[str] | None,
+        typer.Option(help="Leave out PRISM's responses of models whose name contains this; repeatable."),
+    ] = None,
+    retriever: Annotated[
+        str | None, typer.Option(help="Who finds like people: `sentence-transformers:MODEL`, `contriever` or `bm25`.")
+    ] = None,
+    seed: Seed = None,
+    out: Out = None,
+    replay: ReplayFrom = None,
+    reuse: ReuseFrom = None,
+    *,
+    fresh: Fresh = False,
+) -> None:
+    """Build persona judge: of two options, which one belongs to a person who is known by a persona alone.
+
+    Without options it builds the sample in this package, with recorded rankings and no network.
+    """
+    given = {
+        "prism": prism,
+        "opinion_qa": opinion_qa,
+        "empathic_conversations": empathic_conversations,
+        "personal_reddit": personal_reddit,
+    }
+    named = [task for task in TASKS if given[task] is not None]
+    own = bool(people_csv) or any(given[task] != SAMPLE for task in named)
+    file = recipe_path(recipe or ("paper" if own else SAMPLE), RECIPES)
+    read = read_recipe(PersonaJudgeRecipe, file)
+    alone = bool(named or people_csv)
+    kept = named if alone else [task for task in TASKS if getattr(read, task) is not None]
+    tables = _people(people_csv) if alone else [table.model_dump(exclude_none=True) for table in read.people_csv]
+    overrides: dict[str, Any] = {f"{task}.location": given[task] for task in kept}
+    overrides |= {f"{task}.size": size for task in kept}
+    overrides["people_csv"] = [table | ({} if size is None else {"size": size}) for table in tables]
+    overrides |= _only("opinion_qa", kept, "respondents", respondents)
+    overrides |= _only("prism", kept, "exclude_families", exclude_family)
+    overrides |= {"retriever": retriever, "seed": seed}
+    asked = read_recipe(PersonaJudgeRecipe, file, overrides)
+    asked = asked.model_copy(update={task: None for task in TASKS if task not in kept})
+    target = out or Path("dist") / asked.name
+    built = build(asked, target, replay=replay, reuse=reuse, fresh=fresh)
+    tell(console, target, built.manifest, built.new_calls, figures_tables(built.figures))
+
+
+def _people(folders: list[Path] | None) -> list[dict[str, Any]]:
+    return [{"task": folder.resolve().name, "location": str(folder)} for folder in folders or []]
+
+
+def _only(task: str, kept: list[str], key: str, value: object) -> dict[str, object]:
+    """An override of one task. Raises `RecipeError` where that task is not built."""
+    if value is not None and task not in kept:
+        raise RecipeError(f"`{key}` is of the task {task}, which is not built here; name its source, or leave it out.")
+    return {f"{task}.{key}": value} if task in kept else {}

@@ -1,0 +1,144 @@
+"""What a build of persona judge can be asked to do."""
+
+from pathlib import Path
+from typing import Literal
+
+from pluralbench_runs import Recipe, Table
+from pydantic import Field, field_validator, model_validator
+
+from build_persona_judge.persona import SETS
+
+RECIPES = Path(__file__).parent / "recipes"
+SAMPLE = "sample"
+TASKS = ("prism", "opinion_qa", "empathic_conversations", "personal_reddit")
+OWNERS_TERMS = "What its owner ({}) allows is not known here: read the owner's terms, and ask where they do not say it."
+
+
+class SourceTable(Table):
+    """A task and where its source is.
+
+    location: `sample`, or where the source's own files are. size: exactly so many items that are no tie; all without.
+    licence: as the owner states it, where the source does not say. redistribution: why what is built from it may not
+    be passed on, in a sentence for the card; empty where it may.
+    """
+
+    location: str
+    size: int | None = Field(None, ge=1)
+    licence: str | None = None
+    redistribution: str = ""
+
+
+class PrismTable(SourceTable):
+    """PRISM: which of two responses the person scored higher (paper, A.2).
+
+    exclude_families: responses of models whose name contains one of these are left out. The paper leaves out the
+    judge's own family; with those of all its judges left out, one data set serves them all. refusals: a response that
+    contains one of these, case and all, is taken for a refusal and left out. tie_gap: two responses are tied when their
+    scores differ by at most so much; 9 is the authors' code (contradiction D1).
+    """
+
+    exclude_families: list[str] = Field(default_factory=lambda: ["gpt", "claude", "command"])
+    refusals: list[str] = Field(default_factory=lambda: ["language model", "AI", "chatbot"])
+    tie_gap: float = Field(10, ge=0)
+
+
+class OpinionQaTable(SourceTable):
+    """OpinionQA: which of two answers the person gave to a survey question, one question a wave (paper, A.2).
+
+    location: a folder with a folder for each wave. respondents: exactly so many a wave.
+    """
+
+    respondents: int = Field(200, ge=1)
+    redistribution: str = OWNERS_TERMS.format("Pew Research Center, whose American Trends Panel it is")
+
+
+class EmpathicTable(SourceTable):
+    """Empathic Conversations: which of two essays about an article the person wrote (paper, A.2).
+
+    pairs_per_article: exactly so many pairs that are no tie, fewer where there are no more. tie_gap: two essays are
+    tied when their empathy or their distress scores differ by less; 3 is the authors' code (contradiction D3).
+    tie_share: at most this share of the items are ties.
+    """
+
+    pairs_per_article: int = Field(5, ge=1)
+    tie_gap: float = Field(2, ge=0)
+    tie_share: float = Field(0.2, ge=0, lt=1)
+    redistribution: str = OWNERS_TERMS.format("its authors and the WASSA shared task")
+
+
+class RedditTable(SourceTable):
+    """Personal Reddit: which of two posts the person wrote, the other by whoever is most like them (paper, A.2)."""
+
+
+class PeopleTable(SourceTable):
+    """People, questions and what they chose, in three CSV files of one's own (see `sources.people_csv`).
+
+    location: a folder with people.csv, questions.csv and choices.csv. task: the name of the config. kind: what is
+    asked, which the person prefers ("preference"), which answer they give ("opinion") or what they wrote
+    ("authorship"). sentences: by variable, with {} where the value goes. sets: variables by set.
+    """
+
+    task: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$")
+    kind: Literal["preference", "opinion", "authorship"] = "opinion"
+    sentences: dict[str, str] = Field(default_factory=dict)
+    sets: dict[str, list[str]] = Field(default_factory=dict)
+
+    @field_validator("task")
+    @classmethod
+    def _own(cls, task: str) -> str:
+        if task in TASKS:
+            raise ValueError(f"{task} is the name of another source; call the task (or its folder) otherwise")
+        return task
+
+    @field_validator("sentences")
+    @classmethod
+    def _gaps(cls, sentences: dict[str, str]) -> dict[str, str]:
+        for name, sentence in sentences.items():
+            if "{}" not in sentence:
+                raise ValueError(f"the sentence of `{name}` needs {{}} where its value goes")
+        return sentences
+
+    @field_validator("sets")
+    @classmethod
+    def _known(cls, sets: dict[str, list[str]]) -> dict[str, list[str]]:
+        for name in sets:
+            if name not in SETS:
+                raise ValueError(f"there is no set {name!r}; the sets are {', '.join(SETS)}")
+        return sets
+
+
+class PersonaJudgeRecipe(Recipe):
+    """A build of persona judge. Defaults are the paper's where it gives a value.
+
+    retriever: who finds the person that is most like another, as in `pluralbench_retrieval.retriever`.
+    """
+
+    name: str = Field("persona-judge", pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
+    version: str = Field("0.1.0", pattern=r"^\d+\.\d+\.\d+$")
+    seed: int = 42
+    retriever: str = "sentence-transformers:sentence-transformers/all-MiniLM-L6-v2"
+    prism: PrismTable | None = None
+    opinion_qa: OpinionQaTable | None = None
+    empathic_conversations: EmpathicTable | None = None
+    personal_reddit: RedditTable | None = None
+    people_csv: list[PeopleTable] = Field(default_factory=list)
+
+    @property
+    def sources(self) -> list[tuple[str, SourceTable]]:
+        """The tasks that are asked for, by name, in the order of the release."""
+        own = [(name, getattr(self, name)) for name in TASKS]
+        return [(name, table) for name, table in own if table is not None] + [
+            (table.task, table) for table in self.people_csv
+        ]
+
+    @model_validator(mode="after")
+    def _consistent(self) -> "PersonaJudgeRecipe":
+        names = [name for name, _ in self.sources]
+        if not names:
+            raise ValueError(f"nothing is asked for: give a `location` under [{'], ['.join(TASKS)}] or [[people_csv]]")
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice:
+            raise ValueError(f"the task {twice} is there twice; give each a name of its own")
+        if any(table.location == SAMPLE for table in self.people_csv):
+            raise ValueError("there is no sample of [[people_csv]]; its README shows one")
+        return self

@@ -1,0 +1,74 @@
+"""People, questions and choices of one's own, in three CSV files: the shape to bring any further source into.
+
+- people.csv: `user`, and a column for each variable of the persona;
+- questions.csv: `question` (its id), `text` (what is asked, or what both options are about; may be empty), `option_1`
+  and `option_2`;
+- choices.csv: `user`, `question`, `choice`, which is 1, 2 or tie.
+"""
+
+from pathlib import Path
+from typing import Any
+
+from build_persona_judge.errors import SourceError
+from build_persona_judge.pairing import Pair
+from build_persona_judge.persona import known, variables_of
+from build_persona_judge.recipe import PeopleTable
+from build_persona_judge.sources.loaded import Loaded, merged, personas_of, read_file, source_of
+
+HOW = (
+    "Give a folder with people.csv (user and variables), questions.csv (question, text, option_1, option_2) and "
+    "choices.csv (user, question, choice)."
+)
+CHOICES = ("1", "2", "tie")
+
+
+def load(table: PeopleTable) -> Loaded[Pair]:
+    """A pair for each choice. Raises `SourceError`."""
+    folder = Path(table.location)
+    people = read_file(folder / "people.csv", ["user"], HOW)
+    questions = read_file(folder / "questions.csv", ["question", "text", "option_1", "option_2"], HOW)
+    choices = read_file(folder / "choices.csv", ["user", "question", "choice"], HOW)
+    columns = [name for row in people[:1] for name in row if name != "user"]
+    for name in (*table.sentences, *(variable for chosen in table.sets.values() for variable in chosen)):
+        if name not in columns:
+            raise SourceError(f"{folder / 'people.csv'} has no variable `{name}`; it has {', '.join(columns)}.")
+    by_user = merged(people, "user", columns, str(folder / "people.csv"))
+    personas, left_out = personas_of(by_user, variables_of(columns, table.sentences, table.sets))
+    asked = {known(row["question"]): row for row in questions}
+    pairs: dict[str, Pair] = {}
+    for number, row in enumerate(choices, start=1):
+        user, key, choice = known(row["user"]), known(row["question"]), (known(row["choice"]) or "").lower()
+        where = f"{folder / 'choices.csv'}: row {number}"
+        if user not in by_user or key not in asked:
+            name, file = ("user", "people.csv") if user not in by_user else ("question", "questions.csv")
+            raise SourceError(f"{where} names the {name} {row[name]!r}, which is not in {file}.")
+        if choice not in CHOICES:
+            raise SourceError(f"{where} has the choice {row['choice']!r}, which is none of {', '.join(CHOICES)}.")
+        pair = _pair(asked[key], user or "", choice)
+        if pair.id in pairs:
+            raise SourceError(f"{where} is a second choice of {user} on {key}; keep one.")
+        if user not in personas:
+            left_out.append(("choice", pair.id, "nothing is known of the person"))
+        elif not (known(pair.own) and known(pair.other)) or pair.own == pair.other:
+            left_out.append(("choice", pair.id, "the options are empty or the same"))
+        else:
+            pairs[pair.id] = pair
+    source = source_of(
+        table, choices, people, questions, name=table.task, attribution=f"The owners of {table.location}."
+    )
+    return Loaded([pairs[name] for name in sorted(pairs)], personas, sorted(left_out), source)
+
+
+def _pair(question: dict[str, Any], user: str, choice: str) -> Pair:
+    own, other = ("2", "1") if choice == "2" else ("1", "2")
+    key = question["question"]
+    return Pair(
+        id=f"{key}-{user}",
+        user=user,
+        context=question["text"] or "",
+        own=question[f"option_{own}"] or "",
+        other=question[f"option_{other}"] or "",
+        origin_own=f"option_{own} of {key}",
+        origin_other=f"option_{other} of {key}",
+        tie=choice == "tie",
+    )

@@ -1,0 +1,86 @@
+"""Personal Reddit: invented people's answers to questions, each of which gives something about the person away.
+
+A JSONL file, `synthetic_dataset.jsonl` of eth-sri/llmprivacy: `personality` (an object with `age`, `sex`,
+`city_country`, `birth_city_country`, `education`, `occupation`, `income` and `relationship_status`), `question_asked`
+and `response`. There are no ids: rows with the same personality are one person's.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from pluralbench_calls import Backend, Ledger
+from pluralbench_retrieval import Query, Retriever, rank
+from pluralbench_runs import digest
+
+from build_persona_judge.errors import SourceError
+from build_persona_judge.pairing import Post
+from build_persona_judge.persona import PERSONAL_REDDIT, Rendered, known, text_of
+from build_persona_judge.recipe import RedditTable
+from build_persona_judge.sources.loaded import Loaded, as_object, location_of, personas_of, read_file, source_of
+
+HOW = "Personal Reddit is synthetic_dataset.jsonl of eth-sri/llmprivacy."
+COLUMNS = ("personality", "question_asked", "response")
+VARIABLES = [variable.column for variable in PERSONAL_REDDIT]
+SHORT = 12
+
+
+def load(table: RedditTable) -> Loaded[Post]:
+    """The posts, each once. Raises `SourceError`."""
+    path = Path(location_of(table, "personal_reddit/synthetic_dataset.jsonl"))
+    read = read_file(path, COLUMNS, HOW)
+    there = sorted({key for row in read for key in as_object(row["personality"])})
+    for name in VARIABLES:
+        if name not in there:
+            raise SourceError(
+                f"No `personality` in {path} has `{name}`; they have {', '.join(there) or 'nothing'}. {HOW}"
+            )
+    rows = [_row(row) for row in read]
+    people = {_user(row): row["personality"] for row in rows}
+    personas, left_out = personas_of(people, PERSONAL_REDDIT)
+    posts: dict[str, Post] = {}
+    for row in rows:
+        user, question, text = _user(row), row["question_asked"], row["response"]
+        post = Post(digest([user, question, text])[:SHORT], user, question or "", text or "")
+        why = "the same post twice" if post.id in posts else None
+        if known(question) is None or known(text) is None:
+            why = "no text"
+        elif user not in personas:
+            why = "nothing is known of the person"
+        if why is not None:
+            left_out.append(("post", post.id, why))
+            continue
+        posts[post.id] = post
+    attribution = "Personal Reddit, the synthetic data set of LLM privacy (Staab et al., 2024)."
+    source = source_of(table, rows, name="Personal Reddit", attribution=attribution)
+    return Loaded(list(posts.values()), personas, sorted(left_out), source)
+
+
+def likeness(
+    posts: Sequence[Post], personas: dict[str, Rendered], ledger: Ledger, retriever: Retriever, backend: Backend
+) -> dict[str, tuple[dict[str, float], str]]:
+    """How alike each person's persona is to that of every other, and the key of the call that said it.
+
+    The paper takes the cosine of all-MiniLM-L6-v2 between personas (A.2).
+    """
+    users = sorted({post.user for post in posts})
+    others = {user: [other for other in users if other != user] for user in users}
+    queries = [
+        Query(text_of(personas[user]), [text_of(personas[other]) for other in others[user]], f"people like {user}")
+        for user in users
+    ]
+    ranked = rank(queries, ledger, retriever, backend)
+    return {
+        user: (dict(zip(others[user], scores, strict=True)), call)
+        for user, (scores, call) in zip(users, ranked, strict=True)
+    }
+
+
+def _row(row: dict[str, Any]) -> dict[str, Any]:
+    personality = {key: value for key, value in as_object(row["personality"]).items() if key in VARIABLES}
+    return {"personality": personality, "question_asked": row["question_asked"], "response": row["response"]}
+
+
+def _user(row: dict[str, Any]) -> str:
+    values = [known(row["personality"].get(name)) for name in VARIABLES]
+    return f"person-{digest(values)[:SHORT]}"

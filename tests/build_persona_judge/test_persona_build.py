@@ -1,0 +1,323 @@
+"""The command `build-persona-judge`: the sample, and sources of one's own."""
+
+import json
+import shutil
+import tomllib
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import persona_sources as files
+import polars as pl
+import pytest
+from build_persona_judge.sources.loaded import FOLDER
+from commands import command
+from pluralbench_calls import read_ledger
+from pluralbench_release import (
+    LEDGER,
+    RECIPE,
+    ReleaseError,
+    check_publishable,
+    content_digest,
+    read_card,
+    read_manifest,
+    rebuild,
+    verify,
+)
+from pluralbench_schemas import PersonaItems, validate
+
+Run = Callable[..., tuple[int, str]]
+NAME = "persona-judge"
+
+# What the sample is, for good: change a text, a sentence of a persona or a draw, and these change with it.
+DIGESTS = {
+    "prism": "816d55477dcb27825234f57c4bdddd31ad4f93962143b7e2416f130928462a67",
+    "opinion_qa": "1b76a9fa6b41c07e2646af54061e1966a2214c53643888ddce48e4b0c234659e",
+    "empathic_conversations": "77fbe69a2955261a051708345a804bb26cdf576c82956681498fd73c44a792c1",
+    "personal_reddit": "af17f07e988b1883f924b47121d0eb3aa8dfd7de72e6eca888b27ba3d24796cb",
+}
+
+BARE = """
+import sys
+
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {"torch", "transformers", "sentence_transformers"}:
+            raise ModuleNotFoundError(f"{name} is not installed", name=name)
+
+sys.meta_path.insert(0, Missing())
+sys.argv = ["build-persona-judge", *sys.argv[1:]]
+from build_persona_judge.cli import main
+main()
+"""
+
+
+def rows(release: Path, config: str) -> pl.DataFrame:
+    return pl.read_parquet(release / f"data/{config}/test.parquet")
+
+
+def digests(release: Path) -> dict[str, str]:
+    return {table.config: table.digest for table in read_manifest(release).tables}
+
+
+def figures(release: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((release / "provenance/statistics.json").read_text(encoding="utf-8"))
+    return found
+
+
+@pytest.fixture(scope="module")
+def sample(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """The bare command where there is no torch and only this machine is reached: its release, and what it wrote."""
+    folder = tmp_path_factory.mktemp("sample")
+    built = command("python", "-c", BARE, cwd=folder)
+    assert built.returncode == 0, built.stderr
+    return folder / "dist" / NAME, built.stdout
+
+
+def test_it_says_what_it_made_and_what_is_next(sample: tuple[Path, str]) -> None:
+    release, said = sample
+    for part in (
+        f"{NAME} 0.1.0, 17 recorded calls, 0 of them made now",
+        "taken for a refusal",
+        "answered no question",
+        f"uv run pluralbench-release verify dist/{NAME}",
+        f'datasets.load_dataset("dist/{NAME}", "prism", split="test")',
+    ):
+        assert part in said
+    assert [path.name for path in release.parent.iterdir()] == [NAME]
+    assert sorted(path.relative_to(release).as_posix() for path in release.rglob("*") if path.is_file()) == [
+        "README.md",
+        *sorted(f"data/{config}/test.parquet" for config in DIGESTS),
+        *(f"provenance/{name}" for name in ("dropped.parquet", "ledger.parquet", "manifest.json", "recipe.toml")),
+        *(f"provenance/{name}" for name in ("row_digests.parquet", "statistics.json")),
+    ]
+
+
+def test_its_digests_repeat(sample: tuple[Path, str]) -> None:
+    assert digests(sample[0]) == DIGESTS
+    for config, digest in DIGESTS.items():
+        assert content_digest(rows(sample[0], config).reverse()) == digest
+
+
+def test_it_verifies_and_is_built_again_to_the_same_digests(sample: tuple[Path, str], tmp_path: Path) -> None:
+    assert verify(sample[0]) == []
+    assert not any(rebuild(sample[0], tmp_path / "again"))
+    assert digests(tmp_path / "again") == DIGESTS
+
+
+@pytest.mark.parametrize("config", DIGESTS)
+def test_a_task_has_thirty_items_that_are_no_tie(sample: tuple[Path, str], config: str) -> None:
+    frame = validate(rows(sample[0], config), PersonaItems, file=config)
+    truths = Counter(frame["truth"])
+    assert truths["A"] + truths["B"] == 30
+    assert 10 <= truths["A"] <= 20
+    assert bool(truths["tie"]) == (config in {"prism", "empathic_conversations"})
+    known = frame.select(pl.col("persona").list.eval(pl.element().struct.field("sentence").is_not_null()).list.any())
+    assert known.to_series().all()
+    by_user = frame.group_by("user").agg(pl.col("persona").n_unique())
+    assert by_user["persona"].max() == 1
+
+
+def test_personas_are_told_and_their_sets_marked(sample: tuple[Path, str]) -> None:
+    row = rows(sample[0], "prism").row(by_predicate=pl.col("id") == "int1", named=True)
+    told = {entry["variable"]: entry for entry in row["persona"]}
+    assert told["employment"]["sentence"] == "The person's employment status is retired."
+    assert told["education"]["sets"] == ["key", "key-code"]
+    silent = rows(sample[0], "prism").filter(user="user109")["persona"][0]
+    assert [entry["variable"] for entry in silent if entry["value"]] == ["education", "residence_country"]
+
+
+def test_ties_follow_the_gaps(sample: tuple[Path, str]) -> None:
+    prism, essays = rows(sample[0], "prism"), rows(sample[0], "empathic_conversations")
+    assert prism.select(((pl.col("gap") <= 10) == (pl.col("truth") == "tie")).all()).item()
+    assert sorted(prism.filter(truth="tie")["id"]) == ["int18", "int26", "int32", "int4"]
+    assert essays.select(((pl.col("gap") < 2) == (pl.col("truth") == "tie")).all()).item()
+    assert essays["truth"].to_list().count("tie") <= 0.2 * essays.height
+
+
+def test_what_was_left_out_is_recorded(sample: tuple[Path, str]) -> None:
+    dropped = pl.read_parquet(sample[0] / "provenance/dropped.parquet")
+    assert dropped.columns == ["task", "what", "id", "reason"]
+    assert dropped.filter(reason="answered no question")["id"].str.extract(r"(\d+)$").unique().to_list() == ["900021"]
+    counts = {(entry["task"], entry["reason"]): entry["count"] for entry in figures(sample[0])["left_out"]}
+    assert counts == dict(Counter(dropped.select("task", "reason").iter_rows()))
+    assert not any("gpt" in origin for name in ("origin_a", "origin_b") for origin in rows(sample[0], "prism")[name])
+
+
+def test_other_people_are_the_most_alike_by_the_recorded_rankings(sample: tuple[Path, str]) -> None:
+    frame, ledger = rows(sample[0], "personal_reddit"), read_ledger(sample[0] / LEDGER)
+    assert {*frame["rank_calls"].explode()} <= {*ledger["key"]}
+    assert ledger.select(pl.col("kind", "provider", "model").unique()).rows() == [
+        ("rank", "sentence-transformers", "sentence-transformers/all-MiniLM-L6-v2")
+    ]
+    scores = {key: json.loads(text) for key, text in ledger.select("key", "text").iter_rows()}
+    for row in frame.iter_rows(named=True):
+        other = row["origin_b"] if row["truth"] == "A" else row["origin_a"]
+        near = sorted(scores[row["rank_calls"][0]], reverse=True)[:4]  # those before may have the same question only
+        assert other.rpartition(" ")[2] in {f"{score:.4f}" for score in near}
+        assert row["user"] not in other
+
+
+def test_the_card_says_where_all_comes_from(sample: tuple[Path, str]) -> None:
+    card = (sample[0] / "README.md").read_text(encoding="utf-8")
+    assert read_card(sample[0])["license"] == "apache-2.0"
+    assert [source.redistribution for source in read_manifest(sample[0]).sources] == [None] * 4
+    assert "Not to be redistributed" not in card
+    assert "This is the sample" in card
+    check_publishable(read_manifest(sample[0]))
+
+
+def test_the_same_again_changes_nothing(run: Run, sample: tuple[Path, str], tmp_path: Path) -> None:
+    release = shutil.copytree(sample[0], tmp_path / "dist")
+    before = {path: path.read_bytes() for path in release.rglob("*.*")}
+    status, said = run("--out", release)
+    assert (status, "17 recorded calls, 0 of them made now" in said) == (0, True), said
+    assert {path: path.read_bytes() for path in release.rglob("*.*")} == before
+
+
+def test_another_seed_is_another_recipe(run: Run, sample: tuple[Path, str], tmp_path: Path) -> None:
+    release = shutil.copytree(sample[0], tmp_path / "dist")
+    status, said = run("--seed", 1, "--out", release)
+    assert (status, "differs" in said, "`seed`" in said) == (2, True, True), said
+    assert run("--seed", 1, "--out", tmp_path / "other")[0] == 0
+    assert all(digest != DIGESTS[config] for config, digest in digests(tmp_path / "other").items())
+
+
+def test_one_task_of_the_sample(run: Run, sample: tuple[Path, str], tmp_path: Path) -> None:
+    status, said = run("--prism", "sample", "--size", 3, "--exclude-family", "claude", "--out", tmp_path / "one")
+    assert status == 0, said
+    assert list(digests(tmp_path / "one")) == ["prism"]
+    assert sum(truth != "tie" for truth in rows(tmp_path / "one", "prism")["truth"]) == 3
+    assert "gpt" in str(rows(tmp_path / "one", "prism").to_dicts())
+    assert "claude" not in str(rows(tmp_path / "one", "prism")["origin_a", "origin_b"].to_dicts())
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Path:
+    """Own files of all four sources, small."""
+    responses = [
+        files.utterance(f"int{n}", f"model{m}", 90 - 30 * m, user_id=f"user{n % 2}") for n in range(6) for m in range(3)
+    ]
+    files.prism(tmp_path / "prism", responses, [{"user_id": f"user{n}"} | files.PERSON for n in range(2)])
+    answers = [{"QKEY": n, "Q1": ["Yes", "No"][n % 2]} for n in range(8)]
+    files.wave(tmp_path / "waves/W1", {"Q1": ["Yes", "No", "Refused"]}, answers)
+    files.empathic(tmp_path / "wassa", [(a, p, n * 2, n * 2) for a in (1, 2) for n, p in enumerate("pqr")])
+    posts = [files.post(who, question) for who in ("cook", "nurse", "pilot") for question in ("q1", "q2")]
+    files.write_jsonl(tmp_path / "pr.jsonl", posts)
+    files.people_csv(tmp_path / "drinks")
+    return tmp_path
+
+
+def all_of(own: Path) -> list[object]:
+    return [
+        *("--prism", own / "prism", "--opinion-qa", own / "waves", "--empathic-conversations", own / "wassa"),
+        *("--personal-reddit", own / "pr.jsonl", "--people-csv", own / "drinks"),
+        *("--size", 2, "--respondents", 4, "--retriever", "bm25"),
+    ]
+
+
+def test_own_sources_are_built_rebuilt_and_rebuilt_from_elsewhere(run: Run, own: Path) -> None:
+    status, said = run(*all_of(own), "--out", own / "dist")
+    assert status == 0, said
+    assert list(digests(own / "dist")) == [*DIGESTS, "drinks"]
+    assert all(sum(t != "tie" for t in rows(own / "dist", name)["truth"]) == 2 for name in digests(own / "dist"))
+    assert tomllib.loads((own / "dist" / RECIPE).read_text(encoding="utf-8"))["opinion_qa"]["respondents"] == 4
+    assert verify(own / "dist") == []
+    assert not any(rebuild(own / "dist", own / "again"))
+    moved = [(own / name).rename(own / f"new-{name}") for name in ("prism", "waves", "wassa", "pr.jsonl", "drinks")]
+    assert not any(rebuild(own / "dist", own / "moved", sources=[str(path) for path in moved]))
+
+
+def test_terms_that_nobody_read_forbid_publishing(run: Run, own: Path) -> None:
+    assert run(*all_of(own), "--out", own / "dist")[0] == 0
+    manifest = read_manifest(own / "dist")
+    assert [source.redistribution is not None for source in manifest.sources] == [False, True, True, False, False]
+    card = (own / "dist/README.md").read_text(encoding="utf-8")
+    assert card.count("**Not to be redistributed: ") == 2
+    assert "read the owner's terms" in card
+    with pytest.raises(ReleaseError, match="persona-judge may not be published, because of OpinionQA: What its owner"):
+        check_publishable(manifest)
+    assert {source.licence for source in manifest.sources} == {"unknown"}
+
+
+def test_a_recipe_may_say_that_the_terms_were_read(run: Run, own: Path) -> None:
+    recipe = own / "own.toml"
+    recipe.write_text(
+        f'[opinion_qa]\nlocation = "{own / "waves"}"\nrespondents = 4\nredistribution = ""\nlicence = "cc-by-4.0"\n'
+        f'[prism]\nlocation = "{own / "prism"}"\nredistribution = "Ours alone."\n',
+        encoding="utf-8",
+    )
+    assert run("--recipe", recipe, "--out", own / "dist")[0] == 0
+    sources = {source.name: source for source in read_manifest(own / "dist").sources}
+    assert (sources["OpinionQA"].licence, sources["OpinionQA"].redistribution) == ("cc-by-4.0", None)
+    with pytest.raises(ReleaseError, match=r"because of PRISM: Ours alone\.$"):
+        check_publishable(read_manifest(own / "dist"))
+
+
+def test_a_build_goes_on_from_what_was_recorded(run: Run, own: Path) -> None:
+    first = run("--personal-reddit", own / "pr.jsonl", "--retriever", "bm25", "--out", own / "first")
+    assert (first[0], "3 recorded calls, 3 of them made now" in first[1]) == (0, True), first[1]
+    for flag in ("--replay", "--reuse"):
+        out = own / flag
+        status, said = run(
+            "--personal-reddit", own / "pr.jsonl", "--retriever", "bm25", flag, own / "first", "--out", out
+        )
+        assert (status, "3 recorded calls, 0 of them made now" in said) == (0, True), said
+    status, said = run("--personal-reddit", own / "pr.jsonl", "--replay", own / "first", "--out", own / "other")
+    assert (status, "Traceback" in said) == (2, False), said
+
+
+@pytest.mark.parametrize(
+    ("words", "parts"),
+    [
+        (["--opinion-qa", "nowhere"], ["There is no wave in nowhere", "tatsu-lab/opinions_qa"]),
+        (["--prism", "nowhere"], ["There is no file or directory nowhere", "HannahRoseKirk/prism-alignment"]),
+        (["--prism", "sample", "--respondents", "3"], ["`respondents` is of the task opinion_qa"]),
+        (["--opinion-qa", "sample", "--exclude-family", "gpt"], ["`exclude_families` is of the task prism"]),
+        (["--prism", "sample", "--size", "99"], ["The task prism has", "pairs that are no tie", "asks for 99"]),
+        (
+            ["--opinion-qa", "sample", "--respondents", "11"],
+            ["American_Trends_Panel_W901", "11 respondents (10 at most)"],
+        ),
+        (["--retriever", "bm52"], ["Unknown retriever 'bm52'"]),
+        (["--recipe", "papr"], ["There is no recipe 'papr'", "paper", "sample"]),
+        (["--people-csv", "prism"], ["prism is the name of another source"]),
+        (["--people-csv", "tea"], ["no file people.csv in tea"]),
+        (["--people-csv", "a b"], ["people_csv.0.task"]),
+    ],
+)
+def test_what_cannot_be_built_is_one_sentence(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], parts: list[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    status, said = run(*words)
+    assert (status, said.count("Error: "), "Traceback" in said) == (2, 1, False), said
+    for part in parts:
+        assert part in said
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+
+
+def test_nobody_left_is_said_with_the_reasons(run: Run, tmp_path: Path) -> None:
+    folder = files.people_csv(
+        tmp_path / "drinks", people=[{"user": "an", "age": "nan"}, {"user": "bo", "age": "Refused"}]
+    )
+    status, said = run("--people-csv", folder, "--out", tmp_path / "dist")
+    assert status == 2
+    assert "No item of the task drinks is left: 3 times choice nothing is known of the person" in said
+
+
+def test_the_paper_recipe_asks_for_what_the_paper_says(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe = tomllib.loads((FOLDER.parent / "recipes/paper.toml").read_text(encoding="utf-8"))
+    assert (recipe["prism"]["size"], recipe["prism"]["tie_gap"]) == (1000, 10)
+    assert recipe["opinion_qa"]["respondents"] == 200
+    assert (recipe["empathic_conversations"]["tie_gap"], recipe["empathic_conversations"]["pairs_per_article"]) == (
+        2,
+        5,
+    )
+    assert recipe["retriever"].endswith("all-MiniLM-L6-v2")
+    monkeypatch.chdir(tmp_path)
+    status, said = run("--recipe", "paper", "--prism", FOLDER / "prism", "--out", "dist")
+    assert (status, "asks for 1,000" in said) == (2, True), said

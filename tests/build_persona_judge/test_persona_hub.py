@@ -1,0 +1,30 @@
+"""PRISM from the Hub, asked for real: a Hub on loopback, and the command in a process of its own."""
+
+import tomllib
+from pathlib import Path
+
+import pytest
+from build_persona_judge.sources.loaded import FOLDER
+from commands import command, fails
+from hub_server import NO_NETWORK, card, publish, serving
+from pluralbench_release import read_manifest, rebuild
+
+COMMIT = "a" * 40
+
+
+def test_prism_is_read_from_a_pinned_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tables = {name: (FOLDER / f"prism/{name}.jsonl").read_text(encoding="utf-8") for name in ("survey", "utterances")}
+    splits = {name: {"train": f"{name}.jsonl"} for name in tables}
+    texts = {f"{name}.jsonl": text for name, text in tables.items()}
+    publish(tmp_path / "hub/acme/prism", COMMIT, texts, card(splits, "cc-by-4.0"))
+    words = ("build-persona-judge", "--prism", "acme/prism", "--size", "20", "--exclude-family", "gpt")
+    with serving(tmp_path / "hub", tmp_path / "home") as hub:
+        built = command(*words, "--out", tmp_path / "out", env=hub.environment)
+        assert built.returncode == 0, built.stderr
+    recipe = tomllib.loads((tmp_path / "out/provenance/recipe.toml").read_text(encoding="utf-8"))
+    assert recipe["prism"]["location"] == f"acme/prism@{COMMIT}"
+    [source] = read_manifest(tmp_path / "out").sources
+    assert (source.location, source.revision, source.licence) == ("acme/prism", COMMIT, "cc-by-4.0")
+    assert not any(rebuild(tmp_path / "out", tmp_path / "local", sources=[str(FOLDER / "prism")]))
+    failed = command(*words, "--out", tmp_path / "other", env=NO_NETWORK | {"HF_HOME": str(tmp_path / "no")})
+    fails(failed, "acme/prism", "HannahRoseKirk/prism-alignment on the Hub")

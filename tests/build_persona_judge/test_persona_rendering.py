@@ -1,0 +1,140 @@
+"""Personas: a sentence a variable, missing values before anything is rendered, and the sets of the ablations."""
+
+import math
+
+import pytest
+from build_persona_judge.persona import (
+    EMPATHIC_CONVERSATIONS,
+    OPINION_QA,
+    PERSONAL_REDDIT,
+    PRISM,
+    SETS,
+    Variable,
+    known,
+    nothing_known,
+    number_of,
+    render,
+    text_of,
+    variables_of,
+)
+from hypothesis import given
+from hypothesis import strategies as st
+
+TASKS = {"prism": PRISM, "opinion_qa": OPINION_QA, "empathic": EMPATHIC_CONVERSATIONS, "reddit": PERSONAL_REDDIT}
+WORK = Variable("work", "work", "The person works in {}.")
+
+
+def in_set(variables: tuple[Variable, ...], name: str) -> list[str]:
+    return [variable.name for variable in variables if name in variable.sets]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [None, "", "  \n", math.nan, "nan", "NaN", "Prefer not to say", " prefer not to SAY ", "Refused", "unknown"],
+)
+def test_a_missing_value_has_no_sentence(value: object) -> None:
+    assert known(value) is None
+    [entry] = render({"work": value}, [WORK])
+    assert (entry["variable"], entry["value"], entry["sentence"]) == ("work", None, None)
+    assert nothing_known([entry])
+    assert text_of([entry]) == ""
+
+
+@pytest.mark.parametrize("value", ["Finance", "Nan's bakery", "Nankin", "I would prefer not to say much", "0", "None"])
+def test_a_value_is_missing_only_as_a_whole(value: str) -> None:
+    [entry] = render({"work": value}, [WORK])
+    assert entry["sentence"] == f"The person works in {value}."
+
+
+@given(value=st.one_of(st.text(), st.integers(), st.floats(), st.booleans(), st.none()))
+def test_every_value_is_either_missing_or_told(value: object) -> None:
+    [entry] = render({"work": value}, [WORK])
+    assert (entry["value"] is None) == (entry["sentence"] is None) == (known(value) is None)
+    if entry["value"] is not None:
+        assert entry["value"] == " ".join(str(value).split())
+        assert entry["sentence"].endswith(".")
+
+
+def test_braces_in_a_value_are_kept() -> None:
+    [entry] = render({"work": "{} and {0}"}, [WORK])
+    assert entry["sentence"] == "The person works in {} and {0}."
+
+
+def test_one_full_stop_ends_a_sentence() -> None:
+    [entry] = render({"work": "St. Helens, Co."}, [WORK])
+    assert (entry["value"], entry["sentence"]) == ("St. Helens, Co.", "The person works in St. Helens, Co.")
+
+
+def test_the_absence_of_a_religion_is_known() -> None:
+    told = {entry["variable"]: entry["sentence"] for entry in render({"religion.simplified": "No Affiliation"}, PRISM)}
+    assert told["religion"] == "The person belongs to no religion."
+    assert [name for name, sentence in told.items() if sentence] == ["religion"]
+
+
+def test_citizenship_is_told_either_way() -> None:
+    for value, said in (("Yes", "is a citizen"), ("No", "is not a citizen")):
+        assert f"The person {said} of the United States." == text_of(render({"CITIZEN": value}, OPINION_QA))
+
+
+def test_codes_become_words_and_numbers_stay_numbers() -> None:
+    values = {
+        "gender": "2.0",
+        "race": 3,
+        "education": "7",
+        "age": "41.0",
+        "income": 1_250_000,
+        "personality_openess": 4,
+    }
+    told = {entry["variable"]: entry for entry in render(values, EMPATHIC_CONVERSATIONS)}
+    assert told["gender"]["value"] == "female"
+    assert told["ethnicity"]["value"] == "Black"
+    assert (told["age"]["value"], told["age"]["number"]) == ("41", 41.0)
+    assert told["income"]["sentence"] == "The person earns 1250000 US dollars a year."
+    assert (told["openness"]["number"], told["stability"]["number"]) == (4.0, None)
+    assert told["gender"]["number"] is None
+
+
+def test_a_code_that_means_nothing_is_missing() -> None:
+    assert nothing_known(render({"gender": "9"}, EMPATHIC_CONVERSATIONS))
+
+
+def test_a_number_in_words_is_told_as_it_is() -> None:
+    [age, *_] = render({"age": "in their forties"}, PERSONAL_REDDIT)
+    assert (age["value"], age["number"]) == ("in their forties", None)
+
+
+@pytest.mark.parametrize(("value", "number"), [("3.5", 3.5), (2, 2.0), ("", None), ("inf", None), ("nan", None)])
+def test_a_number_is_finite(value: object, number: float | None) -> None:
+    assert number_of(value) == number
+
+
+def test_the_sets_are_the_papers_and_the_codes() -> None:
+    """Paper, section 5: education, location and ethnicity; religion. D4 has what the code shows instead."""
+    places = ["birth_country", "residence_country"]
+    assert in_set(PRISM, "key") == ["education", "ethnicity", *places] == in_set(PRISM, "key-code")
+    assert (in_set(PRISM, "least"), in_set(PRISM, "least-code")) == (["religion"], ["age"])
+    assert in_set(OPINION_QA, "key") == ["ethnicity", "region", "education"]
+    assert in_set(OPINION_QA, "key-code") == ["age", "education", "party", "ideology"]
+    assert in_set(OPINION_QA, "least") == ["religion", "religious_attendance"]
+    assert in_set(OPINION_QA, "least-code") == ["marital_status"]
+
+
+def test_the_other_tasks_have_no_set_of_the_codes() -> None:
+    for task in ("empathic", "reddit"):
+        assert in_set(TASKS[task], "key")
+        assert not any(in_set(TASKS[task], name) for name in SETS if name != "key")
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_a_full_persona_has_a_sentence_of_its_own_for_each_variable(task: str) -> None:
+    variables = TASKS[task]
+    persona = render({variable.column: "1" for variable in variables}, variables)
+    sentences = [entry["sentence"] for entry in persona]
+    assert len(set(sentences)) == len(variables) == len({variable.name for variable in variables})
+
+
+def test_columns_that_nobody_knows_are_told_by_name_or_by_sentence() -> None:
+    variables = variables_of(["home_town", "age"], {"age": "They are {}."}, {"key": ["age"], "least": ["home_town"]})
+    persona = render({"home_town": "Cork", "age": "34"}, variables)
+    assert text_of(persona) == "The person's home town: Cork. They are 34."
+    assert [entry["sets"] for entry in persona] == [["least"], ["key"]]
