@@ -6,6 +6,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from pluralbench_calls import InvalidAnswer, parse_choice, parse_rating, parse_verdict
+from pluralbench_calls.verdicts import CertainChoice, one_marker, parse_certain_choice
 
 VERDICTS = {
     "[[A]]": "A",
@@ -174,3 +175,127 @@ def test_verdicts_that_may_be_ties(reply: str, verdict: str) -> None:
 def test_what_is_no_verdict_even_where_ties_are(reply: str) -> None:
     with pytest.raises(InvalidAnswer, match="no verdict in the last line"):
         parse_verdict(reply)
+
+
+CERTAIN = {
+    "[[A]] [[85]]": ("A", 85),
+    "[[b]][[1]]": ("B", 1),
+    "[[A]] 100": ("A", 100),
+    "[[A]], [[85]].": ("A", 85),
+    "[[A]] - [[85]]": ("A", 85),
+    "[[A]] 85%": ("A", 85),
+    "[[A]] [[85/100]]": ("A", 85),
+    "**[[A]]** **[[85]]**": ("A", 85),
+    "Verdict: [[B]], certainty: [[ 7 ]]": ("B", 7),
+    "**Verdict:** [[B]]\n\n**Certainty:** 61": ("B", 61),
+    "[[A]]\r\n[[85]]\r\n": ("A", 85),
+    "She likes tea.\n[[A]] [[20]]": ("A", 20),
+    "[[A]] it is.\n[[A]] [[20]]": ("A", 20),
+    "<think>[[B]] [[3]]</think>[[A]] [[9]]": ("A", 9),
+    '{"verdict": "A", "certainty": 85}': ("A", 85),
+    '<think>?</think>{"certainty": "85", "verdict": "B"}': ("B", 85),
+}
+UNCERTAIN = {
+    "": "no verdict in the last line",
+    "A 85": "no verdict in the last line",
+    "85": "no verdict in the last line",
+    "[[C]] [[85]]": "no verdict in the last line",
+    "[[85]] [[A]]": "no verdict in the last line",
+    "选项甲，九十分": "no verdict in the last line",
+    "Ответ: А, 90": "no verdict in the last line",
+    "I choose [[A]] [[85]]": "no verdict in the last line",
+    "[[A]] [[85]]\nBut I am not sure.": "no verdict in the last line",
+    "[[A]]\nFor these reasons.\n[[85]]": "no verdict in the last line",
+    "not [[A]]\n[[85]]": "no verdict in the last line",
+    "[[A": "no verdict in the last line",
+    '{"verdict": "A", "certainty": 85': "no verdict in the last line",
+    '{"certainty": 85}': "no verdict in the last line",
+    "<think>[[A]] [[85]]": "thinking without an answer",
+    "[[A]]": "no certainty after the verdict",
+    "[[A]]\nCertainty:": "no certainty after the verdict",
+    '{"verdict": "A"}': "no certainty after the verdict",
+    "[[A]] [[ninety]]": "a certainty that is no whole number",
+    "[[A]] ninety": "a certainty that is no whole number",
+    "[[A]] [[九十]]": "a certainty that is no whole number",
+    "[[A]] [[٩٠]]": "a certainty that is no whole number",
+    "[[A]] [[8.5]]": "a certainty that is no whole number",
+    "[[A]] .5": "a certainty that is no whole number",
+    "[[A]] -5": "a certainty off the scale",
+    "[[A]] - 5": "a certainty that is no whole number",
+    "[[A]] 9/10": "a certainty that is no whole number",
+    "[[A]] 80-90": "a certainty that is no whole number",
+    "[[A]] [[]]": "a certainty that is no whole number",
+    "[[A]] is 80": "a certainty that is no whole number",
+    '{"verdict": "A", "certainty": "ninety"}': "a certainty that is no whole number",
+    '{"verdict": "A", "certainty": 8.5}': "a certainty that is no whole number",
+    '{"verdict": "A", "certainty": true}': "a certainty that is no whole number",
+    "[[A]] [[0]]": "a certainty off the scale",
+    "[[A]] 101": "a certainty off the scale",
+    f"[[A]] {'9' * 5000}": "a certainty off the scale",
+    '{"verdict": "A", "certainty": 0}': "a certainty off the scale",
+    '{"verdict": "A", "certainty": -1}': "a certainty off the scale",
+    "[[A]] [[B]] [[85]]": "two different markers",
+    "[[A]] or [[B]]": "two different markers",
+    "[[B]] [[20]]\n[[A]] [[20]]": "two different markers",
+    "[[A]] [[20]]\n[[A]] [[80]]": "two different markers",
+    "[[A]] [[20]] [[80]]": "two different markers",
+    '{"verdict": "A", "verdict": "B", "certainty": 3}': "two different markers",
+}
+
+
+@pytest.mark.parametrize(("reply", "said"), CERTAIN.items())
+def test_choices_with_a_certainty(reply: str, said: tuple[str, int]) -> None:
+    assert parse_certain_choice(reply) == said
+
+
+@pytest.mark.parametrize(("reply", "reason"), UNCERTAIN.items())
+def test_what_is_no_choice_with_a_certainty_and_why(reply: str, reason: str) -> None:
+    with pytest.raises(InvalidAnswer, match=rf"^{reason}$"):
+        parse_certain_choice(reply)
+
+
+FORMS = [
+    "[[{}]] [[{}]]",
+    "[[{}]] {}",
+    "[[{}]]\n[[{}]]",
+    "Choice: [[{}]], certainty {}.",
+    '{{"verdict": "{}", "certainty": {}}}',
+]
+
+
+@given(st.sampled_from(FORMS), st.sampled_from("AB"), st.integers(1, 100), st.text("ab .\n", max_size=30))
+def test_a_choice_and_its_certainty_come_back(form: str, choice: str, certainty: int, thought: str) -> None:
+    written = f"<think>{thought}</think>{form.format(choice, certainty)}"
+    assert parse_certain_choice(written) == CertainChoice(choice, certainty)  # type: ignore[arg-type]
+
+
+@given(st.sampled_from(FORMS), st.sampled_from("AB"), st.integers().filter(lambda number: not 1 <= number <= 100))
+def test_a_certainty_off_the_scale_never_comes_back(form: str, choice: str, certainty: int) -> None:
+    with pytest.raises(InvalidAnswer):
+        parse_certain_choice(form.format(choice, certainty))
+
+
+@given(
+    st.text(max_size=60) | st.lists(st.sampled_from(["[[A]]", "[[b]]", "[[7]]", "0", "9", "-", "\n", "."])).map("".join)
+)
+def test_any_text_has_a_certainty_on_the_scale_or_a_reason(text: str) -> None:
+    reason, said = "", None
+    try:
+        said = parse_certain_choice(text)
+    except InvalidAnswer as invalid:
+        reason = str(invalid)
+    assert bool(reason) != bool(said)
+    if said is not None:
+        assert 1 <= said.certainty <= 100
+        assert re.search(rf"\[\[\s*{said.choice}\s*\]\]|\"verdict\"", text, re.IGNORECASE)
+
+
+@pytest.mark.parametrize("reply", ["", "[[A]]", "[[A]], as I said: [[a]]", "<think>[[B]]</think>[[A]]", "A or B"])
+def test_one_marker_is_one_however_often(reply: str) -> None:
+    assert one_marker(reply) == reply
+
+
+@pytest.mark.parametrize("reply", ["[[A]]\n[[B]]", "[[C]] or [[A]]", '{"verdict": "A", "verdict": "A"}'])
+def test_two_markers_are_no_reply(reply: str) -> None:
+    with pytest.raises(InvalidAnswer, match="two different markers"):
+        one_marker(reply)

@@ -21,7 +21,7 @@ from written_tables import write
 
 Rows = list[dict[str, Any]]
 Command = Callable[..., tuple[int, str, str]]
-VERBS = ["score", "judge", "compare", "report"]
+VERBS = ["score", "judge", "judge-metrics", "compare", "report"]
 
 
 @pytest.fixture

@@ -20,12 +20,14 @@ NAMES = [
     "compare",
     "find_benchmark",
     "judge",
+    "judge_personas",
     "known_benchmarks",
     "load_items",
     "read_run",
     "render",
     "report_frame",
     "score",
+    "verdict_rows",
 ]
 
 
@@ -37,7 +39,10 @@ def test_the_public_names_are_these() -> None:
 
 def test_the_benchmarks_are_these() -> None:
     known = pluralbench.known_benchmarks()
-    assert list(known) == ["personalized", "multilingual", "reward-bench", "chinese", "pairs", "rankings", "pandalm"]
+    judged = ["persona-judge"]
+    scored = ["personalized", "multilingual", "reward-bench", "chinese", "pairs", "rankings", "pandalm"]
+    assert list(known) == scored + judged
+    assert [name for name, benchmark in known.items() if benchmark.personas] == judged
     assert known["personalized"].data == "QiyaoMa/Personalized-RewardBench"
     assert known["multilingual"].data == "CohereLabsCommunity/multilingual-reward-bench"
     assert (known["reward-bench"].data, known["reward-bench"].split) == ("allenai/reward-bench", "filtered")

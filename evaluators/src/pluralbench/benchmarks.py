@@ -14,6 +14,7 @@ from pluralbench.errors import BenchmarkError
 OnEmpty = Literal["error", "drop", "keep"]
 ROW_NUMBER = "#"
 LISTS = ("prompt", "labels")
+PERSONA_JUDGE: Literal["persona-judge"] = "persona-judge"
 
 
 class Columns(Table):
@@ -72,6 +73,7 @@ class Benchmark(Table):
     legacy: the benchmark whose weights of subsets stand for this one's own by the legacy rules.
     strict: an exact match needs the strictly higher reward in every pair and at least one pair, as in CHEEMS, section
     3.3; without it a tie of rewards breaks none, and a prompt whose responses share one rank is one, as in its code.
+    personas: its items are those of `PersonaItems`, which `judge_personas` reads.
     """
 
     title: str
@@ -86,6 +88,7 @@ class Benchmark(Table):
     merged: bool = False
     legacy: str | None = None
     strict: bool = True
+    personas: bool = False
 
     @property
     def outside(self) -> set[str]:
@@ -127,8 +130,8 @@ def find_benchmark(name: str, columns: Sequence[str] = (), *, legacy: bool = Fal
     legacy: count as the authors' code does where it differs from the paper: M-RewardBench's weighs subsets by the
     counts before filtering (for judges), CHEEMS's is not strict about exact matches (see `Benchmark`).
 
-    Raises `BenchmarkError` for an unknown name, a bad file, a change that names no column, and legacy rules of a
-    benchmark that has none.
+    Raises `BenchmarkError` for an unknown name, a bad file, a change that names no column, legacy rules of a benchmark
+    that has none, and the persona judge, whose items have neither pairs nor rankings of responses.
     """
     known = known_benchmarks()
     if name in known:
@@ -137,6 +140,11 @@ def find_benchmark(name: str, columns: Sequence[str] = (), *, legacy: bool = Fal
         benchmark = _read(Path(name))
     else:
         raise BenchmarkError(f"There is no benchmark {name!r}; choose {', '.join(known)}, or give a TOML file.")
+    if benchmark.personas:
+        raise BenchmarkError(
+            f"{benchmark.title} has no responses to score; run `pluralbench judge MODEL --benchmark {PERSONA_JUDGE}`, "
+            "or in Python `judge_personas`."
+        )
     if legacy:
         if benchmark.legacy is None and not benchmark.by_category:
             raise BenchmarkError(f"{benchmark.title} has no legacy rules; leave out --legacy.")

@@ -71,7 +71,7 @@ def estimate(values: Array, clusters: int) -> dict[str, Any]:
     """The value as it is and its interval: [1 + resamples] to {"accuracy", "interval"}; None where it is missing.
 
     clusters: of how many the value is. Where every decision came out alike a bootstrap sees no spread, so the interval
-    is then the exact binomial one over the clusters.
+    is then the exact binomial one over the clusters. One cluster says nothing of the spread of others, so it has none.
     """
     accuracy, interval = None if np.isnan(values[0]) else float(values[0]), interval_of(values)
     if accuracy in {0.0, 1.0} and interval is not None:
@@ -79,7 +79,7 @@ def estimate(values: Array, clusters: int) -> dict[str, Any]:
 
         exact = binomtest(round(accuracy * clusters), clusters).proportion_ci(CONFIDENCE, method="exact")
         return {"accuracy": accuracy, "interval": [float(exact.low), float(exact.high)]}
-    return {"accuracy": accuracy, "interval": interval}
+    return {"accuracy": accuracy, "interval": interval if clusters > 1 else None}
 
 
 def interval_of(values: Array) -> list[float] | None:

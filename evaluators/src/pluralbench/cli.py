@@ -1,22 +1,44 @@
 """The command `pluralbench`."""
 
 import json
-import math
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Literal, NoReturn
 
 import typer
-from pluralbench_calls import Price
-from pluralbench_runs import RecipeError, run
+from pluralbench_runs import run
 from rich.console import Console
 
+from pluralbench import judge_metrics
+from pluralbench.benchmarks import PERSONA_JUDGE
 from pluralbench.compare import compare as compare_runs
 from pluralbench.errors import EvaluationError
 from pluralbench.judge import Orders
 from pluralbench.judge import judge as judge_benchmark
+from pluralbench.options import (
+    BenchmarkName,
+    Column,
+    Config,
+    Data,
+    English,
+    Fresh,
+    Legacy,
+    Limit,
+    OnEmptyOption,
+    Out,
+    Plans,
+    ProfileOption,
+    ProfileSize,
+    Seed,
+    Split,
+    persona_options,
+    price_of,
+    refuse_persona_options,
+)
+from pluralbench.persona_judge import Variables, judge_personas
+from pluralbench.persona_prompts import Setting
 from pluralbench.report import Format, notes, render
-from pluralbench.rundirs import Run, read_run
+from pluralbench.rundirs import VERDICTS_FILE, Run, read_run
 from pluralbench.score import score as score_benchmark
 
 SCORE_EXAMPLES = """\
@@ -34,6 +56,8 @@ Examples:
 pluralbench judge gpt-5-mini --benchmark personalized --limit 50 --price 0.25/2 --max-cost 1
 
 pluralbench judge my-model --base-url http://localhost:8000/v1 --data dist/personalized-rewardbench --oracle
+
+pluralbench judge gpt-5-mini --benchmark persona-judge --data dist/persona-judge --setting certainty --samples 200
 """
 
 app = typer.Typer(
@@ -42,72 +66,8 @@ app = typer.Typer(
     no_args_is_help=True,
     help="Score reward models on benchmarks in which better depends on who is asking.",
 )
+app.command("judge-metrics", epilog=judge_metrics.EXAMPLES)(judge_metrics.command)
 console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
-
-DATA = "Data"
-PROMPT = "Prompt"
-RESULT = "Result"
-
-BenchmarkName = Annotated[
-    str,
-    typer.Option(
-        "--benchmark",
-        help="personalized, multilingual, reward-bench, chinese, pandalm, pairs, rankings, or a TOML file.",
-        rich_help_panel=DATA,
-    ),
-]
-Data = Annotated[
-    str | None,
-    typer.Option(
-        metavar="DIR|FILE|ORG/NAME[@REVISION]", help="Where the items are; without it on the Hub.", rich_help_panel=DATA
-    ),
-]
-Config = Annotated[
-    list[str] | None, typer.Option(help="Only this config; may be given more than once.", rich_help_panel=DATA)
-]
-Split = Annotated[str | None, typer.Option(help="Another split than the benchmark's.", rich_help_panel=DATA)]
-Column = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="WHAT=COLUMN", help="Which column is what, such as prompt=text; repeatable.", rich_help_panel=DATA
-    ),
-]
-Limit = Annotated[int | None, typer.Option(min=1, help="At most so many items of each config.", rich_help_panel=DATA)]
-OnEmptyOption = Annotated[
-    Literal["error", "drop", "keep"] | None,
-    typer.Option(
-        "--on-empty",
-        help="What to do with an empty prompt or response; without it error for data of your own.",
-        rich_help_panel=DATA,
-    ),
-]
-Legacy = Annotated[
-    bool,
-    typer.Option("--legacy", help="Count as the authors' code does: multilingual, chinese.", rich_help_panel=DATA),
-]
-English = Annotated[
-    str | None,
-    typer.Option(
-        metavar="DIR|FILE|ORG/NAME[@REVISION]",
-        help="The English original of multilingual data that has none, for the drop from English.",
-        rich_help_panel=DATA,
-    ),
-]
-ProfileOption = Annotated[
-    Literal["none", "raw", "plan"],
-    typer.Option(
-        "--profile", help="Tell the model the person's posts, or what a planner inferred.", rich_help_panel=PROMPT
-    ),
-]
-ProfileSize = Annotated[int, typer.Option(min=1, help="Posts of a profile.", rich_help_panel=PROMPT)]
-Plans = Annotated[
-    Path | None, typer.Option(help="JSON Lines with id and aspects, for --profile plan.", rich_help_panel=PROMPT)
-]
-Seed = Annotated[int, typer.Option(help="Seed of the bootstrap and of every draw.", rich_help_panel=RESULT)]
-Out = Annotated[Path | None, typer.Option(help="Run directory; without it under runs/.", rich_help_panel=RESULT)]
-Fresh = Annotated[
-    bool, typer.Option("--fresh", help="Start over, and replace what other settings made.", rich_help_panel=RESULT)
-]
 
 
 def main() -> NoReturn:
@@ -207,6 +167,7 @@ def score(
 
 @app.command(epilog=JUDGE_EXAMPLES)
 def judge(
+    ctx: typer.Context,
     model: Annotated[str, typer.Argument(help="A model of --base-url, or `local`, the small embedded one.")],
     benchmark: BenchmarkName = "personalized",
     data: Data = None,
@@ -221,11 +182,18 @@ def judge(
         str | None, typer.Option(help="Environment variable with the endpoint's key; OPENAI_API_KEY for OpenAI.")
     ] = None,
     orders: Annotated[
-        Orders, typer.Option(help="both: asked twice with the answers swapped; one: in an order drawn by the seed.")
+        Orders,
+        typer.Option(
+            help="both: asked twice with the answers swapped; one (the persona judge's default): in an order drawn by "
+            "the seed, or as the data places them."
+        ),
     ] = "both",
     reply: Annotated[
         Literal["reasoned", "brief", "structured"],
-        typer.Option(help="With reasons, the verdict alone, or JSON by a schema that the server enforces."),
+        typer.Option(
+            help="With reasons, the verdict alone (the persona judge's default), or JSON by a schema that the server "
+            "enforces."
+        ),
     ] = "reasoned",
     profile: ProfileOption = "none",
     profile_size: ProfileSize = 10,
@@ -234,8 +202,23 @@ def judge(
         Literal["target", "english"],
         typer.Option(help="Which language multilingual's judges expect; english is what the authors' runner says."),
     ] = "target",
-    temperature: Annotated[float, typer.Option(min=0, help="Of the first try; each further one is warmer.")] = 0.0,
-    top_p: Annotated[float | None, typer.Option(min=0, max=1, help="Nucleus sampling; not sent without it.")] = None,
+    setting: Annotated[
+        Setting, typer.Option(help="persona-judge: a choice alone, with a certainty, or with a tie as an answer.")
+    ] = "certainty",
+    variables: Annotated[
+        Variables, typer.Option(help="persona-judge: which of the persona's variables the judge is told.")
+    ] = "all",
+    samples: Annotated[
+        int | None, typer.Option(min=1, help="persona-judge: at most so many items of each task, drawn by the seed.")
+    ] = None,
+    temperature: Annotated[
+        float,
+        typer.Option(min=0, help="Of the first try; each further one is warmer. persona-judge: 0.7 at every try."),
+    ] = 0.0,
+    top_p: Annotated[
+        float | None,
+        typer.Option(min=0, max=1, help="Nucleus sampling; not sent without it. persona-judge: 0.95."),
+    ] = None,
     max_tokens: Annotated[int, typer.Option(min=1, help="Tokens of a reply.")] = 512,
     attempts: Annotated[int, typer.Option(min=1, help="Tries for a reply that can be parsed.")] = 4,
     concurrency: Annotated[int, typer.Option(min=1, help="Requests at once.")] = 8,
@@ -256,6 +239,10 @@ def judge(
     Every call is recorded in the run directory, so an interrupted run goes on with the same command and asks nothing
     twice. A verdict that cannot be parsed after --attempts tries counts as invalid, never as an answer.
     """
+    if benchmark == PERSONA_JUDGE:
+        _tell(judge_personas(model, **persona_options(ctx)))
+        return
+    refuse_persona_options(ctx)
     done = judge_benchmark(
         model,
         benchmark=benchmark,
@@ -282,7 +269,7 @@ def judge(
         max_tokens=max_tokens,
         attempts=attempts,
         concurrency=concurrency,
-        price=_price(price),
+        price=price_of(price),
         max_cost=max_cost,
         seed=seed,
         out=out,
@@ -361,18 +348,6 @@ def _draw(runs: list[Run], folder: Path) -> None:
         console.print(note)
 
 
-def _price(price: str | None) -> Price | None:
-    if price is None:
-        return None
-    try:
-        dollars = [float(part) for part in price.split("/")]
-    except ValueError:
-        dollars = []
-    if len(dollars) != 2 or not all(0 <= amount < math.inf for amount in dollars):
-        raise RecipeError(f"--price {price!r} is not of the form IN/OUT, such as 0.25/2.")
-    return Price(*dollars)
-
-
 def _tell(done: Run) -> None:
     console.print()
     console.print(render([done], "table"))
@@ -393,4 +368,6 @@ def _tell(done: Run) -> None:
         kept = {"keep": "kept", "drop": "dropped"}[done.run["data"]["on_empty"]]
         named = ", ".join(empty[:5]) + (", …" if len(empty) > 5 else "")
         console.print(f"{len(empty):,} items with an empty prompt or response were {kept} (ids {named}).")
-    console.print(f"\n{done.path}: items.parquet, metrics.json, run.json")
+    verdicts = done.path / VERDICTS_FILE
+    further = f", {VERDICTS_FILE} (see pluralbench judge-metrics {verdicts})" if verdicts.exists() else ""
+    console.print(f"\n{done.path}: items.parquet, metrics.json, run.json{further}")

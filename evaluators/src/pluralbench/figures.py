@@ -30,7 +30,7 @@ def draw(runs: Sequence[Run], folder: Path) -> list[Path]:
             for stem, make in figures.items() if models else ():
                 figure = make(models)
                 if figure is not None:
-                    paths += _save(figure, folder, stem)
+                    paths += save(figure, folder, stem)
     if not paths:
         raise EvaluationError("There is nothing to draw: the runs have no number for any language or category.")
     return paths
@@ -50,7 +50,8 @@ def font_notes(runs: Sequence[Run]) -> list[str]:
     return [f"{note}; install Noto fonts (Debian: fonts-noto-core, fonts-noto-cjk)." for note in notes]
 
 
-def _save(figure: "Figure", folder: Path, stem: str) -> list[Path]:
+def save(figure: "Figure", folder: Path, stem: str) -> list[Path]:
+    """Write a figure as PNG and SVG, the same bytes each time; the paths."""
     paths = [folder / f"{stem}.png", folder / f"{stem}.svg"]
     box: Any = {"bbox_inches": "tight", "pad_inches": 0.1}
     try:

@@ -30,14 +30,17 @@ def report_frame(runs: Sequence[Run]) -> pl.DataFrame:
     accuracy less that in English on the same ids; kappa: label consistency with English. For rankings by category,
     `CONFIG: CATEGORY` is a category and `mean of configs` is over them; exact, exact_low, exact_high: exact match over
     `prompts`; error, error_low, error_high: expected calibration error. A config has the mean over its categories.
+    Of a run of the persona judge, a config is a task, `profile` the persona variables and `setting` what was asked for.
     """
     rows = [row for run in sorted(runs, key=_order) for row in _rows(run)]
     return pl.DataFrame(rows, infer_schema_length=None)
 
 
-def _order(run: Run) -> tuple[str, float]:
+def _order(run: Run) -> tuple[str, str, float]:
     accuracy = run.metrics["overall"]["accuracy"]
-    return run.run["benchmark"]["name"], -1.0 if accuracy is None else -accuracy
+    # Settings of the persona judge ask different questions, so their accuracies are no ranking.
+    setting = run.run["prompt"].get("setting") or ""
+    return run.run["benchmark"]["name"], setting, -1.0 if accuracy is None else -accuracy
 
 
 def _rows(run: Run) -> Iterator[dict[str, Any]]:
@@ -47,6 +50,7 @@ def _rows(run: Run) -> Iterator[dict[str, Any]]:
         "kind": run.run["model"]["kind"],
         "benchmark": run.run["benchmark"]["name"],
         "profile": run.run["prompt"]["profile"],
+        "setting": run.run["prompt"].get("setting"),
     }
     overall = run.metrics["overall"]
     calibration = run.metrics.get("calibration", {})
@@ -118,6 +122,7 @@ def notes(runs: Sequence[Run]) -> list[str]:
     )
     said += [note for run in runs for note in _language_notes(run)]
     said += [note for run in runs for note in _ranking_notes(run)]
+    said += [note for run in runs for note in _persona_notes(run)]
     for run in runs:
         bias = run.metrics.get("position")
         if bias and bias["share_of_first"] is not None:
@@ -192,6 +197,29 @@ def _ranking_notes(run: Run) -> list[str]:
     return said
 
 
+def _persona_notes(run: Run) -> list[str]:
+    setting = run.run["prompt"].get("setting")
+    if setting is None:
+        return []
+    judging = run.run["judging"]
+    said = [f"{run.path}: setting {setting}, persona variables {run.run['prompt']['profile']}."]
+    if judging["ties_left_out"]:
+        ties = ", ".join(f"{task} {count:,}" for task, count in judging["ties_left_out"].items())
+        said.append(f"{run.path}: items whose truth is a tie are left out in this setting: {ties}.")
+    if judging["tasks_left_out"]:
+        tasks = ", ".join(f"{task} ({why})" for task, why in judging["tasks_left_out"].items())
+        said.append(f"{run.path}: tasks that cannot be asked about so are left out: {tasks}.")
+    bare = judging["without_persona"]
+    if bare["items"]:
+        ids = f"{', '.join(bare['ids'][:5])}{', …' if bare['items'] > 5 else ''}"
+        said.append(
+            f"{run.path}: items that tell nothing of their person in these variables, judged as with none: "
+            f"{bare['items']:,} (ids {ids})."
+        )
+    reasons = "; ".join(f"{reason} {count:,}" for reason, count in judging["invalid_reasons"].items())
+    return said + ([f"{run.path}: why verdicts are invalid: {reasons}."] if reasons else [])
+
+
 def shown(frame: pl.DataFrame) -> pl.DataFrame:
     """The table as people read it: per cent with intervals, columns that say nothing left out."""
     frame = frame.filter(~pl.col("config").str.contains(SECTION_OF_A_LANGUAGE))
@@ -203,7 +231,7 @@ def shown(frame: pl.DataFrame) -> pl.DataFrame:
     text = frame.select(
         *["run"] * names["model"].is_duplicated().any(),
         pl.col("model").map_elements(lambda name: Path(name).name, return_dtype=pl.String),
-        *[name for name in ("benchmark", "profile") if frame[name].n_unique() > 1],
+        *[name for name in ("benchmark", "setting", "profile") if frame[name].n_unique() > 1],
         "config",
         _interval_column("accuracy", "", 100, ".1f").fill_null("–").alias("accuracy"),
         *_further_columns(frame),

@@ -19,6 +19,7 @@ from polars.exceptions import PolarsError
 from pluralbench.errors import RunError
 
 ITEMS_FILE, METRICS_FILE, RUN_FILE, SETTINGS_FILE = "items.parquet", "metrics.json", "run.json", "settings.toml"
+LEDGER_FILE, VERDICTS_FILE = "ledger.parquet", "verdicts.csv"
 FORMAT = 1
 PACKAGES = ("pluralbench", "pluralbench-rewards", "torch", "transformers", "tokenizers", "openai", "polars", "numpy")
 RUN_KEYS = ("format", "model", "benchmark", "data", "prompt")
@@ -65,16 +66,19 @@ def _has(value: object, *keys: str) -> bool:
 
 
 def publish(output: Output, items: pl.DataFrame, metrics: Mapping[str, Any], run: Mapping[str, Any]) -> None:
-    """Write a run's files and put its directory in place, with the settings that bind it and a judge's ledger."""
+    """Write a run's files and put its directory in place, with the settings that bind it.
+
+    A judge's ledger and table of verdicts go with it, where they lie in the working directory.
+    """
     staged = output.staging()
     items.write_parquet(staged / ITEMS_FILE)
     for name, value in ((METRICS_FILE, metrics), (RUN_FILE, run)):
         text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
         (staged / name).write_text(text + "\n", encoding="utf-8")
     (staged / SETTINGS_FILE).write_bytes((output.work / "recipe.toml").read_bytes())
-    ledger = output.work / "ledger.parquet"
-    if ledger.exists():
-        ledger.rename(staged / ledger.name)
+    for made in (output.work / LEDGER_FILE, output.work / VERDICTS_FILE):
+        if made.exists():
+            made.rename(staged / made.name)
     output.publish(staged)
 
 

@@ -1,0 +1,169 @@
+"""`judge-metrics` as a command: tables that fit a terminal, Markdown, JSON, figures, and errors of one sentence."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import typer
+from pluralbench import judge_metrics
+from pluralbench.judge_metrics import verdict_rows
+from pluralbench.verdict_tables import read_verdicts
+from pluralbench_runs import run as run_app
+from written_verdicts import LABELS, SAMPLE, written
+
+Command = Callable[..., tuple[int, str, str]]
+RECORDED = Path(__file__).parents[2].parent / "shared" / "data" / "persona_judge" / "recorded_verdicts.csv"
+needs_shared = pytest.mark.skipif(not RECORDED.is_file(), reason=f"the recorded verdicts are not at {RECORDED}")
+PROMISED = ("task", "judge", "setting", "persona_variables", "n", "correct", "invalid", "accuracy", "high", "low")
+
+
+@pytest.fixture
+def metrics(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+    """Run `judge-metrics` with these words in this process: its exit status, output and errors."""
+    app = typer.Typer(add_completion=False)
+    app.command(name="judge-metrics", epilog=judge_metrics.EXAMPLES)(judge_metrics.command)
+    for console in (judge_metrics.console, judge_metrics.aside):
+        monkeypatch.setattr(console, "width", 100)
+
+    def words_to_result(*words: str | Path) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["judge-metrics", *map(str, words)])
+        with pytest.raises(SystemExit) as exit_:
+            run_app(app)
+        out = capsys.readouterr()
+        return int(exit_.value.code or 0), out.out, out.err
+
+    return words_to_result
+
+
+def grid_lines(out: str) -> list[str]:
+    """The lines of the tables, without the notes below them."""
+    return out.partition("Accuracy counts")[0].splitlines()
+
+
+def test_json_has_a_row_for_each_group_with_the_promised_names(metrics: Command, tmp_path: Path) -> None:
+    path = written(tmp_path)
+    status, out, err = metrics(path, "--json")
+    assert (status, err) == (0, "")
+    rows = json.loads(out)
+    assert rows == verdict_rows(read_verdicts(path))
+    for row in rows:
+        assert set(PROMISED) <= set(row)
+        assert list(row["high"]) == list(row["low"]) == ["correct", "total"]
+        assert row["human"] is None
+    assert [row["against_none"] is not None for row in rows] == [True, False, False, False]
+
+
+def test_the_table_fits_a_terminal_and_says_what_its_numbers_are(metrics: Command, tmp_path: Path) -> None:
+    labels = written(tmp_path, LABELS, "labels.csv")
+    status, out, _ = metrics(written(tmp_path), "--human", labels, "--threshold", "75")
+    assert status == 0
+    assert max(map(len, grid_lines(out))) <= 100
+    for part in ("≥ 75", "< 75", "> 75", "ECE", "AURC", "share of A", "difference", "majority"):
+        assert part in out, part
+    assert "95% intervals from a bootstrap over `user`." in out
+    assert "Certainties that are no number from 1 to 100: drinks, ada-1, certainty, all (3)." in out
+    assert "Valid answers without a certainty: drinks, ada-1, certainty, all (4)." in out
+    assert "and so left out of the comparison: drinks, ada-1, certainty, all (8)." in out
+    notes = out.partition("Single labels are right in 7 of 10, two annotators agree in ")[2]
+    assert "1,000 draws of 4 items), 1 items without a majority, 1 labelled items without a verdict: " in notes
+    assert notes.rstrip().endswith("drinks, ben-2, certainty, all; drinks, ada-1, certainty, none.")
+    people = out.partition("Judges and people on the same items")[2].partition("Accuracy counts")[0]
+    assert people.count("ada-1 ") == 2
+    assert people.count("ben-2 ") == 1
+
+
+def test_without_a_user_the_report_says_that_rows_are_drawn(metrics: Command, tmp_path: Path) -> None:
+    text = "\n".join(line.rpartition(",")[0] for line in SAMPLE.splitlines())
+    _, out, _ = metrics(written(tmp_path, text))
+    assert "from a bootstrap over rows, each by itself, since there is no column `user`." in out
+
+
+def test_markdown_has_the_same_numbers_in_whole_tables(metrics: Command, tmp_path: Path) -> None:
+    status, out, _ = metrics(written(tmp_path), "--format", "markdown")
+    assert status == 0
+    assert "| drinks | ada-1 | certainty | all | 12 | 3 | 50.0 [" in " ".join(out.split())
+    assert "2/3 66.7 [" in out
+    assert out.count("|---") >= 3
+    assert "\n- Accuracy counts an invalid answer as wrong." in out
+
+
+def test_many_judges_of_long_names_still_fit(metrics: Command, tmp_path: Path) -> None:
+    row = "drinks,{},certainty,all,{},A,{},A\n"
+    judges = [f"organisation-{number}/a-model-with-a-very-long-name-indeed-v{number}" for number in range(9)]
+    text = SAMPLE.splitlines()[0].removesuffix(",user") + "\n"
+    text += "".join(row.format(judge, item, 60 + item) for judge in judges for item in range(40))
+    text += "".join(row.replace("all", "none").format(judge, item, 101) for judge in judges for item in range(40))
+    status, out, _ = metrics(written(tmp_path, text))
+    assert status == 0
+    assert max(map(len, grid_lines(out))) <= 100
+    assert "(40); and 4 more." in out
+
+
+def test_figures_are_named_where_they_do_not_disturb(metrics: Command, tmp_path: Path) -> None:
+    path, folder = written(tmp_path), tmp_path / "figures"
+    status, out, err = metrics(path, "--json", "--plots", folder)
+    assert status == 0
+    json.loads(out)
+    written_ = sorted(place.name for place in folder.iterdir())
+    assert sorted(Path(line.removeprefix("Wrote ")).name for line in err.splitlines()) == written_
+    assert {"persona.png", "persona.svg", "certainty_certainty_all.png", "risk_coverage_certainty_none.svg"} <= {
+        *written_
+    }
+    _, out, err = metrics(path, "--plots", folder)
+    assert out.count("Wrote ") == len(written_)
+    assert err == ""
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("nowhere.csv",), "There is no file or directory nowhere.csv"),
+        (("bad.csv",), "bad.csv has no column `truth`; it has task, judge"),
+        (("verdicts.csv", "--human", "bad.csv"), "bad.csv has no column `annotator`; it has task, judge"),
+        (("tie.csv", "--plots", "figures"), "There is nothing to draw: no verdict has a certainty, and there are none"),
+    ],
+)
+def test_what_cannot_be_measured_is_one_sentence(
+    metrics: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], said: str
+) -> None:
+    written(tmp_path)
+    written(tmp_path, SAMPLE.replace("truth", "gold"), "bad.csv")
+    lines = SAMPLE.splitlines()
+    written(tmp_path, "\n".join([lines[0], *(line for line in lines if line.startswith("letters"))]), "tie.csv")
+    monkeypatch.chdir(tmp_path)
+    status, _, err = metrics(*words)
+    assert status == 2
+    assert err.startswith(f"Error: {said}")
+    assert err.count("\n") == 1
+
+
+def test_a_threshold_off_the_scale_is_refused(metrics: Command, tmp_path: Path) -> None:
+    assert metrics(written(tmp_path), "--threshold", "0")[0] == 2
+    assert metrics(written(tmp_path), "--threshold", "101")[0] == 2
+
+
+def test_no_figure_means_no_matplotlib(tmp_path: Path) -> None:
+    """A second saved, and a table without a display's library."""
+    code = (
+        "import sys; from pluralbench import judge_metrics, verdict_tables;"
+        f"judge_metrics.verdict_rows(verdict_tables.read_verdicts({written(tmp_path)!r}));"
+        "print([name for name in ('matplotlib', 'torch') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+@needs_shared
+def test_the_recorded_verdicts_through_the_command(metrics: Command) -> None:
+    status, out, _ = metrics(RECORDED, "--json")
+    assert status == 0
+    found = {(row["task"], row["judge"]): row for row in json.loads(out) if row["setting"] == "certainty"}
+    assert found["personal_reddit", "gpt-4o-2024-05-13"]["high"] == {"correct": 229, "total": 243}
+    assert found["personal_reddit", "command-r-plus"]["high"] == {"correct": 346, "total": 361}
+    status, out, _ = metrics(RECORDED)
+    lines = grid_lines(out)
+    assert max(map(len, lines)) <= 100
+    assert "229/243 94.2" in out

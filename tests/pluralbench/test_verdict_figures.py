@@ -1,0 +1,185 @@
+"""Figures of verdicts: which there are, that nothing lies on anything else, and that they say nothing untrue."""
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from defusedxml import ElementTree
+from drawn_figures import check_texts, words
+from matplotlib import image
+from matplotlib.figure import Figure
+from pluralbench import EvaluationError, certainty_plots
+from pluralbench.certainty_plots import draw_verdicts
+from pluralbench.judge_metrics import verdict_rows
+from pluralbench.verdict_tables import check_verdicts, read_verdicts
+from written_verdicts import Rows, verdicts
+
+Drawn = Callable[[Any], dict[str, Figure]]
+RECORDED = Path(__file__).parents[2].parent / "shared" / "data" / "persona_judge" / "recorded_verdicts.csv"
+needs_shared = pytest.mark.skipif(not RECORDED.is_file(), reason=f"the recorded verdicts are not at {RECORDED}")
+JUDGES = (
+    "gpt-4o",
+    "org/a-judge-with-a-very-long-name-that-goes-on-and-on-v0.2-instruct",
+    "裁判",
+    "b",
+    "c",
+    "d",
+    "e",
+    "f",
+)
+TASKS = ("prism", "opinion_qa", "empathic_conversations", "personal_reddit")
+
+
+@pytest.fixture
+def drawn(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Drawn:
+    """Draw the figures of some rows and return them by the stems of their files."""
+
+    def rows_to_figures(rows: Any) -> dict[str, Figure]:
+        kept: dict[str, Figure] = {}
+
+        def keep(figure: Figure, folder: Path, stem: str) -> list[Path]:
+            kept[stem] = figure
+            return [folder / stem]
+
+        with monkeypatch.context() as patched:
+            patched.setattr(certainty_plots, "save", keep)
+            draw_verdicts(rows, tmp_path)
+        return kept
+
+    return rows_to_figures
+
+
+def some(judges: int, tasks: int, *, sets: tuple[str, ...] = ("all", "none"), **options: Any) -> list[dict[str, Any]]:
+    draw = random.Random(judges)
+    rows: Rows = []
+    for task in TASKS[:tasks]:
+        truths = [draw.choice("AB") for _ in range(60)]
+        for place, judge in enumerate(JUDGES[:judges]):
+            for variables in sets:
+                for row, truth in enumerate(truths):
+                    sure = min(100, max(1, round(draw.gauss(55 + 6 * place, 15))))
+                    right = draw.random() < (0.5 if variables == "none" else 0.4 + sure / 200)
+                    answer = truth if right else "AB"[truth == "A"]
+                    rows.append({"task": task, "judge": judge, "persona_variables": variables, "row": row})
+                    rows[-1] |= {"answer": answer, "certainty": sure, "truth": truth, "user": f"u{row % 12}"}
+    return verdict_rows(check_verdicts(verdicts(rows)), **options)
+
+
+@pytest.mark.parametrize(("judges", "tasks"), [(1, 1), (1, 4), (2, 3), (4, 2), (8, 3)])
+def test_everything_can_be_read(drawn: Drawn, judges: int, tasks: int) -> None:
+    rows = some(judges, tasks)
+    figures = drawn(rows)
+    assert set(figures) == {
+        "certainty_certainty_all",
+        "certainty_certainty_none",
+        "risk_coverage_certainty_all",
+        "risk_coverage_certainty_none",
+        "persona",
+    }
+    for stem, figure in figures.items():
+        check_texts(figure, stem)
+        said = words(figure)
+        assert all(task in said for task in TASKS[:tasks])
+        assert ("gpt-4o" if judges == 1 else f"{judges} judges") in said
+        assert "%" in said
+
+
+def test_the_dots_are_the_accuracies_of_the_deciles_and_the_bars_their_sizes(drawn: Drawn) -> None:
+    rows = some(2, 1, sets=("all",))
+    above, below = drawn(rows)["certainty_certainty_all"].axes
+    cells = [cell for row in rows for cell in row["deciles"]]
+    dots = [line for line in above.lines if line.get_marker() not in {"None", "", None}]
+    values = {round(float(np.asarray(line.get_ydata())[0]), 6) for line in dots}
+    assert values == {round(100 * cell["accuracy"], 6) for cell in cells}
+    bars = [float(bar.get_height()) for container in below.containers for bar in container]
+    assert sorted(bars) == pytest.approx(sorted(100 * cell["n"] / 60 for cell in cells))
+
+
+def test_a_line_joins_no_deciles_of_few_verdicts(drawn: Drawn) -> None:
+    sure = [15] * 3 + [45] * 12 + [55] * 12 + [85] * 12
+    rows = verdict_rows(check_verdicts(verdicts([{"certainty": value} for value in sure])))
+    figure = drawn(rows)["certainty_certainty_all"]
+    above, _ = figure.axes
+    (joined,) = (line for line in above.lines if len(np.asarray(line.get_xdata())) == 10)
+    there = ~np.isnan(np.asarray(joined.get_ydata(), dtype=float))
+    assert there.tolist() == [False, False, False, False, True, True, False, False, True, False]
+    hollow = [line for line in above.lines if line.get_markerfacecolor() == "white"]
+    assert len(hollow) == 1
+    assert "Hollow: fewer than 10." in words(figure).replace("\n", " ")
+
+
+def test_the_curve_ends_at_the_share_of_errors_and_passes_the_threshold(drawn: Drawn) -> None:
+    rows = some(1, 1, sets=("all",), threshold=55)
+    (ax,) = drawn(rows)["risk_coverage_certainty_all"].axes
+    curve = max(ax.lines, key=lambda line: len(np.asarray(line.get_xdata())))
+    xs, ys = (np.asarray(data, dtype=float) for data in curve.get_data())
+    assert (xs[-1], ys[-1]) == (pytest.approx(100), pytest.approx(100 * (1 - rows[0]["parsed_accuracy"])))
+    assert (np.diff(xs) > 0).all()
+    assert xs[0] == pytest.approx(100 * 10 / 60), "of fewer than ten answers there is nothing to see"
+    (dot,) = (line for line in ax.lines if line.get_marker() not in {"None", "", None})
+    across, up = (float(np.asarray(data)[0]) for data in dot.get_data())
+    assert across == pytest.approx(100 * rows[0]["coverage"])
+    assert up == pytest.approx(100 * (1 - rows[0]["high_accuracy"]))
+    assert float(np.interp(across, xs, ys)) == pytest.approx(up)
+
+
+def test_settings_and_sets_have_figures_of_their_own_and_ties_none(drawn: Drawn) -> None:
+    rows: Rows = [{"certainty": 70}, {"certainty": 70, "persona_variables": "key/paper"}]
+    rows += [{"certainty": None, "setting": "tie", "truth": "C", "answer": "C"}]
+    figures = drawn(verdict_rows(check_verdicts(verdicts(rows))))
+    assert set(figures) == {
+        f"{what}_certainty_{which}" for what in ("certainty", "risk_coverage") for which in ("all", "key_paper")
+    }
+
+
+def test_pairs_that_are_not_of_the_same_items_are_said(drawn: Drawn) -> None:
+    rows: Rows = [{"row": row, "truth": "AB"[row % 2]} for row in range(4)]
+    rows += [{"row": row, "truth": "A", "persona_variables": "none"} for row in range(4)]
+    said = words(drawn(verdict_rows(check_verdicts(verdicts(rows))))["persona"]).replace("\n", " ")
+    assert "1 of 1 pairs are not of the same items" in said
+
+
+def test_files_are_whole_and_the_same_each_time(tmp_path: Path) -> None:
+    rows = some(2, 2)
+    paths = draw_verdicts(rows, tmp_path / "a")
+    again = draw_verdicts(rows, tmp_path / "b")
+    assert [path.name for path in paths] == [path.name for path in again]
+    assert len(paths) == 10
+    for one, other in zip(paths, again, strict=True):
+        assert one.read_bytes() == other.read_bytes()
+        if one.suffix == ".svg":
+            root = ElementTree.parse(one).getroot()
+            assert root is not None
+            assert root.tag.endswith("svg")
+        else:
+            assert image.imread(one).std() > 0.01
+
+
+def test_the_users_own_settings_change_nothing(tmp_path: Path) -> None:
+    rows = some(1, 1)
+    (first, *_) = draw_verdicts(rows, tmp_path / "a")
+    with mpl.rc_context({"font.size": 30, "axes.facecolor": "red"}):
+        (second, *_) = draw_verdicts(rows, tmp_path / "b")
+    assert first.read_bytes() == second.read_bytes()
+
+
+def test_nothing_to_draw_and_nowhere_to_write_are_said(tmp_path: Path) -> None:
+    rows = verdict_rows(check_verdicts(verdicts([{"certainty": None}])))
+    with pytest.raises(EvaluationError, match="There is nothing to draw: no verdict has a certainty"):
+        draw_verdicts(rows, tmp_path)
+    (tmp_path / "file").write_text("x", encoding="utf-8")
+    with pytest.raises(EvaluationError, match=r"The figures cannot be written to .*file"):
+        draw_verdicts(some(1, 1), tmp_path / "file")
+
+
+@needs_shared
+def test_figures_of_the_recorded_verdicts(drawn: Drawn) -> None:
+    figures = drawn(verdict_rows(read_verdicts(str(RECORDED))))
+    assert set(figures) == {"certainty_certainty_all", "risk_coverage_certainty_all"}
+    for stem, figure in figures.items():
+        check_texts(figure, stem)
+        assert "4 judges" in words(figure)
