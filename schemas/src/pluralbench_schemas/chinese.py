@@ -9,7 +9,8 @@ from typing import Any
 import pandera.polars as pa
 import polars as pl
 
-CALL_KEY = "^[0-9a-f]{64}$"
+from pluralbench_schemas.call_keys import are_call_keys
+
 MARKS = ("1", "2", "s")
 RESPONSE = pl.Struct({"id": pl.String, "content": pl.String, "model": pl.String})
 RANK = pl.Struct({"id": pl.String, "rank": pl.Int64})
@@ -128,6 +129,4 @@ class RankedResponses(pa.DataFrameModel):
     @pa.check("vote_calls", "reward_calls", error="must be keys of calls, 64 hexadecimal digits")
     @classmethod
     def _call_keys(cls, data: pa.PolarsData) -> pl.LazyFrame:
-        return data.lazyframe.select(
-            pl.col(data.key).list.eval(pl.element().str.contains(CALL_KEY).fill_null(False)).list.all()
-        )
+        return data.lazyframe.select(are_call_keys(data.key))

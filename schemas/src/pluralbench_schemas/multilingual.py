@@ -7,9 +7,9 @@ provenance in further columns.
 import pandera.polars as pa
 import polars as pl
 
+from pluralbench_schemas.call_keys import are_call_keys
 from pluralbench_schemas.languages import LANGUAGES
 
-CALL_KEY = "^[0-9a-f]{64}$"
 SUBSET = "^translation-[a-z]{2,3}-[a-z]{2,3}-(easy|hard)$"
 
 
@@ -71,9 +71,7 @@ class MultilingualPairs(pa.DataFrameModel):
     @pa.check("prompt_calls", "chosen_calls", "rejected_calls", error="must be keys of calls, 64 hexadecimal digits")
     @classmethod
     def _call_keys(cls, data: pa.PolarsData) -> pl.LazyFrame:
-        return data.lazyframe.select(
-            pl.col(data.key).list.eval(pl.element().str.contains(CALL_KEY).fill_null(False)).list.all()
-        )
+        return data.lazyframe.select(are_call_keys(data.key))
 
     @pa.check("rejected", error="must differ from `chosen`")
     @classmethod

@@ -3,7 +3,8 @@
 import pandera.polars as pa
 import polars as pl
 
-CALL_KEY = "^[0-9a-f]{64}$"
+from pluralbench_schemas.call_keys import are_call_keys
+
 KINDS = ("preference", "opinion", "authorship")
 TRUTHS = ("A", "B", "tie")
 VARIABLE = pl.Struct(
@@ -72,6 +73,4 @@ class PersonaItems(pa.DataFrameModel):
     @pa.check("rank_calls", error="must be keys of calls, 64 hexadecimal digits")
     @classmethod
     def _call_keys(cls, data: pa.PolarsData) -> pl.LazyFrame:
-        return data.lazyframe.select(
-            pl.col(data.key).list.eval(pl.element().str.contains(CALL_KEY).fill_null(False)).list.all()
-        )
+        return data.lazyframe.select(are_call_keys(data.key))

@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 import pandera.polars as pa
 import polars as pl
 
+from pluralbench_schemas.call_keys import CALL_KEY
+
 POST = pl.Struct({"id": pl.String, "category": pl.String, "text": pl.String})
 RUBRIC_ASPECT = pl.Struct({"aspect": pl.String, "evidence": pl.String, "reason": pl.String})
 
@@ -100,7 +102,7 @@ class PersonalizedPairs(PersonalizedQuestions):
     @pa.check("chosen_call", "rejected_call", error="must be the key of a recorded call, 64 hexadecimal digits")
     @classmethod
     def _call_keys(cls, data: pa.PolarsData) -> pl.LazyFrame:
-        return data.lazyframe.select(pl.col(data.key).str.contains("^[0-9a-f]{64}$"))
+        return data.lazyframe.select(pl.col(data.key).str.contains(CALL_KEY))
 
     @pa.check("rubric_aspects", error="must have at least one aspect")
     @classmethod
