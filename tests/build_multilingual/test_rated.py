@@ -91,6 +91,7 @@ def test_a_translation_a_row(tmp_path: Path, name: str) -> None:
         "rows": 5,
         "licence": "cc-by-nc-4.0",
         "attribution": "MAPLE",
+        "redistribution": None,
     }
 
 

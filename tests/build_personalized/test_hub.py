@@ -109,6 +109,7 @@ def test_damaged_files_of_a_repository_are_said_in_a_sentence(hub: Hub, tmp_path
     fails(result, "acme/bad at cccccccccccc cannot be loaded")
 
 
+@pytest.mark.heavy
 def test_a_release_rebuilds_from_the_cache_without_a_network(hub: Hub, tmp_path: Path) -> None:
     for commit in (NEW, OLD):  # so that the newest in the cache is not the newest on the Hub
         words = ("--source", f"lamp-qa:acme/lamp@{commit}", "--limit", "2", "--out", tmp_path / commit)

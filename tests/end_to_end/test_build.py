@@ -52,6 +52,7 @@ def recipe(path: Path, base_url: str) -> Path:
     return path
 
 
+@pytest.mark.heavy
 def test_two_builds_are_equal_and_rebuild_without_a_model(tmp_path: Path) -> None:
     for name in ("a", "b"):
         built = command("build-personalized", "--out", tmp_path / name)

@@ -16,6 +16,7 @@ def answer(body: dict[str, Any], number: int) -> Reply:
     return Reply(f"answer {number}")
 
 
+@pytest.mark.heavy
 def test_reuse_takes_what_is_known_and_asks_for_the_rest(tmp_path: Path) -> None:
     with serve(answer) as server:
         url = ("--base-url", server.base_url)
@@ -32,6 +33,7 @@ def test_reuse_takes_what_is_known_and_asks_for_the_rest(tmp_path: Path) -> None
     assert "changed" not in difference.stdout
 
 
+@pytest.mark.heavy
 def test_replay_sends_nothing_and_names_what_is_missing(tmp_path: Path) -> None:
     with serve(answer) as server:
         url = ("--base-url", server.base_url)
@@ -48,6 +50,7 @@ def test_replay_sends_nothing_and_names_what_is_missing(tmp_path: Path) -> None:
     assert not (tmp_path / "c").exists()
 
 
+@pytest.mark.heavy
 def test_what_a_server_rejects_is_dropped_and_asked_again_only_on_request(tmp_path: Path) -> None:
     rejecting = [True]
 

@@ -241,6 +241,7 @@ def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hub]:
         yield hub
 
 
+@pytest.mark.heavy
 def test_a_dataset_on_the_hub_is_pinned_to_its_commit(hub: Hub, model: str, tmp_path: Path) -> None:
     out = tmp_path / "run"
     words = ("score", model, "--benchmark", "multilingual", "--data", "acme/tea", "--out", out, "--device", "cpu")

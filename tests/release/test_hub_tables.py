@@ -86,6 +86,7 @@ def test_a_dataset_is_pinned_and_read_at_that_commit(hub: Hub) -> None:
     assert answers == [f"{name}@{NEW}"] * 2 + [two(NEW, "Zen", "Art"), two(OLD, "Art"), two(NEW, "Zen", "Art")]
 
 
+@pytest.mark.heavy
 def test_the_cache_serves_each_commit_without_a_network(hub: Hub) -> None:
     name = "acme/Two-Configs"
     for commit in (NEW, OLD):  # so that the newest in the cache is not the newest on the Hub

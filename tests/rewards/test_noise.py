@@ -45,6 +45,7 @@ def stderr_of(folders: dict[str, str], tmp_path: Path) -> str:
     return result.stderr
 
 
+@pytest.mark.heavy
 def test_a_process_that_loads_and_scores_says_nothing(
     tmp_path: Path, classifiers: Callable[..., str], language_models: Callable[..., str]
 ) -> None:
