@@ -171,10 +171,18 @@ def _frame(rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
 
 
 def table(path: Path) -> pl.DataFrame:
-    """The table of `ablate` as strings for the terminal."""
-    frame = pl.read_csv(path, glob=False)
-    numbers = [name for name, kind in frame.schema.items() if kind == pl.Float64]
-    return frame.with_columns(
-        *(pl.col(name).round(3).cast(pl.String).fill_null("none") for name in numbers),
-        pl.col("prompts", "pairs").cast(pl.String),
-    )
+    """The table of `ablate` for the terminal, in percent: accuracy and exact match by benchmark, and the overall."""
+    rows = pl.read_csv(path, glob=False).to_dicts()
+    configs = [name.removesuffix(" accuracy") for name in rows[0] if name.endswith(" accuracy")]
+    lines = []
+    for row in rows:
+        line = {"variant": row["variant"], "pairs": f"{row['pairs']:,}"}
+        for config in configs:
+            line[f"{config}: accuracy, exact"] = _percent(row[f"{config} accuracy"], row[f"{config} exact match"])
+        bounds = "" if row["low"] is None else f" [{100 * row['low']:.0f}, {100 * row['high']:.0f}]"
+        lines.append(line | {"overall": _percent(row["overall"]) + bounds})
+    return pl.DataFrame(lines)
+
+
+def _percent(*values: float | None) -> str:
+    return ", ".join("none" if value is None else f"{100 * value:.1f}" for value in values)
