@@ -1,6 +1,7 @@
 """`judge-metrics`: what the verdicts in a table amount to, for the terminal, Markdown or JSON, and as figures."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
@@ -30,6 +31,8 @@ DASH = "–"
 NAMED = 5  # groups in a note
 Rows = Sequence[Mapping[str, Any]]
 
+BOUNDS = re.compile(r" \[([-+\d.]+), ([-+\d.]+)\]")
+LEAST_WIDTH = 20  # of the column of names, in characters
 console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
 aside = Console(highlight=False, markup=False, emoji=False, soft_wrap=True, stderr=True)
 
@@ -186,7 +189,7 @@ def _grid(sheet: Sheet) -> Grid:
     """The table for a terminal: a heading for each task, setting and variables, and intervals below their values."""
     grid = Grid(title=sheet.title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     cells = [name for name in sheet.frame.columns if name not in GROUP]
-    grid.add_column("judge", overflow="fold")
+    grid.add_column("judge", overflow="fold", min_width=LEAST_WIDTH)
     for name in cells:
         grid.add_column(name, no_wrap=True)
     before = None
@@ -195,8 +198,13 @@ def _grid(sheet: Sheet) -> Grid:
         if names != before:
             grid.add_row(f"{names[0]}\n{names[1]}", style="italic")
             before = names
-        grid.add_row(f"  {row['judge']}", *(row[name].replace(" [", "\n[") for name in cells))
+        grid.add_row(f"  {row['judge']}", *(BOUNDS.sub(_below, row[name]) for name in cells))
     return grid
+
+
+def _below(bounds: re.Match[str]) -> str:
+    """An interval on a line of its own, in whole numbers, which leaves room for the names."""
+    return f"\n[{float(bounds[1]):.0f}, {float(bounds[2]):.0f}]"
 
 
 def notes_of(rows: Rows) -> list[str]:
