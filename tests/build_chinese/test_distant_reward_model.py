@@ -10,21 +10,23 @@ from typing import Any
 
 import polars as pl
 import pytest
-import torch
-from build_chinese import ablation, reward_model
-from build_chinese.errors import BuildError, SourceError, TrainingDataError
-from build_chinese.rankings import Row, ranked_pairs, resolve_rows
-from build_chinese.recipe import RewardTable
-from build_chinese.reward_model import REWARDS, Taught, enough, messages_of, pin, rankings_of, rewards, trained
-from chat_server import ChatServer, serve
-from chinese_project import annotated, judge, quality, read_rows, unlabelled, write_rows, write_taxonomy
-from pluralbench_calls import Ledger, read_ledger
-from pluralbench_calls.errors import MissingAnswers
-from pluralbench_release import LEDGER, RECIPE, rebuild, verify
-from pluralbench_rewards import Group
-from pluralbench_runs import RecipeError
-from reward_models import change_config, classifier_alone, save_language_model
-from transformers.utils import logging
+
+torch = pytest.importorskip("torch", reason="needs the extra `train`")
+
+from build_chinese import ablation, reward_model  # noqa: E402
+from build_chinese.errors import BuildError, SourceError, TrainingDataError  # noqa: E402
+from build_chinese.rankings import Row, ranked_pairs, resolve_rows  # noqa: E402
+from build_chinese.recipe import RewardTable  # noqa: E402
+from build_chinese.reward_model import REWARDS, Taught, enough, messages_of, pin, rankings_of, rewards, trained  # noqa: E402
+from chat_server import ChatServer, serve  # noqa: E402
+from chinese_project import annotated, judge, quality, read_rows, unlabelled, write_rows, write_taxonomy  # noqa: E402
+from pluralbench_calls import Ledger, read_ledger  # noqa: E402
+from pluralbench_calls.errors import MissingAnswers  # noqa: E402
+from pluralbench_release import LEDGER, RECIPE, rebuild, verify  # noqa: E402
+from pluralbench_rewards import Group  # noqa: E402
+from pluralbench_runs import RecipeError  # noqa: E402
+from reward_models import change_config, classifier_alone, save_language_model  # noqa: E402
+from transformers.utils import logging  # noqa: E402
 
 Run = Callable[..., tuple[int, str]]
 library: Any = logging
