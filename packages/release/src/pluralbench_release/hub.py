@@ -73,7 +73,12 @@ def _builder(repository: Repository, config: str) -> "DatasetBuilder":
     from datasets.packaged_modules.cache.cache import Cache  # noqa: PLC0415 - the same
 
     repo, commit = repository.repo, repository.commit
-    builder = load_dataset_builder(repo, config, revision=commit)
+    try:
+        builder = load_dataset_builder(repo, config, revision=commit)
+    except ValueError as error:
+        if "Couldn't find cache" not in str(error):  # what it says of a config of which no commit is there
+            raise
+        raise _not_here(repo, commit) from None
     if builder.hash == commit:
         return builder
     # Without a network `datasets` takes the newest commit of its cache, whichever one was asked for.
