@@ -9,21 +9,19 @@ a table, and how near the count of messages to the translator is to the least po
 """
 
 import json
-import os
-import platform
 import shutil
 import subprocess
 import sys
 import tempfile
 import tomllib
 from dataclasses import asdict
-from importlib.metadata import version
 from pathlib import Path
 from random import Random
 from statistics import median
 from typing import Annotated
 
 import typer
+from machine import machine
 from translating.process import CommandFailed, Cores, cores, measure
 from translating.protocol import FACTS, LEDGER, RECIPE, SQLITE, Measured, Packing, Peer, Prepared, Settings
 
@@ -71,15 +69,15 @@ def command(
                 _note(f"round {number + 1} of {repeats}, {name}: {measured.wall:.1f} s, {measured.peak / 1e9:.2f} GB")
                 rounds[name].append(measured)
         verified = _compare(Path(scratch), codes, rows, where, peers=not without_peers)
-    machine = _machine(where)
-    print(machine, end="\n\n")
+    ran_on = machine(VERSIONS, where.numbers)
+    print(ran_on, end="\n\n")
     print(_made(prepared, rows, len(codes)), end="\n\n")
     print(_table(rounds, rows * len(codes)), end="\n\n")
     print(f"`pluralbench-release verify` of the result: {verified.wall:.1f} s, {verified.peak / 1e9:.2f} GB.")
     print(_packing(prepared.packings))
     if json_file:
         measured_rounds = {name: [asdict(entry) for entry in entries] for name, entries in rounds.items()}
-        figures = {"machine": machine, "prepared": asdict(prepared), "rounds": measured_rounds}
+        figures = {"machine": ran_on, "prepared": asdict(prepared), "rounds": measured_rounds}
         json_file.write_text(json.dumps(figures | {"verify": asdict(verified)}, indent=1) + "\n", "utf-8")
 
 
@@ -188,26 +186,6 @@ def _packing(packings: list[Packing]) -> str:
         f"{least:,} ({messages / least - 1:.2%} more; at most {worst - 1:.2%} in a language), packed in "
         f"{sum(entry.seconds for entry in packings):.1f} s."
     )
-
-
-def _machine(where: Cores) -> str:
-    pinned = f"commands pinned to cores {', '.join(map(str, where.numbers))}" if where.numbers else "not pinned"
-    load = f"load {os.getloadavg()[0]:.1f} at the end"
-    versions = ", ".join(f"{name} {version(name)}" for name in VERSIONS)
-    return (
-        f"{platform.platform()}, {_processor()}, {os.cpu_count()} cores, {pinned}, {load}; "
-        f"Python {platform.python_version()}, {versions}"
-    )
-
-
-def _processor() -> str:
-    """The processor's name, which Python knows on some systems only."""
-    information = Path("/proc/cpuinfo")
-    if information.exists():
-        for line in information.read_text("utf-8").splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    return platform.processor() or platform.machine()
 
 
 def _note(line: str) -> None:

@@ -9,19 +9,16 @@ and two tables, and stops where results differ.
 """
 
 import json
-import os
-import platform
 import sys
 import tempfile
 from dataclasses import asdict, dataclass
-from importlib.metadata import version
 from pathlib import Path
 from random import Random
 from statistics import median
 from typing import Annotated
 
 import typer
-from multilingual import _processor as processor
+from machine import machine
 from resolving.protocol import FACTS, SAID, Job, Made, Said
 from translating.process import CommandFailed, Cores, cores, measure
 from translating.protocol import Measured
@@ -79,15 +76,15 @@ def command(
                 _note(f"round {number + 1} of {repeats}, {name}: {done.measured.wall:.1f} s, {done.step:.2f} s in it")
                 rounds[name].append(done)
     _check(rounds)
-    machine = _machine(where)
-    print(machine, end="\n\n")
+    ran_on = machine(VERSIONS, where.numbers)
+    print(ran_on, end="\n\n")
     print(_shape(made), end="\n\n")
     print(_whole(rounds[WHOLE], made))
     if not without_peers:
         print(f"\n{_compared(rounds)}")
     if json_file:
         every = {name: [asdict(one) for one in own] for name, own in rounds.items()}
-        json_file.write_text(json.dumps({"machine": machine, "made": asdict(made), "rounds": every}, indent=1), "utf-8")
+        json_file.write_text(json.dumps({"machine": ran_on, "made": asdict(made), "rounds": every}, indent=1), "utf-8")
 
 
 def _made(folder: Path, prompts: int, seed: int, where: Cores) -> Made:
@@ -172,16 +169,6 @@ def _compared(rounds: dict[str, list[Round]]) -> str:
         )
     found = rounds[OURS][0].said.found
     return "\n".join(lines) + f"\n\nIn conflict: {found['conflicts'] / found['judgements']:.1%} of the judgements."
-
-
-def _machine(where: Cores) -> str:
-    pinned = f"processes pinned to cores {', '.join(map(str, where.numbers))}" if where.numbers else "not pinned"
-    load = f"load {os.getloadavg()[0]:.1f} at the end"
-    versions = ", ".join(f"{name} {version(name)}" for name in VERSIONS)
-    return (
-        f"{platform.platform()}, {processor()}, {os.cpu_count()} cores, {pinned}, {load}; "
-        f"Python {platform.python_version()}, {versions}"
-    )
 
 
 def _note(line: str) -> None:

@@ -20,6 +20,7 @@ from typing import Annotated, Any
 import torch
 import transformers
 import typer
+from machine import quiet
 from pluralbench_rewards import Group, load, score
 from pluralbench_runs import UserError, run, stream
 from scoring.report import machine
@@ -119,18 +120,15 @@ def _accumulation(rankings: list[Ranked]) -> int:
 
 
 def _run(settings: Settings, python: str) -> dict[str, Any]:
-    threads = str(settings.threads)
-    environment = os.environ | {
-        "OMP_NUM_THREADS": threads,
-        "MKL_NUM_THREADS": threads,
-        "RAYON_NUM_THREADS": threads,
-        "HF_HUB_OFFLINE": "1",
-        "HF_HUB_DISABLE_PROGRESS_BARS": "1",
-        "HF_DATASETS_DISABLE_PROGRESS_BARS": "1",
-    }
     words = [python, "-m", "training.worker", json.dumps(asdict(settings))]
     done = subprocess.run(
-        words, cwd=Path(__file__).parent, env=environment, capture_output=True, text=True, encoding="utf-8", check=False
+        words,
+        cwd=Path(__file__).parent,
+        env=quiet(settings.threads),
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        check=False,
     )
     if done.returncode:
         tail = "\n".join(done.stderr.splitlines()[-20:])

@@ -1,6 +1,7 @@
 """Made models: a Llama of some 43 million random weights, as a classifier and as a policy with its reference."""
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 
 import torch
@@ -57,16 +58,21 @@ def make_models(folder: Path, *, writer: Writer, seed: int) -> None:
 def train_tokenizer(writer: Writer, seed: int) -> Tokenizer:
     """Byte-level BPE over text of the writer's, with the markers of the chat template as tokens of their own."""
     draw = stream(seed, "tokenizer")
+    return byte_level((writer.text(400, draw) for _ in range(1500)), VOCABULARY)
+
+
+def byte_level(texts: Iterable[str], vocabulary: int) -> Tokenizer:
+    """Byte-level BPE over texts, with the markers of the chat template as tokens of their own."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
-        vocab_size=VOCABULARY,
+        vocab_size=vocabulary,
         special_tokens=MARKERS,
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
     )
-    tokenizer.train_from_iterator((writer.text(400, draw) for _ in range(1500)), trainer)
+    tokenizer.train_from_iterator(texts, trainer)
     return tokenizer
 
 

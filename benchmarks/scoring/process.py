@@ -1,7 +1,6 @@
 """The controller's end of a worker."""
 
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -11,6 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from machine import quiet
 from pluralbench_runs import UserError
 
 from scoring.protocol import Answer, Settings
@@ -30,18 +30,10 @@ class Worker:
     def __init__(self, settings: Settings, *, python: Path | None = None) -> None:
         self.strategy = settings.strategy
         self._errors = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115 - closed on exit
-        threads = str(settings.threads)
-        environment = os.environ | {
-            "OMP_NUM_THREADS": threads,
-            "MKL_NUM_THREADS": threads,
-            "RAYON_NUM_THREADS": threads,
-            "HF_HUB_OFFLINE": "1",
-            "HF_HUB_DISABLE_PROGRESS_BARS": "1",
-        }
         self._process = subprocess.Popen(
             [str(python or sys.executable), "-m", "scoring.worker", json.dumps(asdict(settings))],
             cwd=BENCHMARKS,
-            env=environment,
+            env=quiet(settings.threads),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,

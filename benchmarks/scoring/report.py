@@ -5,9 +5,10 @@ import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from pathlib import Path
 from statistics import median
 from typing import Literal
+
+from machine import processor
 
 from scoring.limit import MATRIX_PRODUCTS
 from scoring.protocol import Answer
@@ -112,7 +113,7 @@ def limit_sentence(estimate: Limit) -> str:
 
 def machine(versions: Mapping[str, Mapping[str, str]], *, threads: int, dtype: str, device: str) -> list[str]:
     """What the figures were measured on, in lines."""
-    system = f"{platform.platform()}, {_processor()}, {os.cpu_count()} cores, {threads} threads, {device}, {dtype}"
+    system = f"{platform.platform()}, {processor()}, {os.cpu_count()} cores, {threads} threads, {device}, {dtype}"
     environments = [
         f"{name}: " + ", ".join(f"{package} {version}" for package, version in packages.items())
         for name, packages in versions.items()
@@ -143,13 +144,3 @@ def _times(answers: Sequence[Answer], clock: Clock) -> list[float]:
 
 def _spread(values: Sequence[float]) -> tuple[float, float, float]:
     return median(values), min(values), max(values)
-
-
-def _processor() -> str:
-    """The processor's name, which Python knows on some systems only."""
-    information = Path("/proc/cpuinfo")
-    if information.exists():
-        for line in information.read_text("utf-8").splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    return platform.processor() or platform.machine()

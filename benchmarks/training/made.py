@@ -6,9 +6,8 @@ from pathlib import Path
 import torch
 import transformers
 from pluralbench_runs import UserError, stream
-from scoring.models import BEGIN, MARKERS, PAD, STOP, save_tokenizer
+from scoring.models import BEGIN, PAD, STOP, byte_level, save_tokenizer
 from scoring.workloads import Shape, Writer, groups
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from training.protocol import Ranked
@@ -43,16 +42,8 @@ def split(rankings: list[Ranked], prompts: int | None, seed: int) -> tuple[list[
 
 def make_base(folder: Path, rankings: list[Ranked], *, width: int, layers: int, seed: int) -> Path:
     """A language model of Llama's shape and random weights, with a byte-level tokenizer trained on the texts."""
-    tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.decoder = decoders.ByteLevel()
-    trainer = trainers.BpeTrainer(
-        vocab_size=VOCABULARY,
-        special_tokens=MARKERS,
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-        show_progress=False,
-    )
-    tokenizer.train_from_iterator((text for one in rankings for text in (one.prompt, *one.responses)), trainer)
+    texts = (text for one in rankings for text in (one.prompt, *one.responses))
+    tokenizer = byte_level(texts, VOCABULARY)
     config = LlamaConfig(
         vocab_size=tokenizer.get_vocab_size(),
         hidden_size=width,

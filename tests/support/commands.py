@@ -3,8 +3,11 @@
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import NoReturn
+
+import pytest
 
 LOOPBACK_ONLY = Path(__file__).parent / "loopback_only"
 
@@ -36,6 +39,24 @@ def command(
         timeout=240,
         check=False,
     )
+
+
+def in_process(
+    name: str, main: Callable[[], NoReturn], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., tuple[int, str]]:
+    """Run a command's `main` with words in this process, which starts in no time: its exit status and what it wrote."""
+    monkeypatch.setenv("COLUMNS", "200")
+    for variable in ("OPENAI_API_KEY", "GOOGLE_APPLICATION_CREDENTIALS"):
+        monkeypatch.delenv(variable, raising=False)
+
+    def words_to_result(*words: object) -> tuple[int, str]:
+        monkeypatch.setattr(sys, "argv", [name, *map(str, words)])
+        with pytest.raises(SystemExit) as exit_:
+            main()
+        written = capsys.readouterr()
+        return int(exit_.value.code or 0), written.out + written.err
+
+    return words_to_result
 
 
 def fails(result: subprocess.CompletedProcess[str], *parts: str, status: int = 2) -> None:

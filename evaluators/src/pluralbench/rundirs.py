@@ -1,19 +1,17 @@
 """The directory of a run: per-item results, metrics, and where they come from."""
 
-import hashlib
 import json
 import platform
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import polars as pl
-from pluralbench_runs import Output, digest
+from pluralbench_runs import Output, digest, file_digest, versions
 from polars.exceptions import PolarsError
 
 from pluralbench.errors import RunError
@@ -90,17 +88,9 @@ def provenance() -> dict[str, Any]:
         "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
         "python": platform.python_version(),
         "platform": platform.platform(),
-        "packages": dict(_versions()),
+        "packages": versions(PACKAGES),
         "git": _git(),
     }
-
-
-def _versions() -> Iterator[tuple[str, str]]:
-    for package in PACKAGES:
-        try:
-            yield package, version(package)
-        except PackageNotFoundError:
-            continue
 
 
 def _git() -> dict[str, Any] | None:
@@ -124,8 +114,4 @@ def model_digest(name: str) -> str | None:
     if not folder.is_dir():
         return None
     paths = sorted({path for pattern in MODEL_FILES for path in folder.glob(pattern)})
-    sums = {}
-    for path in paths:
-        with path.open("rb") as file:
-            sums[path.name] = hashlib.file_digest(file, "sha256").hexdigest()
-    return digest(sums)
+    return digest({path.name: file_digest(path) for path in paths})

@@ -5,14 +5,13 @@ What it says of a response is recorded like any model's answer, so a build can b
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 from pluralbench_calls import Answer, Ledger, Replay, Request, ask
-from pluralbench_runs import canonical_json, check_recipe, digest
+from pluralbench_runs import canonical_json, check_recipe, digest, file_digest
 
 from build_chinese.errors import BuildError, SourceError, TrainingDataError
 from build_chinese.rankings import Row, ranked_pairs
@@ -89,7 +88,7 @@ def pin(reward: RewardTable, *, replaying: bool = False) -> RewardTable:
     files = sorted(path for pattern in WEIGHTS for path in folder.glob(pattern))
     if not files:
         raise SourceError(f"{folder} holds no model: it has neither weights nor a configuration.")
-    found = [[path.name, _file_digest(path)] for path in files]
+    found = [[path.name, file_digest(path)] for path in files]
     return reward.model_copy(update={"digest": digest(found)})
 
 
@@ -175,7 +174,7 @@ def _scored(requests: Sequence[Request], folder: Path) -> list[Answer]:
     asked = [
         Group(str(place), own[0]["messages"], [body["response"] for body in own]) for place, own in enumerate(bodies)
     ]
-    weights = f"{requests[0].model}, trained, {_file_digest(next(folder.glob('*.safetensors')))[:16]}"
+    weights = f"{requests[0].model}, trained, {file_digest(next(folder.glob('*.safetensors')))[:16]}"
     return [
         Answer.to(request, "length", "", model=weights)
         if value is None
@@ -210,11 +209,3 @@ def _plain(rows: Sequence[Row]) -> list[Row]:
     return [
         row | {"responses": [[response["id"], response["content"]] for response in row["responses"]]} for row in rows
     ]
-
-
-def _file_digest(path: Path) -> str:
-    total = sha256()
-    with path.open("rb") as file:
-        while part := file.read(1 << 20):
-            total.update(part)
-    return total.hexdigest()

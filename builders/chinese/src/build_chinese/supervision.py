@@ -55,15 +55,8 @@ def agreed(pairs: pl.DataFrame, rewards: pl.DataFrame, margin: float) -> Filtere
             f"The reward model gave no number for {strange.height:,} of {rewards.height:,} responses, the first "
             f"{strange['response'][0]} of the prompt {strange['prompt'][0]}; train it at a lower learning rate."
         )
-    for side in ("better", "worse"):
-        pairs = pairs.join(
-            rewards.rename({"response": side, "reward": f"{side}_reward"}),
-            on=["prompt", side],
-            how="left",
-            validate="m:1",
-            maintain_order="left",
-        )
-    difference = pl.col("better_reward") - pl.col("worse_reward")
+    pairs = _with_difference(pairs, rewards.rename({"reward": "value"}))
+    difference = pl.col("difference")
     kept = pairs.filter(difference > margin)
     disagree, equal = pairs.filter(difference < 0).height, pairs.filter(difference == 0).height
     missing = pairs.filter(difference.is_null()).height
@@ -90,18 +83,9 @@ def debiased(pairs: pl.DataFrame, lengths: pl.DataFrame, seed: int) -> Filtered:
     pairs: `PAIRS`. lengths: prompt, response, length in characters. Pairs of equal length stay (the paper does not
     say). The draw is over all prompts together and depends on the seed and the pairs, not on their order.
     """
-    measured = pairs.with_row_index("number")
-    for side in ("better", "worse"):
-        measured = measured.join(
-            lengths.select(
-                "prompt", pl.col("response").alias(side), pl.col("length").cast(pl.Int64).alias(f"{side}_length")
-            ),
-            on=["prompt", side],
-            how="left",
-            validate="m:1",
-            maintain_order="left",
-        )
-    difference = measured["better_length"] - measured["worse_length"]
+    values = lengths.select("prompt", "response", value=pl.col("length").cast(pl.Int64))
+    measured = _with_difference(pairs.with_row_index("number"), values)
+    difference = measured["difference"]
     groups = [measured.filter(difference > 0), measured.filter(difference < 0)]
     small, large = sorted(groups, key=lambda group: group.height)
     surplus = large.height - small.height
@@ -109,3 +93,11 @@ def debiased(pairs: pl.DataFrame, lengths: pl.DataFrame, seed: int) -> Filtered:
     drawn = stream(seed, "length").sample(in_order.to_list(), surplus)
     kept = measured.filter(~pl.col("number").is_in(drawn)).select(PAIRS.names())
     return Filtered(kept, {LONGER: surplus})
+
+
+def _with_difference(pairs: pl.DataFrame, values: pl.DataFrame) -> pl.DataFrame:
+    """Pairs with the value of the better response less that of the worse. values: prompt, response, value."""
+    for side in ("better", "worse"):
+        of_side = values.rename({"response": side, "value": f"{side}_value"})
+        pairs = pairs.join(of_side, on=["prompt", side], how="left", validate="m:1", maintain_order="left")
+    return pairs.with_columns(difference=pl.col("better_value") - pl.col("worse_value"))

@@ -103,15 +103,12 @@ class Backend(Protocol):
 
     async def __aenter__(self) -> Self:
         """Open connections, start servers, load models."""
-        ...
 
     async def __aexit__(self, *exc: object) -> None:
         """Close what `__aenter__` opened."""
-        ...
 
     async def send(self, request: Request) -> Answer:
         """Ask once; raise a `CallsError` for what concerns every request, such as a wrong key."""
-        ...
 
 
 @runtime_checkable
@@ -123,12 +120,9 @@ class PackingBackend(Backend, Protocol):
 
     def pack(self, requests: Sequence[Request]) -> list[list[Request]]:
         """Put the requests into messages that the endpoint takes."""
-        ...
 
     def size(self, request: Request) -> int:
         """What the endpoint bills for the request, in the unit that a price is for (characters, for a translator)."""
-        ...
 
     def send_packed(self, requests: Sequence[Request]) -> AsyncIterator[list[Answer]]:
         """Send one message; an answer for each request, as they come. Raises as `send` does."""
-        ...

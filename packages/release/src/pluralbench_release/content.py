@@ -89,12 +89,6 @@ def in_order(ids: Iterable[str], *frames: pl.DataFrame | None) -> list[str]:
     return sorted(ids, key=int) if numbers else sorted(ids)
 
 
-def file_digest(path: Path) -> str:
-    """SHA-256 of a file's bytes."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 def write_parquet(frame: pl.DataFrame, path: Path) -> None:
     """Write rows as Parquet with plain `string` and `list` types, so that every reader sees the same features.
 

@@ -3,11 +3,12 @@
 from pathlib import Path
 
 import polars as pl
+from pluralbench_runs import file_digest
 from pluralbench_schemas import SCHEMAS, TableError, validate
 from polars.exceptions import PolarsError
 
 from pluralbench_release.card import card_configs, read_card_configs
-from pluralbench_release.content import digests, file_digest, in_order, read_rows
+from pluralbench_release.content import digests, in_order, read_rows
 from pluralbench_release.errors import ReleaseError
 from pluralbench_release.manifest import RECIPE, ROW_DIGESTS, Manifest, TableEntry, read_manifest
 

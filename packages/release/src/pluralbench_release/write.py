@@ -10,11 +10,11 @@ from typing import Any
 
 import polars as pl
 import pyarrow.parquet as pq
-from pluralbench_runs import Recipe, recipe_values, write_recipe
+from pluralbench_runs import Recipe, file_digest, recipe_values, write_recipe
 from pluralbench_schemas import SCHEMAS, validate
 
 from pluralbench_release.card import Card, write_card
-from pluralbench_release.content import Table, digests, file_digest, write_parquet
+from pluralbench_release.content import Table, digests, write_parquet
 from pluralbench_release.errors import ReleaseError
 from pluralbench_release.manifest import (
     LEDGER,

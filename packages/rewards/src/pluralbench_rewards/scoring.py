@@ -85,16 +85,13 @@ class RewardModel(Protocol):
     @property
     def name(self) -> str:
         """What to call it in results."""
-        ...
 
     @property
     def kind(self) -> str:
         """Of which kind it is: "classifier", "implicit", "generative"."""
-        ...
 
     def score(self, groups: Sequence[Group], options: Options, on_scored: OnScored | None) -> Scored:
         """Score the responses of every group."""
-        ...
 
 
 class Local(Protocol):
@@ -103,21 +100,17 @@ class Local(Protocol):
     @property
     def template(self) -> Template:
         """How conversations become its tokens."""
-        ...
 
     @property
     def networks(self) -> list[Network]:
         """What has to run."""
-        ...
 
     @property
     def precision(self) -> torch.dtype:
         """What its scores are rounded to."""
-        ...
 
     def rewards(self, groups: Sequence[Sequence[Tokens]], read: Read) -> tuple[list[float], int]:
         """One reward a conversation, in order, and how many tokens were computed for them."""
-        ...
 
 
 @dataclass(frozen=True)

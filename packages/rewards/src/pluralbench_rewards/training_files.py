@@ -1,20 +1,19 @@
 """What training leaves on disk: log and checkpoints while it runs, then a classifier and the record of its making."""
 
-import hashlib
 import json
 import platform
 import shutil
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import torch
 from accelerate import Accelerator
-from pluralbench_runs import Output
+from pluralbench_runs import Output, file_digest, versions
 
 from pluralbench_rewards.conversations import Template
 from pluralbench_rewards.models import quiet
@@ -105,10 +104,7 @@ def _made(trainee: Trainee, staged: Path) -> dict[str, Any]:
     """By what, when and where the model was made, and the SHA-256 of its weights, by which it is known anywhere."""
     model = trainee.network.model
     lines = [json.loads(line) for line in (staged / LOG_FILE).read_text(encoding="utf-8").splitlines()]
-    weights = {}
-    for path in sorted(staged.glob("*.safetensors")):
-        with path.open("rb") as file:
-            weights[path.name] = hashlib.file_digest(file, "sha256").hexdigest()
+    weights = {path.name: file_digest(path) for path in sorted(staged.glob("*.safetensors"))}
     return {
         "format": FORMAT,
         "made_by": f"pluralbench-rewards {version('pluralbench-rewards')}",
@@ -124,11 +120,5 @@ def _made(trainee: Trainee, staged: Path) -> dict[str, Any]:
         "threads": torch.get_num_threads(),
         "python": platform.python_version(),
         "platform": platform.platform(),
-        "packages": dict(_versions()),
+        "packages": versions(PACKAGES),
     }
-
-
-def _versions() -> Iterator[tuple[str, str]]:
-    for package in PACKAGES:
-        with suppress(PackageNotFoundError):
-            yield package, version(package)

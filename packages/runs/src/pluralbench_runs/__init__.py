@@ -1,6 +1,6 @@
 """What every PluralBench command shares: recipe, output directory, resume, progress, errors to exit status."""
 
-from pluralbench_runs.canonical import Json, canonical_json, digest, stream
+from pluralbench_runs.canonical import Json, canonical_json, digest, file_digest, stream
 from pluralbench_runs.command import run
 from pluralbench_runs.errors import OutputError, RecipeError, UserError
 from pluralbench_runs.output import Output, output_directory
@@ -15,6 +15,7 @@ from pluralbench_runs.recipe import (
     recipe_values,
     write_recipe,
 )
+from pluralbench_runs.software import versions
 
 __all__ = [
     "Json",
@@ -29,6 +30,7 @@ __all__ = [
     "check_recipe",
     "differing_keys",
     "digest",
+    "file_digest",
     "output_directory",
     "progress",
     "read_recipe",
@@ -36,5 +38,6 @@ __all__ = [
     "recipe_values",
     "run",
     "stream",
+    "versions",
     "write_recipe",
 ]

@@ -3,6 +3,7 @@
 import hashlib
 import random
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import rfc8785
 
@@ -20,6 +21,12 @@ def canonical_json(value: Json) -> bytes:
 def digest(value: Json) -> str:
     """SHA-256 of the canonical JSON of `value`, as 64 hexadecimal digits."""
     return hashlib.sha256(canonical_json(value)).hexdigest()
+
+
+def file_digest(path: Path) -> str:
+    """SHA-256 of a file's bytes, as 64 hexadecimal digits."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def stream(seed: int, *names: str | int) -> random.Random:

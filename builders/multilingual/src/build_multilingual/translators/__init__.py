@@ -33,7 +33,6 @@ class Translator(PackingBackend, Protocol):
 
         Raises `UnsupportedLanguage`.
         """
-        ...
 
 
 def known_translators() -> list[str]:
