@@ -12,7 +12,7 @@ import pluralbench
 import pytest
 import torch
 from commands import command
-from pluralbench.cli import main
+from pluralbench.commands.app import main
 from reward_models import WORDS, save_classifier, save_language_model
 from transformers import AutoModelForSequenceClassification
 from transformers.utils import logging
@@ -147,7 +147,7 @@ def score(tmp_path: Path, model: str) -> Callable[..., pluralbench.Run]:
 
     def scored(benchmark: str, data: Path | str, by: str = model, **options: Any) -> pluralbench.Run:
         out = options.pop("out", tmp_path / "runs" / str(next(numbers)))
-        return pluralbench.score(by, benchmark=benchmark, data=str(data), out=out, device="cpu", **options)
+        return pluralbench.evaluation.score(by, benchmark=benchmark, data=str(data), out=out, device="cpu", **options)
 
     return scored
 

@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 from chat_server import Reply, Script, serve
 from pluralbench import Run
-from pluralbench.judge import verdict
+from pluralbench.evaluation.judge import verdict
 from written_tables import TEXTS, write
 
 Rows = list[dict[str, Any]]
@@ -29,7 +29,7 @@ def judged(
 ) -> tuple[Run, list[dict[str, Any]]]:
     """A judge's run and the requests that it made."""
     with serve(script) as server:
-        run = pluralbench.judge(
+        run = pluralbench.evaluation.judge(
             "judge-1", benchmark=benchmark, data=str(data), base_url=server.base_url, out=out, **options
         )
         return run, server.requests

@@ -16,7 +16,7 @@ import torch
 from commands import environment, script
 from filelock import FileLock
 from pluralbench import Run
-from pluralbench_rewards import Classifier
+from pluralbench_local import Classifier
 from pluralbench_runs import OutputError
 from polars.testing import assert_frame_equal
 from safetensors.torch import load_file, save_file

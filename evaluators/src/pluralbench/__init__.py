@@ -4,16 +4,16 @@
 runs found, and `verdict_rows` what verdicts with certainty amount to.
 """
 
-from pluralbench.benchmarks import Benchmark, Columns, find_benchmark, known_benchmarks
-from pluralbench.compare import Comparison, compare
+from pluralbench.data.benchmarks import Benchmark, Columns, find_benchmark, known_benchmarks
+from pluralbench.evaluation.compare import Comparison, compare
 from pluralbench.errors import BenchmarkError, DataError, EvaluationError, RunError
-from pluralbench.items import Items, load_items
-from pluralbench.judge import judge
-from pluralbench.judge_metrics import verdict_rows
-from pluralbench.persona_judge import judge_personas
-from pluralbench.report import render, report_frame
-from pluralbench.rundirs import Run, read_run
-from pluralbench.score import score
+from pluralbench.data.items import Items, load_items
+from pluralbench.evaluation.judge import judge
+from pluralbench.commands.judge_metrics import verdict_rows
+from pluralbench.evaluation.personas import judge_personas
+from pluralbench.reports.report import render, report_frame
+from pluralbench.results.runs import Run, read_run
+from pluralbench.evaluation.score import score
 
 __all__ = [
     "Benchmark",

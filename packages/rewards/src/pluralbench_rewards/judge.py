@@ -1,7 +1,7 @@
 """Language models as judges: which of two responses is better, or how good one is. Each call is recorded."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeVar
@@ -10,8 +10,7 @@ from pluralbench_calls import Backend, Limits, Request, Settled, ask_until_valid
 from pluralbench_calls.verdicts import HIGHEST, Choice, parse_choice, parse_rating
 from pluralbench_runs import Json, digest
 
-from pluralbench_rewards.conversations import Group, Message
-from pluralbench_rewards.scoring import OnScored, Options, Scored
+from pluralbench_rewards.contract import Group, Message, OnScored, Scored
 
 Item = TypeVar("Item")
 Value = TypeVar("Value")
@@ -127,11 +126,14 @@ class Judge:
         settled = iter(self._ask(items, request, parse_rating, "ratings"))
         return [[next(settled) for _ in group.responses] for group in groups]
 
-    def score(self, groups: Sequence[Group], options: Options, on_scored: OnScored | None) -> Scored:
-        """Rate every response; not a number where no reply could be parsed.
-
-        What a server does with length is its own affair, and what is known is in the ledger: `options` change nothing.
-        """
+    def score(
+        self,
+        groups: Sequence[Group],
+        *,
+        known: Mapping[int, list[float]] | None = None,  # noqa: ARG002 - what is known is in the ledger
+        on_scored: OnScored | None = None,
+    ) -> Scored:
+        """Rate every response; not a number where no reply could be parsed."""
         scored = scores_of(self.rate(groups))
         if on_scored is not None:
             for place, values in enumerate(scored.scores):

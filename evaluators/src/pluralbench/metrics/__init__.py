@@ -1,0 +1,1 @@
+"""What decisions and verdicts amount to."""
