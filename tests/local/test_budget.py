@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 import torch
-from pluralbench_local import Classifier, DeviceError, Implicit, Mode, load, score
-from pluralbench_rewards import Group
+from pluralbench_local import Classifier, DeviceError, Implicit, load, score
+from pluralbench_rewards import Group, Mode
 from reward_models import differences, make_groups, user
 
 CPU = (

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from pluralbench_local import Implicit, Mode, load, score, tolerance
-from pluralbench_rewards import Group
+from pluralbench_local import Implicit, load, score, tolerance
+from pluralbench_rewards import Group, Mode
 from reward_models import (
     conversation_ids,
     differences,

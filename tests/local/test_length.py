@@ -5,9 +5,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-from pluralbench_local import Classifier, ConversationError, Implicit, Overflow, load, score
-from pluralbench_rewards import Group
+from pluralbench_local import Classifier, ConversationError, Implicit, load, score
 from pluralbench_local.conversations import tokenize
+from pluralbench_rewards import Group, Overflow
 from reward_models import (
     POSITIONS,
     conversation_ids,

@@ -5,8 +5,8 @@ from collections.abc import Callable
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from pluralbench_local import Classifier, Dtype, Mode, load, score, tolerance
-from pluralbench_rewards import Group
+from pluralbench_local import Classifier, Dtype, load, score, tolerance
+from pluralbench_rewards import Group, Mode
 from reward_models import (
     classifier_alone,
     conversation_ids,

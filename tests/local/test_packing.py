@@ -4,8 +4,8 @@ from array import array
 
 from hypothesis import given
 from hypothesis import strategies as st
-from pluralbench_local import Mode
 from pluralbench_local.packing import Packed, Segment, Tokens, common_prefix, pack
+from pluralbench_rewards import Mode
 from reward_models import same_beginning
 
 IDS = st.lists(st.integers(0, 2), max_size=8)

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 from pluralbench_local import Classifier, ConversationError, load, score
-from pluralbench_rewards import Group
 from pluralbench_local.conversations import tokenize
+from pluralbench_rewards import Group
 from reward_models import (
     EOS,
     classifier_alone,

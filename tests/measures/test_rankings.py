@@ -13,8 +13,8 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pluralbench_local import RewardsError
 from pluralbench_measures.rankings import BINS, bins_of, by_prompt, category_mean, measure, overall, pairs_of
+from pluralbench_rewards import RewardsError
 
 Prompt = tuple[str, str, list[int], list[float | None]]
 NAN = float("nan")

@@ -23,7 +23,9 @@ def data(pairs: Callable[..., Rows], tmp_path: Path) -> Path:
 
 def judge(server: ChatServer, data: Path, out: Path, **options: Any) -> Run:
     defaults: dict[str, Any] = {"benchmark": "pairs", "concurrency": 1}
-    return pluralbench.evaluation.judge("judge-1", data=str(data), base_url=server.base_url, out=out, **(defaults | options))
+    return pluralbench.evaluation.judge(
+        "judge-1", data=str(data), base_url=server.base_url, out=out, **(defaults | options)
+    )
 
 
 def says(text: str, *, until: int = 10**9) -> Script:

@@ -11,9 +11,9 @@ from chat_server import Reply, Script, serve
 from persona_tables import item, knows, persona, release, rows, shown
 from pluralbench import Run, RunError, compare, report_frame
 from pluralbench.commands.judge_metrics import verdict_rows
+from pluralbench.data.verdict_tables import read_verdicts
 from pluralbench.evaluation.personas import judge_personas
 from pluralbench.reports.report import notes, render
-from pluralbench.data.verdict_tables import read_verdicts
 from pluralbench_calls import CallsError, Price, read_ledger
 from pluralbench_runs import OutputError, RecipeError
 

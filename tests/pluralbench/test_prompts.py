@@ -69,7 +69,9 @@ def test_implicit_scoring_never_shows_rubrics_or_narratives(
 def asked(data: Path, out: Path, reply: str = "[[A]]", **options: Any) -> tuple[Run, list[str]]:
     """A judge's run and every request it made, as it was sent."""
     with serve(lambda *_: Reply(reply)) as server:
-        run = pluralbench.evaluation.judge("j", data=str(data), base_url=server.base_url, out=out, attempts=1, **options)
+        run = pluralbench.evaluation.judge(
+            "j", data=str(data), base_url=server.base_url, out=out, attempts=1, **options
+        )
         return run, [json.dumps(body, ensure_ascii=False) for body in server.requests]
 
 

@@ -8,15 +8,15 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 import polars as pl
 import typer
+from pluralbench_measures.bootstrap import CONFIDENCE
 from pluralbench_release import markdown_table
 from rich import box
 from rich.console import Console
 from rich.table import Table as Grid
 
-from pluralbench_measures.bootstrap import CONFIDENCE
+from pluralbench.data.verdict_tables import GROUP, read_verdicts
 from pluralbench.metrics.certainty import THRESHOLD, against_none, measure_verdicts
 from pluralbench.metrics.third_person import compare_with_people, read_labels
-from pluralbench.data.verdict_tables import GROUP, read_verdicts
 
 EXAMPLES = """\
 Examples:

@@ -1,132 +1,109 @@
-"""Options that `score` and `judge` have in common, and those that the persona judge takes of them."""
+"""Options of a command made from frozen descriptions: a field there is an option here, and nowhere else."""
 
-import math
-from pathlib import Path
-from typing import Annotated, Any, Literal
+import inspect
+import types
+from collections.abc import Callable
+from functools import wraps
+from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 import typer
-from pluralbench_calls import Price
-from pluralbench_runs import RecipeError
+from pluralbench_runs import RecipeError, Table
+from pydantic import ValidationError
+from pydantic.fields import FieldInfo
 
-from pluralbench.data.benchmarks import PERSONA_JUDGE
-
-DATA = "Data"
-PROMPT = "Prompt"
 RESULT = "Result"
 
-BenchmarkName = Annotated[
-    str,
-    typer.Option(
-        "--benchmark",
-        help="personalized, multilingual, reward-bench, chinese, pandalm, pairs, rankings, persona-judge (which only "
-        "`judge` takes), or a TOML file.",
-        rich_help_panel=DATA,
-    ),
-]
-Data = Annotated[
-    str | None,
-    typer.Option(
-        metavar="DIR|FILE|ORG/NAME[@REVISION]", help="Where the items are; without it on the Hub.", rich_help_panel=DATA
-    ),
-]
-Config = Annotated[
-    list[str] | None, typer.Option(help="Only this config; may be given more than once.", rich_help_panel=DATA)
-]
-Split = Annotated[str | None, typer.Option(help="Another split than the benchmark's.", rich_help_panel=DATA)]
-Column = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="WHAT=COLUMN", help="Which column is what, such as prompt=text; repeatable.", rich_help_panel=DATA
-    ),
-]
-Limit = Annotated[int | None, typer.Option(min=1, help="At most so many items of each config.", rich_help_panel=DATA)]
-OnEmptyOption = Annotated[
-    Literal["error", "drop", "keep"] | None,
-    typer.Option(
-        "--on-empty",
-        help="What to do with an empty prompt or response; without it error for data of your own.",
-        rich_help_panel=DATA,
-    ),
-]
-Legacy = Annotated[
-    bool,
-    typer.Option("--legacy", help="Count as the authors' code does: multilingual, chinese.", rich_help_panel=DATA),
-]
-English = Annotated[
-    str | None,
-    typer.Option(
-        metavar="DIR|FILE|ORG/NAME[@REVISION]",
-        help="The English original of multilingual data that has none, for the drop from English.",
-        rich_help_panel=DATA,
-    ),
-]
-ProfileOption = Annotated[
-    Literal["none", "raw", "plan"],
-    typer.Option(
-        "--profile", help="Tell the model the person's posts, or what a planner inferred.", rich_help_panel=PROMPT
-    ),
-]
-ProfileSize = Annotated[int, typer.Option(min=1, help="Posts of a profile.", rich_help_panel=PROMPT)]
-Plans = Annotated[
-    Path | None, typer.Option(help="JSON Lines with id and aspects, for --profile plan.", rich_help_panel=PROMPT)
-]
 Seed = Annotated[int, typer.Option(help="Seed of the bootstrap and of every draw.", rich_help_panel=RESULT)]
-Out = Annotated[Path | None, typer.Option(help="Run directory; without it under runs/.", rich_help_panel=RESULT)]
+Out = Annotated[str | None, typer.Option(help="Run directory; without it under runs/.", rich_help_panel=RESULT)]
 Fresh = Annotated[
     bool, typer.Option("--fresh", help="Start over, and replace what other settings made.", rich_help_panel=RESULT)
 ]
-# What the persona judge takes of the options of `judge`, and what is its own.
-PERSONA_OWN = {"setting", "variables", "samples"}
-PERSONA_TAKES = PERSONA_OWN | {
-    *("benchmark", "data", "config", "split", "base_url", "api_key_env", "orders", "reply", "temperature", "top_p"),
-    *("max_tokens", "attempts", "concurrency", "price", "max_cost", "seed", "out", "fresh"),
-}
 
 
-def _given(ctx: typer.Context) -> dict[str, tuple[str, Any]]:
-    """The flag and the value of each option that stands on the command line, by the name of its parameter."""
-    return {
-        parameter.name: (max(parameter.opts, key=len), ctx.params[parameter.name])
-        for parameter in ctx.command.params
-        if parameter.param_type_name == "option" and parameter.name in ctx.params
-        # An enumeration of the library below, whose place differs between versions.
-        if getattr(ctx.get_parameter_source(parameter.name), "name", "DEFAULT") not in {"DEFAULT", "DEFAULT_MAP"}
-    }
+class Options(NamedTuple):
+    """Marks a parameter of a command that is a description: its fields become options under this heading.
 
-
-def refuse_persona_options(ctx: typer.Context) -> None:
-    """Raise `RecipeError` where an option that only the persona judge has stands on the command line."""
-    own = [flag for name, (flag, _) in _given(ctx).items() if name in PERSONA_OWN]
-    if own:
-        raise RecipeError(f"{own[0]} belongs to --benchmark {PERSONA_JUDGE}; leave it out.")
-
-
-def persona_options(ctx: typer.Context) -> dict[str, Any]:
-    """The arguments of `judge_personas` that the command line gives; its defaults are not those of `judge`.
-
-    Raises `RecipeError` for an option that the persona judge has no use for.
+    given: fields that another parameter of the command gives, by the field's name. left_out: fields without an option.
     """
-    given = _given(ctx)
-    foreign = [flag for name, (flag, _) in given.items() if name not in PERSONA_TAKES]
-    if foreign:
-        hint = "; --samples says how many items" if "--limit" in foreign else ""
-        raise RecipeError(f"{foreign[0]} says nothing to --benchmark {PERSONA_JUDGE}; leave it out{hint}.")
-    options = {name: value for name, (_, value) in given.items() if name not in {"benchmark", "config", "price"}}
-    if "config" in given:
-        options["configs"] = given["config"][1]
-    if "price" in given:
-        options["price"] = price_of(given["price"][1])
-    return options
+
+    panel: str
+    given: dict[str, str] = {}  # noqa: RUF012 - never changed
+    left_out: tuple[str, ...] = ()
 
 
-def price_of(price: str | None) -> Price | None:
-    """The price that --price says. Raises `RecipeError`."""
-    if price is None:
+def with_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The command with an option for each field of its parameters that are descriptions (marked by `Options`).
+
+    It is called with the descriptions; a value that one refuses is a `RecipeError` that names the option.
+    """
+    hints = get_type_hints(command, include_extras=True)
+    described = {name: found for name, hint in hints.items() if (found := _described(hint)) is not None}
+    parameters: list[inspect.Parameter] = []
+    for name, parameter in inspect.signature(command).parameters.items():
+        if name not in described:
+            parameters.append(parameter.replace(annotation=hints[name], kind=inspect.Parameter.KEYWORD_ONLY))
+            continue
+        model, options = described[name]
+        parameters += [
+            _parameter(field, info, options.panel)
+            for field, info in model.model_fields.items()
+            if field not in options.given and field not in options.left_out
+        ]
+
+    @wraps(command)
+    def flat(**values: Any) -> Any:
+        built = {name: _built(model, options, values) for name, (model, options) in described.items()}
+        own = {name: value for name, value in values.items() if name in hints}
+        return command(**own, **built)
+
+    flat.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    flat.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return flat
+
+
+def _described(hint: Any) -> tuple[type[Table], Options] | None:
+    if get_origin(hint) is not Annotated:
         return None
+    model, *marks = get_args(hint)
+    options = next((mark for mark in marks if isinstance(mark, Options)), None)
+    return None if options is None else (model, options)
+
+
+def _parameter(name: str, info: FieldInfo, panel: str) -> inspect.Parameter:
+    extra = info.json_schema_extra if isinstance(info.json_schema_extra, dict) else {}
+    kind = _option_type(info.annotation)
+    flags = [_flag(name, info)] if "flag" in extra or kind is bool else []  # a switch has no --no-... beside it
+    least = next((bound.ge for bound in info.metadata if hasattr(bound, "ge")), None)
+    option = typer.Option(*flags, help=info.description, metavar=extra.get("metavar"), min=least, rich_help_panel=panel)
+    default = None if isinstance(info.default, tuple) else info.get_default(call_default_factory=True)
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, option])
+
+
+def _option_type(annotation: Any) -> Any:
+    """The type by which an option is read: a list for several values, and text for what is read by the description."""
+    if get_origin(annotation) is tuple:
+        return list[get_args(annotation)[0]] | None  # type: ignore[misc]
+    parts = get_args(annotation) if get_origin(annotation) in {Union, types.UnionType} else (annotation,)
+    if any(isinstance(part, type) and issubclass(part, Table) for part in parts):
+        return str | None
+    return annotation
+
+
+def _flag(name: str, info: FieldInfo) -> str:
+    extra = info.json_schema_extra if isinstance(info.json_schema_extra, dict) else {}
+    return str(extra.get("flag", f"--{name.replace('_', '-')}"))
+
+
+def _built(model: type[Table], options: Options, values: dict[str, Any]) -> Table:
+    given = {field: values[parameter] for field, parameter in options.given.items()}
+    own = {name: values[name] for name in model.model_fields if name in values and name not in given}
+    # What was not given is left to the description, whose default may be another than the option's None.
+    wanted = given | {name: value for name, value in own.items() if value is not None}
     try:
-        dollars = [float(part) for part in price.split("/")]
-    except ValueError:
-        dollars = []
-    if len(dollars) != 2 or not all(0 <= amount < math.inf for amount in dollars):
-        raise RecipeError(f"--price {price!r} is not of the form IN/OUT, such as 0.25/2.")
-    return Price(*dollars)
+        return model.model_validate(wanted)
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = str(first["loc"][0]) if first["loc"] else ""
+        message = first["msg"].removeprefix("Value error, ").rstrip(".")
+        named = f"{_flag(name, model.model_fields[name])}: " if name in model.model_fields else ""
+        raise RecipeError(f"{named}{message}.") from None

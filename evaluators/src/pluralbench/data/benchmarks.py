@@ -9,9 +9,9 @@ from typing import Literal, Self
 from pluralbench_runs import Table
 from pydantic import Field, ValidationError
 
+from pluralbench.descriptions import OnEmpty
 from pluralbench.errors import BenchmarkError
 
-OnEmpty = Literal["error", "drop", "keep"]
 ROW_NUMBER = "#"
 LISTS = ("prompt", "labels")
 PERSONA_JUDGE: Literal["persona-judge"] = "persona-judge"
@@ -142,8 +142,8 @@ def find_benchmark(name: str, columns: Sequence[str] = (), *, legacy: bool = Fal
         raise BenchmarkError(f"There is no benchmark {name!r}; choose {', '.join(known)}, or give a TOML file.")
     if benchmark.personas:
         raise BenchmarkError(
-            f"{benchmark.title} has no responses to score; run `pluralbench judge MODEL --benchmark {PERSONA_JUDGE}`, "
-            "or in Python `judge_personas`."
+            f"{benchmark.title} has no responses to score; run `pluralbench judge-personas MODEL --data DIR`, or in Python "
+            "`judge_personas`."
         )
     if legacy:
         if benchmark.legacy is None and not benchmark.by_category:

@@ -12,7 +12,8 @@ from pluralbench_release import Tables, content_digest, read_tables
 from pluralbench_runs import digest
 from pluralbench_schemas import POST, RUBRIC_ASPECT
 
-from pluralbench.data.benchmarks import LISTS, ROW_NUMBER, Benchmark, Columns, OnEmpty
+from pluralbench.data.benchmarks import LISTS, ROW_NUMBER, Benchmark, Columns
+from pluralbench.descriptions import Data, OnEmpty
 from pluralbench.errors import DataError
 
 Row = Mapping[str, Any]
@@ -73,32 +74,22 @@ class Items:
         }
 
 
-def load_items(
-    benchmark: Benchmark,
-    data: str | None = None,
-    *,
-    configs: Sequence[str] | None = None,
-    split: str | None = None,
-    limit: int | None = None,
-    on_empty: OnEmpty | None = None,
-    english: str | None = None,
-) -> Items:
+def load_items(benchmark: Benchmark, data: Data) -> Items:
     """Read the items of a benchmark.
 
-    data: a release or another directory, a file (.parquet, .jsonl, .json, .csv), or ORG/NAME[@REVISION] on the Hub;
-    without it the benchmark's own. limit: at most so many items of each config, the first ones.
-    on_empty: what to do with an item that has an empty prompt or response; without it as the benchmark says.
+    Without a location they are the benchmark's own, on the Hub. limit: at most so many items of each config, the first
+    ones; of the English original those that share an id with them. on_empty: without it as the benchmark says.
     english: where the original of a translated benchmark is; without it in the data, or, for the benchmark's own data,
     where the benchmark says. Of it the items whose ids the data has are read.
 
     Raises `DataError` for data that is not of the benchmark's shape, and `TablesError` for what cannot be read.
     """
-    location = data or benchmark.data
+    location = data.location or benchmark.data
     if location is None:
         raise DataError(f"{benchmark.title} has no data of its own; say where it is with --data.")
-    tables = read_tables(location, split=split or benchmark.split, configs=configs)
-    frames, paths, reference = _with_reference(benchmark, tables, english, own_data=data is None)
-    policy = on_empty or benchmark.on_empty
+    tables = read_tables(location, split=data.split or benchmark.split, configs=data.configs or None)
+    frames, paths, reference = _with_reference(benchmark, tables, data)
+    policy = data.on_empty or benchmark.on_empty
     rows: list[dict[str, Any]] = []
     empty: list[str] = []
     ignored: set[str] = set()
@@ -108,8 +99,7 @@ def load_items(
         _check_columns(frame, columns, where)
         ignored |= set(frame.columns) - _read_columns(columns, frame)
         part = _merged(frame, columns, where) if benchmark.merged else frame.iter_rows(named=True)
-        most = limit if config in tables.frames else None
-        made = [_item(config, number, row, columns, where) for number, row in enumerate(islice(part, most))]
+        made = [_item(config, number, row, columns, where) for number, row in enumerate(islice(part, data.limit))]
         _check_ids(made, where)
         bare = [item["id"] for item in made if _is_empty(item)]
         if bare and policy == "error":
@@ -131,33 +121,45 @@ def load_items(
 
 
 def _with_reference(
-    benchmark: Benchmark, tables: Tables, english: str | None, *, own_data: bool
+    benchmark: Benchmark, tables: Tables, data: Data
 ) -> tuple[dict[str, pl.DataFrame], dict[str, str], dict[str, Any] | None]:
-    """The data with the English original as a config of its own, cut to the ids that other configs have."""
+    """The data with the English original as a config of its own, cut to the ids that are scored in other configs."""
     reference = benchmark.reference
     if reference is None:
-        if english is not None:
+        if data.english is not None:
             raise DataError(f"{benchmark.title} is not translated from English; leave out --english.")
         return tables.frames, tables.paths, None
-    if english is None and (reference.config in tables.frames or not own_data):
-        return tables.frames, tables.paths, None
-    found = read_tables(english or reference.data, split=reference.split)
-    parts = list(found.frames.values())
-    place, where = reference.config, next(iter(found.paths.values()))
+    place, column = reference.config, benchmark.columns.id
+    others = {config: frame for config, frame in tables.frames.items() if config not in benchmark.outside}
+    if data.english is None and (place in tables.frames or data.location is not None):
+        frames = tables.frames
+        if data.limit is not None and place in frames and others:
+            frames = frames | {place: _sharing(frames[place], others.values(), column, data.limit)}
+        return frames, tables.paths, None
+    found = read_tables(data.english or reference.data, split=reference.split)
+    parts, where = list(found.frames.values()), next(iter(found.paths.values()))
     # Configs of one original are its parts (as of RewardBench, one); those of a release are languages.
     if place in found.frames:
         parts, where = [found.frames[place]], found.paths[place]
-    column = benchmark.columns.id
-    ours = [frame for config, frame in tables.frames.items() if config not in benchmark.outside]
-    if any(column not in frame.columns for frame in [*parts, *ours]):
+    if any(column not in frame.columns for frame in [*parts, *others.values()]):
         raise DataError(f"{where} cannot be matched with the data: both need a column `{column}` of ids.")
-    ids = {str(value) for frame in ours for value in frame[column]}
-    frame = pl.concat(parts, how="diagonal_relaxed")
-    frame = frame.filter(frame[column].cast(pl.String).is_in(sorted(ids)))
+    frame = _sharing(pl.concat(parts, how="diagonal_relaxed"), others.values(), column, data.limit)
     if frame.is_empty():
         raise DataError(f"{where} shares no id with the data, so nothing can be compared with English.")
-    record = {"location": found.location, "revision": found.revision, "rows": frame.height}
+    record = {
+        "location": found.location,
+        "revision": found.revision,
+        "rows": min(frame.height, data.limit or frame.height),
+    }
     return tables.frames | {place: frame}, tables.paths | {place: where}, record
+
+
+def _sharing(english: pl.DataFrame, others: Iterable[pl.DataFrame], column: str, limit: int | None) -> pl.DataFrame:
+    """The rows in English whose ids are among the first `limit` of other configs."""
+    if any(column not in frame.columns for frame in (english, *others)):
+        return english
+    ids = {str(value) for frame in others for value in (frame[column] if limit is None else frame[column].head(limit))}
+    return english.filter(english[column].cast(pl.String).is_in(sorted(ids)))
 
 
 def _columns_of(benchmark: Benchmark, config: str, frame: pl.DataFrame) -> Columns:

@@ -9,8 +9,8 @@ from pluralbench_release import read_tables
 from pluralbench_runs import digest, stream
 from pluralbench_schemas import VARIABLE, PersonaItems, TableError, validate
 
+from pluralbench.descriptions import Setting
 from pluralbench.errors import DataError
-from pluralbench.data.persona_prompts import Setting
 
 COLUMNS: dict[str, Any] = {
     "id": pl.String,

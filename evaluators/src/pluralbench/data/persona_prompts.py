@@ -4,14 +4,13 @@ Whoever changes a text here also changes VERSION, which a run records; a test ho
 """
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any
 
-from pluralbench_calls import Message
+from pluralbench_calls.chat import Message
 from pluralbench_calls.verdicts import MOST_CERTAIN
 from pluralbench_runs import Json, digest
 
-Setting = Literal["standard", "certainty", "tie"]
-Style = Literal["brief", "reasoned", "structured"]
+from pluralbench.descriptions import Reply, Setting
 
 VERSION = "1"
 WITH_PERSONA: dict[str, Json] = {
@@ -99,7 +98,7 @@ def told_of(item: Mapping[str, Any], variables: str) -> list[str]:
 
 
 def messages_of(
-    item: Mapping[str, Any], variables: str, setting: Setting, style: Style, *, swapped: bool = False
+    item: Mapping[str, Any], variables: str, setting: Setting, style: Reply, *, swapped: bool = False
 ) -> list[Message]:
     """The messages that ask about an item of `PersonaItems`; a person of whom nothing is told is not mentioned.
 

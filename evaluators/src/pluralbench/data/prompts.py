@@ -1,34 +1,33 @@
 """What a model under test is told about the person: nothing, their past posts, or what a planner thinks they expect.
 
-Rubric aspects and narratives are the standard that a benchmark scores by; only a judge in oracle mode sees aspects.
+Rubric aspects and narratives are the standard that a benchmark scores by; only a judge that is an oracle sees aspects.
 """
 
 import json
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import polars as pl
+from pluralbench_rewards import Group, Person
+from pluralbench_rewards.contract import TOLD
 from pluralbench_runs import digest
-from pluralbench_schemas import ENGLISH, LANGUAGES, language_of, render_profile
+from pluralbench_schemas import ENGLISH, LANGUAGES, language_of, render_posts
 
 from pluralbench.data.benchmarks import Benchmark
+from pluralbench.descriptions import AnswerLanguage, Prompt
 from pluralbench.errors import DataError
-
-Profile = Literal["none", "raw", "plan"]
-AnswerLanguage = Literal["target", "english"]
 
 POSTS = "Posts I wrote earlier, the most relevant first:\n{posts}"
 PLAN = "What I expect of an answer: {plan}"
-QUESTION = "{about}\n\nMy question:\n{question}"
 ORACLE = "What this person expects of an answer:\n{aspects}"
-ASKED_IN = "This person asks in {question} and expects an answer in {answer}."
-TRANSLATED = "This person asks for a translation from {question} into {answer}."
+ASKED_IN = "The question is in {question}, and the answer should be in {answer}."
+TRANSLATED = "The question asks for a translation from {question} into {answer}."
 WORDINGS = {
     "posts": POSTS,
     "plan": PLAN,
-    "question": QUESTION,
+    "told": TOLD,
     "oracle": ORACLE,
     "asked_in": ASKED_IN,
     "translated": TRANSLATED,
@@ -40,63 +39,66 @@ def wordings_digest() -> str:
     return digest(dict(WORDINGS))
 
 
-def about(item: Mapping[str, Any], profile: Profile, size: int, plans: Mapping[str, str]) -> str:
-    """What is said about the person of an item; `size` is the most posts. Raises `DataError` where it is missing."""
-    if profile == "none":
-        return ""
-    if profile == "plan":
+def groups_of(items: pl.DataFrame, prompt: Prompt, plans: Mapping[str, str]) -> list[Group]:
+    """The items as groups, with the person as data and as what `prompt` says of them. Raises `DataError`."""
+    several = items["config"].n_unique() > 1
+    return [
+        Group(
+            f"{item['config']}/{item['id']}" if several else item["id"],
+            item["prompt"],
+            item["responses"],
+            person_of(item, plans),
+            context_of(item, prompt, plans),
+        )
+        for item in items.iter_rows(named=True)
+    ]
+
+
+def person_of(item: Mapping[str, Any], plans: Mapping[str, str]) -> Person:
+    """Who asks, as data: all that the benchmark lets a model know, whatever its prompt says.
+
+    Their id is the item's cluster: the user where the benchmark names one, else the item itself.
+    """
+    return Person(id=item["cluster"], profile=item["profile"] or (), plan=plans.get(item["id"]))
+
+
+def context_of(item: Mapping[str, Any], prompt: Prompt, plans: Mapping[str, str]) -> tuple[str, ...]:
+    """What is said about the person of an item, a block for each post, the most relevant first.
+
+    Raises `DataError` where it is missing.
+    """
+    if prompt.profile == "none":
+        return ()
+    if prompt.profile == "plan":
         if item["id"] not in plans:
             raise DataError(f"The plans have none for id {item['id']}; add it, or choose --profile none.")
-        return PLAN.format(plan=plans[item["id"]])
+        return (PLAN.format(plan=plans[item["id"]]),)
     if not item["profile"]:
         raise DataError(f"The item of id {item['id']} has no profile; choose --profile none.")
-    return POSTS.format(posts=render_profile(item["profile"][:size]))
+    first, *others = render_posts(item["profile"][: prompt.profile_size])
+    return (POSTS.format(posts=first), *others)
 
 
-def prompts_of(
-    items: pl.DataFrame, profile: Profile, size: int, plans: Mapping[str, str]
-) -> list[list[dict[str, str]]]:
-    """The messages of each item as a reward model sees them: what is said about the person precedes the question."""
-    prompts = []
-    for item in items.select("id", "prompt", "profile").iter_rows(named=True):
-        messages = [dict(message) for message in item["prompt"]]
-        told = about(item, profile, size, plans)
-        if told:
-            messages[-1]["content"] = QUESTION.format(about=told, question=messages[-1]["content"])
-        prompts.append(messages)
-    return prompts
+def told_to_judge(item: Mapping[str, Any], prompt: Prompt, plans: Mapping[str, str], *, oracle: bool) -> str:
+    """What a judge is told about the person of an item, apart from the question. Raises `DataError`.
 
-
-def contexts_of(
-    benchmark: Benchmark,
-    items: pl.DataFrame,
-    profile: Profile,
-    size: int,
-    plans: Mapping[str, str],
-    *,
-    oracle: bool,
-    answer_language: AnswerLanguage = "target",
-) -> list[str]:
-    """What a judge is told about the person of each item, apart from the question.
-
-    In a benchmark whose configs are languages that is first of all the language that they ask in and the one that the
-    answer should be in: the same, or English where the answer is code. answer_language: "english" says English of all
-    answers, as the authors' runner does. Raises `DataError`.
+    oracle: the rubric aspects that the benchmark scores by, after what `prompt` says. The oracle of the paper of
+    Personalized RewardBench (section 4.1) sees the posts and the aspects.
     """
-    contexts = []
-    for item in items.select("config", "subset", "id", "profile", "aspects").iter_rows(named=True):
-        told = [languages_told(benchmark, item["config"], item["subset"] or "", answer_language)]
-        told.append(about(item, profile, size, plans))
-        if oracle:
-            if not item["aspects"]:
-                raise DataError(f"The item of id {item['id']} has no rubric aspects, which --oracle shows.")
-            told.append(ORACLE.format(aspects="\n".join(map(_aspect, item["aspects"]))))
-        contexts.append("\n\n".join(text for text in told if text))
-    return contexts
+    told = ["\n".join(context_of(item, prompt, plans))]
+    if oracle:
+        if not item["aspects"]:
+            raise DataError(f"The item of id {item['id']} has no rubric aspects, which an oracle is shown.")
+        told.append(ORACLE.format(aspects="\n".join(map(_aspect, item["aspects"]))))
+    return "\n\n".join(text for text in told if text)
 
 
 def languages_told(benchmark: Benchmark, config: str, subset: str, answer_language: AnswerLanguage) -> str:
-    """The sentence about languages for an item; "" where the benchmark has none, or its language is not known."""
+    """In which language the question of an item is, and in which the answer should be; "" where that is not known.
+
+    The answer should be in the same language, or in English where it is code. answer_language: "english" says English
+    of all answers, as the authors' runner of M-RewardBench does.
+    """
     if benchmark.reference is None:
         return ""
     if config in benchmark.apart:
@@ -113,11 +115,11 @@ def _aspect(aspect: Mapping[str, str | None]) -> str:
     return f"- {aspect['aspect']}" + (f": {aspect['reason']}" if aspect["reason"] else "")
 
 
-def plans_for(profile: Profile, path: Path | None) -> dict[str, str]:
-    """The plans of `path` where the profile is "plan". Raises `DataError` where one is given without the other."""
-    if (profile == "plan") != (path is not None):
+def plans_for(prompt: Prompt) -> dict[str, str]:
+    """The plans where the profile is "plan". Raises `DataError` where one is given without the other."""
+    if (prompt.profile == "plan") != (prompt.plans is not None):
         raise DataError("--profile plan and --plans FILE belong together; give both or neither.")
-    return {} if path is None else read_plans(path)
+    return {} if prompt.plans is None else read_plans(prompt.plans)
 
 
 def read_plans(path: Path) -> dict[str, str]:

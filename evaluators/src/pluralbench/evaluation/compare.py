@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-
 from pluralbench_measures.bootstrap import CONFIDENCE, RESAMPLES, Array
-from pluralbench.results.decisions import BASE, decide
+
 from pluralbench.errors import RunError
 from pluralbench.metrics.accuracy import COUNTED
+from pluralbench.results.decisions import BASE, decide
 from pluralbench.results.runs import Run
 
 PERMUTATIONS = 9999

@@ -1,28 +1,31 @@
 """`judge`: a language model as a judge on a benchmark, into a run directory with its recorded calls."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, NamedTuple
 
 import polars as pl
-from pluralbench_calls import Ledger, Limits, Price
-from pluralbench_runs import Recipe, Table, output_directory, stream
+from pluralbench_calls import Choice, Ledger, Settled
+from pluralbench_calls.chat import ChatConnection, ChatModel, chosen_model
+from pluralbench_calls.verdicts import legacy_points, readings
+from pluralbench_rewards.contract import Group, ModelRecord, Scored
+from pluralbench_rewards.judge import Comparison, Judge, load_judge, scores_of
+from pluralbench_runs import Output, check_recipe, stream
 
-from pluralbench.data.benchmarks import OnEmpty, find_benchmark
-from pluralbench.results.decisions import BASE, DECISIONS, decide, pairs_of
+from pluralbench.descriptions import Data, Prompt
+from pluralbench.data.prompts import languages_told, told_to_judge
 from pluralbench.errors import EvaluationError
-from pluralbench.data.items import load_items
-from pluralbench.metrics.languages import measure_languages
-from pluralbench.metrics.accuracy import measure, position_bias
-from pluralbench.data.prompts import AnswerLanguage, Profile, contexts_of, plans_for, wordings_digest
-from pluralbench.results.runs import RUN_FILE, SETTINGS_FILE, Run, provenance, publish, read_run
-from pluralbench.evaluation.score import DataSettings, benchmark_name, benchmark_record, data_settings, result_frame
+from pluralbench.descriptions import Judging, Orders, PersonaJudging
+from pluralbench.evaluation.score import result_frame
+from pluralbench.evaluation.settings import JudgeSettings, Loaded, load_benchmark, run_directory
+from pluralbench.metrics import measure
+from pluralbench.results.decisions import BASE, DECISIONS, decide, pairs_of
+from pluralbench.results.metrics_frame import Place, metrics_frame
+from pluralbench.results.record import BootstrapRecord, JudgingRecord, RunRecord, provenance
+from pluralbench.results.runs import LEDGER_FILE, Run, read_run, write_run
+from pluralbench_measures.bootstrap import Estimate
 
-if TYPE_CHECKING:  # importing torch takes seconds, which `--help` and a mistake in the data need not wait for
-    from pluralbench_local import Scored
-    from pluralbench_rewards import Judge, Reply
-
-Orders = Literal["both", "one"]
 VERDICTS = {"chosen": "win", "rejected": "loss", "tie": "tie", "invalid": "invalid"}
 _VERDICTS: dict[str, type[pl.DataType]] = {
     "verdict": pl.String,
@@ -34,204 +37,180 @@ _VERDICTS: dict[str, type[pl.DataType]] = {
 JUDGED = pl.Schema([*DECISIONS.items(), *_VERDICTS.items()])
 
 
-class Connection(Table):
-    """How a judge is reached: it may change between the parts of a run."""
+class Said(NamedTuple):
+    """What a judge said of all items, in the shape of a run.
 
-    base_url: str | None = None
-    concurrency: int = 8
-    price_input: float = 0.0
-    price_output: float = 0.0
-    max_cost: float | None = None
+    readings: how many verdicts each rule reads. legacy: the share of verdicts that are right, with half a point for
+    what cannot be read, by M-RewardBench's rule; None where nothing was compared.
+    """
 
-
-class JudgeSettings(Recipe):
-    """All that a judge's verdicts depend on; a run goes on only under the same."""
-
-    operational: ClassVar[frozenset[str]] = frozenset({"connection"})
-
-    verb: Literal["judge"] = "judge"
-    model: str
-    provider: str
-    prompts_digest: str
-    wordings_digest: str
-    temperature: float
-    top_p: float | None = None
-    max_tokens: int
-    attempts: int
-    pointwise: bool
-    reply: Literal["reasoned", "brief", "structured"]
-    orders: Orders
-    oracle: bool
-    answer_language: AnswerLanguage = "target"
-    seed: int
-    data: DataSettings
-    connection: Connection = Connection()
+    frame: pl.DataFrame
+    decisions: pl.DataFrame
+    reasons: list[str]
+    readings: dict[str, int]
+    legacy: Estimate | None = None
 
 
 def judge(
     model: str,
     *,
     benchmark: str = "personalized",
-    data: str | None = None,
-    configs: Sequence[str] | None = None,
-    split: str | None = None,
-    columns: Sequence[str] = (),
-    limit: int | None = None,
-    on_empty: OnEmpty | None = None,
-    legacy: bool = False,
-    english: str | None = None,
-    answer_language: AnswerLanguage = "target",
-    base_url: str | None = None,
-    api_key_env: str | None = None,
-    pointwise: bool = False,
-    reply: "Reply" = "reasoned",
-    orders: Orders = "both",
-    oracle: bool = False,
-    profile: Profile = "none",
-    profile_size: int = 10,
-    plans: Path | None = None,
-    temperature: float = 0.0,
-    top_p: float | None = None,
-    max_tokens: int = 512,
-    attempts: int = 4,
-    concurrency: int = 8,
-    price: Price | None = None,
-    max_cost: float | None = None,
+    data: str | Path | Data | None = None,
+    prompt: Prompt | None = None,
+    judging: Judging | None = None,
+    connection: ChatConnection | None = None,
     seed: int = 0,
-    out: Path | None = None,
+    out: str | Path | None = None,
     fresh: bool = False,
 ) -> Run:
     """Let a model judge a benchmark; returns the run, which lies in `out`.
 
-    model: of the OpenAI-compatible endpoint `base_url`, or "local", the small embedded one. pointwise: it rates each
-    response by itself, from 1 to 10, instead of choosing between two. orders: "both" asks twice with the responses
-    swapped, and calls it a tie where the verdicts disagree; "one" asks once, in an order drawn by the seed (the way
-    of the paper of Personalized RewardBench, section 4.1). oracle: show the judge the true rubric aspects. reply:
-    with reasons, the verdict alone, or in JSON by a schema that the server enforces. legacy: for rankings by category
-    one order, whatever `orders` says; further as in `find_benchmark`.
-    attempts: tries for a reply that can be parsed, after which the verdict is invalid.
-    answer_language: of a benchmark in many languages, see `pluralbench.data.prompts.contexts_of`.
-    The other arguments are those of `score`. Every call is recorded; an interrupted run goes on where it was.
-    """
-    described = find_benchmark(benchmark, columns, legacy=legacy)
-    items = load_items(described, data, configs=configs, split=split, limit=limit, on_empty=on_empty, english=english)
-    described = described.fitted(items.frame["subset"])
-    if not described.strict and not pointwise:  # CHEEMS's code asks once a pair, and counts verdicts as its paper does
-        described, orders = described.model_copy(update={"strict": True}), "one"
-    inferred = plans_for(profile, plans)
-    contexts = contexts_of(
-        described, items.frame, profile, profile_size, inferred, oracle=oracle, answer_language=answer_language
-    )
-    connection = Connection(
-        base_url=base_url,
-        concurrency=concurrency,
-        price_input=price.input if price else 0.0,
-        price_output=price.output if price else 0.0,
-        max_cost=max_cost,
-    )
-    target = out or Path("runs") / f"{benchmark_name(benchmark)}-{Path(model).name}-judge"
-    from pluralbench_rewards import load_judge  # noqa: PLC0415 - see above
+    model: of the OpenAI-compatible endpoint of the connection (without a base URL, OpenAI's), or "local", the small
+    embedded one. data, prompt: as of `score`. judging: how it is asked. connection: how it is reached, how fast it is
+    asked and what it may cost. seed: of the bootstrap and of every draw.
 
+    Every call is recorded; an interrupted run goes on where it was. A verdict that cannot be read after all attempts
+    is invalid. Of rankings by category that are counted in the legacy way, pairs are asked about in one order.
+    """
+    judging = judging or Judging()
+    loaded = load_benchmark(benchmark, data, prompt)
+    if not loaded.benchmark.strict and not judging.pointwise:
+        # CHEEMS's code asks once a pair, and counts verdicts as its paper does.
+        loaded = loaded._replace(benchmark=loaded.benchmark.model_copy(update={"strict": True}))
+        judging = judging.model_copy(update={"orders": "one"})
+    contexts = Contexts.of(loaded, judging)
+    chat, connection = chat_of(model, judging, connection)
+    target = Path(out or Path("runs") / f"{loaded.name}-{Path(chat.model).name}-judge")
     the_judge = load_judge(
-        model,
-        base_url=base_url,
-        api_key_env=api_key_env,
-        ledger=target.with_name(target.name + ".work") / "ledger.sqlite",
-        temperature=temperature,
-        top_p=top_p,
-        max_tokens=max_tokens,
-        attempts=attempts,
-        reply=reply,
-        limits=Limits(concurrency=concurrency, price=price or Price(), max_cost=max_cost),
+        chat,
+        connection,
+        target.with_name(target.name + ".work") / "ledger.sqlite",
+        attempts=judging.attempts,
+        reply=judging.reply,
+        criterion=judging.criterion,
+        rule=judging.verdicts,
     )
     settings = JudgeSettings(
-        model=the_judge.name,
-        provider=the_judge.provider,
+        model=chat,
         prompts_digest=the_judge.template_digest,
-        wordings_digest=wordings_digest(),
-        temperature=temperature,
-        top_p=top_p,
-        max_tokens=max_tokens,
-        attempts=attempts,
-        pointwise=pointwise,
-        reply=reply,
-        orders=orders,
-        oracle=oracle,
-        answer_language=answer_language,
+        data=loaded.data_settings(),
+        prompt=loaded.prompt_settings(),
+        judging=judging,
         seed=seed,
-        data=data_settings(benchmark, described, items, configs, limit, profile, profile_size, inferred),
         connection=connection,
     )
-    with output_directory(target, settings, recipe_file=SETTINGS_FILE, fresh=fresh) as output:
-        if (target / RUN_FILE).exists() and not fresh:
-            return read_run(target)
-        if pointwise:
-            scored, reasons = _rated(the_judge, items.frame, contexts)
-            decisions = decide(items.frame, scored.scores, scored.cut)
-            frame = result_frame(described, items.frame, scored, decisions)
-            bias: Mapping[str, Any] = {}
-        else:
-            frame = decisions = _compared(the_judge, items.frame, contexts, orders, seed)
-            reasons = frame["reason"].drop_nulls().to_list()
-            bias = {"position": position_bias(frame)}
-        metrics = {"items": items.frame.height} | measure(described, decisions, seed=seed) | dict(bias)
-        metrics |= measure_languages(described, decisions, seed=seed)
-        with Ledger(the_judge.ledger) as ledger:
-            tokens = dict(zip(("prompt_tokens", "completion_tokens"), ledger.usage(), strict=True))
-            calls = len(ledger)
-            ledger.export(output.work / "ledger.parquet")
-        run = provenance() | {
-            "verb": "judge",
-            "model": {"name": the_judge.name, "kind": "generative", "provider": the_judge.provider},
-            "benchmark": benchmark_record(benchmark, described),
-            "data": items.source | {"configs": list(configs or []), "limit": limit},
-            "prompt": {
-                "profile": profile,
-                "profile_size": profile_size,
-                "oracle": oracle,
-                "answer_language": answer_language if described.reference else None,
-                "plans_digest": settings.data.plans_digest,
-                "wordings_digest": settings.wordings_digest,
-                "prompts_digest": settings.prompts_digest,
-            },
-            "judging": {
-                "pointwise": pointwise,
-                "reply": reply,
-                "orders": None if pointwise else orders,
-                "temperature": temperature,
-                "top_p": top_p,
-                "max_tokens": max_tokens,
-                "attempts": attempts,
-                "calls": calls,
-                **tokens,
-                "invalid_reasons": {reason: reasons.count(reason) for reason in sorted(set(reasons))},
-            },
-            "seed": seed,
-        }
-        publish(output, frame, metrics, run)
+    with run_directory(target, settings, fresh=fresh) as output:
+        if output is not None:
+            said = (_rated if judging.pointwise else _compared)(the_judge, loaded, contexts, judging.orders, seed)
+            _write(output, settings, loaded, the_judge, said)
     return read_run(target)
 
 
-def _rated(judge_: "Judge", items: pl.DataFrame, contexts: Sequence[str]) -> tuple["Scored", list[str]]:
-    """Ratings as scores, and why some are missing."""
-    from pluralbench_rewards import Group, scores_of  # noqa: PLC0415 - see above
+def chat_of(
+    model: str,
+    judging: Judging | PersonaJudging,
+    connection: ChatConnection | None,
+    local: Mapping[str, Any] | None = None,
+) -> tuple[ChatModel, ChatConnection]:
+    """The chat model of a name with a judge's sampling, and how it is reached. local: what the embedded one has of its
+    own. Raises `RecipeError`."""
+    connection = connection or ChatConnection()
+    tables: dict[str, dict[str, Any]] = {"model": {}, "connection": connection.model_dump(exclude_unset=True)}
+    chosen = chosen_model("model", model, connection.base_url, connection.api_key_env, local or {})
+    for dotted, value in chosen.items():
+        table, _, key = dotted.partition(".")
+        tables[table][key] = value
+    sampling = {name: getattr(judging, name) for name in ("temperature", "top_p", "max_tokens")}
+    return (
+        check_recipe(ChatModel, sampling | tables["model"], "of the judge"),
+        check_recipe(ChatConnection, tables["connection"], "of the connection"),
+    )
 
+
+class Contexts(NamedTuple):
+    """What a judge is told of each item beside the question: about the person, and about languages."""
+
+    person: list[str]
+    language: list[str]
+
+    @classmethod
+    def of(cls, loaded: Loaded, judging: Judging) -> "Contexts":
+        """Of all items. Raises `DataError` where something that was asked for is missing."""
+        items = list(loaded.items.frame.iter_rows(named=True))
+        answers = judging.answer_language
+        return cls(
+            [told_to_judge(item, loaded.prompt, loaded.plans, oracle=judging.oracle) for item in items],
+            [languages_told(loaded.benchmark, item["config"], item["subset"] or "", answers) for item in items],
+        )
+
+
+def _write(output: Output, settings: JudgeSettings, loaded: Loaded, the_judge: Judge, said: Said) -> None:
+    judging = settings.judging
+    metrics = measure(loaded.benchmark, said.decisions, seed=settings.seed)
+    if said.legacy is not None:
+        place = Place("position", "accuracy_with_invalid_as_half")
+        metrics = pl.concat([metrics, metrics_frame([(place, said.legacy)])])
+    with Ledger(the_judge.ledger) as ledger:
+        prompt_tokens, completion_tokens = ledger.usage()
+        calls = len(ledger)
+        ledger.export(output.work / LEDGER_FILE)
+    asked = {
+        "oracle": judging.oracle,
+        "answer_language": judging.answer_language if loaded.benchmark.reference else None,
+        "prompts_digest": settings.prompts_digest,
+    }
+    write_run(
+        output,
+        items=said.frame,
+        metrics=metrics,
+        record=RunRecord(
+            verb="judge",
+            model=ModelRecord(name=settings.model.model, kind="generative", provider=settings.model.provider),
+            benchmark=loaded.benchmark_record(),
+            data=loaded.data_record(),
+            prompt=loaded.prompt_record().model_copy(update=asked),
+            judging=JudgingRecord(
+                reply=judging.reply,
+                orders=None if judging.pointwise else judging.orders,
+                pointwise=judging.pointwise,
+                criterion=judging.criterion,
+                verdict_rule=judging.verdicts,
+                attempts=judging.attempts,
+                temperature=judging.temperature,
+                top_p=judging.top_p,
+                max_tokens=judging.max_tokens,
+                calls=calls,
+                prompt_tokens=prompt_tokens,
+                completion_tokens=completion_tokens,
+                invalid_reasons=dict(sorted(Counter(said.reasons).items())),
+                readings=said.readings,
+            ),
+            bootstrap=BootstrapRecord(seed=settings.seed),
+            provenance=provenance(),
+        ),
+    )
+
+
+def _rated(the_judge: Judge, loaded: Loaded, contexts: Contexts, _: Orders, __: int) -> Said:
+    """Ratings as scores, and why some are missing."""
+    items = loaded.items.frame
     groups = [
         Group(row["id"], row["prompt"], row["responses"])
         for row in items.select("id", "prompt", "responses").iter_rows(named=True)
     ]
-    ratings = judge_.rate(groups, contexts)
-    return scores_of(ratings), [r.reason for group in ratings for r in group if r.reason]
+    ratings = the_judge.rate(groups, contexts.person, contexts.language)
+    scored: Scored = scores_of(ratings)
+    decisions = decide(items, scored.scores, scored.cut)
+    reasons = [rating.reason for group in ratings for rating in group if rating.reason]
+    return Said(result_frame(loaded.benchmark, items, scored, decisions), decisions, reasons, {})
 
 
-def _compared(judge_: "Judge", items: pl.DataFrame, contexts: Sequence[str], orders: Orders, seed: int) -> pl.DataFrame:
+def _compared(the_judge: Judge, loaded: Loaded, contexts: Contexts, orders: Orders, seed: int) -> Said:
     """A row for each pair of responses that the benchmark tells apart, with the verdicts in each order asked."""
-    from pluralbench_rewards import Comparison  # noqa: PLC0415 - see above
-
     rows: list[dict[str, Any]] = []
     asked: list[tuple[int, str]] = []
     comparisons = []
-    for item, context in zip(items.iter_rows(named=True), contexts, strict=True):
+    for item, person, language in zip(loaded.items.frame.iter_rows(named=True), *contexts, strict=True):
         base = {name: item[name] for name in BASE} | {"truncated": False}
         pairs = list(pairs_of(item))
         if not pairs:
@@ -244,26 +223,42 @@ def _compared(judge_: "Judge", items: pl.DataFrame, contexts: Sequence[str], ord
             for side in sides:
                 first, second = (better, worse) if side == "chosen" else (worse, better)
                 asked.append((len(rows) - 1, side))
+                shown = item["responses"][first], item["responses"][second]
                 name = f"{item['config']}/{item['id']}"
-                comparisons.append(
-                    Comparison(name, item["prompt"], item["responses"][first], item["responses"][second], context)
-                )
+                comparisons.append(Comparison(name, item["prompt"], *shown, person, language))
     if not comparisons:
         raise EvaluationError(
             "The benchmark has no pair of responses that it tells apart, so there is nothing to judge."
         )
-    for (place, side), settled in zip(asked, judge_.compare(comparisons), strict=True):
-        rows[place] |= {
-            f"verdict_{side}_first": settled.value or "invalid",
-            "attempts": rows[place]["attempts"] + settled.attempts,
-        }
+    verdicts = the_judge.compare(comparisons)
+    for (place, side), settled in zip(asked, verdicts, strict=True):
+        row = rows[place]
+        row[f"verdict_{side}_first"] = settled.value or "invalid"
+        row["attempts"] += settled.attempts
         if settled.reason:
-            rows[place]["reason"] = settled.reason
+            row["reason"] = settled.reason
     for row in rows:
         if row.get("outcome") != "equal":
             row["verdict"] = verdict(row.get("verdict_chosen_first"), row.get("verdict_rejected_first"))
             row["outcome"] = VERDICTS[row["verdict"]]
-    return pl.DataFrame(rows, schema=JUDGED)
+    frame = pl.DataFrame(rows, schema=JUDGED)
+    right: list[Choice] = ["A" if side == "chosen" else "B" for _, side in asked]
+    return Said(frame, frame, frame["reason"].drop_nulls().to_list(), _readings(verdicts), _legacy(verdicts, right))
+
+
+def _readings(verdicts: Sequence[Settled[Choice]]) -> dict[str, int]:
+    """How many of the replies that verdicts rest on each rule reads."""
+    read: Counter[str] = Counter()
+    for settled in verdicts:
+        found = readings(settled.answer.text)
+        read.update({rule: int(letter is not None) for rule, letter in found.items()})
+    return dict(read)
+
+
+def _legacy(verdicts: Sequence[Settled[Choice]], right: Sequence[Choice]) -> Estimate:
+    """M-RewardBench's own count: one point for the chosen response, half a point for what it cannot read."""
+    points = [legacy_points(one.answer.text, letter) for one, letter in zip(verdicts, right, strict=True)]
+    return Estimate(sum(points) / len(points), n=len(points))
 
 
 def verdict(chosen_first: str | None, rejected_first: str | None) -> str:

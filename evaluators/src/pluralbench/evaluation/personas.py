@@ -1,47 +1,46 @@
-"""`judge --benchmark persona-judge`: can a model judge for a person? Into a run directory with its recorded calls.
+"""`judge-personas`: can a model judge for a person? Into a run directory with its recorded calls.
 
 The settings are those of "Can LLM be a Personalized Judge?" (sections 3 and 4): a choice alone, a choice with verbal
 certainty, a choice that may be a tie. Unlike there, a reply is parsed anchored, retried in every task, and counted.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import polars as pl
-from pluralbench_calls import (
-    ChatConnection,
-    ChatModel,
-    ChatPrice,
-    Message,
-    Price,
-    Request,
-    Settled,
-    ask_until_valid,
-    chat_backend,
-    chat_request,
-    check_reachable,
-    chosen_model,
-    working_ledger,
-)
+from pluralbench_calls import Message, Request, Settled, ask_until_valid, chat_request, working_ledger
+from pluralbench_calls.chat import ChatConnection, ChatModel, chat_backend, check_reachable
 from pluralbench_calls.verdicts import Verdict, one_marker, parse_certain_choice, parse_choice, parse_verdict
-from pluralbench_runs import Output, Recipe, Table, check_recipe, output_directory
-from pydantic import Field, model_validator
+from pluralbench_rewards import ModelRecord
+from pluralbench_runs import Output, Recipe, RecipeError, Table
 
 from pluralbench.data.benchmarks import PERSONA_JUDGE, known_benchmarks
-from pluralbench.metrics.certainty import measure_verdicts
-from pluralbench.results.decisions import DECISIONS
-from pluralbench.metrics.accuracy import measure
+from pluralbench.descriptions import PersonaData
 from pluralbench.data.persona_items import TIE, Drawn, Personas, draw, load_personas
-from pluralbench.data.persona_prompts import VERSION, Setting, Style, messages_of, persona_digest, schema_of, told_of
-from pluralbench.results.runs import RUN_FILE, SETTINGS_FILE, VERDICTS_FILE, Run, provenance, publish, read_run
+from pluralbench.data.persona_prompts import VERSION, messages_of, persona_digest, schema_of, told_of
 from pluralbench.data.verdict_tables import COLUMNS as VERDICT_COLUMNS
 from pluralbench.data.verdict_tables import check_verdicts
+from pluralbench.evaluation.judge import chat_of
+from pluralbench.descriptions import PersonaJudging, Setting
+from pluralbench.evaluation.settings import run_directory
+from pluralbench.metrics import measure_personas
+from pluralbench.metrics.accuracy import rule_of
+from pluralbench.results.decisions import DECISIONS
+from pluralbench.results.record import (
+    BenchmarkRecord,
+    BootstrapRecord,
+    DataRecord,
+    JudgingRecord,
+    PromptRecord,
+    RunRecord,
+    WithoutPersona,
+    provenance,
+)
+from pluralbench.results.runs import LEDGER_FILE, VERDICTS_FILE, Run, read_run, write_run
 
-Variables = Literal["all", "key", "least", "none", "key-code", "least-code"]
-Orders = Literal["one", "both"]
 LOCAL_SAMPLING = {"seeded": True}
 NAMED = 20
 CHANGED, INVALID = "changed", "invalid"
@@ -63,7 +62,7 @@ _JUDGED: dict[str, type[pl.DataType]] = {
 JUDGED = pl.Schema([*DECISIONS.items(), *_JUDGED.items()])
 
 
-class PersonaData(Table):
+class PersonaItemsSettings(Table):
     """What is judged. digest: of its content."""
 
     location: str
@@ -77,25 +76,14 @@ class PersonaSettings(Recipe):
 
     operational: ClassVar[frozenset[str]] = frozenset({"connection"})
 
-    verb: Literal["judge"] = "judge"
-    benchmark: Literal["persona-judge"] = PERSONA_JUDGE
-    judge: ChatModel
+    verb: Literal["judge-personas"] = "judge-personas"
+    model: ChatModel
     prompts_version: str = VERSION
     prompts_digest: str
-    setting: Setting
-    variables: Variables
-    reply: Style
-    orders: Orders
-    attempts: int = Field(ge=1)
-    samples: int | None = Field(None, ge=1)
+    judging: PersonaJudging
     seed: int
-    data: PersonaData
+    data: PersonaItemsSettings
     connection: ChatConnection = ChatConnection()
-
-    @model_validator(mode="after")
-    def _reachable(self) -> "PersonaSettings":
-        check_reachable(self.judge, self.connection)
-        return self
 
 
 class Said(NamedTuple):
@@ -118,159 +106,133 @@ class Question(NamedTuple):
 def judge_personas(
     model: str,
     *,
-    data: str | None = None,
-    configs: Sequence[str] | None = None,
-    split: str = "test",
-    setting: Setting = "certainty",
-    variables: Variables = "all",
-    samples: int | None = None,
-    orders: Orders = "one",
-    reply: Style = "brief",
-    base_url: str | None = None,
-    api_key_env: str | None = None,
-    temperature: float = 0.7,
-    top_p: float | None = 0.95,
-    max_tokens: int = 512,
-    attempts: int = 4,
-    concurrency: int = 8,
-    price: Price | None = None,
-    max_cost: float | None = None,
+    data: str | Path | PersonaData | None = None,
+    judging: PersonaJudging | None = None,
+    connection: ChatConnection | None = None,
     seed: int = 0,
-    out: Path | None = None,
+    out: str | Path | None = None,
     fresh: bool = False,
 ) -> Run:
     """Let a model judge for persons it knows by a persona alone; returns the run, which lies in `out`.
 
-    model: of the OpenAI-compatible endpoint `base_url`, or "local", the small embedded one. data, configs, split: see
-    `load_personas`. setting: "standard" asks for a choice, "certainty" also for a certainty from 1 to 100, "tie" allows
-    a tie as an answer; see `draw` for what each leaves out. variables: which of the persona's sentences the judge is
-    told; a person of whom the set tells nothing is judged as with "none", and counted. samples: at most so many items
-    of each task. orders: "one" shows the options as the data places them; "both" asks again with them swapped, and
-    a verdict that changes with the order is right nowhere, also where the truth is a tie; a certainty is then the mean
-    of the two. attempts: tries for a reply that can be parsed, after which the verdict is invalid; all are recorded.
-    reply: the verdict alone, reasons before it, or JSON by a schema that the server enforces, which small models need.
+    model: of the OpenAI-compatible endpoint of the connection (without a base URL, OpenAI's), or "local", the small
+    embedded one. data: a release of `build-persona-judge`, or `PersonaData`; see `load_personas`. judging: how it is
+    asked; see `draw` for what each setting leaves out. A person of whom the variables tell nothing is judged as with
+    "none", and counted. Asked in both orders, a verdict that changes with the order is right nowhere, also where the
+    truth is a tie; a certainty is then the mean of the two.
 
-    The sampling defaults are the paper's (section 4). An interrupted run goes on with the same call and asks nothing
-    twice. Raises a `UserError` for every mistake of the caller.
+    An interrupted run goes on with the same call and asks nothing twice. Raises a `UserError` for every mistake of the
+    caller.
     """
-    values = _model_values(model, base_url, api_key_env)
-    personas = load_personas(data, configs=configs, split=split)
-    drawn = draw(personas, setting=setting, variables=variables, samples=samples, configs=configs, seed=seed)
-    settings = check_recipe(
-        PersonaSettings,
-        {
-            "judge": values["judge"] | {"temperature": temperature, "top_p": top_p, "max_tokens": max_tokens},
-            "prompts_digest": persona_digest(),
-            "setting": setting,
-            "variables": variables,
-            "reply": reply,
-            "orders": orders,
-            "attempts": attempts,
-            "samples": samples,
-            "seed": seed,
-            "data": {
-                "location": personas.location,
-                "revision": personas.revision,
-                "digest": personas.digest,
-                "configs": tuple(configs or ()),
-            },
-            "connection": values["connection"]
-            | {"concurrency": concurrency, "max_cost": max_cost}
-            | ({"price": ChatPrice(input=price.input, output=price.output)} if price else {}),
-        },
-        "of this run",
+    data = data if isinstance(data, PersonaData) else PersonaData(location=None if data is None else str(data))
+    judging = judging or PersonaJudging()
+    chat, connection = chat_of(model, judging, connection, LOCAL_SAMPLING)
+    try:
+        check_reachable(chat, connection)
+    except ValueError as error:
+        raise RecipeError(f"The judge {chat.model} cannot be asked: {error}.") from None
+    configs = data.configs or None
+    personas = load_personas(data.location, configs=configs, split=data.split)
+    drawn = draw(
+        personas,
+        setting=judging.setting,
+        variables=judging.variables,
+        samples=judging.samples,
+        configs=configs,
+        seed=seed,
     )
-    target = out or Path("runs") / f"{PERSONA_JUDGE}-{Path(settings.judge.model).name}-{setting}-{variables}"
-    with output_directory(target, settings, recipe_file=SETTINGS_FILE, fresh=fresh) as output:
-        if (target / RUN_FILE).exists() and not fresh:
-            return read_run(target)
-        _judge(output, settings, personas, drawn)
+    settings = PersonaSettings(
+        model=chat,
+        prompts_digest=persona_digest(),
+        judging=judging,
+        seed=seed,
+        data=PersonaItemsSettings(
+            location=personas.location, revision=personas.revision, digest=personas.digest, configs=data.configs
+        ),
+        connection=connection,
+    )
+    name = f"{PERSONA_JUDGE}-{Path(chat.model).name}-{judging.setting}-{judging.variables}"
+    target = Path(out or Path("runs") / name)
+    with run_directory(target, settings, fresh=fresh) as output:
+        if output is not None:
+            _judge(output, settings, personas, drawn)
     return read_run(target)
 
 
-def _model_values(model: str, base_url: str | None, api_key_env: str | None) -> dict[str, dict[str, Any]]:
-    values: dict[str, dict[str, Any]] = {"judge": {}, "connection": {}}
-    for dotted, value in chosen_model("judge", model, base_url, api_key_env, LOCAL_SAMPLING).items():
-        table, _, key = dotted.partition(".")
-        values[table][key] = value
-    return values
-
-
 def _judge(output: Output, settings: PersonaSettings, personas: Personas, drawn: Drawn) -> None:
-    questions = _questions(drawn.frame, settings)
+    questions = _questions(drawn.frame, settings.judging)
     with working_ledger(output.work / "ledger.sqlite") as ledger:
         settled = ask_until_valid(
             questions,
             lambda question, attempt: _request(settings, question, attempt),
-            lambda _, reply: _parse(reply, settings.setting),
+            lambda _, reply: _parse(reply, settings.judging.setting),
             ledger,
-            chat_backend(settings.judge, settings.connection),
-            attempts=settings.attempts,
+            chat_backend(settings.model, settings.connection),
+            attempts=settings.judging.attempts,
             limits=settings.connection.limits(),
             label="verdicts",
         )
-        tokens = dict(zip(("prompt_tokens", "completion_tokens"), ledger.usage(), strict=True))
-        calls = {"calls": len(ledger), **tokens}
-        ledger.export(output.work / "ledger.parquet")
-    frame = _decided(drawn.frame, questions, settled, settings)
+        prompt_tokens, completion_tokens = ledger.usage()
+        calls = len(ledger)
+        ledger.export(output.work / LEDGER_FILE)
+    frame = _decided(drawn.frame, questions, settled, settings.judging)
     verdicts = verdicts_of(frame, settings)
     verdicts.write_csv(output.work / VERDICTS_FILE)
-    described = known_benchmarks()[PERSONA_JUDGE]
-    metrics = {"items": frame.height} | measure(described, frame, seed=settings.seed)
-    metrics |= {
-        "position": _position(frame),
-        "verdicts": measure_verdicts(check_verdicts(verdicts), seed=settings.seed),
-    }
-    reasons = Counter(frame["reason"].drop_nulls().to_list())
-    run = provenance() | {
-        "verb": "judge",
-        "model": {"name": settings.judge.model, "kind": "generative", "provider": settings.judge.provider},
-        "benchmark": {
-            "name": PERSONA_JUDGE,
-            "title": described.title,
-            "description": described.model_dump(mode="json"),
-        },
-        "data": {
-            "location": personas.location,
-            "revision": personas.revision,
-            "digest": personas.digest,
-            "licence": personas.licence,
-            "rows": dict(personas.frame["config"].value_counts(sort=False).sort("config").iter_rows()),
-            "configs": list(settings.data.configs),
-            "ignored_columns": personas.ignored,
-            "empty": [],
-        },
-        "prompt": {
-            "profile": settings.variables,
-            "setting": settings.setting,
-            "prompts_version": VERSION,
-            "prompts_digest": settings.prompts_digest,
-        },
-        "judging": {
-            "reply": settings.reply,
-            "orders": settings.orders,
-            "samples": settings.samples,
-            "temperature": settings.judge.temperature,
-            "top_p": settings.judge.top_p,
-            "max_tokens": settings.judge.max_tokens,
-            "attempts": settings.attempts,
-            **calls,
-            "invalid_reasons": dict(sorted(reasons.items())),
-            "ties_left_out": drawn.ties,
-            "tasks_left_out": drawn.skipped,
-            "without_persona": _without_persona(frame, settings),
-        },
-        "seed": settings.seed,
-    }
-    publish(output, frame, metrics, run)
+    benchmark = known_benchmarks()[PERSONA_JUDGE]
+    judging = settings.judging
+    write_run(
+        output,
+        items=frame,
+        metrics=measure_personas(benchmark, frame, check_verdicts(verdicts), seed=settings.seed),
+        record=RunRecord(
+            verb="judge-personas",
+            model=ModelRecord(name=settings.model.model, kind="generative", provider=settings.model.provider),
+            benchmark=BenchmarkRecord(
+                name=PERSONA_JUDGE, title=benchmark.title, rule=rule_of(benchmark), description=benchmark
+            ),
+            data=DataRecord(
+                location=personas.location,
+                revision=personas.revision,
+                digest=personas.digest,
+                licence=personas.licence,
+                rows=dict(personas.frame["config"].value_counts(sort=False).sort("config").iter_rows()),
+                ignored_columns=tuple(personas.ignored),
+                configs=settings.data.configs,
+            ),
+            prompt=PromptRecord(
+                setting=judging.setting,
+                variables=judging.variables,
+                prompts_version=VERSION,
+                prompts_digest=settings.prompts_digest,
+            ),
+            judging=JudgingRecord(
+                reply=judging.reply,
+                orders=judging.orders,
+                samples=judging.samples,
+                temperature=judging.temperature,
+                top_p=judging.top_p,
+                max_tokens=judging.max_tokens,
+                attempts=judging.attempts,
+                calls=calls,
+                prompt_tokens=prompt_tokens,
+                completion_tokens=completion_tokens,
+                invalid_reasons=dict(sorted(Counter(frame["reason"].drop_nulls().to_list()).items())),
+                ties_left_out=drawn.ties,
+                tasks_left_out=drawn.skipped,
+                without_persona=_without_persona(frame, judging),
+            ),
+            bootstrap=BootstrapRecord(seed=settings.seed),
+            provenance=provenance(),
+        ),
+    )
 
 
-def _questions(items: pl.DataFrame, settings: PersonaSettings) -> list[Question]:
+def _questions(items: pl.DataFrame, judging: PersonaJudging) -> list[Question]:
     seen: Counter[tuple[str, ...]] = Counter()
     questions = []
     for place, item in enumerate(items.iter_rows(named=True)):
-        for swapped in (False, True) if settings.orders == "both" else (False,):
-            messages = messages_of(item, settings.variables, settings.setting, settings.reply, swapped=swapped)
+        for swapped in (False, True) if judging.orders == "both" else (False,):
+            messages = messages_of(item, judging.variables, judging.setting, judging.reply, swapped=swapped)
             text = tuple(message["content"] for message in messages)
             label = f"the verdict on {item['config']}/{item['id']}{', swapped' if swapped else ''}"
             questions.append(Question(place, label, messages, swapped, seen[text]))
@@ -280,15 +242,15 @@ def _questions(items: pl.DataFrame, settings: PersonaSettings) -> list[Question]
 
 def _request(settings: PersonaSettings, question: Question, attempt: int) -> Request:
     request = chat_request(
-        settings.judge,
+        settings.model,
         question.messages,
         seed=settings.seed,
         label=question.label,
         attempt=attempt,
-        schema=schema_of(settings.setting) if settings.reply == "structured" else None,
+        schema=schema_of(settings.judging.setting) if settings.judging.reply == "structured" else None,
     )
     # Without a persona many items read the same; each is a draw of its own, as its row in the metrics is.
-    return replace(request, sample=attempt + settings.attempts * question.copy)
+    return replace(request, sample=attempt + settings.judging.attempts * question.copy)
 
 
 def _parse(reply: str, setting: Setting) -> Said:
@@ -298,7 +260,7 @@ def _parse(reply: str, setting: Setting) -> Said:
 
 
 def _decided(
-    items: pl.DataFrame, questions: Sequence[Question], settled: Sequence[Settled[Said]], settings: PersonaSettings
+    items: pl.DataFrame, questions: Sequence[Question], settled: Sequence[Settled[Said]], judging: PersonaJudging
 ) -> pl.DataFrame:
     """A row an item, with what the judge said in each order and what that amounts to."""
     rows: list[dict[str, Any]] = []
@@ -308,7 +270,7 @@ def _decided(
             {name: item[name] for name in ("config", "id", "digest", "task", "row", "user")}
             | {"cluster": f"{item['task']}/{item['user']}", "truncated": False, "attempts": 0}
             | {"truth": truth, "chosen": truth, "rejected": {"A": "B", "B": "A"}.get(truth)}
-            | {"sentences": len(told_of(item, settings.variables))}
+            | {"sentences": len(told_of(item, judging.variables))}
         )
     by_place: dict[int, list[Said | None]] = {}
     for question, one in zip(questions, settled, strict=True):
@@ -351,28 +313,14 @@ def verdicts_of(frame: pl.DataFrame, settings: PersonaSettings) -> pl.DataFrame:
     certainty = pl.col("certainty")
     whole = frame["certainty"].drop_nulls()
     return frame.with_columns(
-        judge=pl.lit(settings.judge.model),
-        setting=pl.lit(settings.setting),
-        persona_variables=pl.lit(settings.variables),
+        judge=pl.lit(settings.model.model),
+        setting=pl.lit(settings.judging.setting),
+        persona_variables=pl.lit(settings.judging.variables),
         certainty=certainty.cast(pl.Int64) if (whole == whole.floor()).all() else certainty,
     ).select(*VERDICT_COLUMNS, "id", "user")
 
 
-def _position(frame: pl.DataFrame) -> Mapping[str, Any]:
-    """What the verdicts owe to the order of the options, in the words of `metrics.position_bias`."""
-    said = pl.concat([frame["said"], frame["said_swapped"].alias("said")]).drop_nulls()
-    valid = said.filter(said != INVALID)
-    both = frame.filter(pl.col("said_swapped").is_not_null(), pl.col("verdict") != INVALID)
-    return {
-        "verdicts": len(said),
-        "invalid_verdicts": len(said) - len(valid),
-        "share_of_first": (valid == "A").mean(),
-        "asked_in_both_orders": both.height,
-        "changed_with_the_order": both.filter(verdict=CHANGED).height,
-    }
-
-
-def _without_persona(frame: pl.DataFrame, settings: PersonaSettings) -> dict[str, Any]:
+def _without_persona(frame: pl.DataFrame, judging: PersonaJudging) -> WithoutPersona:
     """Items whose person the variable set tells nothing of, though it should."""
-    bare = frame.filter(sentences=0) if settings.variables != "none" else frame.clear()
-    return {"items": bare.height, "ids": bare["id"].to_list()[:NAMED]}
+    bare = frame.filter(sentences=0) if judging.variables != "none" else frame.clear()
+    return WithoutPersona(items=bare.height, ids=tuple(bare["id"].to_list()[:NAMED]))

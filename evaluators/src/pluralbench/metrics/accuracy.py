@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+from pluralbench_measures.bootstrap import CONFIDENCE, RESAMPLES, Array, Resampled, estimate, mean_of, resample
 
 from pluralbench.data.benchmarks import Benchmark
-from pluralbench_measures.bootstrap import CONFIDENCE, RESAMPLES, Array, Resampled, estimate, mean_of, resample
 from pluralbench.results.decisions import OUTCOMES
 
 COUNTED = ("win", "loss", "tie", "invalid")

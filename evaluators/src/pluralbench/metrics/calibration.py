@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from pluralbench_measures.bootstrap import estimate, interval_of, resample
 
 from pluralbench.data.benchmarks import Benchmark
-from pluralbench_measures.bootstrap import estimate, interval_of, resample
 from pluralbench.metrics.accuracy import numbered
 
 

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-
 from pluralbench_measures.bootstrap import Array, Resampled, estimate, interval_of, resample
-from pluralbench.metrics.accuracy import numbered
+
 from pluralbench.data.verdict_tables import GROUP, TIE
+from pluralbench.metrics.accuracy import numbered
 
 THRESHOLD = 80
 DECILES = 10

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from pluralbench_measures.bootstrap import Array, Resampled, estimate, interval_of, mean_of
 from pluralbench_schemas import LANGUAGES, Language
 
 from pluralbench.data.benchmarks import Benchmark
-from pluralbench_measures.bootstrap import Array, Resampled, estimate, interval_of, mean_of
 from pluralbench.metrics.accuracy import COUNTED, Leaf, config_values, resampled, section_values
 
 LABELS = ("win", "loss", "tie")

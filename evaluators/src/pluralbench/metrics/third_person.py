@@ -9,9 +9,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from pluralbench.metrics.certainty import THRESHOLD, compare_verdicts, groups_of, measure
-from pluralbench.errors import DataError
 from pluralbench.data.verdict_tables import certainty_columns, letter, read_one, refuse, texts
+from pluralbench.errors import DataError
+from pluralbench.metrics.certainty import THRESHOLD, compare_verdicts, groups_of, measure
 
 DRAWS, SIZE = 1000, 30  # of the paper's bootstrap
 NO_ANSWER = -1

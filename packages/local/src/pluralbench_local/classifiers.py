@@ -43,9 +43,19 @@ class Classifier:
         """What a reward is rounded to."""
         return self.network.dtype
 
-    def score(self, groups: Sequence[Group], options: Options, on_scored: OnScored | None) -> Scored:
-        """Score every group; see `pluralbench_local.score`."""
-        return score_locally(self, groups, options, on_scored)
+    def record(self) -> ModelRecord:
+        """What it is, for the provenance of a run."""
+        return record_of(self)
+
+    def score(
+        self,
+        groups: Sequence[Group],
+        *,
+        known: Mapping[int, list[float]] | None = None,
+        on_scored: OnScored | None = None,
+    ) -> Scored:
+        """Score every group; see `pluralbench_rewards.RewardModel`."""
+        return score_locally(self, groups, known, on_scored)
 
     def rewards(self, groups: Sequence[Sequence[Tokens]], read: Read) -> tuple[list[float], int]:
         """One reward a conversation, in order, and how many tokens were computed for them."""
@@ -80,9 +90,19 @@ class Implicit:
         """What a log-probability is rounded to."""
         return torch.float32
 
-    def score(self, groups: Sequence[Group], options: Options, on_scored: OnScored | None) -> Scored:
-        """Score every group; see `pluralbench_local.score`."""
-        return score_locally(self, groups, options, on_scored)
+    def record(self) -> ModelRecord:
+        """What it is, for the provenance of a run."""
+        return record_of(self)
+
+    def score(
+        self,
+        groups: Sequence[Group],
+        *,
+        known: Mapping[int, list[float]] | None = None,
+        on_scored: OnScored | None = None,
+    ) -> Scored:
+        """Score every group; see `pluralbench_rewards.RewardModel`."""
+        return score_locally(self, groups, known, on_scored)
 
     def rewards(self, groups: Sequence[Sequence[Tokens]], read: Read) -> tuple[list[float], int]:
         """One reward a conversation, in order, and how many tokens each of the networks computed."""

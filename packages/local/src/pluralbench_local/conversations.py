@@ -65,8 +65,9 @@ def tokenize(groups: Sequence[Group], template: Template, limit: int, on_overflo
     """Tokenize every group; `limit` is the most tokens of a conversation.
 
     A conversation that is longer is dealt with by group, so that the answers to a prompt are judged by the same
-    context: `truncate-left` takes the same tokens from the start of all, `truncate-prompt` shortens the text of the
-    prompt's longest message from its start and leaves template and responses whole, `drop` drops the group.
+    context: `truncate-left` takes the same tokens from the start of all; `truncate-prompt` leaves out the least relevant
+    blocks of the context, then shortens the prompt's longest message from its start, and leaves template and responses
+    whole; `drop` drops the group.
     Raises `ConversationError` under `error`, naming the first ids.
     """
     bare = next((group for group in groups if not group.responses), None)
@@ -150,8 +151,12 @@ def _last(tokens: Tokens, keep: int) -> Tokens:
 
 def _truncate_prompt(group: Group, tokenized: Tokenized, template: Template, limit: int) -> Tokenized:
     before = _longest(tokenized)
+    # What is least relevant of what is told about the person goes first, and whole; then the prompt is cut.
+    while _longest(tokenized) > limit and group.context:
+        group = group.without_least_relevant()
+        tokenized = next(_tokenized([group], template))
     messages = [dict(message) for message in group.prompt]
-    excess = before - limit
+    excess = _longest(tokenized) - limit
     while excess > 0 and any(message["content"] for message in messages):
         longest = max(messages, key=lambda message: len(message["content"]))
         longest["content"] = _without_start(longest["content"], excess, template)

@@ -1,5 +1,6 @@
 """`LocalModel`: a reward model in this process, described before it is loaded. Nothing here needs torch."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -21,9 +22,7 @@ class LocalModel(Table):
     """
 
     name: str
-    kind: Kind = Field(
-        "classifier", description="implicit: log-probability of the response under a language model."
-    )
+    kind: Kind = Field("classifier", description="implicit: log-probability of the response under a language model.")
     reference: str | None = Field(None, description="The model that an implicit one was trained from.")
     label: str | None = Field(
         None, description="Which of several logits is the reward: logit:K, or softmax:K for its probability."
@@ -55,10 +54,11 @@ class LocalModel(Table):
         )
 
     def load(self, scoring: Scoring) -> RewardModel:
-        """The model in memory. Raises `ModelError` and `DeviceError`."""
+        """The model in memory, which measures the tolerance of its scores. Raises `ModelError` and `DeviceError`."""
         from pluralbench_local.load import load  # noqa: PLC0415 - torch takes seconds to import
 
-        return load(self, scoring=scoring)
+        model = load(self, scoring=scoring)
+        return replace(model, options=replace(model.options, measure_tolerance=True))
 
     def template(self) -> str | None:
         """The text of the chat template's file. Raises `ModelError`."""

@@ -131,7 +131,9 @@ def _model(kind: Any, source: Source) -> PreTrainedModel:
         )
     left_over = [name for name in info["unexpected_keys"] if name.split(".")[0] in REWARD_HEADS]
     if left_over and kind is AutoModelForCausalLM:
-        raise ModelError(f"{source.name} holds a reward head ({left_over[0]}): score with it as of the kind classifier.")
+        raise ModelError(
+            f"{source.name} holds a reward head ({left_over[0]}): score with it as of the kind classifier."
+        )
     missing = sorted(info["missing_keys"])
     if missing:
         hint = f"; {LANGUAGE_MODEL}" if any(name.split(".")[0] == "score" for name in missing) else ""

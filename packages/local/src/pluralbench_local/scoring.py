@@ -10,7 +10,7 @@ from statistics import fmean
 from typing import Any, Protocol, Self, TypeVar
 
 import torch
-from pluralbench_rewards import Group, ModelRecord, Mode, OnScored, Overflow, Scored, Scoring, Work
+from pluralbench_rewards import Group, Mode, ModelRecord, OnScored, Overflow, Scored, Scoring, Work
 from pluralbench_runs import digest, progress
 from torch import Tensor
 
@@ -62,7 +62,7 @@ class Local(Protocol):
 
     @property
     def kind(self) -> str:
-        """"classifier" or "implicit"."""
+        """ "classifier" or "implicit"."""
 
     @property
     def template(self) -> Template:

@@ -130,7 +130,7 @@ class Judge:
         self,
         groups: Sequence[Group],
         *,
-        known: Mapping[int, list[float]] | None = None,  # noqa: ARG002 - what is known is in the ledger
+        known: Mapping[int, list[float]] | None = None,
         on_scored: OnScored | None = None,
     ) -> Scored:
         """Rate every response; not a number where no reply could be parsed."""

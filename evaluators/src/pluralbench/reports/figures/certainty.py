@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
+from pluralbench_measures.bootstrap import CONFIDENCE
 
 from pluralbench import plot_style as style
-from pluralbench_measures.bootstrap import CONFIDENCE
 from pluralbench.errors import EvaluationError
 from pluralbench.reports.figures.draw import save
 from pluralbench.reports.figures.style import Model, Point, dot, heading, plain

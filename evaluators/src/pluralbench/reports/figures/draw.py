@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pluralbench.reports.figures import categories as category_plots, languages as plots
 from pluralbench.errors import EvaluationError
+from pluralbench.reports.figures import categories as category_plots
+from pluralbench.reports.figures import languages as plots
 from pluralbench.reports.figures.style import drawing, models_of, unrendered
 from pluralbench.results.runs import Run
 
