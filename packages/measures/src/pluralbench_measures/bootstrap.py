@@ -69,14 +69,18 @@ class Resampled:
 
 
 def sums_of(
-    leaf: NDArray[np.int64], cluster: NDArray[np.int64], won: Array, counts: Array | None = None, leaves: int = 0
+    leaf: NDArray[np.int64],
+    cluster: NDArray[np.int64],
+    won: Array,
+    counts: Array | None = None,
+    shape: tuple[int, int] | None = None,
 ) -> Sums:
     """The sums of decisions by cluster and leaf.
 
     leaf, cluster: of each decision, numbered from 0. won: 0 or 1, or a sum over the `counts` decisions of a row.
-    leaves: how many there are at least.
+    shape: how many clusters and leaves there are; without it, as many as are named.
     """
-    shape = int(cluster.max(initial=-1)) + 1, max(leaves, int(leaf.max(initial=-1)) + 1)
+    shape = shape or (int(cluster.max(initial=-1)) + 1, int(leaf.max(initial=-1)) + 1)
     sums = Sums(np.zeros(shape), np.zeros(shape))
     np.add.at(sums.won, (cluster, leaf), won)
     np.add.at(sums.counts, (cluster, leaf), np.ones_like(won) if counts is None else counts)
