@@ -31,7 +31,11 @@ DECISIONS = pl.Schema(
     }
 )
 _NAMES = {name: pl.String() for name in BASE}
-PAIRED: dict[str, pl.DataType] = _NAMES | {"outcome": pl.String(), "margin": pl.Float64()}
+PAIRED: dict[str, pl.DataType] = _NAMES | {
+    "truncated": pl.Boolean(),
+    "outcome": pl.String(),
+    "margin": pl.Float64(),
+}
 RANKED: dict[str, pl.DataType] = _NAMES | {
     "response": pl.String(),
     "rank": pl.Int64(),
