@@ -13,27 +13,27 @@ if TYPE_CHECKING:
     from pluralbench_local import LocalModel
     from pluralbench_rewards import Group, ModelRecord, Person, RewardModel, Scored, Scoring
 
-    from pluralbench.commands.judge_metrics import verdict_rows
     from pluralbench.data.benchmarks import Benchmark, Columns, find_benchmark, known_benchmarks
     from pluralbench.data.items import Items, load_items
     from pluralbench.descriptions import Data, Judging, PersonaData, PersonaJudging, Prompt
     from pluralbench.errors import BenchmarkError, DataError, EvaluationError, RunError
-    from pluralbench.evaluation.compare import Comparison, compare
+    from pluralbench.evaluation.compare import RunComparison, compare
     from pluralbench.evaluation.judge import judge
     from pluralbench.evaluation.personas import judge_personas
     from pluralbench.evaluation.score import score
     from pluralbench.reports.report import render, report_frame
+    from pluralbench.reports.verdicts import verdict_rows
     from pluralbench.results.record import RunRecord
     from pluralbench.results.runs import Run, read_run
 
 # Imported when they are asked for, so that a command's `--help` is quick and judging imports no torch.
 _LATER = {
-    "pluralbench.commands.judge_metrics": ("verdict_rows",),
+    "pluralbench.reports.verdicts": ("verdict_rows",),
     "pluralbench.data.benchmarks": ("Benchmark", "Columns", "find_benchmark", "known_benchmarks"),
     "pluralbench.data.items": ("Items", "load_items"),
     "pluralbench.descriptions": ("Data", "Judging", "PersonaData", "PersonaJudging", "Prompt"),
     "pluralbench.errors": ("BenchmarkError", "DataError", "EvaluationError", "RunError"),
-    "pluralbench.evaluation.compare": ("Comparison", "compare"),
+    "pluralbench.evaluation.compare": ("RunComparison", "compare"),
     "pluralbench.evaluation.judge": ("judge",),
     "pluralbench.evaluation.personas": ("judge_personas",),
     "pluralbench.evaluation.score": ("score",),
@@ -51,7 +51,6 @@ __all__ = [
     "BenchmarkError",
     "ChatConnection",
     "Columns",
-    "Comparison",
     "Data",
     "DataError",
     "EvaluationError",
@@ -66,6 +65,7 @@ __all__ = [
     "Prompt",
     "RewardModel",
     "Run",
+    "RunComparison",
     "RunError",
     "RunRecord",
     "Scored",

@@ -1,137 +1,190 @@
-"""`compare`: two runs on the same items, as a paired test."""
+"""`compare`: two runs on the decisions they share, by paired tests of the overall number and of its parts."""
 
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
-import numpy as np
 import polars as pl
-from pluralbench_measures.bootstrap import CONFIDENCE, RESAMPLES, Array
+from pluralbench_measures.bootstrap import Array, Estimate, Sums, resample, spread
+from pluralbench_measures.paired import exchange, holm, p_value
 
+from pluralbench.data.benchmarks import Benchmark
 from pluralbench.errors import RunError
-from pluralbench.metrics.accuracy import COUNTED
-from pluralbench.results.decisions import BASE, decide
+from pluralbench.metrics.accuracy import COUNTED, Counts, Drawn, Leaf, Number, count, drawn, leaves_of, numbers
+from pluralbench.results.decisions import BASE, decisions_of
+from pluralbench.results.metrics_frame import METRICS, PLACE, Place
 from pluralbench.results.runs import Run
 
-PERMUTATIONS = 9999
 KEYS = ["config", "id", "chosen", "rejected"]
+DIFFERENCES = pl.Schema(
+    {name: METRICS[name] for name in PLACE}
+    | {name: pl.Float64() for name in ("first", "second", "difference", "low", "high", "p_value", "p_holm")}
+    | {"n": pl.Int64(), "clusters": pl.Int64()}
+)
+"""What is said of each part: its place (see `pluralbench.results.metrics_frame`), both runs' numbers and the test."""
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Difference:
+    """A number of both runs, and the second less the first with its interval and p-value, each None where missing.
+
+    p_value: of no difference, two-sided, by exchanging the runs within clusters (prompts or users).
+    """
+
+    first: float | None
+    second: float | None
+    difference: float | None
+    low: float | None
+    high: float | None
+    p_value: float | None
+
+
+@dataclass(frozen=True)
+class RunComparison:
     """How two runs differ on the decisions they share.
 
-    accuracy_first, accuracy_second, difference (second less first), interval of the difference.
-    only_first, only_second: decisions that only that run got right. p_value: of no difference, by exchanging the runs
-    within each cluster (prompt or user). left_out: decisions that only one of them has.
+    first, second: the runs' directories. rule: how the overall number is made. headline: that number of both.
+    decisions, clusters: that both runs have. only_first, only_second: decisions that only that run got right.
+    left_out: decisions that only one of them has. parts: the same of configs, sections and categories, in the columns
+    `DIFFERENCES`. tested: how many parts have a p-value; `p_holm` is adjusted for so many.
     """
 
     first: str
     second: str
+    benchmark: str
+    rule: str
     decisions: int
     clusters: int
-    accuracy_first: float
-    accuracy_second: float
-    difference: float
-    interval: tuple[float, float]
+    headline: Difference
     only_first: int
     only_second: int
-    p_value: float
     left_out: int
+    tested: int
+    parts: pl.DataFrame
+
+    def as_dict(self) -> dict[str, Any]:
+        """All of it as plain JSON values, `parts` as a list of rows."""
+        values = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return values | {"headline": asdict(self.headline), "parts": self.parts.to_dicts()}
 
 
-def compare(first: Run, second: Run, *, seed: int = 0) -> Comparison:
-    """Compare two runs. Raises `RunError` when they share no decision, or are of different benchmarks."""
-    names = [run.run["benchmark"]["name"] for run in (first, second)]
-    if names[0] != names[1]:
-        raise RunError(f"{first.path} is of the benchmark {names[0]} and {second.path} of {names[1]}.")
-    ours, theirs = (decisions_of(run).filter(pl.col("outcome").is_in(COUNTED)) for run in (first, second))
-    both = ours.join(theirs, on=KEYS, how="inner", suffix="_second", nulls_equal=True)
-    if both.is_empty():
-        raise RunError(f"{first.path} and {second.path} have no item in common, so they cannot be compared.")
-    if (both["digest"] != both["digest_second"]).any():
+def compare(first: Run, second: Run, *, seed: int = 0, differing_text: bool = False) -> RunComparison:
+    """Compare two runs of one benchmark by the overall number and its parts, each on the decisions that both have.
+
+    The same numbers are made of both runs' decisions as in their metrics. Intervals are from clusters resampled
+    together, p-values from exchanging the runs within clusters. seed: of both. differing_text: whether items with the
+    same id may differ in their texts, as those of two translators do.
+
+    Raises `RunError` for runs of other benchmarks, of other sections or weights, on other clusters, on items that
+    differ in content, or with no decision in common.
+    """
+    benchmark = _benchmark(first, second)
+    ours, theirs = (_decisions(run) for run in (first, second))
+    both = ours.join(theirs, on=KEYS, how="inner", suffix="_second", nulls_equal=True, maintain_order="left")
+    comparable = (pl.col("outcome") == "equal") == (pl.col("outcome_second") == "equal")
+    both = both.filter(comparable)
+    shared = both.filter(pl.col("outcome") != "equal")
+    if shared.is_empty():
+        raise RunError(f"{first.path} and {second.path} have no decision in common, so they cannot be compared.")
+    _check_shared(both, first, second, differing_text=differing_text)
+    sides = [both, both.with_columns(outcome="outcome_second")]
+    leaves = leaves_of(both)
+    counts = [count(benchmark, side, leaves) for side in sides]
+    differences = _differences(benchmark, leaves, counts[0], counts[1], seed)
+    won = [shared["outcome"] == "win", shared["outcome_second"] == "win"]
+    (_, headline, _), *parts = differences
+    adjusted = holm([found.p_value for _, found, _ in parts])
+    rows = [
+        place._asdict() | asdict(found) | {"p_holm": p, "n": number.n, "clusters": number.clusters}
+        for (place, found, number), p in zip(parts, adjusted, strict=True)
+    ]
+    return RunComparison(
+        first=str(first.path),
+        second=str(second.path),
+        benchmark=first.record.benchmark.name,
+        rule=first.record.benchmark.rule,
+        decisions=shared.height,
+        clusters=shared["cluster"].n_unique(),
+        headline=headline,
+        only_first=int((won[0] & ~won[1]).sum()),
+        only_second=int((won[1] & ~won[0]).sum()),
+        left_out=sum(one.filter(pl.col("outcome") != "equal").height for one in (ours, theirs)) - 2 * shared.height,
+        tested=sum(p is not None for p in adjusted),
+        parts=pl.DataFrame(rows, schema=DIFFERENCES),
+    )
+
+
+def _benchmark(first: Run, second: Run) -> Benchmark:
+    """What both runs are of. Raises `RunError` where these differ."""
+    one, other = (run.record.benchmark for run in (first, second))
+    if one.name != other.name:
+        raise RunError(f"{first.path} is of the benchmark {one.name} and {second.path} of {other.name}.")
+    if one.rule != other.rule or one.description.sections != other.description.sections:
         raise RunError(
-            f"{first.path} and {second.path} share ids, but their items differ in content (another version of the "
-            "data); score both on the same data."
+            f"The overall numbers of {first.path} and {second.path} are made by different rules ({one.rule}; "
+            f"{other.rule}) or weights; score both with the same benchmark and the same --legacy."
         )
-    right = both.select(
-        "cluster",
-        first=(pl.col("outcome") == "win").cast(pl.Int64),
-        second=(pl.col("outcome_second") == "win").cast(pl.Int64),
-    )
-    sums = right.group_by("cluster", maintain_order=True).agg(pl.col("first", "second").sum(), n=pl.len())
-    a, b, n = (sums[name].to_numpy().astype(np.float64) for name in ("first", "second", "n"))
-    accuracies = [float(right[name].mean() or 0) for name in ("first", "second")]  # type: ignore[arg-type]
-    return Comparison(
-        first=_label(first),
-        second=_label(second),
-        decisions=both.height,
-        clusters=sums.height,
-        accuracy_first=accuracies[0],
-        accuracy_second=accuracies[1],
-        difference=accuracies[1] - accuracies[0],
-        interval=_interval(b - a, n, seed),
-        only_first=right.filter((pl.col("first") == 1) & (pl.col("second") == 0)).height,
-        only_second=right.filter((pl.col("first") == 0) & (pl.col("second") == 1)).height,
-        p_value=_p_value(a, b, seed),
-        left_out=ours.height + theirs.height - 2 * both.height,
-    )
+    return one.description
 
 
-def decisions_of(run: Run) -> pl.DataFrame:
-    """The decisions behind a run's `items.parquet`, with `chosen` and `rejected` naming the responses."""
-    items = run.items
-    if "response" not in items.columns:
-        named = (
-            []
-            if "chosen" in items.columns
-            else [pl.lit("chosen").alias("chosen"), pl.lit("rejected").alias("rejected")]
+def _decisions(run: Run) -> pl.DataFrame:
+    """Decisions that count, and those between responses that the benchmark calls equal."""
+    found = decisions_of(run.items).filter(pl.col("outcome").is_in([*COUNTED, "equal"]))
+    return found.select(*BASE, "chosen", "rejected", "outcome")
+
+
+def _check_shared(both: pl.DataFrame, first: Run, second: Run, *, differing_text: bool) -> None:
+    if not differing_text and (both["digest"] != both["digest_second"]).any():
+        raise RunError(
+            f"{first.path} and {second.path} share ids, but their items differ in content; score both on the same "
+            "data, or compare them all the same with --differing-text, as for two translations of the same items."
         )
-        return items.with_columns(named)
-    grouped = items.group_by(*BASE, maintain_order=True).agg(
-        response_ids="response",
-        rank="rank",
-        scores="score",
-        cut=pl.col("tokens_cut").max(),
-        dropped=(pl.col("outcome") == "dropped").any(),
-    )
-    scores: list[list[float]] = [
-        [] if gone else [float("nan") if value is None else value for value in values]
-        for values, gone in grouped.select("scores", "dropped").iter_rows()
+    for name, what in (("cluster", "belong to other prompts or users"), ("subset", "are in other subsets")):
+        other = both.filter(pl.col(name).ne_missing(pl.col(f"{name}_second")))
+        if other.height:
+            config, item = other.select("config", "id").row(0)
+            raise RunError(
+                f"In {second.path}, {other.height:,} items {what} than in {first.path} (first {config}/{item}); score "
+                "both with the same columns."
+            )
+
+
+def _differences(
+    benchmark: Benchmark, leaves: Sequence[Leaf], first: Counts, second: Counts, seed: int
+) -> list[tuple[Place, Difference, Number]]:
+    """The overall number first, then the parts."""
+    resampled = [numbers(benchmark, leaves, drawn(one, _resampled(seed))) for one in (first, second)]
+    exchanged = [numbers(benchmark, leaves, one) for one in _exchanged(first, second, seed)]
+    wanted = _parts(benchmark, [one.place for one in resampled[0]])
+    rows = zip(*resampled, *exchanged, strict=True)
+    return [
+        (one.place, _difference(one, other, tested.values - base.values), one)
+        for one, other, base, tested in rows
+        if one.place in wanted
     ]
-    return decide(grouped, scores, grouped["cut"].to_list())
 
 
-def _label(run: Run) -> str:
-    return str(run.path)
+def _resampled(seed: int) -> Callable[[Sums], Any]:
+    return lambda sums: resample(sums, seed)
 
 
-def _interval(differences: Array, counts: Array, seed: int) -> tuple[float, float]:
-    generator = np.random.default_rng(seed)
-    clusters = len(counts)
-    drawn = [
-        differences[chosen].sum() / counts[chosen].sum()
-        for chosen in (generator.integers(0, clusters, clusters) for _ in range(RESAMPLES))
+def _exchanged(first: Counts, second: Counts, seed: int) -> tuple[Drawn, Drawn]:
+    pairs = [
+        (None, None) if one is None or other is None else exchange(one, other, seed)
+        for one, other in zip(first, second, strict=True)
     ]
-    tail = (1 - CONFIDENCE) / 2
-    low, high = np.quantile(drawn, [tail, 1 - tail])
-    return float(low), float(high)
+    return Drawn(*(one for one, _ in pairs)), Drawn(*(other for _, other in pairs))  # type: ignore[arg-type]
 
 
-def _p_value(first: Array, second: Array, seed: int) -> float:
-    def difference(a: Any, b: Any, axis: int) -> Any:
-        return np.sum(b - a, axis=axis)
+def _parts(benchmark: Benchmark, places: Iterable[Place]) -> set[Place]:
+    """The overall number and its parts: means, configs, sections and categories; a single config is no part."""
+    wanted = {place for place in places if place.group in {"overall", "apart", "section", "category"}}
+    configs = {place for place in places if place.group == "config"}
+    return wanted | (configs if len({place.config for place in configs}) > 1 else set())
 
-    if len(first) < 2:
-        return 1.0
-    from scipy.stats import permutation_test  # noqa: PLC0415 - two seconds that `--help` saves
 
-    tested = permutation_test(
-        (first, second),
-        difference,
-        permutation_type="samples",
-        vectorized=True,
-        n_resamples=PERMUTATIONS,
-        batch=500,
-        rng=seed,
-    )
-    return float(tested.pvalue)
+def _difference(first: Number, second: Number, exchanged: Array) -> Difference:
+    values: list[Estimate] = [spread(number.values[:1]) for number in (first, second)]
+    found = spread(second.values - first.values)
+    bounds = (found.low, found.high) if first.clusters > 1 else (None, None)
+    return Difference(values[0].value, values[1].value, found.value, *bounds, p_value(exchanged))

@@ -9,14 +9,14 @@ import polars as pl
 from pluralbench_calls import Choice, Ledger, Settled
 from pluralbench_calls.chat import ChatConnection, ChatModel, chosen_model
 from pluralbench_calls.verdicts import legacy_points, readings
+from pluralbench_measures.bootstrap import Estimate
 from pluralbench_rewards.contract import Group, ModelRecord, Scored
 from pluralbench_rewards.judge import Comparison, Judge, load_judge, scores_of
 from pluralbench_runs import Output, check_recipe, stream
 
-from pluralbench.descriptions import Data, Prompt
 from pluralbench.data.prompts import languages_told, told_to_judge
+from pluralbench.descriptions import Data, Judging, Orders, PersonaJudging, Prompt
 from pluralbench.errors import EvaluationError
-from pluralbench.descriptions import Judging, Orders, PersonaJudging
 from pluralbench.evaluation.score import result_frame
 from pluralbench.evaluation.settings import JudgeSettings, Loaded, load_benchmark, run_directory
 from pluralbench.metrics import measure
@@ -24,7 +24,6 @@ from pluralbench.results.decisions import BASE, DECISIONS, decide, pairs_of
 from pluralbench.results.metrics_frame import Place, metrics_frame
 from pluralbench.results.record import BootstrapRecord, JudgingRecord, RunRecord, provenance
 from pluralbench.results.runs import LEDGER_FILE, Run, read_run, write_run
-from pluralbench_measures.bootstrap import Estimate
 
 VERDICTS = {"chosen": "win", "rejected": "loss", "tie": "tie", "invalid": "invalid"}
 _VERDICTS: dict[str, type[pl.DataType]] = {

@@ -18,13 +18,12 @@ from pluralbench_rewards import ModelRecord
 from pluralbench_runs import Output, Recipe, RecipeError, Table
 
 from pluralbench.data.benchmarks import PERSONA_JUDGE, known_benchmarks
-from pluralbench.descriptions import PersonaData
 from pluralbench.data.persona_items import TIE, Drawn, Personas, draw, load_personas
 from pluralbench.data.persona_prompts import VERSION, messages_of, persona_digest, schema_of, told_of
 from pluralbench.data.verdict_tables import COLUMNS as VERDICT_COLUMNS
 from pluralbench.data.verdict_tables import check_verdicts
+from pluralbench.descriptions import PersonaData, PersonaJudging, Setting
 from pluralbench.evaluation.judge import chat_of
-from pluralbench.descriptions import PersonaJudging, Setting
 from pluralbench.evaluation.settings import run_directory
 from pluralbench.metrics import measure_personas
 from pluralbench.metrics.accuracy import rule_of

@@ -9,8 +9,8 @@ from pluralbench_rewards import ModelRecord, Scored, Scoring
 from pluralbench_runs import Output
 
 from pluralbench.data.benchmarks import Benchmark
-from pluralbench.descriptions import Data, Prompt
 from pluralbench.data.prompts import groups_of
+from pluralbench.descriptions import Data, Prompt
 from pluralbench.evaluation.journal import journal
 from pluralbench.evaluation.models import Scorable, opened
 from pluralbench.evaluation.settings import Loaded, ScoreSettings, load_benchmark, run_directory

@@ -10,10 +10,9 @@ from pluralbench_rewards import ModelRecord, Scoring
 from pluralbench_runs import Output, Recipe, Table, digest, output_directory
 
 from pluralbench.data.benchmarks import Benchmark, find_benchmark
-from pluralbench.descriptions import Data, Prompt
 from pluralbench.data.items import Items, load_items
 from pluralbench.data.prompts import plans_for, wordings_digest
-from pluralbench.descriptions import Judging
+from pluralbench.descriptions import Data, Judging, Prompt
 from pluralbench.metrics.accuracy import rule_of
 from pluralbench.results.record import BenchmarkRecord, DataRecord, PromptRecord
 from pluralbench.results.runs import RUN_FILE, SETTINGS_FILE

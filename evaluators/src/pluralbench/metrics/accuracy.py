@@ -1,55 +1,64 @@
-"""What a run's decisions amount to: accuracies with intervals, and a count of everything that is no decision.
+"""Accuracies with intervals, from the smallest part that a benchmark weighs up to the overall number.
 
 Accuracy is strict: the share of wins among wins, losses, ties and invalid ones. What was dropped for its length, and
 pairs that the benchmark calls equal, are no part of it; each has its own count.
+
+`numbers` makes all that a benchmark says of some decisions, so that a run's metrics and a comparison of two runs have
+the same sections, weights and means.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
-from pluralbench_measures.bootstrap import CONFIDENCE, RESAMPLES, Array, Resampled, estimate, mean_of, resample
+from pluralbench_measures import rankings
+from pluralbench_measures.bootstrap import Array, Estimate, Resampled, Sums, mean_of, share, sums_of
 
 from pluralbench.data.benchmarks import Benchmark
 from pluralbench.results.decisions import OUTCOMES
+from pluralbench.results.metrics_frame import Place
 
 COUNTED = ("win", "loss", "tie", "invalid")
-NAMED = 20
+PLURALS = {"win": "wins", "loss": "losses", "tie": "ties"}
 Leaf = tuple[str, str | None]
+"""A config and a subset of it: the smallest part that is weighed."""
 
 
-def measure(benchmark: Benchmark, decisions: pl.DataFrame, *, seed: int) -> dict[str, Any]:
-    """The metrics of a run: overall, over all items, and for each config with its sections and subsets.
+class Counts(NamedTuple):
+    """What counts, by cluster and leaf. For rankings by category, `exact` has the prompts and `pairs` their pairs."""
 
-    decisions: as `pluralbench.results.decisions` makes them. seed: of the bootstrap.
-    """
-    counted = decisions.filter(pl.col("outcome").is_in(COUNTED))
-    leaves: list[Leaf] = list(counted.select("config", "subset").unique(maintain_order=True).iter_rows())
-    pairs = resampled(counted, leaves, seed)
-    configs = decisions["config"].unique(maintain_order=True).to_list()
-    ours = [config for config in configs if config not in benchmark.outside]
-    result: dict[str, Any] = {
-        "confidence": CONFIDENCE,
-        "resamples": RESAMPLES,
-        "clusters": decisions["cluster"].n_unique(),
-        "overall": {},
-        "pooled": _cell(decisions.filter(pl.col("config").is_in(ours)), pairs, places_of(leaves, ours)),
-        "configs": {config: _config(benchmark, decisions, config, leaves, pairs) for config in configs},
-    }
-    if benchmark.overall == "items":
-        result["overall"] = {key: result["pooled"][key] for key in ("accuracy", "interval")}
-    elif benchmark.by_category:
-        result |= _by_category(benchmark, decisions, ours, result["configs"], seed)
-    else:
-        values = [config_values(benchmark, config, leaves, pairs) for config in ours]
-        result["overall"] = estimate(mean_of(values), pairs.clusters(places_of(leaves, ours)))
-    result["overall"]["rule"] = _rule(benchmark)
-    return result
+    decisions: Sums
+    pairs: Sums | None = None
+    exact: Sums | None = None
 
 
-def _rule(benchmark: Benchmark) -> str:
+class Drawn(NamedTuple):
+    """`Counts` as they are, and resampled or exchanged."""
+
+    decisions: Resampled
+    pairs: Resampled | None = None
+    exact: Resampled | None = None
+
+
+@dataclass(frozen=True)
+class Number:
+    """A share at its place, as it is and in each resample: values, [1 + resamples]; over n in so many clusters."""
+
+    place: Place
+    values: Array
+    n: int
+    clusters: int
+
+    @property
+    def estimate(self) -> Estimate:
+        """The share with its interval."""
+        return share(self.values, self.n, self.clusters)
+
+
+def rule_of(benchmark: Benchmark) -> str:
+    """How the overall number is made, as a sentence."""
     if benchmark.overall == "items":
         return "mean over all items"
     if benchmark.by_category:
@@ -59,98 +68,142 @@ def _rule(benchmark: Benchmark) -> str:
     return f"unweighted mean of the configs{inner}"
 
 
-def _config(
-    benchmark: Benchmark, decisions: pl.DataFrame, config: str, leaves: Sequence[Leaf], pairs: Resampled
-) -> dict[str, Any]:
-    own = decisions.filter(config=config)
-    cell = _cell(own, pairs, places_of(leaves, [config]))
-    subsets = own["subset"].drop_nulls().unique(maintain_order=True).to_list()
-    if subsets:
-        cell["subsets"] = {
-            subset: _cell(
-                own.filter(subset=subset), pairs, [leaves.index((config, subset))] if (config, subset) in leaves else []
-            )
-            for subset in subsets
-        }
-    if benchmark.sections and config not in benchmark.apart:
-        sections = section_values(benchmark, config, leaves, pairs)
-        cell["sections"] = {
-            name: estimate(
-                values, pairs.clusters([leaves.index((config, s)) for s in weights if (config, s) in leaves])
-            )
-            for (name, values), weights in zip(sections.items(), benchmark.sections.values(), strict=True)
-        }
-        cell["mean_of_sections"] = estimate(
-            config_values(benchmark, config, leaves, pairs), pairs.clusters(places_of(leaves, [config]))
-        )
-        known = {subset for section in benchmark.sections.values() for subset in section}
-        cell["subsets_in_no_section"] = sorted(set(subsets) - known)
-    return cell
+def leaves_of(decisions: pl.DataFrame) -> list[Leaf]:
+    """The leaves of some decisions, in their order."""
+    return list(decisions.select("config", "subset").unique(maintain_order=True).iter_rows())
 
 
-def _by_category(
-    benchmark: Benchmark,
-    decisions: pl.DataFrame,
-    configs: Sequence[str],
-    cells: Mapping[str, dict[str, Any]],
-    seed: int,
-) -> dict[str, Any]:
-    """The overall number of rankings, and accuracy and exact match as means over configs of their mean over categories.
-
-    Cells of configs get these means (`by_category`, `exact_match_by_category`), and all cells their `exact_match` with
-    the prompts that count for it.
-    """
-    from pluralbench_measures import rankings  # noqa: PLC0415 - torch comes with it
-
-    scored = decisions.filter(pl.col("config").is_in(configs), pl.col("outcome") != "dropped")
+def count(benchmark: Benchmark, decisions: pl.DataFrame, leaves: Sequence[Leaf]) -> Counts:
+    """The sums of decisions by cluster and leaf."""
+    counted = decisions.filter(pl.col("outcome").is_in(COUNTED))
+    found = Counts(sums_by_leaf(counted, leaves, counted["outcome"] == "win"))
+    if not benchmark.by_category:
+        return found
+    scored = decisions.filter(~pl.col("config").is_in(sorted(benchmark.outside)), pl.col("outcome") != "dropped")
     keys = ["config", "subset", "id", "cluster"]
     prompts = rankings.by_prompt(scored, keys, legacy=not benchmark.strict).filter(pl.col("counted") == 1)
-    leaves: list[Leaf] = list(prompts.select("config", "subset").unique(maintain_order=True).iter_rows())
-    leaf, cluster = _leaf_numbers(prompts, leaves), numbered(prompts["cluster"])
-    right, of, won = (prompts[name].to_numpy().astype(np.float64) for name in ("right", "pairs", "exact"))
-    pairs, exact = resample(leaf, cluster, right, seed, of), resample(leaf, cluster, won, seed)
-
-    def exact_match(places: Sequence[int]) -> dict[str, Any]:
-        found = estimate(exact.pooled(places), exact.clusters(places))
-        return found | {"prompts": int(exact.counts[0, places].sum())}
-
-    means: dict[str, list[Array]] = {"accuracy": [], "exact_match": []}
-    for config in configs:
-        places = places_of(leaves, [config])
-        for values, source in zip(means.values(), (pairs, exact), strict=True):
-            values.append(rankings.category_mean(source.wins[:, places], source.counts[:, places]))
-        accuracy, matched = (values[-1] for values in means.values())
-        cells[config].update(
-            by_category=estimate(accuracy, pairs.clusters(places)),
-            exact_match=exact_match(places),
-            exact_match_by_category=estimate(matched, exact.clusters(places)),
-        )
-        for subset, cell in cells[config].get("subsets", {}).items():
-            cell["exact_match"] = exact_match([place for place in places if leaves[place][1] == subset])
-    clusters = prompts["cluster"].n_unique()
-    return {
-        "overall": estimate(rankings.overall(*means.values()), clusters),
-        "rankings": {name: estimate(mean_of(values), clusters) for name, values in means.items()},
-    }
+    pairs = sums_by_leaf(prompts, leaves, prompts["right"], prompts["pairs"])
+    return found._replace(pairs=pairs, exact=sums_by_leaf(prompts, leaves, prompts["exact"]))
 
 
-def config_values(benchmark: Benchmark, config: str, leaves: Sequence[Leaf], pairs: Resampled) -> Array:
-    """A config's accuracy, the mean of its sections where the benchmark has some: [1 + resamples]."""
-    if benchmark.sections:
-        # A section that is missing makes the mean missing: a mean of fewer sections would be of something else.
-        return mean_of(list(section_values(benchmark, config, leaves, pairs).values()))
-    return pairs.pooled(places_of(leaves, [config]))
+def sums_by_leaf(
+    rows: pl.DataFrame,
+    leaves: Sequence[Leaf],
+    won: pl.Series,
+    of: pl.Series | None = None,
+    clusters: pl.Series | None = None,
+) -> Sums:
+    """Sums of what rows have won, of one each or of so many, by cluster and leaf.
+
+    clusters: the names of all that there are, where these are more than those of the rows.
+    """
+    names = (rows["cluster"] if clusters is None else clusters).unique().sort()
+    place = {leaf: number for number, leaf in enumerate(leaves)}
+    return sums_of(
+        np.array([place[row] for row in rows.select("config", "subset").iter_rows()], dtype=np.int64),
+        names.search_sorted(rows["cluster"]).to_numpy().astype(np.int64),
+        won.to_numpy().astype(np.float64),
+        None if of is None else of.to_numpy().astype(np.float64),
+        shape=(len(names), len(leaves)),
+    )
+
+
+def drawn(counts: Counts, draw: Callable[[Sums], Resampled]) -> Drawn:
+    """All counts, resampled by one way of drawing."""
+    return Drawn(*(None if sums is None else draw(sums) for sums in counts))
+
+
+def numbers(benchmark: Benchmark, leaves: Sequence[Leaf], found: Drawn) -> list[Number]:
+    """Each share that the benchmark says of some decisions, the overall number first."""
+    configs = list(dict.fromkeys(config for config, _ in leaves))
+    ours = [config for config in configs if config not in benchmark.outside]
+    if benchmark.by_category:
+        parts = [*_by_category(leaves, found, ours)]
+    else:
+        parts = [one for config in configs for one in _config(benchmark, config, leaves, found.decisions)]
+        parts.insert(0, _overall(benchmark, parts, ours, leaves, found.decisions))
+    return [*parts, *_pooled(benchmark, leaves, found, configs, ours)]
+
+
+def _overall(
+    benchmark: Benchmark, parts: Iterable[Number], ours: Sequence[str], leaves: Sequence[Leaf], pairs: Resampled
+) -> Number:
+    places, place = places_of(leaves, ours), Place("overall", "overall")
+    if benchmark.overall == "items":
+        return _number(place, pairs.pooled(places), pairs, places)
+    return _number(place, mean_of([one.values for one in parts if one.place.group == "config"]), pairs, places)
+
+
+def _config(benchmark: Benchmark, config: str, leaves: Sequence[Leaf], pairs: Resampled) -> Iterator[Number]:
+    """A config's own number, and its sections."""
+    places = places_of(leaves, [config])
+    group = "apart" if config in benchmark.outside else "config"
+    own = Place(group, "accuracy", config)
+    if not benchmark.sections or config in benchmark.apart:
+        yield _number(own, pairs.pooled(places), pairs, places)
+        return
+    sections = section_values(benchmark, config, leaves, pairs)
+    # A section that is missing makes the mean missing: a mean of fewer sections would be of something else.
+    yield _number(own, mean_of(list(sections.values())), pairs, places)
+    for name, values in sections.items():
+        inner = [place for place in places if leaves[place][1] in benchmark.sections[name]]
+        yield _number(Place("section", "accuracy", config, name), values, pairs, inner)
 
 
 def section_values(benchmark: Benchmark, config: str, leaves: Sequence[Leaf], pairs: Resampled) -> dict[str, Array]:
     """A config's sections, each the weighted mean of its subsets: [1 + resamples]."""
+    place = {leaf: number for number, leaf in enumerate(leaves)}
     sections = {}
     for name, weights in benchmark.sections.items():
-        present = [
-            (leaves.index((config, subset)), weight) for subset, weight in weights.items() if (config, subset) in leaves
-        ]
+        present = [(place[config, subset], w) for subset, w in weights.items() if (config, subset) in place]
         sections[name] = pairs.weighted([place for place, _ in present], [weight for _, weight in present])
     return sections
+
+
+def _by_category(leaves: Sequence[Leaf], found: Drawn, ours: Sequence[str]) -> Iterator[Number]:
+    """The overall number of rankings by category, and accuracy and exact match as means over configs and categories."""
+    pairs, exact = found.pairs, found.exact
+    assert pairs is not None and exact is not None  # noqa: S101, PT018 - `count` makes both for such a benchmark
+    means: dict[str, list[Number]] = {"accuracy": [], "exact_match": []}
+    for config in ours:
+        places = places_of(leaves, [config])
+        for (metric, values), source in zip(means.items(), (pairs, exact), strict=True):
+            mean = rankings.category_mean(source.won[:, places], source.counts[:, places])
+            values.append(_number(Place("config", metric, config), mean, source, places))
+    accuracy, matched = ([one.values for one in values] for values in means.values())
+    every = places_of(leaves, ours)
+    yield _number(Place("overall", "overall"), rankings.overall(accuracy, matched), exact, every)
+    yield _number(Place("overall", "accuracy"), mean_of(accuracy), pairs, every, exact.clusters(every))
+    yield _number(Place("overall", "exact_match"), mean_of(matched), exact, every)
+    for one in zip(*means.values(), strict=True):
+        yield from one
+
+
+def _pooled(
+    benchmark: Benchmark, leaves: Sequence[Leaf], found: Drawn, configs: Sequence[str], ours: Sequence[str]
+) -> Iterator[Number]:
+    """Accuracy, and of rankings by category exact match, over all decisions of each part."""
+    section = {subset: name for name, weights in benchmark.sections.items() for subset in weights}
+    kind = "category" if benchmark.by_category else "subset"
+    parts = [(Place("pooled", "accuracy"), places_of(leaves, ours))]
+    for config in configs:
+        own = places_of(leaves, [config])
+        parts.append((Place("pooled", "accuracy", config), own))
+        for place in own:
+            subset = leaves[place][1]
+            if subset is not None:
+                inner = None if config in benchmark.apart else section.get(subset)
+                parts.append((Place(kind, "accuracy", config, inner, subset), [place]))
+    for place, inside in parts:
+        yield _number(place, found.decisions.pooled(inside), found.decisions, inside)
+        if found.exact is not None and place.config not in benchmark.outside:
+            yield _number(place._replace(metric="exact_match"), found.exact.pooled(inside), found.exact, inside)
+
+
+def _number(
+    place: Place, values: Array, source: Resampled, places: Sequence[int], clusters: int | None = None
+) -> Number:
+    return Number(place, values, source.decisions(places), source.clusters(places) if clusters is None else clusters)
 
 
 def places_of(leaves: Sequence[Leaf], configs: Sequence[str]) -> list[int]:
@@ -158,92 +211,18 @@ def places_of(leaves: Sequence[Leaf], configs: Sequence[str]) -> list[int]:
     return [place for place, (config, _) in enumerate(leaves) if config in configs]
 
 
-def _cell(decisions: pl.DataFrame, pairs: Resampled, places: Sequence[int]) -> dict[str, Any]:
-    counts = dict(decisions["outcome"].value_counts().iter_rows())
-    named = {
-        what: decisions.filter(rows).select("config", "id").unique(maintain_order=True)["id"].to_list()
-        for what, rows in (
-            ("invalid", pl.col("outcome") == "invalid"),
-            ("truncated", pl.col("truncated")),
-            ("dropped", pl.col("outcome") == "dropped"),
-        )
-    }
-    n = sum(counts.get(outcome, 0) for outcome in COUNTED)
+def outcome_counts(decisions: pl.DataFrame, place: Place) -> Iterator[tuple[Place, Estimate]]:
+    """What there is to count at a place beside its shares: each outcome, what was cut, and the mean margin."""
+    found: Mapping[str, int] = dict(decisions["outcome"].value_counts().iter_rows())
+    items = decisions.select("config", "id", "truncated").unique(["config", "id"])
+    n = sum(found.get(outcome, 0) for outcome in COUNTED)
+    valid = n - found.get("invalid", 0)
     margins = decisions["margin"].drop_nulls()
-    return {
-        "n": n,
-        **{_plural(outcome): counts.get(outcome, 0) for outcome in OUTCOMES},
-        "truncated": len(named["truncated"]),
-        **estimate(pairs.pooled(places), pairs.clusters(places)),
-        "accuracy_of_valid": counts.get("win", 0) / (n - counts.get("invalid", 0))
-        if n > counts.get("invalid", 0)
-        else None,
-        "mean_margin": margins.mean(),
-        "ids": {what: ids[:NAMED] for what, ids in named.items() if ids},
-    }
-
-
-def _plural(outcome: str) -> str:
-    return {"win": "wins", "loss": "losses", "tie": "ties"}.get(outcome, outcome)
-
-
-def resampled(counted: pl.DataFrame, leaves: Sequence[Leaf], seed: int) -> Resampled:
-    """Decisions that count, resampled by cluster; `leaves` are all pairs of config and subset that they have."""
-    won = (counted["outcome"] == "win").to_numpy().astype(np.float64)
-    return resample(_leaf_numbers(counted, leaves), numbered(counted["cluster"]), won, seed)
-
-
-def _leaf_numbers(rows: pl.DataFrame, leaves: Sequence[Leaf]) -> NDArray[np.int64]:
-    place = {leaf: number for number, leaf in enumerate(leaves)}
-    return np.array([place[row] for row in rows.select("config", "subset").iter_rows()], dtype=np.int64)
-
-
-def numbered(names: pl.Series) -> NDArray[np.int64]:
-    """A number for each name, from 0."""
-    return names.rank("dense").cast(pl.Int64).to_numpy() - 1
-
-
-def position_bias(decisions: pl.DataFrame) -> Mapping[str, Any]:
-    """What a judge's verdicts owe to the order of the answers.
-
-    decisions: with `verdict_chosen_first` and `verdict_rejected_first`, each "A", "B", "invalid" or null (not asked).
-    """
-    first = decisions.select(
-        pl.concat([pl.col("verdict_chosen_first"), pl.col("verdict_rejected_first")]).alias("verdict")
-    )["verdict"].drop_nulls()
-    valid = first.filter(first.is_in(["A", "B"]))
-    by_place = {
-        "accuracy_chosen_first": _share(decisions["verdict_chosen_first"], "A"),
-        "accuracy_chosen_second": _share(decisions["verdict_rejected_first"], "B"),
-    }
-    both = decisions.filter(pl.all_horizontal(pl.col("^verdict_.*_first$").is_in(["A", "B"])))
-    a, b = by_place.values()
-    return {
-        "verdicts": len(first),
-        "invalid_verdicts": len(first) - len(valid),
-        "share_of_first": None if not len(valid) else valid.to_list().count("A") / len(valid),
-        **by_place,
-        # As the paper's own script counts: a verdict that cannot be parsed is taken for the first response.
-        "accuracy_with_invalid_as_first": _share(
-            pl.concat(
-                [_as_first(decisions["verdict_chosen_first"], "A"), _as_first(decisions["verdict_rejected_first"], "B")]
-            ),
-            "right",
-        ),
-        "position_bias": None if a is None or b is None else abs(a - b),
-        "asked_in_both_orders": both.height,
-        "changed_with_the_order": both.filter(
-            pl.col("verdict_chosen_first") == pl.col("verdict_rejected_first")
-        ).height,
-    }
-
-
-def _as_first(verdicts: pl.Series, right: str) -> pl.Series:
-    """For verdicts in one order, "right" or "wrong" where the invalid ones stand for the first response."""
-    asked = verdicts.drop_nulls().replace("invalid", "A")
-    return pl.Series(["right" if verdict == right else "wrong" for verdict in asked], dtype=pl.String)
-
-
-def _share(verdicts: pl.Series, right: str) -> float | None:
-    asked = verdicts.drop_nulls()
-    return None if not len(asked) else asked.to_list().count(right) / len(asked)
+    mean = margins.mean()
+    yield place._replace(metric="accuracy_of_valid"), Estimate(found.get("win", 0) / valid if valid else None, n=valid)
+    yield place._replace(metric="mean_margin"), Estimate(None if mean is None else float(mean), n=len(margins))  # type: ignore[arg-type]
+    counts = {"items": items.height}
+    counts |= {PLURALS.get(outcome, outcome): found.get(outcome, 0) for outcome in OUTCOMES}
+    truncated = decisions.filter("truncated").select("config", "id").n_unique()
+    for metric, value in (counts | {"truncated": truncated}).items():
+        yield place._replace(metric=metric), Estimate(float(value))

@@ -1,63 +1,52 @@
-"""Whether rewards are the log-odds that they stand for in a Bradley-Terry model.
+"""How well scores are calibrated, of rankings by category; see `pluralbench_measures.calibration`."""
 
-The measure is that of CHEEMS's own code: pairs in five bins by the difference of their rewards, and in each bin how far
-the accuracy is from the sigmoid of the mean difference.
-"""
-
-from typing import Any
+from collections.abc import Iterator
 
 import numpy as np
 import polars as pl
-from pluralbench_measures.bootstrap import estimate, interval_of, resample
+from pluralbench_measures.bootstrap import Estimate, resample, share, spread, sums_of
+from pluralbench_measures.calibration import BINS, bins_of, calibration_error
 
 from pluralbench.data.benchmarks import Benchmark
-from pluralbench.metrics.accuracy import numbered
+from pluralbench.results.metrics_frame import Place
+
+Numbers = Iterator[tuple[Place, Estimate]]
 
 
-def measure_calibration(benchmark: Benchmark, decisions: pl.DataFrame, *, seed: int) -> dict[str, Any]:
-    """`{"calibration": ...}` for a benchmark of rankings by category, else nothing.
+def calibration_numbers(benchmark: Benchmark, decisions: pl.DataFrame, *, seed: int) -> Numbers:
+    """Of a benchmark of rankings by category, the calibration of all scored pairs and of those of each config.
 
-    overall, and configs by name: the expected calibration error of the pairs that have a margin, with its interval,
-    and the bins that are not empty: pairs, mean difference of rewards, the probability that it stands for, and the
-    accuracy with its interval. largest: where the largest difference is: in the last bin, or by the legacy rules in
-    none. Resamples have the bins of the data itself.
+    `ece`, the expected calibration error, and of each bin that is not empty the mean `difference` of scores, the
+    `probability` that it stands for, and the `accuracy`. The largest difference is in the last bin, by the legacy rules
+    in none. Resamples have the bins of the data itself.
     """
-    if not benchmark.by_category:
-        return {}
     ours = decisions.filter(~pl.col("config").is_in(sorted(benchmark.outside)))
-    parts = ours.partition_by("config", as_dict=True)
-    return {
-        "calibration": {
-            "largest": "in the last bin" if benchmark.strict else "in no bin",
-            "overall": _calibration(benchmark, ours, seed),
-            "configs": {str(config): _calibration(benchmark, part, seed) for (config,), part in parts.items()},
-        }
-    }
+    if not benchmark.by_category or ours["margin"].null_count() == ours.height:
+        return
+    yield from _calibration(benchmark, ours, None, seed)
+    for (config,), part in ours.partition_by("config", as_dict=True).items():
+        yield from _calibration(benchmark, part, str(config), seed)
 
 
-def _calibration(benchmark: Benchmark, decisions: pl.DataFrame, seed: int) -> dict[str, Any]:
-    from pluralbench_measures import rankings  # noqa: PLC0415 - torch comes with it
-
+def _calibration(benchmark: Benchmark, decisions: pl.DataFrame, config: str | None, seed: int) -> Numbers:
     scored = decisions.filter(pl.col("margin").is_not_null())
-    bins = rankings.bins_of(scored["margin"].abs().to_numpy(), legacy=not benchmark.strict)
+    bins = bins_of(scored["margin"].abs().to_numpy(), legacy=not benchmark.strict)
     scored, bins = scored.filter(bins >= 0), bins[bins >= 0]
+    place = Place("pooled", "ece", config)
     if not len(bins):
-        return {"error": None, "interval": None, "pairs": 0, "bins": []}
-    cluster, apart = numbered(scored["cluster"]), scored["margin"].abs().to_numpy()
-    pairs = resample(bins, cluster, (scored["outcome"] == "win").to_numpy().astype(np.float64), seed)
-    differences = resample(bins, cluster, apart, seed).wins
-    errors = rankings.calibration_error(pairs.wins, pairs.counts, differences)
-    return {
-        "error": float(errors[0]),
-        "interval": interval_of(errors),
-        "pairs": len(bins),
-        "bins": [
-            {
-                "pairs": int(pairs.counts[0, place]),
-                "difference": float(mean := differences[0, place] / pairs.counts[0, place]),
-                "probability": float(1 / (1 + np.exp(-mean))),
-            }
-            | estimate(pairs.pooled([place]), pairs.clusters([place]))
-            for place in np.unique(bins).tolist()
-        ],
-    }
+        yield place, Estimate(None, n=0)
+        return
+    cluster = scored["cluster"].rank("dense").cast(pl.Int64).to_numpy() - 1
+    shape = int(cluster.max()) + 1, BINS
+    won = (scored["outcome"] == "win").to_numpy().astype(np.float64)
+    pairs = resample(sums_of(bins, cluster, won, shape=shape), seed)
+    apart = resample(sums_of(bins, cluster, scored["margin"].abs().to_numpy(), shape=shape), seed).won
+    errors = calibration_error(pairs.won, pairs.counts, apart)
+    yield place, spread(errors, len(bins), shape[0])
+    for number in np.unique(bins).tolist():
+        n, clusters = pairs.decisions([number]), pairs.clusters([number])
+        mean = float(apart[0, number] / pairs.counts[0, number])
+        name = Place("bin", "accuracy", config, subset=str(number + 1))
+        yield name, share(pairs.pooled([number]), n, clusters)
+        yield name._replace(metric="difference"), Estimate(mean, n=n)
+        yield name._replace(metric="probability"), Estimate(float(1 / (1 + np.exp(-mean))), n=n)

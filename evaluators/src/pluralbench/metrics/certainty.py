@@ -4,17 +4,17 @@ The settings, the certainty scale and the threshold are those of "Can LLM be a P
 unlike there, every invalid answer counts, both readings of the threshold are given, and everything has an interval.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from pluralbench_measures.bootstrap import Array, Resampled, estimate, interval_of, resample
+from pluralbench_measures.bootstrap import Array, Estimate, Resampled, resample, share, spread, sums_of
 
 from pluralbench.data.verdict_tables import GROUP, TIE
-from pluralbench.metrics.accuracy import numbered
+from pluralbench.results.metrics_frame import Place
 
 THRESHOLD = 80
 DECILES = 10
@@ -24,12 +24,12 @@ SETTINGS = ("standard", "certainty")  # without a persona, in the order in which
 Mask = NDArray[np.bool_]
 
 
-def measure_verdicts(verdicts: pl.DataFrame, *, threshold: float = THRESHOLD, seed: int = 0) -> list[dict[str, Any]]:
+def all_verdict_metrics(verdicts: pl.DataFrame, *, threshold: float = THRESHOLD, seed: int = 0) -> list[dict[str, Any]]:
     """The metrics of each task, setting, set of persona variables and judge, whatever the order of the rows.
 
-    verdicts: as `check_verdicts` makes them. Each result has the four names and what `measure` says.
+    verdicts: as `check_verdicts` makes them. Each result has the four names and what `verdict_metrics` says.
     """
-    return [names | measure(rows, threshold=threshold, seed=seed) for names, rows in groups_of(verdicts)]
+    return [names | verdict_metrics(rows, threshold=threshold, seed=seed) for names, rows in groups_of(verdicts)]
 
 
 def groups_of(verdicts: pl.DataFrame) -> list[tuple[dict[str, str], pl.DataFrame]]:
@@ -48,7 +48,7 @@ def place_of(names: Mapping[str, Any]) -> tuple[Any, ...]:
     return names["task"], names["setting"], place, variables, names["judge"]
 
 
-def measure(verdicts: pl.DataFrame, *, threshold: float = THRESHOLD, seed: int = 0) -> dict[str, Any]:
+def verdict_metrics(verdicts: pl.DataFrame, *, threshold: float = THRESHOLD, seed: int = 0) -> dict[str, Any]:
     """The metrics of one group of verdicts. Shares are from 0 to 1; `NAME_interval` has the 95 % bounds of NAME.
 
     - n, correct, accuracy: over all rows, an invalid answer being wrong; parsed, parsed_accuracy: over the valid ones.
@@ -160,15 +160,15 @@ def compare_verdicts(first: pl.DataFrame, second: pl.DataFrame, *, seed: int = 0
         for number, side in enumerate(sides)
     )
     won = together["won"].to_numpy().astype(np.float64)
-    pairs = resample(together["side"].cast(pl.Int64).to_numpy(), numbered(together["cluster"]), won, seed)
+    pairs = resample(sums_of(together["side"].cast(pl.Int64).to_numpy(), _numbered(together["cluster"]), won), seed)
     accuracies = [pairs.pooled([number]) for number in (0, 1)]
     return {
         "same_items": same,
         "n": sides[0].height,
         "n_without": sides[1].height,
         "left_out": left_out,
-        **_named("accuracy", estimate(accuracies[0], pairs.clusters([0]))),
-        **_named("accuracy_without", estimate(accuracies[1], pairs.clusters([1]))),
+        **_named("accuracy", share(accuracies[0], None, pairs.clusters([0]))),
+        **_named("accuracy_without", share(accuracies[1], None, pairs.clusters([1]))),
         **_spread("difference", accuracies[0] - accuracies[1]),
     }
 
@@ -186,32 +186,37 @@ def _resampled(verdicts: pl.DataFrame, seed: int) -> tuple[Resampled, pl.DataFra
     kinds = rows.select(names).unique().sort(names)
     rows = rows.join(kinds.with_row_index("place"), on=names, how="left", nulls_equal=True, maintain_order="left")
     leaf = rows["place"].cast(pl.Int64).to_numpy()
-    return resample(leaf, numbered(rows["cluster"]), rows["won"].to_numpy(), seed), kinds
+    return resample(sums_of(leaf, _numbered(rows["cluster"]), rows["won"].to_numpy()), seed), kinds
+
+
+def _numbered(names: pl.Series) -> NDArray[np.int64]:
+    """A number for each name, from 0."""
+    return names.rank("dense").cast(pl.Int64).to_numpy() - 1
 
 
 def _count(found: Resampled, mask: Mask) -> dict[str, int]:
-    return {"correct": int(found.wins[0, mask].sum()), "total": int(found.counts[0, mask].sum())}
+    return {"correct": int(found.won[0, mask].sum()), "total": int(found.counts[0, mask].sum())}
 
 
 def _those(found: Resampled, mask: Mask) -> Resampled:
     """The same rows, but these are what counts as won."""
-    return replace(found, wins=found.counts * mask)
+    return replace(found, won=found.counts * mask)
 
 
-def _share(found: Resampled, mask: Mask) -> dict[str, Any]:
+def _share(found: Resampled, mask: Mask) -> Estimate:
     places = np.flatnonzero(mask).tolist()
-    return estimate(found.pooled(places), found.clusters(places))
+    return share(found.pooled(places), None, found.clusters(places))
 
 
-def _named(name: str, cell: dict[str, Any]) -> dict[str, Any]:
-    return {name: cell["accuracy"], f"{name}_interval": cell["interval"]}
+def _named(name: str, found: Estimate) -> dict[str, Any]:
+    bounds = None if found.low is None else [found.low, found.high]
+    return {name: found.value, f"{name}_interval": bounds}
 
 
 def _spread(name: str, values: Array) -> dict[str, Any]:
     """A value that is no share of rows, and its interval, None where the resamples are all alike."""
-    bounds = interval_of(values)
-    alike = bounds is not None and bounds[0] == bounds[1]
-    return {name: None if np.isnan(values[0]) else float(values[0]), f"{name}_interval": None if alike else bounds}
+    found = spread(values)
+    return _named(name, Estimate(found.value) if found.low == found.high else found)
 
 
 def _decile(certainty: Array) -> NDArray[np.int64]:
@@ -231,7 +236,7 @@ def _over(sums: Array, counts: Array) -> Array:
 def _calibration_error(found: Resampled, certainty: Array, rated: Mask) -> Array:
     masks = [rated & (_decile(certainty) == decile) for decile in range(DECILES)]
     said = found.counts * np.nan_to_num(certainty) / 100
-    return _over(np.abs(_sums(found.wins, masks) - _sums(said, masks)), _sums(found.counts, masks))
+    return _over(np.abs(_sums(found.won, masks) - _sums(said, masks)), _sums(found.counts, masks))
 
 
 def _area(found: Resampled, certainty: Array, rated: Mask) -> Array:
@@ -246,7 +251,7 @@ def _area(found: Resampled, certainty: Array, rated: Mask) -> Array:
         return np.full(len(found.counts), np.nan)
     masks = [rated & (certainty == value) for value in values]
     n = _sums(found.counts, masks)
-    e = n - _sums(found.wins, masks)
+    e = n - _sums(found.won, masks)
     up_to = np.cumsum(n, axis=1)
     before, errors = up_to - n, np.cumsum(e, axis=1) - e
     harmonic = np.concatenate([[0.0], np.cumsum(1 / np.arange(1, int(up_to.max()) + 1))])
@@ -265,3 +270,40 @@ def _deciles(found: Resampled, certainty: Array, rated: Mask) -> list[dict[str, 
         cell = {"from": 10 * decile, "n": count["total"], "correct": count["correct"], "certainty": said}
         deciles.append(cell | _named("accuracy", _share(found, mask)))
     return deciles
+
+
+def verdict_numbers(metrics: Mapping[str, Any]) -> Iterator[tuple[Place, Estimate]]:
+    """What `verdict_metrics` says of a task, as rows of a run's metrics: `NAME` of a share, and the counts behind it."""
+    task = metrics["task"]
+    rated = metrics["high"]["total"] + metrics["low"]["total"]
+    above = {f"above_{name}": value for name, value in metrics["above"].items()}
+    of = {
+        "accuracy": metrics["n"],
+        "parsed_accuracy": metrics["parsed"],
+        "high_accuracy": metrics["high"]["total"],
+        "low_accuracy": metrics["low"]["total"],
+        "coverage": metrics["n"],
+        "above_high_accuracy": metrics["above"]["high"]["total"],
+        "above_low_accuracy": metrics["above"]["low"]["total"],
+        "above_coverage": metrics["n"],
+        "calibration_error": rated,
+        "risk_coverage_area": rated,
+        "share_of_a": metrics["parsed"],
+    }
+    every = {**metrics, **above}
+    for name, n in of.items():
+        low, high = every[f"{name}_interval"] or (None, None)
+        clusters = metrics["clusters"] if name == "accuracy" else None
+        yield Place("task", name, task), Estimate(every[name], low, high, n, clusters)
+    for name in ("correct", "invalid", "without_certainty", "unusable_certainty"):
+        yield Place("task", name, task), Estimate(float(metrics[name]))
+    yield Place("task", "chance", task), Estimate(metrics["chance"])
+    for decile in metrics["deciles"]:
+        low, high = decile["accuracy_interval"] or (None, None)
+        place = Place("decile", "accuracy", task, subset=str(decile["from"]))
+        yield place, Estimate(decile["accuracy"], low, high, decile["n"])
+        yield place._replace(metric="certainty"), Estimate(decile["certainty"], n=decile["n"])
+    for one in metrics["by_certainty"]:
+        place = Place("certainty", "accuracy", task, subset=f"{one['certainty']:g}")
+        yield place, Estimate(one["correct"] / one["n"], n=one["n"])
+        yield place._replace(metric="certainty"), Estimate(one["certainty"], n=one["n"])

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from pluralbench.data.verdict_tables import certainty_columns, letter, read_one, refuse, texts
 from pluralbench.errors import DataError
-from pluralbench.metrics.certainty import THRESHOLD, compare_verdicts, groups_of, measure
+from pluralbench.metrics.certainty import THRESHOLD, compare_verdicts, groups_of, verdict_metrics
 
 DRAWS, SIZE = 1000, 30  # of the paper's bootstrap
 NO_ANSWER = -1
@@ -52,7 +52,7 @@ def compare_with_people(
 
     - items; not_judged: labelled items that the group has no verdict on; other_truth: items left out since the labels
       have another truth;
-    - verdicts, majority, single_labels: what `measure` says of each on these items. The majority's answer is the one
+    - verdicts, majority, single_labels: what `verdict_metrics` says of each on these items. The majority's answer is the one
       that more annotators gave than any other, its certainty the mean over those who gave it; without one the item is
       invalid, and so wrong;
     - difference: the judge's accuracy less the majority's, resampled together;
@@ -111,7 +111,7 @@ def _compared(
         "other_truth": joined["row"].n_unique() - judge.height,
         "annotators": same["annotator"].n_unique(),
         **{
-            name: measure(rows, threshold=threshold, seed=seed)
+            name: verdict_metrics(rows, threshold=threshold, seed=seed)
             for name, rows in (("verdicts", judge), ("majority", majority), ("single_labels", same))
         },
         "difference": compared["difference"],

@@ -1,10 +1,13 @@
 """From scores and verdicts to decisions: one row for each pair of responses that the benchmark tells apart."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from math import isfinite
 from typing import Any
 
 import polars as pl
+from pluralbench_measures.rankings import pairs_of
+
+from pluralbench.errors import RunError
 
 OUTCOMES = ("win", "loss", "tie", "invalid", "dropped", "equal")
 """What came of a pair. invalid: no number, or no verdict that could be parsed; dropped: too long to be scored; equal:
@@ -27,14 +30,19 @@ DECISIONS = pl.Schema(
         "digest": pl.String,
     }
 )
-
-
-def pairs_of(item: Mapping[str, Any]) -> Iterator[tuple[int, int]]:
-    """The places of (better, worse) responses of an item, by their ranks."""
-    for better, first in enumerate(item["rank"]):
-        for worse, second in enumerate(item["rank"]):
-            if first < second:
-                yield better, worse
+_NAMES = {name: pl.String() for name in BASE}
+PAIRED: dict[str, pl.DataType] = _NAMES | {
+    "truncated": pl.Boolean(),
+    "outcome": pl.String(),
+    "margin": pl.Float64(),
+}
+RANKED: dict[str, pl.DataType] = _NAMES | {
+    "response": pl.String(),
+    "rank": pl.Int64(),
+    "score": pl.Float64(),
+    "tokens_cut": pl.Int64(),
+    "outcome": pl.String(),
+}
 
 
 def decide(items: pl.DataFrame, scores: Sequence[Sequence[float]], cut: Sequence[int]) -> pl.DataFrame:
@@ -45,7 +53,7 @@ def decide(items: pl.DataFrame, scores: Sequence[Sequence[float]], cut: Sequence
     rows = []
     for item, values, lost in zip(items.iter_rows(named=True), scores, cut, strict=True):
         base = {name: item[name] for name in BASE} | {"truncated": lost > 0}
-        pairs = list(pairs_of(item))
+        pairs = pairs_of(item["rank"])
         if not pairs:
             rows.append(base | {"outcome": "equal"})
         for better, worse in pairs:
@@ -61,3 +69,40 @@ def _outcome(values: Sequence[float], better: int, worse: int) -> dict[str, Any]
     if not isfinite(margin):
         return {"outcome": "invalid"}
     return {"outcome": "win" if margin > 0 else "loss" if margin < 0 else "tie", "margin": margin}
+
+
+def check_items(items: pl.DataFrame, where: str = "The items") -> pl.DataFrame:
+    """The same frame of `items.parquet`. Raises `RunError` for a column that is missing or of another type.
+
+    A row is a pair with its `outcome` and `margin`, or, for rankings, a response with its `rank` and `score`.
+    """
+    ranked = "response" in items.columns
+    needed = RANKED if ranked else PAIRED
+    for name, kind in needed.items():
+        found = items.schema.get(name)
+        if found is None:
+            raise RunError(f"{where}: there is no column `{name}`; a run's items need {', '.join(needed)}.")
+        if found != kind and found != pl.Null:
+            raise RunError(f"{where}: the column `{name}` is of type {found}, and not {kind}.")
+    if items.is_empty():
+        raise RunError(f"{where}: there is no row.")
+    return items
+
+
+def decisions_of(items: pl.DataFrame) -> pl.DataFrame:
+    """The decisions behind a run's `items.parquet`, with `chosen` and `rejected` naming the responses."""
+    if "response" not in items.columns:
+        named = [] if "chosen" in items.columns else [pl.lit(side).alias(side) for side in ("chosen", "rejected")]
+        return items.with_columns(named)
+    grouped = items.group_by(*BASE, maintain_order=True).agg(
+        response_ids="response",
+        rank="rank",
+        scores="score",
+        cut=pl.col("tokens_cut").max(),
+        dropped=(pl.col("outcome") == "dropped").any(),
+    )
+    scores: list[list[float]] = [
+        [] if gone else [float("nan") if value is None else value for value in values]
+        for values, gone in grouped.select("scores", "dropped").iter_rows()
+    ]
+    return decide(grouped, scores, grouped["cut"].fill_null(0).to_list())

@@ -1,4 +1,4 @@
-"""How well rewards keep rankings: accuracy over pairs, exact match over prompts, and how well they are calibrated.
+"""How well rewards keep rankings: accuracy over pairs and exact match over prompts.
 
 CHEEMS, section 3.3. A pair is right when the better response has strictly the higher reward; a prompt is an exact match
 when all its pairs are right. Within a category both are shares of all pairs and of all prompts; a subset (a config) has
@@ -14,18 +14,18 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from pluralbench_measures.calibration import BINS, bins_of, calibration_error
 from pluralbench_measures.errors import MeasuresError
 
 Array = NDArray[np.float64]
-BINS = 5
 
 
-def measure(items: pl.DataFrame, *, legacy: bool = False) -> dict[str, Any]:
+def ranking_metrics(items: pl.DataFrame, *, legacy: bool = False) -> dict[str, Any]:
     """Accuracy, exact match and calibration error of rewards, as plain numbers from 0 to 1.
 
     items: a row a prompt with `config` (the subset), `category`, `rank` (a list of integers, lower is better, ties
     share one) and `reward` (a list of floats, one for each rank; what is no finite number makes a pair wrong).
-    legacy: as the authors' code has it: see `by_prompt` and `bins_of`.
+    legacy: as the authors' code has it: see `by_prompt` and `pluralbench_measures.calibration.bins_of`.
 
     Returns `overall`, `accuracy` and `exact_match` (means over subsets), `calibration_error` (over all pairs), and
     `configs`, each with `accuracy`, `exact_match`, `pairs`, `prompts` (that count for exact match), `without_pair`
@@ -100,29 +100,6 @@ def overall(accuracy: Sequence[Array], exact_match: Sequence[Array]) -> Array:
     if not accuracy:
         return np.full(1, np.nan)
     return np.asarray((np.mean(accuracy, axis=0) + np.mean(exact_match, axis=0)) / 2)
-
-
-def bins_of(difference: Array, *, legacy: bool = False) -> NDArray[np.int64]:
-    """The bin of each absolute difference of rewards, in `BINS` equal ones from 0 to the largest: [n] to [n].
-
-    The largest is in the last bin; legacy: it is in none (-1), as in the authors' code.
-    """
-    if not len(difference):
-        return np.zeros(0, dtype=np.int64)
-    edges = np.linspace(0.0, difference.max(), BINS + 1)
-    found = np.searchsorted(edges, difference, side="right") - 1
-    return np.where(difference == difference.max(), -1 if legacy else BINS - 1, found).astype(np.int64)
-
-
-def calibration_error(right: Array, counted: Array, difference: Array) -> Array:
-    """Expected calibration error of rewards as log-odds: sums by bin, [..., bins], to [...].
-
-    It is |accuracy - sigmoid(mean difference)| of each bin, weighted by the bin's share of the pairs. right: pairs that
-    are right. counted: pairs. difference: the sum of absolute differences of rewards. NaN where there is no pair.
-    """
-    filled = np.maximum(counted, 1)
-    gaps = np.abs(right / filled - 1 / (1 + np.exp(-difference / filled)))
-    return _shares((gaps * counted).sum(-1), counted.sum(-1))
 
 
 def _compared(items: pl.DataFrame) -> pl.DataFrame:
