@@ -105,7 +105,7 @@ class Judging(Table):
     )
     oracle: bool = Field(
         default=False,
-        description="Show the judge the true rubric aspects; with --profile raw and --criterion person, as in the paper.",
+        description="Show the judge the true rubric aspects; the paper's oracle also has --profile raw, --criterion person.",
     )
     verdicts: Reading = Field(
         "lenient",

@@ -13,15 +13,15 @@ app = typer.Typer(
     no_args_is_help=True,
     help="Score reward models on benchmarks in which better depends on who is asking.",
 )
-for name, verb in (
-    ("score", score),
-    ("judge", judge),
-    ("judge-personas", judge_personas),
-    ("judge-metrics", judge_metrics),
-    ("compare", compare),
-    ("report", report),
+for verb, command in (
+    (score, score.score),
+    (judge, judge.judge),
+    (judge_personas, judge_personas.judge_personas),
+    (judge_metrics, judge_metrics.judge_metrics),
+    (compare, compare.compare),
+    (report, report.report),
 ):
-    app.command(name, epilog=verb.EXAMPLES)(verb.command)
+    app.command(command.__name__.replace("_", "-"), epilog=verb.EXAMPLES)(command)
 
 
 def main() -> NoReturn:

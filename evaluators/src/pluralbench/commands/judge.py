@@ -20,7 +20,7 @@ Model = Annotated[str, typer.Argument(help="A model of --base-url, or `local`, t
 
 
 @with_options
-def command(
+def judge(
     model: Model,
     data: Annotated[Data, Options("Data")],
     prompt: Annotated[Prompt, Options("Prompt")],
@@ -38,10 +38,10 @@ def command(
     twice. A verdict that cannot be read after --attempts tries counts as invalid, never as an answer.
     """
     from pluralbench.commands.telling import tell  # noqa: PLC0415 - `--help` need not wait for it
-    from pluralbench.evaluation.judge import judge  # noqa: PLC0415 - the same
+    from pluralbench.evaluation.judge import judge as run_judge  # noqa: PLC0415 - the same
 
     tell(
-        judge(
+        run_judge(
             model,
             benchmark=benchmark,
             data=data,

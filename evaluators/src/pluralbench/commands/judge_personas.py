@@ -18,7 +18,7 @@ pluralbench judge-personas gpt-5-mini --data dist/persona-judge --variables none
 
 
 @with_options
-def command(
+def judge_personas(
     model: Model,
     data: Annotated[PersonaData, Options("Data")],
     judging: Annotated[PersonaJudging, Options("Judging")],
@@ -34,6 +34,6 @@ def command(
     twice. A verdict that cannot be read after --attempts tries is invalid and wrong, never the first option.
     """
     from pluralbench.commands.telling import tell  # noqa: PLC0415 - `--help` need not wait for it
-    from pluralbench.evaluation.personas import judge_personas  # noqa: PLC0415 - the same
+    from pluralbench.evaluation.personas import judge_personas as run_judge_personas  # noqa: PLC0415 - the same
 
-    tell(judge_personas(model, data=data, judging=judging, connection=connection, seed=seed, out=out, fresh=fresh))
+    tell(run_judge_personas(model, data=data, judging=judging, connection=connection, seed=seed, out=out, fresh=fresh))

@@ -23,7 +23,7 @@ BenchmarkName = Annotated[str, typer.Option("--benchmark", help=BENCHMARKS, rich
 
 
 @with_options
-def command(
+def score(
     name: Annotated[str, typer.Argument(metavar="MODEL", help="A folder, or ORG/NAME on the Hub.")],
     data: Annotated[Data, Options("Data")],
     prompt: Annotated[Prompt, Options("Prompt")],
@@ -41,6 +41,9 @@ def command(
     with the same command.
     """
     from pluralbench.commands.telling import tell  # noqa: PLC0415 - `--help` need not wait for it
-    from pluralbench.evaluation.score import score  # noqa: PLC0415 - the same
+    from pluralbench.evaluation.score import score as run_score  # noqa: PLC0415 - the same
 
-    tell(score(model, benchmark=benchmark, data=data, prompt=prompt, scoring=scoring, seed=seed, out=out, fresh=fresh))
+    done = run_score(
+        model, benchmark=benchmark, data=data, prompt=prompt, scoring=scoring, seed=seed, out=out, fresh=fresh
+    )
+    tell(done)

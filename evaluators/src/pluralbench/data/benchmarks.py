@@ -142,8 +142,8 @@ def find_benchmark(name: str, columns: Sequence[str] = (), *, legacy: bool = Fal
         raise BenchmarkError(f"There is no benchmark {name!r}; choose {', '.join(known)}, or give a TOML file.")
     if benchmark.personas:
         raise BenchmarkError(
-            f"{benchmark.title} has no responses to score; run `pluralbench judge-personas MODEL --data DIR`, or in Python "
-            "`judge_personas`."
+            f"{benchmark.title} has no responses to score; run `pluralbench judge-personas MODEL --data DIR`, or in "
+            "Python `judge_personas`."
         )
     if legacy:
         if benchmark.legacy is None and not benchmark.by_category:

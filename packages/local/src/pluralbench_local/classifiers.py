@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from pluralbench_rewards import Group, ModelRecord, OnScored, Scored
@@ -30,7 +30,7 @@ class Classifier:
     network: Network
     template: Template
     label: str | None = None
-    options: Options = Options()
+    options: Options = field(default_factory=Options)
     kind = "classifier"
 
     @property
@@ -77,7 +77,7 @@ class Implicit:
     policy: Network
     reference: Network | None
     template: Template
-    options: Options = Options()
+    options: Options = field(default_factory=Options)
     kind = "implicit"
 
     @property

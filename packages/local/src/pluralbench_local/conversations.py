@@ -65,9 +65,9 @@ def tokenize(groups: Sequence[Group], template: Template, limit: int, on_overflo
     """Tokenize every group; `limit` is the most tokens of a conversation.
 
     A conversation that is longer is dealt with by group, so that the answers to a prompt are judged by the same
-    context: `truncate-left` takes the same tokens from the start of all; `truncate-prompt` leaves out the least relevant
-    blocks of the context, then shortens the prompt's longest message from its start, and leaves template and responses
-    whole; `drop` drops the group.
+    context: `truncate-left` takes the same tokens from the start of all; `truncate-prompt` leaves out the least
+    relevant blocks of the context, then shortens the prompt's longest message from its start, and leaves template and
+    responses whole; `drop` drops the group.
     Raises `ConversationError` under `error`, naming the first ids.
     """
     bare = next((group for group in groups if not group.responses), None)

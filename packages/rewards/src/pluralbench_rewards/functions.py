@@ -82,7 +82,8 @@ def _code_digest(function: Any) -> str | None:
 
     What it reads from elsewhere, such as other functions and global variables, is not in it.
     """
-    code = getattr(function, "__code__", None) or getattr(getattr(type(function), "__call__", None), "__code__", None)
+    method = type(function).__call__ if callable(function) else None  # of an object that can be called
+    code = getattr(function, "__code__", None) or getattr(method, "__code__", None)
     if not isinstance(code, CodeType):
         return None
     defaults = repr((getattr(function, "__defaults__", None), getattr(function, "__kwdefaults__", None)))
