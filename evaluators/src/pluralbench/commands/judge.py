@@ -22,14 +22,14 @@ Model = Annotated[str, typer.Argument(help="A model of --base-url, or `local`, t
 @with_options
 def judge(
     model: Model,
+    *,
+    benchmark: BenchmarkName = "personalized",
     data: Annotated[Data, Options("Data")],
     prompt: Annotated[Prompt, Options("Prompt")],
     judging: Annotated[Judging, Options("Judging")],
     connection: Annotated[ChatConnection, Options("Connection")],
-    benchmark: BenchmarkName = "personalized",
     seed: Seed = 0,
     out: Out = None,
-    *,
     fresh: Fresh = False,
 ) -> None:
     """Let a language model judge a benchmark.

@@ -20,12 +20,12 @@ pluralbench judge-personas gpt-5-mini --data dist/persona-judge --variables none
 @with_options
 def judge_personas(
     model: Model,
+    *,
     data: Annotated[PersonaData, Options("Data")],
     judging: Annotated[PersonaJudging, Options("Judging")],
     connection: Annotated[ChatConnection, Options("Connection")],
     seed: Seed = 0,
     out: Out = None,
-    *,
     fresh: Fresh = False,
 ) -> None:
     """Let a language model judge for people of whom it knows only a persona, and say how sure it is.

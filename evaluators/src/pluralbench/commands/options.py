@@ -75,7 +75,7 @@ def _parameter(name: str, info: FieldInfo, panel: str) -> inspect.Parameter:
     flags = [_flag(name, info)] if "flag" in extra or kind is bool else []  # a switch has no --no-... beside it
     least = next((bound.ge for bound in info.metadata if hasattr(bound, "ge")), None)
     option = typer.Option(*flags, help=info.description, metavar=extra.get("metavar"), min=least, rich_help_panel=panel)
-    default = None if isinstance(info.default, tuple) else info.get_default(call_default_factory=True)
+    default = None if isinstance(info.default, tuple | Table) else info.default
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, option])
 
 

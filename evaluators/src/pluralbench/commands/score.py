@@ -25,14 +25,14 @@ BenchmarkName = Annotated[str, typer.Option("--benchmark", help=BENCHMARKS, rich
 @with_options
 def score(
     name: Annotated[str, typer.Argument(metavar="MODEL", help="A folder, or ORG/NAME on the Hub.")],
+    *,
+    benchmark: BenchmarkName = "personalized",
     data: Annotated[Data, Options("Data")],
     prompt: Annotated[Prompt, Options("Prompt")],
     model: Annotated[LocalModel, Options("Model", given={"name": "name"})],
     scoring: Annotated[Scoring, Options("Running")],
-    benchmark: BenchmarkName = "personalized",
     seed: Seed = 0,
     out: Out = None,
-    *,
     fresh: Fresh = False,
 ) -> None:
     """Score a reward model on a benchmark.

@@ -10,6 +10,7 @@ from pluralbench_calls import Choice, Ledger, Settled
 from pluralbench_calls.chat import ChatConnection, ChatModel, chosen_model
 from pluralbench_calls.verdicts import legacy_points, readings
 from pluralbench_measures.bootstrap import Estimate
+from pluralbench_measures.rankings import pairs_of
 from pluralbench_rewards.contract import Group, ModelRecord, Scored
 from pluralbench_rewards.judge import Comparison, Judge, load_judge, scores_of
 from pluralbench_runs import Output, check_recipe, stream
@@ -20,7 +21,7 @@ from pluralbench.errors import EvaluationError
 from pluralbench.evaluation.score import result_frame
 from pluralbench.evaluation.settings import JudgeSettings, Loaded, load_benchmark, run_directory
 from pluralbench.metrics import measure
-from pluralbench.results.decisions import BASE, DECISIONS, decide, pairs_of
+from pluralbench.results.decisions import BASE, DECISIONS, decide
 from pluralbench.results.metrics_frame import Place, metrics_frame
 from pluralbench.results.record import BootstrapRecord, JudgingRecord, RunRecord, provenance
 from pluralbench.results.runs import LEDGER_FILE, Run, read_run, write_run
@@ -211,7 +212,7 @@ def _compared(the_judge: Judge, loaded: Loaded, contexts: Contexts, orders: Orde
     comparisons = []
     for item, person, language in zip(loaded.items.frame.iter_rows(named=True), *contexts, strict=True):
         base = {name: item[name] for name in BASE} | {"truncated": False}
-        pairs = list(pairs_of(item))
+        pairs = pairs_of(item["rank"])
         if not pairs:
             rows.append(base | {"outcome": "equal"})
         for better, worse in pairs:
