@@ -54,7 +54,9 @@ def measure_personas(
 def _measured(benchmark: Benchmark, decisions: pl.DataFrame, seed: int) -> Numbers:
     leaves = leaves_of(decisions)
     ours = decisions.filter(~pl.col("config").is_in(sorted(benchmark.outside)))
-    for one in numbers(benchmark, leaves, drawn(count(benchmark, decisions, leaves), lambda sums: resample(sums, seed))):
+    for one in numbers(
+        benchmark, leaves, drawn(count(benchmark, decisions, leaves), lambda sums: resample(sums, seed))
+    ):
         yield one.place, one.estimate
         if one.place.group in {"pooled", "subset", "category"} and one.place.metric == "accuracy":
             yield from outcome_counts(_inside(ours, decisions, one.place), one.place)

@@ -86,14 +86,12 @@ def _drops(
     every: pl.DataFrame,
     seed: int,
 ) -> Numbers:
-    ours, theirs = (
-        _resampled(pl.concat([pair[side] for pair in shared]), leaves, every, seed) for side in (0, 1)
-    )
+    ours, theirs = (_resampled(pl.concat([pair[side] for pair in shared]), leaves, every, seed) for side in (0, 1))
     names: list[str | None] = [None, *benchmark.sections]
     drops: dict[str | None, list[Array]] = {name: [] for name in names}
     for code in codes:
         places = places_of(leaves, [code])
-        sides = []
+        sides: list[dict[str | None, Array]] = []
         for pairs in (ours, theirs):
             sections = section_values(benchmark, code, leaves, pairs)
             sides.append({None: _whole(code, sections, leaves, pairs), **sections})

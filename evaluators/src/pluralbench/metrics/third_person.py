@@ -9,9 +9,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from pluralbench.metrics.certainty import THRESHOLD, compare_verdicts, groups_of, verdict_metrics
-from pluralbench.errors import DataError
 from pluralbench.data.verdict_tables import certainty_columns, letter, read_one, refuse, texts
+from pluralbench.errors import DataError
+from pluralbench.metrics.certainty import THRESHOLD, compare_verdicts, groups_of, verdict_metrics
 
 DRAWS, SIZE = 1000, 30  # of the paper's bootstrap
 NO_ANSWER = -1
@@ -52,9 +52,9 @@ def compare_with_people(
 
     - items; not_judged: labelled items that the group has no verdict on; other_truth: items left out since the labels
       have another truth;
-    - verdicts, majority, single_labels: what `verdict_metrics` says of each on these items. The majority's answer is the one
-      that more annotators gave than any other, its certainty the mean over those who gave it; without one the item is
-      invalid, and so wrong;
+    - verdicts, majority, single_labels: what `verdict_metrics` says of each on these items. The majority's answer is
+      the one that more annotators gave than any other, its certainty the mean over those who gave it; without one the
+      item is invalid, and so wrong;
     - difference: the judge's accuracy less the majority's, resampled together;
     - agrees: items with an answer of both on which they are the same, of how many;
     - agreement: mean and sd over `draws` draws of `size`, 30 where there are so many, without replacement.

@@ -28,7 +28,9 @@ def with_interval(found: Estimate, scale: float, form: str) -> str:
     """A number with its bounds in brackets, as "55.5 [43.1, 67.0]"; an empty text where it is missing."""
     if found.value is None:
         return ""
-    bounds = "" if found.low is None or found.high is None else f" [{scale * found.low:{form}}, {scale * found.high:{form}}]"
+    bounds = (
+        "" if found.low is None or found.high is None else f" [{scale * found.low:{form}}, {scale * found.high:{form}}]"
+    )
     return f"{scale * found.value:{form}}{bounds}"
 
 
@@ -81,7 +83,6 @@ def _ranking_notes(run: Run) -> Iterator[str]:
         )
 
 
-
 def _persona_notes(run: Run) -> Iterator[str]:
     setting, judging = run.record.prompt.setting, run.record.judging
     if setting is None or judging is None:
@@ -131,7 +132,11 @@ def _id_notes(run: Run) -> Iterator[str]:
     outside = sorted(run.record.benchmark.description.outside)
     decisions = decisions_of(run.items).filter(~pl.col("config").is_in(outside))
     outcome = pl.col("outcome")
-    for what, rows in (("invalid", outcome == "invalid"), ("truncated", "truncated"), ("dropped", outcome == "dropped")):
+    for what, rows in (
+        ("invalid", outcome == "invalid"),
+        ("truncated", "truncated"),
+        ("dropped", outcome == "dropped"),
+    ):
         ids = decisions.filter(rows).select("config", "id").unique(maintain_order=True)["id"].to_list()
         if ids:
             yield f"{what}: ids {_named(ids, len(ids))}."

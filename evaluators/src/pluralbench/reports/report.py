@@ -45,7 +45,7 @@ def report_frame(runs: Sequence[Run]) -> pl.DataFrame:
     `benchmark`, `profile`, and of the persona judge `setting` and `variables`.
     """
     if not runs:
-        return pl.DataFrame(schema={name: pl.String for name in ABOUT} | dict(METRICS))
+        return pl.DataFrame(schema=dict.fromkeys(ABOUT, pl.String) | dict(METRICS))
     frames = []
     for run in sorted(runs, key=_order):
         about = [pl.lit(value, dtype=pl.String).alias(name) for name, value in _about(run).items()]
@@ -92,7 +92,9 @@ def lines_of(run: Run) -> Iterator[Line]:
         accuracy, exact, drop, kappa = (run.of(config, m) for m in ("accuracy", "exact_match", "drop", "kappa"))
         yield Line(config, accuracy, _counts(run, "pooled", config), exact, drop, kappa)
         for category in run.names("category", "subset", config=config):
-            own, exact = (run.estimate(m, "category", config=config, subset=category) for m in ("accuracy", "exact_match"))
+            own, exact = (
+                run.estimate(m, "category", config=config, subset=category) for m in ("accuracy", "exact_match")
+            )
             yield Line(f"{config}: {category}", own, _counts(run, "category", config, category), exact)
         for section in run.names("section", "section", config=config) if not benchmark.reference else ():
             yield Line(f"{config}: {section}", run.estimate("accuracy", "section", config=config, section=section), {})
@@ -113,12 +115,11 @@ def shown(runs: Sequence[Run]) -> pl.DataFrame:
     by_path = alike or len(set(names)) < len({run.name for run in ordered})
     rows = []
     for run, name, one in zip(ordered, names, about, strict=True):
-        head = ({"run": one["run"]} if by_path else {}) | {"model": name}
-        head |= {what: one[what] or "" for what in told}
+        head = {"run": str(run.path), "model": name, **{what: one[what] or "" for what in told}}
         rows += [head | _cells(line) for line in lines_of(run)]
     frame = pl.DataFrame(rows, infer_schema_length=None)
     empty = [name for name in frame.columns[1:] if set(frame[name]) <= {"", "0"} and name not in {"n", *told}]
-    return frame.drop(empty)
+    return frame.drop(empty, *[] if by_path else ["run"])
 
 
 def _cells(line: Line) -> dict[str, str]:

@@ -108,7 +108,9 @@ def read_run(path: str | Path) -> Run:
         items = pl.read_parquet(path / ITEMS_FILE, glob=False)
     except (OSError, ValueError, PolarsError) as error:
         raise RunError(f"The run {path} cannot be read: {' '.join(str(error).split())[:200]}.") from None
-    return Run(path, check_items(items, str(path / ITEMS_FILE)), check_metrics(metrics, str(path / METRICS_FILE)), record)
+    return Run(
+        path, check_items(items, str(path / ITEMS_FILE)), check_metrics(metrics, str(path / METRICS_FILE)), record
+    )
 
 
 def _read(path: Path, model: type[File]) -> File:
