@@ -47,13 +47,14 @@ RANKED: dict[str, pl.DataType] = _NAMES | {
 }
 
 
-def decide(items: pl.DataFrame, scores: Sequence[Sequence[float]], cut: Sequence[int]) -> pl.DataFrame:
+def decide(items: pl.DataFrame, scores: Sequence[Sequence[float]], cut: Sequence[int] = ()) -> pl.DataFrame:
     """Decisions by scores: the better response wins when its score is strictly higher.
 
-    scores: of each item's responses, or none for an item that was dropped. cut: tokens that each item lost.
+    scores: of each item's responses, or none for an item that was dropped. cut: tokens that each item
+    lost; without it none.
     """
     rows = []
-    for item, values, lost in zip(items.iter_rows(named=True), scores, cut, strict=True):
+    for item, values, lost in zip(items.iter_rows(named=True), scores, cut or [0] * len(scores), strict=True):
         base = {name: item[name] for name in BASE} | {"truncated": lost > 0}
         pairs = pairs_of(item["rank"])
         if not pairs:
