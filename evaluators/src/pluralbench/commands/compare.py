@@ -27,9 +27,7 @@ def compare(
     *,
     differing_text: Annotated[
         bool,
-        typer.Option(
-            "--differing-text", help="Compare items with the same id whose texts differ, as two translations."
-        ),
+        typer.Option("--differing-text", help="Compare items of one id whose texts differ, as two translations do."),
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:

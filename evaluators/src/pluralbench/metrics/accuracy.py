@@ -110,7 +110,8 @@ def sums_by_leaf(
 
 def drawn(counts: Counts, draw: Callable[[Sums], Resampled]) -> Drawn:
     """All counts, resampled by one way of drawing."""
-    return Drawn(*(None if sums is None else draw(sums) for sums in counts))
+    pairs, exact = (None if sums is None else draw(sums) for sums in (counts.pairs, counts.exact))
+    return Drawn(draw(counts.decisions), pairs, exact)
 
 
 def numbers(benchmark: Benchmark, leaves: Sequence[Leaf], found: Drawn) -> list[Number]:
@@ -189,11 +190,11 @@ def _pooled(
     for config in configs:
         own = places_of(leaves, [config])
         parts.append((Place("pooled", "accuracy", config), own))
-        for place in own:
-            subset = leaves[place][1]
+        for leaf in own:
+            subset = leaves[leaf][1]
             if subset is not None:
                 inner = None if config in benchmark.apart else section.get(subset)
-                parts.append((Place(kind, "accuracy", config, inner, subset), [place]))
+                parts.append((Place(kind, "accuracy", config, inner, subset), [leaf]))
     for place, inside in parts:
         yield _number(place, found.decisions.pooled(inside), found.decisions, inside)
         if found.exact is not None and place.config not in benchmark.outside:

@@ -273,7 +273,7 @@ def _deciles(found: Resampled, certainty: Array, rated: Mask) -> list[dict[str, 
 
 
 def verdict_numbers(metrics: Mapping[str, Any]) -> Iterator[tuple[Place, Estimate]]:
-    """What `verdict_metrics` says of a task, as rows of a run's metrics: `NAME` of a share, and the counts behind it."""
+    """What `verdict_metrics` says of a task, as numbers of a run: each share under its name, and the counts."""
     task = metrics["task"]
     rated = metrics["high"]["total"] + metrics["low"]["total"]
     above = {f"above_{name}": value for name, value in metrics["above"].items()}

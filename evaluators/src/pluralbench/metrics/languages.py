@@ -91,7 +91,7 @@ def _drops(
     drops: dict[str | None, list[Array]] = {name: [] for name in names}
     for code in codes:
         places = places_of(leaves, [code])
-        sides = []
+        sides: list[dict[str | None, Array]] = []
         for pairs in (ours, theirs):
             sections = section_values(benchmark, code, leaves, pairs)
             sides.append({None: _whole(code, sections, leaves, pairs), **sections})

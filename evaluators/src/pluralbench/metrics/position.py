@@ -66,4 +66,4 @@ def _share(verdicts: pl.Series, right: str) -> Estimate:
 
 
 def _mean(values: pl.Series) -> Estimate:
-    return Estimate(values.sum() / len(values) if len(values) else None, n=len(values))
+    return Estimate(float(values.sum()) / len(values) if len(values) else None, n=len(values))

@@ -52,9 +52,9 @@ def compare_with_people(
 
     - items; not_judged: labelled items that the group has no verdict on; other_truth: items left out since the labels
       have another truth;
-    - verdicts, majority, single_labels: what `verdict_metrics` says of each on these items. The majority's answer is the one
-      that more annotators gave than any other, its certainty the mean over those who gave it; without one the item is
-      invalid, and so wrong;
+    - verdicts, majority, single_labels: what `verdict_metrics` says of each on these items. The majority's answer is
+      the one that more annotators gave than any other, its certainty the mean over those who gave it; without one the
+      item is invalid, and so wrong;
     - difference: the judge's accuracy less the majority's, resampled together;
     - agrees: items with an answer of both on which they are the same, of how many;
     - agreement: mean and sd over `draws` draws of `size`, 30 where there are so many, without replacement.

@@ -4,12 +4,13 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import polars as pl
 from pluralbench_measures.bootstrap import Estimate
 from pluralbench_release import markdown_table
 from rich import box
+from rich.console import Group
 from rich.table import Table as Grid
 
 from pluralbench.errors import EvaluationError
@@ -24,6 +25,7 @@ OVERALL, MEAN_OF_CONFIGS, LANGUAGES = "overall", "mean of configs", "languages"
 NAME = 22  # characters of a name in a line of the terminal
 BREAK = re.compile(r"(?<=[-_/ .:])")
 BOUNDS = re.compile(r" (\[[^\]]*\])")
+WORDY = ("against English", "exact match")  # headings of two words, which may stand on two lines
 DASH = "–"
 
 
@@ -115,12 +117,11 @@ def shown(runs: Sequence[Run]) -> pl.DataFrame:
     by_path = alike or len(set(names)) < len({run.name for run in ordered})
     rows = []
     for run, name, one in zip(ordered, names, about, strict=True):
-        head = ({"run": one["run"]} if by_path else {}) | {"model": name}
-        head |= {what: one[what] or "" for what in told}
+        head = {"run": str(run.path), "model": name, **{what: one[what] or "" for what in told}}
         rows += [head | _cells(line) for line in lines_of(run)]
     frame = pl.DataFrame(rows, infer_schema_length=None)
     empty = [name for name in frame.columns[1:] if set(frame[name]) <= {"", "0"} and name not in {"n", *told}]
-    return frame.drop(empty)
+    return frame.drop(empty, *[] if by_path else ["run"])
 
 
 def _cells(line: Line) -> dict[str, str]:
@@ -134,8 +135,8 @@ def _cells(line: Line) -> dict[str, str]:
     }
 
 
-def render(runs: Sequence[Run], form: Format) -> str | Grid:
-    """The report of some runs. Raises `EvaluationError` for none."""
+def render(runs: Sequence[Run], form: Format) -> str | Group:
+    """The report of some runs; in the terminal a table for each benchmark. Raises `EvaluationError` for none."""
     if not runs:
         raise EvaluationError("There is no run to report; give one or more run directories.")
     match form:
@@ -147,17 +148,28 @@ def render(runs: Sequence[Run], form: Format) -> str | Grid:
             lines = "\n".join(f"- {note}" for note in notes(runs))
             return f"{markdown_table(shown(runs))}\n\n{lines}"
         case "table":
-            return _grid(shown(runs))
+            names = dict.fromkeys(run.record.benchmark.name for run in sorted(runs, key=_order))
+            by_benchmark = ([run for run in runs if run.record.benchmark.name == name] for name in names)
+            return Group(*(_grid(shown(ours), ours[0].record.benchmark.title) for ours in by_benchmark))
 
 
-def _grid(frame: pl.DataFrame) -> Grid:
-    """The table for a terminal: long names broken where their parts meet, intervals below their values."""
-    grid = Grid(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    numbers: Any = {"justify": "right", "no_wrap": True}
-    for name in frame.columns:
-        grid.add_column(name, **numbers if name in COUNTS else {"overflow": "fold"})
+def _grid(frame: pl.DataFrame, title: str) -> Grid:
+    """The table for a terminal: a heading for each run, long names broken, intervals below their values."""
+    grid = Grid(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    place = frame.columns.index("config")
+    widest = max(len(line) for name in frame["config"] for line in broken(name).split("\n"))
+    grid.add_column("", overflow="fold", min_width=min(widest, NAME) + 2)
+    for name in frame.columns[place + 1 :]:
+        grid.add_column(name, justify="right" if name in COUNTS else "left", no_wrap=name not in WORDY)
+    before = None
     for row in frame.iter_rows():
-        grid.add_row(*(broken(BOUNDS.sub(r"\n\1", cell)) for cell in row))
+        about = [name for name in row[:place] if name]
+        if about != before:
+            grid.add_row(broken("\n".join(about)), style="italic")
+            before = about
+        lines = broken(row[place]).split("\n")
+        cells = (BOUNDS.sub(r"\n\1", cell) for cell in row[place + 1 :])
+        grid.add_row("\n".join(f"  {line}" for line in lines), *cells)
     return grid
 
 

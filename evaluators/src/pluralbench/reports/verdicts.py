@@ -34,7 +34,8 @@ def verdict_rows(
     """All that is known of each task, setting, set of persona variables and judge, as `--json` prints it.
 
     verdicts, labels: as `check_verdicts` and `check_labels` make them. Each row has the four names, what
-    `verdict_metrics` says, `against_none` (see there) and `human` (see `compare_with_people`), None where there is nothing to compare.
+    `verdict_metrics` says, `against_none` (see there) and `human` (see `compare_with_people`), None where there is
+    nothing to compare.
     """
     rows = all_verdict_metrics(verdicts, threshold=threshold, seed=seed)
     persona = against_none(verdicts, seed=seed)

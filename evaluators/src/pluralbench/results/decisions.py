@@ -6,7 +6,9 @@ from typing import Any
 
 import polars as pl
 from pluralbench_measures.rankings import pairs_of
+from pluralbench_rewards import Scored
 
+from pluralbench.data.benchmarks import Benchmark
 from pluralbench.errors import RunError
 
 OUTCOMES = ("win", "loss", "tie", "invalid", "dropped", "equal")
@@ -45,13 +47,14 @@ RANKED: dict[str, pl.DataType] = _NAMES | {
 }
 
 
-def decide(items: pl.DataFrame, scores: Sequence[Sequence[float]], cut: Sequence[int]) -> pl.DataFrame:
+def decide(items: pl.DataFrame, scores: Sequence[Sequence[float]], cut: Sequence[int] = ()) -> pl.DataFrame:
     """Decisions by scores: the better response wins when its score is strictly higher.
 
-    scores: of each item's responses, or none for an item that was dropped. cut: tokens that each item lost.
+    scores: of each item's responses, or none for an item that was dropped. cut: tokens that each item
+    lost; without it none.
     """
     rows = []
-    for item, values, lost in zip(items.iter_rows(named=True), scores, cut, strict=True):
+    for item, values, lost in zip(items.iter_rows(named=True), scores, cut or [0] * len(scores), strict=True):
         base = {name: item[name] for name in BASE} | {"truncated": lost > 0}
         pairs = pairs_of(item["rank"])
         if not pairs:
@@ -71,6 +74,31 @@ def _outcome(values: Sequence[float], better: int, worse: int) -> dict[str, Any]
     return {"outcome": "win" if margin > 0 else "loss" if margin < 0 else "tie", "margin": margin}
 
 
+def score_items(benchmark: Benchmark, items: pl.DataFrame, scored: Scored, decisions: pl.DataFrame) -> pl.DataFrame:
+    """`items.parquet` of scores: a row a pair with its decision, or for rankings a row a response.
+
+    items: of the benchmark. scored: their scores. decisions: what `decide` makes of these.
+    """
+    rows = []
+    for place, item in enumerate(items.iter_rows(named=True)):
+        row = {name: item[name] for name in BASE}
+        scores: list[float | None] = [*scored.scores[place]] or [None] * len(item["responses"])
+        tokens = scored.tokens[place] if scored.tokens else [None] * len(scores)
+        outcome = None if scored.scores[place] else "dropped"
+        cut = scored.cut[place] if scored.cut else 0
+        length = {"truncated": cut > 0, "tokens_cut": cut, "reason": scored.dropped.get(place)}
+        if benchmark.is_ranking:
+            for name, rank, value, size in zip(item["response_ids"], item["rank"], scores, tokens, strict=True):
+                valid = "scored" if value is not None and isfinite(value) else "invalid"
+                own = {"response": name, "rank": rank, "score": value, "tokens": size}
+                rows.append(row | own | length | {"outcome": outcome or valid})
+        else:
+            sides = {"score_chosen": scores[0], "score_rejected": scores[1]}
+            rows.append(row | sides | {"tokens_chosen": tokens[0], "tokens_rejected": tokens[1]} | length)
+    frame = pl.DataFrame(rows, infer_schema_length=None)
+    return frame if benchmark.is_ranking else frame.with_columns(decisions["outcome"], decisions["margin"])
+
+
 def check_items(items: pl.DataFrame, where: str = "The items") -> pl.DataFrame:
     """The same frame of `items.parquet`. Raises `RunError` for a column that is missing or of another type.
 
@@ -82,7 +110,7 @@ def check_items(items: pl.DataFrame, where: str = "The items") -> pl.DataFrame:
         found = items.schema.get(name)
         if found is None:
             raise RunError(f"{where}: there is no column `{name}`; a run's items need {', '.join(needed)}.")
-        if found != kind and found != pl.Null:
+        if found not in (kind, pl.Null()):
             raise RunError(f"{where}: the column `{name}` is of type {found}, and not {kind}.")
     if items.is_empty():
         raise RunError(f"{where}: there is no row.")

@@ -1,15 +1,14 @@
 """The record of a run: what was scored, how, with what and by which software; `run.json` holds it.
 
-A reader finds the same shape as JSON Schema in `pluralbench/results/schema/run-1.json`.
+The same shape as JSON Schema is in `schema/run-1.json` beside this file; see `pluralbench.results.schemas`.
 """
 
 import platform
 import subprocess
 import sys
 from datetime import UTC, datetime
-from importlib.resources import files
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from pluralbench_measures.bootstrap import CONFIDENCE, RESAMPLES
 from pluralbench_rewards import Mode, ModelRecord, Overflow, Work
@@ -218,13 +217,3 @@ def _git() -> GitRecord | None:
     except (OSError, subprocess.SubprocessError):
         return None
     return GitRecord(commit=commit.stdout.strip(), changed=bool(changes.stdout.strip()))
-
-
-def schema_of(model: type[Table], name: str) -> dict[str, Any]:
-    """The JSON Schema of a file that this model describes, under this name."""
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": name} | model.model_json_schema()
-
-
-def schema_text(file: str) -> str:
-    """A JSON Schema of this package, `run-1.json` or `metrics-1.json`."""
-    return files("pluralbench.results").joinpath("schema", file).read_text(encoding="utf-8")

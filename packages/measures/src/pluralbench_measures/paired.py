@@ -15,8 +15,8 @@ def exchange(first: Sums, second: Sums, seed: int, permutations: int = PERMUTATI
     """Two runs' sums as they are (row 0), and as they are when the runs are exchanged within some clusters.
 
     first, second: of the same decisions, cluster by cluster. Which clusters are exchanged depends only on the seed and
-    the number of clusters. Where there are no more than `permutations` ways to exchange them, each way is there once, and
-    else as many as that are drawn, and the one that leaves all as it is.
+    the number of clusters. Where there are no more than `permutations` ways to exchange them, each way is there once;
+    else as many as that are drawn, and one more leaves all as it is.
     """
     together, apart = first.won + second.won, second.won - first.won
     # An exchanged cluster gives each run the other's decisions: its part of the difference changes its sign.
@@ -32,14 +32,14 @@ def _signs(clusters: int, seed: int, permutations: int) -> Iterator[Array]:
     yield np.ones((1, clusters))
     if clusters < permutations.bit_length():
         ways = np.arange(2**clusters)[:, None] >> np.arange(clusters)
-        yield 1.0 - 2.0 * (ways & 1)
+        yield (1 - 2 * (ways & 1)).astype(np.float64)
         return
     yield np.ones((1, clusters))
     generator = np.random.default_rng(seed)
     left = permutations
     while left:
         size = min(left, max(1, EXCHANGED_AT_ONCE // clusters))
-        yield generator.integers(0, 2, (size, clusters), dtype=np.int8) * 2.0 - 1.0
+        yield (2 * generator.integers(0, 2, (size, clusters), dtype=np.int8) - 1).astype(np.float64)
         left -= size
 
 

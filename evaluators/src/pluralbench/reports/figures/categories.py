@@ -1,14 +1,15 @@
 """Figures of rankings by category: accuracy and exact match, and how well rewards are calibrated."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from textwrap import wrap
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from unicodedata import east_asian_width
 
-from pluralbench import plot_style as style
-from pluralbench.reports.figures.style import Column, Label, Model, Point, dot, heading, plain, point
+from pluralbench.reports.figures import style
+from pluralbench.reports.figures.fonts import HAN, Label, plain, readable
+from pluralbench.reports.figures.style import Column, Point, RunSeries, dot, heading, point
 from pluralbench.results.runs import Run
 
 if TYPE_CHECKING:
@@ -22,28 +23,27 @@ MEAN = "Mean of categories"
 PANELS = ("Accuracy", "Exact match")
 
 
-def figures_of(models: Sequence[Model]) -> "dict[str, Callable[[Sequence[Model]], Figure | None]]":
+def figures_of(models: Sequence[RunSeries]) -> "dict[str, Callable[[Sequence[RunSeries]], Figure | None]]":
     """The figures that there are for these models, by the stem of their files: one a config, and the calibration."""
-    configs = dict.fromkeys(config for one in models for config, cell in _configs(one).items() if "by_category" in cell)
+    configs = dict.fromkeys(config for one in models for config in one.run.names("config", "config", "exact_match"))
     stems = {"categories_" + re.sub(r"[^\w.-]+", "_", config): config for config in configs}
     return {stem: partial(_categories, config=config) for stem, config in stems.items()} | {"calibration": _calibration}
 
 
 def categories_of(runs: Iterable[Run]) -> list[str]:
     """The names of all categories in these runs."""
-    cells = [cell for run in runs if run.metrics.get("rankings") for cell in run.metrics["configs"].values()]
-    return list(dict.fromkeys(name for cell in cells for name in cell.get("subsets", {})))
+    return list(dict.fromkeys(name for run in runs for name in run.names("category", "subset")))
 
 
 def named(text: str) -> Label:
     """A text whose Han characters, if it has any, are drawn as in China."""
-    return style.readable(text, style.HAN["Hans"])
+    return readable(text, HAN["Hans"])
 
 
-def _categories(models: Sequence[Model], config: str) -> "Figure | None":
-    rows = [(MEAN, [_means(one, config) for one in models])]
-    names = dict.fromkeys(name for one in models for name in _subsets(one, config))
-    rows += [(name, [_shares(_subsets(one, config).get(name)) for one in models]) for name in names]
+def _categories(models: Sequence[RunSeries], config: str) -> "Figure | None":
+    rows = [(MEAN, [_shares(one.run, config) for one in models])]
+    names = dict.fromkeys(name for one in models for name in one.run.names("category", "subset", config=config))
+    rows += [(name, [_shares(one.run, config, name) for one in models]) for name in names]
     if not style.any_value([one.value for one in pair] for _, pairs in rows for pair in pairs):
         return None
     first, *others = rows
@@ -76,10 +76,10 @@ def _categories(models: Sequence[Model], config: str) -> "Figure | None":
         for row, (_, pairs) in enumerate(rows):
             _bars(ax, row, [pair[panel] for pair in pairs], models)
     style.legend(ax, models)
-    return heading(figure, title, f"{style.whiskers(models)} Dashed: chance. {note}")
+    return heading(figure, title, f"{style.whiskers()} Dashed: chance. {note}")
 
 
-def _bars(ax: "Axes", row: int, shown: Sequence[Point], models: Sequence[Model]) -> None:
+def _bars(ax: "Axes", row: int, shown: Sequence[Point], models: Sequence[RunSeries]) -> None:
     step = min(0.4, 0.84 / len(models))
     for number, (one, model) in enumerate(zip(shown, models, strict=True)):
         at = row + (number - (len(models) - 1) / 2) * step
@@ -87,26 +87,25 @@ def _bars(ax: "Axes", row: int, shown: Sequence[Point], models: Sequence[Model])
         dot(ax, at, one, model)
 
 
-def _calibration(models: Sequence[Model]) -> "Figure | None":
-    found = [(one, _calibrated(one.run)) for one in models]
-    shown = [(one, cell) for one, cell in found if cell["bins"]]
+def _calibration(models: Sequence[RunSeries]) -> "Figure | None":
+    shown = [one for one in models if _bins(one.run)]
     if not shown:
         return None
     across = min(ACROSS, len(shown))
     side = 3.0 if across == 1 else 1.75
     down = -(-len(shown) // across)
-    titles = [_folded(one.label.text, 22) for one, _ in shown]
+    titles = [_folded(one.label.text, 22) for one in shown]
     apart = side + 0.42 + 0.16 * max(label.text.count("\n") + 1 for label in titles)
     figure = style.sheet(across * (side + 0.25), down * apart)
-    for number, ((one, cell), name) in enumerate(zip(shown, titles, strict=True)):
+    for number, (one, name) in enumerate(zip(shown, titles, strict=True)):
         row, column = divmod(number, across)
         ax = style.place(figure, column * (side + 0.25), (down - 1 - row) * apart, side, side)
         ax.set(xlim=(48, 102), ylim=(-4, 104), xticks=[50, 75, 100], yticks=[0, 25, 50, 75, 100])
         ax.plot([50, 100], [50, 100], color=style.GREY, linewidth=0.8, linestyle="--", zorder=1)
         ax.tick_params(labelleft=column == 0)
-        title = f"{name.text}\n" * (len(shown) > 1) + f"ECE {cell['error']:.3f}"
+        title = f"{name.text}\n" * (len(shown) > 1) + f"ECE {one.run.estimate('ece', 'pooled').value:.3f}"
         ax.set_title(title, family=name.families, fontsize=8, loc="left", pad=4)
-        points = [(100 * bin_["probability"], point(bin_)) for bin_ in cell["bins"]]
+        points = _bins(one.run)
         ax.plot(
             [x for x, _ in points], [y.value or 0.0 for _, y in points], color=one.colour, linewidth=0.8, zorder=1.5
         )
@@ -119,11 +118,21 @@ def _calibration(models: Sequence[Model]) -> "Figure | None":
     note = (
         "Pairs in five equal bins by the difference of their scores: the probability that the mean difference stands "
         "for, and how many are right. ECE: expected calibration error. Dashed: as it should be. "
-        f"{style.whiskers(models)}"
+        f"{style.whiskers()}"
     )
-    gone = ", ".join(one.label.text for one, cell in found if not cell["bins"])
+    gone = ", ".join(one.label.text for one in models if one not in shown)
     note += f" No scores, and so no panel: {gone}." if gone else ""
-    return heading(figure, f"Calibration, {style.which([one for one, _ in shown])}", note)
+    return heading(figure, f"Calibration, {style.which(shown)}", note)
+
+
+def _bins(run: Run) -> list[tuple[float, Point]]:
+    """The probability that each bin stands for, in per cent, and how many of its pairs are right."""
+    found = []
+    for name in run.names("bin", "subset"):
+        probability = run.estimate("probability", "bin", subset=name).value
+        if probability is not None:
+            found.append((100 * probability, point(run.estimate("accuracy", "bin", subset=name))))
+    return found
 
 
 def _folded(text: str, width: int, lines: int = 3, below: str = "") -> Label:
@@ -137,25 +146,8 @@ def _folded(text: str, width: int, lines: int = 3, below: str = "") -> Label:
     return Label("\n".join([*wrap(short, even), *filter(None, [below])]), label.families)
 
 
-def _means(model: Model, config: str) -> tuple[Point, Point]:
-    cell = _configs(model).get(config, {})
-    return point(cell.get("by_category")), point(cell.get("exact_match_by_category"))
-
-
-def _shares(cell: Mapping[str, Any] | None) -> tuple[Point, Point]:
-    return point(cell), point((cell or {}).get("exact_match"))
-
-
-def _configs(model: Model) -> dict[str, dict[str, Any]]:
-    configs: dict[str, dict[str, Any]] = model.run.metrics["configs"]
-    return configs
-
-
-def _subsets(model: Model, config: str) -> dict[str, dict[str, Any]]:
-    subsets: dict[str, dict[str, Any]] = _configs(model).get(config, {}).get("subsets", {})
-    return subsets
-
-
-def _calibrated(run: Run) -> dict[str, Any]:
-    cell: dict[str, Any] = run.metrics.get("calibration", {}).get("overall", {"bins": []})
-    return cell
+def _shares(run: Run, config: str, category: str | None = None) -> tuple[Point, Point]:
+    """Accuracy and exact match of a category, or of a config as the mean over its categories."""
+    group = "config" if category is None else "category"
+    accuracy, exact = (run.estimate(m, group, config=config, subset=category) for m in ("accuracy", "exact_match"))
+    return point(accuracy), point(exact)

@@ -6,21 +6,20 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import polars as pl
-from pluralbench_measures.bootstrap import CONFIDENCE
+from pluralbench_measures.bootstrap import CONFIDENCE, Estimate
 
-from pluralbench import plot_style as style
 from pluralbench.errors import EvaluationError
+from pluralbench.reports.figures import style
 from pluralbench.reports.figures.draw import save
-from pluralbench.reports.figures.style import Model, Point, dot, heading, plain
-from pluralbench.results.runs import Run
+from pluralbench.reports.figures.fonts import plain, readable
+from pluralbench.reports.figures.style import Point, Series, dot, heading
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 Rows = Sequence[Mapping[str, Any]]
-Draw = Callable[["Axes", Rows, Mapping[str, Model]], None]
+Draw = Callable[["Axes", Rows, Mapping[str, Series]], None]
 WIDTH, APART = 2.9, 0.45  # of a panel and beside it, in inches
 MANY = 4  # judges, of which two panels fit in a row and whiskers stay apart
 FEW = 10  # verdicts in a decile
@@ -56,17 +55,14 @@ def draw_verdicts(rows: Rows, folder: Path) -> list[Path]:
     return paths
 
 
-def _judges(rows: Rows) -> dict[str, Model]:
-    """Each judge's name, colour and marker, the same in every figure; the best first."""
-    runs = []
-    for name in dict.fromkeys(row["judge"] for row in rows):
-        mean = style.mean(row["accuracy"] for row in rows if row["judge"] == name)
-        metrics = {"overall": {"accuracy": mean}, "judge": True}
-        runs.append(Run(Path(name), pl.DataFrame(), metrics, {"model": {"name": name}}))
-    return {one.run.name: one for one in style.models_of(runs, "judge")}
+def _judges(rows: Rows) -> dict[str, Series]:
+    """Each judge's label, colour and marker, the same in every figure; the best first."""
+    names = dict.fromkeys(row["judge"] for row in rows)
+    means = {name: style.mean(row["accuracy"] for row in rows if row["judge"] == name) for name in names}
+    return {one.name: one for one in style.series_of_judges(means)}
 
 
-def _panels(rows: Rows, judges: Mapping[str, Model], heights: Sequence[float], draw: Sequence[Draw]) -> "Figure":
+def _panels(rows: Rows, judges: Mapping[str, Series], heights: Sequence[float], draw: Sequence[Draw]) -> "Figure":
     """A panel for each task, of axes one under the other; heights: of these, in inches, from the top."""
     tasks = {task: [row for row in rows if row["task"] == task] for task in dict.fromkeys(row["task"] for row in rows)}
     many = len(_shown(rows, judges)) > MANY
@@ -86,19 +82,19 @@ def _panels(rows: Rows, judges: Mapping[str, Model], heights: Sequence[float], d
             if place < len(heights) - 1 or number + across < len(tasks):
                 ax.set_xlabel("")
             if place == 0:
-                label = style.readable(task)
+                label = readable(task)
                 ax.set_title(label.text, family=label.families, fontsize=9, loc="left", pad=5)
             if place == 0 and number == across - 1:
                 style.legend(ax, _shown(rows, judges))
     return figure
 
 
-def _shown(rows: Rows, judges: Mapping[str, Model]) -> list[Model]:
+def _shown(rows: Rows, judges: Mapping[str, Series]) -> list[Series]:
     names = {row["judge"] for row in rows}
     return [one for name, one in judges.items() if name in names]
 
 
-def _by_certainty(rows: Rows, judges: Mapping[str, Model], told: str) -> "Figure":
+def _by_certainty(rows: Rows, judges: Mapping[str, Series], told: str) -> "Figure":
     deciles = [cell["from"] for row in rows for cell in row["deciles"]]
     limits = (min(deciles) - 2, max(deciles) + 12)
     edges = list(range(min(deciles), max(deciles) + 20, 10))
@@ -111,7 +107,7 @@ def _by_certainty(rows: Rows, judges: Mapping[str, Model], told: str) -> "Figure
         for edge in edges[:-1:2]:
             ax.axvspan(edge, edge + 10, color="#F2F2F2", linewidth=0, zorder=0)
 
-    def accuracy(ax: "Axes", ours: Rows, judges: Mapping[str, Model]) -> None:
+    def accuracy(ax: "Axes", ours: Rows, judges: Mapping[str, Series]) -> None:
         bins(ax)
         ax.set(ylim=(-4, 104), yticks=[0, 25, 50, 75, 100], ylabel="Accuracy (%)")
         ax.axhline(100 * ours[0]["chance"], color=style.GREY, linewidth=0.8, linestyle="--", zorder=1)
@@ -128,7 +124,7 @@ def _by_certainty(rows: Rows, judges: Mapping[str, Model], told: str) -> "Figure
                 if cell["n"] < FEW:
                     ax.plot(at, shown.value or 0.0, **_hollow(model))
 
-    def histogram(ax: "Axes", ours: Rows, judges: Mapping[str, Model]) -> None:
+    def histogram(ax: "Axes", ours: Rows, judges: Mapping[str, Series]) -> None:
         bins(ax)
         ax.set(ylim=(0, most), yticks=range(0, most + 1, 50 if most == 100 else 25), ylabel="Verdicts (%)")
         for row, model, left, step in _beside(ours, judges):
@@ -149,25 +145,25 @@ def _by_certainty(rows: Rows, judges: Mapping[str, Model], told: str) -> "Figure
     return heading(figure, f"Accuracy by certainty, {_which(rows, judges)} ({told})", note)
 
 
-def _hollow(model: Model) -> dict[str, Any]:
+def _hollow(model: Series) -> dict[str, Any]:
     looks = {"markerfacecolor": "white", "markeredgecolor": model.colour, "markeredgewidth": 1, "zorder": 2.5}
     return style.marker(model) | looks
 
 
-def _beside(rows: Rows, judges: Mapping[str, Model]) -> list[tuple[Mapping[str, Any], Model, float, float]]:
+def _beside(rows: Rows, judges: Mapping[str, Series]) -> list[tuple[Mapping[str, Any], Series, float, float]]:
     """Each judge's row, with its place within a decile and the room that it has there."""
     ours = [(row, model) for name, model in judges.items() for row in rows if row["judge"] == name]
     step = min(7.0, 9.0 / len(ours))
     return [(row, model, 5 + (n - len(ours) / 2) * step, step) for n, (row, model) in enumerate(ours)]
 
 
-def _risk_coverage(rows: Rows, judges: Mapping[str, Model], told: str) -> "Figure":
+def _risk_coverage(rows: Rows, judges: Mapping[str, Series], told: str) -> "Figure":
     worst = max([100 * (1 - row["chance"]) for row in rows] + [y for row in rows for _, y in _curve(row)])
 
     def few(row: Mapping[str, Any]) -> bool:
         return bool(row["high"]["total"] < FEW)
 
-    def curves(ax: "Axes", ours: Rows, judges: Mapping[str, Model]) -> None:
+    def curves(ax: "Axes", ours: Rows, judges: Mapping[str, Series]) -> None:
         ax.set(xlim=(-2, 102), ylim=(-0.03 * worst, 1.05 * worst), xticks=[0, 25, 50, 75, 100])
         ax.set(xlabel="Coverage (%)", ylabel="Errors (%)")
         ax.axhline(100 * (1 - ours[0]["chance"]), color=style.GREY, linewidth=0.8, linestyle="--", zorder=1)
@@ -205,7 +201,7 @@ def _curve(row: Mapping[str, Any]) -> list[tuple[float, float]]:
     return points
 
 
-def _persona(rows: Rows, judges: Mapping[str, Model]) -> "Figure":
+def _persona(rows: Rows, judges: Mapping[str, Series]) -> "Figure":
     telling = [name for name in ("setting", "persona_variables") if len({row[name] for row in rows}) > 1]
     tasks = {task: [row for row in rows if row["task"] == task] for task in dict.fromkeys(row["task"] for row in rows)}
     best = list(judges)
@@ -230,7 +226,7 @@ def _persona(rows: Rows, judges: Mapping[str, Model]) -> "Figure":
             ax.set(xlim=limits, ylim=(len(ours) - 0.5, -0.5))
             ax.grid(axis="x", color="#DDDDDD", linewidth=0.5)
             ax.tick_params(axis="x", labelbottom=bottom < 0)
-        title = style.readable(task)
+        title = readable(task)
         left.set_title(title.text, family=title.families, fontsize=9, loc="left", pad=4)
         right.axvline(0, color=style.GREY, linewidth=0.8, linestyle="--", zorder=1)
         for at, row in enumerate(ours):
@@ -249,9 +245,10 @@ def _persona(rows: Rows, judges: Mapping[str, Model]) -> "Figure":
 
 
 def _point(cell: Mapping[str, Any], name: str) -> Point:
-    return style.point({"accuracy": cell[name], "interval": cell[f"{name}_interval"]})
+    low, high = cell[f"{name}_interval"] or (None, None)
+    return style.point(Estimate(cell[name], low, high))
 
 
-def _which(rows: Rows, judges: Mapping[str, Model]) -> str:
+def _which(rows: Rows, judges: Mapping[str, Series]) -> str:
     shown = _shown(rows, judges)
     return shown[0].label.text if len(shown) == 1 else f"{len(shown)} judges"

@@ -1,13 +1,13 @@
-"""`report --plots`: what runs found, as figures: across languages (`plots`) and by category (`category_plots`)."""
+"""`report --plots`: what runs found, as figures across languages and by category."""
 
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pluralbench.errors import EvaluationError
-from pluralbench.reports.figures import categories as category_plots
-from pluralbench.reports.figures import languages as plots
-from pluralbench.reports.figures.style import drawing, models_of, unrendered
+from pluralbench.reports.figures import categories, languages
+from pluralbench.reports.figures.fonts import unrendered
+from pluralbench.reports.figures.style import drawing, series_of
 from pluralbench.results.runs import Run
 
 if TYPE_CHECKING:
@@ -20,14 +20,14 @@ def draw(runs: Sequence[Run], folder: Path) -> list[Path]:
     Runs of benchmarks without languages and without categories are left out. Raises `EvaluationError` when there is
     nothing to draw, and where nothing can be written.
     """
-    across, by_category = models_of(runs, "languages"), models_of(runs, "rankings")
+    across, by_category = series_of(_in_languages(runs)), series_of(_by_category(runs))
     if not across and not by_category:
         raise EvaluationError(
             "There is nothing to draw: none of the runs is of a benchmark with several languages or with categories."
         )
     paths: list[Path] = []
     with drawing():
-        for models, figures in ((across, plots.FIGURES), (by_category, category_plots.figures_of(by_category))):
+        for models, figures in ((across, languages.FIGURES), (by_category, categories.figures_of(by_category))):
             for stem, make in figures.items() if models else ():
                 figure = make(models)
                 if figure is not None:
@@ -40,15 +40,22 @@ def draw(runs: Sequence[Run], folder: Path) -> list[Path]:
 def font_notes(runs: Sequence[Run]) -> list[str]:
     """What figures of these runs cannot show for want of a font, a sentence each."""
     notes = []
-    languages = unrendered(
-        sorted({code for run in runs if run.metrics.get("languages") for code in run.metrics["configs"]})
-    )
-    if languages:
-        notes.append(f"No font here has the script of {', '.join(languages)}, so figures name them in English alone")
-    names = [name for name in category_plots.categories_of(runs) if category_plots.named(name).text != name]
+    codes = sorted({code for run in _in_languages(runs) for code in run.names("pooled", "config")})
+    lacking = unrendered(codes)
+    if lacking:
+        notes.append(f"No font here has the script of {', '.join(lacking)}, so figures name them in English alone")
+    names = [name for name in categories.categories_of(runs) if categories.named(name).text != name]
     if names:
         notes.append(f"No font here has all characters of {', '.join(names)}, so figures have question marks for them")
     return [f"{note}; install Noto fonts (Debian: fonts-noto-core, fonts-noto-cjk)." for note in notes]
+
+
+def _in_languages(runs: Sequence[Run]) -> list[Run]:
+    return [run for run in runs if run.record.benchmark.description.reference is not None]
+
+
+def _by_category(runs: Sequence[Run]) -> list[Run]:
+    return [run for run in runs if run.record.benchmark.description.by_category]
 
 
 def save(figure: "Figure", folder: Path, stem: str) -> list[Path]:

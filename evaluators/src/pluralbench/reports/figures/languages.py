@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from pluralbench_schemas import language_of
 
-from pluralbench import plot_style as style
-from pluralbench.reports.figures.style import MISSING, Column, Label, Model, Point, dot, heading, plain, point
+from pluralbench.reports.figures import style
+from pluralbench.reports.figures.fonts import Label, find_fonts, language_label, plain, readable, short_name
+from pluralbench.reports.figures.style import MISSING, Column, Point, RunSeries, dot, heading, point
 from pluralbench.results.runs import Run
 
 if TYPE_CHECKING:
@@ -26,17 +26,17 @@ NAMES = {"Hans": "Han, simplified", "Hant": "Han, traditional"}
 MEAN = "mean of sections"
 
 
-def _languages(models: Sequence[Model]) -> "Figure | None":
+def _languages(models: Sequence[RunSeries]) -> "Figure | None":
     shown = models[:MOST]
     by_code = {code: [_accuracy(one.run, code).value for one in shown] for code in _codes(shown)}
     if not style.any_value(by_code.values()):
         return None
     codes = sorted(by_code, key=lambda code: (-style.mean(by_code[code], -1.0), code))
-    fonts = style.find_fonts(codes)
-    variances = [one.run.metrics["languages"].get("variance") for one in shown]
+    fonts = find_fonts(codes)
+    variances = [one.run.estimate("variance", "overall").value for one in shown]
     columns = [
         Column(0, plain("Mean"), [_overall(one.run).value for one in shown]),
-        *(Column(1.2 + n, style.language_label(code, fonts, "\n"), by_code[code]) for n, code in enumerate(codes)),
+        *(Column(1.2 + n, language_label(code, fonts, "\n"), by_code[code]) for n, code in enumerate(codes)),
         Column(1.5 + len(codes), plain("Variance\n(points²)"), variances),
     ]
     which = f"the best {MOST} of {len(models)} models" if len(models) > MOST else style.which(models)
@@ -47,7 +47,7 @@ def _languages(models: Sequence[Model]) -> "Figure | None":
     return heading(style.heat(shown, columns, bare=1), f"Accuracy (%) by language, {which}", note)
 
 
-def _english_and_multilingual(models: Sequence[Model]) -> "Figure | None":
+def _english_and_multilingual(models: Sequence[RunSeries]) -> "Figure | None":
     both = [(one, _english(one.run), _overall(one.run)) for one in models]
     shown = [(one, x, y, x.value, y.value) for one, x, y in both if x.value is not None and y.value is not None]
     if not shown:
@@ -70,9 +70,7 @@ def _english_and_multilingual(models: Sequence[Model]) -> "Figure | None":
     ax.set(xlabel="English: mean of sections, accuracy (%)", ylabel="Mean over languages, accuracy (%)")
     there = [one for one, *_ in shown]
     gone = ", ".join(one.label.text for one in models if one not in there)
-    note = (
-        f"{style.whiskers(models)} Dashed: as good in both.{' The axes do not start at 0.' * (low > 0)}{_uneven(there)}"
-    )
+    note = f"{style.whiskers()} Dashed: as good in both.{' The axes do not start at 0.' * (low > 0)}{_uneven(there)}"
     note += f" No point, since a value is missing: {gone}." if gone else ""
     title = f"Accuracy in English and over languages, {style.which(there)}"
     return heading(figure, title + _correlations([row[3] for row in shown], [row[4] for row in shown]), note)
@@ -98,7 +96,7 @@ def _apart(heights: Sequence[float], gap: float) -> list[float]:
     return moved
 
 
-def _dimensions(models: Sequence[Model]) -> "Figure | None":
+def _dimensions(models: Sequence[RunSeries]) -> "Figure | None":
     panels = {kind: rows for kind in GROUPS if (rows := _groups(models, kind))}
     every = [one for rows in panels.values() for _, points in rows for one in points]
     if not style.any_value([[one.value for one in every]]):
@@ -129,28 +127,30 @@ def _dimensions(models: Sequence[Model]) -> "Figure | None":
                 ax.plot(present, [row] * len(present), "o", markersize=4, mfc="none", mec="#0072B2", mew=0.7)
                 ax.plot(fmean(present), row, "D", color="black", markersize=5, mec="white", mew=0.4)
     ax.set_xlabel("Accuracy (%)" + "; the axis does not start at 0" * (limits[0] > 0))
-    what = style.whiskers(models) if alone else "Diamonds, numbers: mean over models. Circles: each model."
+    what = style.whiskers() if alone else "Diamonds, numbers: mean over models. Circles: each model."
     note = f"{what} Dashed: mean over all languages. In brackets: languages. Class 0 is left out."
     note += style.dashes([[one.value for one in every]]) + _uneven(models)
     return heading(figure, f"Accuracy by kind of language, {style.which(models)}", note)
 
 
-def _groups(models: Sequence[Model], kind: str) -> list[tuple[Label, list[Point]]]:
+def _groups(models: Sequence[RunSeries], kind: str) -> list[tuple[Label, list[Point]]]:
     """The groups of a kind in order, and the value of each model in them."""
-    found = [(one.run.metrics["languages"].get("groups") or {}).get(kind) or {} for one in models]
+    names = dict.fromkeys(name for one in models for name in one.run.names(kind, "subset"))
     rows = []
-    for name in dict.fromkeys(name for groups in found for name in groups if (kind, name) != ("class", "0")):
-        points = [point(groups.get(name)) for groups in found]
-        sizes = sorted({len(groups[name]["languages"]) for groups in found if name in groups})
-        size = "–".join(str(size) for size in dict.fromkeys((sizes[0], sizes[-1])))
-        label = style.readable(f"{'Class ' * (kind == 'class')}{NAMES.get(name, name)} ({size})")
+    for name in names:
+        if (kind, name) == ("class", "0"):
+            continue
+        points = [point(one.run.estimate("accuracy", kind, subset=name)) for one in models]
+        sizes = sorted({size for one in models if (size := one.run.count("languages", kind, subset=name))})
+        many = "–".join(str(size) for size in dict.fromkeys((sizes[0], sizes[-1])))
+        label = readable(f"{'Class ' * (kind == 'class')}{NAMES.get(name, name)} ({many})")
         fixed = ORDERED.get(kind, [])
         place = fixed.index(name) if name in fixed else len(fixed)
         rows.append(((place, -style.mean([one.value for one in points], -1.0), name), label, points))
     return [(label, points) for _, label, points in sorted(rows, key=lambda row: row[0])]
 
 
-def _translation(models: Sequence[Model]) -> "Figure | None":
+def _translation(models: Sequence[RunSeries]) -> "Figure | None":
     found = [_translated(one.run) for one in models]
     levels = [level for level in ("easy", "hard") if any(key[2] == level for subsets in found for key in subsets)]
     ways = sorted({(source, target) for subsets in found for source, target, _ in subsets})
@@ -159,7 +159,7 @@ def _translation(models: Sequence[Model]) -> "Figure | None":
     }
     if not style.any_value([one.value for one in row] for row in values.values()):
         return None
-    names = [style.readable(" → ".join(map(_short_name, way))) for way in ways]
+    names = [readable(" → ".join(map(short_name, way))) for way in ways]
     title = f"Accuracy (%) on translations, {style.which(models)}"
     dashes = style.dashes([one.value for one in row] for row in values.values())
     if len(models) > 4:
@@ -185,47 +185,46 @@ def _translation(models: Sequence[Model]) -> "Figure | None":
         for row, way in enumerate(ways):
             style.dots(ax, row, values[*way, level], models, 0.2)
     style.legend(ax, models)
-    return heading(figure, title, f"{style.whiskers(models)} Dashed: chance.{dashes}")
+    return heading(figure, title, f"{style.whiskers()} Dashed: chance.{dashes}")
 
 
 def _translated(run: Run) -> dict[tuple[str, str, str], Point]:
     """By source, target and level."""
-    subsets = (run.metrics["configs"].get("translation") or {}).get("subsets") or {}
-    parsed = ((SUBSET.fullmatch(name), cell) for name, cell in subsets.items())
-    return {(found[1], found[2], found[3]): point(cell) for found, cell in parsed if found}
+    names = run.names("subset", "subset", config="translation")
+    parsed = ((SUBSET.fullmatch(name), name) for name in names)
+    return {
+        (found[1], found[2], found[3]): point(run.estimate("accuracy", "subset", config="translation", subset=name))
+        for found, name in parsed
+        if found
+    }
 
 
-def _short_name(code: str) -> str:
-    """German for "de"; Chinese for "zh", whatever the script."""
-    language = language_of(code)
-    return code if language is None else language.name.partition(" (")[0]
-
-
-def _drop(models: Sequence[Model]) -> "Figure | None":
-    drops = [one.run.metrics["languages"].get("drop") or {} for one in models]
-    sections = [*dict.fromkeys(name for drop in drops for name in drop if name != MEAN), MEAN]
-    found = [[point(drop.get(section), "difference") for drop in drops] for section in sections]
+def _drop(models: Sequence[RunSeries]) -> "Figure | None":
+    sections = dict.fromkeys(name for one in models for name in one.run.names("section", "section", "drop"))
+    found = [[point(one.run.estimate("drop", "section", section=name)) for one in models] for name in sections]
+    found.append([point(one.run.estimate("drop", "overall")) for one in models])
+    names = [*sections, MEAN]
     values = [[one.value for one in row] for row in found]
     if not style.any_value(values):
         return None
-    width = max(4.8, 0.105 * len(models) * len(sections))
+    width = max(4.8, 0.105 * len(models) * len(names))
     figure = style.sheet(width, 3.0)
     ax = style.place(figure, 0, 0, width, 3.0)
-    ax.set(xlim=(-0.5, len(sections) - 0.5), ylim=style.extent((one for row in found for one in row), 0.0))
+    ax.set(xlim=(-0.5, len(names) - 0.5), ylim=style.extent((one for row in found for one in row), 0.0))
     ax.axhline(0, color="black", linewidth=0.8, zorder=1)
     ax.grid(axis="y", color="#DDDDDD", linewidth=0.5)
-    style.striped(ax.axvspan, len(sections))
-    style.tick(ax.xaxis, range(len(sections)), [style.readable(name[:1].upper() + name[1:]) for name in sections])
+    style.striped(ax.axvspan, len(names))
+    style.tick(ax.xaxis, range(len(names)), [readable(name[:1].upper() + name[1:]) for name in names])
     for group, row in enumerate(found):
         style.dots(ax, group, row, models, 0.12, upright=True)
     ax.set_ylabel("Accuracy less that in English\n(percentage points)")
     style.legend(ax, models)
-    note = f"Mean over languages. Below 0: worse than in English. {style.whiskers(models)}"
+    note = f"Mean over languages. Below 0: worse than in English. {style.whiskers()}"
     note += style.dashes(values) + _uneven(models)
     return heading(figure, f"Drop from English by section, {style.which(models)}", note)
 
 
-def _consistency(models: Sequence[Model]) -> "Figure | None":
+def _consistency(models: Sequence[RunSeries]) -> "Figure | None":
     by_code = {code: [_kappa(one.run, code) for one in models] for code in _codes(models)}
     values = {code: [one.value for one in row] for code, row in by_code.items()}
     if not style.any_value(values.values()):
@@ -239,8 +238,8 @@ def _consistency(models: Sequence[Model]) -> "Figure | None":
     ax.set(xlim=style.extent(points, 0.0, style.SUBSTANTIAL), ylim=(len(codes) - 0.5, -0.5))
     style.guides(ax)
     style.striped(ax.axhspan, len(codes))
-    fonts = style.find_fonts(codes)
-    style.tick(ax.yaxis, range(len(codes)), [style.language_label(code, fonts) for code in codes])
+    fonts = find_fonts(codes)
+    style.tick(ax.yaxis, range(len(codes)), [language_label(code, fonts) for code in codes])
     for row, code in enumerate(codes):
         style.dots(ax, row, by_code[code], models, 0.24, whisker=whisker)
         mean = style.mean(values[code])
@@ -249,14 +248,14 @@ def _consistency(models: Sequence[Model]) -> "Figure | None":
     ax.set_xlabel("Cohen's kappa of the labels in the language against those in English")
     style.legend(ax, models)
     note = (
-        f"{style.whiskers(models)} " * whisker
+        f"{style.whiskers()} " * whisker
         + "Black: mean over models." * (len(models) > 1)
         + style.dashes(values.values())
     )
     return heading(figure, f"Consistency with English, {style.which(models)}", note)
 
 
-def _instances(models: Sequence[Model]) -> "Figure | None":
+def _instances(models: Sequence[RunSeries]) -> "Figure | None":
     labels = _labels(models)
     found, undefined = _kappas(labels.select(pl.col("^n_.*$")).to_numpy())
     if not len(found):
@@ -277,7 +276,7 @@ def _instances(models: Sequence[Model]) -> "Figure | None":
     return heading(figure, f"Agreement with English by item, {style.which(models)}", note)
 
 
-def _labels(models: Sequence[Model]) -> pl.DataFrame:
+def _labels(models: Sequence[RunSeries]) -> pl.DataFrame:
     """For each item in a language, how many models gave each label: n_outcome_... there, n_english_... in English.
 
     n_same: how many gave the same in both. raters: how many labelled it in both; with fewer than three it is left out.
@@ -286,7 +285,7 @@ def _labels(models: Sequence[Model]) -> pl.DataFrame:
     for one in models:
         items = one.run.items.select("config", "id", "outcome").unique(["config", "id"], keep="none")
         items = items.filter(pl.col("outcome").is_in(OUTCOMES))
-        english = items.filter(config=one.run.metrics["languages"].get("reference") or "")
+        english = items.filter(config=_reference(one.run))
         there = items.filter(pl.col("config").is_in(_codes([one])))
         pairs.append(there.join(english.select("id", english="outcome"), on="id"))
     counts = [(pl.col(c) == label).sum().alias(f"n_{c}_{label}") for c in ("outcome", "english") for label in OUTCOMES]
@@ -307,36 +306,39 @@ def _kappas(counts: NDArray[Any]) -> tuple[NDArray[np.float64], int]:
     return ((n * same - chance)[defined] / (n * n - chance)[defined]), int((~defined).sum())
 
 
-def _codes(models: Iterable[Model]) -> list[str]:
+def _codes(models: Iterable[RunSeries]) -> list[str]:
     """The languages of these models, without the one that they are compared to."""
-    found = (one.run.metrics["languages"] for one in models)
-    return list(dict.fromkeys(c for own in found for c in own.get("by_language") or {} if c != own.get("reference")))
+    return list(dict.fromkeys(code for one in models for code in one.run.names("config", "config")))
+
+
+def _reference(run: Run) -> str:
+    """The config in the language that the others are compared to."""
+    reference = run.record.benchmark.description.reference
+    return reference.config if reference else ""
 
 
 def _accuracy(run: Run, config: str) -> Point:
-    cell = run.metrics["configs"].get(config) or {}
-    return point(cell.get("mean_of_sections", cell))
+    return point(run.of(config))
 
 
 def _english(run: Run) -> Point:
-    return _accuracy(run, run.metrics["languages"].get("reference") or "")
+    return _accuracy(run, _reference(run))
 
 
 def _overall(run: Run) -> Point:
-    return point(run.metrics["overall"])
+    return point(run.headline)
 
 
 def _kappa(run: Run, code: str) -> Point:
-    cell = (run.metrics["languages"].get("by_language") or {}).get(code) or {}
-    return point(cell.get("consistency"), "kappa", 1.0)
+    return point(run.of(code, "kappa"), 1.0)
 
 
-def _uneven(models: Sequence[Model]) -> str:
+def _uneven(models: Sequence[RunSeries]) -> str:
     alike = len({frozenset(_codes([one])) for one in models}) == 1
     return "" if alike else " The models are not of the same languages, so their means are of different things."
 
 
-FIGURES: dict[str, Callable[[Sequence[Model]], "Figure | None"]] = {
+FIGURES: dict[str, Callable[[Sequence[RunSeries]], "Figure | None"]] = {
     "languages": _languages,
     "english_and_multilingual": _english_and_multilingual,
     "dimensions": _dimensions,

@@ -1,20 +1,21 @@
-"""What the figures share: letters for every script, colours and markers, sheets, dots and cells.
+"""What the figures share: colours and markers, sheets, dots and cells.
 
 matplotlib takes a second to import, so it is imported where something is drawn.
 """
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from functools import lru_cache
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 from textwrap import wrap
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pluralbench_schemas import LANGUAGES
+from pluralbench_measures.bootstrap import CONFIDENCE, Estimate
 
+from pluralbench.reports.figures.fonts import LETTERS, Label, readable
 from pluralbench.results.runs import Run
 
 if TYPE_CHECKING:
@@ -22,9 +23,6 @@ if TYPE_CHECKING:
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
-LETTERS = "DejaVu Sans"
-# One font family of Noto has all Han characters four times, each as one language writes them.
-HAN = {"Hans": "Noto Sans CJK SC", "Hant": "Noto Sans CJK TC", "Jpan": "Noto Sans CJK JP", "Hang": "Noto Sans CJK KR"}
 # Okabe and Ito's colours, without the yellow that white paper swallows. Seven and twelve share no divisor.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p", "*", "h")
@@ -53,13 +51,6 @@ SETTINGS: Any = {
 _one_at_a_time = Lock()
 
 
-class Label(NamedTuple):
-    """A text, and the font families that have its characters, first the one to prefer."""
-
-    text: str
-    families: list[str]
-
-
 class Point(NamedTuple):
     """A value and its interval, each None where it is missing."""
 
@@ -76,13 +67,21 @@ class Column(NamedTuple):
     values: Sequence[float | None]
 
 
-class Model(NamedTuple):
-    """A run in figures: the same colour and marker in each of them."""
+@dataclass(frozen=True)
+class Series:
+    """A model or a judge in figures: the same colour and marker in each of them."""
 
-    run: Run
+    name: str
     label: Label
     colour: str
     marker: str
+
+
+@dataclass(frozen=True)
+class RunSeries(Series):
+    """The series of a run."""
+
+    run: Run
 
 
 @contextmanager
@@ -96,112 +95,43 @@ def drawing() -> Iterator[None]:
         yield
 
 
-def find_fonts(codes: Iterable[str]) -> dict[str, str | None]:
-    """For each known language, the font for its own name: "" where matplotlib's own has it, None where none has."""
-    known = [LANGUAGES[code] for code in dict.fromkeys(codes) if code in LANGUAGES]
-    return {one.code: _family(one.autonym, HAN.get(one.code.rpartition("_")[2], "")) for one in known}
-
-
-def unrendered(codes: Iterable[str]) -> list[str]:
-    """The English names of the languages whose own script no installed font has, in the order of their codes."""
-    return [LANGUAGES[code].name for code, family in sorted(find_fonts(codes).items()) if family is None]
-
-
-def language_label(code: str, fonts: Mapping[str, str | None], between: str = "  ") -> Label:
-    """A language's name in English and in itself; in English alone where no font has its letters."""
-    if code not in LANGUAGES:
-        return readable(code)
-    name, autonym, family = LANGUAGES[code].name, LANGUAGES[code].autonym, fonts.get(code)
-    if family is None or autonym.casefold() == name.casefold():
-        return Label(name, [LETTERS])
-    return Label(f"{name}{between}{autonym}", [LETTERS, *filter(None, [family])])
-
-
-def plain(text: str) -> Label:
-    """A text of ours, in the letters that matplotlib brings."""
-    return Label(text, [LETTERS])
-
-
-def readable(text: str, wanted: str = "") -> Label:
-    """Any text; a character that no installed font has becomes a question mark, since a box would say less."""
-    lacking = _lacking(text)
-    families = {sign: _family(sign, wanted) for sign in sorted(lacking)}
-    shown = "".join("?" if families.get(sign, "") is None else sign for sign in text)
-    return Label(shown, [LETTERS, *dict.fromkeys(family for family in families.values() if family)])
-
-
-def _family(text: str, wanted: str = "") -> str | None:
-    lacking = _lacking(text)
-    if not lacking:
-        return ""
-    for fonts in (_installed, _newly_installed):
-        for name, path, face in sorted(fonts(), key=lambda font: font[0] != wanted):
-            if _has(path, face, lacking):
-                return name
-    return None
-
-
-def _lacking(text: str) -> frozenset[str]:
-    from matplotlib.font_manager import FontProperties, findfont  # noqa: PLC0415 - a second that `--help` saves
-
-    path = str(findfont(FontProperties(family=LETTERS)))
-    return frozenset(sign for sign in text if not _has(path, 0, frozenset(sign)))
-
-
-def _installed() -> list[tuple[str, str, int]]:
-    """Family, file and face of the fonts to choose from, the best first. Last Resort has boxes for everything."""
-    from matplotlib.font_manager import fontManager  # noqa: PLC0415 - a second that `--help` saves
-
-    found = [font for font in fontManager.ttflist if "last resort" not in font.name.lower()]
-    found.sort(key=lambda f: (not f.name.startswith("Noto Sans"), f.name, f.style != "normal", f.weight != 400))
-    return [(font.name, font.fname, font.index) for font in found]
-
-
-@lru_cache(maxsize=1)
-def _newly_installed() -> list[tuple[str, str, int]]:
-    """As above, with the fonts that came after matplotlib made its list, which it keeps from one run to the next."""
-    from matplotlib.font_manager import findSystemFonts, fontManager  # noqa: PLC0415 - a second that `--help` saves
-
-    new = set(findSystemFonts()) - {font.fname for font in fontManager.ttflist}
-    for path in sorted(new):
-        with suppress(OSError, RuntimeError, ValueError, KeyError):
-            fontManager.addfont(path)
-    return [font for font in _installed() if font[1] in new]
-
-
-@lru_cache(maxsize=10_000)
-def _has(path: str, face: int, signs: frozenset[str]) -> bool:
-    from matplotlib.ft2font import FT2Font  # noqa: PLC0415 - a second that `--help` saves
-
-    try:
-        font = FT2Font(path, face_index=face)
-    except (OSError, RuntimeError, ValueError):
-        return False
-    return all(font.get_char_index(ord(sign)) for sign in signs)
-
-
-def models_of(runs: Sequence[Run], what: str) -> list[Model]:
-    """The runs whose metrics have this part, the best first, with names that tell them apart."""
-    ours = sorted((run for run in runs if run.metrics.get(what)), key=_order)
-    names = [Path(" ".join(run.name.split())).name for run in ours]
-    apart = [
-        f"{name} ({run.path.name})" if names.count(name) > 1 else name for run, name in zip(ours, names, strict=True)
+def series_of(runs: Sequence[Run]) -> list[RunSeries]:
+    """A series for each run, the best first, with labels that tell them apart."""
+    ordered = sorted(runs, key=lambda run: _last_if_missing(run.headline.value))
+    names = [_short(run.name) for run in ordered]
+    labels = [
+        f"{name} ({run.path.name})" if names.count(name) > 1 else name for run, name in zip(ordered, names, strict=True)
     ]
-    short = [name if len(name) <= NAME else f"{name[: NAME - 16]}…{name[-15:]}" for name in apart]
+    styled = _coloured([run.name for run in ordered], labels)
+    return [RunSeries(**vars(one), run=run) for one, run in zip(styled, ordered, strict=True)]
+
+
+def series_of_judges(accuracies: Mapping[str, float | None]) -> list[Series]:
+    """A series for each judge, by its name and accuracy, the best first."""
+    names = sorted(accuracies, key=lambda name: _last_if_missing(accuracies[name]))
+    short = [_short(name) for name in names]
+    return _coloured(names, [name if short.count(one) > 1 else one for name, one in zip(names, short, strict=True)])
+
+
+def _last_if_missing(accuracy: float | None) -> float:
+    return 1.0 if accuracy is None else -accuracy
+
+
+def _short(name: str) -> str:
+    return Path(" ".join(name.split())).name
+
+
+def _coloured(names: Sequence[str], labels: Sequence[str]) -> list[Series]:
+    short = [label if len(label) <= NAME else f"{label[: NAME - 16]}…{label[-15:]}" for label in labels]
     return [
-        Model(
-            run,
-            readable(f"{name} ({number})" if short.count(name) > 1 else name),
+        Series(
+            name,
+            readable(f"{label} ({number})" if short.count(label) > 1 else label),
             COLOURS[(number - 1) % len(COLOURS)],
             MARKERS[(number - 1) % len(MARKERS)],
         )
-        for number, (run, name) in enumerate(zip(ours, short, strict=True), start=1)
+        for number, (name, label) in enumerate(zip(names, short, strict=True), start=1)
     ]
-
-
-def _order(run: Run) -> float:
-    accuracy = run.metrics["overall"]["accuracy"]
-    return 1.0 if accuracy is None else -accuracy
 
 
 def _two_lines(label: Label) -> Label:
@@ -214,12 +144,9 @@ def _two_lines(label: Label) -> Label:
     return Label(f"{text[:place].rstrip()}\n{text[place:]}", label.families)
 
 
-def point(cell: Mapping[str, Any] | None, key: str = "accuracy", scale: float = 100.0) -> Point:
-    """The value of a cell of the metrics, in per cent."""
-    if cell is None or cell.get(key) is None:
-        return Point()
-    low, high = cell.get("interval") or (None, None)
-    return Point(scale * cell[key], *(None if bound is None else scale * bound for bound in (low, high)))
+def point(found: Estimate, scale: float = 100.0) -> Point:
+    """A number of the metrics, in per cent."""
+    return Point(*(None if one is None else scale * one for one in (found.value, found.low, found.high)))
 
 
 def extent(points: Iterable[Point], *also: float) -> tuple[float, float]:
@@ -254,14 +181,14 @@ def tick(axis: "Axis", places: Sequence[float], labels: Sequence[Label], **style
         text.set_fontfamily(label.families)
 
 
-def dots(ax: "Axes", at: float, shown: Sequence[Point], models: Sequence[Model], apart: float, **how: bool) -> None:
+def dots(ax: "Axes", at: float, shown: Sequence[Point], models: Sequence[Series], apart: float, **how: bool) -> None:
     """A group of models side by side, at most so far apart."""
     step = min(apart, 0.84 / len(models))
     for number, (one, model) in enumerate(zip(shown, models, strict=True)):
         dot(ax, at + (number - (len(models) - 1) / 2) * step, one, model, **how)
 
 
-def dot(ax: "Axes", at: float, shown: Point, model: Model, *, upright: bool = False, whisker: bool = True) -> None:
+def dot(ax: "Axes", at: float, shown: Point, model: Series, *, upright: bool = False, whisker: bool = True) -> None:
     """A model's value and interval. upright: the value goes up, and `at` is across. Missing: a dash off the axes."""
     if shown.value is None:
         edge = ax.get_xaxis_transform() if upright else ax.get_yaxis_transform()
@@ -274,14 +201,14 @@ def dot(ax: "Axes", at: float, shown: Point, model: Model, *, upright: bool = Fa
     ax.plot(across, up, **marker(model))
 
 
-def marker(model: Model) -> dict[str, Any]:
+def marker(model: Series) -> dict[str, Any]:
     """How a model's dots look; the thin ones are larger."""
     size = 6.5 if model.marker in "PX*" else 5
     style = {"marker": model.marker, "markersize": size, "markeredgewidth": 0.3, "markeredgecolor": "white"}
     return style | {"color": model.colour, "linestyle": ""}
 
 
-def legend(ax: "Axes", models: Sequence[Model]) -> None:
+def legend(ax: "Axes", models: Sequence[Series]) -> None:
     """Who is who, right of the axes, when there is more than one model."""
     from matplotlib.lines import Line2D  # noqa: PLC0415 - a second that `--help` saves
 
@@ -295,7 +222,7 @@ def legend(ax: "Axes", models: Sequence[Model]) -> None:
         text.set_fontfamily(one.label.families)
 
 
-def heat(models: Sequence[Model], columns: Sequence[Column], bare: int = 0, unit: str = "Accuracy (%)") -> "Figure":
+def heat(models: Sequence[Series], columns: Sequence[Column], bare: int = 0, unit: str = "Accuracy (%)") -> "Figure":
     """A row for each model in cells coloured by value; the last `bare` columns are not; what is missing is hatched."""
     from matplotlib import colormaps  # noqa: PLC0415 - a second that `--help` saves
     from matplotlib.cm import ScalarMappable  # noqa: PLC0415 - the same
@@ -382,14 +309,14 @@ def any_value(rows: Iterable[Sequence[float | None]]) -> bool:
     return any(value is not None for row in rows for value in row)
 
 
-def which(models: Sequence[Model]) -> str:
+def which(models: Sequence[Series]) -> str:
     """Whose results they are, for a title."""
     return models[0].label.text if len(models) == 1 else f"{len(models)} models"
 
 
-def whiskers(models: Sequence[Model]) -> str:
+def whiskers() -> str:
     """What the whiskers are, for a note."""
-    return f"Whiskers: {models[0].run.metrics['confidence']:.0%} intervals."
+    return f"Whiskers: {CONFIDENCE:.0%} intervals."
 
 
 def dashes(rows: Iterable[Sequence[float | None]]) -> str:
