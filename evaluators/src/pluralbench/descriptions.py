@@ -105,7 +105,8 @@ class Judging(Table):
     )
     oracle: bool = Field(
         default=False,
-        description="Show the judge the true rubric aspects; the paper's oracle also has --profile raw, --criterion person.",
+        description="Show the judge the true rubric aspects. The oracle of the paper also has --profile raw and "
+        "--criterion person.",
     )
     verdicts: Reading = Field(
         "lenient",
