@@ -19,7 +19,7 @@ import typer
 from build_chinese.errors import SourceError
 from build_chinese.preferences import Judgement, Mark, resolve
 from build_chinese.text_files import read_jsonl
-from pluralbench import plot_style as style
+from pluralbench.reports.figures import style
 from pluralbench_runs import run, stream
 from scipy.stats import kendalltau
 

@@ -1,4 +1,4 @@
-"""How fast responses are scored: `pluralbench_rewards` beside the scripts that benchmarks use today.
+"""How fast responses are scored: `pluralbench_local` beside the scripts that benchmarks use today.
 
     uv run --group evaluator python benchmarks/score.py
 

@@ -1,10 +1,10 @@
-"""How fast a reward model is trained on rankings: `pluralbench_rewards` beside TRL's `RewardTrainer`.
+"""How fast a reward model is trained on rankings: `pluralbench_local` beside TRL's `RewardTrainer`.
 
     uv run --group evaluator python benchmarks/train.py --data oasst1_zh_single_turn_3plus.jsonl
 
 Both train a made language model of random weights (or --model) on all pairs of the same rankings, for as many epochs,
 from texts to a saved model, in float32 on a CPU. Each run is a process of its own; each round runs every strategy once,
-in an order drawn anew. Prints the machine and a table; held-out accuracy is measured for all by `pluralbench_rewards`.
+in an order drawn anew. Prints the machine and a table; held-out accuracy is measured for all by `pluralbench_local`.
 """
 
 import json

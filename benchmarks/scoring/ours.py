@@ -1,4 +1,4 @@
-"""Scores by `pluralbench_rewards`."""
+"""Scores by `pluralbench_local`."""
 
 from pathlib import Path
 from typing import Literal

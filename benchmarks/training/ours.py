@@ -1,4 +1,4 @@
-"""Training by `pluralbench_rewards`."""
+"""Training by `pluralbench_local`."""
 
 from collections.abc import Sequence
 from typing import Any
