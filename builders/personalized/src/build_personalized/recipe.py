@@ -67,7 +67,8 @@ class PersonalizedRecipe(ReleaseRecipe):
 
     retriever: `bm25`, `contriever[:MODEL]` or `sentence-transformers:MODEL`.
     profile_size: the first k ranked posts go into a prompt (the paper's code uses 10; all posts stay in the data).
-    word_limit: of an answer (section 3.1). attempts: how often a call may be made until its answer is valid.
+    word_limit: of an answer (section 3.1). attempts: how often a call may be made until its answer is valid, five times
+    in all. That rule is ours: neither the paper nor its code says what becomes of an answer over the limit.
     max_aspects: the most rubric aspects to extract from a narrative.
     """
 
