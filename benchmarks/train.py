@@ -21,7 +21,8 @@ import torch
 import transformers
 import typer
 from machine import quiet
-from pluralbench_rewards import Group, load, score
+from pluralbench_local import load, score
+from pluralbench_rewards import Group
 from pluralbench_runs import UserError, run, stream
 from scoring.report import machine
 from training import trl_trainer

@@ -3,8 +3,9 @@
 from pathlib import Path
 from typing import Literal
 
-from pluralbench_rewards import Group, load
-from pluralbench_rewards import score as score_groups
+from pluralbench_local import load
+from pluralbench_local import score as score_groups
+from pluralbench_rewards import Group
 
 from scoring.protocol import Conversations, Outcome, Score, Settings
 

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
-import pluralbench_rewards.training_model
-from pluralbench_rewards import Ranking, TrainingOptions, train
-from pluralbench_rewards.network import Network, read_padded
-from pluralbench_rewards.packing import Tokens
+import pluralbench_local.training_model
+from pluralbench_local import Ranking, TrainingOptions, train
+from pluralbench_local.network import Network, read_padded
+from pluralbench_local.packing import Tokens
 
 from training.protocol import Outcome, Ranked, Settings, Train
 
@@ -46,5 +46,5 @@ def _count_tokens() -> list[int]:
         computed.append(tokens)
         return states, rows, tokens
 
-    pluralbench_rewards.training_model.read_padded = reading
+    pluralbench_local.training_model.read_padded = reading
     return computed

@@ -25,7 +25,7 @@ def echo(body: dict[str, Any], _: int) -> Reply:
 
 def test_answers_come_in_the_order_of_the_requests(tmp_path: Path) -> None:
     def slow_first(body: dict[str, Any], number: int) -> Reply:
-        return Reply(echo(body, number).text, delay=0.2 if number == 0 else 0.0)
+        return Reply(echo(body, number).text, delay=0.1 if number == 0 else 0.0)
 
     texts = [f"{number} سؤال 问题 🙂" for number in range(12)]
     with serve(slow_first) as server, Ledger(tmp_path / "ledger") as ledger:
@@ -85,7 +85,7 @@ def test_another_process_may_have_recorded_first(tmp_path: Path) -> None:
 def test_no_more_at_once_than_the_limits_and_the_backend_allow(
     tmp_path: Path, limit: int, own: int | None, most: int
 ) -> None:
-    with serve(lambda *_: Reply(delay=0.05)) as server, Ledger(tmp_path / "ledger") as ledger:
+    with serve(lambda *_: Reply(delay=0.03)) as server, Ledger(tmp_path / "ledger") as ledger:
         chat = chat_at(server.base_url)
         chat.concurrency = own
         ask([question(str(number)) for number in range(12)], ledger, chat, limits=Limits(concurrency=limit))
@@ -148,7 +148,7 @@ def test_a_rejected_request_is_recorded_and_not_asked_again(tmp_path: Path, stat
 
 def test_at_an_error_what_is_in_flight_is_recorded_and_nothing_more_is_sent(tmp_path: Path) -> None:
     def first_denied(_: dict[str, Any], number: int) -> Reply:
-        return Reply("no", status=401, delay=0.1) if number == 0 else Reply(delay=0.4)
+        return Reply("no", status=401, delay=0.05) if number == 0 else Reply(delay=0.2)
 
     requests = [question(str(number)) for number in range(20)]
     with serve(first_denied) as server, Ledger(tmp_path / "ledger") as ledger:

@@ -1,9 +1,7 @@
-"""Rates and the spending ceiling. Times have a lower bound only: a slow machine is no failure."""
+"""Rates, by a clock that skips what would be waited for, and the spending ceiling."""
 
 import asyncio
 import tempfile
-import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Self
 
@@ -12,6 +10,7 @@ from chat_server import Reply, serve
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pluralbench_calls import AccessDenied, Answer, CeilingReached, Ledger, Limits, OpenAIChat, Price, Request, ask
+from skipping_clock import Clock
 
 CENT = Price(input=10_000.0, output=10_000.0)  # one cent a token
 
@@ -43,35 +42,34 @@ class Charging:
         return Answer.to(request, "answer", "x", tokens=charged)
 
 
-RATES = {
-    "12 requests at once, then two a second": (Limits(requests_per_minute=120), 14, 1, 0.9),
-    "the second of nine a minute comes after 6.67 seconds": (Limits(requests_per_minute=9), 2, 1, 6.6),
-    "1,200 tokens at once, then 200 a second": (Limits(tokens_per_minute=12_000), 4, 400, 1.9),
-    "more tokens than may go at once take their 7.2 seconds": (Limits(tokens_per_minute=10_000), 2, 1_200, 7.1),
-}
+@pytest.mark.parametrize(
+    ("limits", "count", "tokens", "seconds"),
+    [
+        (Limits(requests_per_minute=120), 12, 1, 0.0),  # 12 at once, then two a second
+        (Limits(requests_per_minute=120), 14, 1, 1.0),
+        (Limits(requests_per_minute=9), 2, 1, 60 / 9),  # one at once
+        (Limits(tokens_per_minute=12_000), 4, 400, 2.62),  # 1,200 at once, then 200 a second; and the prompts' tokens
+        (Limits(tokens_per_minute=10_000), 2, 1_200, 8.78),  # more than may go at once
+    ],
+)
+def test_rates_hold_requests_back(
+    tmp_path: Path, clock: Clock, limits: Limits, count: int, tokens: int, seconds: float
+) -> None:
+    with Ledger(tmp_path / "ledger") as ledger:
+        ask([question(str(number), max_tokens=tokens) for number in range(count)], ledger, Charging(), limits=limits)
+    assert clock.now == pytest.approx(seconds, abs=0.1)
 
 
-def test_rates_hold_requests_back(tmp_path: Path) -> None:
-    def seconds(number: int, limits: Limits, count: int, tokens: int) -> float:
-        requests = [question(str(number), max_tokens=tokens) for number in range(count)]
-        with Ledger(tmp_path / f"ledger-{number}") as ledger:
-            started = time.monotonic()
-            ask(requests, ledger, Charging(), limits=limits)
-            return time.monotonic() - started
+def test_an_error_does_not_wait_for_the_rate(tmp_path: Path, clock: Clock) -> None:
+    class Denying(Charging):
+        async def send(self, request: Request) -> Answer:
+            raise AccessDenied("No.")
 
-    with ThreadPoolExecutor(len(RATES)) as pool:
-        took = [pool.submit(seconds, number, *case[:3]) for number, case in enumerate(RATES.values())]
-    for (name, (*_, least)), future in zip(RATES.items(), took, strict=True):
-        assert future.result() >= least, name
-
-
-def test_an_error_does_not_wait_for_the_rate(tmp_path: Path) -> None:
-    requests = [question(str(number)) for number in range(3)]
-    with serve(lambda *_: Reply("no", status=401)) as server, Ledger(tmp_path / "ledger") as ledger:
-        started = time.monotonic()
-        with pytest.raises(AccessDenied):
-            ask(requests, ledger, OpenAIChat(server.base_url), limits=Limits(concurrency=2, requests_per_minute=10))
-    assert time.monotonic() - started < 4
+    requests = [question(str(number), max_tokens=1) for number in range(3)]
+    limits = Limits(concurrency=2, requests_per_minute=10)
+    with Ledger(tmp_path / "ledger") as ledger, pytest.raises(AccessDenied):
+        ask(requests, ledger, Denying(), limits=limits)
+    assert clock.now == 0.0
 
 
 @given(
@@ -83,7 +81,7 @@ def test_an_error_does_not_wait_for_the_rate(tmp_path: Path) -> None:
 )
 @example(prices=(0.0, 0.0), ceiling=0.0, calls=[("free", 1)], share=1.0, concurrency=1)
 @example(prices=(1.0, 1.0), ceiling=0.0, calls=[("dear", 1)], share=1.0, concurrency=1)
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=40)
 def test_the_ceiling_is_never_crossed(
     prices: tuple[float, float], ceiling: float, calls: list[tuple[str, int]], share: float, concurrency: int
 ) -> None:
@@ -113,7 +111,7 @@ def test_the_ceiling_stops_and_raising_it_goes_on(tmp_path: Path) -> None:
         sent = len(server.requests)
         assert 0 < sent < 6
         said = str(stopped.value)
-        for part in ["ceiling of $2.00", f"${sent * 0.15:.4f} is spent", "raise --max-cost", f"{sent} of 6 calls"]:
+        for part in ["ceiling of $2.00", f"${sent * 0.15:.4f} is spent", "raise `max_cost`", f"{sent} of 6 calls"]:
             assert part in said
         ask(requests, ledger, chat, limits=Limits(price=CENT, max_cost=5.0))
     assert len(server.requests) == 6

@@ -1,11 +1,20 @@
-"""What counts as a verdict: the last line of a reply, alone in it."""
+"""What counts as a verdict: by the strict rule the last line of a reply, alone in it; by the lenient one more."""
 
 import re
+from typing import Any
 
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from pluralbench_calls import InvalidAnswer, parse_choice, parse_rating, parse_verdict
+from pluralbench_calls import (
+    InvalidAnswer,
+    legacy_choice,
+    legacy_points,
+    parse_choice,
+    parse_rating,
+    parse_verdict,
+    readings,
+)
 from pluralbench_calls.verdicts import CertainChoice, one_marker, parse_certain_choice
 
 VERDICTS = {
@@ -299,3 +308,162 @@ def test_one_marker_is_one_however_often(reply: str) -> None:
 def test_two_markers_are_no_reply(reply: str) -> None:
     with pytest.raises(InvalidAnswer, match="two different markers"):
         one_marker(reply)
+
+
+# What judges really write: strict, lenient, and as M-RewardBench's code counts it.
+READINGS: dict[str, tuple[str | None, str | None, str | None]] = {
+    "A is short and right; B is long.\n\n[[A]]": ("A", "A", "A"),
+    "A is short and right; B is long.\n\n**Verdict:** [[B]].": ("B", "B", "B"),
+    "Overall, I find Response B more helpful. My verdict is [[B]].": (None, "B", "B"),
+    "Both are fine.\nTherefore, the better response is: **[[A]]**": (None, "A", "A"),
+    "**Reasoning:** B knows the person.\n\n**Final Decision (better response):** [[B]]": (None, "B", "B"),
+    "Se prefiere la segunda respuesta: [[B]], por ser más completa.": (None, "B", "B"),
+    "综上所述，我认为[[A]]更好。": (None, "A", "A"),
+    "في رأيي الإجابة الأفضل هي [[B]].": (None, "B", "B"),
+    "[[A]]\n\nResponse A answers what was asked, and B does not.": (None, "A", "A"),
+    "[[A]]\nI chose [[A]] because it is right.": (None, "A", "A"),
+    "If brevity decides, it is [[A]].\nAll in all, [[B]] is better.": (None, "B", "A"),
+    "So: [[B]]\n\n---": (None, "B", "B"),
+    "```\n[[B]]\n```": (None, "B", "B"),
+    '```json\n{"verdict": "A"}\n```': (None, "A", None),
+    '{"verdict": "B"}': ("B", "B", None),
+    "<think>[[A]]? No.</think>\nIt is [[B]].": (None, "B", "A"),
+    "[[a]]": ("A", "A", None),
+    "Not [[A]] but [[B]].": (None, None, "A"),
+    "[[A]] or [[B]]": (None, None, "A"),
+    "I would say [[B]], though [[A]] is close.": (None, None, "A"),
+    "[[B]] is right on facts.\n[[A]] is right on tone.\nI cannot decide.": (None, None, "A"),
+    "It is not [[B]].": (None, None, "B"),
+    "绝对不是[[A]]": (None, None, "A"),
+    "[[A]] or [[tie]]": (None, None, "A"),
+    "[[C]]": (None, None, None),
+    "Both are equal: [[C]].": (None, None, None),
+    "Response A is better.": (None, None, None),
+    "The better response is [A].": (None, None, None),
+    "[[Response A]]": (None, None, None),
+    "<think>[[A]]": (None, None, "A"),
+    "": (None, None, None),
+}
+
+
+@pytest.mark.parametrize(("reply", "expected"), READINGS.items())
+def test_how_each_rule_reads_a_reply(reply: str, expected: tuple[str | None, ...]) -> None:
+    assert tuple(readings(reply).values()) == expected
+    assert list(readings(reply)) == ["strict", "lenient", "legacy"]
+    assert legacy_choice(reply) == expected[2]
+
+
+def test_a_tie_is_read_where_ties_are_allowed() -> None:
+    assert readings("Both are equal: [[C]].", parse_verdict) == {"strict": None, "lenient": "C", "legacy": None}
+    with pytest.raises(InvalidAnswer, match="no verdict"):
+        parse_choice("Both are equal: [[C]].", "lenient")
+
+
+def test_the_legacy_count_gives_half_a_point_for_what_it_cannot_read() -> None:
+    replies = {"[[B]]": 1.0, "[[B]], not [[A]]": 0.0, "It is [[A]].": 0.0, "B": 0.5, "": 0.5}
+    assert {reply: legacy_points(reply, "B") for reply in replies} == replies
+
+
+@pytest.mark.parametrize(
+    ("reply", "reason"),
+    {
+        "Not [[A]] but [[B]].": "a marker that is denied",
+        "[[A]] or [[B]]": "two different markers",
+        "A": "no verdict",
+        "<think>[[A]]": "thinking without an answer",
+    }.items(),
+)
+def test_what_the_lenient_rule_cannot_read_has_a_reason(reply: str, reason: str) -> None:
+    with pytest.raises(InvalidAnswer, match=f"^{reason}$"):
+        parse_choice(reply, "lenient")
+
+
+@pytest.mark.parametrize(
+    ("reply", "rating"),
+    [
+        ("I give it [[7]].", 7.0),
+        ("Overall score: [[8/10]], as it is right.", 8.0),
+        ("[[9]]\n\nIt could hardly be better.", 9.0),
+        ("Facts [[3]], tone [[9]].\nTogether I rate it [[6]].", 6.0),
+        ('```json\n{"rating": 4}\n```', 4.0),
+        ("I give it [[7]] to [[8]].", None),
+        ("Facts [[3]], tone [[9]].\nThat is all.", None),
+        ("I give it [[7.5]].", None),
+        ("I give it [[11]].", None),
+        ("I give it [[0]].", None),
+        (f"I give it [[{'9' * 5000}]].", None),
+        ("I give it 7.", None),
+        ("It is not [[7]].", None),
+    ],
+)
+def test_ratings_by_the_lenient_rule(reply: str, rating: float | None) -> None:
+    if rating is None:
+        with pytest.raises(InvalidAnswer):
+            parse_rating(reply, "lenient")
+    else:
+        assert parse_rating(reply, "lenient") == rating
+
+
+@pytest.mark.parametrize(
+    ("reply", "said"),
+    [
+        ("I choose [[A]] with a certainty of [[85]].", ("A", 85)),
+        ("I choose [[B]].\nCertainty: [[60%]].", ("B", 60)),
+        ("On tone [[A]].\nStill, [[B]], and I am [[70/100]] sure.", ("B", 70)),
+        ("[[A]] 85", ("A", 85)),
+    ],
+)
+def test_certain_choices_by_the_lenient_rule(reply: str, said: tuple[str, int]) -> None:
+    assert parse_certain_choice(reply, "lenient") == said
+
+
+@pytest.mark.parametrize(
+    ("reply", "reason"),
+    [
+        ("I choose [[A]].", "no certainty after the verdict"),
+        ("I choose [[A]], [[101]] sure.", "a certainty off the scale"),
+        ("I choose [[A]], [[8.5]] sure.", "a certainty that is no whole number"),
+        ("I choose [[A]], [[80]] or [[90]] sure.", "two different markers"),
+        ("I am [[80]] sure.", "no verdict"),
+    ],
+)
+def test_what_is_no_certain_choice_by_the_lenient_rule(reply: str, reason: str) -> None:
+    with pytest.raises(InvalidAnswer, match=f"^{reason}$"):
+        parse_certain_choice(reply, "lenient")
+
+
+PIECES = ["[[A]]", "[[b]]", "[[C]]", "[[7]]", "[[tie]]", "not ", "Verdict: ", "I say ", ".", "\n", "```", "</think>"]
+MARKED = st.lists(st.sampled_from(PIECES) | st.text("ab [.", max_size=3), max_size=8).map("".join) | REPLIES
+
+
+@given(MARKED, st.sampled_from([parse_choice, parse_verdict, parse_rating, parse_certain_choice]))
+def test_what_the_strict_rule_reads_the_lenient_one_reads_the_same(reply: str, parse: Any) -> None:
+    try:
+        strict = parse(reply)
+    except InvalidAnswer:
+        return
+    assert parse(reply, "lenient") == strict
+
+
+@given(MARKED)
+def test_a_lenient_verdict_is_the_only_one_of_its_closing_line_or_of_the_reply(reply: str) -> None:
+    read = readings(reply, parse_verdict)["lenient"]
+    after = reply.rpartition("</think>")[2]
+    assume(not after.lstrip().startswith(("{", "```")))
+    closing = [line for line in after.split("\n") if re.search(r"\w", line)][-1:]
+    for part in ("".join(closing), after):
+        said = {letter.upper() for letter in re.findall(r"\[\[\s*([ABC])\s*\]\]", part, re.IGNORECASE)}
+        if said:
+            assert read in {None, *said}
+            assert len(said) == 1 or read is None
+            return
+    assert read is None
+
+
+SENTENCE = st.text("abe 好ب,'.", max_size=20)
+
+
+@given(st.sampled_from("AB"), REPLIES, SENTENCE, SENTENCE)
+def test_a_marker_in_a_sentence_at_the_end_is_read(choice: str, before: str, start: str, end: str) -> None:
+    assume("<think>" not in before and not before.lstrip().startswith(("{", "```")))
+    assert parse_choice(f"{before}\nSo {start} [[{choice}]] {end}.", "lenient") == choice

@@ -11,8 +11,9 @@ from typing import Any
 import pluralbench
 import pytest
 import torch
+import verbs
 from commands import command
-from pluralbench.cli import main
+from pluralbench.commands.app import main
 from reward_models import WORDS, save_classifier, save_language_model
 from transformers import AutoModelForSequenceClassification
 from transformers.utils import logging
@@ -145,9 +146,10 @@ def score(tmp_path: Path, model: str) -> Callable[..., pluralbench.Run]:
     """`score("pairs", data)`: the run of a tiny model, in a directory of its own."""
     numbers = itertools.count()
 
-    def scored(benchmark: str, data: Path | str, by: str = model, **options: Any) -> pluralbench.Run:
+    def scored(benchmark: str, data: Path | str, by: Any = model, **options: Any) -> pluralbench.Run:
         out = options.pop("out", tmp_path / "runs" / str(next(numbers)))
-        return pluralbench.score(by, benchmark=benchmark, data=str(data), out=out, device="cpu", **options)
+        device = {} if callable(by) else {"device": "cpu"}
+        return verbs.score(by, benchmark=benchmark, data=data, out=out, **device, **options)
 
     return scored
 

@@ -96,10 +96,10 @@ def test_rankings_may_be_lists_of_texts_and_of_ranks(score: Callable[..., Run], 
     run = score("rankings", write(tmp_path / "r.jsonl", rows))
     assert run.items["response"].to_list() == ["0", "1", "2", "0", "1"]
     assert run.items["rank"].to_list() == [2, 1, 2, 1, 2]
-    assert run.metrics["pooled"]["n"] == 2 + 1
+    assert run.estimate("accuracy", "pooled").n == 2 + 1
     scores = run.items["score"].to_list()
     won = [scores[1] > scores[0], scores[1] > scores[2], scores[3] > scores[4]]
-    assert run.metrics["pooled"]["wins"] == sum(won)
+    assert run.count("wins") == sum(won)
 
 
 @pytest.mark.parametrize(
@@ -146,10 +146,10 @@ def test_equal_pairs_are_left_out_and_counted(score: Callable[..., Run], tmp_pat
     run = score("pandalm", write(tmp_path / "pandalm.json", rows))
     assert run.items.height == 9
     assert run.items.filter(outcome="equal")["id"].to_list() == ["0", "3", "6"]
-    assert (run.metrics["pooled"]["n"], run.metrics["pooled"]["equal"]) == (6, 3)
+    assert (run.estimate("accuracy", "pooled").n, run.count("equal")) == (6, 3)
     scored = run.items.filter(pl.col("outcome") != "equal")
     wins = scored.filter(pl.col("score_chosen") > pl.col("score_rejected")).height
-    assert run.metrics["overall"]["accuracy"] == pytest.approx(wins / 6)
+    assert run.headline.value == pytest.approx(wins / 6)
 
 
 @pytest.mark.skipif(not PANDALM.exists(), reason="the PandaLM test set is not here")
@@ -173,10 +173,10 @@ def test_the_real_pandalm_test_set_is_read_whole() -> None:
 @pytest.mark.skipif(not PANDALM.exists(), reason="the PandaLM test set is not here")
 def test_the_real_pandalm_test_set_is_scored(score: Callable[..., Run]) -> None:
     run = score("pandalm", PANDALM, limit=60, on_empty="drop")
-    assert run.run["data"]["empty"] == ["18", "19", "25"]
+    assert run.record.data.empty == ["18", "19", "25"]
     decided = run.items.filter(pl.col("outcome").is_in(["win", "loss", "tie"]))
-    assert run.metrics["pooled"]["n"] == decided.height
-    assert decided.height + run.metrics["pooled"]["equal"] == 57
+    assert run.estimate("accuracy", "pooled").n == decided.height
+    assert decided.height + run.count("equal") == 57
     assert (decided["outcome"] == "win").to_list() == (decided["score_chosen"] > decided["score_rejected"]).to_list()
 
 
@@ -195,8 +195,8 @@ def test_a_benchmark_of_ones_own_is_a_file(
             row |= {"ask": row.pop("prompt"), "user": f"u{place // 4}", "kind": "black" if place % 3 else "green"}
         write(tmp_path / "data" / f"{config}_dev.jsonl", rows)
     run = score(str(tmp_path / "teas.toml"), tmp_path / "data")
-    assert run.run["benchmark"]["name"] == "teas"
-    assert run.metrics["clusters"] == 3
+    assert run.record.benchmark.name == "teas"
+    assert run.headline.clusters == 3
     cell = run.metrics["configs"]["a"]
     green, black = (cell["subsets"][kind]["accuracy"] for kind in ("green", "black"))
     assert cell["sections"]["All"]["accuracy"] == pytest.approx((3 * green + black) / 4)
@@ -248,7 +248,7 @@ def test_a_dataset_on_the_hub_is_pinned_to_its_commit(hub: Hub, model: str, tmp_
     scored = command("pluralbench", *words, env=hub.environment)
     assert scored.returncode == 0, scored.stderr
     run = read_run(out)
-    data = run.run["data"]
+    data = run.record.data
     assert (data["location"], data["revision"], data["licence"]) == ("acme/tea", COMMIT, "odc-by")
     for language in ("zho_Hans", "arb_Arab"):
         assert run.items.filter(config=language)["id"].to_list() == ["90", "89", "88", "87", "86"]

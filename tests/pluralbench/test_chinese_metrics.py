@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pluralbench import find_benchmark
-from pluralbench.calibration import measure_calibration
-from pluralbench.decisions import decide
-from pluralbench.items import ITEMS
-from pluralbench.metrics import measure
-from pluralbench_rewards import rankings
+from pluralbench.data.items import ITEMS
+from pluralbench.metrics.accuracy import measure
+from pluralbench.metrics.calibration import measure_calibration
+from pluralbench.results.decisions import decide
+from pluralbench_measures import rankings
 
 Prompt = tuple[str, str, list[int], list[float]]
 

@@ -12,11 +12,11 @@ from drawn_figures import check_texts, dots, words
 from matplotlib import image
 from matplotlib.figure import Figure
 from pluralbench import EvaluationError, Run, category_plots, find_benchmark, plot_style
-from pluralbench.calibration import measure_calibration
-from pluralbench.decisions import decide
-from pluralbench.figures import draw, font_notes
-from pluralbench.items import ITEMS
-from pluralbench.metrics import measure
+from pluralbench.data.items import ITEMS
+from pluralbench.metrics.accuracy import measure
+from pluralbench.metrics.calibration import measure_calibration
+from pluralbench.reports.figures.draw import draw, font_notes
+from pluralbench.results.decisions import decide
 
 CATEGORIES = {"open": ["推理", "其他"], "human": ["推理", "理解", "复杂指令", "创作", "知识问答", "数学"]}
 LONG = {

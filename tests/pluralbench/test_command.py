@@ -15,7 +15,7 @@ import typer
 from chat_server import Reply, serve
 from commands import command, fails
 from hub_server import NO_NETWORK
-from pluralbench.cli import app
+from pluralbench.commands.app import app
 from reward_models import make_tokenizer, save_classifier
 from written_tables import write
 

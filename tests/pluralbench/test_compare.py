@@ -1,43 +1,46 @@
-"""Two runs on the same items: what differs, how sure that is, and what cannot be compared."""
+"""Two runs on the same items: what differs in the overall number and its parts, how sure that is, what is refused."""
 
 import json
-import re
+import random
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
-from pluralbench import Run, RunError, compare
+from made_runs import by_length, decision, keep, run_of, scored
+from pluralbench import Run, RunComparison, RunError, compare, find_benchmark
 from scipy.stats import binomtest
 from written_tables import write
 
-Rows = list[dict[str, Any]]
 Command = Callable[..., tuple[int, str, str]]
+SUBSETS = [subset for weights in find_benchmark("multilingual").sections.values() for subset in weights]
 
 
 def made(name: str, outcomes: Sequence[str], clusters: Sequence[int] | None = None, content: str = "d") -> Run:
-    """A run of these outcomes, as `read_run` would give it."""
+    """A run of these outcomes."""
     names = clusters or range(len(outcomes))
-    items = pl.DataFrame(
-        {
-            "config": ["c"] * len(outcomes),
-            "id": [f"q{place}" for place in range(len(outcomes))],
-            "cluster": [f"u{cluster}" for cluster in names],
-            "subset": pl.Series([None] * len(outcomes), dtype=pl.String),
-            "digest": [content] * len(outcomes),
-            "outcome": list(outcomes),
-        }
-    )
-    record = {"benchmark": {"name": "pairs"}, "data": {"digest": content, "limit": None, "configs": []}}
-    return Run(Path(name), items, {}, record)
+    rows = [
+        decision(place, outcome, cluster=f"u{cluster}", digest=content)
+        for place, (outcome, cluster) in enumerate(zip(outcomes, names, strict=True))
+    ]
+    return run_of(rows, path=name)
 
 
 def contingency(both: int, first: int, second: int, neither: int) -> tuple[Run, Run]:
     ours = ["win"] * both + ["win"] * first + ["loss"] * second + ["tie"] * neither
     theirs = ["win"] * both + ["loss"] * first + ["win"] * second + ["invalid"] * neither
     return made("a", ours), made("b", theirs)
+
+
+def headline(found: RunComparison) -> tuple[float, float, float, float]:
+    """Difference, bounds and p-value, where all are there."""
+    head = found.headline
+    values = head.difference, head.low, head.high, head.p_value
+    assert None not in values
+    return values  # type: ignore[return-value]
 
 
 @pytest.mark.parametrize(
@@ -49,29 +52,30 @@ def test_a_known_table_gives_its_difference_and_the_sign_tests_probability(
     found = compare(*contingency(both, first, second, neither))
     total = both + first + second + neither
     assert (found.only_first, found.only_second, found.decisions, found.clusters) == (first, second, total, total)
-    assert found.accuracy_first == pytest.approx((both + first) / total)
-    assert found.accuracy_second == pytest.approx((both + second) / total)
-    assert found.difference == pytest.approx((second - first) / total)
-    assert found.p_value == pytest.approx(binomtest(second, first + second).pvalue, abs=0.02)
-    low, high = found.interval
-    assert low <= found.difference <= high
-    assert (found.left_out, found.first, found.second) == (0, "a", "b")
+    assert found.headline.first == pytest.approx((both + first) / total)
+    assert found.headline.second == pytest.approx((both + second) / total)
+    difference, low, high, p_value = headline(found)
+    assert difference == pytest.approx((second - first) / total)
+    assert p_value == pytest.approx(binomtest(second, first + second).pvalue, abs=0.02)
+    assert low <= difference <= high
+    assert (found.left_out, found.first, found.second, found.tested) == (0, "a", "b", 0)
     # The normal interval of a paired difference, by a formula of its own.
-    spread = 1.96 * np.sqrt((first + second) / total - found.difference**2) / np.sqrt(total)
+    spread = 1.96 * np.sqrt((first + second) / total - difference**2) / np.sqrt(total)
     assert high - low == pytest.approx(2 * spread, rel=0.35)
 
 
 def test_the_other_way_round_is_the_same_finding_with_the_other_sign() -> None:
     first, second = contingency(40, 6, 18, 20)
-    there, back = compare(first, second), compare(second, first)
-    assert there.difference == pytest.approx(-back.difference)
-    assert there.p_value == pytest.approx(back.p_value, abs=0.01)
+    there, low, high, p_there = headline(compare(first, second))
+    back, *bounds, p_back = headline(compare(second, first))
+    assert (there, low, high) == pytest.approx((-back, -bounds[1], -bounds[0]))
+    assert p_there == p_back
 
 
 def test_a_run_does_not_differ_from_itself() -> None:
     run = made("a", ["win", "loss", "tie"] * 9)
     found = compare(run, run)
-    assert (found.difference, found.p_value, found.interval) == (0.0, 1.0, (0.0, 0.0))
+    assert headline(found) == (0.0, 0.0, 0.0, 1.0)
     assert (found.only_first, found.only_second) == (0, 0)
 
 
@@ -80,16 +84,16 @@ def test_rows_of_one_cluster_are_no_independent_evidence() -> None:
     alone = compare(made("a", ours), made("b", theirs))
     users = [0] * 10 + [1 + place % 6 for place in range(30)]
     together = compare(made("a", ours, users), made("b", theirs, users))
-    assert alone.p_value < 0.01
-    assert together.p_value == 1.0, "one user of seven says nothing"
+    assert headline(alone)[3] < 0.01
+    assert headline(together)[3] == 1.0, "one user of seven says nothing"
     assert together.clusters == 7
-    assert together.difference == alone.difference
+    assert together.headline.difference == alone.headline.difference
 
 
 def test_a_comparison_is_a_matter_of_the_seed_alone() -> None:
     first, second = contingency(40, 6, 18, 20)
-    assert compare(first, second, seed=4) == compare(first, second, seed=4)
-    assert compare(first, second, seed=4).interval != compare(first, second, seed=5).interval
+    assert compare(first, second, seed=4).as_dict() == compare(first, second, seed=4).as_dict()
+    assert compare(first, second, seed=4).headline != compare(first, second, seed=5).headline
 
 
 def test_what_only_one_run_decided_is_left_out_and_counted() -> None:
@@ -99,76 +103,165 @@ def test_what_only_one_run_decided_is_left_out_and_counted() -> None:
     assert (found.decisions, found.left_out, found.only_first, found.only_second) == (3, 1, 1, 1)
 
 
+def languages(seed: int, right: float) -> list[dict[str, Any]]:
+    """Decisions in three languages on the same ids, and on another number of them in each."""
+    draw = random.Random(seed)
+    return [
+        decision(
+            place * 3 + number, "win" if draw.random() < right else "loss",
+            config=code, id=f"{place}-{number}", cluster=f"{place}-{number}", subset=subset,
+        )
+        for size, code in enumerate(("eng_Latn", "spa_Latn", "hin_Deva"), start=1)
+        for place, subset in enumerate(SUBSETS)
+        for number in range(size)
+    ]  # fmt: skip
+
+
+def rankings(seed: int, right: float) -> list[dict[str, Any]]:
+    draw = random.Random(seed)
+    return [
+        decision(
+            prompt, "win" if draw.random() < right else draw.choice(["loss", "tie"]),
+            config=config, id=f"{config}{prompt}", cluster=f"{config}{prompt}", subset="abc"[prompt % 3],
+            chosen=str(pair), rejected=str(pair + 1),
+        )
+        for config in ("open", "human")
+        for prompt in range(14 if config == "open" else 30)
+        for pair in range(prompt % 3 + 1)
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "rows", "parts"),
+    [
+        ("multilingual", languages, {("config", 2), ("apart", 1), ("section", 3 * 4)}),
+        ("chinese", rankings, {("overall", 2), ("config", 2 * 2), ("category", 2 * 3 * 2)}),
+        ("personalized", rankings, {("config", 2)}),
+    ],
+)
+def test_what_is_tested_are_the_numbers_of_the_runs_themselves(
+    benchmark: str, rows: Callable[[int, float], list[dict[str, Any]]], parts: set[tuple[str, int]]
+) -> None:
+    first, second = run_of(rows(1, 0.5), benchmark, path="a"), run_of(rows(2, 0.8), benchmark, path="b")
+    found = compare(first, second)
+    assert found.headline.first == first.headline.value
+    assert found.headline.second == second.headline.value
+    assert found.rule == first.record.benchmark.rule
+    assert set(found.parts.group_by("group").len().iter_rows()) == parts
+    for row in found.parts.iter_rows(named=True):
+        place = {name: row[name] for name in ("metric", "group", "config", "section", "subset")}
+        assert row["first"] == pytest.approx(first.estimate(**place).value)
+        assert row["second"] == pytest.approx(second.estimate(**place).value)
+        assert row["difference"] == pytest.approx(row["second"] - row["first"])
+        assert (row["n"], row["clusters"]) == (first.estimate(**place).n, first.estimate(**place).clusters)
+        assert row["p_holm"] >= row["p_value"] > 0
+    assert found.tested == found.parts.height
+
+
+def test_an_overall_number_that_weighs_configs_alike_is_tested_as_such() -> None:
+    """Pooled, the second run is better; the mean of the configs says the opposite."""
+    small = [("win", "loss")] * 12 + [("win", "win")] * 8
+    large = [("loss", "win")] * 30 + [("win", "win")] * 170
+    rows = [
+        [decision(n, pair[side], config="small" if n < 20 else "large") for n, pair in enumerate([*small, *large])]
+        for side in (0, 1)
+    ]
+    found = compare(*(run_of(one, "personalized") for one in rows))
+    assert found.only_second > found.only_first
+    difference, _, high, p_value = headline(found)
+    assert difference == pytest.approx((-12 / 20 + 30 / 200) / 2)
+    assert high < 0
+    assert p_value < 0.01
+    assert compare(*(run_of(one, "pairs") for one in rows)).headline.difference == pytest.approx(18 / 220)
+
+
+def test_holms_p_is_for_all_parts_that_were_tested() -> None:
+    found = compare(run_of(rankings(1, 0.5), "chinese"), run_of(rankings(2, 0.9), "chinese"))
+    plain, adjusted = (sorted(found.parts[name].to_list()) for name in ("p_value", "p_holm"))
+    assert adjusted[0] == pytest.approx(min(1.0, plain[0] * found.tested))
+    assert adjusted == sorted(adjusted)
+
+
 def test_runs_of_different_things_are_refused() -> None:
     run = made("a", ["win"] * 3)
     disjoint = made("b", ["win"] * 3)
-    disjoint.items.replace_column(1, pl.Series("id", ["x", "y", "z"]))
-    with pytest.raises(RunError, match="a and b have no item in common"):
+    disjoint = replace(disjoint, items=disjoint.items.with_columns(id=pl.Series(["x", "y", "z"])))
+    with pytest.raises(RunError, match="a and b have no decision in common"):
         compare(run, disjoint)
-    with pytest.raises(RunError, match="share ids, but their items differ in content"):
-        compare(run, made("b", ["win"] * 3, content="other"))
-    other = made("b", ["win"] * 3)
-    other.run["benchmark"]["name"] = "chinese"
-    with pytest.raises(RunError, match="a is of the benchmark pairs and b of chinese"):
+    other = run_of([decision(0)], "personalized", path="b")
+    with pytest.raises(RunError, match="a is of the benchmark pairs and b of personalized"):
         compare(run, other)
+    plain, legacy = (run_of(languages(1, 0.5), "multilingual", path=str(flag), legacy=flag) for flag in (False, True))
+    with pytest.raises(RunError, match="the same --legacy"):
+        compare(plain, legacy)
+    with pytest.raises(RunError, match=r"In b, 3 items belong to other prompts or users than in a \(first c/q0\)"):
+        compare(run, made("b", ["win"] * 3, [5, 5, 5]))
+    moved = replace(run, path=Path("b"), items=run.items.with_columns(subset=pl.lit("s")))
+    with pytest.raises(RunError, match="In b, 3 items are in other subsets than in a"):
+        compare(run, moved)
 
 
-@pytest.fixture
-def data(pairs: Callable[..., Rows], tmp_path: Path) -> Path:
-    return write(tmp_path / "p.jsonl", pairs(40))
+def test_two_translations_of_the_same_items_are_compared_when_asked(run: Command, tmp_path: Path) -> None:
+    rows = languages(1, 0.5)
+    first = keep(run_of(rows, "multilingual"), tmp_path / "google")
+    other = [row | {"digest": "e", "outcome": "win"} for row in rows]
+    second = keep(run_of(other, "multilingual"), tmp_path / "nllb")
+    status, _, error = run("compare", first.path, second.path)
+    assert (status, error.count("\n")) == (2, 1)
+    assert "share ids, but their items differ in content" in error
+    assert "--differing-text" in error
+    found = compare(first, second, differing_text=True)
+    assert (found.decisions, found.headline.second) == (len(rows), 1.0)
+    assert run("compare", first.path, second.path, "--differing-text")[0] == 0
 
 
-def test_two_models_are_compared_on_their_decisions(
-    score: Callable[..., Run], classifiers: Callable[..., str], data: Path
-) -> None:
-    first, second = score("pairs", data), score("pairs", data, by=classifiers(seed=1))
-    found = compare(first, second)
-    won = [run.items["score_chosen"] > run.items["score_rejected"] for run in (first, second)]
-    assert found.only_first == (won[0] & ~won[1]).sum()
-    assert found.only_second == (~won[0] & won[1]).sum()
-    assert 0 < found.p_value <= 1
+def test_runs_with_a_limit_are_compared_on_what_they_share(tmp_path: Path) -> None:
+    rows = [{"id": str(n), "prompt": f"{n}?", "chosen": "x" * (n % 5), "rejected": "xx"} for n in range(1, 40)]
+    data = write(tmp_path / "p.jsonl", [row | {"chosen": row["chosen"] or "y"} for row in rows])
+    few = scored("pairs", data, tmp_path / "few", limit=9)
+    many = scored("pairs", data, tmp_path / "many", lambda p, r: [-value for value in by_length(p, r)], limit=25)
+    found = compare(few, many)
+    assert (found.decisions, found.left_out) == (9, 16)
+    won = [run.items["score_chosen"] > run.items["score_rejected"] for run in (few, many)]
+    assert (found.only_first, found.only_second) == (won[0].sum(), (many.items.head(9)["outcome"] == "win").sum())
 
 
-def test_runs_with_a_limit_are_compared_on_what_they_share(score: Callable[..., Run], data: Path) -> None:
-    found = compare(score("pairs", data, limit=9), score("pairs", data, limit=25))
-    assert (found.decisions, found.left_out, found.difference) == (9, 16, 0.0)
-
-
-def test_runs_with_a_limit_on_different_data_are_refused(
-    score: Callable[..., Run], pairs: Callable[..., Rows], data: Path, tmp_path: Path
-) -> None:
-    other = write(tmp_path / "other/p.jsonl", pairs(40, seed=1))
-    with pytest.raises(RunError, match="differ in content"):
-        compare(score("pairs", data, limit=9), score("pairs", other))
-
-
-def test_rankings_are_compared_pair_by_pair(
-    score: Callable[..., Run], classifiers: Callable[..., str], tmp_path: Path
-) -> None:
+def test_rankings_are_compared_pair_by_pair(tmp_path: Path) -> None:
     rows = [
-        {"id": str(n), "prompt": "a hobby", "responses": [f"origami {n}", f"drumming {n}", "x"], "rank": [1, 2, 2]}
+        {"id": str(n), "prompt": "p?", "responses": ["x" * (n % 4 + 1), "xx", "xxx"], "rank": [1, 2, 2]}
         for n in range(12)
     ]
     data = write(tmp_path / "r.jsonl", rows)
-    first, second = score("rankings", data), score("rankings", data, by=classifiers(seed=1))
+    first = scored("rankings", data, tmp_path / "a")
+    second = scored("rankings", data, tmp_path / "b", lambda _, responses: [float("nan")] * len(responses))
     found = compare(first, second)
     assert (found.decisions, found.clusters) == (24, 12)
-    assert found.accuracy_first == pytest.approx(first.metrics["pooled"]["accuracy"])
-    assert found.accuracy_second == pytest.approx(second.metrics["pooled"]["accuracy"])
+    assert (found.headline.first, found.headline.second) == (first.headline.value, 0.0)
 
 
 def test_the_command_says_what_differs_in_words_and_in_json(
-    score: Callable[..., Run], classifiers: Callable[..., str], data: Path, run: Command
+    run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first, second = score("pairs", data), score("pairs", data, by=classifiers(seed=1))
+    first = keep(run_of(rankings(1, 0.5), "chinese"), tmp_path / "a")
+    second = keep(run_of(rankings(2, 0.8), "chinese"), tmp_path / "b")
     found = compare(first, second)
-    status, said, _ = run("compare", first.path, second.path)
+    difference, low, high, p_value = headline(found)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    status, said, _ = run("compare", "a", "b")
     assert status == 0
-    for part in ("40 decisions on 40 prompts or users", str(first.path), f"{found.only_second:,} that only it"):
+    for part in (
+        f"chinese: {found.decisions} decisions on 44 prompts or users",
+        f"a: {found.headline.first:.1%}, {found.only_first:,} that only it gets right",
+        f"Difference {100 * difference:+.1f} points, 95% interval {100 * low:+.1f} to {100 * high:+.1f}, "
+        f"p = {p_value:.3g}",
+        "human: a, exact match",
+        "p adjusted for the 18 parts that were tested",
+    ):
         assert part in said
-    assert re.search(r"Difference [+-]\d+\.\d points, 95% interval [+-]\d+\.\d to [+-]\d+\.\d, p = \d", said)
-    status, said, _ = run("compare", first.path, second.path, "--json")
-    assert status == 0
+    assert max(map(len, said.partition("Holm: ")[0].splitlines()[2:])) <= 80
+    status, said, _ = run("compare", "a", "b", "--json")
     values = json.loads(said)
-    assert values["difference"] == pytest.approx(found.difference)
-    assert (values["only_first"], values["p_value"]) == (found.only_first, pytest.approx(found.p_value))
+    assert status == 0
+    assert values["headline"]["p_value"] == p_value
+    assert len(values["parts"]) == values["tested"] == 18

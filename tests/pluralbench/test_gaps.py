@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 import pytest
 from pluralbench import DataError, Run
-from pluralbench_rewards import ConversationError
+from pluralbench_local import ConversationError
 from reward_models import conversation_ids, make_tokenizer, user
 from written_tables import write
 

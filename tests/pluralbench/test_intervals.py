@@ -7,8 +7,8 @@ import numpy as np
 import polars as pl
 import pytest
 from pluralbench import find_benchmark
-from pluralbench.decisions import DECISIONS
-from pluralbench.metrics import measure
+from pluralbench.metrics.accuracy import measure
+from pluralbench.results.decisions import DECISIONS
 
 
 def frame(won: Sequence[bool], clusters: Sequence[int], **columns: Any) -> pl.DataFrame:

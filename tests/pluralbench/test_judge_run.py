@@ -7,12 +7,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pluralbench
 import polars as pl
 import pytest
+import verbs
 from chat_server import Reply, Script, serve
 from pluralbench import Run
-from pluralbench.judge import verdict
+from pluralbench.evaluation.judge import verdict
+from verbs import judging, value
 from written_tables import TEXTS, write
 
 Rows = list[dict[str, Any]]
@@ -29,9 +30,7 @@ def judged(
 ) -> tuple[Run, list[dict[str, Any]]]:
     """A judge's run and the requests that it made."""
     with serve(script) as server:
-        run = pluralbench.judge(
-            "judge-1", benchmark=benchmark, data=str(data), base_url=server.base_url, out=out, **options
-        )
+        run = verbs.judge("judge-1", benchmark=benchmark, data=str(data), base_url=server.base_url, out=out, **options)
         return run, server.requests
 
 
@@ -63,17 +62,17 @@ def data(pairs: Callable[..., Rows], tmp_path: Path) -> Path:
 @pytest.mark.parametrize("how", [{"orders": "both"}, {"orders": "one"}, {"pointwise": True}])
 def test_a_judge_that_knows_what_is_right_gets_all_of_it(data: Path, tmp_path: Path, how: dict[str, Any]) -> None:
     run, requests = judged(prefers("right"), data, tmp_path / "run", **how)
-    assert run.metrics["overall"]["accuracy"] == 1.0
-    assert run.metrics["overall"]["interval"][0] < 0.9, "sixteen right verdicts are no certainty"
+    assert run.headline.value == 1.0
+    assert (run.headline.low or 1) < 0.9, "sixteen right verdicts are no certainty"
     assert len(requests) == (16 if how.get("orders") == "one" else 32)
-    assert run.run["judging"]["calls"] == len(requests)
+    assert judging(run).calls == len(requests)
     assert run.items["id"].to_list() == [f"q{place}" for place in range(16)]
 
 
 def test_a_judge_that_always_chooses_the_first_gets_nothing(data: Path, tmp_path: Path) -> None:
     run, _ = judged(says("[[A]]"), data, tmp_path / "run")
     assert set(run.items["verdict"]) == {"tie"}
-    assert (run.metrics["pooled"]["ties"], run.metrics["overall"]["accuracy"]) == (16, 0.0)
+    assert (run.count("ties"), run.headline.value) == (16, 0.0)
     bias = run.metrics["position"]
     assert bias["share_of_first"] == 1.0
     assert (bias["accuracy_chosen_first"], bias["accuracy_chosen_second"], bias["position_bias"]) == (1.0, 0.0, 1.0)
@@ -121,11 +120,11 @@ def test_one_order_is_drawn_by_the_seed_for_each_item_by_itself(data: Path, tmp_
 def test_one_order_says_how_the_accuracy_depends_on_the_place(data: Path, tmp_path: Path) -> None:
     run, requests = judged(says("[[A]]"), data, tmp_path / "run", orders="one")
     first = sum("right" in shown(body)[0] for body in requests)
-    assert run.metrics["pooled"]["wins"] == first
-    assert run.metrics["pooled"]["losses"] == 16 - first
-    assert run.metrics["position"]["position_bias"] == 1.0
-    assert run.metrics["position"]["asked_in_both_orders"] == 0
-    assert run.run["judging"]["orders"] == "one"
+    assert run.count("wins") == first
+    assert run.count("losses") == 16 - first
+    assert value(run, "position_bias", "position") == 1.0
+    assert value(run, "asked_in_both_orders", "position") == 0
+    assert judging(run).orders == "one"
 
 
 @pytest.mark.parametrize(
@@ -157,10 +156,10 @@ def test_a_reply_that_cannot_be_parsed_is_asked_again_and_then_invalid_never_the
     for number, options in enumerate(hows):
         run, requests = judged(says("A is better: [[A]] I mean."), data, tmp_path / f"run{number}", limit=3, **options)
         assert len(requests) == 3 * 4 * (1 + number)
-        assert run.metrics["pooled"]["invalid"] == run.metrics["pooled"]["n"] == 3
-        assert (run.metrics["overall"]["accuracy"], run.metrics["pooled"]["wins"]) == (0.0, 0)
+        assert run.count("invalid") == run.estimate("accuracy", "pooled").n == 3
+        assert (run.headline.value, run.count("wins")) == (0.0, 0)
         assert run.metrics["pooled"]["ids"]["invalid"] == ["q0", "q1", "q2"]
-        assert sum(run.run["judging"]["invalid_reasons"].values()) == 3 * (1 + number)
+        assert sum(judging(run).invalid_reasons.values()) == 3 * (1 + number)
         for name in ("metrics.json", "run.json"):
             assert "NaN" not in (run.path / name).read_text(encoding="utf-8")
 
@@ -170,17 +169,17 @@ def test_an_invalid_verdict_is_no_half_point_and_no_part_of_the_share(data: Path
         return Reply("no idea") if " 0 right" in str(body) else prefers("right")(body, 0)
 
     run, _ = judged(reply, data, tmp_path / "run", attempts=2)
-    assert (run.metrics["pooled"]["invalid"], run.metrics["pooled"]["wins"]) == (1, 15)
-    assert run.metrics["overall"]["accuracy"] == pytest.approx(15 / 16)
-    assert run.metrics["position"]["invalid_verdicts"] == 2
-    assert run.metrics["position"]["share_of_first"] == 0.5
+    assert (run.count("invalid"), run.count("wins")) == (1, 15)
+    assert run.headline.value == pytest.approx(15 / 16)
+    assert value(run, "invalid_verdicts", "position") == 2
+    assert value(run, "share_of_first", "position") == 0.5
     row = run.items.filter(verdict="invalid").row(0, named=True)
     assert (row["id"], row["attempts"], bool(row["reason"])) == ("q0", 4, True)
 
 
 def test_ratings_that_are_equal_are_ties(data: Path, tmp_path: Path) -> None:
     run, _ = judged(says("Rating: [[7]]"), data, tmp_path / "run", pointwise=True)
-    assert run.metrics["pooled"]["ties"] == 16
+    assert run.count("ties") == 16
     assert run.items["score_chosen"].to_list() == [7.0] * 16
     assert "position" not in run.metrics
 
@@ -190,7 +189,7 @@ def test_rankings_are_judged_pair_by_pair(tmp_path: Path) -> None:
     run, requests = judged(prefers("right"), write(tmp_path / "r.jsonl", [row]), tmp_path / "run", benchmark="rankings")
     assert len(requests) == 4
     assert run.items.select("chosen", "rejected", "verdict").rows() == [("1", "0", "chosen"), ("1", "2", "chosen")]
-    assert run.metrics["clusters"] == 1
+    assert run.headline.clusters == 1
 
 
 def test_texts_of_all_scripts_are_judged(tmp_path: Path) -> None:
@@ -199,7 +198,7 @@ def test_texts_of_all_scripts_are_judged(tmp_path: Path) -> None:
         for n, text in enumerate(TEXTS)
     ]
     run, requests = judged(prefers("نعم"), write(tmp_path / "p.jsonl", rows), tmp_path / "run")
-    assert run.metrics["pooled"]["wins"] == len(TEXTS)
+    assert run.count("wins") == len(TEXTS)
     assert {tuple(sorted(shown(body))) for body in requests} == {
         tuple(sorted((row["chosen"], row["rejected"]))) for row in rows
     }
@@ -211,12 +210,12 @@ def test_a_run_keeps_its_calls_and_says_what_they_took(data: Path, tmp_path: Pat
     assert names == ["items.parquet", "ledger.parquet", "metrics.json", "run.json", "settings.toml"]
     assert not (tmp_path / "run.work").exists()
     assert pl.read_parquet(run.path / "ledger.parquet").height == len(requests) == 32
-    judging = run.run["judging"]
+    judged_so = judging(run)
     assert (judging["calls"], judging["prompt_tokens"], judging["completion_tokens"]) == (32, 320, 160)
     assert (judging["temperature"], judging["top_p"], judging["max_tokens"], judging["attempts"]) == (0.3, 0.9, 99, 4)
-    assert (run.run["model"]["name"], run.run["model"]["kind"]) == ("judge-1", "generative")
-    assert run.run["seed"] == 4
-    assert len(run.run["prompt"]["prompts_digest"]) == 64
-    assert run.run["data"]["digest"]
+    assert (run.record.model.name, run.record.model.kind) == ("judge-1", "generative")
+    assert run.record.bootstrap.seed == 4
+    assert len(run.record.prompt.prompts_digest) == 64
+    assert run.record.data.digest
     for column in ("config", "id", "verdict", "verdict_chosen_first", "verdict_rejected_first", "attempts"):
         assert column in run.items.columns

@@ -5,12 +5,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pluralbench
 import pytest
+import verbs
 from chat_server import ChatServer, Reply, Script, serve
 from pluralbench import EvaluationError, Run
 from pluralbench_calls import CallsError, Price
 from pluralbench_runs import OutputError, UserError
+from verbs import judging, value
 from written_tables import write
 
 Rows = list[dict[str, Any]]
@@ -23,7 +24,7 @@ def data(pairs: Callable[..., Rows], tmp_path: Path) -> Path:
 
 def judge(server: ChatServer, data: Path, out: Path, **options: Any) -> Run:
     defaults: dict[str, Any] = {"benchmark": "pairs", "concurrency": 1}
-    return pluralbench.judge("judge-1", data=str(data), base_url=server.base_url, out=out, **(defaults | options))
+    return verbs.judge("judge-1", data=str(data), base_url=server.base_url, out=out, **(defaults | options))
 
 
 def says(text: str, *, until: int = 10**9) -> Script:
@@ -41,7 +42,7 @@ def test_a_server_that_dies_halfway_loses_and_repeats_nothing(data: Path, tmp_pa
         assert len(mended.requests) == 13
     asked = Counter(str(body["messages"]) for body in [*dying.requests[:7], *mended.requests])
     assert set(asked.values()) == {1}
-    assert (len(asked), run.run["judging"]["calls"], run.metrics["pooled"]["ties"]) == (20, 20, 10)
+    assert (len(asked), judging(run).calls, run.count("ties")) == (20, 20, 10)
 
 
 def test_a_finished_run_is_read_without_asking(data: Path, tmp_path: Path) -> None:
@@ -59,13 +60,13 @@ def test_fresh_asks_again(data: Path, tmp_path: Path) -> None:
         judge(server, data, tmp_path / "run")
         run = judge(server, data, tmp_path / "run", fresh=True, orders="one")
         assert len(server.requests) == 30
-    assert run.run["judging"]["calls"] == 10
+    assert judging(run).calls == 10
     with serve(says("[[A]]", until=3)) as dying, pytest.raises(CallsError):
         judge(dying, data, tmp_path / "run", fresh=True)
     with serve(says("[[B]]")) as server:
         run = judge(server, data, tmp_path / "run", fresh=True)
         assert len(server.requests) == 20, "what an interrupted run had recorded is forgotten too"
-    assert run.metrics["position"]["share_of_first"] == 0.0
+    assert value(run, "share_of_first", "position") == 0.0
 
 
 @pytest.mark.parametrize(

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pluralbench import BenchmarkError, DataError, Run, find_benchmark, load_items, report_frame
-from pluralbench.decisions import DECISIONS
-from pluralbench.items import ITEMS
-from pluralbench.languages import LABELS, cohens_kappa, measure_languages
-from pluralbench.metrics import measure
-from pluralbench.prompts import contexts_of
-from pluralbench.report import notes, shown
+from pluralbench.data.items import ITEMS
+from pluralbench.data.prompts import contexts_of
+from pluralbench.metrics.accuracy import measure
+from pluralbench.metrics.languages import LABELS, cohens_kappa, measure_languages
+from pluralbench.reports.report import notes, shown
+from pluralbench.results.decisions import DECISIONS
 from pluralbench_schemas import LANGUAGES
 from written_tables import write
 

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pluralbench import Benchmark, find_benchmark
-from pluralbench.decisions import DECISIONS, OUTCOMES, decide
-from pluralbench.items import ITEMS
-from pluralbench.metrics import measure
+from pluralbench.data.items import ITEMS
+from pluralbench.metrics.accuracy import measure
+from pluralbench.results.decisions import DECISIONS, OUTCOMES, decide
 
 Row = dict[str, Any]
 NAN = float("nan")

@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 import pytest
 from pluralbench import Run, find_benchmark, known_benchmarks, load_items
+from verbs import value
 from written_tables import write
 
 Rows = list[dict[str, Any]]
@@ -58,14 +59,14 @@ def ids_of(items: pl.DataFrame, config: str) -> list[str]:
 
 def test_our_release_is_scored_in_its_order(score: Callable[..., Run], sample: Path) -> None:
     run = score("personalized", sample)
-    assert sorted(run.metrics["configs"]) == CONFIGS
+    assert sorted(run.record.data.rows) == CONFIGS
     for config in CONFIGS:
         table = pl.read_parquet(sample / "data" / config / "test.parquet")
         assert ids_of(run.items, config) == table["id"].to_list()
-    assert run.run["data"]["rows"] == dict.fromkeys(CONFIGS, 8)
-    assert run.run["data"]["licence"]
+    assert run.record.data.rows == dict.fromkeys(CONFIGS, 8)
+    assert run.record.data.licence
     accuracies = [fmean(right(run.items.filter(config=config))) for config in CONFIGS]
-    assert run.metrics["overall"]["accuracy"] == pytest.approx(fmean(accuracies))
+    assert run.headline.value == pytest.approx(fmean(accuracies))
 
 
 def test_personalized_rewardbench_as_published(
@@ -75,12 +76,12 @@ def test_personalized_rewardbench_as_published(
     for number, (config, size) in enumerate(sizes.items()):
         write(tmp_path / "hub" / config / "test-00000-of-00001.parquet", people(size, seed=number))
     run = score("personalized", tmp_path / "hub")
-    assert run.run["data"]["rows"] == sizes
-    assert "narrative" in run.run["data"]["ignored_columns"]
+    assert run.record.data.rows == sizes
+    assert "narrative" in run.record.data.ignored_columns
     parts = [right(run.items.filter(config=config)) for config in CONFIGS]
-    assert [run.metrics["configs"][config]["accuracy"] for config in CONFIGS] == pytest.approx([*map(fmean, parts)])
-    assert run.metrics["overall"]["accuracy"] == pytest.approx(fmean(map(fmean, parts))), "domains weigh alike"
-    assert run.metrics["pooled"]["accuracy"] == pytest.approx(fmean([one for part in parts for one in part]))
+    assert [run.of(config).value for config in CONFIGS] == pytest.approx([*map(fmean, parts)])
+    assert run.headline.value == pytest.approx(fmean(map(fmean, parts))), "domains weigh alike"
+    assert value(run, "accuracy") == pytest.approx(fmean([one for part in parts for one in part]))
     only = score("personalized", tmp_path / "hub", configs=[CONFIGS[1]])
     assert only.items["id"].to_list() == ids_of(run.items, CONFIGS[1])
 
@@ -104,7 +105,7 @@ def multilingual(folder: Path, pairs: Callable[..., Rows], languages: Sequence[s
 
 def test_m_rewardbench_as_published(score: Callable[..., Run], pairs: Callable[..., Rows], tmp_path: Path) -> None:
     run = score("multilingual", multilingual(tmp_path / "hub", pairs))
-    assert sorted(run.metrics["configs"]) == sorted([*LANGUAGES, "translation"])
+    assert sorted(run.record.data.rows) == sorted([*LANGUAGES, "translation"])
     assert ids_of(run.items, "fra_Latn") == [str(4000 - place) for place in range(len(SUBSETS) * 3)]
     means = []
     for language in LANGUAGES:
@@ -114,7 +115,7 @@ def test_m_rewardbench_as_published(score: Callable[..., Run], pairs: Callable[.
         assert cell["mean_of_sections"]["accuracy"] == pytest.approx(fmean(expected.values()))
         assert cell["subsets_in_no_section"] == []
         means.append(fmean(expected.values()))
-    assert run.metrics["overall"]["accuracy"] == pytest.approx(fmean(means))
+    assert run.headline.value == pytest.approx(fmean(means))
 
 
 def test_translation_has_subsets_of_its_own_and_stays_out_of_the_average(
@@ -128,9 +129,9 @@ def test_translation_has_subsets_of_its_own_and_stays_out_of_the_average(
     }
     assert "sections" not in own
     assert own["accuracy"] == pytest.approx(fmean(right(run.items.filter(config="translation"))))
-    assert run.metrics["pooled"]["n"] == len(LANGUAGES) * len(SUBSETS) * 3
+    assert run.estimate("accuracy", "pooled").n == len(LANGUAGES) * len(SUBSETS) * 3
     without = score("multilingual", tmp_path / "hub", configs=LANGUAGES)
-    assert without.metrics["overall"]["accuracy"] == run.metrics["overall"]["accuracy"]
+    assert without.headline.value == run.headline.value
 
 
 def test_a_language_that_lacks_a_section_makes_the_average_missing(
@@ -163,8 +164,8 @@ def test_rewardbench_as_published(
         name: {k: int(v) for k, v in own.items()} for name, own in known_benchmarks()["reward-bench"].sections.items()
     }
     expected = by_section(run.items, weights)
-    assert run.metrics["overall"]["accuracy"] == pytest.approx(fmean(expected.values()))
-    assert run.metrics["overall"]["accuracy"] != pytest.approx(run.metrics["pooled"]["accuracy"])
+    assert run.headline.value == pytest.approx(fmean(expected.values()))
+    assert run.headline.value != pytest.approx(value(run, "accuracy"))
 
 
 def test_the_weights_are_the_counts_of_the_tables_with_mathematics_as_heavy_as_code() -> None:
@@ -216,7 +217,7 @@ def by_category(items: pl.DataFrame) -> tuple[float, float]:
 
 def test_cheemsbench_as_published(score: Callable[..., Run], tmp_path: Path) -> None:
     run = score("chinese", cheemsbench(tmp_path / "bench"))
-    assert list(run.metrics["configs"]) == ["human", "open"]
+    assert list(run.record.data.rows) == ["human", "open"]
     first = run.items.filter(config="open", id="0")
     assert first["response"].to_list() == [f"open0-{number}" for number in range(5)]
     assert first["rank"].to_list() == [1, 2, 3, 2, 1]
@@ -229,7 +230,7 @@ def test_cheemsbench_as_published(score: Callable[..., Run], tmp_path: Path) -> 
         assert cell["exact_match_by_category"]["accuracy"] == pytest.approx(exact)
         assert cell["exact_match"]["prompts"] == 9
         overall.append((accuracy + exact) / 2)
-    assert run.metrics["overall"]["accuracy"] == pytest.approx(fmean(overall))
+    assert run.headline.value == pytest.approx(fmean(overall))
 
 
 def test_system_prompts_of_cheemsbench_are_kept_as_such(tmp_path: Path) -> None:

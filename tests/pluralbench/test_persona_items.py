@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from persona_tables import Row, item, persona, release, rows
 from pluralbench import BenchmarkError, DataError, find_benchmark
-from pluralbench.persona_items import Personas, draw, load_personas
+from pluralbench.data.persona_items import Personas, draw, load_personas
 from pluralbench_schemas import VARIABLE
 from written_tables import write
 

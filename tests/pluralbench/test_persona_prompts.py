@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from persona_tables import item, persona
 from persona_tables import shown as shown_of
-from pluralbench.persona_prompts import VERSION, Setting, Style, messages_of, persona_digest, schema_of
+from pluralbench.data.persona_prompts import VERSION, Setting, Style, messages_of, persona_digest, schema_of
 
 SETTINGS: list[Setting] = ["standard", "certainty", "tie"]
 STYLES: list[Style] = ["brief", "reasoned", "structured"]

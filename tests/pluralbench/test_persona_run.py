@@ -10,12 +10,12 @@ import pytest
 from chat_server import Reply, Script, serve
 from persona_tables import item, knows, persona, release, rows, shown
 from pluralbench import Run, RunError, compare, report_frame
-from pluralbench.judge_metrics import verdict_rows
-from pluralbench.persona_judge import judge_personas
-from pluralbench.report import notes, render
-from pluralbench.verdict_tables import read_verdicts
+from pluralbench.commands.judge_metrics import verdict_rows
+from pluralbench.data.verdict_tables import read_verdicts
+from pluralbench.reports.report import notes, render
 from pluralbench_calls import CallsError, Price, read_ledger
 from pluralbench_runs import OutputError, RecipeError
+from verbs import judge_personas, judging, value
 
 Judged = tuple[Run, list[dict[str, Any]]]
 COLUMNS = "task,judge,setting,persona_variables,row,answer,certainty,truth,id,user"
@@ -55,8 +55,8 @@ def table(run: Run) -> pl.DataFrame:
 def test_who_knows_what_is_right_gets_all_of_it_in_each_setting(judged: Callable[..., Judged]) -> None:
     for setting, number in {"standard": 10, "certainty": 10, "tie": 8}.items():
         run, requests = judged(right(" [[90]]" if setting == "certainty" else ""), setting=setting)
-        assert run.metrics["overall"]["accuracy"] == 1.0
-        assert len(requests) == run.items.height == run.run["judging"]["calls"] == number
+        assert run.headline.value == 1.0
+        assert len(requests) == run.items.height == judging(run).calls == number
         assert table(run)["certainty"].to_list() == [90 if setting == "certainty" else None] * number
         assert (table(run)["answer"] == table(run)["truth"]).all()
         assert set(table(run)["truth"]) == ({"A", "B", "C"} if setting == "tie" else {"A", "B"})
@@ -77,7 +77,7 @@ def test_the_table_of_verdicts_is_what_judge_metrics_reads(judged: Callable[...,
     assert measured[1]["high"] == {"correct": 5, "total": 5}
     own = [{key: value for key, value in row.items() if key not in {"against_none", "human"}} for row in measured]
     assert run.metrics["verdicts"] == own
-    assert run.metrics["pooled"]["wins"] == 10
+    assert run.count("wins") == 10
 
 
 BAD = ["[[A]] [[0]]", "[[A]] 101", "[[A]] ninety", "[[A]] [[80]] or [[B]] [[80]]", "选项甲，九十分", "A 90", "[[A]]"]
@@ -87,8 +87,8 @@ BAD = ["[[A]] [[0]]", "[[A]] 101", "[[A]] ninety", "[[A]] [[80]] or [[B]] [[80]]
 def test_a_reply_that_cannot_be_read_is_asked_again_and_then_invalid(judged: Callable[..., Judged], reply: str) -> None:
     run, requests = judged(says(reply), samples=2)
     assert len(requests) == 4 * 4
-    assert (run.metrics["overall"]["accuracy"], run.metrics["pooled"]["invalid"]) == (0.0, 4)
-    [(reason, count)] = run.run["judging"]["invalid_reasons"].items()
+    assert (run.headline.value, run.count("invalid")) == (0.0, 4)
+    [(reason, count)] = judging(run).invalid_reasons.items()
     assert count == 4
     assert any(f"why verdicts are invalid: {reason} 4." in note for note in notes([run]))
     assert table(run)["answer"].null_count() == 4
@@ -101,9 +101,9 @@ def test_a_later_try_counts(judged: Callable[..., Judged]) -> None:
     run, requests = judged(
         lambda body, number: Reply("ninety" if number < 2 else f"[[{knows(body)}]] [[60]]"), samples=1
     )
-    assert (len(requests), run.metrics["overall"]["accuracy"]) == (4, 1.0)
+    assert (len(requests), run.headline.value) == (4, 1.0)
     assert run.items["attempts"].to_list() == [2, 2]
-    assert run.run["judging"]["invalid_reasons"] == {}
+    assert judging(run).invalid_reasons == {}
 
 
 def test_structured_replies_have_a_schema_and_are_read(judged: Callable[..., Judged]) -> None:
@@ -112,7 +112,7 @@ def test_structured_replies_have_a_schema_and_are_read(judged: Callable[..., Jud
     )
     schema = requests[0]["response_format"]["json_schema"]["schema"]
     assert schema["properties"]["certainty"] == {"type": "integer", "minimum": 1, "maximum": 100}
-    assert (run.metrics["overall"]["accuracy"], set(table(run)["certainty"])) == (1.0, {33})
+    assert (run.headline.value, set(table(run)["certainty"])) == (1.0, {33})
 
 
 def test_options_that_hold_markers_and_marks_change_nothing(judged: Callable[..., Judged], tmp_path: Path) -> None:
@@ -122,14 +122,14 @@ def test_options_that_hold_markers_and_marks_change_nothing(judged: Callable[...
         for n, row in enumerate(rows("prism", 3))
     ]
     run, requests = judged(right(" [[55]]"), data=str(release(tmp_path / "nasty", prism=table_)), orders="both")
-    assert run.metrics["overall"]["accuracy"] == 1.0
+    assert run.headline.value == 1.0
     assert [shown(body)["option_a"] for body in requests[::2]] == [row["option_a"] for row in table_]
 
 
 def test_both_orders_ask_twice_and_a_verdict_that_changes_is_right_nowhere(judged: Callable[..., Judged]) -> None:
     run, requests = judged(says("[[A]]"), setting="tie", orders="both")
     assert len(requests) == 16
-    assert (run.metrics["pooled"]["ties"], run.metrics["overall"]["accuracy"]) == (8, 0.0)
+    assert (run.count("ties"), run.headline.value) == (8, 0.0)
     assert set(run.items["verdict"]) == {"changed"}
     assert table(run)["answer"].null_count() == 8
     position = run.metrics["position"]
@@ -143,7 +143,7 @@ def test_a_verdict_that_holds_in_both_orders_has_the_mean_certainty(judged: Call
         return Reply(f"[[{knows(body)}]] [[{60 + number % 2}]]")
 
     run, _ = judged(script, orders="both")
-    assert (run.metrics["overall"]["accuracy"], run.metrics["position"]["changed_with_the_order"]) == (1.0, 0)
+    assert (run.headline.value, value(run, "changed_with_the_order", "position")) == (1.0, 0)
     assert set(table(run)["certainty"]) == {60.5}
     assert run.items.select("said", "said_swapped").unique().height == 2
     half, _ = judged(
@@ -151,8 +151,8 @@ def test_a_verdict_that_holds_in_both_orders_has_the_mean_certainty(judged: Call
         orders="both",
         attempts=1,
     )
-    assert half.metrics["pooled"]["invalid"] == 10, "one invalid reply makes the verdict invalid"
-    assert half.metrics["position"]["invalid_verdicts"] == 10
+    assert half.count("invalid") == 10, "one invalid reply makes the verdict invalid"
+    assert value(half, "invalid_verdicts", "position") == 10
 
 
 def test_without_a_persona_nobody_is_described_and_equal_prompts_are_draws_of_their_own(
@@ -168,9 +168,9 @@ def test_without_a_persona_nobody_is_described_and_equal_prompts_are_draws_of_th
     )
     assert len({str(body["messages"]) for body in requests}) == 1
     assert not any("about_the_person" in str(body) for body in requests)
-    assert (len(requests), run.run["judging"]["calls"]) == (6, 6)
+    assert (len(requests), judging(run).calls) == (6, 6)
     assert run.items["verdict"].to_list() == ["B", "A"] * 3
-    assert run.run["judging"]["without_persona"] == {"items": 0, "ids": []}
+    assert judging(run).without_persona == {"items": 0, "ids": []}
     assert set(table(run)["persona_variables"]) == {"none"}
 
 
@@ -178,7 +178,7 @@ def test_a_person_of_whom_nothing_is_told_is_judged_and_named(judged: Callable[.
     table_ = [item("prism", 0), item("prism", 1, persona=persona(age=None, job=None)), item("prism", 2, persona=[])]
     run, requests = judged(right(" 50"), data=str(release(tmp_path / "bare", prism=table_)))
     assert ["about_the_person" in shown(body) for body in requests] == [True, False, False]
-    assert run.run["judging"]["without_persona"] == {"items": 2, "ids": ["prism-1", "prism-2"]}
+    assert judging(run).without_persona == {"items": 2, "ids": ["prism-1", "prism-2"]}
     assert any("judged as with none: 2 (ids prism-1, prism-2)." in note for note in notes([run]))
     assert run.items["sentences"].to_list() == [3, 0, 0]
 
@@ -223,7 +223,7 @@ def test_a_run_goes_on_where_it_was_and_asks_nothing_twice(judged: Callable[...,
         judged(script, out=out)
     dying = False
     run, requests = judged(script, out=out)
-    assert (len(requests), run.run["judging"]["calls"], set(seen.values())) == (6, 10, {1})
+    assert (len(requests), judging(run).calls, set(seen.values())) == (6, 10, {1})
     again, requests = judged(script, out=out)
     assert (requests, again.run) == ([], run.run)
     changes: list[dict[str, Any]] = [{"setting": "standard"}, {"variables": "key"}, {"samples": 2}, {"orders": "both"}]

@@ -20,8 +20,8 @@ from drawn_figures import check_texts, dots, words
 from matplotlib import font_manager, image
 from matplotlib.figure import Figure
 from pluralbench import EvaluationError, Run, plot_style, plots
-from pluralbench.figures import draw
-from pluralbench.plot_style import unrendered
+from pluralbench.reports.figures.draw import draw
+from pluralbench.reports.figures.style import unrendered
 from pluralbench_schemas import ENGLISH, LANGUAGES
 
 SECTIONS = ("Chat", "Chat Hard", "Safety", "Reasoning")
@@ -378,5 +378,5 @@ def test_a_kappa_that_is_undefined_is_counted_and_not_drawn() -> None:
 
 
 def test_the_module_is_cheap_to_import() -> None:
-    code = "import sys, pluralbench.figures; sys.exit('matplotlib' in sys.modules or 'scipy.stats' in sys.modules)"
+    code = "import sys, pluralbench.reports.figures.draw; sys.exit('matplotlib' in sys.modules or 'scipy.stats' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pluralbench
 import pytest
+import verbs
 from chat_server import Reply, serve
 from pluralbench import DataError, Run
 from transformers import PreTrainedTokenizerFast
@@ -61,7 +61,7 @@ def test_implicit_scoring_never_shows_rubrics_or_narratives(
     run = score(
         "personalized", data, by=language_models(0), kind="implicit", reference=language_models(1), profile="raw"
     )
-    assert run.run["model"]["reference_digest"] != run.run["model"]["digest"]
+    assert run.record.model.reference_digest != run.record.model.digest
     assert seen
     assert not [text for text in seen if MARKER in text]
 
@@ -69,7 +69,7 @@ def test_implicit_scoring_never_shows_rubrics_or_narratives(
 def asked(data: Path, out: Path, reply: str = "[[A]]", **options: Any) -> tuple[Run, list[str]]:
     """A judge's run and every request it made, as it was sent."""
     with serve(lambda *_: Reply(reply)) as server:
-        run = pluralbench.judge("j", data=str(data), base_url=server.base_url, out=out, attempts=1, **options)
+        run = verbs.judge("j", data=str(data), base_url=server.base_url, out=out, attempts=1, **options)
         return run, [json.dumps(body, ensure_ascii=False) for body in server.requests]
 
 
@@ -88,7 +88,7 @@ def test_an_oracle_is_shown_the_aspects_but_not_the_narrative(data: Path, tmp_pa
     run, requests = asked(data, tmp_path / "run", oracle=True, **how)
     assert all(f"{MARKER}-aspect" in request for request in requests)
     assert not [request for request in requests if f"{MARKER}-narrative" in request]
-    assert run.run["prompt"]["oracle"] is True
+    assert run.record.prompt.oracle is True
 
 
 def test_an_oracle_needs_aspects(pairs: Callable[..., Rows], tmp_path: Path) -> None:
@@ -103,7 +103,7 @@ def test_a_profile_is_so_many_posts_each_with_its_number_and_category(
     score: Callable[..., Run], data: Path, seen: list[str], posts: int
 ) -> None:
     run = score("personalized", data, profile="raw", profile_size=posts)
-    assert run.run["prompt"]["profile_size"] == posts
+    assert run.record.prompt.profile_size == posts
     full = [text for text in seen if "<|user|>" in text and "of 2." in text]
     assert full
     for text in full:
@@ -124,7 +124,7 @@ def test_no_profile_is_the_question_alone(
 
 def test_a_plan_is_shown_in_either_form(score: Callable[..., Run], data: Path, seen: list[str]) -> None:
     run = score("personalized", data, profile="plan", plans=data.with_name("plans.jsonl"))
-    assert run.run["prompt"]["plans_digest"]
+    assert run.record.prompt.plans_digest
     conversations = [text for text in seen if "My question:" in text]
     assert len(conversations) >= 8
     assert all("few words, no tools" in text for text in conversations)
@@ -183,7 +183,7 @@ def test_another_template_can_be_given(score: Callable[..., Run], data: Path, se
     usual = score("personalized", data)
     run = score("personalized", data, chat_template=tmp_path / "t.jinja")
     assert any(text.startswith("@user: ") for text in seen)
-    digests = [one.run["prompt"]["chat_template_digest"] for one in (usual, run)]
+    digests = [one.record.prompt.chat_template_digest for one in (usual, run)]
     assert digests[0] != digests[1]
 
 

@@ -10,13 +10,27 @@ from commands import environment
 NAMES = [
     "Benchmark",
     "BenchmarkError",
+    "ChatConnection",
     "Columns",
-    "Comparison",
+    "Data",
     "DataError",
     "EvaluationError",
+    "Group",
     "Items",
+    "Judging",
+    "LocalModel",
+    "ModelRecord",
+    "Person",
+    "PersonaData",
+    "PersonaJudging",
+    "Prompt",
+    "RewardModel",
     "Run",
+    "RunComparison",
     "RunError",
+    "RunRecord",
+    "Scored",
+    "Scoring",
     "compare",
     "find_benchmark",
     "judge",
@@ -52,7 +66,7 @@ def test_the_benchmarks_are_these() -> None:
 
 def test_importing_the_command_loads_no_torch() -> None:
     code = (
-        "import sys, pluralbench, pluralbench.cli\n"
+        "import sys, pluralbench, pluralbench.commands.app\n"
         "print([name for name in ('torch', 'transformers', 'datasets', 'xllamacpp') if name in sys.modules])"
     )
     shown = subprocess.run(

@@ -16,10 +16,11 @@ import torch
 from commands import environment, script
 from filelock import FileLock
 from pluralbench import Run
-from pluralbench_rewards import Classifier
+from pluralbench_local import Classifier
 from pluralbench_runs import OutputError
 from polars.testing import assert_frame_equal
 from safetensors.torch import load_file, save_file
+from verbs import scoring, work
 from written_tables import write
 
 Rows = list[dict[str, Any]]
@@ -74,12 +75,12 @@ def test_an_interrupted_run_computes_the_rest_only(
 ) -> None:
     done = interrupted(score, data, tmp_path / "run", error)
     run = score("pairs", data, out=tmp_path / "run", token_budget=BUDGET)
-    assert run.run["scoring"]["items_from_an_earlier_part"] == done
-    assert run.run["scoring"]["conversations"] == 2 * (20 - done)
+    assert scoring(run).items_from_an_earlier_part == done
+    assert work(run).conversations == 2 * (20 - done)
     whole = score("pairs", data)
-    assert whole.run["scoring"]["items_from_an_earlier_part"] == 0
+    assert scoring(whole).items_from_an_earlier_part == 0
     same(run, whole)
-    assert run.metrics["pooled"]["wins"] == whole.metrics["pooled"]["wins"]
+    assert run.count("wins") == whole.count("wins")
     assert not journal(tmp_path / "run").parent.exists()
 
 
@@ -91,7 +92,7 @@ def test_a_journal_cut_short_in_its_last_line_is_taken_without_it(
     text = path.read_text(encoding="utf-8")
     path.write_text(text[:-8], encoding="utf-8")
     run = score("pairs", data, out=tmp_path / "run", token_budget=BUDGET)
-    assert run.run["scoring"]["items_from_an_earlier_part"] == done - 1
+    assert scoring(run).items_from_an_earlier_part == done - 1
     same(run, score("pairs", data))
 
 
@@ -145,16 +146,16 @@ def test_changed_data_is_refused(
     write(data, rows)
     with pytest.raises(OutputError, match=r"`data\.digest`"):
         score("pairs", data, out=tmp_path / "run")
-    assert score("pairs", data, out=tmp_path / "run", fresh=True).run["scoring"]["items_from_an_earlier_part"] == 0
+    assert scoring(score("pairs", data, out=tmp_path / "run", fresh=True)).items_from_an_earlier_part == 0
 
 
 def test_fresh_starts_over(score: Callable[..., Run], data: Path, tmp_path: Path) -> None:
     interrupted(score, data, tmp_path / "run")
     run = score("pairs", data, out=tmp_path / "run", fresh=True, seed=9)
-    assert (run.run["scoring"]["items_from_an_earlier_part"], run.run["seed"]) == (0, 9)
-    assert run.run["scoring"]["conversations"] == 40
+    assert (scoring(run).items_from_an_earlier_part, run.record.bootstrap.seed) == (0, 9)
+    assert work(run).conversations == 40
     again = score("pairs", data, out=tmp_path / "run", fresh=True)
-    assert again.run["seed"] == 0
+    assert again.record.bootstrap.seed == 0
 
 
 def test_a_finished_run_is_read_without_loading_a_model(
@@ -189,7 +190,7 @@ def test_two_processes_cannot_write_one_run(score: Callable[..., Run], data: Pat
     journal(out).parent.mkdir()
     with FileLock(journal(out).parent / "lock"), pytest.raises(OutputError, match="Another process is writing"):
         score("pairs", data, out=out)
-    assert score("pairs", data, out=out).metrics["items"] == 20
+    assert score("pairs", data, out=out).items.height == 20
 
 
 def test_a_killed_command_goes_on_where_it_was(
@@ -213,7 +214,7 @@ def test_a_killed_command_goes_on_where_it_was(
     assert not out.exists()
     known = journal(out).read_text(encoding="utf-8").rpartition("\n")[0].split("\n")
     run = score("pairs", data, out=out)
-    assert 0 < run.run["scoring"]["items_from_an_earlier_part"] == len(known) < 500
+    assert 0 < scoring(run).items_from_an_earlier_part == len(known) < 500
     assert run.items["id"].to_list() == [row["id"] for row in pairs(500)]
     for place, scores in map(json.loads, known):
         assert list(run.items.select("score_chosen", "score_rejected").row(place)) == scores

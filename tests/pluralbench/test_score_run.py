@@ -10,6 +10,7 @@ import pytest
 from pluralbench import Run, read_run
 from pluralbench_rewards import Group
 from reward_models import classifier_alone, implicit_alone, user
+from verbs import scoring, work
 from written_tables import write
 
 Rows = list[dict[str, Any]]
@@ -40,7 +41,7 @@ def test_scores_belong_to_their_rows_and_are_the_models_own(
     rows = pairs(24)
     assert run.items["id"].to_list() == [row["id"] for row in rows]
     found = list(run.items.select("score_chosen", "score_rejected").iter_rows())
-    tolerance = run.run["scoring"]["tolerance"]
+    tolerance = scoring(run).tolerance
     assert 0 < tolerance < 1e-3
     for mine, theirs in zip(found, classifier_alone(model, alone(rows)), strict=True):
         assert mine == pytest.approx(theirs, abs=tolerance + 1e-6)
@@ -54,7 +55,7 @@ def test_implicit_rewards_are_the_difference_of_the_log_probabilities(
     found = list(run.items.select("score_chosen", "score_rejected").iter_rows())
     for mine, other in zip(found, theirs, strict=True):
         assert mine == pytest.approx(other, abs=1e-2)
-    assert (run.run["model"]["kind"], run.run["model"]["reference"]) == ("implicit", language_models(1))
+    assert (run.record.model.kind, run.record.model.reference) == ("implicit", language_models(1))
 
 
 def test_a_pair_is_a_row_and_a_ranking_a_row_for_each_response(
@@ -114,7 +115,7 @@ def test_the_metrics_follow_from_the_items(score: Callable[..., Run], data: Path
     assert cell["mean_margin"] == pytest.approx((chosen - rejected).mean())
     assert (cell["n"], cell["invalid"], cell["dropped"], cell["equal"], cell["truncated"]) == (24, 0, 0, 0, 0)
     assert strict(run.path / "metrics.json")["items"] == 24
-    assert run.metrics["overall"]["rule"] == "mean over all items"
+    assert run.record.benchmark.rule == "mean over all items"
 
 
 def test_a_constant_scorer_has_only_ties_and_no_accuracy(score: Callable[..., Run], constant: str, data: Path) -> None:
@@ -126,10 +127,10 @@ def test_a_constant_scorer_has_only_ties_and_no_accuracy(score: Callable[..., Ru
 
 def test_fast_and_exact_decide_alike(score: Callable[..., Run], data: Path) -> None:
     fast, exact = (score("pairs", data, mode=mode) for mode in ("fast", "exact"))
-    clear = fast.items["margin"].abs() > fast.run["scoring"]["tolerance"]
+    clear = fast.items["margin"].abs() > scoring(fast).tolerance
     assert fast.items.filter(clear)["outcome"].to_list() == exact.items.filter(clear)["outcome"].to_list()
-    assert fast.run["scoring"]["decisions_within_tolerance"] == 24 - clear.sum()
-    assert fast.run["scoring"]["computed_tokens"] == fast.run["scoring"]["unique_tokens"]
+    assert scoring(fast).decisions_within_tolerance == 24 - clear.sum()
+    assert work(fast).computed_tokens == work(fast).unique_tokens
 
 
 def test_scores_do_not_move_with_the_batch_size(score: Callable[..., Run], data: Path) -> None:
@@ -140,7 +141,7 @@ def test_scores_do_not_move_with_the_batch_size(score: Callable[..., Run], data:
         for column in ("score_chosen", "score_rejected"):
             apart = (other.items[column] - whole.items[column]).abs().max()
             assert apart is not None
-            assert float(apart) <= whole.run["scoring"]["tolerance"]  # type: ignore[arg-type]
+            assert float(apart) <= scoring(whole).tolerance  # type: ignore[arg-type]
 
 
 def test_a_limit_takes_the_first_items_of_each_config(
@@ -150,7 +151,7 @@ def test_a_limit_takes_the_first_items_of_each_config(
         write(tmp_path / "d" / f"{config}.jsonl", pairs(6))
     run = score("pairs", tmp_path / "d", limit=2)
     assert run.items.select("config", "id").rows() == [("fr", "q0"), ("fr", "q1"), ("zh", "q0"), ("zh", "q1")]
-    assert run.run["data"]["limit"] == 2
+    assert run.record.data.limit == 2
 
 
 def test_a_run_reads_back_as_it_was(score: Callable[..., Run], data: Path) -> None:
@@ -168,4 +169,4 @@ def test_texts_of_all_scripts_are_scored(score: Callable[..., Run], tmp_path: Pa
     ]
     run = score("pairs", write(tmp_path / "p.jsonl", rows))
     assert run.items["id"].to_list() == [row["id"] for row in rows]
-    assert run.metrics["pooled"]["n"] == 5
+    assert run.estimate("accuracy", "pooled").n == 5

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 import typer
-from pluralbench import judge_metrics
-from pluralbench.judge_metrics import verdict_rows
-from pluralbench.verdict_tables import read_verdicts
+from pluralbench.commands import judge_metrics
+from pluralbench.commands.judge_metrics import verdict_rows
+from pluralbench.data.verdict_tables import read_verdicts
 from pluralbench_runs import run as run_app
 from written_verdicts import LABELS, SAMPLE, written
 
@@ -148,7 +148,7 @@ def test_a_threshold_off_the_scale_is_refused(metrics: Command, tmp_path: Path) 
 def test_no_figure_means_no_matplotlib(tmp_path: Path) -> None:
     """A second saved, and a table without a display's library."""
     code = (
-        "import sys; from pluralbench import judge_metrics, verdict_tables;"
+        "import sys; from pluralbench.commands import judge_metrics, verdict_tables;"
         f"judge_metrics.verdict_rows(verdict_tables.read_verdicts({written(tmp_path)!r}));"
         "print([name for name in ('matplotlib', 'torch') if name in sys.modules])"
     )

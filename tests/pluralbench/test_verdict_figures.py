@@ -13,9 +13,9 @@ from drawn_figures import check_texts, words
 from matplotlib import image
 from matplotlib.figure import Figure
 from pluralbench import EvaluationError, certainty_plots
-from pluralbench.certainty_plots import draw_verdicts
-from pluralbench.judge_metrics import verdict_rows
-from pluralbench.verdict_tables import check_verdicts, read_verdicts
+from pluralbench.commands.judge_metrics import verdict_rows
+from pluralbench.data.verdict_tables import check_verdicts, read_verdicts
+from pluralbench.reports.figures.certainty import draw_verdicts
 from written_verdicts import Rows, verdicts
 
 Drawn = Callable[[Any], dict[str, Figure]]

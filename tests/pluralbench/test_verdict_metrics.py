@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pluralbench.certainty import against_none, measure, measure_verdicts
-from pluralbench.verdict_tables import check_verdicts, read_verdicts
+from pluralbench.data.verdict_tables import check_verdicts, read_verdicts
+from pluralbench.metrics.certainty import against_none, measure, measure_verdicts
 from written_verdicts import Rows, verdicts, written
 
 RECORDED = Path(__file__).parents[2].parent / "shared" / "data" / "persona_judge" / "recorded_verdicts.csv"

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pluralbench import DataError
-from pluralbench.verdict_tables import COLUMNS, check_verdicts, read_verdicts
+from pluralbench.data.verdict_tables import COLUMNS, check_verdicts, read_verdicts
 from pluralbench_release import TablesError
 from polars.testing import assert_frame_equal
 from written_verdicts import SAMPLE, verdicts, written

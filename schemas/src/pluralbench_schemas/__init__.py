@@ -15,6 +15,7 @@ from pluralbench_schemas.personalized import (
     VerbatimPersonalizedQuestions,
     evidence_in_narrative,
     normalized,
+    render_posts,
     render_profile,
 )
 from pluralbench_schemas.validation import TableError, validate
@@ -58,6 +59,7 @@ __all__ = [
     "language_of",
     "near_languages",
     "normalized",
+    "render_posts",
     "render_profile",
     "validate",
 ]

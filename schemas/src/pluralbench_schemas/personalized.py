@@ -134,7 +134,10 @@ class VerbatimPersonalizedPairs(PersonalizedPairs):
 
 
 def render_profile(posts: Sequence[Mapping[str, str]]) -> str:
-    """Posts as a prompt shows them: a header with number and category, then the text."""
-    return "\n".join(
-        f"[Post {number}, {post['category']}]\n{post['text']}" for number, post in enumerate(posts, start=1)
-    )
+    """Posts as a prompt shows them, see `render_posts`."""
+    return "\n".join(render_posts(posts))
+
+
+def render_posts(posts: Sequence[Mapping[str, str]]) -> list[str]:
+    """Each post as a prompt shows it: a header with number and category, then the text."""
+    return [f"[Post {number}, {post['category']}]\n{post['text']}" for number, post in enumerate(posts, start=1)]

@@ -76,7 +76,7 @@ class RewardTable(Table):
     """The reward model that filters votes.
 
     base: a folder with the model that is trained on the human part. name: what to call it. digest: of its files; the
-    builder fills it in. training: options of `pluralbench_rewards.TrainingOptions`. margin: a vote stays if the
+    builder fills it in. training: options of `pluralbench_local.TrainingOptions`. margin: a vote stays if the
     rewards differ by more than this. least_pairs: a human part with fewer is too small.
     """
 

@@ -18,7 +18,8 @@ from build_chinese.rankings import Row, ranked_pairs
 from build_chinese.recipe import RewardTable
 
 if TYPE_CHECKING:
-    from pluralbench_rewards import Group, Ranking
+    from pluralbench_local import Ranking
+    from pluralbench_rewards import Group
 
 KIND, PROVIDER = "reward", "pluralbench-rewards"
 REWARDS = pl.Schema(
@@ -51,8 +52,8 @@ def messages_of(row: Row) -> list[dict[str, str]]:
 
 
 def rankings_of(taught: Taught) -> "list[Ranking]":
-    """What `pluralbench_rewards.train` takes; responses in no pair are left out."""
-    from pluralbench_rewards import Ranking  # noqa: PLC0415 - an extra
+    """What `pluralbench_local.train` takes; responses in no pair are left out."""
+    from pluralbench_local import Ranking  # noqa: PLC0415 - an extra
 
     rankings = []
     for number, row in enumerate(taught.rows):
@@ -148,7 +149,7 @@ def enough(human: Taught, reward: RewardTable) -> None:
 
 def trained(taught: Taught, reward: RewardTable, folder: Path) -> Path:
     """Train the base on what is taught, into `folder`; training that was interrupted goes on. The model's folder."""
-    if find_spec("pluralbench_rewards") is None:
+    if find_spec("pluralbench_local") is None:
         raise BuildError(
             'Training a reward model needs an extra: `pip install "build-chinese[train]"`, or in a checkout '
             "`uv run --group evaluator build-chinese ...`."
@@ -158,7 +159,7 @@ def trained(taught: Taught, reward: RewardTable, folder: Path) -> Path:
             f"There is no folder {reward.base} with a model to train, and rewards by one that was trained like this "
             "are not recorded; give a folder with --reward-base."
         )
-    from pluralbench_rewards import TrainingOptions, train  # noqa: PLC0415 - an extra
+    from pluralbench_local import TrainingOptions, train  # noqa: PLC0415 - an extra
 
     options = check_recipe(TrainingOptions, reward.training, "[reward.training]")
     return train(reward.base, rankings_of(taught), folder, options=options, device=reward.device).folder
@@ -189,7 +190,8 @@ def scores_of(folder: Path, groups: "Sequence[Group]") -> list[list[tuple[float 
 
     Of a prompt that is too long together with its longest response the beginning is cut off.
     """
-    from pluralbench_rewards import Group, load, score  # noqa: PLC0415 - an extra
+    from pluralbench_local import load, score  # noqa: PLC0415 - an extra
+    from pluralbench_rewards import Group  # noqa: PLC0415 - an extra
 
     model = load(str(folder))
     scored = score(model, groups, on_overflow="truncate-prompt")

@@ -27,11 +27,22 @@ from pluralbench_calls.errors import (
     MissingAnswers,
     NotServed,
     NotWritten,
+    RequestsRejected,
 )
 from pluralbench_calls.ledger import Ledger, Recording, read_ledger, recording, working_ledger
 from pluralbench_calls.records import Answer, Backend, Outcome, PackingBackend, Request
 from pluralbench_calls.retry import InvalidAnswer, Settled, after_thinking, ask_until_valid
-from pluralbench_calls.verdicts import Choice, Verdict, parse_choice, parse_rating, parse_verdict
+from pluralbench_calls.verdicts import (
+    Choice,
+    Rule,
+    Verdict,
+    legacy_choice,
+    legacy_points,
+    parse_choice,
+    parse_rating,
+    parse_verdict,
+    readings,
+)
 
 __all__ = [
     "LOCAL_MODEL",
@@ -63,6 +74,8 @@ __all__ = [
     "Recording",
     "Replay",
     "Request",
+    "RequestsRejected",
+    "Rule",
     "Settled",
     "Verdict",
     "Written",
@@ -73,11 +86,14 @@ __all__ = [
     "chat_request",
     "check_reachable",
     "chosen_model",
+    "legacy_choice",
+    "legacy_points",
     "parse_choice",
     "parse_rating",
     "parse_verdict",
     "provider_of",
     "read_ledger",
+    "readings",
     "recording",
     "working_ledger",
 ]

@@ -7,12 +7,15 @@ from dataclasses import dataclass
 from aiolimiter import AsyncLimiter
 from pluralbench_runs import Json, Meter, canonical_json, progress
 
-from pluralbench_calls.errors import CallsError, CeilingReached, Interrupted
+from pluralbench_calls.errors import CallsError, CeilingReached, Interrupted, RequestsRejected
 from pluralbench_calls.ledger import Ledger
+from pluralbench_calls.loops import run
 from pluralbench_calls.records import Answer, Backend, PackingBackend, Request
 
 BYTES_A_TOKEN = 4  # on average; never less than one, by which the ceiling is reckoned
 OVERHEAD = 64  # tokens that a chat template adds
+FEW = 3  # rejected requests, and none answered, are enough to see that the fault is not one request's alone
+WRONG_FORM = {"400", "422"}  # the HTTP status of a request that a server finds wrong; too long a one may be 413
 
 
 @dataclass(frozen=True)
@@ -29,9 +32,10 @@ class Price:
 
 @dataclass(frozen=True)
 class Limits:
-    """How fast and how dear.
+    """How fast requests are sent, and how much they may cost.
 
-    max_cost: US dollars for all that the ledger holds and all that is sent; None is no ceiling.
+    concurrency: requests in flight at once. max_cost: the most US dollars for all answers that the ledger holds and all
+    requests that are sent; None is no ceiling.
     """
 
     concurrency: int = 8
@@ -48,12 +52,17 @@ def ask(
     *,
     limits: Limits | None = None,
     label: str = "calls",
+    answered: bool = False,
 ) -> list[Answer]:
     """Answer `requests`, in their order; equal requests are asked once and known ones not at all.
 
     Where the backend packs several requests into a message, each still has its own key and answer. Each new answer is
-    in the ledger before the next message of its worker goes out. At the first error that
-    concerns every request, what is in flight is finished and recorded and the error raised.
+    in the ledger before the next message of its worker goes out. At the first error that concerns every request, what
+    is in flight is finished and recorded and the error raised; so are the first rejections where nothing is answered
+    (see `_Trial`). Inside a running event loop, such as a notebook's, it works in a thread of its own.
+
+    label: what the requests are, in the plural. answered: requests of this form have been answered before, so a
+    rejection is the trouble of one request.
 
     Raises a `CallsError` that says how many answers are recorded; asking again goes on from there.
     """
@@ -63,7 +72,8 @@ def ask(
     if missing:
         try:
             with progress(label, len(missing)) as meter:
-                asyncio.run(_send_all(missing, ledger, backend, limits or Limits(), meter))
+                trial = _Trial(ledger, answered=answered or any(one.outcome != "error" for one in known.values()))
+                run(_send_all(missing, ledger, backend, limits or Limits(), meter, trial))
         except (CallsError, KeyboardInterrupt) as error:
             said = error if isinstance(error, CallsError) else Interrupted("Interrupted.")
             recorded = f"{len(ledger.find(unique)):,} of {len(unique):,} {label} are recorded"
@@ -73,7 +83,9 @@ def ask(
     return [known[request.key] for request in requests]
 
 
-async def _send_all(missing: list[Request], ledger: Ledger, backend: Backend, limits: Limits, meter: Meter) -> None:
+async def _send_all(
+    missing: list[Request], ledger: Ledger, backend: Backend, limits: Limits, meter: Meter, trial: "_Trial"
+) -> None:
     size = backend.size if isinstance(backend, PackingBackend) else _size
     gate = _Gate(limits, size, spent=limits.price.cost(*ledger.usage()))
     failures: list[CallsError] = []
@@ -82,19 +94,22 @@ async def _send_all(missing: list[Request], ledger: Ledger, backend: Backend, li
     async def work(queue: Iterator[list[Request]]) -> None:
         for message in queue:
             try:
-                at_gate = asyncio.create_task(gate.enter(message))
-                entering.add(at_gate)
-                try:
-                    reserved = await at_gate
-                finally:
-                    entering.discard(at_gate)
-                try:
-                    async for answers in _send(backend, message):
-                        ledger.record(*answers)
-                        for answer in answers:
-                            meter.advance(gate.spend(answer))
-                finally:
-                    await gate.leave(reserved)
+                async with trial:
+                    if failures:
+                        return
+                    at_gate = asyncio.create_task(gate.enter(message))
+                    entering.add(at_gate)
+                    try:
+                        reserved = await at_gate
+                    finally:
+                        entering.discard(at_gate)
+                    try:
+                        async for answers in _send(backend, message):
+                            trial.record(answers)
+                            for answer in answers:
+                                meter.advance(gate.spend(answer))
+                    finally:
+                        await gate.leave(reserved)
             except CallsError as error:
                 failures.append(error)
             except asyncio.CancelledError:
@@ -112,6 +127,7 @@ async def _send_all(missing: list[Request], ledger: Ledger, backend: Backend, li
         await asyncio.gather(*(work(queue) for _ in range(workers)))
     if failures:
         raise failures[0]
+    trial.end()
 
 
 async def _send(backend: Backend, message: list[Request]) -> AsyncIterator[list[Answer]]:
@@ -126,6 +142,51 @@ async def _send(backend: Backend, message: list[Request]) -> AsyncIterator[list[
 def _size(request: Request) -> int:
     """The most tokens that a chat request can have: no token is shorter than a byte."""
     return len(canonical_json(request.body)) + OVERHEAD
+
+
+class _Trial:
+    """Records answers, but holds rejections back until it is clear that the server takes requests of this form.
+
+    One text may be too long: its rejection is recorded, and the rest of the run goes on. But where every request is
+    rejected, they have a fault in common, such as a parameter that the model does not know. Recorded, such rejections
+    would fill a run with invalid results and stand in its way after the fault is mended. So none is recorded before the
+    first answer, and `FEW` of them, or fewer where there are no more requests, stop the run. A rejection comes back
+    sooner than an answer: whether nothing is answered is known only when nothing is in flight any more, and until then
+    nothing more is sent.
+
+    A context manager around each message that is sent; raises `RequestsRejected`.
+    """
+
+    def __init__(self, ledger: Ledger, *, answered: bool) -> None:
+        self._ledger, self._answered = ledger, answered
+        self._held: list[Answer] = []
+        self._in_flight = 0
+        self._changed = asyncio.Condition()
+
+    async def __aenter__(self) -> None:
+        async with self._changed:
+            await self._changed.wait_for(lambda: self._answered or len(self._held) < FEW or self._in_flight == 0)
+            if len(self._held) >= FEW:
+                self.end()
+            self._in_flight += 1
+
+    async def __aexit__(self, *exc: object) -> None:
+        async with self._changed:
+            self._in_flight -= 1
+            self._changed.notify_all()
+
+    def record(self, answers: Sequence[Answer]) -> None:
+        """Record answers that came back, and what was held back once one of them shows that the form is right."""
+        self._answered |= any(answer.outcome != "error" for answer in answers)
+        came = [*self._held, *answers]
+        self._held = [] if self._answered else [answer for answer in came if answer.finish_reason in WRONG_FORM]
+        self._ledger.record(*(answer for answer in came if answer not in self._held))
+
+    def end(self) -> None:
+        """Nothing is in flight. Raises `RequestsRejected` where all that came back are rejections."""
+        if self._held:
+            said = self._held[0]
+            raise RequestsRejected(f"{said.provider} rejects these requests: {said.text.rstrip('.')}.")
 
 
 class _Gate:
@@ -180,7 +241,7 @@ class _Gate:
                 if self._spent + cost > ceiling:
                     raise CeilingReached(
                         f"The spending ceiling of ${ceiling:.2f} is reached: ${self._spent:.4f} is spent and the next "
-                        f"call could cost ${cost:.4f}; raise --max-cost to go on."
+                        f"call could cost ${cost:.4f}; raise `max_cost` to go on."
                     )
             self._reserved += cost
             self._in_flight += 1

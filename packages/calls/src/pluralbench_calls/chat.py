@@ -1,5 +1,6 @@
-"""A chat model as a recipe names it: which one, how it is sampled, and how it is reached."""
+"""A chat model as a recipe names it: which one, how it is sampled, and how it is reached; and requests to it."""
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
@@ -21,47 +22,78 @@ Message = dict[str, str]
 
 
 class ChatModel(Table):
-    """A model that answers chat requests, and how it is sampled.
+    """A model that answers chat requests, and how it is sampled."""
 
-    provider: `local` (the embedded model), the host of an OpenAI-compatible endpoint, or a name of the builder's own.
-    max_tokens: the most tokens of an answer. seeded: send a seed with each request; some servers refuse one.
-    structured_output: send a JSON schema where JSON is wanted; some servers take none.
-    extra: further fields of each request.
-    """
-
-    provider: str
-    model: str
-    temperature: float = Field(1.0, ge=0)
-    top_p: float | None = Field(None, gt=0, le=1)
-    max_tokens: int = Field(512, ge=1)
-    token_limit_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"  # noqa: S105 - no secret
-    seeded: bool = False
-    structured_output: bool = True
-    extra: dict[str, Any] = Field(default_factory=dict)
+    provider: str = Field(
+        description="Who serves the model: `local` (the embedded model), the host of an OpenAI-compatible endpoint, or "
+        "a name of the builder's own."
+    )
+    model: str = Field(description="The model's name, as its server knows it.")
+    temperature: float = Field(1.0, ge=0, description="Sampling temperature; 0 takes the likeliest token.")
+    top_p: float | None = Field(
+        None, gt=0, le=1, description="Draw from the likeliest tokens of this total probability only."
+    )
+    max_tokens: int = Field(512, ge=1, description="The most tokens of an answer.")
+    token_limit_field: Literal["max_tokens", "max_completion_tokens"] = Field(
+        "max_tokens", description="The name under which the most tokens are sent."
+    )
+    seeded: bool = Field(False, description="Send a seed with each request, which some servers refuse.")
+    structured_output: bool = Field(
+        True, description="Send a JSON schema where JSON is wanted, which some servers refuse."
+    )
+    extra: dict[str, Any] = Field(default_factory=dict, description="Further fields of each request, sent as they are.")
 
 
 class ChatPrice(Table):
     """US dollars for a million tokens."""
 
-    input: float = Field(0.0, ge=0)
-    output: float = Field(0.0, ge=0)
+    input: float = Field(0.0, ge=0, allow_inf_nan=False, description="US dollars for a million tokens that are sent.")
+    output: float = Field(
+        0.0, ge=0, allow_inf_nan=False, description="US dollars for a million tokens that are answered."
+    )
 
 
 class ChatConnection(Table):
-    """How to reach a chat model, how fast and how dear. A build may go on under other values.
+    """How a chat model is reached, how fast it is asked and what it may cost. A run may go on under other values."""
 
-    api_key_env: the environment variable that holds the key; "" is none.
-    """
+    base_url: str | None = Field(
+        None, description="Base URL of the OpenAI-compatible endpoint, such as https://HOST/v1."
+    )
+    api_key_env: str | None = Field(
+        None, description="Environment variable that holds the endpoint's key; empty for none."
+    )
+    timeout: float = Field(120.0, gt=0, description="Seconds to wait for one try of a request.")
+    max_retries: int = Field(
+        6, ge=0, description="Further tries where the endpoint is busy, fails or does not answer in time."
+    )
+    concurrency: int = Field(8, ge=1, description="Requests that are in flight at once.")
+    requests_per_minute: float | None = Field(None, gt=0, description="The most requests that are sent in a minute.")
+    tokens_per_minute: float | None = Field(
+        None, gt=0, description="The most tokens, sent and answered, in a minute, by a cautious estimate."
+    )
+    price: ChatPrice = Field(
+        ChatPrice(),
+        description="US dollars for a million tokens in and out, such as 0.25/2.",
+        json_schema_extra={"metavar": "IN/OUT"},
+    )
+    max_cost: float | None = Field(
+        None,
+        ge=0,
+        description="Spending ceiling in US dollars, which needs a price; no request is sent that may cross it.",
+    )
 
-    base_url: str | None = None
-    api_key_env: str | None = None
-    timeout: float = Field(120.0, gt=0)
-    max_retries: int = Field(6, ge=0)
-    concurrency: int = Field(8, ge=1)
-    requests_per_minute: float | None = Field(None, gt=0)
-    tokens_per_minute: float | None = Field(None, gt=0)
-    price: ChatPrice = ChatPrice()
-    max_cost: float | None = Field(None, ge=0)
+    @field_validator("price", mode="before")
+    @classmethod
+    def _in_and_out(cls, price: object) -> object:
+        if not isinstance(price, str):
+            return price
+        try:
+            dollars = [float(part) for part in price.split("/")]
+        except ValueError:
+            dollars = []
+        if len(dollars) != 2 or not all(0 <= amount < math.inf for amount in dollars):
+            raise ValueError(f"{price!r} is not of the form IN/OUT, such as 0.25/2")
+        return ChatPrice(input=dollars[0], output=dollars[1])
 
     @field_validator("api_key_env")
     @classmethod
@@ -69,7 +101,7 @@ class ChatConnection(Table):
         return name or None
 
     def limits(self) -> Limits:
-        """The limits of every step of the build."""
+        """The limits under which requests are sent."""
         return Limits(
             concurrency=self.concurrency,
             requests_per_minute=self.requests_per_minute,
@@ -92,7 +124,7 @@ def check_reachable(model: ChatModel, connection: ChatConnection, own: Sequence[
         except CallsError as error:
             raise ValueError(str(error)) from None
     if connection.max_cost is not None and connection.price == ChatPrice():
-        raise ValueError("a `max_cost` needs a `price` under [connection] (or --price) to be reckoned by")
+        raise ValueError("a `max_cost` needs a `price` under [connection] to be reckoned by")
 
 
 def chat_request(
@@ -104,14 +136,18 @@ def chat_request(
     attempt: int = 0,
     max_tokens: int | None = None,
     schema: Mapping[str, Any] | None = None,
+    warmer: float = 0.0,
 ) -> Request:
-    """A chat request. What it sends as seed, where the model takes one, depends on seed, label and attempt alone.
+    """A chat request: the one maker of them. Nothing here depends on who serves the model; see `OpenAIChat` for that.
 
-    max_tokens: in place of the model's. schema: of the JSON that is wanted.
+    seed: with the label and the attempt, all that the seed that is sent depends on, where the model takes one.
+    attempt: 0, 1, ...; part of the request's identity, so that each is another draw. max_tokens: in place of the
+    model's. schema: of the JSON that is wanted, with a `name` and the `schema` itself. warmer: what each further
+    attempt adds to the temperature.
     """
     body: dict[str, Any] = {
         "messages": list(messages),
-        "temperature": model.temperature,
+        "temperature": round(model.temperature + warmer * attempt, 3) if warmer else model.temperature,
         model.token_limit_field: max_tokens or model.max_tokens,
         **model.extra,
     }

@@ -21,6 +21,10 @@ class NotServed(CallsError):
     """The endpoint does not know the model or an option of the request."""
 
 
+class RequestsRejected(CallsError):
+    """The endpoint rejects each of the first requests of a run, for something that they have in common."""
+
+
 class CeilingReached(CallsError):
     """The next call could cost more than what is left under the spending ceiling."""
 

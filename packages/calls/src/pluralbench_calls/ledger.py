@@ -16,6 +16,9 @@ from pluralbench_calls.records import Answer
 FORMAT = 1
 FORMAT_KEY = "pluralbench_ledger_format"
 COLUMNS = {item.name: pl.Int64 if item.type is int else pl.String for item in fields(Answer)}
+# A column that ledgers did not always have. It is empty but for models that refuse a parameter, and a published ledger
+# in which it is empty goes without it, so that the ledgers of old and new builds are the same file.
+ADAPTED = "adapted"
 IN_ONE_QUERY = 10_000
 
 
@@ -35,7 +38,8 @@ class Ledger:
         if path.exists():
             _check_sqlite(path)
         try:
-            self._database = sqlite3.connect(path, isolation_level=None)
+            # Where an event loop runs already, `ask` works in a thread of its own while this one waits for it.
+            self._database = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
         except sqlite3.OperationalError as error:
             raise LedgerError(f"The ledger {path} cannot be opened ({error}).") from None
         self._database.execute("PRAGMA journal_mode = WAL")
@@ -45,6 +49,8 @@ class Ledger:
         )
         with self._transaction():
             self._database.execute(f"CREATE TABLE IF NOT EXISTS calls ({columns}, PRIMARY KEY (key)) WITHOUT ROWID")
+            if ADAPTED not in {row[1] for row in self._database.execute("PRAGMA table_info(calls)")}:
+                self._database.execute(f"ALTER TABLE calls ADD COLUMN {ADAPTED} TEXT NOT NULL DEFAULT ''")
             self._database.execute(f"PRAGMA user_version = {FORMAT}")
         self.holds_work = len(self) > 0
 
@@ -115,7 +121,10 @@ class Ledger:
 
     def export(self, path: Path, keys: Iterable[str] | None = None) -> None:
         """Write the answers (among `keys`, if given) as Parquet, sorted by key."""
-        self.frame(keys).write_parquet(path, metadata={FORMAT_KEY: str(FORMAT)})
+        frame = self.frame(keys)
+        if (frame[ADAPTED] == "").all():
+            frame = frame.drop(ADAPTED)
+        frame.write_parquet(path, metadata={FORMAT_KEY: str(FORMAT)})
 
     def take(self, path: Path) -> int:
         """Add the answers of another ledger (SQLite or Parquet) that are not known here; how many it holds.
@@ -192,19 +201,25 @@ def read_ledger(path: Path) -> pl.DataFrame:
         _check_sqlite(path)
         try:
             with closing(_read_only(path)) as database:
-                rows = database.execute("SELECT * FROM calls").fetchall()
+                cursor = database.execute("SELECT * FROM calls")
+                columns = {name: COLUMNS.get(name, pl.String) for name, *_ in cursor.description}
+                rows = cursor.fetchall()
         except sqlite3.DatabaseError as error:
             raise LedgerError(f"The ledger {path} is damaged ({error}).") from None
-        return pl.DataFrame(rows, schema=COLUMNS, orient="row").sort("key")
+        return _whole(pl.DataFrame(rows, schema=columns, orient="row")).sort("key")
     try:
         found = pl.read_parquet_metadata(path).get(FORMAT_KEY)
-        frame = pl.read_parquet(path, glob=False)
+        frame = _whole(pl.read_parquet(path, glob=False))
     except (PolarsError, OSError):
         raise LedgerError(f"{path} is no ledger: it is neither SQLite nor Parquet.") from None
     _check_format(path, found)
     if dict(frame.schema) != COLUMNS or any(frame.null_count().row(0)):
         raise LedgerError(f"{path} is no ledger: its columns are not those of a ledger.")
     return frame
+
+
+def _whole(frame: pl.DataFrame) -> pl.DataFrame:
+    return frame if ADAPTED in frame.columns else frame.with_columns(pl.lit("").alias(ADAPTED))
 
 
 def _read_only(path: Path) -> sqlite3.Connection:

@@ -3,7 +3,6 @@
 from typing import Annotated, Any
 
 import typer
-from pluralbench_runs import RecipeError
 
 from pluralbench_calls.chat import OPENAI
 
@@ -18,10 +17,5 @@ TokenPrice = Annotated[
 
 
 def price_values(price: str | None) -> dict[str, Any]:
-    """What --price changes in a recipe, by dotted key. Raises `RecipeError`."""
-    if price is None:
-        return {}
-    dollars_in, slash, dollars_out = price.partition("/")
-    if not slash:
-        raise RecipeError(f"--price {price!r} is not of the form IN/OUT, such as 0.25/2.")
-    return {"connection.price.input": dollars_in, "connection.price.output": dollars_out}
+    """What a price on the command line changes in a recipe, by dotted key."""
+    return {} if price is None else {"connection.price": price}

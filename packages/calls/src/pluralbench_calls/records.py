@@ -49,9 +49,10 @@ class Answer:
     """What came back for the request of this key.
 
     text: raw, unparsed; for outcome "error" the server's message.
-    model: the model string that the server returned.
+    model: the model string that the server returned. finish_reason: for outcome "error" the HTTP status.
     prompt_tokens, completion_tokens: 0 where the server does not say.
     recorded_at: UTC, ISO 8601.
+    adapted: how what was sent differs from the request, such as "without temperature", because the model refuses it so.
     """
 
     key: str
@@ -65,6 +66,7 @@ class Answer:
     prompt_tokens: int
     completion_tokens: int
     recorded_at: str
+    adapted: str = ""
 
     @classmethod
     def to(
@@ -76,6 +78,7 @@ class Answer:
         model: str | None = None,
         finish_reason: str = "",
         tokens: tuple[int, int] = (0, 0),
+        adapted: str = "",
     ) -> Self:
         """The answer to `request`, recorded now; tokens are (prompt, completion)."""
         return cls(
@@ -90,6 +93,7 @@ class Answer:
             prompt_tokens=tokens[0],
             completion_tokens=tokens[1],
             recorded_at=datetime.now(UTC).isoformat(timespec="milliseconds"),
+            adapted=adapted,
         )
 
 

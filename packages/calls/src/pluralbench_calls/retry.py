@@ -63,9 +63,9 @@ def ask_until_valid(
     settled: dict[int, Settled[Value]] = {}
     for attempt in range(attempts):
         waiting = [index for index in range(len(items)) if index not in settled or _may_retry(settled[index])]
-        answers = ask(
-            [request(items[index], attempt) for index in waiting], ledger, backend, limits=limits, label=label
-        )
+        requests = [request(items[index], attempt) for index in waiting]
+        # Each item that is asked again has been answered: what is rejected now is a single request's trouble.
+        answers = ask(requests, ledger, backend, limits=limits, label=label, answered=attempt > 0)
         for index, answer in zip(waiting, answers, strict=True):
             settled[index] = _settle(items[index], answer, parse, attempt + 1)
     return [settled[index] for index in range(len(items))]

@@ -1,8 +1,19 @@
-"""What a judge's reply says: the one place where verdicts and ratings are parsed."""
+"""What a judge's reply says: the one place where verdicts and ratings are parsed.
+
+Two rules read a reply, after the model's thinking:
+
+- "strict": the last line is the verdict and nothing else, but for a label such as "Verdict:".
+- "lenient": what the markers of the closing line say, whatever words stand around them; where the closing line has
+  none, what all markers of the reply say. Markers that differ say nothing, and neither does one that is denied
+  ("not [[A]]").
+
+What strict reads, lenient reads too, and the same. It trusts that a judge which writes one marker at the end, or one
+alone in all its reply, gives its verdict with it.
+"""
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple
 
 from pluralbench_calls.retry import InvalidAnswer, after_thinking
@@ -10,6 +21,10 @@ from pluralbench_calls.retry import InvalidAnswer, after_thinking
 Choice = Literal["A", "B"]
 Verdict = Literal["A", "B", "C"]
 """A choice, or "C" where a judge may call both equal."""
+Rule = Literal["strict", "lenient"]
+"""How a reply is read; see the top of this module."""
+Reading = Literal["strict", "lenient", "legacy"]
+"""A rule, or `legacy_choice`."""
 
 
 class CertainChoice(NamedTuple):
@@ -37,57 +52,103 @@ RATING = re.compile(
     r"^[\s*_#>`]*(?:(?:final )?(?:rating|score)\b)?[\s:*=\-–—.]*\[\[\s*(\d{1,3})\s*(?:/\s*10\s*)?\]\][\s*.!]*$",
     re.IGNORECASE,
 )
+# For the lenient rule: a marker of words (which may be no verdict, as [[tie]] is none) or of a number.
+WORD = re.compile(r"\[\[([^\[\]\d]*)\]\]")
+NUMBER = re.compile(r"\[\[([^\[\]\d]*\d[^\[\]]*)\]\]")
+DENIED = re.compile(r"""(?:\bnot|n't|≠|!=|❌|~~|不是|并非|而非)[\s*_"'“‘`]*\[\[""", re.IGNORECASE)
+FENCED = re.compile(r"```\w*\s*(\{.*\})\s*```", re.DOTALL)
 HIGHEST = 10
 MOST_CERTAIN = 100
 NO_VERDICT = "no verdict in the last line"
+NO_RATING = "no rating in the last line"
+NOWHERE = "no verdict"
 TWO_MARKERS = "two different markers"
+DENIED_MARKER = "a marker that is denied"
 NO_CERTAINTY = "no certainty after the verdict"
 NO_NUMBER = "a certainty that is no whole number"
 OFF_THE_SCALE = "a certainty off the scale"
 
 
-def parse_choice(reply: str) -> Choice:
-    """The response that a reply chooses: `[[A]]` or `[[B]]` in its last line, or JSON with a `verdict`.
+def parse_choice(reply: str, rule: Rule = "strict") -> Choice:
+    """The response that a reply chooses: `[[A]]` or `[[B]]`, or JSON with a `verdict`.
 
     Raises `InvalidAnswer`, also for a tie.
     """
-    verdict = parse_verdict(reply)
+    verdict = parse_verdict(reply, rule)
     if verdict == "C":
-        raise InvalidAnswer(NO_VERDICT)
+        raise InvalidAnswer(NO_VERDICT if rule == "strict" else NOWHERE)
     return verdict
 
 
-def parse_verdict(reply: str) -> Verdict:
-    """What a reply decides: `[[A]]`, `[[B]]` or, for a tie, `[[C]]` in its last line, or JSON with a `verdict`.
+def parse_verdict(reply: str, rule: Rule = "strict") -> Verdict:
+    """What a reply decides: `[[A]]`, `[[B]]` or, for a tie, `[[C]]`, or JSON with a `verdict`.
 
     Raises `InvalidAnswer`.
     """
-    match (_said(reply, CHOICE, "verdict") or "").upper():
+    said = _said(reply, CHOICE, "verdict") if rule == "strict" else _marked(reply, WORD, "verdict")
+    match (said or "").upper():
         case "A":
             return "A"
         case "B":
             return "B"
         case "C":
             return "C"
-    raise InvalidAnswer(NO_VERDICT)
+    raise InvalidAnswer(NO_VERDICT if rule == "strict" else NOWHERE)
 
 
-def parse_rating(reply: str) -> float:
-    """The rating in a reply: `[[1]]` to `[[10]]` in its last line, or JSON with a `rating`. Raises `InvalidAnswer`."""
-    said = _said(reply, RATING, "rating")
-    if said is None or not said.isdecimal():
-        raise InvalidAnswer("no rating in the last line")
+def parse_rating(reply: str, rule: Rule = "strict") -> float:
+    """The rating in a reply: `[[1]]` to `[[10]]`, or JSON with a `rating`. Raises `InvalidAnswer`."""
+    if rule == "strict":
+        said = _said(reply, RATING, "rating")
+    else:
+        said = re.sub(r"\s*/\s*10$", "", _marked(reply, NUMBER, "rating") or "")
+    if said is None or not re.fullmatch(r"\d{1,3}", said):
+        raise InvalidAnswer(NO_RATING if rule == "strict" else "no rating")
     if not 1 <= int(said) <= HIGHEST:
         raise InvalidAnswer("a rating off the scale")
     return float(said)
 
 
-def parse_certain_choice(reply: str) -> CertainChoice:
-    """A choice and its certainty: `[[A]] [[85]]` in the last line, or JSON with `verdict` and `certainty`.
+def legacy_choice(reply: str) -> Choice | None:
+    """How the judges of RewardBench and M-RewardBench are read by their authors' code.
 
-    The certainty is a whole number from 1 to 100, in double brackets or without, and may stand in a line of its own
-    below the choice. Raises `InvalidAnswer`, also for two different markers of either kind (see `one_marker`).
+    `[[A]]` anywhere in the reply, else `[[B]]` anywhere, else None: a reply that weighs both counts as A.
     """
+    return "A" if "[[A]]" in reply else "B" if "[[B]]" in reply else None
+
+
+def legacy_points(reply: str, right: Choice) -> float:
+    """The points that M-RewardBench gives for a reply where `right` is better: 1, 0, or 0.5 if it is unreadable."""
+    said = legacy_choice(reply)
+    return 0.5 if said is None else float(said == right)
+
+
+def readings(reply: str, parse: Callable[[str, Rule], Verdict] = parse_choice) -> dict[Reading, Verdict | None]:
+    """How each rule reads a raw reply; None where it cannot. parse: `parse_verdict` where ties are allowed."""
+    read: dict[Reading, Verdict | None] = {}
+    rules: tuple[Rule, ...] = ("strict", "lenient")
+    for rule in rules:
+        try:
+            read[rule] = parse(reply, rule)
+        except InvalidAnswer:
+            read[rule] = None
+    return {**read, "legacy": legacy_choice(reply)}
+
+
+def parse_certain_choice(reply: str, rule: Rule = "strict") -> CertainChoice:
+    """A choice and its certainty: `[[A]] [[85]]`, or JSON with `verdict` and `certainty`.
+
+    The certainty is a whole number from 1 to 100. By the strict rule it stands in double brackets or without, in the
+    last line or in one of its own below the choice, and two different markers of either kind anywhere make the reply
+    invalid (see `one_marker`). By the lenient rule it is a marker, and so is the choice. Raises `InvalidAnswer`.
+    """
+    if rule == "lenient":
+        try:
+            return parse_certain_choice(reply)
+        except InvalidAnswer:
+            choice = parse_choice(reply, rule)
+            certainty = _marked(reply, NUMBER, "certainty")
+            return CertainChoice(choice, _certainty(certainty and re.sub(r"\s*(?:%|/\s*100)$", "", certainty)))
     text = after_thinking(one_marker(reply)).strip()
     if text.startswith("{"):
         return CertainChoice(parse_choice(text), _certainty(_json(text).get("certainty")))
@@ -144,10 +205,36 @@ def _json(text: str) -> dict[str, Any]:
 def _said(reply: str, marker: re.Pattern[str], key: str) -> str | None:
     text = after_thinking(reply).strip()
     if text.startswith("{"):
-        try:
-            value = json.loads(text)[key]
-        except (ValueError, KeyError, TypeError):
-            return None
-        return str(value) if isinstance(value, str | int) and not isinstance(value, bool) else None
+        return _value(text, key)
     matched = marker.match(text.rsplit("\n", 1)[-1].strip())
     return None if matched is None else matched[1]
+
+
+def _marked(reply: str, marker: re.Pattern[str], key: str) -> str | None:
+    """What the markers of the closing line say, or, where it has none, those of the whole reply.
+
+    The closing line is the last one with a word in it, so a fence or a rule below it does no harm. JSON may be fenced.
+    """
+    text = after_thinking(reply).strip()
+    fenced = FENCED.fullmatch(text)
+    if fenced or text.startswith("{"):
+        return _value(fenced[1] if fenced else text, key)
+    lines = [line for line in text.split("\n") if re.search(r"\w", line)]
+    for part in (lines[-1:], lines):
+        shown = "\n".join(part)
+        found = {str(said).strip().upper() for said in marker.findall(shown)}
+        if found and DENIED.search(shown):
+            raise InvalidAnswer(DENIED_MARKER)
+        if len(found) > 1:
+            raise InvalidAnswer(TWO_MARKERS)
+        if found:
+            return found.pop()
+    return None
+
+
+def _value(text: str, key: str) -> str | None:
+    try:
+        value = json.loads(text)[key]
+    except (ValueError, KeyError, TypeError):
+        return None
+    return str(value) if isinstance(value, str | int) and not isinstance(value, bool) else None

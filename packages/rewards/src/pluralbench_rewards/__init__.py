@@ -1,48 +1,44 @@
-"""Reward models: load them, score responses with them, judge with language models, train them on rankings."""
+"""The contract of everything that scores, judges, and functions as reward models. Nothing here needs torch."""
 
-from pluralbench_rewards.conversations import Group, Message, Overflow
-from pluralbench_rewards.errors import ConversationError, DeviceError, ModelError, RewardsError, TrainingError
+from pluralbench_rewards.contract import (
+    Description,
+    Group,
+    Message,
+    Mode,
+    ModelRecord,
+    OnScored,
+    Overflow,
+    Person,
+    RewardModel,
+    Scored,
+    Scoring,
+    Work,
+)
+from pluralbench_rewards.errors import FunctionError, RewardsError
+from pluralbench_rewards.functions import FunctionModel
+from pluralbench_rewards.identity import model_commit, model_digest
 from pluralbench_rewards.judge import Comparison, Judge, Reply, scores_of
-from pluralbench_rewards.load import Kind, load, load_judge, load_local
-from pluralbench_rewards.models import SPECIAL, Dtype
-from pluralbench_rewards.packing import Mode
-from pluralbench_rewards.rewards import Classifier, Implicit
-from pluralbench_rewards.scoring import RewardModel, Scored, Work, score, tolerance
-from pluralbench_rewards.training import TrainingOptions, train
-from pluralbench_rewards.training_batches import Ranking
-from pluralbench_rewards.training_files import Trained
-from pluralbench_rewards.training_model import Lora
 
 __all__ = [
-    "SPECIAL",
-    "Classifier",
     "Comparison",
-    "ConversationError",
-    "DeviceError",
-    "Dtype",
+    "Description",
+    "FunctionError",
+    "FunctionModel",
     "Group",
-    "Implicit",
     "Judge",
-    "Kind",
-    "Lora",
     "Message",
     "Mode",
-    "ModelError",
+    "ModelRecord",
+    "OnScored",
     "Overflow",
-    "Ranking",
+    "Person",
     "Reply",
     "RewardModel",
     "RewardsError",
     "Scored",
-    "Trained",
-    "TrainingError",
-    "TrainingOptions",
+    "Scoring",
     "Work",
-    "load",
-    "load_judge",
-    "load_local",
-    "score",
+    "model_commit",
+    "model_digest",
     "scores_of",
-    "tolerance",
-    "train",
 ]

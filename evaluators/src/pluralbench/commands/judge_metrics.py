@@ -1,0 +1,68 @@
+"""`judge-metrics`: what the verdicts in a table amount to, for the terminal, Markdown or JSON, and as figures."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+EXAMPLES = """\
+Examples:
+
+pluralbench judge-metrics verdicts.csv
+
+pluralbench judge-metrics verdicts.csv --threshold 90 --human labels.csv --plots figures
+
+pluralbench judge-metrics verdicts.parquet --json > metrics.json
+"""
+
+
+def judge_metrics(
+    verdicts: Annotated[
+        str,
+        typer.Argument(
+            metavar="VERDICTS",
+            help="CSV, JSON Lines or Parquet with task, judge, setting, persona_variables, row, answer, certainty and "
+            "truth; `user` is what intervals are clustered by.",
+        ),
+    ],
+    threshold: Annotated[float, typer.Option(min=1, max=100, help="What is high: at least so certain.")] = 80,
+    human: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LABELS",
+            help="Third-person labels to compare with: task and row or id, annotator, answer, certainty.",
+        ),
+    ] = None,
+    plots: Annotated[Path | None, typer.Option(help="A folder for figures, as PNG and SVG.")] = None,
+    form: Annotated[Literal["table", "markdown"], typer.Option("--format", help="How to print it.")] = "table",
+    seed: Annotated[int, typer.Option(help="Seed of every resample.")] = 0,
+    *,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Measure judges' verdicts with certainty: accuracy, calibration, and what a threshold of certainty buys."""
+    from pluralbench_release import markdown_table  # noqa: PLC0415 - `--help` need not wait for what measures
+
+    from pluralbench.commands.terminal import console, errors  # noqa: PLC0415 - the same
+    from pluralbench.data.verdict_tables import read_verdicts  # noqa: PLC0415 - the same
+    from pluralbench.metrics.third_person import read_labels  # noqa: PLC0415 - the same
+    from pluralbench.reports.verdicts import grid_of, notes_of, sheets_of, verdict_rows  # noqa: PLC0415 - the same
+
+    rows = verdict_rows(
+        read_verdicts(verdicts), threshold=threshold, seed=seed, labels=None if human is None else read_labels(human)
+    )
+    if as_json:
+        typer.echo(json.dumps(rows, indent=2, ensure_ascii=False, allow_nan=False))
+    elif form == "markdown":
+        sheets = [f"{sheet.title}\n\n{markdown_table(sheet.frame)}" for sheet in sheets_of(rows)]
+        typer.echo("\n\n".join([*sheets, "\n".join(f"- {note}" for note in notes_of(rows))]))
+    else:
+        for sheet in sheets_of(rows):
+            console.print(grid_of(sheet))
+        for note in notes_of(rows):
+            console.print(note)
+    if plots is not None:
+        from pluralbench.reports.figures.certainty import draw_verdicts  # noqa: PLC0415 - figures are drawn by few
+
+        for path in draw_verdicts(rows, plots):
+            (errors if as_json or form == "markdown" else console).print(f"Wrote {path}")

@@ -1,0 +1,39 @@
+"""`pluralbench judge-personas`."""
+
+from typing import Annotated
+
+from pluralbench_calls.chat import ChatConnection
+
+from pluralbench.commands.judge import Model
+from pluralbench.commands.options import Fresh, Options, Out, Seed, with_options
+from pluralbench.descriptions import PersonaData, PersonaJudging
+
+EXAMPLES = """\
+Examples:
+
+pluralbench judge-personas gpt-5-mini --data dist/persona-judge --price 0.25/2 --max-cost 2
+
+pluralbench judge-personas gpt-5-mini --data dist/persona-judge --variables none --samples 200
+"""
+
+
+@with_options
+def judge_personas(
+    model: Model,
+    *,
+    data: Annotated[PersonaData, Options("Data")],
+    judging: Annotated[PersonaJudging, Options("Judging")],
+    connection: Annotated[ChatConnection, Options("Connection")],
+    seed: Seed = 0,
+    out: Out = None,
+    fresh: Fresh = False,
+) -> None:
+    """Let a language model judge for people of whom it knows only a persona, and say how sure it is.
+
+    Every call is recorded in the run directory, so an interrupted run goes on with the same command and asks nothing
+    twice. A verdict that cannot be read after --attempts tries is invalid and wrong, never the first option.
+    """
+    from pluralbench.commands.telling import tell  # noqa: PLC0415 - `--help` need not wait for it
+    from pluralbench.evaluation.personas import judge_personas as run_judge_personas  # noqa: PLC0415 - the same
+
+    tell(run_judge_personas(model, data=data, judging=judging, connection=connection, seed=seed, out=out, fresh=fresh))

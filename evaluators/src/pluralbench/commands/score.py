@@ -1,0 +1,49 @@
+"""`pluralbench score`."""
+
+from typing import Annotated
+
+import typer
+from pluralbench_local import LocalModel
+from pluralbench_rewards import Scoring
+
+from pluralbench.commands.options import Fresh, Options, Out, Seed, with_options
+from pluralbench.descriptions import Data, Prompt
+
+EXAMPLES = """\
+Examples:
+
+pluralbench score Skywork/Skywork-Reward-V2-Llama-3.2-1B --benchmark personalized
+
+pluralbench score ./my-model --data dist/personalized-rewardbench --profile raw --out runs/mine
+
+pluralbench score ./policy --kind implicit --reference ./base --benchmark pairs --data pairs.jsonl
+"""
+BENCHMARKS = "personalized, multilingual, reward-bench, chinese, pandalm, pairs, rankings, or a TOML file."
+BenchmarkName = Annotated[str, typer.Option("--benchmark", help=BENCHMARKS, rich_help_panel="Data")]
+
+
+@with_options
+def score(
+    name: Annotated[str, typer.Argument(metavar="MODEL", help="A folder, or ORG/NAME on the Hub.")],
+    *,
+    benchmark: BenchmarkName = "personalized",
+    data: Annotated[Data, Options("Data")],
+    prompt: Annotated[Prompt, Options("Prompt")],
+    model: Annotated[LocalModel, Options("Model", given={"name": "name"})],
+    scoring: Annotated[Scoring, Options("Running")],
+    seed: Seed = 0,
+    out: Out = None,
+    fresh: Fresh = False,
+) -> None:
+    """Score a reward model on a benchmark.
+
+    Writes a run directory with every item's scores, the metrics, and where they come from. An interrupted run goes on
+    with the same command.
+    """
+    from pluralbench.commands.telling import tell  # noqa: PLC0415 - `--help` need not wait for it
+    from pluralbench.evaluation.score import score as run_score  # noqa: PLC0415 - the same
+
+    done = run_score(
+        model, benchmark=benchmark, data=data, prompt=prompt, scoring=scoring, seed=seed, out=out, fresh=fresh
+    )
+    tell(done)

@@ -1,0 +1,1 @@
+"""What is scored: benchmarks, their items, and what a prompt shows."""

@@ -1,0 +1,177 @@
+"""The benchmarks: a table of data (`benchmarks.toml`). A new one is an entry there, or a file of that form."""
+
+import tomllib
+from collections.abc import Iterable, Sequence
+from importlib.resources import files
+from pathlib import Path
+from typing import Literal, Self
+
+from pluralbench_runs import Table
+from pydantic import Field, ValidationError
+
+from pluralbench.descriptions import OnEmpty
+from pluralbench.errors import BenchmarkError
+
+ROW_NUMBER = "#"
+LISTS = ("prompt", "labels")
+PERSONA_JUDGE: Literal["persona-judge"] = "persona-judge"
+
+
+class Columns(Table):
+    """Which column is what.
+
+    id: "#" numbers the rows. prompt: one or several, joined by an empty line; text, or a list of messages with `role`
+    and `content`. A pair has `chosen` and `rejected`, or `first`, `second` and `labels` of one or more annotators (1 or
+    2 for the better one, anything else for a tie; the majority decides). A ranking has `responses`, a list of texts or
+    of {id, content}, and `rank`, a list of whole numbers or of {id, rank}, or a mapping by id (lower is better, ties
+    share a number).
+    cluster: what the rows that belong together share, such as a user; without it the id.
+    profile, aspects: of whom the prompt is, where the benchmark has them. system: a system message.
+    named: which of these the caller named, so that they have to be there.
+    """
+
+    id: str = "id"
+    prompt: tuple[str, ...] = ("prompt",)
+    chosen: str = "chosen"
+    rejected: str = "rejected"
+    first: str | None = None
+    second: str | None = None
+    labels: tuple[str, ...] = ()
+    responses: str | None = None
+    rank: str | None = None
+    subset: str | None = None
+    cluster: str | None = None
+    system: str | None = None
+    profile: str | None = None
+    aspects: str | None = None
+    named: tuple[str, ...] = ()
+
+
+class Reference(Table):
+    """The items in the language that a benchmark was translated from.
+
+    config: what they are called, in data that has them and in a run. data, split: where they are otherwise. columns:
+    which of their columns are other than the benchmark's there. code: subsets whose answers are code (shell patterns).
+    """
+
+    config: str
+    data: str
+    split: str
+    columns: dict[str, str] = Field(default_factory=dict)
+    code: tuple[str, ...] = ()
+
+
+class Benchmark(Table):
+    """A benchmark.
+
+    data: where it is when nobody says otherwise. split: of that data. apart: configs with columns of their own that
+    stay out of the overall number. sections: weights of subsets, by section. overall: the mean over "items", or the
+    unweighted mean over "configs", or that of "accuracy and exact match" over subsets and then configs.
+    on_empty: what to do with items that have an empty prompt or response when nobody says otherwise.
+    reference: for one whose configs are languages, the original, which stays out of the overall number too.
+    merged: rows of one prompt are one item, with the responses of all of them.
+    legacy: the benchmark whose weights of subsets stand for this one's own by the legacy rules.
+    strict: an exact match needs the strictly higher reward in every pair and at least one pair, as in CHEEMS, section
+    3.3; without it a tie of rewards breaks none, and a prompt whose responses share one rank is one, as in its code.
+    personas: its items are those of `PersonaItems`, which `judge_personas` reads.
+    """
+
+    title: str
+    data: str | None = None
+    split: str = "test"
+    columns: Columns = Columns()
+    apart: dict[str, dict[str, str]] = Field(default_factory=dict)
+    sections: dict[str, dict[str, float]] = Field(default_factory=dict)
+    overall: Literal["items", "configs", "accuracy and exact match"] = "items"
+    on_empty: OnEmpty = "error"
+    reference: Reference | None = None
+    merged: bool = False
+    legacy: str | None = None
+    strict: bool = True
+    personas: bool = False
+
+    @property
+    def outside(self) -> set[str]:
+        """The configs that stay out of the overall number."""
+        return {*self.apart, *([self.reference.config] if self.reference else [])}
+
+    @property
+    def by_category(self) -> bool:
+        """Whether accuracy and exact match are averaged over categories."""
+        return self.overall == "accuracy and exact match"
+
+    @property
+    def is_ranking(self) -> bool:
+        """Whether its items are rankings rather than pairs."""
+        return self.columns.responses is not None
+
+    def fitted(self, subsets: Iterable[str | None]) -> Self:
+        """This benchmark for items of these subsets: without sections where none of the subsets is in one.
+
+        So pairs of one's own, of which only the shape is the benchmark's, are averaged plainly.
+        """
+        known = {subset for weights in self.sections.values() for subset in weights}
+        return self if known & set(subsets) else self.model_copy(update={"sections": {}})
+
+    def columns_of(self, config: str) -> Columns:
+        """Which column is what in a config."""
+        return self.columns.model_copy(update=self.apart.get(config, {}))
+
+
+def known_benchmarks() -> dict[str, Benchmark]:
+    """The benchmarks of this package by name."""
+    text = files("pluralbench.data").joinpath("benchmarks.toml").read_text(encoding="utf-8")
+    return {name: Benchmark.model_validate(values) for name, values in tomllib.loads(text).items()}
+
+
+def find_benchmark(name: str, columns: Sequence[str] = (), *, legacy: bool = False) -> Benchmark:
+    """A benchmark by its name, or from a TOML file that describes one; `columns` are changes such as "prompt=text".
+
+    legacy: count as the authors' code does where it differs from the paper: M-RewardBench's weighs subsets by the
+    counts before filtering (for judges), CHEEMS's is not strict about exact matches (see `Benchmark`).
+
+    Raises `BenchmarkError` for an unknown name, a bad file, a change that names no column, legacy rules of a benchmark
+    that has none, and the persona judge, whose items have neither pairs nor rankings of responses.
+    """
+    known = known_benchmarks()
+    if name in known:
+        benchmark = known[name]
+    elif name.endswith(".toml"):
+        benchmark = _read(Path(name))
+    else:
+        raise BenchmarkError(f"There is no benchmark {name!r}; choose {', '.join(known)}, or give a TOML file.")
+    if benchmark.personas:
+        raise BenchmarkError(
+            f"{benchmark.title} has no responses to score; run `pluralbench judge-personas MODEL --data DIR`, or in "
+            "Python `judge_personas`."
+        )
+    if legacy:
+        if benchmark.legacy is None and not benchmark.by_category:
+            raise BenchmarkError(f"{benchmark.title} has no legacy rules; leave out --legacy.")
+        rules = {"sections": known[benchmark.legacy].sections} if benchmark.legacy else {"strict": False}
+        benchmark = benchmark.model_copy(update=rules)
+    changes = dict(_change(change) for change in columns)
+    named = benchmark.columns.model_copy(update=changes | {"named": tuple(changes)})
+    return benchmark.model_copy(update={"columns": named})
+
+
+def _read(path: Path) -> Benchmark:
+    try:
+        return Benchmark.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        raise BenchmarkError(f"There is no file {path}.") from None
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        raise BenchmarkError(f"{path} describes no benchmark: `{place}`: {first['msg']}.") from None
+    except (OSError, ValueError) as error:
+        raise BenchmarkError(f"{path} cannot be read: {error}.") from None
+
+
+def _change(change: str) -> tuple[str, str | tuple[str, ...]]:
+    what, equals, column = change.partition("=")
+    known = [name for name in Columns.model_fields if name != "named"]
+    if not equals or what not in known or not column:
+        names = ", ".join(known)
+        raise BenchmarkError(f"--column {change!r} is not of the form WHAT=COLUMN, with WHAT one of {names}.")
+    return what, tuple(column.split(",")) if what in LISTS else column

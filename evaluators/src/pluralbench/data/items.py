@@ -1,0 +1,353 @@
+"""The items of a benchmark: read from a release, an original or any table, checked, and brought into one shape."""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+import polars as pl
+from pluralbench_release import Tables, content_digest, read_tables
+from pluralbench_runs import digest
+from pluralbench_schemas import POST, RUBRIC_ASPECT
+
+from pluralbench.data.benchmarks import LISTS, ROW_NUMBER, Benchmark, Columns
+from pluralbench.descriptions import Data, OnEmpty
+from pluralbench.errors import DataError
+
+Row = Mapping[str, Any]
+NAMED = 5
+MESSAGE: pl.DataType = pl.Struct({"role": pl.String, "content": pl.String})
+_ITEM_TYPES: dict[str, pl.DataType | type[pl.DataType]] = {
+    "config": pl.String,
+    "id": pl.String,
+    "cluster": pl.String,
+    "subset": pl.String,
+    "prompt": pl.List(MESSAGE),
+    "response_ids": pl.List(pl.String),
+    "responses": pl.List(pl.String),
+    "rank": pl.List(pl.Int64),
+    "profile": pl.List(POST),
+    "aspects": pl.List(RUBRIC_ASPECT),
+    "digest": pl.String,
+}
+ITEMS = pl.Schema(_ITEM_TYPES)
+
+
+@dataclass(frozen=True)
+class Items:
+    """The items that are scored.
+
+    frame: a row an item, in the source's order, with the columns of `ITEMS`; a pair's responses are "chosen" (rank 1)
+    and "rejected" (rank 2), or share rank 1 where its annotators call them equal; `digest` is of prompt, responses
+    and ranks.
+    location, revision, licence: of the data. digest: SHA-256 of the content of what is scored.
+    reference: where the English original comes from, if not from the data itself.
+    ignored: columns that nothing here reads. empty: ids of items with an empty text, of which
+    `on_empty` says whether they were kept or dropped.
+    """
+
+    frame: pl.DataFrame
+    location: str
+    revision: str | None
+    digest: str
+    licence: str | None = None
+    reference: dict[str, Any] | None = None
+    ignored: list[str] = field(default_factory=list)
+    empty: list[str] = field(default_factory=list)
+    on_empty: OnEmpty = "error"
+
+    @property
+    def source(self) -> dict[str, Any]:
+        """Where the items come from, as a run records it."""
+        return {
+            "location": self.location,
+            "revision": self.revision,
+            "digest": self.digest,
+            "licence": self.licence,
+            "reference": self.reference,
+            "rows": dict(self.frame["config"].value_counts(sort=False).sort("config").iter_rows()),
+            "ignored_columns": self.ignored,
+            "empty": self.empty,
+            "on_empty": self.on_empty,
+        }
+
+
+def load_items(benchmark: Benchmark, data: Data) -> Items:
+    """Read the items of a benchmark.
+
+    Without a location they are the benchmark's own, on the Hub. limit: at most so many items of each config, the first
+    ones; of the English original those that share an id with them. on_empty: without it as the benchmark says.
+    english: where the original of a translated benchmark is; without it in the data, or, for the benchmark's own data,
+    where the benchmark says. Of it the items whose ids the data has are read.
+
+    Raises `DataError` for data that is not of the benchmark's shape, and `TablesError` for what cannot be read.
+    """
+    location = data.location or benchmark.data
+    if location is None:
+        raise DataError(f"{benchmark.title} has no data of its own; say where it is with --data.")
+    tables = read_tables(location, split=data.split or benchmark.split, configs=data.configs or None)
+    frames, paths, reference = _with_reference(benchmark, tables, data)
+    policy = data.on_empty or benchmark.on_empty
+    rows: list[dict[str, Any]] = []
+    empty: list[str] = []
+    ignored: set[str] = set()
+    for config, frame in frames.items():
+        columns = _columns_of(benchmark, config, frame)
+        where = paths[config]
+        _check_columns(frame, columns, where)
+        ignored |= set(frame.columns) - _read_columns(columns, frame)
+        part = _merged(frame, columns, where) if benchmark.merged else frame.iter_rows(named=True)
+        made = [_item(config, number, row, columns, where) for number, row in enumerate(islice(part, data.limit))]
+        _check_ids(made, where)
+        bare = [item["id"] for item in made if _is_empty(item)]
+        if bare and policy == "error":
+            raise DataError(
+                f"{where} has {len(bare):,} items with an empty prompt or response (ids {_named(bare)}); mend them, or "
+                "choose --on-empty drop or keep."
+            )
+        gone = set(bare) if policy == "drop" else set()
+        empty += bare
+        rows += [item for item in made if item["id"] not in gone]
+    if not rows:
+        raise DataError(f"{location} has no items.")
+    frame = pl.DataFrame(rows, schema=ITEMS)
+    parts = frame.partition_by("config", as_dict=True)
+    content = digest({str(config): content_digest(part) for (config,), part in parts.items()})
+    return Items(
+        frame, tables.location, tables.revision, content, tables.licence, reference, sorted(ignored), empty, policy
+    )
+
+
+def _with_reference(
+    benchmark: Benchmark, tables: Tables, data: Data
+) -> tuple[dict[str, pl.DataFrame], dict[str, str], dict[str, Any] | None]:
+    """The data with the English original as a config of its own, cut to the ids that are scored in other configs."""
+    reference = benchmark.reference
+    if reference is None:
+        if data.english is not None:
+            raise DataError(f"{benchmark.title} is not translated from English; leave out --english.")
+        return tables.frames, tables.paths, None
+    place, column = reference.config, benchmark.columns.id
+    others = {config: frame for config, frame in tables.frames.items() if config not in benchmark.outside}
+    if data.english is None and (place in tables.frames or data.location is not None):
+        frames = tables.frames
+        if data.limit is not None and place in frames and others:
+            frames = frames | {place: _sharing(frames[place], others.values(), column, data.limit)}
+        return frames, tables.paths, None
+    found = read_tables(data.english or reference.data, split=reference.split)
+    parts, where = list(found.frames.values()), next(iter(found.paths.values()))
+    # Configs of one original are its parts (as of RewardBench, one); those of a release are languages.
+    if place in found.frames:
+        parts, where = [found.frames[place]], found.paths[place]
+    if any(column not in frame.columns for frame in [*parts, *others.values()]):
+        raise DataError(f"{where} cannot be matched with the data: both need a column `{column}` of ids.")
+    frame = _sharing(pl.concat(parts, how="diagonal_relaxed"), others.values(), column, data.limit)
+    if frame.is_empty():
+        raise DataError(f"{where} shares no id with the data, so nothing can be compared with English.")
+    record = {
+        "location": found.location,
+        "revision": found.revision,
+        "rows": min(frame.height, data.limit or frame.height),
+    }
+    return tables.frames | {place: frame}, tables.paths | {place: where}, record
+
+
+def _sharing(english: pl.DataFrame, others: Iterable[pl.DataFrame], column: str, limit: int | None) -> pl.DataFrame:
+    """The rows in English whose ids are among the first `limit` of other configs."""
+    if any(column not in frame.columns for frame in (english, *others)):
+        return english
+    ids = {str(value) for frame in others for value in (frame[column] if limit is None else frame[column].head(limit))}
+    return english.filter(english[column].cast(pl.String).is_in(sorted(ids)))
+
+
+def _columns_of(benchmark: Benchmark, config: str, frame: pl.DataFrame) -> Columns:
+    columns = benchmark.columns_of(config)
+    if benchmark.reference is None or config != benchmark.reference.config:
+        return columns
+    changed = {what: name for what, name in benchmark.reference.columns.items() if name in frame.columns}
+    return columns.model_copy(update=changed)
+
+
+def _read_columns(columns: Columns, frame: pl.DataFrame) -> set[str]:
+    named = columns.model_dump(exclude={"prompt", "labels", "named"})
+    return {name for name in (*named.values(), *columns.prompt, *columns.labels) if name in frame.columns}
+
+
+def _check_columns(frame: pl.DataFrame, columns: Columns, where: str) -> None:
+    chosen = {what: getattr(columns, what) for what in columns.named if what not in LISTS}
+    needed = {what: (name,) for what, name in chosen.items() if name != ROW_NUMBER} | {"prompt": columns.prompt}
+    if columns.responses:
+        needed |= {"responses": (columns.responses,), "rank": (columns.rank or "rank",)}
+    elif columns.first and columns.second:
+        needed |= {"first": (columns.first,), "second": (columns.second,), "labels": columns.labels}
+    else:
+        needed |= {"chosen": (columns.chosen,), "rejected": (columns.rejected,)}
+    for what, names in needed.items():
+        for name in names:
+            if name not in frame.columns:
+                raise DataError(
+                    f"{where} has no column `{name}`; it has {', '.join(frame.columns)}: "
+                    f"name the right one with --column {what}=COLUMN."
+                )
+
+
+def _check_ids(items: Sequence[Mapping[str, Any]], where: str) -> None:
+    twice = [item_id for item_id, count in Counter(item["id"] for item in items).items() if count > 1]
+    if twice:
+        raise DataError(
+            f"{where} has {len(twice):,} ids more than once ({_named(twice)}), so scores could not be told apart; "
+            f"mend them, or number the rows with --column id={ROW_NUMBER}."
+        )
+
+
+def _named(ids: Sequence[str]) -> str:
+    return ", ".join(ids[:NAMED]) + (", …" if len(ids) > NAMED else "")
+
+
+def _merged(frame: pl.DataFrame, columns: Columns, where: str) -> Iterator[Row]:
+    """Rows of one prompt as one, the way of CheemsBench's loader: the responses of all of them, other columns as the
+    first has them if all of them have them, and the ranks of the only one that has some."""
+    alike: dict[str, list[tuple[int, Row]]] = {}
+    for number, row in enumerate(frame.iter_rows(named=True), start=1):
+        alike.setdefault(json.dumps([row[name] for name in columns.prompt], default=str), []).append((number, row))
+    responses, rank = str(columns.responses), columns.rank or "rank"
+    for parts in alike.values():
+        rows = [row for _, row in parts]
+        if len(rows) == 1:
+            yield rows[0]
+            continue
+        ranked = [str(number) for number, row in parts if row[rank] is not None]
+        if len(ranked) > 1:
+            raise DataError(
+                f"{where} ranks the responses to one prompt more than once (rows {_named(ranked)}), and ranks of "
+                "several rows cannot be merged; leave one of these rows."
+            )
+        try:
+            every = [response for row in rows for response in _value(row[responses]) or ()]
+        except ValueError:
+            numbers = [str(number) for number, _ in parts]
+            raise DataError(f"{where} has responses that are no list (one of the rows {_named(numbers)}).") from None
+        merged = {name: value for name, value in rows[0].items() if all(row[name] is not None for row in rows)}
+        merged |= {responses: [one for place, one in enumerate(every) if one not in every[:place]]}
+        yield merged | {rank: next((row[rank] for row in rows if row[rank] is not None), None)}
+
+
+def _item(config: str, number: int, row: Row, columns: Columns, where: str) -> dict[str, Any]:
+    given = row.get(columns.id)
+    item_id = str(number) if columns.id == ROW_NUMBER or columns.id not in row else str(given)
+    if given is None and columns.id in row:
+        raise DataError(f"{where} has a row without an id (row {number + 1}).")
+    try:
+        names, responses, rank = _responses(row, columns)
+        prompt = _messages(row, columns)
+        profile = _structs(row, columns.profile, "text")
+        aspects = _structs(row, columns.aspects, "aspect")
+    except (KeyError, IndexError, TypeError, ValueError) as error:
+        raise DataError(f"{where} is not of the benchmark's shape at id {item_id}: {error}.") from None
+    subset = row.get(columns.subset) if columns.subset else None
+    return {
+        "config": config,
+        "id": item_id,
+        "cluster": _cluster(config, item_id, row, columns),
+        # CheemsBench has a list of categories, of which the first one counts.
+        "subset": str(subset[0]) if isinstance(subset, list) and subset else None if subset is None else str(subset),
+        "prompt": prompt,
+        "response_ids": names,
+        "responses": responses,
+        "rank": rank,
+        "profile": profile,
+        "aspects": aspects,
+        "digest": digest([[[m["role"], m["content"]] for m in prompt], [*zip(names, responses, rank, strict=True)]])[
+            :16
+        ],
+    }
+
+
+def _cluster(config: str, item_id: str, row: Mapping[str, Any], columns: Columns) -> str:
+    if columns.cluster and columns.cluster in row:
+        return str(row[columns.cluster])
+    # An id may be shared across configs (a prompt in several languages); the number of a row never is.
+    return item_id if columns.id in row else f"{config}, row {item_id}"
+
+
+def _structs(row: Mapping[str, Any], column: str | None, key: str) -> list[dict[str, Any]] | None:
+    """A list of objects that have at least a text under `key`; None where the row has none."""
+    value = row.get(column) if column else None
+    if value is None:
+        return None
+    if not isinstance(value, list) or not all(isinstance(v, dict) and isinstance(v.get(key), str) for v in value):
+        raise TypeError(f"`{column}` is no list of objects with a `{key}`")
+    return value
+
+
+def _messages(row: Mapping[str, Any], columns: Columns) -> list[dict[str, str]]:
+    parts = [row[name] for name in columns.prompt]
+    system = [{"role": "system", "content": row[columns.system]}] if columns.system and row.get(columns.system) else []
+    if len(parts) == 1 and isinstance(parts[0], list):
+        if not parts[0]:
+            raise ValueError("the prompt has no message")
+        return [*system, *({"role": str(part["role"]), "content": str(part["content"])} for part in parts[0])]
+    texts = [_text(part) for part in parts]
+    return [*system, {"role": "user", "content": "\n\n".join(text for text in texts if text.strip())}]
+
+
+def _responses(row: Mapping[str, Any], columns: Columns) -> tuple[list[str], list[str], list[int]]:
+    if columns.responses:
+        return _ranking(_value(row[columns.responses]), _value(row[columns.rank or "rank"]))
+    if columns.first and columns.second:
+        better = _majority([row[label] for label in columns.labels])
+        texts = [_text(row[columns.first]), _text(row[columns.second])]
+        chosen, rejected = reversed(texts) if better == 2 else texts
+        return ["chosen", "rejected"], [chosen, rejected], [1, 2] if better else [1, 1]
+    return ["chosen", "rejected"], [_text(row[columns.chosen]), _text(row[columns.rejected])], [1, 2]
+
+
+def _ranking(responses: Any, rank: Any) -> tuple[list[str], list[str], list[int]]:
+    if not responses or rank is None:
+        raise ValueError(f"it has no {'ranks' if responses else 'responses'}")
+    texts = [response if isinstance(response, str) else response["content"] for response in responses]
+    names = [str(number) if isinstance(r, str) else str(r["id"]) for number, r in enumerate(responses)]
+    if len(set(names)) < len(names):
+        raise ValueError("two responses share an id")
+    ranks = list(rank)
+    if isinstance(rank, Mapping) or any(isinstance(one, Mapping) for one in ranks):
+        by_id = rank if isinstance(rank, Mapping) else {str(one["id"]): one["rank"] for one in ranks}
+        if len(by_id) < len(ranks):
+            raise ValueError("two ranks share an id")
+        unranked = [name for name in names if by_id.get(name) is None]
+        if unranked:
+            raise ValueError(f"the responses {_named(unranked)} have no rank")
+        ranks = [by_id[name] for name in names]
+    if len(ranks) != len(texts):
+        raise ValueError(f"{len(texts)} responses have {len(ranks)} ranks")
+    if any(not isinstance(place, int | float) or place != int(place) for place in ranks):
+        raise ValueError(f"the ranks {ranks} are no whole numbers")
+    return names, [_text(text) for text in texts], [int(place) for place in ranks]
+
+
+def _value(value: Any) -> Any:
+    """A list or mapping, which tables may carry as JSON text."""
+    return json.loads(value) if isinstance(value, str) else value
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, list):  # a conversation whose last message is the response
+        value = value[-1]["content"]
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} is no text")
+    return value
+
+
+def _majority(labels: Iterable[Any]) -> int:
+    """1 or 2 where more than half of the labels say so, else 0."""
+    counts = Counter(str(label).removesuffix(".0") for label in labels)
+    return next((side for side in (1, 2) if counts[str(side)] * 2 > counts.total()), 0)
+
+
+def _is_empty(item: Mapping[str, Any]) -> bool:
+    texts = [*item["responses"], *(message["content"] for message in item["prompt"] if message["role"] == "user")]
+    return not all(text.strip() for text in texts)

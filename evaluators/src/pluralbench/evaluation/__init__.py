@@ -1,0 +1,1 @@
+"""Runs: a model on a benchmark, and two runs compared."""

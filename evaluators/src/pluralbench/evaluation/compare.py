@@ -1,0 +1,190 @@
+"""`compare`: two runs on the decisions they share, by paired tests of the overall number and of its parts."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import polars as pl
+from pluralbench_measures.bootstrap import Array, Estimate, Sums, resample, spread
+from pluralbench_measures.paired import exchange, holm, p_value
+
+from pluralbench.data.benchmarks import Benchmark
+from pluralbench.errors import RunError
+from pluralbench.metrics.accuracy import COUNTED, Counts, Drawn, Leaf, Number, count, drawn, leaves_of, numbers
+from pluralbench.results.decisions import BASE, decisions_of
+from pluralbench.results.metrics_frame import METRICS, PLACE, Place
+from pluralbench.results.runs import Run
+
+KEYS = ["config", "id", "chosen", "rejected"]
+DIFFERENCES = pl.Schema(
+    {name: METRICS[name] for name in PLACE}
+    | {name: pl.Float64() for name in ("first", "second", "difference", "low", "high", "p_value", "p_holm")}
+    | {"n": pl.Int64(), "clusters": pl.Int64()}
+)
+"""What is said of each part: its place (see `pluralbench.results.metrics_frame`), both runs' numbers and the test."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A number of both runs, and the second less the first with its interval and p-value, each None where missing.
+
+    p_value: of no difference, two-sided, by exchanging the runs within clusters (prompts or users).
+    """
+
+    first: float | None
+    second: float | None
+    difference: float | None
+    low: float | None
+    high: float | None
+    p_value: float | None
+
+
+@dataclass(frozen=True)
+class RunComparison:
+    """How two runs differ on the decisions they share.
+
+    first, second: the runs' directories. rule: how the overall number is made. headline: that number of both.
+    decisions, clusters: that both runs have. only_first, only_second: decisions that only that run got right.
+    left_out: decisions that only one of them has. parts: the same of configs, sections and categories, in the columns
+    `DIFFERENCES`. tested: how many parts have a p-value; `p_holm` is adjusted for so many.
+    """
+
+    first: str
+    second: str
+    benchmark: str
+    rule: str
+    decisions: int
+    clusters: int
+    headline: Difference
+    only_first: int
+    only_second: int
+    left_out: int
+    tested: int
+    parts: pl.DataFrame
+
+    def as_dict(self) -> dict[str, Any]:
+        """All of it as plain JSON values, `parts` as a list of rows."""
+        values = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return values | {"headline": asdict(self.headline), "parts": self.parts.to_dicts()}
+
+
+def compare(first: Run, second: Run, *, seed: int = 0, differing_text: bool = False) -> RunComparison:
+    """Compare two runs of one benchmark by the overall number and its parts, each on the decisions that both have.
+
+    The same numbers are made of both runs' decisions as in their metrics. Intervals are from clusters resampled
+    together, p-values from exchanging the runs within clusters. seed: of both. differing_text: whether items with the
+    same id may differ in their texts, as those of two translators do.
+
+    Raises `RunError` for runs of other benchmarks, of other sections or weights, on other clusters, on items that
+    differ in content, or with no decision in common.
+    """
+    benchmark = _benchmark(first, second)
+    ours, theirs = (_decisions(run) for run in (first, second))
+    both = ours.join(theirs, on=KEYS, how="inner", suffix="_second", nulls_equal=True, maintain_order="left")
+    comparable = (pl.col("outcome") == "equal") == (pl.col("outcome_second") == "equal")
+    both = both.filter(comparable)
+    shared = both.filter(pl.col("outcome") != "equal")
+    if shared.is_empty():
+        raise RunError(f"{first.path} and {second.path} have no decision in common, so they cannot be compared.")
+    _check_shared(both, first, second, differing_text=differing_text)
+    sides = [both, both.with_columns(outcome="outcome_second")]
+    leaves = leaves_of(both)
+    counts = [count(benchmark, side, leaves) for side in sides]
+    differences = _differences(benchmark, leaves, counts[0], counts[1], seed)
+    won = [shared["outcome"] == "win", shared["outcome_second"] == "win"]
+    (_, headline, _), *parts = differences
+    adjusted = holm([found.p_value for _, found, _ in parts])
+    rows = [
+        place._asdict() | asdict(found) | {"p_holm": p, "n": number.n, "clusters": number.clusters}
+        for (place, found, number), p in zip(parts, adjusted, strict=True)
+    ]
+    return RunComparison(
+        first=str(first.path),
+        second=str(second.path),
+        benchmark=first.record.benchmark.name,
+        rule=first.record.benchmark.rule,
+        decisions=shared.height,
+        clusters=shared["cluster"].n_unique(),
+        headline=headline,
+        only_first=int((won[0] & ~won[1]).sum()),
+        only_second=int((won[1] & ~won[0]).sum()),
+        left_out=sum(one.filter(pl.col("outcome") != "equal").height for one in (ours, theirs)) - 2 * shared.height,
+        tested=sum(p is not None for p in adjusted),
+        parts=pl.DataFrame(rows, schema=DIFFERENCES),
+    )
+
+
+def _benchmark(first: Run, second: Run) -> Benchmark:
+    """What both runs are of. Raises `RunError` where these differ."""
+    one, other = (run.record.benchmark for run in (first, second))
+    if one.name != other.name:
+        raise RunError(f"{first.path} is of the benchmark {one.name} and {second.path} of {other.name}.")
+    if one.rule != other.rule or one.description.sections != other.description.sections:
+        raise RunError(
+            f"The overall numbers of {first.path} and {second.path} are made by different rules ({one.rule}; "
+            f"{other.rule}) or weights; score both with the same benchmark and the same --legacy."
+        )
+    return one.description
+
+
+def _decisions(run: Run) -> pl.DataFrame:
+    """Decisions that count, and those between responses that the benchmark calls equal."""
+    found = decisions_of(run.items).filter(pl.col("outcome").is_in([*COUNTED, "equal"]))
+    return found.select(*BASE, "chosen", "rejected", "outcome")
+
+
+def _check_shared(both: pl.DataFrame, first: Run, second: Run, *, differing_text: bool) -> None:
+    if not differing_text and (both["digest"] != both["digest_second"]).any():
+        raise RunError(
+            f"{first.path} and {second.path} share ids, but their items differ in content; score both on the same "
+            "data, or compare them all the same with --differing-text, as for two translations of the same items."
+        )
+    for name, what in (("cluster", "belong to other prompts or users"), ("subset", "are in other subsets")):
+        other = both.filter(pl.col(name).ne_missing(pl.col(f"{name}_second")))
+        if other.height:
+            config, item = other.select("config", "id").row(0)
+            raise RunError(
+                f"In {second.path}, {other.height:,} items {what} than in {first.path} (first {config}/{item}); score "
+                "both with the same columns."
+            )
+
+
+def _differences(
+    benchmark: Benchmark, leaves: Sequence[Leaf], first: Counts, second: Counts, seed: int
+) -> list[tuple[Place, Difference, Number]]:
+    """The overall number first, then the parts."""
+    resampled = [numbers(benchmark, leaves, drawn(one, _resampled(seed))) for one in (first, second)]
+    exchanged = [numbers(benchmark, leaves, one) for one in _exchanged(first, second, seed)]
+    wanted = _parts(benchmark, [one.place for one in resampled[0]])
+    rows = zip(*resampled, *exchanged, strict=True)
+    return [
+        (one.place, _difference(one, other, tested.values - base.values), one)
+        for one, other, base, tested in rows
+        if one.place in wanted
+    ]
+
+
+def _resampled(seed: int) -> Callable[[Sums], Any]:
+    return lambda sums: resample(sums, seed)
+
+
+def _exchanged(first: Counts, second: Counts, seed: int) -> tuple[Drawn, Drawn]:
+    pairs = [
+        (None, None) if one is None or other is None else exchange(one, other, seed)
+        for one, other in zip(first, second, strict=True)
+    ]
+    return Drawn(*(one for one, _ in pairs)), Drawn(*(other for _, other in pairs))  # type: ignore[arg-type]
+
+
+def _parts(benchmark: Benchmark, places: Iterable[Place]) -> set[Place]:
+    """The overall number and its parts: means, configs, sections and categories; a single config is no part."""
+    wanted = {place for place in places if place.group in {"overall", "apart", "section", "category"}}
+    configs = {place for place in places if place.group == "config"}
+    return wanted | (configs if len({place.config for place in configs}) > 1 else set())
+
+
+def _difference(first: Number, second: Number, exchanged: Array) -> Difference:
+    values: list[Estimate] = [spread(number.values[:1]) for number in (first, second)]
+    found = spread(second.values - first.values)
+    bounds = (found.low, found.high) if first.clusters > 1 else (None, None)
+    return Difference(values[0].value, values[1].value, found.value, *bounds, p_value(exchanged))

@@ -1,0 +1,39 @@
+"""The scores of a run on the way: what was scored before an interruption is not scored again."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pluralbench_rewards import OnScored
+
+JOURNAL = "scores.jsonl"
+
+
+@contextmanager
+def journal(work: Path) -> Iterator[tuple[dict[int, list[float]], OnScored]]:
+    """What an interrupted run had scored, by the place of the group, and what records a further one."""
+    path = work / JOURNAL
+    known = _read(path)
+    try:
+        with path.open("a", encoding="utf-8") as file:
+
+            def record(place: int, scores: list[float]) -> None:
+                file.write(json.dumps([place, scores]) + "\n")
+                file.flush()
+
+            yield known, record
+    finally:
+        if not path.stat().st_size:
+            path.unlink()  # nothing was scored, so nothing may bind the next run
+
+
+def _read(path: Path) -> dict[int, list[float]]:
+    """A line that the interruption cut short is as if it were not there."""
+    known: dict[int, list[float]] = {}
+    if path.exists():
+        text = path.read_text(encoding="utf-8")
+        complete = text[: text.rfind("\n") + 1]
+        known = dict(json.loads(line) for line in complete.splitlines())
+        path.write_text(complete, encoding="utf-8")
+    return known

@@ -1,0 +1,276 @@
+"""`judge`: a language model as a judge on a benchmark, into a run directory with its recorded calls."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import polars as pl
+from pluralbench_calls import Choice, Ledger, Settled
+from pluralbench_calls.chat import ChatConnection, ChatModel, chosen_model
+from pluralbench_calls.verdicts import legacy_points, readings
+from pluralbench_measures.bootstrap import Estimate
+from pluralbench_measures.rankings import pairs_of
+from pluralbench_rewards.contract import Group, ModelRecord, Scored
+from pluralbench_rewards.judge import Comparison, Judge, load_judge, scores_of
+from pluralbench_runs import Output, check_recipe, stream
+
+from pluralbench.data.prompts import languages_told, told_to_judge
+from pluralbench.descriptions import Data, Judging, Orders, PersonaJudging, Prompt
+from pluralbench.errors import EvaluationError
+from pluralbench.evaluation.score import result_frame
+from pluralbench.evaluation.settings import JudgeSettings, Loaded, load_benchmark, run_directory
+from pluralbench.metrics import measure
+from pluralbench.results.decisions import BASE, DECISIONS, decide
+from pluralbench.results.metrics_frame import Place, metrics_frame
+from pluralbench.results.record import BootstrapRecord, JudgingRecord, RunRecord, provenance
+from pluralbench.results.runs import LEDGER_FILE, Run, read_run, write_run
+
+VERDICTS = {"chosen": "win", "rejected": "loss", "tie": "tie", "invalid": "invalid"}
+_VERDICTS: dict[str, type[pl.DataType]] = {
+    "verdict": pl.String,
+    "verdict_chosen_first": pl.String,
+    "verdict_rejected_first": pl.String,
+    "attempts": pl.Int64,
+    "reason": pl.String,
+}
+JUDGED = pl.Schema([*DECISIONS.items(), *_VERDICTS.items()])
+
+
+class Said(NamedTuple):
+    """What a judge said of all items, in the shape of a run.
+
+    readings: how many verdicts each rule reads. legacy: the share of verdicts that are right, with half a point for
+    what cannot be read, by M-RewardBench's rule; None where nothing was compared.
+    """
+
+    frame: pl.DataFrame
+    decisions: pl.DataFrame
+    reasons: list[str]
+    readings: dict[str, int]
+    legacy: Estimate | None = None
+
+
+def judge(
+    model: str,
+    *,
+    benchmark: str = "personalized",
+    data: str | Path | Data | None = None,
+    prompt: Prompt | None = None,
+    judging: Judging | None = None,
+    connection: ChatConnection | None = None,
+    seed: int = 0,
+    out: str | Path | None = None,
+    fresh: bool = False,
+) -> Run:
+    """Let a model judge a benchmark; returns the run, which lies in `out`.
+
+    model: of the OpenAI-compatible endpoint of the connection (without a base URL, OpenAI's), or "local", the small
+    embedded one. data, prompt: as of `score`. judging: how it is asked. connection: how it is reached, how fast it is
+    asked and what it may cost. seed: of the bootstrap and of every draw.
+
+    Every call is recorded; an interrupted run goes on where it was. A verdict that cannot be read after all attempts
+    is invalid. Of rankings by category that are counted in the legacy way, pairs are asked about in one order.
+    """
+    judging = judging or Judging()
+    loaded = load_benchmark(benchmark, data, prompt)
+    if not loaded.benchmark.strict and not judging.pointwise:
+        # CHEEMS's code asks once a pair, and counts verdicts as its paper does.
+        loaded = loaded._replace(benchmark=loaded.benchmark.model_copy(update={"strict": True}))
+        judging = judging.model_copy(update={"orders": "one"})
+    contexts = Contexts.of(loaded, judging)
+    chat, connection = chat_of(model, judging, connection)
+    target = Path(out or Path("runs") / f"{loaded.name}-{Path(chat.model).name}-judge")
+    the_judge = load_judge(
+        chat,
+        connection,
+        target.with_name(target.name + ".work") / "ledger.sqlite",
+        attempts=judging.attempts,
+        reply=judging.reply,
+        criterion=judging.criterion,
+        rule=judging.verdicts,
+    )
+    settings = JudgeSettings(
+        model=chat,
+        prompts_digest=the_judge.template_digest,
+        data=loaded.data_settings(),
+        prompt=loaded.prompt_settings(),
+        judging=judging,
+        seed=seed,
+        connection=connection,
+    )
+    with run_directory(target, settings, fresh=fresh) as output:
+        if output is not None:
+            said = (_rated if judging.pointwise else _compared)(the_judge, loaded, contexts, judging.orders, seed)
+            _write(output, settings, loaded, the_judge, said)
+    return read_run(target)
+
+
+def chat_of(
+    model: str,
+    judging: Judging | PersonaJudging,
+    connection: ChatConnection | None,
+    local: Mapping[str, Any] | None = None,
+) -> tuple[ChatModel, ChatConnection]:
+    """The chat model of a name with a judge's sampling, and how it is reached. local: what the embedded one has of its
+    own. Raises `RecipeError`."""
+    connection = connection or ChatConnection()
+    tables: dict[str, dict[str, Any]] = {"model": {}, "connection": connection.model_dump(exclude_unset=True)}
+    chosen = chosen_model("model", model, connection.base_url, connection.api_key_env, local or {})
+    for dotted, value in chosen.items():
+        table, _, key = dotted.partition(".")
+        tables[table][key] = value
+    sampling = {name: getattr(judging, name) for name in ("temperature", "top_p", "max_tokens")}
+    return (
+        check_recipe(ChatModel, sampling | tables["model"], "of the judge"),
+        check_recipe(ChatConnection, tables["connection"], "of the connection"),
+    )
+
+
+class Contexts(NamedTuple):
+    """What a judge is told of each item beside the question: about the person, and about languages."""
+
+    person: list[str]
+    language: list[str]
+
+    @classmethod
+    def of(cls, loaded: Loaded, judging: Judging) -> "Contexts":
+        """Of all items. Raises `DataError` where something that was asked for is missing."""
+        items = list(loaded.items.frame.iter_rows(named=True))
+        answers = judging.answer_language
+        return cls(
+            [told_to_judge(item, loaded.prompt, loaded.plans, oracle=judging.oracle) for item in items],
+            [languages_told(loaded.benchmark, item["config"], item["subset"] or "", answers) for item in items],
+        )
+
+
+def _write(output: Output, settings: JudgeSettings, loaded: Loaded, the_judge: Judge, said: Said) -> None:
+    judging = settings.judging
+    metrics = measure(loaded.benchmark, said.decisions, seed=settings.seed)
+    if said.legacy is not None:
+        place = Place("position", "accuracy_with_invalid_as_half")
+        metrics = pl.concat([metrics, metrics_frame([(place, said.legacy)])])
+    with Ledger(the_judge.ledger) as ledger:
+        prompt_tokens, completion_tokens = ledger.usage()
+        calls = len(ledger)
+        ledger.export(output.work / LEDGER_FILE)
+    asked = {
+        "oracle": judging.oracle,
+        "answer_language": judging.answer_language if loaded.benchmark.reference else None,
+        "prompts_digest": settings.prompts_digest,
+    }
+    write_run(
+        output,
+        items=said.frame,
+        metrics=metrics,
+        record=RunRecord(
+            verb="judge",
+            model=ModelRecord(name=settings.model.model, kind="generative", provider=settings.model.provider),
+            benchmark=loaded.benchmark_record(),
+            data=loaded.data_record(),
+            prompt=loaded.prompt_record().model_copy(update=asked),
+            judging=JudgingRecord(
+                reply=judging.reply,
+                orders=None if judging.pointwise else judging.orders,
+                pointwise=judging.pointwise,
+                criterion=judging.criterion,
+                verdict_rule=judging.verdicts,
+                attempts=judging.attempts,
+                temperature=judging.temperature,
+                top_p=judging.top_p,
+                max_tokens=judging.max_tokens,
+                calls=calls,
+                prompt_tokens=prompt_tokens,
+                completion_tokens=completion_tokens,
+                invalid_reasons=dict(sorted(Counter(said.reasons).items())),
+                readings=said.readings,
+            ),
+            bootstrap=BootstrapRecord(seed=settings.seed),
+            provenance=provenance(),
+        ),
+    )
+
+
+def _rated(the_judge: Judge, loaded: Loaded, contexts: Contexts, _: Orders, __: int) -> Said:
+    """Ratings as scores, and why some are missing."""
+    items = loaded.items.frame
+    groups = [
+        Group(row["id"], row["prompt"], row["responses"])
+        for row in items.select("id", "prompt", "responses").iter_rows(named=True)
+    ]
+    ratings = the_judge.rate(groups, contexts.person, contexts.language)
+    scored: Scored = scores_of(ratings)
+    decisions = decide(items, scored.scores, scored.cut)
+    reasons = [rating.reason for group in ratings for rating in group if rating.reason]
+    return Said(result_frame(loaded.benchmark, items, scored, decisions), decisions, reasons, {})
+
+
+def _compared(the_judge: Judge, loaded: Loaded, contexts: Contexts, orders: Orders, seed: int) -> Said:
+    """A row for each pair of responses that the benchmark tells apart, with the verdicts in each order asked."""
+    rows: list[dict[str, Any]] = []
+    asked: list[tuple[int, str]] = []
+    comparisons = []
+    for item, person, language in zip(loaded.items.frame.iter_rows(named=True), *contexts, strict=True):
+        base = {name: item[name] for name in BASE} | {"truncated": False}
+        pairs = pairs_of(item["rank"])
+        if not pairs:
+            rows.append(base | {"outcome": "equal"})
+        for better, worse in pairs:
+            names = {"chosen": item["response_ids"][better], "rejected": item["response_ids"][worse]}
+            rows.append(base | names | {"attempts": 0})
+            draw = stream(seed, "order", item["config"], item["id"], *names.values()).random()
+            sides = ("chosen", "rejected") if orders == "both" else ("chosen" if draw < 0.5 else "rejected",)
+            for side in sides:
+                first, second = (better, worse) if side == "chosen" else (worse, better)
+                asked.append((len(rows) - 1, side))
+                shown = item["responses"][first], item["responses"][second]
+                name = f"{item['config']}/{item['id']}"
+                comparisons.append(Comparison(name, item["prompt"], *shown, person, language))
+    if not comparisons:
+        raise EvaluationError(
+            "The benchmark has no pair of responses that it tells apart, so there is nothing to judge."
+        )
+    verdicts = the_judge.compare(comparisons)
+    for (place, side), settled in zip(asked, verdicts, strict=True):
+        row = rows[place]
+        row[f"verdict_{side}_first"] = settled.value or "invalid"
+        row["attempts"] += settled.attempts
+        if settled.reason:
+            row["reason"] = settled.reason
+    for row in rows:
+        if row.get("outcome") != "equal":
+            row["verdict"] = verdict(row.get("verdict_chosen_first"), row.get("verdict_rejected_first"))
+            row["outcome"] = VERDICTS[row["verdict"]]
+    frame = pl.DataFrame(rows, schema=JUDGED)
+    right: list[Choice] = ["A" if side == "chosen" else "B" for _, side in asked]
+    return Said(frame, frame, frame["reason"].drop_nulls().to_list(), _readings(verdicts), _legacy(verdicts, right))
+
+
+def _readings(verdicts: Sequence[Settled[Choice]]) -> dict[str, int]:
+    """How many of the replies that verdicts rest on each rule reads."""
+    read: Counter[str] = Counter()
+    for settled in verdicts:
+        found = readings(settled.answer.text)
+        read.update({rule: int(letter is not None) for rule, letter in found.items()})
+    return dict(read)
+
+
+def _legacy(verdicts: Sequence[Settled[Choice]], right: Sequence[Choice]) -> Estimate:
+    """M-RewardBench's own count: one point for the chosen response, half a point for what it cannot read."""
+    points = [legacy_points(one.answer.text, letter) for one, letter in zip(verdicts, right, strict=True)]
+    return Estimate(sum(points) / len(points), n=len(points))
+
+
+def verdict(chosen_first: str | None, rejected_first: str | None) -> str:
+    """What a judge's verdicts in the orders asked amount to: "chosen", "rejected", "tie" or "invalid".
+
+    chosen_first, rejected_first: "A" (the first), "B" (the second), "invalid", or None where that was not asked.
+    """
+    sides = [
+        {"A": first, "B": second}.get(letter, "invalid")
+        for letter, first, second in ((chosen_first, "chosen", "rejected"), (rejected_first, "rejected", "chosen"))
+        if letter is not None
+    ]
+    if "invalid" in sides:
+        return "invalid"
+    return sides[0] if len(set(sides)) == 1 else "tie"

@@ -1,0 +1,132 @@
+"""`score`: a reward model on a benchmark, into a run directory."""
+
+import math
+from collections import Counter
+from pathlib import Path
+
+import polars as pl
+from pluralbench_rewards import ModelRecord, Scored, Scoring
+from pluralbench_runs import Output
+
+from pluralbench.data.benchmarks import Benchmark
+from pluralbench.data.prompts import groups_of
+from pluralbench.descriptions import Data, Prompt
+from pluralbench.evaluation.journal import journal
+from pluralbench.evaluation.models import Scorable, opened
+from pluralbench.evaluation.settings import Loaded, ScoreSettings, load_benchmark, run_directory
+from pluralbench.metrics import measure
+from pluralbench.results.decisions import BASE, decide
+from pluralbench.results.record import BootstrapRecord, RunRecord, ScoringRecord, provenance
+from pluralbench.results.runs import Run, read_run, write_run
+
+
+def score(
+    model: Scorable,
+    *,
+    benchmark: str = "personalized",
+    data: str | Path | Data | None = None,
+    prompt: Prompt | None = None,
+    scoring: Scoring | None = None,
+    seed: int = 0,
+    out: str | Path | None = None,
+    fresh: bool = False,
+) -> Run:
+    """Score a reward model on a benchmark; returns the run, which lies in `out`.
+
+    model: a folder or ORG/NAME, a description such as `LocalModel`, a `RewardModel`, or a function that gives for each
+    of some groups a list with a number for each response. benchmark: a name, or a TOML file that describes one.
+    data: where the items are, or `Data` with further choices. prompt: what it says about the person. scoring: how a
+    model in this process runs. seed: of the bootstrap. fresh: start over.
+
+    A run that was interrupted goes on where it was. Raises a `UserError` for every mistake of the caller.
+    """
+    loaded = load_benchmark(benchmark, data, prompt)
+    groups = groups_of(loaded.items.frame, loaded.prompt, loaded.plans)
+    scoring = scoring or Scoring()
+    known_of_it, open_model = opened(model, scoring)
+    settings = ScoreSettings(
+        model=known_of_it,
+        data=loaded.data_settings(),
+        prompt=loaded.prompt_settings(),
+        scoring=scoring,
+        seed=seed,
+    )
+    target = Path(out or Path("runs") / f"{loaded.name}-{_short(known_of_it)}")
+    with run_directory(target, settings, fresh=fresh) as output:
+        if output is not None:
+            opened_model = open_model()
+            with journal(output.work) as (known, record):
+                resumed = len(known)
+                scored = opened_model.score(groups, known=known, on_scored=record)
+            _write(output, settings, loaded, opened_model.record(), scored, resumed)
+    return read_run(target)
+
+
+def _short(model: ModelRecord) -> str:
+    """A model's name as part of a file name."""
+    name = Path(model.name).name
+    return "".join(letter if letter.isalnum() or letter in "-_.@" else "-" for letter in name).strip("-") or model.kind
+
+
+def _write(
+    output: Output, settings: ScoreSettings, loaded: Loaded, model: ModelRecord, scored: Scored, resumed: int
+) -> None:
+    decisions = decide(loaded.items.frame, scored.scores, scored.cut)
+    prompt = loaded.prompt_record().model_copy(update={"chat_template_digest": model.chat_template_digest})
+    in_process = scored.work is not None
+    near = decisions.filter(pl.col("margin").abs() <= scored.tolerance).height if in_process else 0
+    write_run(
+        output,
+        items=result_frame(loaded.benchmark, loaded.items.frame, scored, decisions),
+        metrics=measure(loaded.benchmark, decisions, seed=settings.seed),
+        record=RunRecord(
+            verb="score",
+            model=model,
+            benchmark=loaded.benchmark_record(),
+            data=loaded.data_record(),
+            prompt=prompt,
+            scoring=ScoringRecord(
+                mode=settings.scoring.mode if in_process else None,
+                on_overflow=settings.scoring.on_overflow if in_process else None,
+                tolerance=scored.tolerance,
+                decisions_within_tolerance=near,
+                items_truncated=sum(cut > 0 for cut in scored.cut),
+                items_dropped=len(scored.dropped),
+                items_from_an_earlier_part=resumed,
+                invalid_reasons=dict(sorted(Counter(scored.reasons).items())),
+                work=scored.work,
+            ),
+            bootstrap=BootstrapRecord(seed=settings.seed),
+            provenance=provenance(),
+        ),
+    )
+
+
+def result_frame(benchmark: Benchmark, items: pl.DataFrame, scored: Scored, decisions: pl.DataFrame) -> pl.DataFrame:
+    """`items.parquet`: a row a pair with its decision, or for rankings a row a response."""
+    rows = []
+    for place, item in enumerate(items.iter_rows(named=True)):
+        row = {name: item[name] for name in BASE}
+        scores: list[float | None] = [*scored.scores[place]] or [None] * len(item["responses"])
+        tokens = scored.tokens[place] if scored.tokens else [None] * len(scores)
+        outcome = "dropped" if not scored.scores[place] else None
+        cut = scored.cut[place]
+        length = {"truncated": cut > 0, "tokens_cut": cut, "reason": scored.dropped.get(place)}
+        if benchmark.is_ranking:
+            for name, rank, value, size in zip(item["response_ids"], item["rank"], scores, tokens, strict=True):
+                valid = "scored" if value is not None and math.isfinite(value) else "invalid"
+                own = {"response": name, "rank": rank, "score": value, "tokens": size}
+                rows.append(row | own | length | {"outcome": outcome or valid})
+        else:
+            (chosen, rejected), (first, second) = scores, tokens
+            own = {
+                "score_chosen": chosen,
+                "score_rejected": rejected,
+                "tokens_chosen": first,
+                "tokens_rejected": second,
+            }
+            rows.append(row | own | length)
+    frame = pl.DataFrame(rows, infer_schema_length=None)
+    if benchmark.is_ranking:
+        return frame
+    return frame.with_columns(decisions["outcome"], decisions["margin"])

@@ -1,0 +1,131 @@
+"""What binds a run, and its directory: a run goes on only under the settings that it began with."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import ClassVar, Literal, NamedTuple
+
+from pluralbench_calls import ChatConnection, ChatModel
+from pluralbench_rewards import ModelRecord, Scoring
+from pluralbench_runs import Output, Recipe, Table, digest, output_directory
+
+from pluralbench.data.benchmarks import Benchmark, find_benchmark
+from pluralbench.data.items import Items, load_items
+from pluralbench.data.prompts import plans_for, wordings_digest
+from pluralbench.descriptions import Data, Judging, Prompt
+from pluralbench.metrics.accuracy import rule_of
+from pluralbench.results.record import BenchmarkRecord, DataRecord, PromptRecord
+from pluralbench.results.runs import RUN_FILE, SETTINGS_FILE
+
+
+class DataSettings(Table):
+    """What is scored. digest: of its content. benchmark_digest: of the benchmark's description."""
+
+    benchmark: str
+    benchmark_digest: str
+    location: str
+    revision: str | None = None
+    digest: str
+    configs: tuple[str, ...] = ()
+    limit: int | None = None
+    on_empty: str = "error"
+
+
+class PromptSettings(Table):
+    """What the prompt says about the person, and in which words."""
+
+    profile: str
+    profile_size: int
+    plans_digest: str | None = None
+    wordings_digest: str
+
+
+class ScoreSettings(Recipe):
+    """All that the numbers of `score` depend on. model: what was known of it before it was loaded."""
+
+    operational: ClassVar[frozenset[str]] = frozenset({"scoring.token_budget"})
+
+    verb: Literal["score"] = "score"
+    model: ModelRecord
+    data: DataSettings
+    prompt: PromptSettings
+    scoring: Scoring
+    seed: int
+
+
+class JudgeSettings(Recipe):
+    """All that a judge's verdicts depend on."""
+
+    operational: ClassVar[frozenset[str]] = frozenset({"connection"})
+
+    verb: Literal["judge"] = "judge"
+    model: ChatModel
+    prompts_digest: str
+    data: DataSettings
+    prompt: PromptSettings
+    judging: Judging
+    seed: int
+    connection: ChatConnection = ChatConnection()
+
+
+class Loaded(NamedTuple):
+    """A benchmark with its items, as it is scored. plans: by the id of an item."""
+
+    name: str
+    benchmark: Benchmark
+    items: Items
+    data: Data
+    prompt: Prompt
+    plans: Mapping[str, str]
+
+    def data_settings(self) -> DataSettings:
+        """What binds a run to its data."""
+        return DataSettings(
+            benchmark=self.name,
+            benchmark_digest=digest(self.benchmark.model_dump(mode="json")),
+            location=self.items.location,
+            revision=self.items.revision,
+            digest=self.items.digest,
+            configs=self.data.configs,
+            limit=self.data.limit,
+            on_empty=self.items.on_empty,
+        )
+
+    def prompt_settings(self) -> PromptSettings:
+        """What binds a run to what its prompts say."""
+        return PromptSettings(
+            profile=self.prompt.profile,
+            profile_size=self.prompt.profile_size,
+            plans_digest=digest(dict(self.plans)) if self.plans else None,
+            wordings_digest=wordings_digest(),
+        )
+
+    def benchmark_record(self) -> BenchmarkRecord:
+        """The benchmark as a run records it."""
+        benchmark = self.benchmark
+        return BenchmarkRecord(name=self.name, title=benchmark.title, rule=rule_of(benchmark), description=benchmark)
+
+    def data_record(self) -> DataRecord:
+        """The data as a run records it."""
+        source = self.items.source | {"configs": self.data.configs, "limit": self.data.limit}
+        return DataRecord.model_validate(source)
+
+    def prompt_record(self) -> PromptRecord:
+        """The prompt as a run records it."""
+        return PromptRecord(**self.prompt_settings().model_dump())
+
+
+def load_benchmark(benchmark: str, data: str | Path | Data | None, prompt: Prompt | None) -> Loaded:
+    """A benchmark's description and items. Raises a `UserError` for every mistake of the caller."""
+    data = data if isinstance(data, Data) else Data(location=None if data is None else str(data))
+    prompt = prompt or Prompt()
+    described = find_benchmark(benchmark, data.columns, legacy=data.legacy)
+    items = load_items(described, data)
+    return Loaded(Path(benchmark).stem, described.fitted(items.frame["subset"]), items, data, prompt, plans_for(prompt))
+
+
+@contextmanager
+def run_directory(out: Path, settings: Recipe, *, fresh: bool) -> Iterator[Output | None]:
+    """Open a run's directory for writing; None where the run is finished already."""
+    with output_directory(out, settings, recipe_file=SETTINGS_FILE, fresh=fresh) as output:
+        yield None if (output.target / RUN_FILE).exists() and not fresh else output

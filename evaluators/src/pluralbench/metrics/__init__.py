@@ -1,0 +1,74 @@
+"""What decisions and verdicts amount to, as the long frame of `pluralbench.results.metrics_frame`.
+
+A metric is a function from decisions to numbers at their places; `measure` puts them together.
+"""
+
+from collections.abc import Iterator
+
+import polars as pl
+from pluralbench_measures.bootstrap import Estimate, resample
+
+from pluralbench.data.benchmarks import Benchmark
+from pluralbench.metrics.accuracy import count, drawn, leaves_of, numbers, outcome_counts
+from pluralbench.metrics.calibration import calibration_numbers
+from pluralbench.metrics.certainty import THRESHOLD, all_verdict_metrics, verdict_numbers
+from pluralbench.metrics.languages import language_numbers
+from pluralbench.metrics.position import position_of_options, position_of_pairs
+from pluralbench.results.metrics_frame import Place, metrics_frame
+
+Numbers = Iterator[tuple[Place, Estimate]]
+
+
+def measure(benchmark: Benchmark, decisions: pl.DataFrame, *, seed: int) -> pl.DataFrame:
+    """All metrics of a run's decisions: accuracies, counts, and what the benchmark's kind adds to them.
+
+    decisions: as `pluralbench.results.decisions.decide` makes them; with `verdict_chosen_first` and
+    `verdict_rejected_first` (see `metrics.position`) where a judge compared responses. seed: of the bootstrap.
+    """
+    return metrics_frame(_measured(benchmark, decisions, seed))
+
+
+def measure_personas(
+    benchmark: Benchmark,
+    decisions: pl.DataFrame,
+    verdicts: pl.DataFrame,
+    *,
+    seed: int,
+    threshold: float = THRESHOLD,
+) -> pl.DataFrame:
+    """All metrics of a persona judge's run: those of `measure`, and by task those of its verdicts with certainty.
+
+    decisions: with `said` and `said_swapped` (see `metrics.position`). verdicts: of the same items, as `check_verdicts`
+    makes them. threshold: what a high certainty is.
+    """
+
+    def found() -> Numbers:
+        yield from _measured(benchmark, decisions, seed)
+        yield from position_of_options(decisions)
+        for metrics in all_verdict_metrics(verdicts, threshold=threshold, seed=seed):
+            yield from verdict_numbers(metrics)
+
+    return metrics_frame(found())
+
+
+def _measured(benchmark: Benchmark, decisions: pl.DataFrame, seed: int) -> Numbers:
+    leaves = leaves_of(decisions)
+    ours = decisions.filter(~pl.col("config").is_in(sorted(benchmark.outside)))
+    for one in numbers(
+        benchmark, leaves, drawn(count(benchmark, decisions, leaves), lambda sums: resample(sums, seed))
+    ):
+        yield one.place, one.estimate
+        if one.place.group in {"pooled", "subset", "category"} and one.place.metric == "accuracy":
+            yield from outcome_counts(_inside(ours, decisions, one.place), one.place)
+    yield from language_numbers(benchmark, decisions, seed=seed)
+    yield from calibration_numbers(benchmark, decisions, seed=seed)
+    if "verdict_chosen_first" in decisions.columns:
+        yield from position_of_pairs(decisions)
+
+
+def _inside(ours: pl.DataFrame, decisions: pl.DataFrame, place: Place) -> pl.DataFrame:
+    """The decisions at a place: of all configs that enter the overall number, of one config, or of a subset of it."""
+    if place.config is None:
+        return ours
+    own = decisions.filter(config=place.config)
+    return own if place.subset is None else own.filter(subset=place.subset)

@@ -1,0 +1,229 @@
+"""Accuracies with intervals, from the smallest part that a benchmark weighs up to the overall number.
+
+Accuracy is strict: the share of wins among wins, losses, ties and invalid ones. What was dropped for its length, and
+pairs that the benchmark calls equal, are no part of it; each has its own count.
+
+`numbers` makes all that a benchmark says of some decisions, so that a run's metrics and a comparison of two runs have
+the same sections, weights and means.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+from pluralbench_measures import rankings
+from pluralbench_measures.bootstrap import Array, Estimate, Resampled, Sums, mean_of, share, sums_of
+
+from pluralbench.data.benchmarks import Benchmark
+from pluralbench.results.decisions import OUTCOMES
+from pluralbench.results.metrics_frame import Place
+
+COUNTED = ("win", "loss", "tie", "invalid")
+PLURALS = {"win": "wins", "loss": "losses", "tie": "ties"}
+Leaf = tuple[str, str | None]
+"""A config and a subset of it: the smallest part that is weighed."""
+
+
+class Counts(NamedTuple):
+    """What counts, by cluster and leaf. For rankings by category, `exact` has the prompts and `pairs` their pairs."""
+
+    decisions: Sums
+    pairs: Sums | None = None
+    exact: Sums | None = None
+
+
+class Drawn(NamedTuple):
+    """`Counts` as they are, and resampled or exchanged."""
+
+    decisions: Resampled
+    pairs: Resampled | None = None
+    exact: Resampled | None = None
+
+
+@dataclass(frozen=True)
+class Number:
+    """A share at its place, as it is and in each resample: values, [1 + resamples]; over n in so many clusters."""
+
+    place: Place
+    values: Array
+    n: int
+    clusters: int
+
+    @property
+    def estimate(self) -> Estimate:
+        """The share with its interval."""
+        return share(self.values, self.n, self.clusters)
+
+
+def rule_of(benchmark: Benchmark) -> str:
+    """How the overall number is made, as a sentence."""
+    if benchmark.overall == "items":
+        return "mean over all items"
+    if benchmark.by_category:
+        exact = "exact match" if benchmark.strict else "exact match by the legacy rules"
+        return f"mean of accuracy and {exact}, each an unweighted mean over categories; unweighted over configs"
+    inner = ", each the unweighted mean of its sections" if benchmark.sections else ""
+    return f"unweighted mean of the configs{inner}"
+
+
+def leaves_of(decisions: pl.DataFrame) -> list[Leaf]:
+    """The leaves of some decisions, in their order."""
+    return list(decisions.select("config", "subset").unique(maintain_order=True).iter_rows())
+
+
+def count(benchmark: Benchmark, decisions: pl.DataFrame, leaves: Sequence[Leaf]) -> Counts:
+    """The sums of decisions by cluster and leaf."""
+    counted = decisions.filter(pl.col("outcome").is_in(COUNTED))
+    found = Counts(sums_by_leaf(counted, leaves, counted["outcome"] == "win"))
+    if not benchmark.by_category:
+        return found
+    scored = decisions.filter(~pl.col("config").is_in(sorted(benchmark.outside)), pl.col("outcome") != "dropped")
+    keys = ["config", "subset", "id", "cluster"]
+    prompts = rankings.by_prompt(scored, keys, legacy=not benchmark.strict).filter(pl.col("counted") == 1)
+    pairs = sums_by_leaf(prompts, leaves, prompts["right"], prompts["pairs"])
+    return found._replace(pairs=pairs, exact=sums_by_leaf(prompts, leaves, prompts["exact"]))
+
+
+def sums_by_leaf(
+    rows: pl.DataFrame,
+    leaves: Sequence[Leaf],
+    won: pl.Series,
+    of: pl.Series | None = None,
+    clusters: pl.Series | None = None,
+) -> Sums:
+    """Sums of what rows have won, of one each or of so many, by cluster and leaf.
+
+    clusters: the names of all that there are, where these are more than those of the rows.
+    """
+    names = (rows["cluster"] if clusters is None else clusters).unique().sort()
+    place = {leaf: number for number, leaf in enumerate(leaves)}
+    return sums_of(
+        np.array([place[row] for row in rows.select("config", "subset").iter_rows()], dtype=np.int64),
+        names.search_sorted(rows["cluster"]).to_numpy().astype(np.int64),
+        won.to_numpy().astype(np.float64),
+        None if of is None else of.to_numpy().astype(np.float64),
+        shape=(len(names), len(leaves)),
+    )
+
+
+def drawn(counts: Counts, draw: Callable[[Sums], Resampled]) -> Drawn:
+    """All counts, resampled by one way of drawing."""
+    pairs, exact = (None if sums is None else draw(sums) for sums in (counts.pairs, counts.exact))
+    return Drawn(draw(counts.decisions), pairs, exact)
+
+
+def numbers(benchmark: Benchmark, leaves: Sequence[Leaf], found: Drawn) -> list[Number]:
+    """Each share that the benchmark says of some decisions, the overall number first."""
+    configs = list(dict.fromkeys(config for config, _ in leaves))
+    ours = [config for config in configs if config not in benchmark.outside]
+    if benchmark.by_category:
+        parts = [*_by_category(leaves, found, ours)]
+    else:
+        parts = [one for config in configs for one in _config(benchmark, config, leaves, found.decisions)]
+        parts.insert(0, _overall(benchmark, parts, ours, leaves, found.decisions))
+    return [*parts, *_pooled(benchmark, leaves, found, configs, ours)]
+
+
+def _overall(
+    benchmark: Benchmark, parts: Iterable[Number], ours: Sequence[str], leaves: Sequence[Leaf], pairs: Resampled
+) -> Number:
+    places, place = places_of(leaves, ours), Place("overall", "overall")
+    if benchmark.overall == "items":
+        return _number(place, pairs.pooled(places), pairs, places)
+    return _number(place, mean_of([one.values for one in parts if one.place.group == "config"]), pairs, places)
+
+
+def _config(benchmark: Benchmark, config: str, leaves: Sequence[Leaf], pairs: Resampled) -> Iterator[Number]:
+    """A config's own number, and its sections."""
+    places = places_of(leaves, [config])
+    group = "apart" if config in benchmark.outside else "config"
+    own = Place(group, "accuracy", config)
+    if not benchmark.sections or config in benchmark.apart:
+        yield _number(own, pairs.pooled(places), pairs, places)
+        return
+    sections = section_values(benchmark, config, leaves, pairs)
+    # A section that is missing makes the mean missing: a mean of fewer sections would be of something else.
+    yield _number(own, mean_of(list(sections.values())), pairs, places)
+    for name, values in sections.items():
+        inner = [place for place in places if leaves[place][1] in benchmark.sections[name]]
+        yield _number(Place("section", "accuracy", config, name), values, pairs, inner)
+
+
+def section_values(benchmark: Benchmark, config: str, leaves: Sequence[Leaf], pairs: Resampled) -> dict[str, Array]:
+    """A config's sections, each the weighted mean of its subsets: [1 + resamples]."""
+    place = {leaf: number for number, leaf in enumerate(leaves)}
+    sections = {}
+    for name, weights in benchmark.sections.items():
+        present = [(place[config, subset], w) for subset, w in weights.items() if (config, subset) in place]
+        sections[name] = pairs.weighted([place for place, _ in present], [weight for _, weight in present])
+    return sections
+
+
+def _by_category(leaves: Sequence[Leaf], found: Drawn, ours: Sequence[str]) -> Iterator[Number]:
+    """The overall number of rankings by category, and accuracy and exact match as means over configs and categories."""
+    pairs, exact = found.pairs, found.exact
+    assert pairs is not None and exact is not None  # noqa: S101, PT018 - `count` makes both for such a benchmark
+    means: dict[str, list[Number]] = {"accuracy": [], "exact_match": []}
+    for config in ours:
+        places = places_of(leaves, [config])
+        for (metric, values), source in zip(means.items(), (pairs, exact), strict=True):
+            mean = rankings.category_mean(source.won[:, places], source.counts[:, places])
+            values.append(_number(Place("config", metric, config), mean, source, places))
+    accuracy, matched = ([one.values for one in values] for values in means.values())
+    every = places_of(leaves, ours)
+    yield _number(Place("overall", "overall"), rankings.overall(accuracy, matched), exact, every)
+    yield _number(Place("overall", "accuracy"), mean_of(accuracy), pairs, every, exact.clusters(every))
+    yield _number(Place("overall", "exact_match"), mean_of(matched), exact, every)
+    for one in zip(*means.values(), strict=True):
+        yield from one
+
+
+def _pooled(
+    benchmark: Benchmark, leaves: Sequence[Leaf], found: Drawn, configs: Sequence[str], ours: Sequence[str]
+) -> Iterator[Number]:
+    """Accuracy, and of rankings by category exact match, over all decisions of each part."""
+    section = {subset: name for name, weights in benchmark.sections.items() for subset in weights}
+    kind = "category" if benchmark.by_category else "subset"
+    parts = [(Place("pooled", "accuracy"), places_of(leaves, ours))]
+    for config in configs:
+        own = places_of(leaves, [config])
+        parts.append((Place("pooled", "accuracy", config), own))
+        for leaf in own:
+            subset = leaves[leaf][1]
+            if subset is not None:
+                inner = None if config in benchmark.apart else section.get(subset)
+                parts.append((Place(kind, "accuracy", config, inner, subset), [leaf]))
+    for place, inside in parts:
+        yield _number(place, found.decisions.pooled(inside), found.decisions, inside)
+        if found.exact is not None and place.config not in benchmark.outside:
+            yield _number(place._replace(metric="exact_match"), found.exact.pooled(inside), found.exact, inside)
+
+
+def _number(
+    place: Place, values: Array, source: Resampled, places: Sequence[int], clusters: int | None = None
+) -> Number:
+    return Number(place, values, source.decisions(places), source.clusters(places) if clusters is None else clusters)
+
+
+def places_of(leaves: Sequence[Leaf], configs: Sequence[str]) -> list[int]:
+    """The places of the leaves of some configs."""
+    return [place for place, (config, _) in enumerate(leaves) if config in configs]
+
+
+def outcome_counts(decisions: pl.DataFrame, place: Place) -> Iterator[tuple[Place, Estimate]]:
+    """What there is to count at a place beside its shares: each outcome, what was cut, and the mean margin."""
+    found: Mapping[str, int] = dict(decisions["outcome"].value_counts().iter_rows())
+    items = decisions.select("config", "id", "truncated").unique(["config", "id"])
+    n = sum(found.get(outcome, 0) for outcome in COUNTED)
+    valid = n - found.get("invalid", 0)
+    margins = decisions["margin"].drop_nulls()
+    mean = margins.mean()
+    yield place._replace(metric="accuracy_of_valid"), Estimate(found.get("win", 0) / valid if valid else None, n=valid)
+    yield place._replace(metric="mean_margin"), Estimate(None if mean is None else float(mean), n=len(margins))  # type: ignore[arg-type]
+    counts = {"items": items.height}
+    counts |= {PLURALS.get(outcome, outcome): found.get(outcome, 0) for outcome in OUTCOMES}
+    truncated = decisions.filter("truncated").select("config", "id").n_unique()
+    for metric, value in (counts | {"truncated": truncated}).items():
+        yield place._replace(metric=metric), Estimate(float(value))

@@ -1,0 +1,309 @@
+"""What verdicts with certainty amount to: how often a judge is right, and whether it is surer where it is.
+
+The settings, the certainty scale and the threshold are those of "Can LLM be a Personalized Judge?" (sections 3 and 5);
+unlike there, every invalid answer counts, both readings of the threshold are given, and everything has an interval.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from pluralbench_measures.bootstrap import Array, Estimate, Resampled, resample, share, spread, sums_of
+
+from pluralbench.data.verdict_tables import GROUP, TIE
+from pluralbench.results.metrics_frame import Place
+
+THRESHOLD = 80
+DECILES = 10
+WITHOUT = "none"
+ORDER = ("all", "key", "least", WITHOUT)  # of persona variables; others stand before the last
+SETTINGS = ("standard", "certainty")  # without a persona, in the order in which they stand in for a missing one
+Mask = NDArray[np.bool_]
+
+
+def all_verdict_metrics(verdicts: pl.DataFrame, *, threshold: float = THRESHOLD, seed: int = 0) -> list[dict[str, Any]]:
+    """The metrics of each task, setting, set of persona variables and judge, whatever the order of the rows.
+
+    verdicts: as `check_verdicts` makes them. Each result has the four names and what `verdict_metrics` says.
+    """
+    return [names | verdict_metrics(rows, threshold=threshold, seed=seed) for names, rows in groups_of(verdicts)]
+
+
+def groups_of(verdicts: pl.DataFrame) -> list[tuple[dict[str, str], pl.DataFrame]]:
+    """The verdicts of each task, setting, set of persona variables and judge, in this order, with these names."""
+    groups = [
+        (dict(zip(GROUP, map(str, names), strict=True)), rows)
+        for names, rows in verdicts.partition_by(GROUP, as_dict=True).items()
+    ]
+    return sorted(groups, key=lambda group: place_of(group[0]))
+
+
+def place_of(names: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Where a group stands among others."""
+    variables = names["persona_variables"]
+    place = ORDER.index(variables) if variables in ORDER else len(ORDER) - 2
+    return names["task"], names["setting"], place, variables, names["judge"]
+
+
+def verdict_metrics(verdicts: pl.DataFrame, *, threshold: float = THRESHOLD, seed: int = 0) -> dict[str, Any]:
+    """The metrics of one group of verdicts. Shares are from 0 to 1; `NAME_interval` has the 95 % bounds of NAME.
+
+    - n, correct, accuracy: over all rows, an invalid answer being wrong; parsed, parsed_accuracy: over the valid ones.
+    - high, low: right answers with a certainty of at least the threshold and below it, among valid ones that have a
+      certainty; coverage: the share of high ones among all rows. above: the same with "more than" for "at least".
+      without_certainty: valid answers that have none; unusable_certainty: rows of any answer with one off the scale.
+    - calibration_error: valid answers with a certainty c in ten deciles, floor(c / 10) with 100 in the last; the mean
+      of |accuracy - mean c / 100| over them, weighted by their rows. Right is what equals the truth, with C for a tie
+      where there are three options. The scale is no probability: a blind guess is right with `chance` (1/2 or 1/3), so
+      certainties below it count as errors even where they are meant as "I cannot tell".
+    - risk_coverage_area: the mean, over k from 1 to the number of these answers, of the share of errors among the k
+      surest. Answers that are equally sure come in any order, and the mean over all these orders is taken, so that of
+      the rows does not matter.
+    - share_of_a: among valid answers.
+    - by_certainty, deciles: the counts behind these.
+
+    Intervals are from resamples of clusters (`bootstrap.resample`); where every row came out alike they are exact
+    binomial ones, and None for the error and the area, of which a bootstrap can then say nothing.
+    """
+    found, kinds = _resampled(verdicts, seed)
+    certainty = kinds["certainty"].fill_null(np.nan).to_numpy()
+    parsed, first = (kinds[name].to_numpy() for name in ("parsed", "first"))
+    every, rated = np.ones_like(parsed), parsed & ~np.isnan(certainty)
+    high, low = rated & (certainty >= threshold), rated & (certainty < threshold)
+    above, not_above = rated & (certainty > threshold), rated & (certainty <= threshold)
+    n, valid = _count(found, every), _count(found, parsed)
+    return {
+        "n": n["total"],
+        "correct": n["correct"],
+        "invalid": n["total"] - valid["total"],
+        **_named("accuracy", _share(found, every)),
+        "parsed": valid["total"],
+        **_named("parsed_accuracy", _share(found, parsed)),
+        "without_certainty": valid["total"] - _count(found, rated)["total"],
+        "unusable_certainty": int(verdicts["unusable"].sum()),
+        "threshold": threshold,
+        "high": _count(found, high),
+        "low": _count(found, low),
+        **_named("high_accuracy", _share(found, high)),
+        **_named("low_accuracy", _share(found, low)),
+        **_named("coverage", _share(_those(found, high), every & rated.any())),
+        "above": {
+            "high": _count(found, above),
+            "low": _count(found, not_above),
+            **_named("high_accuracy", _share(found, above)),
+            **_named("low_accuracy", _share(found, not_above)),
+            **_named("coverage", _share(_those(found, above), every & rated.any())),
+        },
+        **_spread("calibration_error", _calibration_error(found, certainty, rated)),
+        **_spread("risk_coverage_area", _area(found, certainty, rated)),
+        **_named("share_of_a", _share(_those(found, first), parsed)),
+        "chance": 1 / int(verdicts["options"][0]),
+        "clusters": verdicts["cluster"].n_unique(),
+        "clustered_by": verdicts["clustered_by"][0],
+        "deciles": _deciles(found, certainty, rated),
+        "by_certainty": [
+            {"certainty": float(value), "n": one["total"], "correct": one["correct"]}
+            for value in np.unique(certainty[rated])[::-1]
+            for one in (_count(found, rated & (certainty == value)),)
+        ],
+    }
+
+
+def against_none(verdicts: pl.DataFrame, *, seed: int = 0) -> list[dict[str, Any]]:
+    """For each task and judge, accuracy with each set of persona variables against accuracy without any.
+
+    setting_without: the setting of the latter, the same where there is one. same_items: whether both are about the same
+    items, which is so where all rows that they share have the same truth; then only these rows count and are resampled
+    together, else all rows of both, each by itself. n, n_without: rows that count; left_out: those that are not shared.
+    accuracy, accuracy_without: with and without a persona, and difference, the first less the second, from -1 to 1.
+    """
+    groups = groups_of(verdicts)
+    compared = []
+    for names, rows in groups:
+        without = {
+            other["setting"]: part
+            for other, part in groups
+            if other | {"setting": ""} == names | {"setting": "", "persona_variables": WITHOUT}
+        }
+        setting = None if names["persona_variables"] == WITHOUT else _comparable(names["setting"], without)
+        if setting is not None:
+            compared.append(names | {"setting_without": setting} | compare_verdicts(rows, without[setting], seed=seed))
+    return compared
+
+
+def _comparable(setting: str, known: Collection[str]) -> str | None:
+    """The same setting, else another; that with a tie as an answer asks another question than all others."""
+    if setting in known:
+        return setting
+    others = [name for name in (*SETTINGS, *sorted(known)) if name in known and TIE not in {name, setting}]
+    return next(iter(others), None)
+
+
+def compare_verdicts(first: pl.DataFrame, second: pl.DataFrame, *, seed: int = 0) -> dict[str, Any]:
+    """The accuracies of two groups of verdicts and their difference; see `against_none`."""
+    both = first.join(second.select("row", other="truth"), on="row")
+    same = both.height > 0 and bool((both["truth"] == both["other"]).all())
+    left_out = first.height + second.height - 2 * both.height if same else 0
+    sides = [side.filter(pl.col("row").is_in(both["row"].implode())) if same else side for side in (first, second)]
+    together = pl.concat(
+        # Without the same items, a row's number says nothing; a person's name does.
+        side.select(
+            side=pl.lit(number),
+            won=(pl.col("answer") == pl.col("truth")).fill_null(value=False),
+            cluster=pl.col("cluster")
+            if same or side["clustered_by"][0] != "row"
+            else pl.format("{} {}", pl.lit(number), "cluster"),
+        )
+        for number, side in enumerate(sides)
+    )
+    won = together["won"].to_numpy().astype(np.float64)
+    pairs = resample(sums_of(together["side"].cast(pl.Int64).to_numpy(), _numbered(together["cluster"]), won), seed)
+    accuracies = [pairs.pooled([number]) for number in (0, 1)]
+    return {
+        "same_items": same,
+        "n": sides[0].height,
+        "n_without": sides[1].height,
+        "left_out": left_out,
+        **_named("accuracy", share(accuracies[0], None, pairs.clusters([0]))),
+        **_named("accuracy_without", share(accuracies[1], None, pairs.clusters([1]))),
+        **_spread("difference", accuracies[0] - accuracies[1]),
+    }
+
+
+def _resampled(verdicts: pl.DataFrame, seed: int) -> tuple[Resampled, pl.DataFrame]:
+    """Right answers and rows by kind of answer: whether it is valid, whether it is A, and its certainty."""
+    rows = verdicts.select(
+        "cluster",
+        "certainty",
+        parsed=pl.col("answer").is_not_null(),
+        first=(pl.col("answer") == "A").fill_null(value=False),
+        won=(pl.col("answer") == pl.col("truth")).fill_null(value=False).cast(pl.Float64),
+    )
+    names = ["parsed", "first", "certainty"]
+    kinds = rows.select(names).unique().sort(names)
+    rows = rows.join(kinds.with_row_index("place"), on=names, how="left", nulls_equal=True, maintain_order="left")
+    leaf = rows["place"].cast(pl.Int64).to_numpy()
+    return resample(sums_of(leaf, _numbered(rows["cluster"]), rows["won"].to_numpy()), seed), kinds
+
+
+def _numbered(names: pl.Series) -> NDArray[np.int64]:
+    """A number for each name, from 0."""
+    return names.rank("dense").cast(pl.Int64).to_numpy() - 1
+
+
+def _count(found: Resampled, mask: Mask) -> dict[str, int]:
+    return {"correct": int(found.won[0, mask].sum()), "total": int(found.counts[0, mask].sum())}
+
+
+def _those(found: Resampled, mask: Mask) -> Resampled:
+    """The same rows, but these are what counts as won."""
+    return replace(found, won=found.counts * mask)
+
+
+def _share(found: Resampled, mask: Mask) -> Estimate:
+    places = np.flatnonzero(mask).tolist()
+    return share(found.pooled(places), None, found.clusters(places))
+
+
+def _named(name: str, found: Estimate) -> dict[str, Any]:
+    bounds = None if found.low is None else [found.low, found.high]
+    return {name: found.value, f"{name}_interval": bounds}
+
+
+def _spread(name: str, values: Array) -> dict[str, Any]:
+    """A value that is no share of rows, and its interval, None where the resamples are all alike."""
+    found = spread(values)
+    return _named(name, Estimate(found.value) if found.low == found.high else found)
+
+
+def _decile(certainty: Array) -> NDArray[np.int64]:
+    return np.minimum(np.nan_to_num(certainty) // 10, DECILES - 1).astype(np.int64)
+
+
+def _sums(columns: Array, masks: Iterable[Mask]) -> Array:
+    """[resamples, leaves] to [resamples, masks]."""
+    return np.stack([columns[:, mask].sum(1) for mask in masks], axis=1)
+
+
+def _over(sums: Array, counts: Array) -> Array:
+    """All sums over all counts, NaN where there are none: [resamples, parts] to [resamples]."""
+    return Resampled(sums, counts, np.empty((0, 0), dtype=np.bool_)).pooled(range(sums.shape[1]))
+
+
+def _calibration_error(found: Resampled, certainty: Array, rated: Mask) -> Array:
+    masks = [rated & (_decile(certainty) == decile) for decile in range(DECILES)]
+    said = found.counts * np.nan_to_num(certainty) / 100
+    return _over(np.abs(_sums(found.won, masks) - _sums(said, masks)), _sums(found.counts, masks))
+
+
+def _area(found: Resampled, certainty: Array, rated: Mask) -> Array:
+    """The area under the risk-coverage curve in each resample.
+
+    Of a block of n equally sure answers with e errors, after N surer ones with E errors, the k-th answer overall is
+    expected to have E + (k - N) e / n errors at or before it. The sum of that over k, each divided by k, is
+    e + (E - N e / n) (H(N + n) - H(N)), with H the harmonic numbers.
+    """
+    values = np.unique(certainty[rated])[::-1]
+    if not len(values):
+        return np.full(len(found.counts), np.nan)
+    masks = [rated & (certainty == value) for value in values]
+    n = _sums(found.counts, masks)
+    e = n - _sums(found.won, masks)
+    up_to = np.cumsum(n, axis=1)
+    before, errors = up_to - n, np.cumsum(e, axis=1) - e
+    harmonic = np.concatenate([[0.0], np.cumsum(1 / np.arange(1, int(up_to.max()) + 1))])
+    passed = harmonic[up_to.astype(np.int64)] - harmonic[before.astype(np.int64)]
+    rate = np.divide(e, n, out=np.zeros_like(e), where=n > 0)
+    return _over(e + (errors - before * rate) * passed, n)
+
+
+def _deciles(found: Resampled, certainty: Array, rated: Mask) -> list[dict[str, Any]]:
+    """The deciles that are not empty, by their lower bound: 0, 10, ..., 90; certainty: the mean."""
+    deciles = []
+    for decile in np.unique(_decile(certainty)[rated]).tolist():
+        mask = rated & (_decile(certainty) == decile)
+        count = _count(found, mask)
+        said = float((found.counts[0, mask] * certainty[mask]).sum()) / count["total"]
+        cell = {"from": 10 * decile, "n": count["total"], "correct": count["correct"], "certainty": said}
+        deciles.append(cell | _named("accuracy", _share(found, mask)))
+    return deciles
+
+
+def verdict_numbers(metrics: Mapping[str, Any]) -> Iterator[tuple[Place, Estimate]]:
+    """What `verdict_metrics` says of a task, as numbers of a run: each share under its name, and the counts."""
+    task = metrics["task"]
+    rated = metrics["high"]["total"] + metrics["low"]["total"]
+    above = {f"above_{name}": value for name, value in metrics["above"].items()}
+    of = {
+        "accuracy": metrics["n"],
+        "parsed_accuracy": metrics["parsed"],
+        "high_accuracy": metrics["high"]["total"],
+        "low_accuracy": metrics["low"]["total"],
+        "coverage": metrics["n"],
+        "above_high_accuracy": metrics["above"]["high"]["total"],
+        "above_low_accuracy": metrics["above"]["low"]["total"],
+        "above_coverage": metrics["n"],
+        "calibration_error": rated,
+        "risk_coverage_area": rated,
+        "share_of_a": metrics["parsed"],
+    }
+    every = {**metrics, **above}
+    for name, n in of.items():
+        low, high = every[f"{name}_interval"] or (None, None)
+        clusters = metrics["clusters"] if name == "accuracy" else None
+        yield Place("task", name, task), Estimate(every[name], low, high, n, clusters)
+    for name in ("correct", "invalid", "without_certainty", "unusable_certainty"):
+        yield Place("task", name, task), Estimate(float(metrics[name]))
+    yield Place("task", "chance", task), Estimate(metrics["chance"])
+    for decile in metrics["deciles"]:
+        low, high = decile["accuracy_interval"] or (None, None)
+        place = Place("decile", "accuracy", task, subset=str(decile["from"]))
+        yield place, Estimate(decile["accuracy"], low, high, decile["n"])
+        yield place._replace(metric="certainty"), Estimate(decile["certainty"], n=decile["n"])
+    for one in metrics["by_certainty"]:
+        place = Place("certainty", "accuracy", task, subset=f"{one['certainty']:g}")
+        yield place, Estimate(one["correct"] / one["n"], n=one["n"])
+        yield place._replace(metric="certainty"), Estimate(one["certainty"], n=one["n"])

@@ -1,0 +1,158 @@
+"""What a model does across languages: where it drops from English, whether it keeps its mind, and in which languages.
+
+M-RewardBench, section 5: the drop is the section's accuracy in a language minus that in English, on the same ids; label
+consistency is Cohen's kappa between a model's own labels in a language and in English.
+"""
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+import polars as pl
+from pluralbench_measures.bootstrap import Array, Estimate, Resampled, mean_of, resample, share, spread
+from pluralbench_measures.kappa import cohens_kappa
+from pluralbench_schemas import LANGUAGES, Language
+
+from pluralbench.data.benchmarks import Benchmark
+from pluralbench.metrics.accuracy import COUNTED, Leaf, leaves_of, places_of, section_values, sums_by_leaf
+from pluralbench.results.metrics_frame import Place
+
+LABELS = ("win", "loss", "tie")
+# One language in two scripts, of which the paper's variance takes the mean first.
+CHINESE = ("zho_Hans", "zho_Hant")
+KINDS = ("resource", "class", "family", "script")
+Numbers = Iterator[tuple[Place, Estimate]]
+
+
+def language_numbers(benchmark: Benchmark, decisions: pl.DataFrame, *, seed: int) -> Numbers:
+    """What the runs of a benchmark add whose configs are languages.
+
+    Of each language the `drop` by section and as a whole (a difference of shares on the ids that it shares with
+    English, with a paired interval), and `kappa` with `kappa_left_out`, ids whose decision in one of the two is no
+    label. Over languages: their means, `kappa_sd`, the mean of each section, and the mean accuracy by resource level,
+    Joshi's class, family and script. variance: of the languages' accuracies in per cent, with n - 1, both Chinese
+    scripts averaged first. Data without English has no drop and no kappa.
+    """
+    if benchmark.reference is None:
+        return
+    codes = [code for code in decisions["config"].unique(maintain_order=True) if code not in benchmark.outside]
+    own = decisions.filter(pl.col("config").is_in(codes))
+    counted = own.filter(pl.col("outcome").is_in(COUNTED))
+    original = decisions.filter(config=benchmark.reference.config)
+    # A drop is measured on the ids that both have, so English is there once for each language.
+    shared = [_shared(counted.filter(config=code), original) for code in codes] if original.height else []
+    every = pl.concat([counted, *(frame for pair in shared for frame in pair)])
+    leaves = leaves_of(every)
+    # All parts are drawn by one seed from the same clusters, so each resample is of the same prompts everywhere.
+    languages = _resampled(counted, leaves, every, seed)
+    sections = {code: section_values(benchmark, code, leaves, languages) for code in codes}
+    values = {code: _whole(code, found, leaves, languages) for code, found in sections.items()}
+    if shared:
+        yield from _drops(benchmark, codes, leaves, shared, every, seed)
+        yield from _consistency({code: own.filter(config=code) for code in codes}, original)
+    yield Place("overall", "variance"), Estimate(_variance(values), n=len(codes))
+    places = places_of(leaves, codes)
+    for name in benchmark.sections:
+        mean = mean_of([sections[code][name] for code in codes])
+        yield (
+            Place("section", "accuracy", section=name),
+            share(mean, languages.decisions(places), languages.clusters(places)),
+        )
+    yield from _kinds(values, leaves, languages)
+
+
+def _whole(code: str, sections: Mapping[str, Array], leaves: list[Leaf], pairs: Resampled) -> Array:
+    """A language's own number: the mean of its sections, where there are some."""
+    return mean_of(list(sections.values())) if sections else pairs.pooled(places_of(leaves, [code]))
+
+
+def _resampled(rows: pl.DataFrame, leaves: list[Leaf], every: pl.DataFrame, seed: int) -> Resampled:
+    return resample(sums_by_leaf(rows, leaves, rows["outcome"] == "win", clusters=every["cluster"]), seed)
+
+
+def _shared(language: pl.DataFrame, original: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """A language's decisions and those in English, on the ids that both have, both under the language's name."""
+    counted = original.filter(pl.col("outcome").is_in(COUNTED))
+    ours = language.join(counted.select("id").unique(), on="id", how="semi")
+    # The subset is that of the language on both sides: English data may have it under another name, or not at all.
+    places = ours.select("id", "config", "subset").unique(subset="id")
+    return ours, counted.drop("config", "subset").join(places, on="id").select(ours.columns)
+
+
+def _drops(
+    benchmark: Benchmark,
+    codes: list[str],
+    leaves: list[Leaf],
+    shared: list[tuple[pl.DataFrame, pl.DataFrame]],
+    every: pl.DataFrame,
+    seed: int,
+) -> Numbers:
+    ours, theirs = (_resampled(pl.concat([pair[side] for pair in shared]), leaves, every, seed) for side in (0, 1))
+    names: list[str | None] = [None, *benchmark.sections]
+    drops: dict[str | None, list[Array]] = {name: [] for name in names}
+    for code in codes:
+        places = places_of(leaves, [code])
+        sides: list[dict[str | None, Array]] = []
+        for pairs in (ours, theirs):
+            sections = section_values(benchmark, code, leaves, pairs)
+            sides.append({None: _whole(code, sections, leaves, pairs), **sections})
+        for name in names:
+            drop = sides[0][name] - sides[1][name]
+            drops[name].append(drop)
+            place = Place("config" if name is None else "section", "drop", code, name)
+            inside = [at for at in places if name is None or leaves[at][1] in benchmark.sections[name]]
+            yield place, spread(drop, ours.decisions(inside), ours.clusters(inside))
+    for name, found in drops.items():
+        place = Place("overall" if name is None else "section", "drop", section=name)
+        yield place, spread(mean_of(found), n=len(codes))
+
+
+def _consistency(languages: Mapping[str, pl.DataFrame], original: pl.DataFrame) -> Numbers:
+    """Cohen's kappa between the labels (chosen, rejected, tie) of the same ids in a language and in English.
+
+    It is missing where it is undefined, as for a model that gives one label to all.
+    """
+    kappas = []
+    for code, decisions in languages.items():
+        both = decisions.select("id", "outcome").join(original.select("id", "outcome"), on="id", suffix="_english")
+        valid = both.filter(pl.col("outcome").is_in(LABELS), pl.col("outcome_english").is_in(LABELS))
+        found = cohens_kappa(valid["outcome"].to_list(), valid["outcome_english"].to_list())
+        yield Place("config", "kappa", code), found
+        yield Place("config", "kappa_left_out", code), Estimate(float(both.height - valid.height))
+        if found.value is not None:
+            kappas.append(found.value)
+    if kappas:
+        yield Place("overall", "kappa"), Estimate(float(np.mean(kappas)), n=len(kappas))
+        deviation = float(np.std(kappas, ddof=1)) if len(kappas) > 1 else None
+        yield Place("overall", "kappa_sd"), Estimate(deviation, n=len(kappas))
+
+
+def _variance(values: Mapping[str, Array]) -> float | None:
+    accuracies = {code: float(value[0]) for code, value in values.items()}
+    if all(code in accuracies for code in CHINESE):
+        mean = sum(accuracies.pop(code) for code in CHINESE) / len(CHINESE)
+        accuracies["zho"] = mean
+    found = [100 * value for value in accuracies.values()]
+    return float(np.var(found, ddof=1)) if len(found) > 1 and not np.isnan(found).any() else None
+
+
+def _kinds(values: Mapping[str, Array], leaves: list[Leaf], pairs: Resampled) -> Numbers:
+    """The mean accuracy of the languages of each kind, and how many these are."""
+    known = {code: LANGUAGES[code] for code in values if code in LANGUAGES}
+    for kind in KINDS:
+        members: dict[str, list[str]] = {}
+        for code, language in known.items():
+            members.setdefault(_kind_of(language, kind), []).append(code)
+        for name, codes in sorted(members.items()):
+            places = places_of(leaves, codes)
+            mean = mean_of([values[code] for code in codes])
+            yield Place(kind, "accuracy", subset=name), share(mean, pairs.decisions(places), pairs.clusters(places))
+            yield Place(kind, "languages", subset=name), Estimate(float(len(codes)))
+
+
+def _kind_of(language: Language, kind: str) -> str:
+    return {
+        "resource": language.resource,
+        "class": str(language.joshi),
+        "family": language.family,
+        "script": language.script,
+    }[kind]

@@ -1,0 +1,69 @@
+"""What a judge's verdicts owe to the order in which it saw the answers.
+
+`verdicts`, `invalid_verdicts`: how many there are in all orders. `share_of_first`: of the valid ones, how many take the
+first answer. `asked_in_both_orders`: decisions with a valid verdict in both, and `changed_with_the_order`: how many of
+these say something else in the other order. Of a judge of pairs also the accuracy by the place of the chosen response
+(`accuracy_chosen_first`, `accuracy_chosen_second`) with `position_bias`, how far these are apart, and
+`accuracy_with_invalid_as_first`, in which a verdict that cannot be read is taken for the first response, as the script
+of the paper of Personalized RewardBench does.
+"""
+
+from collections.abc import Iterator, Mapping
+
+import polars as pl
+from pluralbench_measures.bootstrap import Estimate
+
+from pluralbench.results.metrics_frame import Place
+
+INVALID = "invalid"
+Numbers = Iterator[tuple[Place, Estimate]]
+
+
+def position_of_pairs(decisions: pl.DataFrame) -> Numbers:
+    """Of verdicts between pairs of responses.
+
+    decisions: with `verdict_chosen_first` and `verdict_rejected_first`, each "A", "B", "invalid" or null (not asked).
+    """
+    first, second = decisions["verdict_chosen_first"], decisions["verdict_rejected_first"]
+    yield from _orders(first, second, changed=first == second)
+    chosen_first, chosen_second = _share(first, "A"), _share(second, "B")
+    yield Place("position", "accuracy_chosen_first"), chosen_first
+    yield Place("position", "accuracy_chosen_second"), chosen_second
+    as_first = pl.concat([first.replace(INVALID, "A") == "A", second.replace(INVALID, "A") == "B"])
+    yield Place("position", "accuracy_with_invalid_as_first"), _mean(as_first.drop_nulls())
+    a, b = chosen_first.value, chosen_second.value
+    yield Place("position", "position_bias"), Estimate(None if a is None or b is None else abs(a - b))
+
+
+def position_of_options(decisions: pl.DataFrame) -> Numbers:
+    """Of the persona judge's verdicts between two options.
+
+    decisions: with `said` and `said_swapped`, each "A", "B", "C" or "invalid" as the judge saw the options; null where
+    it was not asked.
+    """
+    said, swapped = decisions["said"], decisions["said_swapped"]
+    back = swapped.replace({"A": "B", "B": "A"})
+    yield from _orders(said, swapped, changed=said != back)
+
+
+def _orders(first: pl.Series, second: pl.Series, *, changed: pl.Series) -> Numbers:
+    said = pl.concat([first, second.alias(first.name)]).drop_nulls()
+    valid = said.filter(said != INVALID)
+    both = (first != INVALID) & (second != INVALID)
+    counts: Mapping[str, int] = {
+        "verdicts": len(said),
+        "invalid_verdicts": len(said) - len(valid),
+        "asked_in_both_orders": int(both.sum()),
+        "changed_with_the_order": int((both & changed).sum()),
+    }
+    for metric, value in counts.items():
+        yield Place("position", metric), Estimate(float(value))
+    yield Place("position", "share_of_first"), _mean(valid == "A")
+
+
+def _share(verdicts: pl.Series, right: str) -> Estimate:
+    return _mean(verdicts.drop_nulls() == right)
+
+
+def _mean(values: pl.Series) -> Estimate:
+    return Estimate(float(values.sum()) / len(values) if len(values) else None, n=len(values))

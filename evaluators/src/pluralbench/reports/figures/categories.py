@@ -1,0 +1,153 @@
+"""Figures of rankings by category: accuracy and exact match, and how well rewards are calibrated."""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from textwrap import wrap
+from typing import TYPE_CHECKING
+from unicodedata import east_asian_width
+
+from pluralbench.reports.figures import style
+from pluralbench.reports.figures.fonts import HAN, Label, plain, readable
+from pluralbench.reports.figures.style import Column, Point, RunSeries, dot, heading, point
+from pluralbench.results.runs import Run
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+SIDE_BY_SIDE = 6  # models that bars can show
+ACROSS = 4  # panels of calibration in a row
+WIDTH = 26  # letters of a category in a line; a Han character is as wide as two
+MEAN = "Mean of categories"
+PANELS = ("Accuracy", "Exact match")
+
+
+def figures_of(models: Sequence[RunSeries]) -> "dict[str, Callable[[Sequence[RunSeries]], Figure | None]]":
+    """The figures that there are for these models, by the stem of their files: one a config, and the calibration."""
+    configs = dict.fromkeys(config for one in models for config in one.run.names("config", "config", "exact_match"))
+    stems = {"categories_" + re.sub(r"[^\w.-]+", "_", config): config for config in configs}
+    return {stem: partial(_categories, config=config) for stem, config in stems.items()} | {"calibration": _calibration}
+
+
+def categories_of(runs: Iterable[Run]) -> list[str]:
+    """The names of all categories in these runs."""
+    return list(dict.fromkeys(name for run in runs for name in run.names("category", "subset")))
+
+
+def named(text: str) -> Label:
+    """A text whose Han characters, if it has any, are drawn as in China."""
+    return readable(text, HAN["Hans"])
+
+
+def _categories(models: Sequence[RunSeries], config: str) -> "Figure | None":
+    rows = [(MEAN, [_shares(one.run, config) for one in models])]
+    names = dict.fromkeys(name for one in models for name in one.run.names("category", "subset", config=config))
+    rows += [(name, [_shares(one.run, config, name) for one in models]) for name in names]
+    if not style.any_value([one.value for one in pair] for _, pairs in rows for pair in pairs):
+        return None
+    first, *others = rows
+    rows = [first, *sorted(others, key=lambda row: -style.mean([accuracy.value for accuracy, _ in row[1]], -1.0))]
+    title = f"Accuracy and exact match (%) by category, {config}, {style.which(models)}"
+    values = [[pair[panel].value for pair in pairs] for _, pairs in rows for panel in (0, 1)]
+    note = f"{MEAN}: each weighs alike. Exact match: all pairs of a prompt are right.{style.dashes(values)}"
+    if len(models) > SIDE_BY_SIDE:
+        columns = [
+            Column(
+                panel * (len(rows) + 0.4) + number + 0.2 * (number > 0),
+                _folded(name, 2 * WIDTH, lines=1, below=what.lower()),
+                [pair[panel].value for pair in pairs],
+            )
+            for panel, what in enumerate(PANELS)
+            for number, (name, pairs) in enumerate(rows)
+        ]
+        return heading(style.heat(models, columns, unit="Per cent"), title, f"{note} The table has the intervals.")
+    labels = [_folded(name, WIDTH) for name, _ in rows]
+    lines = max(label.text.count("\n") + 1 for label in labels)
+    size = max(0.3, 0.13 * len(models), 0.16 * lines) * len(rows)
+    figure = style.sheet(5.9, size)
+    for panel, what in enumerate(PANELS):
+        ax = style.place(figure, 3.05 * panel, 0, 2.75, size)
+        ax.set(xlim=(-2, 102), ylim=(len(rows) - 0.5, -0.5), xlabel=f"{what} (%)")
+        style.striped(ax.axhspan, len(rows))
+        style.tick(ax.yaxis, range(len(rows)), labels if panel == 0 else [plain("")] * len(rows))
+        if panel == 0:
+            ax.axvline(50, color=style.GREY, linewidth=0.8, linestyle="--", zorder=1)
+        for row, (_, pairs) in enumerate(rows):
+            _bars(ax, row, [pair[panel] for pair in pairs], models)
+    style.legend(ax, models)
+    return heading(figure, title, f"{style.whiskers()} Dashed: chance. {note}")
+
+
+def _bars(ax: "Axes", row: int, shown: Sequence[Point], models: Sequence[RunSeries]) -> None:
+    step = min(0.4, 0.84 / len(models))
+    for number, (one, model) in enumerate(zip(shown, models, strict=True)):
+        at = row + (number - (len(models) - 1) / 2) * step
+        ax.barh(at, one.value or 0.0, 0.9 * step, color=model.colour, alpha=0.35, linewidth=0, zorder=1.5)
+        dot(ax, at, one, model)
+
+
+def _calibration(models: Sequence[RunSeries]) -> "Figure | None":
+    shown = [one for one in models if _bins(one.run)]
+    if not shown:
+        return None
+    across = min(ACROSS, len(shown))
+    side = 3.0 if across == 1 else 1.75
+    down = -(-len(shown) // across)
+    titles = [_folded(one.label.text, 22) for one in shown]
+    apart = side + 0.42 + 0.16 * max(label.text.count("\n") + 1 for label in titles)
+    figure = style.sheet(across * (side + 0.25), down * apart)
+    for number, (one, name) in enumerate(zip(shown, titles, strict=True)):
+        row, column = divmod(number, across)
+        ax = style.place(figure, column * (side + 0.25), (down - 1 - row) * apart, side, side)
+        ax.set(xlim=(48, 102), ylim=(-4, 104), xticks=[50, 75, 100], yticks=[0, 25, 50, 75, 100])
+        ax.plot([50, 100], [50, 100], color=style.GREY, linewidth=0.8, linestyle="--", zorder=1)
+        ax.tick_params(labelleft=column == 0)
+        title = f"{name.text}\n" * (len(shown) > 1) + f"ECE {one.run.estimate('ece', 'pooled').value:.3f}"
+        ax.set_title(title, family=name.families, fontsize=8, loc="left", pad=4)
+        points = _bins(one.run)
+        ax.plot(
+            [x for x, _ in points], [y.value or 0.0 for _, y in points], color=one.colour, linewidth=0.8, zorder=1.5
+        )
+        for x, y in points:
+            dot(ax, x, y, one, upright=True)
+        if column == 0:
+            ax.set_ylabel("Pairs that are right (%)")
+        if number + across >= len(shown):
+            ax.set_xlabel("Sigmoid of the difference (%)")
+    note = (
+        "Pairs in five equal bins by the difference of their scores: the probability that the mean difference stands "
+        "for, and how many are right. ECE: expected calibration error. Dashed: as it should be. "
+        f"{style.whiskers()}"
+    )
+    gone = ", ".join(one.label.text for one in models if one not in shown)
+    note += f" No scores, and so no panel: {gone}." if gone else ""
+    return heading(figure, f"Calibration, {style.which(shown)}", note)
+
+
+def _bins(run: Run) -> list[tuple[float, Point]]:
+    """The probability that each bin stands for, in per cent, and how many of its pairs are right."""
+    found = []
+    for name in run.names("bin", "subset"):
+        probability = run.estimate("probability", "bin", subset=name).value
+        if probability is not None:
+            found.append((100 * probability, point(run.estimate("accuracy", "bin", subset=name))))
+    return found
+
+
+def _folded(text: str, width: int, lines: int = 3, below: str = "") -> Label:
+    """A text on about so many lines of this many letters, of which a wide character takes two, and what is below."""
+    label = named(" ".join(text.split()))
+    wide = any(east_asian_width(sign) in "WF" for sign in label.text)
+    most = width // 2 if wide else width
+    short = label.text if len(label.text) <= lines * most else f"{label.text[: lines * most - 1]}…"
+    # Wide text breaks anywhere, so its lines can be of one length.
+    even = -(-len(short) // -(-len(short) // most)) if wide else most
+    return Label("\n".join([*wrap(short, even), *filter(None, [below])]), label.families)
+
+
+def _shares(run: Run, config: str, category: str | None = None) -> tuple[Point, Point]:
+    """Accuracy and exact match of a category, or of a config as the mean over its categories."""
+    group = "config" if category is None else "category"
+    accuracy, exact = (run.estimate(m, group, config=config, subset=category) for m in ("accuracy", "exact_match"))
+    return point(accuracy), point(exact)

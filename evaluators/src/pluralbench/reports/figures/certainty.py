@@ -1,0 +1,254 @@
+"""Figures of verdicts with certainty: accuracy by certainty, risk and coverage, with and without a persona."""
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pluralbench_measures.bootstrap import CONFIDENCE, Estimate
+
+from pluralbench.errors import EvaluationError
+from pluralbench.reports.figures import style
+from pluralbench.reports.figures.draw import save
+from pluralbench.reports.figures.fonts import plain, readable
+from pluralbench.reports.figures.style import Point, Series, dot, heading
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Rows = Sequence[Mapping[str, Any]]
+Draw = Callable[["Axes", Rows, Mapping[str, Series]], None]
+WIDTH, APART = 2.9, 0.45  # of a panel and beside it, in inches
+MANY = 4  # judges, of which two panels fit in a row and whiskers stay apart
+FEW = 10  # verdicts in a decile
+POINTS = 16  # of a curve between two certainties
+WHISKERS = f"Whiskers: {CONFIDENCE:.0%} intervals."
+
+
+def draw_verdicts(rows: Rows, folder: Path) -> list[Path]:
+    """Write the figures that these verdicts have data for, each as PNG and SVG, and say which files those are.
+
+    rows: as `verdict_rows` makes them. Figures with certainties are one for each setting and set of persona variables,
+    `certainty_SETTING_VARIABLES` and `risk_coverage_SETTING_VARIABLES`, with a panel a task; `persona` is the other.
+    Raises `EvaluationError` when there is nothing to draw, and where nothing can be written.
+    """
+    rated = [row for row in rows if row["by_certainty"]]
+    sets = dict.fromkeys((row["setting"], row["persona_variables"]) for row in rated)
+    compared = [row for row in rows if row["against_none"]]
+    if not sets and not compared:
+        raise EvaluationError(
+            "There is nothing to draw: no verdict has a certainty, and there are none with and without a persona."
+        )
+    paths: list[Path] = []
+    with style.drawing():
+        judges = _judges(rows)
+        for setting, variables in sets:
+            ours = [row for row in rated if (row["setting"], row["persona_variables"]) == (setting, variables)]
+            told = f"{setting}, persona: {variables}"
+            end = re.sub(r"[^\w.-]+", "_", f"{setting}_{variables}")
+            paths += save(_by_certainty(ours, judges, told), folder, f"certainty_{end}")
+            paths += save(_risk_coverage(ours, judges, told), folder, f"risk_coverage_{end}")
+        if compared:
+            paths += save(_persona(compared, judges), folder, "persona")
+    return paths
+
+
+def _judges(rows: Rows) -> dict[str, Series]:
+    """Each judge's label, colour and marker, the same in every figure; the best first."""
+    names = dict.fromkeys(row["judge"] for row in rows)
+    means = {name: style.mean(row["accuracy"] for row in rows if row["judge"] == name) for name in names}
+    return {one.name: one for one in style.series_of_judges(means)}
+
+
+def _panels(rows: Rows, judges: Mapping[str, Series], heights: Sequence[float], draw: Sequence[Draw]) -> "Figure":
+    """A panel for each task, of axes one under the other; heights: of these, in inches, from the top."""
+    tasks = {task: [row for row in rows if row["task"] == task] for task in dict.fromkeys(row["task"] for row in rows)}
+    many = len(_shown(rows, judges)) > MANY
+    across, width = (1, 2 * WIDTH + APART) if many else (min(2, len(tasks)), WIDTH)
+    down, each = -(-len(tasks) // across), sum(heights) + 0.1 * (len(heights) - 1) + 0.55
+    figure = style.sheet(across * (width + APART) - APART, down * each)
+    for number, (task, ours) in enumerate(tasks.items()):
+        row, column = divmod(number, across)
+        top = (down - row) * each
+        for place, (height, one) in enumerate(zip(heights, draw, strict=True)):
+            ax = style.place(figure, column * (width + APART), top - height, width, height)
+            top -= height + 0.1
+            one(ax, ours, judges)
+            ax.tick_params(axis="x", labelbottom=place == len(heights) - 1)
+            if column:
+                ax.set_ylabel("")
+            if place < len(heights) - 1 or number + across < len(tasks):
+                ax.set_xlabel("")
+            if place == 0:
+                label = readable(task)
+                ax.set_title(label.text, family=label.families, fontsize=9, loc="left", pad=5)
+            if place == 0 and number == across - 1:
+                style.legend(ax, _shown(rows, judges))
+    return figure
+
+
+def _shown(rows: Rows, judges: Mapping[str, Series]) -> list[Series]:
+    names = {row["judge"] for row in rows}
+    return [one for name, one in judges.items() if name in names]
+
+
+def _by_certainty(rows: Rows, judges: Mapping[str, Series], told: str) -> "Figure":
+    deciles = [cell["from"] for row in rows for cell in row["deciles"]]
+    limits = (min(deciles) - 2, max(deciles) + 12)
+    edges = list(range(min(deciles), max(deciles) + 20, 10))
+    most = 25 * math.ceil(4 * max(cell["n"] / _all(row)["total"] for row in rows for cell in row["deciles"]))
+    compared = _shown(rows, judges)
+    whiskers = len(compared) <= MANY
+
+    def bins(ax: "Axes") -> None:
+        ax.set(xlim=limits, xticks=edges, xlabel="Certainty")
+        for edge in edges[:-1:2]:
+            ax.axvspan(edge, edge + 10, color="#F2F2F2", linewidth=0, zorder=0)
+
+    def accuracy(ax: "Axes", ours: Rows, judges: Mapping[str, Series]) -> None:
+        bins(ax)
+        ax.set(ylim=(-4, 104), yticks=[0, 25, 50, 75, 100], ylabel="Accuracy (%)")
+        ax.axhline(100 * ours[0]["chance"], color=style.GREY, linewidth=0.8, linestyle="--", zorder=1)
+        ax.plot([0, 100], [0, 100], color=style.GREY, linewidth=0.8, linestyle=":", zorder=1)
+        for row, model, left, step in _beside(ours, judges):
+            known = {cell["from"]: 100 * cell["accuracy"] if cell["n"] >= FEW else None for cell in row["deciles"]}
+            xs = [decile + left + step / 2 for decile in range(0, 100, 10)]
+            ys = [known.get(decile) for decile in range(0, 100, 10)]
+            # matplotlib leaves a gap where a value is NaN.
+            ax.plot(xs, [math.nan if y is None else y for y in ys], color=model.colour, linewidth=0.8, zorder=1.5)
+            for cell in row["deciles"]:
+                at, shown = cell["from"] + left + step / 2, _point(cell, "accuracy")
+                dot(ax, at, shown, model, upright=True, whisker=whiskers)
+                if cell["n"] < FEW:
+                    ax.plot(at, shown.value or 0.0, **_hollow(model))
+
+    def histogram(ax: "Axes", ours: Rows, judges: Mapping[str, Series]) -> None:
+        bins(ax)
+        ax.set(ylim=(0, most), yticks=range(0, most + 1, 50 if most == 100 else 25), ylabel="Verdicts (%)")
+        for row, model, left, step in _beside(ours, judges):
+            xs = [cell["from"] + left for cell in row["deciles"]]
+            shares = [100 * cell["n"] / _all(row)["total"] for cell in row["deciles"]]
+            ax.bar(xs, shares, 0.92 * step, align="edge", color=model.colour, linewidth=0)
+
+    figure = _panels(rows, judges, (1.75, 0.65), (accuracy, histogram))
+    note = "Above: accuracy of valid answers by decile of certainty, 100 being in the last. Below: how many of "
+    note += (
+        "the judge's verdicts are in each."
+        if len(compared) == 1
+        else "a judge's verdicts are in each, in the order of the legend."
+    )
+    if any(cell["n"] < FEW for row in rows for cell in row["deciles"]):
+        note += f" Hollow: fewer than {FEW}."
+    note += f" Dashed: chance. Dotted: as right as sure. {WHISKERS if whiskers else 'The JSON has the intervals.'}"
+    return heading(figure, f"Accuracy by certainty, {_which(rows, judges)} ({told})", note)
+
+
+def _hollow(model: Series) -> dict[str, Any]:
+    looks = {"markerfacecolor": "white", "markeredgecolor": model.colour, "markeredgewidth": 1, "zorder": 2.5}
+    return style.marker(model) | looks
+
+
+def _beside(rows: Rows, judges: Mapping[str, Series]) -> list[tuple[Mapping[str, Any], Series, float, float]]:
+    """Each judge's row, with its place within a decile and the room that it has there."""
+    ours = [(row, model) for name, model in judges.items() for row in rows if row["judge"] == name]
+    step = min(7.0, 9.0 / len(ours))
+    return [(row, model, 5 + (n - len(ours) / 2) * step, step) for n, (row, model) in enumerate(ours)]
+
+
+def _risk_coverage(rows: Rows, judges: Mapping[str, Series], told: str) -> "Figure":
+    worst = max([100 * (1 - row["chance"]) for row in rows] + [y for row in rows for _, y in _curve(row)])
+
+    def few(row: Mapping[str, Any]) -> bool:
+        return bool(row["high"]["total"] < FEW)
+
+    def curves(ax: "Axes", ours: Rows, judges: Mapping[str, Series]) -> None:
+        ax.set(xlim=(-2, 102), ylim=(-0.03 * worst, 1.05 * worst), xticks=[0, 25, 50, 75, 100])
+        ax.set(xlabel="Coverage (%)", ylabel="Errors (%)")
+        ax.axhline(100 * (1 - ours[0]["chance"]), color=style.GREY, linewidth=0.8, linestyle="--", zorder=1)
+        for row in ours:
+            model, curve = judges[row["judge"]], _curve(row)
+            ax.plot([x for x, _ in curve], [y for _, y in curve], color=model.colour, linewidth=1.1, zorder=1.5)
+            cell, looks = (_all(row), _hollow(model)) if few(row) else (row["high"], style.marker(model))
+            across = 100 * cell["total"] / _all(row)["total"]
+            ax.plot(across, 100 * (1 - cell["correct"] / cell["total"]), **looks)
+
+    figure = _panels(rows, judges, (2.2,), (curves,))
+    note = (
+        f"Errors among the surest answers, from {FEW} on, by how many of the valid ones with a certainty are kept. "
+        f"Equally sure ones are in any order. Dashed: chance. Filled: certainty of at least {rows[0]['threshold']:g}."
+    )
+    note += f" Hollow: all, where fewer than {FEW} are so sure." if any(few(row) for row in rows) else ""
+    return heading(figure, f"Risk and coverage, {_which(rows, judges)} ({told})", note)
+
+
+def _all(row: Mapping[str, Any]) -> dict[str, int]:
+    return {key: row["high"][key] + row["low"][key] for key in ("correct", "total")}
+
+
+def _curve(row: Mapping[str, Any]) -> list[tuple[float, float]]:
+    """Coverage and expected risk in per cent, at each certainty and some points between, from `FEW` answers on."""
+    total, before, wrong, points = _all(row)["total"], 0, 0.0, []
+    for cell in row["by_certainty"]:
+        rate = 1 - cell["correct"] / cell["n"]
+        first, last = max(before + 1, min(FEW, total)), before + cell["n"]
+        # It bends most at its beginning.
+        part = range(POINTS + 1) if first <= last else ()
+        places = sorted({round(first * (last / first) ** (place / POINTS)) for place in part})
+        points += [(100 * k / total, 100 * (wrong + (k - before) * rate) / k) for k in places]
+        before, wrong = before + cell["n"], wrong + cell["n"] * rate
+    return points
+
+
+def _persona(rows: Rows, judges: Mapping[str, Series]) -> "Figure":
+    telling = [name for name in ("setting", "persona_variables") if len({row[name] for row in rows}) > 1]
+    tasks = {task: [row for row in rows if row["task"] == task] for task in dict.fromkeys(row["task"] for row in rows)}
+    best = list(judges)
+    sizes = [0.24 * len(ours) + 0.1 for ours in tasks.values()]
+    bottom = sum(sizes) + 0.32 * (len(sizes) - 1)
+    figure = style.sheet(6.2, bottom)
+    shifts = [_point(row["against_none"], "difference") for row in rows]
+    both = [_point(row["against_none"], name) for row in rows for name in ("accuracy", "accuracy_without")]
+    for (task, ours), size in zip(tasks.items(), sizes, strict=True):
+        ours.sort(key=lambda row: (best.index(row["judge"]), row["setting"]))
+        left, right = (style.place(figure, at, bottom - size, 2.95, size) for at in (0.0, 3.25))
+        bottom -= size + 0.32
+        labels = [judges[row["judge"]].label for row in ours]
+        if telling:
+            labels = [
+                label._replace(text=f"{label.text} ({', '.join(row[name] for name in telling)})")
+                for label, row in zip(labels, ours, strict=True)
+            ]
+        style.tick(left.yaxis, range(len(ours)), labels)
+        style.tick(right.yaxis, range(len(ours)), [plain("")] * len(ours))
+        for ax, limits in ((left, style.extent(both)), (right, style.extent(shifts, 0.0))):
+            ax.set(xlim=limits, ylim=(len(ours) - 0.5, -0.5))
+            ax.grid(axis="x", color="#DDDDDD", linewidth=0.5)
+            ax.tick_params(axis="x", labelbottom=bottom < 0)
+        title = readable(task)
+        left.set_title(title.text, family=title.families, fontsize=9, loc="left", pad=4)
+        right.axvline(0, color=style.GREY, linewidth=0.8, linestyle="--", zorder=1)
+        for at, row in enumerate(ours):
+            model, found = judges[row["judge"]], row["against_none"]
+            dot(left, at - 0.14, _point(found, "accuracy"), model)
+            without = _point(found, "accuracy_without")
+            dot(left, at + 0.14, without, model)
+            left.plot(without.value or 0.0, at + 0.14, **_hollow(model))
+            dot(right, at, _point(found, "difference"), model)
+    left.set_xlabel("Accuracy (%)")
+    right.set_xlabel("Difference (points)")
+    note = f"Filled: with a persona; hollow: without. {WHISKERS} Dashed: no difference."
+    apart = sum(not row["against_none"]["same_items"] for row in rows)
+    note += f" {apart} of {len(rows)} pairs are not of the same items, so they are resampled apart." if apart else ""
+    return heading(figure, f"With and without a persona, {_which(rows, judges)}", note)
+
+
+def _point(cell: Mapping[str, Any], name: str) -> Point:
+    low, high = cell[f"{name}_interval"] or (None, None)
+    return style.point(Estimate(cell[name], low, high))
+
+
+def _which(rows: Rows, judges: Mapping[str, Series]) -> str:
+    shown = _shown(rows, judges)
+    return shown[0].label.text if len(shown) == 1 else f"{len(shown)} judges"

@@ -1,0 +1,349 @@
+"""Figures of what runs of a multilingual benchmark found."""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from statistics import fmean
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from pluralbench.reports.figures import style
+from pluralbench.reports.figures.fonts import Label, find_fonts, language_label, plain, readable, short_name
+from pluralbench.reports.figures.style import MISSING, Column, Point, RunSeries, dot, heading, point
+from pluralbench.results.runs import Run
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+MOST = 10  # models in the heat map of languages
+OUTCOMES = ("win", "tie", "loss")
+SUBSET = re.compile(r"(?:translation|maple)-([a-z]{2,3})-([a-z]{2,3})-(easy|hard)")
+GROUPS = {"class": "Class of Joshi et al.", "resource": "Resources", "family": "Family", "script": "Script"}
+ORDERED = {"class": ["5", "4", "3", "2", "1"], "resource": ["High", "Mid", "Low"]}
+NAMES = {"Hans": "Han, simplified", "Hant": "Han, traditional"}
+MEAN = "mean of sections"
+
+
+def _languages(models: Sequence[RunSeries]) -> "Figure | None":
+    shown = models[:MOST]
+    by_code = {code: [_accuracy(one.run, code).value for one in shown] for code in _codes(shown)}
+    if not style.any_value(by_code.values()):
+        return None
+    codes = sorted(by_code, key=lambda code: (-style.mean(by_code[code], -1.0), code))
+    fonts = find_fonts(codes)
+    variances = [one.run.estimate("variance", "overall").value for one in shown]
+    columns = [
+        Column(0, plain("Mean"), [_overall(one.run).value for one in shown]),
+        *(Column(1.2 + n, language_label(code, fonts, "\n"), by_code[code]) for n, code in enumerate(codes)),
+        Column(1.5 + len(codes), plain("Variance\n(points²)"), variances),
+    ]
+    which = f"the best {MOST} of {len(models)} models" if len(models) > MOST else style.which(models)
+    note = (
+        "Languages by their mean over these models. Variance: of the accuracies in per cent over languages, the two "
+        "scripts of Chinese averaged first." + style.dashes(column.values for column in columns) + _uneven(shown)
+    )
+    return heading(style.heat(shown, columns, bare=1), f"Accuracy (%) by language, {which}", note)
+
+
+def _english_and_multilingual(models: Sequence[RunSeries]) -> "Figure | None":
+    both = [(one, _english(one.run), _overall(one.run)) for one in models]
+    shown = [(one, x, y, x.value, y.value) for one, x, y in both if x.value is not None and y.value is not None]
+    if not shown:
+        return None
+    shown.sort(key=lambda row: row[4])
+    low, high = style.extent(either for _, x, y, *_ in shown for either in (x, y))
+    side = max(3.6, 0.17 * len(shown))
+    figure = style.sheet(side, side)
+    ax = style.place(figure, 0, 0, side, side)
+    ax.set(xlim=(low, high), ylim=(low, high))
+    ax.plot([low, high], [low, high], color=style.GREY, linewidth=0.8, linestyle="--", zorder=1)
+    heights = _apart([(up - low) / (high - low) for *_, up in shown], 0.165 / side)
+    for (one, x, y, across, up), height in zip(shown, heights, strict=True):
+        dot(ax, up, x, one)
+        dot(ax, across, y, one, upright=True)
+        leader = {"arrowstyle": "-", "color": one.colour, "linewidth": 0.5, "alpha": 0.6, "shrinkB": 3}
+        ax.annotate("", (across, up), (1.03, height), textcoords="axes fraction", arrowprops=leader, zorder=1)
+        ax.plot(1.045, height, transform=ax.transAxes, clip_on=False, **style.marker(one))
+        ax.text(1.075, height, one.label.text, family=one.label.families, va="center", transform=ax.transAxes)
+    ax.set(xlabel="English: mean of sections, accuracy (%)", ylabel="Mean over languages, accuracy (%)")
+    there = [one for one, *_ in shown]
+    gone = ", ".join(one.label.text for one in models if one not in there)
+    note = f"{style.whiskers()} Dashed: as good in both.{' The axes do not start at 0.' * (low > 0)}{_uneven(there)}"
+    note += f" No point, since a value is missing: {gone}." if gone else ""
+    title = f"Accuracy in English and over languages, {style.which(there)}"
+    return heading(figure, title + _correlations([row[3] for row in shown], [row[4] for row in shown]), note)
+
+
+def _correlations(xs: Sequence[float], ys: Sequence[float]) -> str:
+    if len(xs) < 3 or len(set(xs)) < 2 or len(set(ys)) < 2:
+        return ""
+    from scipy.stats import pearsonr, spearmanr  # noqa: PLC0415 - two seconds that `--help` saves
+
+    found = {"Pearson's r": pearsonr(xs, ys).statistic, "Spearman's ρ": spearmanr(xs, ys).statistic}
+    return ": " + ", ".join(f"{name} = {value:.2f}".replace(" ", "\N{NO-BREAK SPACE}") for name, value in found.items())
+
+
+def _apart(heights: Sequence[float], gap: float) -> list[float]:
+    """Heights in rising order, moved until they are a gap apart and none is above 1."""
+    moved = list(heights)
+    for number in range(1, len(moved)):
+        moved[number] = max(moved[number], moved[number - 1] + gap)
+    moved[-1] = min(moved[-1], 1.0)
+    for number in reversed(range(len(moved) - 1)):
+        moved[number] = min(moved[number], moved[number + 1] - gap)
+    return moved
+
+
+def _dimensions(models: Sequence[RunSeries]) -> "Figure | None":
+    panels = {kind: rows for kind in GROUPS if (rows := _groups(models, kind))}
+    every = [one for rows in panels.values() for _, points in rows for one in points]
+    if not style.any_value([[one.value for one in every]]):
+        return None
+    overall = style.mean([_overall(one.run).value for one in models])
+    alone = len(models) == 1
+    limits = style.extent(every if alone else (Point(one.value) for one in every), *filter(None, [overall]))
+    sizes = [0.22 * len(rows) for rows in panels.values()]
+    bottom = sum(sizes) + 0.36 * (len(sizes) - 1)
+    figure = style.sheet(4.2, bottom)
+    for (kind, rows), size in zip(panels.items(), sizes, strict=True):
+        ax = style.place(figure, 0, bottom - size, 4.2, size)
+        bottom -= size + 0.36
+        ax.set(xlim=limits, ylim=(len(rows) - 0.5, -0.5))
+        ax.set_title(GROUPS[kind], loc="left", fontsize=9, pad=3)
+        ax.grid(axis="x", color="#DDDDDD", linewidth=0.5)
+        ax.tick_params(axis="x", labelbottom=bottom < 0)
+        style.tick(ax.yaxis, range(len(rows)), [label for label, _ in rows])
+        if overall is not None:
+            ax.axvline(overall, color=style.GREY, linewidth=0.8, linestyle="--", zorder=1)
+        for row, (_, points) in enumerate(rows):
+            present = [one.value for one in points if one.value is not None]
+            said = f"{fmean(present):.1f}" if present else MISSING
+            ax.text(1.02, row, said, va="center", transform=ax.get_yaxis_transform())
+            if alone and present:
+                dot(ax, row, points[0], models[0])
+            elif present:
+                ax.plot(present, [row] * len(present), "o", markersize=4, mfc="none", mec="#0072B2", mew=0.7)
+                ax.plot(fmean(present), row, "D", color="black", markersize=5, mec="white", mew=0.4)
+    ax.set_xlabel("Accuracy (%)" + "; the axis does not start at 0" * (limits[0] > 0))
+    what = style.whiskers() if alone else "Diamonds, numbers: mean over models. Circles: each model."
+    note = f"{what} Dashed: mean over all languages. In brackets: languages. Class 0 is left out."
+    note += style.dashes([[one.value for one in every]]) + _uneven(models)
+    return heading(figure, f"Accuracy by kind of language, {style.which(models)}", note)
+
+
+def _groups(models: Sequence[RunSeries], kind: str) -> list[tuple[Label, list[Point]]]:
+    """The groups of a kind in order, and the value of each model in them."""
+    names = dict.fromkeys(name for one in models for name in one.run.names(kind, "subset"))
+    rows = []
+    for name in names:
+        if (kind, name) == ("class", "0"):
+            continue
+        points = [point(one.run.estimate("accuracy", kind, subset=name)) for one in models]
+        sizes = sorted({size for one in models if (size := one.run.count("languages", kind, subset=name))})
+        many = "–".join(str(size) for size in dict.fromkeys((sizes[0], sizes[-1])))
+        label = readable(f"{'Class ' * (kind == 'class')}{NAMES.get(name, name)} ({many})")
+        fixed = ORDERED.get(kind, [])
+        place = fixed.index(name) if name in fixed else len(fixed)
+        rows.append(((place, -style.mean([one.value for one in points], -1.0), name), label, points))
+    return [(label, points) for _, label, points in sorted(rows, key=lambda row: row[0])]
+
+
+def _translation(models: Sequence[RunSeries]) -> "Figure | None":
+    found = [_translated(one.run) for one in models]
+    levels = [level for level in ("easy", "hard") if any(key[2] == level for subsets in found for key in subsets)]
+    ways = sorted({(source, target) for subsets in found for source, target, _ in subsets})
+    values = {
+        (*way, level): [points.get((*way, level), Point()) for points in found] for level in levels for way in ways
+    }
+    if not style.any_value([one.value for one in row] for row in values.values()):
+        return None
+    names = [readable(" → ".join(map(short_name, way))) for way in ways]
+    title = f"Accuracy (%) on translations, {style.which(models)}"
+    dashes = style.dashes([one.value for one in row] for row in values.values())
+    if len(models) > 4:
+        columns = [
+            Column(
+                panel * (len(ways) + 0.3) + number,
+                Label(f"{names[number].text}\n{level}", names[number].families),
+                [one.value for one in values[*way, level]],
+            )
+            for panel, level in enumerate(levels)
+            for number, way in enumerate(ways)
+        ]
+        return heading(style.heat(models, columns), title, f"Chance is 50.{dashes}")
+    size = max(0.3, 0.13 * len(models)) * len(ways)
+    figure = style.sheet(2.9 * len(levels) - 0.3, size)
+    for panel, level in enumerate(levels):
+        ax = style.place(figure, 2.9 * panel, 0, 2.6, size)
+        ax.set(xlim=(0, 102), ylim=(len(ways) - 0.5, -0.5), xlabel="Accuracy (%)")
+        ax.set_title(level.upper(), loc="left", fontsize=9, pad=3)
+        ax.axvline(50, color=style.GREY, linewidth=0.8, linestyle="--", zorder=1)
+        style.striped(ax.axhspan, len(ways))
+        style.tick(ax.yaxis, range(len(ways)), names if panel == 0 else [plain("")] * len(ways))
+        for row, way in enumerate(ways):
+            style.dots(ax, row, values[*way, level], models, 0.2)
+    style.legend(ax, models)
+    return heading(figure, title, f"{style.whiskers()} Dashed: chance.{dashes}")
+
+
+def _translated(run: Run) -> dict[tuple[str, str, str], Point]:
+    """By source, target and level."""
+    names = run.names("subset", "subset", config="translation")
+    parsed = ((SUBSET.fullmatch(name), name) for name in names)
+    return {
+        (found[1], found[2], found[3]): point(run.estimate("accuracy", "subset", config="translation", subset=name))
+        for found, name in parsed
+        if found
+    }
+
+
+def _drop(models: Sequence[RunSeries]) -> "Figure | None":
+    sections = dict.fromkeys(name for one in models for name in one.run.names("section", "section", "drop"))
+    found = [[point(one.run.estimate("drop", "section", section=name)) for one in models] for name in sections]
+    found.append([point(one.run.estimate("drop", "overall")) for one in models])
+    names = [*sections, MEAN]
+    values = [[one.value for one in row] for row in found]
+    if not style.any_value(values):
+        return None
+    width = max(4.8, 0.105 * len(models) * len(names))
+    figure = style.sheet(width, 3.0)
+    ax = style.place(figure, 0, 0, width, 3.0)
+    ax.set(xlim=(-0.5, len(names) - 0.5), ylim=style.extent((one for row in found for one in row), 0.0))
+    ax.axhline(0, color="black", linewidth=0.8, zorder=1)
+    ax.grid(axis="y", color="#DDDDDD", linewidth=0.5)
+    style.striped(ax.axvspan, len(names))
+    style.tick(ax.xaxis, range(len(names)), [readable(name[:1].upper() + name[1:]) for name in names])
+    for group, row in enumerate(found):
+        style.dots(ax, group, row, models, 0.12, upright=True)
+    ax.set_ylabel("Accuracy less that in English\n(percentage points)")
+    style.legend(ax, models)
+    note = f"Mean over languages. Below 0: worse than in English. {style.whiskers()}"
+    note += style.dashes(values) + _uneven(models)
+    return heading(figure, f"Drop from English by section, {style.which(models)}", note)
+
+
+def _consistency(models: Sequence[RunSeries]) -> "Figure | None":
+    by_code = {code: [_kappa(one.run, code) for one in models] for code in _codes(models)}
+    values = {code: [one.value for one in row] for code, row in by_code.items()}
+    if not style.any_value(values.values()):
+        return None
+    codes = sorted(by_code, key=lambda code: (-style.mean(values[code], -2.0), code))
+    whisker = len(models) <= 3
+    height = min(0.36, max(0.24, (0.1 if whisker else 0.028) * len(models))) * len(codes)
+    figure = style.sheet(4.2, height)
+    ax = style.place(figure, 0, 0, 4.2, height)
+    points = (one if whisker else Point(one.value) for row in by_code.values() for one in row)
+    ax.set(xlim=style.extent(points, 0.0, style.SUBSTANTIAL), ylim=(len(codes) - 0.5, -0.5))
+    style.guides(ax)
+    style.striped(ax.axhspan, len(codes))
+    fonts = find_fonts(codes)
+    style.tick(ax.yaxis, range(len(codes)), [language_label(code, fonts) for code in codes])
+    for row, code in enumerate(codes):
+        style.dots(ax, row, by_code[code], models, 0.24, whisker=whisker)
+        mean = style.mean(values[code])
+        if mean is not None and len(models) > 1:
+            ax.vlines(mean, row - 0.42, row + 0.42, colors="black", linewidth=1.2, zorder=1.5)
+    ax.set_xlabel("Cohen's kappa of the labels in the language against those in English")
+    style.legend(ax, models)
+    note = (
+        f"{style.whiskers()} " * whisker
+        + "Black: mean over models." * (len(models) > 1)
+        + style.dashes(values.values())
+    )
+    return heading(figure, f"Consistency with English, {style.which(models)}", note)
+
+
+def _instances(models: Sequence[RunSeries]) -> "Figure | None":
+    labels = _labels(models)
+    found, undefined = _kappas(labels.select(pl.col("^n_.*$")).to_numpy())
+    if not len(found):
+        return None
+    figure = style.sheet(4.6, 2.6)
+    ax = style.place(figure, 0, 0, 4.6, 2.6)
+    ax.hist(found, [edge / 10 for edge in range(-10, 11)], color="#56B4E9", edgecolor="black", linewidth=0.5)
+    ax.set(xlim=(-1.02, 1.02), xlabel="Cohen's kappa of an item across models", ylabel="Items, all languages")
+    style.guides(ax)
+    raters = " to ".join(str(n) for n in dict.fromkeys((labels["raters"].min(), labels["raters"].max())))
+    high = int((found >= style.SUBSTANTIAL).sum())
+    note = (
+        f"{len(found):,} items in {labels['config'].n_unique()} languages: the labels that {raters} models gave in the "
+        f"language against those in English. At {style.SUBSTANTIAL:.2f} or above: {high:,} ({high / len(found):.0%})."
+    )
+    if undefined:
+        note += f" Not shown: {undefined:,} whose kappa is undefined: every model gave one and the same label in both."
+    return heading(figure, f"Agreement with English by item, {style.which(models)}", note)
+
+
+def _labels(models: Sequence[RunSeries]) -> pl.DataFrame:
+    """For each item in a language, how many models gave each label: n_outcome_... there, n_english_... in English.
+
+    n_same: how many gave the same in both. raters: how many labelled it in both; with fewer than three it is left out.
+    """
+    pairs = []
+    for one in models:
+        items = one.run.items.select("config", "id", "outcome").unique(["config", "id"], keep="none")
+        items = items.filter(pl.col("outcome").is_in(OUTCOMES))
+        english = items.filter(config=_reference(one.run))
+        there = items.filter(pl.col("config").is_in(_codes([one])))
+        pairs.append(there.join(english.select("id", english="outcome"), on="id"))
+    counts = [(pl.col(c) == label).sum().alias(f"n_{c}_{label}") for c in ("outcome", "english") for label in OUTCOMES]
+    same = (pl.col("outcome") == pl.col("english")).sum()
+    grouped = pl.concat(pairs).group_by("config", "id").agg(*counts, n_same=same, raters=pl.len())
+    return grouped.filter(pl.col("raters") >= 3)
+
+
+def _kappas(counts: NDArray[Any]) -> tuple[NDArray[np.float64], int]:
+    """Cohen's kappa of each row that has one, and how many have none since chance alone would always agree.
+
+    counts: how often each of three labels was given in one place, then in the other, and how often both were the same.
+    """
+    whole = counts.astype(np.int64)
+    n, same = whole[:, :3].sum(1), whole[:, 6]
+    chance = (whole[:, :3] * whole[:, 3:6]).sum(1)
+    defined = chance < n * n
+    return ((n * same - chance)[defined] / (n * n - chance)[defined]), int((~defined).sum())
+
+
+def _codes(models: Iterable[RunSeries]) -> list[str]:
+    """The languages of these models, without the one that they are compared to."""
+    return list(dict.fromkeys(code for one in models for code in one.run.names("config", "config")))
+
+
+def _reference(run: Run) -> str:
+    """The config in the language that the others are compared to."""
+    reference = run.record.benchmark.description.reference
+    return reference.config if reference else ""
+
+
+def _accuracy(run: Run, config: str) -> Point:
+    return point(run.of(config))
+
+
+def _english(run: Run) -> Point:
+    return _accuracy(run, _reference(run))
+
+
+def _overall(run: Run) -> Point:
+    return point(run.headline)
+
+
+def _kappa(run: Run, code: str) -> Point:
+    return point(run.of(code, "kappa"), 1.0)
+
+
+def _uneven(models: Sequence[RunSeries]) -> str:
+    alike = len({frozenset(_codes([one])) for one in models}) == 1
+    return "" if alike else " The models are not of the same languages, so their means are of different things."
+
+
+FIGURES: dict[str, Callable[[Sequence[RunSeries]], "Figure | None"]] = {
+    "languages": _languages,
+    "english_and_multilingual": _english_and_multilingual,
+    "dimensions": _dimensions,
+    "translation": _translation,
+    "drop": _drop,
+    "consistency": _consistency,
+    "instances": _instances,
+}

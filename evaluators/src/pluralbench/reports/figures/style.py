@@ -1,0 +1,324 @@
+"""What the figures share: colours and markers, sheets, dots and cells.
+
+matplotlib takes a second to import, so it is imported where something is drawn.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean
+from textwrap import wrap
+from threading import Lock
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pluralbench_measures.bootstrap import CONFIDENCE, Estimate
+
+from pluralbench.reports.figures.fonts import LETTERS, Label, readable
+from pluralbench.results.runs import Run
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
+    from matplotlib.figure import Figure
+
+# Okabe and Ito's colours, without the yellow that white paper swallows. Seven and twelve share no divisor.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p", "*", "h")
+MAP = "cividis"
+GREY = "#555555"
+MISSING = "–"
+CELL = 0.335  # inches: "100.0" in 8 pt
+SUBSTANTIAL = 0.60  # kappa
+NAME = 36  # characters of a model's name
+SETTINGS: Any = {
+    "axes.axisbelow": True,
+    "axes.labelsize": 9,
+    "axes.linewidth": 0.6,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "font.family": [LETTERS],
+    "font.size": 8,
+    "hatch.linewidth": 0.5,
+    "legend.frameon": False,
+    "svg.fonttype": "path",
+    "svg.hashsalt": "pluralbench",
+    "text.parse_math": False,  # a model's name may have dollar signs
+    "xtick.labelsize": 8,
+    "ytick.labelsize": 8,
+}
+_one_at_a_time = Lock()
+
+
+class Point(NamedTuple):
+    """A value and its interval, each None where it is missing."""
+
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+
+
+class Column(NamedTuple):
+    """A column of cells: where its left edge is, in cells, and a value for each model."""
+
+    left: float
+    label: Label
+    values: Sequence[float | None]
+
+
+@dataclass(frozen=True)
+class Series:
+    """A model or a judge in figures: the same colour and marker in each of them."""
+
+    name: str
+    label: Label
+    colour: str
+    marker: str
+
+
+@dataclass(frozen=True)
+class RunSeries(Series):
+    """The series of a run."""
+
+    run: Run
+
+
+@contextmanager
+def drawing() -> Iterator[None]:
+    """The settings of the figures and no others, whatever the user's own are; one thread at a time has them."""
+    import matplotlib as mpl  # noqa: PLC0415 - a second that `--help` saves
+
+    with _one_at_a_time, mpl.rc_context():
+        mpl.rcdefaults()
+        mpl.rcParams.update(SETTINGS)
+        yield
+
+
+def series_of(runs: Sequence[Run]) -> list[RunSeries]:
+    """A series for each run, the best first, with labels that tell them apart."""
+    ordered = sorted(runs, key=lambda run: _last_if_missing(run.headline.value))
+    names = [_short(run.name) for run in ordered]
+    labels = [
+        f"{name} ({run.path.name})" if names.count(name) > 1 else name for run, name in zip(ordered, names, strict=True)
+    ]
+    styled = _coloured([run.name for run in ordered], labels)
+    return [RunSeries(**vars(one), run=run) for one, run in zip(styled, ordered, strict=True)]
+
+
+def series_of_judges(accuracies: Mapping[str, float | None]) -> list[Series]:
+    """A series for each judge, by its name and accuracy, the best first."""
+    names = sorted(accuracies, key=lambda name: _last_if_missing(accuracies[name]))
+    short = [_short(name) for name in names]
+    return _coloured(names, [name if short.count(one) > 1 else one for name, one in zip(names, short, strict=True)])
+
+
+def _last_if_missing(accuracy: float | None) -> float:
+    return 1.0 if accuracy is None else -accuracy
+
+
+def _short(name: str) -> str:
+    return Path(" ".join(name.split())).name
+
+
+def _coloured(names: Sequence[str], labels: Sequence[str]) -> list[Series]:
+    short = [label if len(label) <= NAME else f"{label[: NAME - 16]}…{label[-15:]}" for label in labels]
+    return [
+        Series(
+            name,
+            readable(f"{label} ({number})" if short.count(label) > 1 else label),
+            COLOURS[(number - 1) % len(COLOURS)],
+            MARKERS[(number - 1) % len(MARKERS)],
+        )
+        for number, (name, label) in enumerate(zip(names, short, strict=True), start=1)
+    ]
+
+
+def _two_lines(label: Label) -> Label:
+    """A long name on two lines, broken where its parts meet, near the middle."""
+    text = label.text
+    places = [found.end() for found in re.finditer(r"[-_ ./]+", text) if found.end() < len(text)]
+    if len(text) <= 20 or not places:
+        return label
+    place = min(places, key=lambda place: abs(place - len(text) / 2))
+    return Label(f"{text[:place].rstrip()}\n{text[place:]}", label.families)
+
+
+def point(found: Estimate, scale: float = 100.0) -> Point:
+    """A number of the metrics, in per cent."""
+    return Point(*(None if one is None else scale * one for one in (found.value, found.low, found.high)))
+
+
+def extent(points: Iterable[Point], *also: float) -> tuple[float, float]:
+    """Limits of an axis that has room for all points, their intervals, and these values."""
+    values = [number for one in points for number in one if number is not None] + list(also)
+    low, high = min(values), max(values)
+    room = 0.06 * (high - low) or 1.0
+    return low - room, high + room
+
+
+def sheet(width: float, height: float) -> "Figure":
+    """A figure whose axes are to be placed in inches (see `place`); what hangs outside is part of what is saved."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415 - a second that `--help` saves
+    from matplotlib.figure import Figure  # noqa: PLC0415 - the same
+
+    figure = Figure(figsize=(width, height), facecolor="white")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def place(figure: "Figure", left: float, bottom: float, width: float, height: float) -> "Axes":
+    """Axes of this size at this place, in inches."""
+    across, up = figure.get_size_inches()
+    return figure.add_axes((left / across, bottom / up, width / across, height / up))
+
+
+def tick(axis: "Axis", places: Sequence[float], labels: Sequence[Label], **style: Any) -> None:
+    """Labels in their own fonts along an axis, without tick marks."""
+    axis.set_ticks(places, [label.text for label in labels], **style)
+    axis.set_tick_params(length=0)
+    for text, label in zip(axis.get_ticklabels(), labels, strict=True):
+        text.set_fontfamily(label.families)
+
+
+def dots(ax: "Axes", at: float, shown: Sequence[Point], models: Sequence[Series], apart: float, **how: bool) -> None:
+    """A group of models side by side, at most so far apart."""
+    step = min(apart, 0.84 / len(models))
+    for number, (one, model) in enumerate(zip(shown, models, strict=True)):
+        dot(ax, at + (number - (len(models) - 1) / 2) * step, one, model, **how)
+
+
+def dot(ax: "Axes", at: float, shown: Point, model: Series, *, upright: bool = False, whisker: bool = True) -> None:
+    """A model's value and interval. upright: the value goes up, and `at` is across. Missing: a dash off the axes."""
+    if shown.value is None:
+        edge = ax.get_xaxis_transform() if upright else ax.get_yaxis_transform()
+        outside = (at, 1.03) if upright else (1.02, at)
+        ax.text(*outside, MISSING, ha="center", va="center", color=model.colour, fontweight="bold", transform=edge)
+        return
+    if whisker and shown.low is not None and shown.high is not None:
+        (ax.vlines if upright else ax.hlines)(at, shown.low, shown.high, colors=model.colour, linewidth=0.9, zorder=2)
+    across, up = (at, shown.value) if upright else (shown.value, at)
+    ax.plot(across, up, **marker(model))
+
+
+def marker(model: Series) -> dict[str, Any]:
+    """How a model's dots look; the thin ones are larger."""
+    size = 6.5 if model.marker in "PX*" else 5
+    style = {"marker": model.marker, "markersize": size, "markeredgewidth": 0.3, "markeredgecolor": "white"}
+    return style | {"color": model.colour, "linestyle": ""}
+
+
+def legend(ax: "Axes", models: Sequence[Series]) -> None:
+    """Who is who, right of the axes, when there is more than one model."""
+    from matplotlib.lines import Line2D  # noqa: PLC0415 - a second that `--help` saves
+
+    if len(models) < 2:
+        return
+    handles = [Line2D([], [], **marker(one)) for one in models]
+    made = ax.legend(
+        handles, [one.label.text for one in models], loc="upper left", bbox_to_anchor=(1.05, 1.0), borderaxespad=0
+    )
+    for text, one in zip(made.get_texts(), models, strict=True):
+        text.set_fontfamily(one.label.families)
+
+
+def heat(models: Sequence[Series], columns: Sequence[Column], bare: int = 0, unit: str = "Accuracy (%)") -> "Figure":
+    """A row for each model in cells coloured by value; the last `bare` columns are not; what is missing is hatched."""
+    from matplotlib import colormaps  # noqa: PLC0415 - a second that `--help` saves
+    from matplotlib.cm import ScalarMappable  # noqa: PLC0415 - the same
+    from matplotlib.colors import Normalize  # noqa: PLC0415 - the same
+
+    coloured = columns[: len(columns) - bare]
+    present = [value for _, _, values in coloured for value in values if value is not None]
+    norm = Normalize(min(present), max(present) if max(present) > min(present) else min(present) + 1)
+    width = columns[-1].left + 1
+    figure = sheet(CELL * width, CELL * len(models))
+    ax = place(figure, 0, 0, CELL * width, CELL * len(models))
+    for number, (left, _, values) in enumerate(columns):
+        for row, value in enumerate(values):
+            white = value is None or number >= len(coloured)
+            _cell(ax, left, row, value, (1.0, 1.0, 1.0) if white else colormaps[MAP](float(norm(value or 0.0))))
+    ax.set(xlim=(0, width), ylim=(len(models), 0))
+    ax.spines[:].set_visible(False)
+    ax.xaxis.tick_top()
+    style = {"rotation": 90, "multialignment": "left", "linespacing": 1.1}
+    tick(ax.xaxis, [column.left + 0.5 for column in columns], [column.label for column in columns], **style)
+    tick(ax.yaxis, [row + 0.5 for row in range(len(models))], [_two_lines(one.label) for one in models])
+    scale = place(figure, 0, -0.3, min(2.0, CELL * width), 0.1)
+    bar = figure.colorbar(ScalarMappable(norm, MAP), cax=scale, orientation="horizontal")
+    bar.set_label(unit, fontsize=8)
+    return figure
+
+
+def _cell(ax: "Axes", left: float, row: int, value: float | None, colour: tuple[float, ...]) -> None:
+    from matplotlib.patches import Rectangle  # noqa: PLC0415 - a second that `--help` saves
+
+    edge, hatch = ("#AAAAAA", "////") if value is None else ("white", None)
+    ax.add_patch(Rectangle((left, row), 1, 1, facecolor=colour, edgecolor=edge, hatch=hatch, linewidth=0.5))
+    ax.text(
+        left + 0.5,
+        row + 0.5,
+        MISSING if value is None else f"{value:.1f}",
+        ha="center",
+        va="center",
+        color="black" if _luminance(colour) > 0.18 else "white",
+        bbox={"facecolor": "white", "edgecolor": "none", "pad": 1} if value is None else None,
+    )
+
+
+def _luminance(colour: Sequence[float]) -> float:
+    red, green, blue = ((c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4) for c in colour[:3])
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def heading(figure: "Figure", title: str, note: str) -> "Figure":
+    """Put a title over all that is drawn and a note under it, on as many lines as its width asks for."""
+    canvas: Any = figure.canvas
+    box = figure.get_tightbbox(canvas.get_renderer())
+    across, up = figure.get_size_inches()
+    above: Any = {"fontsize": 10, "fontweight": "bold", "va": "bottom"}
+    below: Any = {"fontsize": 8, "color": GREY, "va": "top"}
+    for text, height, per_inch, looks in ((title, box.y1 + 0.12, 11.5, above), (note, box.y0 - 0.12, 16.5, below)):
+        label = readable(text)
+        lines = wrap(label.text, int(per_inch * max(box.width, 4.5)), break_on_hyphens=False)
+        figure.text(box.x0 / across, height / up, "\n".join(lines), family=label.families, linespacing=1.3, **looks)
+    return figure
+
+
+def guides(ax: "Axes") -> None:
+    """Lines at the kappa of chance and at a substantial one."""
+    for value, said in ((0.0, "0: chance"), (SUBSTANTIAL, f"{SUBSTANTIAL:.2f}: substantial")):
+        ax.axvline(value, color=GREY, linewidth=0.8, linestyle="--", zorder=1)
+        ax.text(value, 1.01, said, ha="center", va="bottom", color=GREY, transform=ax.get_xaxis_transform())
+
+
+def striped(span: Callable[..., object], groups: int) -> None:
+    """Shade every other group."""
+    for group in range(0, groups, 2):
+        span(group - 0.5, group + 0.5, color="#F2F2F2", linewidth=0, zorder=0)
+
+
+def mean(values: Iterable[float | None], otherwise: Any = None) -> Any:
+    """The mean of the values that are there."""
+    present = [value for value in values if value is not None]
+    return fmean(present) if present else otherwise
+
+
+def any_value(rows: Iterable[Sequence[float | None]]) -> bool:
+    """Whether there is any value in some rows."""
+    return any(value is not None for row in rows for value in row)
+
+
+def which(models: Sequence[Series]) -> str:
+    """Whose results they are, for a title."""
+    return models[0].label.text if len(models) == 1 else f"{len(models)} models"
+
+
+def whiskers() -> str:
+    """What the whiskers are, for a note."""
+    return f"Whiskers: {CONFIDENCE:.0%} intervals."
+
+
+def dashes(rows: Iterable[Sequence[float | None]]) -> str:
+    """What a dash is, for a note, where there is one."""
+    return f" {MISSING}: missing." if any(value is None for row in rows for value in row) else ""

@@ -1,0 +1,1 @@
+"""What was found: items, metrics and provenance, typed and versioned."""

@@ -1,0 +1,183 @@
+"""Reward models that run in this process: classifiers, and language models as implicit reward models."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import torch
+from pluralbench_rewards import Group, ModelRecord, OnScored, Scored
+from torch import Tensor
+
+from pluralbench_local.conversations import Template
+from pluralbench_local.errors import ModelError
+from pluralbench_local.network import AGREEMENT, Network, usual_attention
+from pluralbench_local.packing import Tokens
+from pluralbench_local.scoring import Options, Read, record_of, score_locally
+
+RULE = re.compile(r"^(logit|softmax):(-?\d+)$")
+VOCABULARY_ROWS = 512  # hidden states that are read through the vocabulary at a time, to bound memory
+
+
+@dataclass(frozen=True)
+class Classifier:
+    """A sequence classifier: its reward is a logit of the conversation's last token.
+
+    label: which of several logits is the reward, "logit:K", or "softmax:K" for its probability; K counts from the
+    end when negative. The paper of Personalized RewardBench (section 4.1) takes "softmax:-1" of several.
+    """
+
+    name: str
+    network: Network
+    template: Template
+    label: str | None = None
+    options: Options = field(default_factory=Options)
+    kind = "classifier"
+
+    @property
+    def networks(self) -> list[Network]:
+        """What has to run."""
+        return [self.network]
+
+    @property
+    def precision(self) -> torch.dtype:
+        """What a reward is rounded to."""
+        return self.network.dtype
+
+    def record(self) -> ModelRecord:
+        """What it is, for the provenance of a run."""
+        return record_of(self)
+
+    def score(
+        self,
+        groups: Sequence[Group],
+        *,
+        known: Mapping[int, list[float]] | None = None,
+        on_scored: OnScored | None = None,
+    ) -> Scored:
+        """Score every group; see `pluralbench_rewards.RewardModel`."""
+        return score_locally(self, groups, known, on_scored)
+
+    def rewards(self, groups: Sequence[Sequence[Tokens]], read: Read) -> tuple[list[float], int]:
+        """One reward a conversation, in order, and how many tokens were computed for them."""
+        states, rows, computed = read(self.network, groups)
+        last = states[[places[-1] for places in rows]]
+        logits = last if self.network.head is None else self.network.head(last)
+        return _reward(logits.float(), self.label).tolist(), computed
+
+
+@dataclass(frozen=True)
+class Implicit:
+    """A language model as a reward model (direct preference optimisation): the summed log-probability of the response.
+
+    With a reference, the reference's sum is subtracted; the factor beta changes no decision and is left out. The
+    response's tokens are all that follow the opening of the answer, what the template closes it with included.
+    """
+
+    name: str
+    policy: Network
+    reference: Network | None
+    template: Template
+    options: Options = field(default_factory=Options)
+    kind = "implicit"
+
+    @property
+    def networks(self) -> list[Network]:
+        """What has to run."""
+        return [self.policy] if self.reference is None else [self.policy, self.reference]
+
+    @property
+    def precision(self) -> torch.dtype:
+        """What a log-probability is rounded to."""
+        return torch.float32
+
+    def record(self) -> ModelRecord:
+        """What it is, for the provenance of a run."""
+        return record_of(self)
+
+    def score(
+        self,
+        groups: Sequence[Group],
+        *,
+        known: Mapping[int, list[float]] | None = None,
+        on_scored: OnScored | None = None,
+    ) -> Scored:
+        """Score every group; see `pluralbench_rewards.RewardModel`."""
+        return score_locally(self, groups, known, on_scored)
+
+    def rewards(self, groups: Sequence[Sequence[Tokens]], read: Read) -> tuple[list[float], int]:
+        """One reward a conversation, in order, and how many tokens each of the networks computed."""
+        sums, computed = _log_probabilities(self.policy, groups, read)
+        if self.reference is not None:
+            sums = sums - _log_probabilities(self.reference, groups, read)[0]
+        return sums.tolist(), computed
+
+
+def check_label(name: str, network: Network, label: str | None) -> None:
+    """Raise `ModelError` where a head of several logits has no rule, or the rule does not fit."""
+    weight = getattr(network.head, "weight", None)
+    logits = weight.shape[0] if isinstance(weight, Tensor) else int(network.model.config.num_labels or 1)
+    if label is None:
+        if logits > 1:
+            raise ModelError(
+                f"The head of {name} has {logits} logits; say which is the reward by the `label` logit:K, or softmax:K "
+                f"for its probability (K from 0 to {logits - 1}, or -1 for the last)."
+            )
+        return
+    matched = RULE.match(label)
+    if matched is None or not -logits <= int(matched[2]) < logits:
+        raise ModelError(f"The `label` {label!r} does not fit a head of {logits} logits; give logit:K or softmax:K.")
+
+
+def _reward(logits: Tensor, label: str | None) -> Tensor:
+    matched = RULE.match(label or "logit:0")
+    assert matched is not None  # noqa: S101 - check_label saw it
+    values = logits.softmax(-1) if matched[1] == "softmax" else logits
+    return values[:, int(matched[2])]
+
+
+@torch.inference_mode()
+def check_vocabulary(name: str, network: Network) -> None:
+    """Raise `ModelError` where the logits that are computed here are not those of the model's own forward pass."""
+    ids = torch.arange(1, 9, device=network.device).unsqueeze(0)
+    with usual_attention(network):
+        own = network.model(input_ids=ids, use_cache=False).logits[0].float()
+        ours = _vocabulary_logits(network, network.body(input_ids=ids, use_cache=False).last_hidden_state[0])
+    if (own - ours).abs().max() > AGREEMENT.get(network.dtype, 0.15) * own.abs().max():
+        raise ModelError(
+            f"{name} makes its logits from its hidden states in a way that is not known here, so its log-probabilities "
+            "would be wrong."
+        )
+
+
+def _log_probabilities(network: Network, groups: Sequence[Sequence[Tokens]], read: Read) -> tuple[Tensor, int]:
+    """Summed log-probability of the tokens after each read position, a conversation each; in float64."""
+    states, rows, computed = read(network, groups)
+    conversations = [tokens for group in groups for tokens in group]
+    owner = torch.tensor([number for number, places in enumerate(rows) for _ in places], device=states.device)
+    place = torch.tensor([place for places in rows for place in places], device=states.device)
+    following = [tokens.ids[position + 1] for tokens in conversations for position in tokens.reads]
+    target = torch.tensor(following, device=states.device)
+    # Responses that share a prompt share the state that predicts their first token: read each state once.
+    used, place = torch.unique(place, return_inverse=True)
+    order = place.argsort(stable=True)
+    bounds = torch.searchsorted(place[order], torch.arange(0, len(used) + VOCABULARY_ROWS, VOCABULARY_ROWS).to(place))
+    sums = torch.zeros(len(conversations), dtype=torch.float64, device=states.device)
+    for number, start in enumerate(range(0, len(used), VOCABULARY_ROWS)):
+        logits = _vocabulary_logits(network, states[used[start : start + VOCABULARY_ROWS]])
+        here = order[bounds[number] : bounds[number + 1]]
+        rows_here = place[here] - start
+        chosen = logits[rows_here, target[here]] - logits.logsumexp(-1)[rows_here]
+        sums.index_add_(0, owner[here], chosen.double())
+    return sums, computed
+
+
+def _vocabulary_logits(network: Network, states: Tensor) -> Tensor:
+    """Logits as the model's own forward pass makes them: some families scale or cap them."""
+    assert network.head is not None  # noqa: S101 - a language model has one
+    config = network.model.config.get_text_config()
+    logits: Tensor = network.head(states).float()
+    for name in ("logit_scale", "lm_head_multiplier"):
+        logits = logits * (getattr(config, name, None) or 1.0)
+    logits = logits / (getattr(config, "logits_scaling", None) or 1.0)
+    cap = getattr(config, "final_logit_softcapping", None)
+    return torch.tanh(logits / cap) * cap if cap else logits

@@ -1,0 +1,174 @@
+"""From prompts and responses to tokens: the tokenizer's own chat template, and what happens to what is too long."""
+
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from pluralbench_rewards import Group, Message, Overflow
+from transformers import PreTrainedTokenizerBase
+
+from pluralbench_local.errors import ConversationError
+from pluralbench_local.packing import Tokens, common_prefix
+
+IN_ONE_GO = 1024  # conversations handed to the tokenizer at once
+NAMED = 5  # ids that an error names
+
+
+@dataclass(frozen=True)
+class Tokenized:
+    """The conversations of a group in tokens. cut: how many tokens its longest conversation lost.
+
+    dropped: why none of them is scored, or nothing.
+    """
+
+    conversations: list[Tokens]
+    cut: int = 0
+    dropped: str = ""
+
+
+@dataclass(frozen=True)
+class Template:
+    """How conversations become tokens.
+
+    append: token ids that the model wants after a conversation.
+    whole_response: whether all tokens of the response are read, rather than the last token alone.
+    """
+
+    tokenizer: PreTrainedTokenizerBase
+    append: tuple[int, ...] = ()
+    whole_response: bool = False
+
+    def render(self, messages: Sequence[Message], *, opening: bool = False) -> str:
+        """The conversation as text; `opening` adds what begins an answer. Raises `ConversationError`."""
+        if not self.tokenizer.chat_template:
+            raise ConversationError("The tokenizer has no chat template; give one as `chat_template`.")
+        try:
+            return str(
+                self.tokenizer.apply_chat_template(list(messages), tokenize=False, add_generation_prompt=opening)
+            )
+        except Exception as error:  # noqa: BLE001 - a template is a program and may raise anything
+            roles = ", ".join(message["role"] for message in messages)
+            raise ConversationError(
+                f"The chat template does not take a conversation of the roles {roles} ({error}); "
+                "give another as `chat_template`."
+            ) from None
+
+    def encode(self, texts: Sequence[str]) -> "Iterator[array[int]]":
+        """Token ids of rendered conversations. The template writes the special tokens, so none is added."""
+        # What is longer than the model's limit is dealt with here, so the tokenizer need not warn of it.
+        for ids in self.tokenizer(list(texts), add_special_tokens=False, verbose=False)["input_ids"]:
+            yield array("i", ids)
+
+
+def tokenize(groups: Sequence[Group], template: Template, limit: int, on_overflow: Overflow) -> list[Tokenized]:
+    """Tokenize every group; `limit` is the most tokens of a conversation.
+
+    A conversation that is longer is dealt with by group, so that the answers to a prompt are judged by the same
+    context: `truncate-left` takes the same tokens from the start of all; `truncate-prompt` leaves out the least
+    relevant blocks of the context, then shortens the prompt's longest message from its start, and leaves template and
+    responses whole; `drop` drops the group.
+    Raises `ConversationError` under `error`, naming the first ids.
+    """
+    bare = next((group for group in groups if not group.responses), None)
+    if bare is not None:
+        raise ConversationError(f"The prompt of id {bare.id} has no response to score.")
+    tokenized = list(_tokenized(groups, template))
+    long = [
+        (group, place)
+        for place, (group, result) in enumerate(zip(groups, tokenized, strict=True))
+        if _longest(result) > limit
+    ]
+    if long and on_overflow == "error":
+        ids = ", ".join(group.id for group, _ in long[:NAMED]) + (", …" if len(long) > NAMED else "")
+        raise ConversationError(
+            f"{len(long):,} of {len(groups):,} prompts have conversations of more than {limit:,} tokens, the longest "
+            f"of {max(_longest(tokenized[place]) for _, place in long):,} (ids {ids}); raise `max_length` if the model "
+            "can take it, or choose `on_overflow` drop, truncate-left or truncate-prompt."
+        )
+    shorten: dict[str, Callable[[Group, Tokenized, Template, int], Tokenized]] = {
+        "drop": _drop,
+        "truncate-left": _truncate_left,
+        "truncate-prompt": _truncate_prompt,
+    }
+    for group, place in long:
+        tokenized[place] = shorten[on_overflow](group, tokenized[place], template, limit)
+    return tokenized
+
+
+def _tokenized(groups: Sequence[Group], template: Template) -> Iterator[Tokenized]:
+    texts = (
+        template.render([*group.messages, {"role": "assistant", "content": response}])
+        for group in groups
+        for response in group.responses
+    )
+    encoded = _encoded(texts, template)
+    openings = _encoded((template.render(group.messages, opening=True) for group in groups), template)
+    for group in groups:
+        conversations = list(islice(encoded, len(group.responses)))
+        opening = next(openings) if template.whole_response else array("i")
+        yield Tokenized([_tokens(ids, opening, template) for ids in conversations])
+
+
+def _encoded(texts: Iterator[str], template: Template) -> "Iterator[array[int]]":
+    while several := list(islice(texts, IN_ONE_GO)):
+        yield from template.encode(several)
+
+
+def _tokens(ids: "array[int]", opening: "array[int]", template: Template) -> Tokens:
+    whole = ids + array("i", template.append)
+    if not whole:
+        raise ConversationError("The chat template makes no token of a conversation; give one as `chat_template`.")
+    last = len(whole) - 1
+    if not template.whole_response:
+        return Tokens(whole, range(last, last + 1))
+    # The token before the response predicts its first one. A template may close differently than it opens.
+    begin = next((place for place, (a, b) in enumerate(zip(ids, opening, strict=False)) if a != b), len(opening))
+    return Tokens(whole, range(max(min(begin, last) - 1, 0), last))
+
+
+def _longest(tokenized: Tokenized) -> int:
+    return max(len(tokens.ids) for tokens in tokenized.conversations)
+
+
+def _drop(_: Group, tokenized: Tokenized, __: Template, limit: int) -> Tokenized:
+    return Tokenized(tokenized.conversations, dropped=f"{_longest(tokenized):,} tokens, more than {limit:,}")
+
+
+def _truncate_left(_: Group, tokenized: Tokenized, __: Template, limit: int) -> Tokenized:
+    cut = _longest(tokenized) - limit
+    shared = common_prefix([tokens.ids for tokens in tokenized.conversations])
+    # Where an answer alone is longer than the limit, the others keep what they can.
+    alike = min(cut, shared) if len(tokenized.conversations) > 1 else cut
+    return Tokenized([_last(tokens, min(limit, len(tokens.ids) - alike)) for tokens in tokenized.conversations], cut)
+
+
+def _last(tokens: Tokens, keep: int) -> Tokens:
+    cut = len(tokens.ids) - keep
+    reads = range(max(tokens.reads.start - cut, 0), tokens.reads.stop - cut)
+    return Tokens(tokens.ids[cut:], reads)
+
+
+def _truncate_prompt(group: Group, tokenized: Tokenized, template: Template, limit: int) -> Tokenized:
+    before = _longest(tokenized)
+    # What is least relevant of what is told about the person goes first, and whole; then the prompt is cut.
+    while _longest(tokenized) > limit and group.context:
+        group = group.without_least_relevant()
+        tokenized = next(_tokenized([group], template))
+    messages = [dict(message) for message in group.prompt]
+    excess = _longest(tokenized) - limit
+    while excess > 0 and any(message["content"] for message in messages):
+        longest = max(messages, key=lambda message: len(message["content"]))
+        longest["content"] = _without_start(longest["content"], excess, template)
+        tokenized = next(_tokenized([Group(group.id, messages, group.responses)], template))
+        excess = _longest(tokenized) - limit
+    if excess > 0:
+        return Tokenized(tokenized.conversations, dropped=f"an answer alone is longer than {limit:,} tokens")
+    return Tokenized(tokenized.conversations, cut=before - _longest(tokenized))
+
+
+def _without_start(text: str, tokens: int, template: Template) -> str:
+    encoded = template.tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
+    # A character may be of several tokens, of which each but the last leaves it where it is.
+    starts = (start for start, _ in encoded["offset_mapping"][tokens:] if start > 0)
+    return text[next(starts, len(text)) :]

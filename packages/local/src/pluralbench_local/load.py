@@ -1,0 +1,59 @@
+"""`load`: a reward model in this process, ready to score."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from pluralbench_rewards import Scoring
+from pluralbench_runs import check_recipe
+
+from pluralbench_local.classifiers import Classifier, Implicit, check_label, check_vocabulary
+from pluralbench_local.conversations import Template
+from pluralbench_local.description import LocalModel
+from pluralbench_local.errors import ModelError
+from pluralbench_local.models import Source, load_classifier, load_language_model, load_tokenizer
+from pluralbench_local.network import unpacked
+from pluralbench_local.scoring import Options
+
+
+def load(model: str | Path | LocalModel, *, scoring: Scoring | None = None, **described: Any) -> Classifier | Implicit:
+    """Load a reward model from a folder or the Hub into this process.
+
+    model: its description, or its name, with the other fields of `LocalModel` by keyword. scoring: how it runs when it
+    is asked to score; `pluralbench_local.score` takes other ways.
+
+    Raises `ModelError` and `DeviceError`.
+    """
+    if not isinstance(model, LocalModel):
+        model = check_recipe(LocalModel, {"name": str(model), **described}, "of the model")
+    options = Options.of(scoring or Scoring(), model)
+    source = Source(model.name, model.revision, model.device, model.dtype, model.trust_remote_code)
+    if model.kind == "classifier":
+        return _classifier(model, source, options)
+    return _implicit(model, source, options)
+
+
+def _classifier(model: LocalModel, source: Source, options: Options) -> Classifier:
+    if model.reference is not None:
+        raise ModelError("A classifier has no `reference` model; that belongs to the kind implicit.")
+    tokenizer = load_tokenizer(source, model.template())
+    network, append = load_classifier(source)
+    check_label(source.name, network, model.label)
+    return Classifier(source.name, network, Template(tokenizer, append), model.label, options)
+
+
+def _implicit(model: LocalModel, source: Source, options: Options) -> Implicit:
+    if model.label is not None:
+        raise ModelError("An implicit reward has no `label`; that belongs to the kind classifier.")
+    tokenizer = load_tokenizer(source, model.template())
+    policy = load_language_model(source)
+    reference = model.reference
+    other = None if reference is None else load_language_model(replace(source, name=reference, revision=None))
+    if other is not None and other.model.config.vocab_size != policy.model.config.vocab_size:
+        raise ModelError(f"{reference} has another vocabulary than {model.name}, so it cannot be its reference.")
+    for name, network in ((source.name, policy), *([] if other is None else [(str(reference), other)])):
+        check_vocabulary(name, network)
+    if other is not None and bool(policy.unpackable) != bool(other.unpackable):
+        why = policy.unpackable or other.unpackable
+        policy, other = unpacked(policy, why), unpacked(other, why)
+    return Implicit(source.name, policy, other, Template(tokenizer, whole_response=True), options)

@@ -1,0 +1,199 @@
+"""Loading a reward model, and the networks that read it."""
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+from torch import nn
+from transformers import (
+    AutoConfig,
+    AutoModel,
+    AutoModelForCausalLM,
+    AutoModelForSequenceClassification,
+    AutoTokenizer,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
+from transformers.utils import logging
+
+from pluralbench_local.description import Dtype
+from pluralbench_local.errors import DeviceError, ModelError
+from pluralbench_local.network import Network, network_of
+
+library: Any = logging  # untyped
+LANGUAGE_MODEL = "it looks like a language model: score with it as of the kind implicit, or judge with it"
+
+
+REWARD_HEADS = {"score", "classifier", "v_head"}
+
+
+@dataclass(frozen=True)
+class Special:
+    """How to load an architecture that `AutoModelForSequenceClassification` does not know.
+
+    head: the module that turns a hidden state into a reward. append: the key in the model's configuration that holds
+    the id of a token wanted after a conversation. The model's code comes with the model.
+    """
+
+    head: str
+    append: str
+
+
+SPECIAL = {
+    # internlm/internlm2-*-reward: `get_score` of the model's own code reads the reward token after the conversation.
+    "InternLM2ForRewardModel": Special(head="v_head", append="reward_token_id"),
+}
+"""By the architecture that a model's configuration declares."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a model comes from, and how to load it.
+
+    name: a folder, or ORG/NAME on the Hub. revision: on the Hub. device: "auto", "cpu", "cuda", "cuda:1", or "spread"
+    (over all devices). trust_remote_code: run Python code that comes with the model, with the user's rights.
+    """
+
+    name: str
+    revision: str | None = None
+    device: str = "auto"
+    dtype: Dtype = "auto"
+    trust_remote_code: bool = False
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """As `from_pretrained` takes them."""
+        return {"revision": self.revision, "trust_remote_code": self.trust_remote_code}
+
+
+def load_tokenizer(source: Source, chat_template: str | None) -> PreTrainedTokenizerBase:
+    """The model's tokenizer, with another chat template if one is given. Raises `ModelError`."""
+    tokenizer = loaded("tokenizer", source, lambda: AutoTokenizer.from_pretrained(source.name, **source.options))
+    if chat_template is not None:
+        tokenizer.chat_template = chat_template
+    return cast("PreTrainedTokenizerBase", tokenizer)
+
+
+def load_classifier(source: Source) -> tuple[Network, tuple[int, ...]]:
+    """The network of a sequence classifier, and the token ids it wants after a conversation. Raises `ModelError`."""
+    config = loaded("configuration", source, lambda: AutoConfig.from_pretrained(source.name, **source.options))
+    declared = [name for name in config.architectures or [] if name in SPECIAL]
+    if not declared:
+        model = _model(AutoModelForSequenceClassification, source)
+        return _read(model, getattr(model, "score", None)), ()
+    special = SPECIAL[declared[0]]
+    model = _model(AutoModel, source)
+    return _read(model, getattr(model, special.head)), (int(getattr(config, special.append)),)
+
+
+def load_language_model(source: Source) -> Network:
+    """The network of a causal language model, read through its vocabulary. Raises `ModelError`."""
+    model = _model(AutoModelForCausalLM, source)
+    embeddings: Callable[[], nn.Module] = model.get_output_embeddings
+    return _read(model, embeddings())
+
+
+def _read(model: PreTrainedModel, head: nn.Module | None) -> Network:
+    with quiet():
+        return network_of(model, head)
+
+
+def device_of(asked: str) -> torch.device:
+    """The device for "auto", "cpu", "cuda" or "cuda:N". Raises `DeviceError` when it is not there."""
+    if asked == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(asked)
+        if device.type == "cuda" and not torch.cuda.is_available():
+            raise DeviceError(f"No GPU was found, but the device {asked} asks for one; choose cpu.")
+        torch.ones(1, device=device).item()
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        raise DeviceError(f"The device {asked} cannot be used: {_one_line(error)}.") from None
+    return device
+
+
+def _model(kind: Any, source: Source) -> PreTrainedModel:
+    spread = source.device == "spread"
+    device = None if spread else device_of(source.device)
+    placement: dict[str, Any] = {"device_map": "auto"} if spread else {}
+    with quiet():
+        model, info = loaded(
+            "model",
+            source,
+            lambda: kind.from_pretrained(
+                source.name, dtype=source.dtype, output_loading_info=True, **source.options, **placement
+            ),
+        )
+    left_over = [name for name in info["unexpected_keys"] if name.split(".")[0] in REWARD_HEADS]
+    if left_over and kind is AutoModelForCausalLM:
+        raise ModelError(
+            f"{source.name} holds a reward head ({left_over[0]}): score with it as of the kind classifier."
+        )
+    missing = sorted(info["missing_keys"])
+    if missing:
+        hint = f"; {LANGUAGE_MODEL}" if any(name.split(".")[0] == "score" for name in missing) else ""
+        raise ModelError(
+            f"{source.name} holds no weights for {', '.join(missing[:3])}{', …' if len(missing) > 3 else ''}, "
+            f"so its scores would be random{hint}."
+        )
+    try:
+        return cast("PreTrainedModel", (model if device is None else model.to(device)).eval())
+    except torch.OutOfMemoryError as error:
+        raise DeviceError(f"{source.name} does not fit into the memory of {device} ({_one_line(error)}).") from None
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Keep the library from warning of what is checked here, and from drawing bars where nobody looks."""
+    verbosity, bars = library.get_verbosity(), library.is_progress_bar_enabled()
+    library.set_verbosity_error()
+    if not sys.stderr.isatty():
+        library.disable_progress_bar()
+    try:
+        yield
+    finally:
+        library.set_verbosity(verbosity)
+        if bars:
+            library.enable_progress_bar()
+
+
+def loaded(what: str, source: Source, load: Callable[[], Any]) -> Any:
+    """What `load` gives. what: its name in a sentence, "model", "tokenizer". Raises `ModelError` for anything."""
+    if Path(source.name).is_dir():
+        _check_folder(Path(source.name), what)
+    elif Path(source.name).exists() or source.name.count("/") != 1 or source.name.startswith((".", "/", "~")):
+        raise ModelError(f"There is no model folder {source.name} (give a folder, or ORG/NAME on the Hub).")
+    try:
+        return load()
+    except Exception as error:  # noqa: BLE001 - whatever the library raises, the user gets a sentence
+        message = _one_line(error)
+        if "trust_remote_code" in str(error):
+            raise ModelError(
+                f"{source.name} brings Python code of its own, which would run with your rights; read it, and if you "
+                "trust it give `trust_remote_code`."
+            ) from None
+        raise ModelError(f"The {what} of {source.name} cannot be loaded: {message}.") from None
+
+
+def _check_folder(folder: Path, what: str) -> None:
+    try:
+        json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ModelError(f"{folder} is no model folder: it has no config.json.") from None
+    except ValueError as error:
+        raise ModelError(f"{folder / 'config.json'} is not valid JSON: {error}.") from None
+    if what == "model" and not [path for suffix in ("safetensors", "bin") for path in folder.glob(f"*.{suffix}")]:
+        raise ModelError(f"{folder} holds no weights (*.safetensors or *.bin).")
+    if what == "tokenizer" and not [
+        path for pattern in ("tokenizer*", "vocab*", "*.model") for path in folder.glob(pattern)
+    ]:
+        raise ModelError(f"{folder} holds no tokenizer; save the model's tokenizer into it.")
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())[:300].rstrip(".")

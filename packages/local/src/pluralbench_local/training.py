@@ -1,0 +1,313 @@
+"""Training a reward model on rankings: Bradley-Terry over all pairs of a batch, each response encoded once.
+
+A step is a page: `_step` encodes some batches, `ranking_loss` is the loss, accelerate does the rest. While it runs,
+`OUT.work` holds a checkpoint and the log; the same call goes on from there and ends in the same weights.
+"""
+
+import math
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from accelerate import Accelerator
+from accelerate.state import AcceleratorState
+from pluralbench_runs import Recipe, Table, digest, output_directory, progress, recipe_values
+from pydantic import Field
+from torch import Tensor, nn
+from torch.nn.functional import logsigmoid
+
+from pluralbench_local.conversations import Template
+from pluralbench_local.errors import DeviceError, ModelError, TrainingError
+from pluralbench_local.models import Source, load_tokenizer
+from pluralbench_local.network import positions_of
+from pluralbench_local.scoring import OUT_OF_MEMORY
+from pluralbench_local.training_batches import Batch, Data, Ranking, batches, check, fitting
+from pluralbench_local.training_files import (
+    SETTINGS_FILE,
+    TRAINING_FILE,
+    Trained,
+    publish,
+    read_trained,
+    restore,
+    save_checkpoint,
+    step_log,
+)
+from pluralbench_local.training_model import Lora, Trainee, finished, load_trainee, rewards_of, set_pad_token
+
+HELD_OUT = "held-out rankings"
+
+
+class TrainingOptions(Table):
+    """How to train; the defaults are those of CHEEMS (section 5, Table 9): 256 responses a step, for a large set.
+
+    epochs: 1 for a large set, 2 for a small one. batch_size: responses whose pairs count together.
+    accumulation: batches a step, the loss of each with the same weight. warmup: share of the steps in which the rate
+    rises from 0 to `learning_rate`; after it, it falls by a cosine to 0. regulariser: weight of the mean of the
+    squared rewards. clip: the largest norm of a gradient. max_length: tokens of a conversation; longer ones are
+    dropped, or are an error, as `on_overflow` says. lora: adapters in place of all weights; they want a rate some
+    twenty times higher. gradient_checkpointing: less memory for a third more time. save_dtype: "auto" is the type that
+    the base was saved in. token_budget: tokens, padding included, of one forward pass of a batch's parts.
+    measure_every, checkpoint_every: in steps.
+    """
+
+    epochs: int = Field(2, ge=1)
+    batch_size: int = Field(16, ge=2)
+    accumulation: int = Field(16, ge=1)
+    learning_rate: float = Field(5e-6, gt=0)
+    warmup: float = Field(0.1, ge=0, lt=1)
+    regulariser: float = Field(0.1, ge=0)
+    weight_decay: float = Field(0.0, ge=0)
+    clip: float = Field(1.0, gt=0)
+    max_length: int = Field(2048, ge=1)
+    on_overflow: Literal["drop", "error"] = "drop"
+    lora: Lora | None = None
+    gradient_checkpointing: bool = False
+    save_dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
+    token_budget: int | None = Field(None, ge=1)
+    measure_every: int = Field(50, ge=1)
+    checkpoint_every: int = Field(50, ge=1)
+    seed: int = 0
+
+
+class TrainingSettings(Recipe):
+    """All that the weights depend on; training goes on only under the same. data, held_out: digests of content."""
+
+    verb: Literal["train"] = "train"
+    model: str
+    revision: str | None = None
+    trust_remote_code: bool
+    chat_template_digest: str | None = None
+    device: str
+    data: str
+    held_out: str | None = None
+    options: TrainingOptions
+
+
+def train(
+    model: str,
+    rankings: Sequence[Ranking],
+    out: Path | str,
+    *,
+    held_out: Sequence[Ranking] | None = None,
+    options: TrainingOptions | None = None,
+    revision: str | None = None,
+    trust_remote_code: bool = False,
+    chat_template: str | None = None,
+    device: str = "auto",
+    fresh: bool = False,
+) -> Trained:
+    """Train a reward model on rankings (CHEEMS, section 5) into the folder `out`.
+
+    model: a folder or ORG/NAME on the Hub, of a language model, which gets a head, or of a classifier of one logit.
+    held_out: rankings to measure the accuracy on. revision, trust_remote_code, chat_template, device: see `load_local`;
+    one device, one process. fresh: start over.
+
+    Training that was interrupted goes on with the same call, and on a CPU with as many threads ends in the same weights
+    as without. `out` holds an ordinary classifier of one logit without a bias, with tokenizer and template,
+    `training.json`, and `log.jsonl` with a line a step.
+
+    Raises `TrainingError`, `ModelError`, `DeviceError`, `ConversationError`, and `OutputError` where `out` was made by
+    other settings.
+    """
+    options = options or TrainingOptions()
+    check(rankings, "rankings")
+    if held_out is not None:
+        check(held_out, HELD_OUT)
+    settings = TrainingSettings(
+        model=str(model),
+        revision=revision,
+        trust_remote_code=trust_remote_code,
+        chat_template_digest=None if chat_template is None else digest(chat_template),
+        device=device,
+        data=_digest(rankings),
+        held_out=None if held_out is None else _digest(held_out),
+        options=options,
+    )
+    target = Path(out)
+    with output_directory(target, settings, recipe_file=SETTINGS_FILE, fresh=fresh) as output:
+        if (target / TRAINING_FILE).exists() and not fresh:
+            return read_trained(target)
+        source = Source(str(model), revision, device, trust_remote_code=trust_remote_code)
+        template = Template(load_tokenizer(source, chat_template))
+        limits = (template, options.max_length, options.on_overflow)
+        data = fitting(rankings, "rankings", *limits)
+        judged = None if held_out is None else fitting(held_out, HELD_OUT, *limits)
+        epochs = [batches(data.rankings, options.batch_size, options.seed, epoch) for epoch in range(options.epochs)]
+        steps = _steps(epochs, data, options)
+        trainee = load_trainee(
+            source,
+            lora=options.lora,
+            gradient_checkpointing=options.gradient_checkpointing,
+            token_budget=options.token_budget,
+            seed=options.seed,
+        )
+        positions = positions_of(trainee.network)
+        if positions and options.max_length > positions:
+            raise ModelError(
+                f"max_length {options.max_length:,} is more than the {positions:,} positions of {model}; lower it."
+            )
+        set_pad_token(trainee.network.model, template, (tokens for several in data.tokens for tokens in several))
+        accelerator = _accelerator(trainee.network.device)
+        _run(accelerator, trainee, data, judged, steps, options, output.work)
+        saved = trainee.base if options.save_dtype == "auto" else getattr(torch, options.save_dtype)
+        trainee = finished(trainee, saved)
+        task = {
+            "settings": recipe_values(settings),
+            "data": data.counts(),
+            "epochs": [data.spent(epoch) for epoch in epochs],
+            "held_out": None if judged is None else judged.counts(),
+            "held_out_accuracy": None if judged is None else _accuracy(accelerator, trainee, judged),
+        }
+        publish(output, trainee, template, task)
+    return read_trained(target)
+
+
+def ranking_loss(rewards: Tensor, pairs: Sequence[tuple[int, int]], weight: float) -> tuple[Tensor, Tensor]:
+    """Loss and regulariser of a batch; both without dimensions. rewards: [responses]. pairs: (better, worse).
+
+    The mean over the pairs of -log sigmoid(better - worse), and `weight` times the mean over all responses of the
+    squared reward (CHEEMS, section 5; both are means as in its code, where the paper sums over the pairs).
+    """
+    better, worse = torch.tensor(pairs, device=rewards.device).T
+    regulariser = rewards.square().mean()
+    loss = -logsigmoid(rewards[better] - rewards[worse]).mean()
+    return loss + weight * regulariser, regulariser
+
+
+def _steps(epochs: Sequence[Sequence[Batch]], data: Data, options: TrainingOptions) -> list[list[Batch]]:
+    """The batches of each step. Raises `TrainingError` where all steps are warm-up, the first of which has rate 0."""
+    line = [batch for epoch in epochs for batch in epoch]
+    steps = [line[start : start + options.accumulation] for start in range(0, len(line), options.accumulation)]
+    if len(steps) <= _warmup(len(steps), options):
+        raise TrainingError(
+            f"{data.pairs:,} pairs are too few to train on: the warm-up takes all steps ({len(steps)}); lower "
+            "batch_size, accumulation or warmup, or raise epochs."
+        )
+    return steps
+
+
+def _warmup(steps: int, options: TrainingOptions) -> int:
+    return math.ceil(options.warmup * steps)
+
+
+def _accelerator(device: torch.device) -> Accelerator:
+    AcceleratorState._reset_state(reset_partial_state=True)  # noqa: SLF001 - as transformers' Trainer does
+    accelerator = Accelerator(
+        mixed_precision="bf16" if device.type == "cuda" else "no", device_placement=False, cpu=device.type == "cpu"
+    )
+    if accelerator.num_processes > 1:
+        raise DeviceError("Training runs in one process; start it without `accelerate launch` or `torchrun`.")
+    return accelerator
+
+
+def _run(
+    accelerator: Accelerator,
+    trainee: Trainee,
+    data: Data,
+    judged: Data | None,
+    steps: Sequence[Sequence[Batch]],
+    options: TrainingOptions,
+    work: Path,
+) -> None:
+    """Take all steps that the checkpoint in `work` does not have."""
+    from transformers import get_cosine_schedule_with_warmup  # noqa: PLC0415 - imports peft, where that is installed
+
+    trained = [weights for weights in trainee.whole.parameters() if weights.requires_grad]
+    optimizer: Any = torch.optim.AdamW(trained, lr=options.learning_rate, weight_decay=options.weight_decay, fused=True)
+    schedule: Any = get_cosine_schedule_with_warmup(optimizer, _warmup(len(steps), options), len(steps))
+    accelerator.prepare(trainee.whole)  # for its checkpoints; what it returns is the same module
+    optimizer, schedule = accelerator.prepare(optimizer, schedule)
+    done = restore(accelerator, work)
+    trainee.network.model.train()
+    measured = ""
+    with step_log(work) as log, progress("training", len(steps) - done) as meter:
+        for number, step in enumerate(steps[done:], done + 1):
+            line: dict[str, Any] = {"step": number, "of": len(steps), "learning_rate": schedule.get_last_lr()[0]}
+            with _memory(options):
+                line |= _step(accelerator, trainee, data, step, options, trained)
+                if not math.isfinite(line["loss"] + line["gradient_norm"]):
+                    raise TrainingError(
+                        f"The loss or its gradient is no number at step {number:,} of {len(steps):,}; lower "
+                        "learning_rate and start over."
+                    )
+                optimizer.step()
+                schedule.step()
+                optimizer.zero_grad()
+                if judged is not None and number % options.measure_every == 0:
+                    line["held_out_accuracy"] = _accuracy(accelerator, trainee, judged)
+                    measured = f"held-out {line['held_out_accuracy']:.3f}, "
+            log(line)
+            if number % options.checkpoint_every == 0:
+                save_checkpoint(accelerator, work, number)
+            meter.advance(note=f"loss {line['loss']:.3f}, {measured}{line['responses_per_second']:.1f} responses/s")
+
+
+def _step(
+    accelerator: Accelerator,
+    trainee: Trainee,
+    data: Data,
+    step: Sequence[Batch],
+    options: TrainingOptions,
+    trained: Sequence[nn.Parameter],
+) -> dict[str, Any]:
+    """The gradient of a step's batches, and what to log of it."""
+    started = time.perf_counter()
+    sums = {"loss": 0.0, "regulariser": 0.0}
+    right = 0
+    for batch in step:
+        conversations = [data.tokens[ranking][response] for ranking, response in batch.members]
+        rewards = rewards_of(trainee, conversations, accelerator.autocast)
+        loss, regulariser = ranking_loss(rewards, batch.pairs, options.regulariser)
+        accelerator.backward(loss / len(step))
+        values = rewards.tolist()
+        right += sum(values[better] > values[worse] for better, worse in batch.pairs)
+        sums["loss"] += loss.item() / len(step)
+        sums["regulariser"] += regulariser.item() / len(step)
+    norm = accelerator.clip_grad_norm_(trained, options.clip)
+    pairs, responses = sum(len(batch.pairs) for batch in step), sum(len(batch.members) for batch in step)
+    seconds = time.perf_counter() - started
+    return sums | {
+        "gradient_norm": 0.0 if norm is None else float(norm),
+        "pairs": pairs,
+        "accuracy": right / pairs,
+        "responses": responses,
+        "seconds": seconds,
+        "responses_per_second": responses / seconds,
+    }
+
+
+@contextmanager
+def _memory(options: TrainingOptions) -> Iterator[None]:
+    """Raises `DeviceError` where what happens in this context does not fit into memory."""
+    try:
+        yield
+    except (RuntimeError, MemoryError) as error:
+        if not isinstance(error, MemoryError) and not any(words in str(error) for words in OUT_OF_MEMORY):
+            raise
+        raise DeviceError(
+            f"A batch of {options.batch_size} responses does not fit into memory; use gradient_checkpointing or lora, "
+            "or lower batch_size or max_length."
+        ) from None
+
+
+@torch.no_grad()
+def _accuracy(accelerator: Accelerator, trainee: Trainee, data: Data) -> float:
+    """Share of the pairs whose better response has the strictly higher reward (CHEEMS, section 3.3); a tie is wrong."""
+    training = trainee.network.model.training
+    trainee.network.model.train(mode=False)
+    conversations = [tokens for several in data.tokens for tokens in several]
+    rewards = iter(rewards_of(trainee, conversations, accelerator.autocast).tolist())
+    trainee.network.model.train(mode=training)
+    right = 0
+    for ranking in data.rankings:
+        own = [next(rewards) for _ in ranking.responses]
+        right += sum(own[better] > own[worse] for better, worse in ranking.learned())
+    return right / data.pairs
+
+
+def _digest(rankings: Sequence[Ranking]) -> str:
+    # A digest of digests: the canonical JSON of a large set would be held twice in memory.
+    return digest([digest([r.id, list(r.prompt), list(r.responses), list(r.rank), r.learned()]) for r in rankings])

@@ -1,0 +1,124 @@
+"""What training leaves on disk: log and checkpoints while it runs, then a classifier and the record of its making."""
+
+import json
+import platform
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import torch
+from accelerate import Accelerator
+from pluralbench_runs import Output, file_digest, versions
+
+from pluralbench_local.conversations import Template
+from pluralbench_local.models import quiet
+from pluralbench_local.training_model import Trainee
+
+TRAINING_FILE, LOG_FILE, SETTINGS_FILE = "training.json", "log.jsonl", "settings.toml"
+CHECKPOINT = "checkpoint-"
+FORMAT = 1
+PACKAGES = ("pluralbench-rewards", "torch", "transformers", "tokenizers", "accelerate", "peft")
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A trained reward model. folder: it loads as a classifier. record: what `training.json` holds.
+
+    accuracy: share of the held-out pairs whose better response got the strictly higher reward; None without them.
+    """
+
+    folder: Path
+    accuracy: float | None
+    record: dict[str, Any]
+
+
+@contextmanager
+def step_log(work: Path) -> Iterator[Callable[[Mapping[str, Any]], None]]:
+    """Writes lines of the log. It goes with a run that failed before its first checkpoint, and so binds no next one."""
+    path = work / LOG_FILE
+    try:
+        with path.open("a", encoding="utf-8") as file:
+            yield lambda line: print(json.dumps(line), file=file, flush=True)
+    except BaseException:
+        if not _checkpoints(work):
+            path.unlink(missing_ok=True)
+        raise
+
+
+def save_checkpoint(accelerator: Accelerator, work: Path, step: int) -> None:
+    """Write weights, optimizer, schedule and random states; the previous ones stay until these are whole."""
+    new = work / "checkpoint.new"
+    shutil.rmtree(new, ignore_errors=True)
+    accelerator.save_state(str(new))
+    old = _checkpoints(work)
+    new.rename(work / f"{CHECKPOINT}{step}")
+    for _, path in old:
+        shutil.rmtree(path)
+
+
+def restore(accelerator: Accelerator, work: Path) -> int:
+    """Go back to the newest checkpoint and to the log as it then was; how many steps it has."""
+    found = _checkpoints(work)
+    done = found[-1][0] if found else 0
+    if found:
+        accelerator.load_state(str(found[-1][1]))
+    log = work / LOG_FILE
+    if log.exists():
+        log.write_text("".join(log.read_text(encoding="utf-8").splitlines(keepends=True)[:done]), encoding="utf-8")
+    return done
+
+
+def _checkpoints(work: Path) -> list[tuple[int, Path]]:
+    return sorted((int(path.name.removeprefix(CHECKPOINT)), path) for path in work.glob(f"{CHECKPOINT}*"))
+
+
+def publish(output: Output, trainee: Trainee, template: Template, task: Mapping[str, Any]) -> None:
+    """Put the classifier in place with its tokenizer, the log, the settings and `training.json`.
+
+    task: what was trained on what, for `training.json`, which also tells by what, when and where.
+    """
+    staged = output.staging()
+    with quiet():
+        trainee.network.model.save_pretrained(staged)
+        template.tokenizer.save_pretrained(staged)
+    # Copied, since a kill before the end of `publish` leaves them to the next run.
+    shutil.copyfile(output.work / LOG_FILE, staged / LOG_FILE)
+    shutil.copyfile(output.work / "recipe.toml", staged / SETTINGS_FILE)
+    text = json.dumps(_made(trainee, staged) | dict(task), indent=2, ensure_ascii=False, allow_nan=False)
+    (staged / TRAINING_FILE).write_text(text + "\n", encoding="utf-8")
+    output.publish(staged)
+
+
+def read_trained(folder: Path) -> Trained:
+    """What a finished training left in `folder`."""
+    record = json.loads((folder / TRAINING_FILE).read_text(encoding="utf-8"))
+    return Trained(folder, record["held_out_accuracy"], record)
+
+
+def _made(trainee: Trainee, staged: Path) -> dict[str, Any]:
+    """By what, when and where the model was made, and the SHA-256 of its weights, by which it is known anywhere."""
+    model = trainee.network.model
+    lines = [json.loads(line) for line in (staged / LOG_FILE).read_text(encoding="utf-8").splitlines()]
+    weights = {path.name: file_digest(path) for path in sorted(staged.glob("*.safetensors"))}
+    return {
+        "format": FORMAT,
+        "made_by": f"pluralbench-rewards {version('pluralbench-rewards')}",
+        "finished": datetime.now(UTC).isoformat(timespec="seconds"),
+        "seconds": sum(line["seconds"] for line in lines),
+        "steps": len(lines),
+        "weights": weights,
+        "saved_dtype": str(model.dtype).removeprefix("torch."),
+        "parameters": sum(parameter.numel() for parameter in model.parameters()),
+        "architecture": type(model).__name__,
+        "base_commit": getattr(model.config, "_commit_hash", None),
+        "device": str(trainee.network.device),
+        "threads": torch.get_num_threads(),
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "packages": versions(PACKAGES),
+    }

@@ -1,0 +1,1 @@
+"""Measures with intervals: the bootstrap, pairs and rankings, agreement, calibration, paired tests."""

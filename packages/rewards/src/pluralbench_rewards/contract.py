@@ -1,0 +1,169 @@
+"""The contract of everything that scores: groups of responses in, numbers out. Nothing here needs torch."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, Protocol, Self, runtime_checkable
+
+from pluralbench_runs import Table
+from pydantic import Field
+
+Message = dict[str, str]
+"""A message with `role` and `content`."""
+
+OnScored = Callable[[int, list[float]], None]
+"""Called with a group's place and its scores as soon as all of them are there."""
+
+Mode = Literal["fast", "exact"]
+Overflow = Literal["error", "drop", "truncate-left", "truncate-prompt"]
+
+TOLD = "{context}\n\nMy question:\n{question}"
+
+
+@dataclass(frozen=True)
+class Person:
+    """Who asks, as data.
+
+    id: of the user. profile: past posts (`id`, `category`, `text`), the most relevant first. persona: sentences that
+    describe them. plan: what a planner thinks they expect of an answer.
+    """
+
+    id: str | None = None
+    profile: Sequence[Mapping[str, Any]] = ()
+    persona: Sequence[str] = ()
+    plan: str | None = None
+
+
+@dataclass(frozen=True)
+class Group:
+    """One prompt and the responses to it.
+
+    prompt: messages with `role` and `content`, the user's last; nothing in them is about the person.
+    person: who asks, for a model that takes a person as data.
+    context: what a model that reads text is told about the person, in blocks, the most relevant first.
+    """
+
+    id: str
+    prompt: Sequence[Message]
+    responses: Sequence[str]
+    person: Person | None = None
+    context: Sequence[str] = ()
+
+    @property
+    def messages(self) -> list[Message]:
+        """The prompt as a model reads it that knows text alone: the context precedes the last message."""
+        messages = [dict(message) for message in self.prompt]
+        if self.context:
+            question = messages[-1]["content"]
+            messages[-1]["content"] = TOLD.format(context="\n".join(self.context), question=question)
+        return messages
+
+    def without_least_relevant(self) -> Self:
+        """This group without the last block of its context."""
+        return replace(self, context=self.context[:-1])
+
+
+class ModelRecord(Table):
+    """What a reward model is, as a run records it. What says nothing about a kind of model is left out.
+
+    name: a folder, ORG/NAME on the Hub, a model of an endpoint, or the function's name. kind: "classifier",
+    "implicit", "generative", "function", or a name of one's own. digest: SHA-256 of the files of a folder, or of a
+    function's code. commit: of the Hub's repository.
+    """
+
+    name: str
+    kind: str
+    digest: str | None = None
+    commit: str | None = None
+    provider: str | None = None
+    reference: str | None = None
+    reference_digest: str | None = None
+    reference_commit: str | None = None
+    label: str | None = None
+    chat_template_digest: str | None = None
+    architecture: str | None = None
+    parameters: int | None = None
+    device: str | None = None
+    dtype: str | None = None
+    trust_remote_code: bool | None = None
+    settings: dict[str, Any] = Field(default_factory=dict)
+
+
+@dataclass
+class Work:
+    """What scoring took.
+
+    strategy: "fast" or "exact", or "padded" where the architecture cannot be packed (`unpackable` says why).
+    unique_tokens: each group's longest common token prefix once, and the rest of each different response once.
+    computed_tokens: padding included; of the policy alone for an implicit reward. token_budget: at the end.
+    """
+
+    strategy: str
+    unpackable: str
+    token_budget: int
+    max_length: int
+    conversations: int = 0
+    unique_tokens: int = 0
+    computed_tokens: int = 0
+    batches: int = 0
+    seconds: float = 0.0
+
+
+@dataclass
+class Scored:
+    """Scores by group and response, in the order given.
+
+    scores: not finite where the model gave no number; empty lists for groups that were dropped (`dropped` says why).
+    tokens: of each conversation as it was scored. cut: tokens that the group's longest conversation lost.
+    work: None where another machine, or a function, did it. tolerance: how far scores of another mode may lie from
+    these, where that was measured. reasons: why scores are not finite, as often as it happened.
+    """
+
+    scores: list[list[float]]
+    tokens: list[list[int]] = field(default_factory=list)
+    cut: list[int] = field(default_factory=list)
+    dropped: dict[int, str] = field(default_factory=dict)
+    work: Work | None = None
+    tolerance: float = 0.0
+    reasons: list[str] = field(default_factory=list)
+
+
+@runtime_checkable
+class RewardModel(Protocol):
+    """Anything that gives scores to groups: a model in this process, a judge behind an endpoint, a server."""
+
+    def record(self) -> ModelRecord:
+        """What it is, for the provenance of a run."""
+
+    def score(
+        self,
+        groups: Sequence[Group],
+        *,
+        known: Mapping[int, list[float]] | None = None,
+        on_scored: OnScored | None = None,
+    ) -> Scored:
+        """Score the responses of every group.
+
+        known: scores of an earlier run by the group's place; these groups are not computed again.
+        """
+
+
+class Scoring(Table):
+    """How a model in this process runs."""
+
+    mode: Mode = Field("fast", description="fast computes a shared prompt once; exact each conversation by itself.")
+    max_length: int | None = Field(
+        None, ge=1, description="Tokens of a conversation; without it the model's own limit."
+    )
+    on_overflow: Overflow = Field("error", description="What to do with longer ones.")
+    token_budget: int | None = Field(None, ge=1, description="Tokens in a batch.")
+
+
+@runtime_checkable
+class Description(Protocol):
+    """A frozen description of a reward model, from which it is loaded. Each kind of model has one."""
+
+    def record(self) -> ModelRecord:
+        """What is known of the model before it is loaded; a run goes on only under the same."""
+
+    def load(self, scoring: Scoring) -> RewardModel:
+        """The model, ready to score."""

@@ -1,0 +1,285 @@
+"""What a server does not take: a parameter is sent as it takes it, and a form that it never takes stops the run."""
+
+import asyncio
+import sqlite3
+import tempfile
+from contextlib import closing
+from pathlib import Path
+from typing import Any, Self
+
+import polars as pl
+import pytest
+from chat_server import Reply, refused_by_reasoning, serve
+from hypothesis import given
+from hypothesis import strategies as st
+from pluralbench_calls import (
+    Answer,
+    InvalidAnswer,
+    Ledger,
+    Limits,
+    OpenAIChat,
+    Request,
+    RequestsRejected,
+    ask,
+    ask_until_valid,
+    read_ledger,
+)
+
+ONE_BY_ONE = Limits(concurrency=1)
+SAMPLING: dict[str, Any] = {"temperature": 0.0, "top_p": 0.9, "max_tokens": 7}
+ADAPTED = "max_tokens as max_completion_tokens, without temperature, without top_p"
+
+
+def question(text: str, *, model: str = "m", **body: Any) -> Request:
+    return Request("chat", "127.0.0.1", model, {"messages": [{"role": "user", "content": text}], **body})
+
+
+def text_of(body: dict[str, Any]) -> str:
+    return str(body["messages"][0]["content"])
+
+
+def reasoning(body: dict[str, Any], _: int) -> Reply:
+    return refused_by_reasoning(body) or Reply("fine")
+
+
+def rejected(said: str, requests: list[Request], ledger: Ledger, chat: OpenAIChat, **options: Any) -> None:
+    """Asking stops with what the server said, and with what becomes of the run."""
+    with pytest.raises(RequestsRejected) as stopped:
+        ask(requests, ledger, chat, label="votes", **options)
+    assert stopped.value.exit_status == 2
+    assert str(stopped.value) == (
+        f"127.0.0.1 rejects these requests: {said} "
+        f"0 of {len(requests)} votes are recorded; run the same command again to go on."
+    )
+
+
+def test_what_a_model_refuses_is_sent_as_it_takes_it_from_then_on(tmp_path: Path) -> None:
+    requests = [question(str(number), **SAMPLING, seed=5) for number in range(4)]
+    with serve(reasoning) as server, Ledger(tmp_path / "ledger") as ledger:
+        chat = OpenAIChat(server.base_url)
+        answers = ask(requests[:3], ledger, chat, limits=ONE_BY_ONE)
+        answers += ask(requests[3:], ledger, chat)
+        assert ledger.find(request.key for request in requests) == {answer.key: answer for answer in answers}
+    assert [answer.key for answer in answers] == [request.key for request in requests]
+    assert {(answer.outcome, answer.adapted) for answer in answers} == {("answer", ADAPTED)}
+    assert [text_of(body) for body in server.requests] == ["0", "0", "0", "0", "1", "2", "3"]
+    for body in server.requests[3:]:
+        assert body.keys() == {"model", "messages", "max_completion_tokens", "seed"}
+        assert body["max_completion_tokens"] == 7
+
+
+def test_requests_that_go_out_together_are_refused_for_their_own_parameters_only(tmp_path: Path) -> None:
+    requests = [question(str(number), **SAMPLING) for number in range(12)]
+    with serve(reasoning) as server, Ledger(tmp_path / "ledger") as ledger:
+        answers = ask(requests, ledger, OpenAIChat(server.base_url), limits=Limits(concurrency=4))
+    assert {answer.adapted for answer in answers} == {ADAPTED}
+    # The first four may each be refused for each of the three; whoever comes later goes out right.
+    assert len(server.requests) <= 12 + 4 * 3
+
+
+def test_what_is_asked_without_a_refused_parameter_goes_out_as_it_is(tmp_path: Path) -> None:
+    with serve(reasoning) as server, Ledger(tmp_path / "ledger") as ledger:
+        chat = OpenAIChat(server.base_url)
+        [refused] = ask([question("a", max_tokens=7)], ledger, chat)
+        [plain] = ask([question("b", max_completion_tokens=7)], ledger, chat)
+    assert (refused.adapted, plain.adapted) == ("max_tokens as max_completion_tokens", "")
+    assert len(server.requests) == 3
+
+
+def test_what_one_model_refuses_another_is_still_sent(tmp_path: Path) -> None:
+    def by_model(body: dict[str, Any], number: int) -> Reply:
+        return reasoning(body, number) if body["model"] == "reasoning" else Reply()
+
+    with serve(by_model) as server, Ledger(tmp_path / "ledger") as ledger:
+        requests = [question("a", model=name, temperature=0.0) for name in ("reasoning", "plain")]
+        answers = ask(requests, ledger, OpenAIChat(server.base_url), limits=ONE_BY_ONE)
+    assert [answer.adapted for answer in answers] == ["without temperature", ""]
+    assert "temperature" in server.requests[-1]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.",
+        'This server does not support "max_tokens".',
+        "`max_tokens` is deprecated for this model.",
+    ],
+)
+def test_the_sentence_alone_may_name_the_parameter(tmp_path: Path, said: str) -> None:
+    def refuse(body: dict[str, Any], _: int) -> Reply:
+        return Reply(said, status=400) if "max_tokens" in body else Reply()
+
+    with serve(refuse) as server, Ledger(tmp_path / "ledger") as ledger:
+        [answer] = ask([question("a", max_tokens=7)], ledger, OpenAIChat(server.base_url))
+    assert (answer.outcome, answer.adapted) == ("answer", "max_tokens as max_completion_tokens")
+
+
+@pytest.mark.parametrize(
+    ("said", "parameter"),
+    [
+        ("Invalid 'temperature': decimal above maximum value. Expected a value <= 2, but got 3.", "temperature"),
+        ("max_tokens is too large: 100000. This model supports at most 16384 completion tokens.", "max_tokens"),
+        ("Unsupported parameter: 'logprobs' is not supported with this model.", "logprobs"),
+        ("Images are not supported.", None),
+    ],
+)
+def test_a_value_or_another_parameter_that_is_wrong_is_not_left_out(
+    tmp_path: Path, said: str, parameter: str | None
+) -> None:
+    reply = Reply(said, status=400, error={"param": parameter, "code": "invalid_value"})
+    with serve(lambda *_: reply) as server, Ledger(tmp_path / "ledger") as ledger:
+        request = question("a", **SAMPLING, logprobs=True)
+        rejected(said, [request], ledger, OpenAIChat(server.base_url))
+    assert len(server.requests) == 1
+
+
+def test_a_server_that_refuses_without_end_is_asked_once_for_each_parameter(tmp_path: Path) -> None:
+    said = "Unsupported parameter: 'temperature' is not supported."
+    with serve(lambda *_: Reply(said, status=400)) as server, Ledger(tmp_path / "ledger") as ledger:
+        rejected(said, [question("a", temperature=1.0)], ledger, OpenAIChat(server.base_url))
+    assert len(server.requests) == 2
+
+
+@pytest.mark.parametrize("status", [400, 422])
+@pytest.mark.parametrize(("requests", "concurrency", "most"), [(50, 1, 3), (50, 4, 6), (2, 1, 2), (1, 8, 1)])
+def test_requests_that_are_all_rejected_stop_the_run_and_none_is_recorded(
+    tmp_path: Path, status: int, requests: int, concurrency: int, most: int
+) -> None:
+    asked = [question(str(number)) for number in range(requests)]
+    with Ledger(tmp_path / "ledger") as ledger:
+        with serve(lambda *_: Reply("Unknown parameter: 'mood'.", status=status)) as server:
+            limits = Limits(concurrency=concurrency)
+            rejected("Unknown parameter: 'mood'.", asked, ledger, OpenAIChat(server.base_url), limits=limits)
+        assert len(ledger) == 0
+        assert len(server.requests) <= most
+        with serve(lambda *_: Reply()) as mended:
+            answers = ask(asked, ledger, OpenAIChat(mended.base_url))
+    assert {answer.outcome for answer in answers} == {"answer"}
+
+
+def test_a_rejection_that_is_faster_than_the_first_answer_stops_nothing(tmp_path: Path) -> None:
+    def slow_but_one(body: dict[str, Any], _: int) -> Reply:
+        return Reply(delay=0.3) if text_of(body) == "0" else Reply("odd", status=400)
+
+    requests = [question(str(number)) for number in range(12)]
+    with serve(slow_but_one) as server, Ledger(tmp_path / "ledger") as ledger:
+        answers = ask(requests, ledger, OpenAIChat(server.base_url), limits=Limits(concurrency=4))
+        assert len(ledger) == 12
+    assert [answer.outcome for answer in answers] == ["answer"] + ["error"] * 11
+
+
+class Picky:
+    """A backend in this process that takes some of the requests, each after its own time."""
+
+    concurrency: int | None = None
+
+    def __init__(self, plan: list[tuple[bool, int]]) -> None:
+        self.plan, self.asked = plan, set[int]()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        """Nothing to close."""
+
+    async def send(self, request: Request) -> Answer:
+        number = int(text_of(dict(request.body)))
+        self.asked.add(number)
+        taken, turns = self.plan[number]
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        return Answer.to(request, *(("answer", "fine") if taken else ("error", "odd")), finish_reason="400")
+
+
+@given(st.lists(st.tuples(st.booleans(), st.integers(0, 9)), min_size=1, max_size=12), st.integers(1, 5))
+def test_all_is_recorded_as_it_is_or_nothing_was_answered(plan: list[tuple[bool, int]], concurrency: int) -> None:
+    requests, picky = [question(str(number)) for number in range(len(plan))], Picky(plan)
+    with tempfile.TemporaryDirectory() as folder, Ledger(Path(folder) / "ledger") as ledger:
+        try:
+            answers = ask(requests, ledger, picky, limits=Limits(concurrency=concurrency))
+        except RequestsRejected:
+            assert not any(plan[number][0] for number in picky.asked)
+            assert min(3, len(plan)) <= len(picky.asked) <= concurrency + 3
+            assert len(ledger) == 0
+        else:
+            assert [(answer.outcome == "answer") for answer in answers] == [taken for taken, _ in plan]
+            assert len(ledger) == len(plan)
+
+
+def test_what_is_known_to_be_answered_makes_a_rejection_an_odd_one(tmp_path: Path) -> None:
+    def odd(body: dict[str, Any], _: int) -> Reply:
+        return Reply("too long", status=400) if text_of(body) == "long" else Reply()
+
+    requests = [question("long"), question("short")]
+    with serve(odd) as server, Ledger(tmp_path / "ledger") as ledger:
+        ask(requests, ledger, OpenAIChat(server.base_url))
+        assert ledger.forget_errors() == 1
+        [again, _] = ask(requests, ledger, OpenAIChat(server.base_url))
+        assert (again.outcome, again.text) == ("error", "too long")
+        assert len(server.requests) == 3
+
+
+def test_a_later_attempt_that_is_rejected_is_one_item_s_trouble(tmp_path: Path) -> None:
+    def request(item: str, attempt: int) -> Request:
+        return question(item, temperature=float(attempt))
+
+    def parse(_: str, text: str) -> str:
+        if text != "good":
+            raise InvalidAnswer("bad")
+        return text
+
+    def script(body: dict[str, Any], _: int) -> Reply:
+        return Reply("too warm", status=400) if body["temperature"] else Reply(text_of(body))
+
+    with serve(script) as server, Ledger(tmp_path / "ledger") as ledger:
+        chat = OpenAIChat(server.base_url)
+        settled = ask_until_valid(["good", "bad"], request, parse, ledger, chat, attempts=3)
+    assert [(one.value, one.reason, one.attempts) for one in settled] == [
+        ("good", "", 1),
+        (None, "rejected by the server", 2),
+    ]
+
+
+def test_a_request_that_is_too_large_is_recorded_even_alone(tmp_path: Path) -> None:
+    with serve(lambda *_: Reply("too large", status=413)) as server, Ledger(tmp_path / "ledger") as ledger:
+        [answer] = ask([question("long")], ledger, OpenAIChat(server.base_url))
+    assert (answer.outcome, answer.finish_reason, answer.text) == ("error", "413", "too large")
+
+
+def test_a_text_that_a_content_filter_rejects_is_no_wrong_request(tmp_path: Path) -> None:
+    filtered = Reply("The prompt was filtered.", status=400, error={"code": "content_filter", "param": "prompt"})
+    with serve(lambda *_: filtered) as server, Ledger(tmp_path / "ledger") as ledger:
+        answers = ask([question(str(number)) for number in range(4)], ledger, OpenAIChat(server.base_url))
+    assert {answer.outcome for answer in answers} == {"content_filter"}
+
+
+def without_column(path: Path) -> None:
+    """The ledger as it was written before answers said how their request was adapted."""
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("ALTER TABLE calls DROP COLUMN adapted")
+
+
+def test_a_ledger_of_before_is_read_taken_and_written_to(tmp_path: Path) -> None:
+    with serve(reasoning) as server:
+        with Ledger(tmp_path / "old") as ledger:
+            ask([question("a")], ledger, OpenAIChat(server.base_url))
+            ledger.export(tmp_path / "old.parquet")
+            expected = ledger.frame()
+        without_column(tmp_path / "old")
+        assert read_ledger(tmp_path / "old").equals(expected)
+        assert read_ledger(tmp_path / "old.parquet").equals(expected)
+        with Ledger(tmp_path / "new") as ledger:
+            assert ledger.take(tmp_path / "old") == 1
+        with Ledger(tmp_path / "old") as ledger:
+            ask([question("a"), question("b", max_tokens=3)], ledger, OpenAIChat(server.base_url))
+            ledger.export(tmp_path / "new.parquet")
+    assert sorted(read_ledger(tmp_path / "new.parquet")["adapted"]) == ["", "max_tokens as max_completion_tokens"]
+
+
+def test_a_published_ledger_has_the_column_only_where_it_says_something(tmp_path: Path) -> None:
+    with serve(reasoning) as server, Ledger(tmp_path / "ledger") as ledger:
+        answers = ask([question("a"), question("b", max_tokens=3)], ledger, OpenAIChat(server.base_url))
+        for answer in answers:
+            ledger.export(tmp_path / f"{answer.adapted or 'plain'}.parquet", [answer.key])
+    assert "adapted" not in pl.read_parquet_schema(tmp_path / "plain.parquet")
+    assert len([path for path in tmp_path.glob("*.parquet") if "adapted" in pl.read_parquet_schema(path)]) == 1

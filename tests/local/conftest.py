@@ -1,0 +1,75 @@
+"""Tiny reward models, each made once."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from pluralbench_local import Classifier, Implicit, load
+from reward_models import save_classifier, save_language_model
+from transformers.utils import logging
+
+library: Any = logging
+
+Folders = Callable[..., str]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _two_quiet_threads() -> Iterator[None]:
+    threads = torch.get_num_threads()
+    torch.set_num_threads(min(threads, 2))
+    library.set_verbosity_error()
+    library.disable_progress_bar()
+    yield
+    library.enable_progress_bar()
+    library.set_verbosity_warning()
+    torch.set_num_threads(threads)
+
+
+def _once(root: Path, save: Callable[..., str]) -> Folders:
+    made: dict[str, str] = {}
+
+    def folder(architecture: str = "llama", **settings: Any) -> str:
+        key = repr((architecture, sorted(settings.items())))
+        if key not in made:
+            made[key] = save(root / str(len(made)), architecture, **settings)
+        return made[key]
+
+    return folder
+
+
+@pytest.fixture(scope="session")
+def classifiers(tmp_path_factory: pytest.TempPathFactory) -> Folders:
+    """`classifiers("gemma2", seed=1)`: the folder of a classifier, not to be changed."""
+    return _once(tmp_path_factory.mktemp("classifiers"), save_classifier)
+
+
+@pytest.fixture(scope="session")
+def language_models(tmp_path_factory: pytest.TempPathFactory) -> Folders:
+    """`language_models("gemma2", seed=1)`: the folder of a language model, not to be changed."""
+    return _once(tmp_path_factory.mktemp("language_models"), save_language_model)
+
+
+@pytest.fixture(scope="session")
+def llama(classifiers: Folders) -> Classifier:
+    """A classifier that can be packed, in float32."""
+    model = load(classifiers(), device="cpu")
+    assert isinstance(model, Classifier)
+    return model
+
+
+@pytest.fixture(scope="session")
+def bert(classifiers: Folders) -> Classifier:
+    """A classifier that can only be padded."""
+    model = load(classifiers("bert"), device="cpu")
+    assert isinstance(model, Classifier)
+    return model
+
+
+@pytest.fixture(scope="session")
+def implicit(language_models: Folders) -> Implicit:
+    """A language model with a reference, in float32."""
+    model = load(language_models(), kind="implicit", reference=language_models(seed=1), device="cpu")
+    assert isinstance(model, Implicit)
+    return model

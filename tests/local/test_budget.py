@@ -1,0 +1,169 @@
+"""Batches keep to a budget of tokens, which shrinks when memory runs out; the scores stay what they are."""
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from pluralbench_local import Classifier, DeviceError, Implicit, load, score
+from pluralbench_rewards import Group, Mode
+from reward_models import differences, make_groups, user
+
+CPU = (
+    "[enforce fail at alloc_cpu.cpp:124] err == 0. DefaultCPUAllocator: can't allocate memory: you tried to allocate "
+    "1073741824 bytes. Error code 12 (Cannot allocate memory)"
+)
+FAULTS = [
+    torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB."),
+    RuntimeError(CPU),
+    RuntimeError("DefaultCPUAllocator: not enough memory: you tried to allocate 1073741824 bytes."),
+    MemoryError(),
+]
+IDS = ["cuda", "cpu", "windows", "python"]
+CLOSE = 1e-4
+
+
+@pytest.fixture
+def memory(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[int]]:
+    """`memory(module, 100, fault)`: a module that raises `fault` above 100 tokens; the tokens of each batch it took."""
+
+    def limit(module: torch.nn.Module, most: int, fault: BaseException) -> list[int]:
+        forward, taken = module.forward, list[int]()
+
+        def limited(*args: Any, **options: Any) -> Any:
+            tokens = options["input_ids"].numel()
+            if tokens > most:
+                raise fault
+            taken.append(tokens)
+            return forward(*args, **options)
+
+        monkeypatch.setattr(module, "forward", limited)
+        return taken
+
+    return limit
+
+
+@pytest.mark.parametrize("budget", [1, 60, 300])
+@pytest.mark.parametrize("name", ["llama", "bert", "implicit"])
+def test_a_small_budget_gives_the_same_scores(request: pytest.FixtureRequest, name: str, budget: int) -> None:
+    model, groups = request.getfixturevalue(name), make_groups(1)
+    modes: list[Mode] = ["fast", "exact"]
+    for mode in modes:
+        whole, parts = score(model, groups, mode=mode), score(model, groups, mode=mode, token_budget=budget)
+        assert max(differences(whole.scores, parts.scores)) < (2e-3 if name == "implicit" else CLOSE)
+        assert whole.work is not None
+        assert parts.work is not None
+        assert parts.work.batches > whole.work.batches
+        assert parts.work.token_budget == budget
+        assert parts.work.unique_tokens == whole.work.unique_tokens
+
+
+@pytest.mark.parametrize("name", ["llama", "bert"])
+def test_no_batch_is_larger_than_the_budget_but_for_one_conversation(
+    request: pytest.FixtureRequest, memory: Callable[..., list[int]], name: str
+) -> None:
+    model, groups = request.getfixturevalue(name), make_groups(1)
+    network = model.network
+    taken = memory(network.model if network.head is None else network.body, 10**9, MemoryError())
+    scored = score(model, groups, token_budget=150)
+    longest = max(count for counts in scored.tokens for count in counts)
+    assert max(taken) <= max(150, longest)
+    assert scored.work is not None
+    assert (len(taken), sum(taken)) == (scored.work.batches, scored.work.computed_tokens)
+
+
+def test_each_group_is_reported_once_with_its_scores_in_order(llama: Classifier) -> None:
+    groups, reported = make_groups(2), list[tuple[int, list[float]]]()
+    scored = score(llama, groups, token_budget=70, on_scored=lambda place, values: reported.append((place, values)))
+    assert Counter(place for place, _ in reported) == Counter(range(len(groups)))
+    assert [values for _, values in sorted(reported)] == scored.scores
+
+
+def test_groups_whose_scores_are_known_are_not_computed_again(llama: Classifier) -> None:
+    groups, reported = make_groups(2), list[int]()
+    whole = score(llama, groups)
+    known = {0: [7.5], 3: whole.scores[3]}
+    scored = score(llama, groups, known=known, on_scored=lambda place, _: reported.append(place))
+    assert scored.scores[0] == [7.5]
+    assert max(differences(scored.scores[1:], whole.scores[1:])) < CLOSE
+    assert sorted(reported) == [place for place in range(len(groups)) if place not in known]
+    assert whole.work is not None
+    assert scored.work is not None
+    assert scored.work.computed_tokens < whole.work.computed_tokens
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=IDS)
+@pytest.mark.parametrize("mode", ["fast", "exact"])
+def test_when_memory_runs_out_the_budget_is_halved_and_all_is_scored(
+    llama: Classifier, memory: Callable[..., list[int]], fault: BaseException, mode: Mode
+) -> None:
+    groups, reported = make_groups(1), list[int]()
+    whole = score(llama, groups, mode=mode)
+    most = max(count for counts in whole.tokens for count in counts)
+    taken = memory(llama.network.body, most, fault)
+    scored = score(llama, groups, mode=mode, on_scored=lambda place, _: reported.append(place))
+    assert max(differences(scored.scores, whole.scores)) < CLOSE
+    assert sorted(reported) == list(range(len(groups)))
+    assert scored.work is not None
+    assert 0 < scored.work.token_budget <= most
+    assert scored.work.batches == len(taken) > 1
+    assert scored.work.computed_tokens == sum(taken)
+
+
+def test_a_padded_batch_is_halved_too(bert: Classifier, memory: Callable[..., list[int]]) -> None:
+    groups = make_groups(1)
+    whole = score(bert, groups)
+    memory(bert.network.model, max(count for counts in whole.tokens for count in counts), FAULTS[0])
+    assert max(differences(score(bert, groups).scores, whole.scores)) < CLOSE
+
+
+def test_a_reference_that_runs_out_of_memory_halves_the_budget(
+    implicit: Implicit, memory: Callable[..., list[int]]
+) -> None:
+    groups = make_groups(1)
+    whole = score(implicit, groups)
+    assert implicit.reference is not None
+    memory(implicit.reference.body, max(count for counts in whole.tokens for count in counts), FAULTS[1])
+    assert max(differences(score(implicit, groups).scores, whole.scores)) < 2e-3
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=IDS)
+@pytest.mark.parametrize("name", ["llama", "bert"])
+def test_a_conversation_that_does_not_fit_is_named(
+    request: pytest.FixtureRequest, memory: Callable[..., list[int]], name: str, fault: BaseException
+) -> None:
+    model = request.getfixturevalue(name)
+    groups = [Group("short", user("hi"), ["origami"]), Group("long", user("drumming " * 80), ["a", "b", "a"])]
+    tokens = max(score(model, groups).tokens[1])
+    network, reported = model.network, list[int]()
+    memory(network.model if network.head is None else network.body, tokens - 1, fault)
+    with pytest.raises(DeviceError) as failed:
+        score(model, groups, on_scored=lambda place, _: reported.append(place))
+    assert str(failed.value) == (
+        f"One conversation of {tokens} tokens (id long) does not fit into memory; "
+        "lower --max-length with --on-overflow, choose a smaller --dtype, or another device."
+    )
+    assert len(reported) == len(set(reported))
+
+
+def test_what_is_no_lack_of_memory_is_raised_as_it_is(llama: Classifier, memory: Callable[..., list[int]]) -> None:
+    memory(llama.network.body, 0, RuntimeError("mat1 and mat2 shapes cannot be multiplied"))
+    with pytest.raises(RuntimeError, match="mat1 and mat2 shapes cannot be multiplied"):
+        score(llama, make_groups(0))
+
+
+def test_after_a_failure_the_next_scoring_is_right(
+    classifiers: Callable[..., str],
+    llama: Classifier,
+    memory: Callable[..., list[int]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    groups = make_groups(0)
+    model = load(classifiers(), device="cpu")
+    assert isinstance(model, Classifier)
+    memory(model.network.body, 10, MemoryError())
+    with pytest.raises(DeviceError):
+        score(model, groups)
+    monkeypatch.undo()
+    assert score(model, groups).scores == score(llama, groups).scores

@@ -1,0 +1,137 @@
+"""A reward model that brings its own code: run only when that is allowed, and read at the token that its code reads."""
+
+import json
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from pluralbench_local import SPECIAL, Classifier, ModelError, load, score
+from reward_models import classifier_alone, conversation_ids, differences, make_groups
+from safetensors.torch import load_file, save_file
+from transformers import AutoModel
+
+REWARD_TOKEN = 499
+CODE = """
+import torch
+from transformers import LlamaConfig, LlamaModel, LlamaPreTrainedModel
+from transformers.modeling_outputs import SequenceClassifierOutputWithPast
+
+
+class TinyConfig(LlamaConfig):
+    model_type = "internlm2"
+
+    def __init__(self, reward_token_id=0, **kwargs):
+        super().__init__(**kwargs)
+        self.reward_token_id = reward_token_id
+
+
+class InternLM2ForRewardModel(LlamaPreTrainedModel):
+    config_class = TinyConfig
+
+    def __init__(self, config):
+        super().__init__(config)
+        self.model = LlamaModel(config)
+        self.v_head = torch.nn.Linear(config.hidden_size, 1, bias=False)
+        self.post_init()
+
+    def forward(self, input_ids, attention_mask=None):
+        states = self.model(input_ids, attention_mask=attention_mask).last_hidden_state
+        rewards = self.v_head(states).squeeze(-1)
+        ends = attention_mask.cumsum(-1).argmax(-1)
+        return SequenceClassifierOutputWithPast(logits=rewards.gather(1, ends.unsqueeze(1)))
+
+    @torch.no_grad()
+    def get_score(self, ids):
+        ids = torch.tensor([ids + [self.config.reward_token_id]])
+        return self(ids, torch.ones_like(ids)).logits[0, 0].item()
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, classifiers: Callable[..., str], monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A model folder with code of its own, which the library copies into a folder of this test alone."""
+    modules = str(tmp_path / "modules")
+    monkeypatch.setattr("transformers.dynamic_module_utils.HF_MODULES_CACHE", modules)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    folder = tmp_path / "model"
+    shutil.copytree(classifiers(), folder)
+    (folder / "tiny_reward.py").write_text(CODE, encoding="utf-8")
+    weights = load_file(folder / "model.safetensors")
+    save_file(
+        {name.replace("score.", "v_head."): weight for name, weight in weights.items()},
+        folder / "model.safetensors",
+        metadata={"format": "pt"},
+    )
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    config |= {
+        "architectures": ["InternLM2ForRewardModel"],
+        "model_type": "internlm2",
+        "reward_token_id": REWARD_TOKEN,
+        "auto_map": {"AutoConfig": "tiny_reward.TinyConfig", "AutoModel": "tiny_reward.InternLM2ForRewardModel"},
+    }
+    (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    return folder
+
+
+def refused(folder: Path) -> str:
+    """What is said of code that may not run, after a look that it did not."""
+    ran = folder / "ran"
+    (folder / "tiny_reward.py").write_text(f"open({str(ran)!r}, 'w')\n{CODE}", encoding="utf-8")
+    with pytest.raises(ModelError) as failed:
+        load(str(folder), device="cpu")
+    assert not ran.exists()
+    return str(failed.value)
+
+
+def test_code_of_the_models_own_is_not_run_unasked(folder: Path) -> None:
+    assert str(folder) in refused(folder)
+
+
+def test_the_option_that_runs_it_is_named(folder: Path) -> None:
+    assert refused(folder) == (
+        f"{folder} brings Python code of its own, which would run with your rights; read it, and if you trust it give "
+        "--trust-remote-code."
+    )
+
+
+@pytest.mark.parametrize("mode", ["fast", "exact"])
+def test_a_special_architecture_is_read_as_its_own_code_reads_it(
+    classifiers: Callable[..., str], folder: Path, mode: str
+) -> None:
+    model, groups = load(str(folder), device="cpu", trust_remote_code=True), make_groups(1)
+    assert isinstance(model, Classifier)
+    assert model.template.append == (REWARD_TOKEN,)
+    assert model.network.unpackable == ""
+    scored = score(model, groups, mode=mode)  # type: ignore[arg-type]
+    remote = AutoModel.from_pretrained(str(folder), trust_remote_code=True).eval()
+    tokenizer = model.template.tokenizer
+    own = [[remote.get_score(conversation_ids(tokenizer, group, text)) for text in group.responses] for group in groups]
+    assert max(differences(scored.scores, own)) < 1e-4
+    assert max(differences(own, classifier_alone(classifiers(), groups))) > 0.01  # the token tells
+    counts = [[len(conversation_ids(tokenizer, group, text)) + 1 for text in group.responses] for group in groups]
+    assert scored.tokens == counts
+
+
+def test_the_appended_token_counts_and_survives_cutting(folder: Path) -> None:
+    model, [group] = load(str(folder), device="cpu", trust_remote_code=True), make_groups(1)[5:6]
+    assert isinstance(model, Classifier)
+    remote = AutoModel.from_pretrained(str(folder), trust_remote_code=True).eval()
+    conversations = [conversation_ids(model.template.tokenizer, group, text) for text in group.responses]
+    cut = 5
+    limit = max(map(len, conversations)) + 1 - cut
+    scored = score(model, [group], max_length=limit, on_overflow="truncate-left")
+    assert scored.scores[0] == pytest.approx([remote.get_score(ids[cut:]) for ids in conversations], abs=1e-4)
+
+
+def test_special_architectures_are_known_by_what_the_configuration_declares() -> None:
+    assert list(SPECIAL) == ["InternLM2ForRewardModel"]
+
+
+def test_code_that_fails_is_said_in_a_sentence(folder: Path) -> None:
+    (folder / "tiny_reward.py").write_text("raise RuntimeError('no\\nluck')", encoding="utf-8")
+    with pytest.raises(ModelError, match=rf"^The \w+ of {folder} cannot be loaded: no luck\.$"):
+        load(str(folder), device="cpu", trust_remote_code=True)
+    assert torch.is_grad_enabled()

@@ -1,0 +1,201 @@
+"""Conversations longer than the limit: an error that names them, or dropped, or cut alike for a whole group."""
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from pluralbench_local import Classifier, ConversationError, Implicit, load, score
+from pluralbench_local.conversations import tokenize
+from pluralbench_rewards import Group, Overflow
+from reward_models import (
+    POSITIONS,
+    conversation_ids,
+    load_plainly,
+    log_probability_alone,
+    logits_alone,
+    make_tokenizer,
+    opening_ids,
+    user,
+)
+from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification
+
+SHORT = Group("short", user("hi"), ["origami", "drumming"])
+LONG = Group("long", user("walking with an old dog at dawn " * 12), ["origami", "drumming by the sea"])
+LIMIT = 60
+
+
+def lengths(model: Classifier | Implicit, group: Group) -> list[int]:
+    return [len(conversation_ids(model.template.tokenizer, group, response)) for response in group.responses]
+
+
+def texts(model: Classifier, group: Group, limit: int, overflow: Overflow) -> list[str]:
+    """What the model is given to read."""
+    [tokenized] = tokenize([group], model.template, limit, overflow)
+    return [str(model.template.tokenizer.decode(list(tokens.ids))) for tokens in tokenized.conversations]
+
+
+def test_too_long_is_an_error_that_names_prompts_and_options(llama: Classifier) -> None:
+    with pytest.raises(ConversationError) as failed:
+        score(llama, [SHORT, LONG, SHORT], max_length=LIMIT)
+    assert str(failed.value) == (
+        f"1 of 3 prompts have conversations of more than 60 tokens, the longest of {max(lengths(llama, LONG))} "
+        "(ids long); raise --max-length if the model can take it, or choose --on-overflow drop, truncate-left or "
+        "truncate-prompt."
+    )
+    assert failed.value.exit_status == 2
+
+
+def test_of_many_the_first_five_are_named(llama: Classifier) -> None:
+    groups = [Group(f"q{number}", LONG.prompt, LONG.responses) for number in range(7)]
+    with pytest.raises(ConversationError, match=r"7 of 7 prompts .* \(ids q0, q1, q2, q3, q4, …\)"):
+        score(llama, groups, max_length=LIMIT)
+
+
+def test_as_long_as_the_limit_is_not_too_long(llama: Classifier) -> None:
+    most = max(lengths(llama, LONG))
+    scored = score(llama, [LONG], max_length=most)
+    assert (scored.cut, scored.tokens) == ([0], [lengths(llama, LONG)])
+    assert scored.work is not None
+    assert scored.work.max_length == most
+    with pytest.raises(ConversationError):
+        score(llama, [LONG], max_length=most - 1)
+
+
+def test_dropped_groups_have_a_reason_and_no_scores(llama: Classifier) -> None:
+    reported: list[int] = []
+    scored = score(
+        llama,
+        [SHORT, LONG, SHORT],
+        max_length=LIMIT,
+        on_overflow="drop",
+        on_scored=lambda place, _: reported.append(place),
+    )
+    assert scored.dropped == {1: f"{max(lengths(llama, LONG))} tokens, more than 60"}
+    assert scored.scores[1] == []
+    assert scored.scores[0] == scored.scores[2] == pytest.approx(score(llama, [SHORT]).scores[0], abs=1e-4)
+    assert sorted(reported) == [0, 2]
+    assert scored.work is not None
+    assert scored.work.conversations == 4
+
+
+def test_a_group_is_dropped_whole_for_one_long_response(llama: Classifier) -> None:
+    scored = score(llama, [Group("q", user("hi"), ["ok", "drumming " * 80])], max_length=LIMIT, on_overflow="drop")
+    assert list(scored.dropped) == [0]
+    assert scored.scores == [[]]
+
+
+def test_truncate_left_keeps_the_last_tokens_and_cuts_a_group_alike(
+    classifiers: Callable[..., str], llama: Classifier
+) -> None:
+    scored = score(llama, [LONG, SHORT], max_length=LIMIT, on_overflow="truncate-left")
+    plain = load_plainly(AutoModelForSequenceClassification, classifiers())
+    conversations = [conversation_ids(llama.template.tokenizer, LONG, response) for response in LONG.responses]
+    cut = max(map(len, conversations)) - LIMIT
+    assert scored.cut == [cut, 0]
+    assert scored.tokens[0] == [len(ids) - cut for ids in conversations]
+    assert max(scored.tokens[0]) == LIMIT
+    assert scored.scores[0] == pytest.approx([logits_alone(plain, ids[cut:])[0] for ids in conversations], abs=1e-4)
+    assert scored.scores[1] == pytest.approx(score(llama, [SHORT]).scores[0], abs=1e-4)
+
+
+def test_truncate_left_never_cuts_into_a_response_that_fits(llama: Classifier) -> None:
+    group = Group("q", user("hi there"), ["origami", "drumming " * 80])
+    short, long = texts(llama, group, LIMIT, "truncate-left")
+    assert short.endswith("origami</s>\n")
+    assert long.endswith("drumming drumming </s>\n")
+    assert score(llama, [group], max_length=LIMIT, on_overflow="truncate-left").tokens[0][1] == LIMIT
+
+
+def test_truncate_left_of_an_implicit_reward_reads_the_response_alone(
+    language_models: Callable[..., str],
+) -> None:
+    model = load(language_models(), kind="implicit", device="cpu")
+    assert isinstance(model, Implicit)
+    plain, tokenizer = load_plainly(AutoModelForCausalLM, language_models()), model.template.tokenizer
+    conversations = [conversation_ids(tokenizer, LONG, response) for response in LONG.responses]
+    cut, begin = max(map(len, conversations)) - LIMIT, len(opening_ids(tokenizer, LONG))
+    expected = [log_probability_alone(plain, ids[cut:], begin - cut) for ids in conversations]
+    scored = score(model, [LONG], max_length=LIMIT, on_overflow="truncate-left")
+    assert scored.scores[0] == pytest.approx(expected, abs=2e-3)
+
+
+def test_truncate_prompt_leaves_the_template_and_the_responses_whole(llama: Classifier) -> None:
+    system = {"role": "system", "content": "Be brief."}
+    group = Group("q", [system, *LONG.prompt], LONG.responses)
+    for response, text in zip(group.responses, texts(llama, group, LIMIT, "truncate-prompt"), strict=True):
+        before, kept = text.split("<|user|>\n")
+        assert before == "<s><|system|>\nBe brief.</s>\n"
+        question, answer = kept.split("<|assistant|>\n")
+        assert answer == f"{response}</s>\n"
+        assert LONG.prompt[0]["content"].endswith(question.removesuffix("</s>\n"))
+        assert len(question) > 20
+    scored = score(llama, [group], max_length=LIMIT, on_overflow="truncate-prompt")
+    assert LIMIT - 3 <= max(scored.tokens[0]) <= LIMIT
+    assert scored.cut == [max(lengths(llama, group)) - max(scored.tokens[0])]
+
+
+def test_truncate_prompt_drops_a_group_whose_answer_alone_is_too_long(llama: Classifier) -> None:
+    group = Group("q", user("hi"), ["origami", "drumming " * 80])
+    scored = score(llama, [group, SHORT], max_length=LIMIT, on_overflow="truncate-prompt")
+    assert scored.dropped == {0: "an answer alone is longer than 60 tokens"}
+    assert (scored.scores[0], len(scored.scores[1])) == ([], 2)
+
+
+@pytest.mark.timeout(4, method="signal")
+def test_truncate_prompt_cuts_characters_of_several_tokens(llama: Classifier) -> None:
+    group = Group("q", user("🎈" * 30), ["origami"])
+    for fewer in range(1, 6):
+        limit = max(lengths(llama, group)) - fewer
+        [read] = texts(llama, group, limit, "truncate-prompt")
+        assert len(llama.template.tokenizer(read, add_special_tokens=False)["input_ids"]) <= limit
+        assert "\ufffd" not in read
+
+
+def test_truncate_prompt_goes_on_with_the_next_message_or_says_why_not(llama: Classifier) -> None:
+    turns = [*user("walking " * 100), {"role": "assistant", "content": "drumming " * 80}, *user("and then?")]
+    scored = score(llama, [Group("q", turns, ["ok"])], max_length=LIMIT, on_overflow="truncate-prompt")
+    assert "an answer alone" not in scored.dropped.get(0, "")
+
+
+@pytest.mark.parametrize("overflow", ["error", "drop", "truncate-left", "truncate-prompt"])
+def test_a_prompt_of_two_hundred_thousand_tokens_is_dealt_with_quickly(llama: Classifier, overflow: Overflow) -> None:
+    words = "drumming 中 🍵 " * 35_000
+    group, started = Group("huge", user(words), ["origami", "drumming"]), time.monotonic()
+    if overflow == "error":
+        with pytest.raises(
+            ConversationError, match=r"more than 1,024 tokens, the longest of [2-9]\d\d,\d\d\d \(ids huge\)"
+        ):
+            score(llama, [group, SHORT])
+    else:
+        scored = score(llama, [group, SHORT], on_overflow=overflow)
+        assert (0 in scored.dropped) == (overflow == "drop")
+        assert max(scored.tokens[0]) <= POSITIONS or overflow == "drop"
+        assert len(scored.scores[1]) == 2
+    assert time.monotonic() - started < 10
+
+
+def limited(classifiers: Callable[..., str], tokenizer: Any = None, **settings: Any) -> Classifier:
+    model = load(classifiers(tokenizer=tokenizer, **settings), device="cpu")
+    assert isinstance(model, Classifier)
+    return model
+
+
+def limits(model: Classifier, asked: Sequence[int | None] = (None,)) -> list[int]:
+    works = [score(model, [SHORT], max_length=length).work for length in asked]
+    return [work.max_length for work in works if work is not None]
+
+
+def test_the_limit_is_the_models_own_or_the_tokenizers_if_lower_or_the_one_asked_for(
+    classifiers: Callable[..., str], llama: Classifier
+) -> None:
+    assert limits(llama, [None, 50]) == [POSITIONS, 50]
+    assert limits(limited(classifiers, max_position_embeddings=200)) == [200]
+    assert limits(limited(classifiers, tokenizer=make_tokenizer(model_max_length=300))) == [300]
+    assert limits(limited(classifiers, architecture="gpt2", n_positions=100)) == [100]
+
+
+def test_a_limit_beyond_the_models_absolute_positions_is_said_in_a_sentence(classifiers: Callable[..., str]) -> None:
+    model = limited(classifiers, architecture="gpt2", n_positions=64)
+    with pytest.raises(ConversationError):
+        score(model, [LONG], max_length=500)

@@ -1,0 +1,237 @@
+"""Models that can be loaded, and the sentence for each that cannot."""
+
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from pluralbench_local import Classifier, DeviceError, Implicit, ModelError, load, score, tolerance
+from pluralbench_rewards import Group
+from reward_models import (
+    change_config,
+    conversation_ids,
+    load_plainly,
+    logits_alone,
+    make_groups,
+    save_classifier,
+    save_language_model,
+    user,
+)
+from transformers import AutoModelForSequenceClassification
+
+GROUPS = make_groups(1, number=4)
+
+
+def load_two_logits(folder: str, label: str | None, **options: Any) -> Classifier:
+    model = load(folder, label=label, device="cpu", **options)
+    assert isinstance(model, Classifier)
+    return model
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return Path(save_classifier(tmp_path / "model"))
+
+
+@pytest.mark.parametrize("name", ["/nowhere/a/model", "./model", "../a/b", "~/model", "a/b/c", "model"])
+def test_a_folder_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ModelError) as failed:
+        load(name)
+    assert str(failed.value) == f"There is no model folder {name} (give a folder, or ORG/NAME on the Hub)."
+    assert failed.value.exit_status == 2
+
+
+def test_a_file_is_no_folder(folder: Path) -> None:
+    with pytest.raises(ModelError, match="There is no model folder"):
+        load(str(folder / "config.json"))
+
+
+def test_a_folder_without_a_configuration(tmp_path: Path) -> None:
+    with pytest.raises(ModelError) as failed:
+        load(str(tmp_path))
+    assert str(failed.value) == f"{tmp_path} is no model folder: it has no config.json."
+
+
+@pytest.mark.parametrize("content", [b"{", b"", b"\xff\xfe{"])
+def test_a_configuration_that_is_no_json(folder: Path, content: bytes) -> None:
+    (folder / "config.json").write_bytes(content)
+    with pytest.raises(ModelError) as failed:
+        load(str(folder))
+    assert str(failed.value).startswith(f"{folder / 'config.json'} is not valid JSON: ")
+
+
+@pytest.mark.parametrize(
+    "content", ["[1]", "{}", '{"model_type": "nonesuch"}', '{"model_type": "llama", "vocab_size": -1}']
+)
+def test_a_configuration_of_no_known_model(folder: Path, content: str) -> None:
+    (folder / "config.json").write_text(content, encoding="utf-8")
+    with pytest.raises(ModelError, match=rf"The \w+ of {folder} cannot be loaded: .*\.$") as failed:
+        load(str(folder))
+    assert "\n" not in str(failed.value)
+
+
+def test_a_folder_without_weights(folder: Path) -> None:
+    (folder / "model.safetensors").unlink()
+    with pytest.raises(ModelError) as failed:
+        load(str(folder), device="cpu")
+    assert str(failed.value) == f"{folder} holds no weights (*.safetensors or *.bin)."
+
+
+def test_a_folder_without_a_tokenizer(folder: Path) -> None:
+    for path in folder.glob("tokenizer*"):
+        path.unlink()
+    (folder / "chat_template.jinja").unlink()
+    with pytest.raises(ModelError) as failed:
+        load(str(folder))
+    assert str(failed.value) == f"{folder} holds no tokenizer; save the model's tokenizer into it."
+
+
+def test_a_broken_tokenizer(folder: Path) -> None:
+    (folder / "tokenizer.json").write_text("{", encoding="utf-8")
+    with pytest.raises(ModelError, match=rf"The tokenizer of {folder} cannot be loaded: .*\.$"):
+        load(str(folder))
+
+
+@pytest.mark.parametrize("keep", [0, 4, 2000, -1])
+def test_weights_that_were_cut_off(folder: Path, keep: int) -> None:
+    weights = folder / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:keep])
+    with pytest.raises(ModelError, match=rf"The model of {folder} cannot be loaded: .*\.$"):
+        load(str(folder), device="cpu")
+
+
+def test_a_language_model_is_no_classifier(language_models: Callable[..., str]) -> None:
+    with pytest.raises(ModelError) as failed:
+        load(language_models(), device="cpu")
+    assert str(failed.value) == (
+        f"{language_models()} holds no weights for score.weight, so its scores would be random; it looks like a "
+        "language model: score with it as --kind implicit, or judge with it."
+    )
+
+
+def test_an_encoder_without_its_head_is_refused(tmp_path: Path) -> None:
+    folder = save_language_model(tmp_path / "model", "bert", is_decoder=True)
+    with pytest.raises(ModelError, match=r"holds no weights for .*classifier\.bias.* so its scores would be random"):
+        load(folder, device="cpu")
+
+
+def test_a_classifier_is_no_language_model(classifiers: Callable[..., str]) -> None:
+    with pytest.raises(ModelError, match=r"holds a reward head \(score\.weight\): score with it as --kind classifier"):
+        load(classifiers(), kind="implicit", device="cpu")
+
+
+def test_a_classifier_with_tied_embeddings_is_no_language_model_either(classifiers: Callable[..., str]) -> None:
+    with pytest.raises(ModelError):
+        load(classifiers("gemma2"), kind="implicit", device="cpu")
+
+
+def test_several_logits_want_a_rule(classifiers: Callable[..., str]) -> None:
+    folder = classifiers(num_labels=2)
+    with pytest.raises(ModelError) as failed:
+        load(folder, device="cpu")
+    assert str(failed.value) == (
+        f"The head of {folder} has 2 logits; say which is the reward with --label logit:K, or softmax:K for its "
+        "probability (K from 0 to 1, or -1 for the last)."
+    )
+
+
+@pytest.mark.parametrize("architecture", ["llama", "bert"])
+def test_a_rule_says_which_logit_is_the_reward(classifiers: Callable[..., str], architecture: str) -> None:
+    folder = classifiers(architecture, num_labels=3)
+    plain, [group] = load_plainly(AutoModelForSequenceClassification, folder), GROUPS[3:4]
+    rules: dict[str, Callable[[list[float]], float]] = {
+        "logit:1": lambda logits: logits[1],
+        "logit:-1": lambda logits: logits[2],
+        "logit:-3": lambda logits: logits[0],
+        "softmax:-1": lambda logits: math.exp(logits[2]) / sum(map(math.exp, logits)),
+        "softmax:0": lambda logits: math.exp(logits[0]) / sum(map(math.exp, logits)),
+    }
+    for label, expected in rules.items():
+        model = load_two_logits(folder, label)
+        tokenizer = model.template.tokenizer
+        logits = [logits_alone(plain, conversation_ids(tokenizer, group, response)) for response in group.responses]
+        assert score(model, [group]).scores[0] == pytest.approx([expected(values) for values in logits], abs=1e-4)
+
+
+@pytest.mark.parametrize("label", ["logit", "logit:2", "logit:-3", "softmax:1.0", "sigmoid:0", "", "logit:1 ", "1"])
+def test_a_rule_that_does_not_fit(classifiers: Callable[..., str], label: str) -> None:
+    with pytest.raises(ModelError) as failed:
+        load(classifiers(num_labels=2), label=label, device="cpu")
+    assert str(failed.value) == f"--label {label!r} does not fit a head of 2 logits; give logit:K or softmax:K."
+
+
+def test_options_of_another_kind_are_refused(
+    classifiers: Callable[..., str], language_models: Callable[..., str]
+) -> None:
+    with pytest.raises(ModelError, match=r"^An implicit reward has no labels; --label belongs to --kind classifier\.$"):
+        load(language_models(), kind="implicit", label="logit:0", device="cpu")
+    with pytest.raises(ModelError, match=r"^A classifier has no reference model; --reference belongs to --kind implic"):
+        load(classifiers(), reference=language_models(), device="cpu")
+
+
+def test_a_reference_with_another_vocabulary(language_models: Callable[..., str]) -> None:
+    reference = language_models(vocab_size=512)
+    with pytest.raises(ModelError) as failed:
+        load(language_models(), kind="implicit", reference=reference, device="cpu")
+    assert str(failed.value) == (
+        f"{reference} has another vocabulary than {language_models()}, so it cannot be its reference."
+    )
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+@pytest.mark.parametrize("device", ["cuda", "cuda:1"])
+def test_a_gpu_that_is_not_there(classifiers: Callable[..., str], device: str) -> None:
+    with pytest.raises(DeviceError) as failed:
+        load(classifiers(), device=device)
+    assert str(failed.value) == f"No GPU was found, but --device {device} asks for one; choose --device cpu."
+
+
+def test_a_device_that_nobody_knows(classifiers: Callable[..., str]) -> None:
+    with pytest.raises(DeviceError, match=r"^--device banana cannot be used: .*\.$"):
+        load(classifiers(), device="banana")
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+@pytest.mark.parametrize("device", ["auto", "spread"])
+def test_without_a_gpu_a_model_runs_on_the_cpu(classifiers: Callable[..., str], llama: Classifier, device: str) -> None:
+    model = load(classifiers(), device=device)
+    assert isinstance(model, Classifier)
+    assert score(model, GROUPS).scores == score(llama, GROUPS).scores
+
+
+def test_weights_are_read_as_saved_or_in_the_type_that_was_asked_for(classifiers: Callable[..., str]) -> None:
+    half = classifiers(dtype=torch.bfloat16)
+    assert json.loads((Path(half) / "config.json").read_text(encoding="utf-8"))["dtype"] == "bfloat16"
+    assert load_two_logits(half, None).network.dtype == torch.bfloat16
+    assert load_two_logits(half, None, dtype="float32").network.dtype == torch.float32
+
+
+@pytest.mark.parametrize("mode", ["fast", "exact"])
+def test_scores_that_are_no_number_are_given_as_such(tmp_path: Path, mode: str) -> None:
+    folder = save_classifier(tmp_path / "model")
+    plain = load_plainly(AutoModelForSequenceClassification, folder)
+    plain.score.weight.data.fill_(torch.nan)
+    plain.save_pretrained(folder)
+    model = load_two_logits(folder, None)
+    scored = score(model, GROUPS, mode=mode)  # type: ignore[arg-type]
+    assert [len(values) for values in scored.scores] == [len(group.responses) for group in GROUPS]
+    assert all(math.isnan(value) for values in scored.scores for value in values)
+    assert math.isfinite(tolerance(model, GROUPS, scored))
+
+
+def test_a_limit_in_the_configuration_is_kept(tmp_path: Path) -> None:
+    folder = save_classifier(tmp_path / "model")
+    change_config(folder, max_position_embeddings=77)
+    work = score(load_two_logits(folder, None), [Group("q", user("hi"), ["a"])]).work
+    assert work is not None
+    assert work.max_length == 77
+
+
+def test_an_implicit_reward_without_a_reference_has_none(language_models: Callable[..., str]) -> None:
+    model = load(language_models(), kind="implicit", device="cpu")
+    assert isinstance(model, Implicit)
+    assert (model.reference, len(model.networks), model.kind) == (None, 1, "implicit")

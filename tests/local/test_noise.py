@@ -1,0 +1,104 @@
+"""Where nobody watches a terminal, loading and scoring say nothing but lines of progress."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from logging import Handler
+from pathlib import Path
+from typing import Any
+
+import pytest
+from commands import environment
+from pluralbench_local import Classifier, load, score
+from pluralbench_runs import progress
+from reward_models import make_groups
+from transformers.utils import logging
+
+library: Any = logging
+
+RUN = """
+import sys
+from pluralbench_local import load, score
+from pluralbench_rewards import Group
+for kind, folder in zip(sys.argv[1::2], sys.argv[2::2]):
+    for mode in ("fast", "exact"):
+        model = load(folder, kind=kind, device="cpu")
+        for length in (3, 2000):
+            group = Group("q", [{"role": "user", "content": "a quiet hobby " * length}], ["origami", ""])
+            score(model, [group], mode=mode, on_overflow="truncate-left")
+print("done")
+"""
+
+
+def stderr_of(folders: dict[str, str], tmp_path: Path) -> str:
+    """What a process of its own writes to standard error while it loads and scores these models."""
+    words = [word for folder, kind in folders.items() for word in (kind, folder)]
+    result = subprocess.run(
+        [sys.executable, "-W", "always", "-c", RUN, *words],
+        env=environment({"HF_MODULES_CACHE": str(tmp_path), "OMP_NUM_THREADS": "2"}),
+        capture_output=True,
+        encoding="utf-8",
+        timeout=120,
+        check=False,
+    )
+    assert result.stdout == "done\n", result.stderr
+    return result.stderr
+
+
+@pytest.mark.heavy
+def test_a_process_that_loads_and_scores_says_nothing(
+    tmp_path: Path, classifiers: Callable[..., str], language_models: Callable[..., str]
+) -> None:
+    folders = {classifiers(name): "classifier" for name in ("llama", "mistral", "bert", "gpt-oss")}
+    assert stderr_of(folders | {language_models(): "implicit"}, tmp_path) == ""
+
+
+def test_a_model_that_takes_no_other_attention_says_nothing_either(classifiers: Callable[..., str]) -> None:
+    folder, said = classifiers("bloom"), list[str]()
+    handler = Handler()
+    handler.emit = lambda record: said.append(record.getMessage())  # type: ignore[method-assign]
+    library.set_verbosity_warning()
+    library.add_handler(handler)
+    try:
+        load(folder, device="cpu")
+    finally:
+        library.remove_handler(handler)
+        library.set_verbosity_error()
+    assert said == []
+
+
+def test_the_library_speaks_again_after_loading(classifiers: Callable[..., str]) -> None:
+    before = library.get_verbosity(), library.is_progress_bar_enabled()
+    library.set_verbosity_info()
+    library.enable_progress_bar()
+    try:
+        load(classifiers(), device="cpu")
+        assert (library.get_verbosity(), library.is_progress_bar_enabled()) == (library.INFO, True)
+    finally:
+        library.set_verbosity(before[0])
+        if not before[1]:
+            library.disable_progress_bar()
+
+
+def test_long_scoring_says_how_far_it_is(
+    llama: Classifier, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    groups = make_groups(0)
+    score(llama, groups)
+    assert capfd.readouterr() == ("", "")
+    monkeypatch.setitem(progress.__wrapped__.__globals__, "QUIET_SECONDS", 0.0)  # type: ignore[attr-defined]
+    score(llama, groups, token_budget=100)
+    said, lines = capfd.readouterr()
+    assert said == ""
+    assert lines.startswith("scoring: 1 of 17, ")
+    assert all(line.startswith("scoring: ") for line in lines.splitlines())
+    assert "scoring: 17 of 17 in " in lines.splitlines()[-1]
+
+
+def test_gradients_are_neither_kept_nor_switched_off_for_others(llama: Classifier) -> None:
+    groups = make_groups(0)
+    scores = score(llama, groups).scores
+    assert json.dumps(scores)  # plain numbers
+    assert all(weight.grad is None for weight in llama.network.model.parameters())
+    assert not llama.network.model.training

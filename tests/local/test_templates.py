@@ -1,0 +1,144 @@
+"""Conversations become tokens by the tokenizer's template, with nothing added and nothing taken away."""
+
+from collections.abc import Callable
+
+import pytest
+from pluralbench_local import Classifier, ConversationError, load, score
+from pluralbench_local.conversations import tokenize
+from pluralbench_rewards import Group
+from reward_models import (
+    EOS,
+    classifier_alone,
+    conversation_ids,
+    differences,
+    make_groups,
+    make_tokenizer,
+    save_classifier,
+    user,
+)
+
+STRICT = (
+    "{% for m in messages %}{% if m['role'] == 'system' %}{{ raise_exception('System role not supported') }}{% endif %}"
+    "[{{ m['role'] }}] {{ m['content'] }}\n{% endfor %}"
+)
+
+
+def load_on_cpu(folder: str, chat_template: str | None = None) -> Classifier:
+    model = load(folder, device="cpu", chat_template=chat_template)
+    assert isinstance(model, Classifier)
+    return model
+
+
+def texts(model: Classifier, group: Group) -> list[str]:
+    [tokenized] = tokenize([group], model.template, 10**9, "error")
+    return [str(model.template.tokenizer.decode(list(tokens.ids))) for tokens in tokenized.conversations]
+
+
+def test_roles_and_the_system_message_are_kept_as_given(llama: Classifier) -> None:
+    turns = [
+        {"role": "system", "content": "Be brief.  "},
+        *user("  Hi 🍵\n"),
+        {"role": "assistant", "content": "Hello."},
+        {"role": "critic", "content": "ما"},
+        *user("And?"),
+    ]
+    assert texts(llama, Group("q", turns, ["Yes.", ""])) == [
+        "<s><|system|>\nBe brief.  </s>\n<|user|>\n  Hi 🍵\n</s>\n<|assistant|>\nHello.</s>\n<|critic|>\nما</s>\n"
+        f"<|user|>\nAnd?</s>\n<|assistant|>\n{response}</s>\n"
+        for response in ("Yes.", "")
+    ]
+
+
+def test_there_is_one_beginning_of_sequence_though_the_tokenizer_would_add_another(llama: Classifier) -> None:
+    tokenizer = llama.template.tokenizer
+    assert tokenizer("hi")["input_ids"][0] == tokenizer.bos_token_id  # it would
+    for tokenized in tokenize(make_groups(0), llama.template, 10**9, "error"):
+        for tokens in tokenized.conversations:
+            assert list(tokens.ids).count(tokenizer.bos_token_id) == 1
+            assert tokens.ids[0] == tokenizer.bos_token_id
+
+
+def test_tokens_are_those_of_the_tokenizers_own_way(llama: Classifier) -> None:
+    groups = make_groups(3)
+    for group, tokenized in zip(groups, tokenize(groups, llama.template, 10**9, "error"), strict=True):
+        own = [conversation_ids(llama.template.tokenizer, group, response) for response in group.responses]
+        assert [list(tokens.ids) for tokens in tokenized.conversations] == own
+    assert score(llama, groups).tokens == [
+        [len(conversation_ids(llama.template.tokenizer, group, response)) for response in group.responses]
+        for group in groups
+    ]
+
+
+def test_more_conversations_than_are_tokenized_at_once_stay_in_order(llama: Classifier) -> None:
+    groups = [Group(str(number), user(str(number)), [f"{number} a", f"{number} b", "c"]) for number in range(700)]
+    tokenized = tokenize(groups, llama.template, 10**9, "error")
+    for place in (0, 340, 341, 342, 699):
+        own = [conversation_ids(llama.template.tokenizer, groups[place], text) for text in groups[place].responses]
+        assert [list(tokens.ids) for tokens in tokenized[place].conversations] == own
+
+
+def test_a_tokenizer_without_a_template_is_said(tmp_path_factory: pytest.TempPathFactory) -> None:
+    folder = save_classifier(tmp_path_factory.mktemp("bare"), tokenizer=make_tokenizer(template=None))
+    with pytest.raises(ConversationError) as failed:
+        score(load_on_cpu(folder), make_groups(0))
+    assert str(failed.value) == "The tokenizer has no chat template; give one with --chat-template FILE."
+    assert len(score(load_on_cpu(folder, STRICT), [Group("q", user("hi"), ["a", "b"])]).scores[0]) == 2
+
+
+def test_a_template_that_refuses_a_role_is_quoted(classifiers: Callable[..., str]) -> None:
+    model = load_on_cpu(classifiers(), STRICT)
+    turns = [{"role": "system", "content": "Be brief."}, *user("hi")]
+    with pytest.raises(ConversationError) as failed:
+        score(model, [Group("q", turns, ["a"])])
+    assert str(failed.value) == (
+        "The chat template does not take a conversation of the roles system, user, assistant "
+        "(System role not supported); give another with --chat-template FILE."
+    )
+
+
+@pytest.mark.parametrize("broken", ["{% for m in messages %}", "{{ messages[0].nothing.at_all }}", "{{ 1 / 0 }}"])
+def test_a_broken_template_is_said_in_a_sentence(classifiers: Callable[..., str], broken: str) -> None:
+    model = load_on_cpu(classifiers(), broken)
+    with pytest.raises(ConversationError, match=r"^The chat template .*--chat-template"):
+        score(model, [Group("q", user("hi"), ["a"])])
+
+
+@pytest.mark.parametrize("silent", ["", "{{ '' }}"])
+def test_a_template_that_says_nothing_is_refused(classifiers: Callable[..., str], silent: str) -> None:
+    model = load_on_cpu(classifiers(), silent)
+    with pytest.raises(ConversationError, match="--chat-template"):
+        score(model, [Group("q", user("hi"), ["a"])])
+
+
+def test_a_template_that_is_given_is_used(classifiers: Callable[..., str], llama: Classifier) -> None:
+    group = Group("q", user("hi"), ["origami", "drumming"])
+    model = load_on_cpu(classifiers(), STRICT)
+    assert texts(model, group) == [f"[user] hi\n[assistant] {response}\n" for response in group.responses]
+    assert max(differences(score(model, [group]).scores, score(llama, [group]).scores)) > 0.01
+    folder = classifiers(tokenizer=make_tokenizer(template=STRICT))
+    assert max(differences(score(model, [group]).scores, classifier_alone(folder, [group]))) < 1e-4
+
+
+@pytest.mark.parametrize("mode", ["fast", "exact"])
+@pytest.mark.parametrize("architecture", ["llama", "gpt-oss"])
+def test_the_last_token_is_found_by_length_though_padding_looks_like_an_end(
+    tmp_path_factory: pytest.TempPathFactory, architecture: str, mode: str
+) -> None:
+    tokenizer = make_tokenizer(pad=EOS)
+    folder = save_classifier(tmp_path_factory.mktemp("ends"), architecture, tokenizer=tokenizer, pad_token_id=1)
+    groups = [*make_groups(1), Group("ends", user(f"a{EOS} b {EOS}{EOS}"), [EOS, f"origami {EOS} drumming", ""])]
+    model = load_on_cpu(folder)
+    assert model.template.tokenizer.pad_token_id == model.template.tokenizer.eos_token_id
+    scores = score(model, groups, mode=mode).scores  # type: ignore[arg-type]
+    assert max(differences(scores, classifier_alone(folder, groups))) < 1e-4
+
+
+@pytest.mark.parametrize("architecture", ["llama", "bert"])
+def test_a_tokenizer_without_a_pad_token_will_do(tmp_path_factory: pytest.TempPathFactory, architecture: str) -> None:
+    pad = None if architecture == "llama" else 0
+    folder = save_classifier(
+        tmp_path_factory.mktemp("unpadded"), architecture, tokenizer=make_tokenizer(pad=None), pad_token_id=pad
+    )
+    model, groups = load_on_cpu(folder), make_groups(1)
+    assert model.template.tokenizer.pad_token is None
+    assert max(differences(score(model, groups).scores, classifier_alone(folder, groups))) < 1e-4

@@ -1,0 +1,315 @@
+"""Training: its loss, what it learns, and what it says of what cannot be done."""
+
+import hashlib
+import importlib
+import json
+import math
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from pluralbench_local import (
+    DeviceError,
+    ModelError,
+    Ranking,
+    Trained,
+    TrainingError,
+    TrainingOptions,
+    train,
+    training,
+    training_model,
+)
+from pluralbench_local.conversations import Template
+from pluralbench_local.training import ranking_loss
+from pluralbench_local.training_batches import batches, fitting
+from pluralbench_local.training_model import rewards_of
+from pluralbench_measures.rankings import pairs_of
+from pluralbench_rewards import Group
+from reward_models import conversation_ids, load_plainly, make_tokenizer, user
+from torch.nn.functional import logsigmoid
+from training_runs import (
+    HELD_OUT,
+    QUICK,
+    RANKINGS,
+    gradients,
+    log,
+    one_thread,  # noqa: F401 - a fixture of the module
+    options,
+    trainee,
+)
+from transformers import AutoModelForSequenceClassification
+from transformers.utils import logging
+
+library: Any = logging
+Folders = Callable[..., str]
+
+
+@pytest.fixture(scope="module")
+def trained(language_models: Folders, tmp_path_factory: pytest.TempPathFactory) -> Trained:
+    """A model that was trained without interruption; not to be changed."""
+    out = tmp_path_factory.mktemp("trained") / "out"
+    return train(language_models(), RANKINGS, out, held_out=HELD_OUT, options=QUICK, device="cpu")
+
+
+# The loss
+
+
+def test_the_loss_is_the_mean_over_pairs_and_the_regulariser_the_mean_over_responses() -> None:
+    rewards = torch.tensor([2.0, 0.5, -1.0, 3.0])  # the last is in no pair
+    loss, regulariser = ranking_loss(rewards, [(0, 1), (0, 2), (2, 1)], 0.1)
+    by_hand = (math.log(1 + math.exp(-1.5)) + math.log(1 + math.exp(-3)) + math.log(1 + math.exp(1.5))) / 3
+    assert float(regulariser) == pytest.approx((4 + 0.25 + 1 + 9) / 4)
+    assert float(loss) == pytest.approx(by_hand + 0.1 * (4 + 0.25 + 1 + 9) / 4)
+
+
+@pytest.mark.parametrize("budget", [None, 40])
+@pytest.mark.parametrize("architecture", ["llama", "gemma2", "bert"])
+def test_the_gradient_is_that_of_each_pair_by_itself(
+    classifiers: Folders, architecture: str, budget: int | None
+) -> None:
+    folder = classifiers(architecture)
+    tokenizer = make_tokenizer()
+    data = fitting(RANKINGS[:3], "rankings", Template(tokenizer), 500, "drop")
+    made = batches(data.rankings, 16, 0, 0)[0]
+    ours = trainee(folder, budget=budget)
+    ours.whole.eval()
+    rewards = rewards_of(ours, [data.tokens[a][b] for a, b in made.members], nullcontext)
+    loss, _ = ranking_loss(rewards, made.pairs, 0.1)
+
+    plain = load_plainly(AutoModelForSequenceClassification, folder)
+
+    def alone(member: tuple[int, int]) -> torch.Tensor:
+        ranking = data.rankings[member[0]]
+        group = Group(ranking.id, ranking.prompt, ranking.responses)
+        ids = conversation_ids(tokenizer, group, ranking.responses[member[1]])
+        reward: torch.Tensor = plain(input_ids=torch.tensor([ids])).logits[0, 0]
+        return reward
+
+    margins = torch.stack([alone(made.members[better]) - alone(made.members[worse]) for better, worse in made.pairs])
+    naive = -logsigmoid(margins).mean() + 0.1 * torch.stack([alone(member) ** 2 for member in made.members]).mean()
+    assert loss.item() == pytest.approx(naive.item(), rel=1e-5)
+    expected, found = gradients(plain, naive), gradients(ours.whole, loss)
+    assert expected.keys() == found.keys()
+    for name, gradient in expected.items():
+        torch.testing.assert_close(found[name], gradient, rtol=1e-3, atol=1e-5)
+
+
+def test_rewards_come_in_the_order_of_the_conversations(classifiers: Folders) -> None:
+    data = fitting(RANKINGS, "rankings", Template(make_tokenizer()), 500, "drop")
+    conversations = [tokens for several in data.tokens for tokens in several][::-1]
+    model = trainee(classifiers(), budget=100)
+    several = rewards_of(model, conversations, nullcontext)
+    alone = [rewards_of(model, [tokens], nullcontext).item() for tokens in conversations[:9]]
+    assert several[:9].tolist() == pytest.approx(alone, abs=1e-5)
+
+
+# Learning
+
+
+def test_it_learns_what_makes_a_response_better(trained: Trained) -> None:
+    lines = log(trained.folder)
+    assert trained.accuracy is not None
+    assert trained.accuracy > 0.9
+    assert lines[0]["loss"] > lines[-1]["loss"]
+    assert [line["step"] for line in lines] == list(range(1, len(lines) + 1))
+    assert [line["step"] for line in lines if "held_out_accuracy" in line] == list(range(2, len(lines) + 1, 2))
+    untrained = trainee(trained.record["settings"]["model"])
+    data = fitting(HELD_OUT, "rankings", Template(make_tokenizer()), 500, "drop")
+    before = training._accuracy(training._accelerator(torch.device("cpu")), untrained, data)
+    assert trained.accuracy > before + 0.2
+
+
+def test_the_rate_rises_and_falls_and_the_log_has_what_a_step_took(trained: Trained) -> None:
+    lines = log(trained.folder)
+    rates = [line["learning_rate"] for line in lines]
+    assert rates[0] == 0
+    assert max(rates) == pytest.approx(1e-3)
+    assert rates[-1] < 1e-3 / 3
+    last = lines[-1]
+    assert last["of"] == len(lines) == trained.record["steps"]
+    assert last["responses_per_second"] == pytest.approx(last["responses"] / last["seconds"])
+    assert 0 <= last["accuracy"] <= 1
+    assert last["regulariser"] > 0
+    assert sum(line["pairs"] for line in lines) == sum(epoch["pairs"] for epoch in trained.record["epochs"])
+    assert sum(line["responses"] for line in lines) == sum(epoch["responses"] for epoch in trained.record["epochs"])
+
+
+def test_the_record_says_what_was_trained_on_what(trained: Trained) -> None:
+    record = trained.record
+    assert record == json.loads((trained.folder / "training.json").read_text(encoding="utf-8"))
+    responses = sum(len(ranking.responses) for ranking in RANKINGS)
+    assert record["data"]["rankings"] == 20
+    assert record["data"]["responses"] == responses
+    assert [epoch["pairs"] for epoch in record["epochs"]] == [record["data"]["pairs"]] * 2
+    assert [epoch["pairs_lost"] for epoch in record["epochs"]] == [0, 0]
+    assert record["held_out"]["rankings"] == 12
+    assert record["settings"]["options"]["learning_rate"] == 1e-3
+    assert len(record["settings"]["data"]) == 64
+    assert record["packages"]["torch"] == torch.__version__.partition("+")[0]
+    assert record["architecture"] == "LlamaForSequenceClassification"
+    assert record["saved_dtype"] == "float32"
+
+
+def test_the_record_says_who_made_which_weights(trained: Trained) -> None:
+    record = trained.record
+    assert record["made_by"] == f"pluralbench-rewards {version('pluralbench-rewards')}"
+    assert record["packages"]["accelerate"] == version("accelerate")
+    assert (record["device"], record["threads"]) == ("cpu", 1)
+    digest = hashlib.sha256((trained.folder / "model.safetensors").read_bytes()).hexdigest()
+    assert record["weights"] == {"model.safetensors": digest}
+
+
+def test_the_progress_shows_loss_accuracy_and_rate(
+    language_models: Folders, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(importlib.import_module("pluralbench_runs.progress"), "QUIET_SECONDS", 0.0)
+    done = train(language_models(), RANKINGS, tmp_path / "out", held_out=HELD_OUT, options=QUICK, device="cpu")
+    said = [line for line in capsys.readouterr().err.splitlines() if " left, " in line]
+    lines = log(done.folder)
+    assert len(said) == len(lines)
+    accuracy = ""
+    for shown, line in zip(said, lines, strict=True):
+        if "held_out_accuracy" in line:
+            accuracy = f"held-out {line['held_out_accuracy']:.3f}, "
+        rate = f"{line['responses_per_second']:.1f} responses/s"
+        assert shown.startswith(f"training: {line['step']} of {line['of']}, ")
+        assert shown.endswith(f" left, loss {line['loss']:.3f}, {accuracy}{rate}")
+
+
+def test_a_step_of_several_batches_has_the_mean_of_their_gradients(language_models: Folders, tmp_path: Path) -> None:
+    def first(size: int, accumulation: int) -> dict[str, Any]:
+        chosen = options(batch_size=size, accumulation=accumulation, regulariser=0.5)
+        out = tmp_path / f"{size}-{accumulation}"
+        train(language_models(), RANKINGS, out, options=chosen, device="cpu")
+        return log(out)[0]
+
+    # The first step of rate 0 shows the same weights to both.
+    one, two = first(8, 1), first(8, 2)
+    assert two["responses"] > one["responses"]
+    data = fitting(RANKINGS, "rankings", Template(make_tokenizer()), 500, "drop")
+    model = trainee(language_models())
+    losses = []
+    for batch in batches(data.rankings, 8, 0, 0)[:2]:
+        rewards = rewards_of(model, [data.tokens[a][b] for a, b in batch.members], nullcontext)
+        losses.append(ranking_loss(rewards, batch.pairs, 0.5)[0])
+    assert one["loss"] == pytest.approx(losses[0].item())
+    assert two["loss"] == pytest.approx((losses[0] + losses[1]).item() / 2)
+    mean = gradients(model.whole, (losses[0] + losses[1]) / 2)
+    norm = math.sqrt(sum(gradient.square().sum().item() for gradient in mean.values()))
+    assert two["gradient_norm"] == pytest.approx(norm, rel=1e-4)
+
+
+# What cannot be done
+
+
+def failing(base: str, out: Path, **changed: Any) -> str:
+    with pytest.raises((TrainingError, ModelError, DeviceError)) as failed:
+        train(base, RANKINGS, out, options=options(**changed), device="cpu")
+    return str(failed.value)
+
+
+def test_too_few_pairs_for_a_step_after_the_warm_up_are_said_in_a_sentence(
+    language_models: Folders, tmp_path: Path
+) -> None:
+    pairs = sum(len(pairs_of(ranking.rank)) for ranking in RANKINGS)
+    assert failing(language_models(), tmp_path / "out", accumulation=100) == (
+        f"{pairs} pairs are too few to train on: the warm-up takes all steps (1); lower batch_size, accumulation or "
+        "warmup, or raise epochs."
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_held_out_rankings_are_checked_too(language_models: Folders, tmp_path: Path) -> None:
+    tied = [Ranking("tied", user("hi"), ["origami", "drumming"], [1, 1])]
+    with pytest.raises(TrainingError, match="None of the 1 held-out rankings has two responses of different rank"):
+        train(language_models(), RANKINGS, tmp_path / "out", held_out=tied, options=QUICK, device="cpu")
+
+
+def test_long_responses_are_dropped_and_counted(language_models: Folders, tmp_path: Path) -> None:
+    long = Ranking("long", user("hi"), ["origami", "drumming " * 300, "walking"], [1, 2, 3])
+    done = train(language_models(), [*RANKINGS, long], tmp_path / "out", options=QUICK, device="cpu")
+    assert done.record["data"]["responses_too_long"] == 1
+    assert done.record["data"]["rankings"] == 21
+    chosen = options(on_overflow="error")
+    with pytest.raises(TrainingError, match=r"of more than 500 tokens \(rankings long\)"):
+        train(language_models(), [*RANKINGS, long], tmp_path / "error", options=chosen, device="cpu")
+
+
+def test_more_tokens_than_the_model_has_positions_for_are_said_in_a_sentence(
+    language_models: Folders, tmp_path: Path
+) -> None:
+    base = language_models("gpt2", n_positions=64)
+    assert failing(base, tmp_path / "out") == f"max_length 500 is more than the 64 positions of {base}; lower it."
+
+
+def test_a_loss_that_is_no_number_stops_training(language_models: Folders, tmp_path: Path) -> None:
+    sentence = failing(language_models(), tmp_path / "out", learning_rate=1e30)
+    assert sentence.startswith("The loss or its gradient is no number at step ")
+    assert sentence.endswith("; lower learning_rate and start over.")
+
+
+@pytest.mark.parametrize("where", [(training_model, "read_padded"), (torch.optim.AdamW, "step")])
+def test_too_little_memory_is_said_in_a_sentence_and_binds_no_next_run(
+    language_models: Folders, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: tuple[Any, str]
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 1 byte")
+
+    monkeypatch.setattr(*where, full)
+    assert failing(language_models(), tmp_path / "out") == (
+        "A batch of 8 responses does not fit into memory; use gradient_checkpointing or lora, or lower batch_size or "
+        "max_length."
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_base_with_missing_weights_is_refused(language_models: Folders, tmp_path: Path) -> None:
+    model = load_plainly(AutoModelForSequenceClassification, language_models())
+    del model.model.norm
+    model.save_pretrained(tmp_path / "base")
+    make_tokenizer().save_pretrained(tmp_path / "base")
+    sentence = failing(str(tmp_path / "base"), tmp_path / "out")
+    assert "holds no weights for model.norm.weight, and not for want of a head." in sentence
+
+
+def test_a_classifier_of_several_logits_is_refused(classifiers: Folders, tmp_path: Path) -> None:
+    base = classifiers(num_labels=3)
+    assert failing(base, tmp_path / "out") == (
+        f"The score.weight of {base} is not of the shape that a classifier of one logit has; give one, or a language "
+        "model."
+    )
+
+
+def test_a_model_that_is_not_there_is_said_in_a_sentence(tmp_path: Path) -> None:
+    assert failing("./nowhere", tmp_path / "out").startswith("There is no model folder ./nowhere")
+
+
+def test_options_are_checked() -> None:
+    for wrong in ({"batch_size": 1}, {"epochs": 0}, {"warmup": 1.0}, {"nonsense": 1}):
+        with pytest.raises(ValueError, match=next(iter(wrong))):
+            TrainingOptions(**wrong)
+
+
+@pytest.fixture
+def _loud() -> Iterator[None]:
+    from transformers.utils import logging
+
+    library: Any = logging
+    library.set_verbosity_warning()
+    library.enable_progress_bar()
+    yield
+    library.set_verbosity_error()
+    library.disable_progress_bar()
+
+
+@pytest.mark.usefixtures("_loud")
+def test_it_says_nothing_where_nobody_watches(
+    language_models: Folders, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    train(language_models(), RANKINGS, tmp_path / "out", options=QUICK, device="cpu")
+    said = capfd.readouterr()
+    assert (said.out, said.err) == ("", "")

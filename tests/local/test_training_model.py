@@ -1,0 +1,250 @@
+"""What training saves: an ordinary classifier, whole or with adapters merged, that is read at the same token."""
+
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from accelerate import Accelerator
+from accelerate.state import AcceleratorState
+from pluralbench_local import Classifier, Lora, ModelError, Ranking, Trained, load, score, train, training
+from pluralbench_local.conversations import Template
+from pluralbench_local.training_batches import fitting
+from pluralbench_local.training_model import rewards_of
+from pluralbench_measures.rankings import pairs_of
+from pluralbench_rewards import Group
+from reward_models import (
+    EOS,
+    TEMPLATE,
+    change_config,
+    conversation_ids,
+    load_plainly,
+    logits_alone,
+    make_tokenizer,
+    save_language_model,
+)
+from training_runs import (
+    HELD_OUT,
+    QUICK,
+    RANKINGS,
+    gradients,
+    one_thread,  # noqa: F401 - a fixture of the module
+    options,
+    trainee,
+)
+from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+Folders = Callable[..., str]
+PEFT = pytest.mark.skipif(find_spec("peft") is None, reason="peft is not installed: the extra `lora`")
+
+
+@pytest.fixture(scope="module")
+def trained(language_models: Folders, tmp_path_factory: pytest.TempPathFactory) -> Trained:
+    """A model that was trained without interruption; not to be changed."""
+    out = tmp_path_factory.mktemp("trained") / "out"
+    return train(language_models(), RANKINGS, out, held_out=HELD_OUT, options=QUICK, device="cpu")
+
+
+# What is saved
+
+
+def as_groups(several: Sequence[Ranking]) -> list[Group]:
+    return [Group(ranking.id, ranking.prompt, ranking.responses) for ranking in several]
+
+
+def accuracy_of(model: Any, several: Sequence[Ranking]) -> float:
+    right = [
+        scores[a] > scores[b]
+        for scores, ranking in zip(score(model, as_groups(several)).scores, several, strict=True)
+        for a, b in pairs_of(ranking.rank)
+    ]
+    return sum(right) / len(right)
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_the_saved_model_scores_the_same_here_and_in_plain_transformers(trained: Trained, side: str) -> None:
+    model = load(str(trained.folder), "classifier", device="cpu")
+    assert isinstance(model, Classifier)
+    assert accuracy_of(model, HELD_OUT) == trained.accuracy
+    plain = load_plainly(AutoModelForSequenceClassification, str(trained.folder))
+    tokenizer: Any = AutoTokenizer.from_pretrained(trained.folder, padding_side=side)
+    for group, scores in zip(as_groups(HELD_OUT), score(model, as_groups(HELD_OUT)).scores, strict=True):
+        texts = [
+            tokenizer.apply_chat_template([*group.prompt, {"role": "assistant", "content": text}], tokenize=False)
+            for text in group.responses
+        ]
+        inputs = tokenizer(texts, add_special_tokens=False, padding=True, return_tensors="pt")
+        with torch.no_grad():
+            logits = plain(**inputs).logits
+        assert logits[:, 0].tolist() == pytest.approx(scores, abs=1e-4)
+
+
+def test_the_folder_is_an_ordinary_classifier_of_one_logit_without_a_bias(trained: Trained) -> None:
+    names = {path.name for path in trained.folder.iterdir()}
+    assert names == {
+        "config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json", "chat_template.jinja",
+        "training.json", "log.jsonl", "settings.toml",
+    }  # fmt: skip
+    model = load_plainly(AutoModelForSequenceClassification, str(trained.folder))
+    assert model.config.num_labels == 1
+    assert (model.score.weight.shape, model.score.bias) == ((1, 64), None)
+
+
+ENDS_WITH_EOS = TEMPLATE.replace("{{ eos_token }}\n", "{{ eos_token }}")
+
+
+@pytest.mark.parametrize("pad", [EOS, None])
+def test_a_pad_token_never_ends_a_conversation_or_plain_transformers_would_read_another_token(
+    tmp_path: Path, pad: str | None
+) -> None:
+    base = save_language_model(tmp_path / "base", tokenizer=make_tokenizer(pad=pad, template=ENDS_WITH_EOS))
+    change_config(base, pad_token_id=None if pad is None else 1)
+    done = train(base, RANKINGS, tmp_path / "out", held_out=HELD_OUT, options=QUICK, device="cpu")
+    plain = load_plainly(AutoModelForSequenceClassification, str(done.folder))
+    tokenizer: Any = AutoTokenizer.from_pretrained(done.folder)
+    assert tokenizer.pad_token_id == plain.config.pad_token_id == 0
+    group = as_groups(HELD_OUT)[0]
+    rows = [conversation_ids(tokenizer, group, response) for response in group.responses]
+    assert {row[-1] for row in rows} == {1}
+    inputs = tokenizer.pad({"input_ids": rows}, return_tensors="pt")
+    with torch.no_grad():
+        together = plain(**inputs).logits[:, 0].tolist()
+    assert together == pytest.approx([logits_alone(plain, row)[0] for row in rows], abs=1e-4)
+
+
+def save_half(folder: Path) -> str:
+    """A classifier whose weights are in bfloat16."""
+    save_language_model(folder, dtype="bfloat16")
+    load_plainly(AutoModelForSequenceClassification, str(folder), "bfloat16").save_pretrained(folder)
+    return str(folder)
+
+
+def test_a_half_precision_base_trains_in_float32_and_is_saved_as_it_was(tmp_path: Path) -> None:
+    half = save_half(tmp_path / "half")
+    assert {weight.dtype for weight in trainee(half).whole.parameters()} == {torch.float32}
+
+    def saved(dtype: str) -> Any:
+        chosen = options(save_dtype=dtype)
+        done = train(half, RANKINGS, tmp_path / dtype, held_out=HELD_OUT, options=chosen, device="cpu")
+        model = load(str(done.folder), device="cpu")
+        assert isinstance(model, Classifier)
+        assert str(model.network.dtype) == f"torch.{done.record['saved_dtype']}"
+        assert accuracy_of(model, HELD_OUT) == pytest.approx(done.accuracy, abs=0.03)
+        return done
+
+    assert saved("auto").record["saved_dtype"] == "bfloat16"
+    assert saved("float32").record["saved_dtype"] == "float32"
+
+
+def test_under_autocast_the_head_is_in_float32_and_so_are_the_weights(
+    language_models: Folders, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # On a GPU bfloat16 is what runs; a CPU can do it too.
+    monkeypatch.setattr(
+        training, "_accelerator", lambda _: Accelerator(mixed_precision="bf16", device_placement=False, cpu=True)
+    )
+    AcceleratorState._reset_state(reset_partial_state=True)
+    head, seen = torch.nn.Linear.forward, set()
+
+    def noticed(self: torch.nn.Linear, states: torch.Tensor) -> torch.Tensor:
+        if self.out_features == 1:
+            seen.add((states.dtype, self.weight.dtype, torch.is_autocast_enabled("cpu")))
+        else:
+            assert torch.is_autocast_enabled("cpu")
+        return head(self, states)
+
+    monkeypatch.setattr(torch.nn.Linear, "forward", noticed)
+    done = train(language_models(), RANKINGS, tmp_path / "out", held_out=HELD_OUT, options=QUICK, device="cpu")
+    assert seen == {(torch.float32, torch.float32, False)}
+    assert done.record["saved_dtype"] == "float32"
+    assert done.accuracy is not None
+    assert done.accuracy > 0.9
+    monkeypatch.undo()
+    assert accuracy_of(load(str(done.folder), device="cpu"), HELD_OUT) == pytest.approx(done.accuracy, abs=0.03)
+
+
+def test_a_new_head_is_drawn_from_a_normal_of_variance_one_over_the_width_plus_one(language_models: Folders) -> None:
+    head: Any = trainee(language_models(hidden_size=512, num_hidden_layers=1)).network.head
+    assert head.weight.std().item() == pytest.approx(513**-0.5, rel=0.1)
+    again: Any = trainee(language_models(hidden_size=512, num_hidden_layers=1)).network.head
+    assert torch.equal(head.weight, again.weight)
+
+
+def test_a_classifier_goes_on_with_its_own_head(classifiers: Folders) -> None:
+    plain = load_plainly(AutoModelForSequenceClassification, classifiers())
+    head: Any = trainee(classifiers()).network.head
+    assert torch.equal(head.weight, plain.score.weight)
+
+
+@pytest.mark.parametrize("lora", [None, pytest.param(Lora(rank=4), marks=PEFT)])
+def test_gradient_checkpointing_changes_no_gradient(classifiers: Folders, lora: Lora | None) -> None:
+    data = fitting(RANKINGS[:4], "rankings", Template(make_tokenizer()), 500, "drop")
+    conversations = [tokens for several in data.tokens for tokens in several]
+    found = []
+    for checkpointing in (False, True):
+        model = trainee(classifiers(), lora=lora, checkpointing=checkpointing)
+        model.whole.train()
+        found.append(gradients(model.whole, rewards_of(model, conversations, nullcontext).square().sum()))
+    assert found[0].keys() == found[1].keys() != set()
+    assert all(torch.equal(found[0][name], found[1][name]) for name in found[0])
+
+
+# Adapters
+
+
+@PEFT
+def test_adapters_learn_are_merged_and_load_anywhere(language_models: Folders, tmp_path: Path) -> None:
+    chosen = options(lora=Lora(rank=4), learning_rate=1e-2)
+    done = train(language_models(), RANKINGS, tmp_path / "out", held_out=HELD_OUT, options=chosen, device="cpu")
+    assert done.accuracy is not None
+    assert done.accuracy > 0.8
+    model = load(str(done.folder), device="cpu")
+    assert accuracy_of(model, HELD_OUT) == done.accuracy
+    base = load_plainly(AutoModelForSequenceClassification, language_models())
+    plain = load_plainly(AutoModelForSequenceClassification, str(done.folder))
+    before, after = dict(base.named_parameters()), dict(plain.named_parameters())
+    assert before.keys() == after.keys()
+    changed = {name.split(".")[-2] for name in before if not torch.equal(before[name], after[name])}
+    linear = {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"}
+    assert changed == linear | {"score"}
+    update = after["model.layers.0.mlp.up_proj.weight"] - before["model.layers.0.mlp.up_proj.weight"]
+    assert int(torch.linalg.matrix_rank(update, atol=1e-5)) <= 4
+
+
+@PEFT
+def test_adapters_leave_a_half_precision_base_as_it_is(tmp_path: Path) -> None:
+    base = save_half(tmp_path / "base")
+    chosen = options(lora=Lora(rank=4, targets=("q_proj",)), learning_rate=1e-2)
+    model = trainee(base, lora=chosen.lora)
+    types = {(name.split(".")[2], w.requires_grad, w.dtype) for name, w in model.whole.named_parameters()}
+    assert types == {
+        ("model", False, torch.bfloat16),
+        ("model", True, torch.float32),
+        ("score", False, torch.float32),  # the head as it was before training
+        ("score", True, torch.float32),
+    }
+    done = train(base, RANKINGS, tmp_path / "out", held_out=HELD_OUT, options=chosen, device="cpu")
+    assert done.record["saved_dtype"] == "bfloat16"
+    assert done.accuracy is not None
+
+
+@PEFT
+def test_targets_that_are_not_there_are_said_in_a_sentence(language_models: Folders, tmp_path: Path) -> None:
+    chosen = options(lora=Lora(targets=("nowhere",)))
+    with pytest.raises(ModelError, match=r"^LoRA cannot be put on this model: No modules were targeted"):
+        train(language_models(), RANKINGS, tmp_path / "out", options=chosen, device="cpu")
+
+
+def test_without_peft_the_error_names_the_extra(
+    language_models: Folders, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "peft", None)
+    chosen = options(lora=Lora())
+    with pytest.raises(ModelError) as failed:
+        train(language_models(), RANKINGS, tmp_path / "out", options=chosen, device="cpu")
+    assert str(failed.value) == 'LoRA needs an extra: `pip install "pluralbench-rewards[lora]"`.'
+    assert list(tmp_path.iterdir()) == []

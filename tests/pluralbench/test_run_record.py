@@ -1,0 +1,160 @@
+"""The record of a run: typed, read back as it was written, and refused in a sentence where it is not of its shape."""
+
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from made_runs import by_length, decision, keep, run_of, scored
+from pluralbench import RunError, read_run
+from pluralbench.results.decisions import OUTCOMES
+from pluralbench.results.metrics_frame import METRICS, MetricsFile, check_metrics, frame_of_rows, metrics_text
+from pluralbench.results.record import JudgingRecord, RunRecord, WithoutPersona
+from pluralbench.results.schemas import SCHEMAS, made_schema, read_schema
+from written_tables import write
+
+names = st.none() | st.text(min_size=1, max_size=8)
+numbers = st.none() | st.floats(allow_nan=False, allow_infinity=False)
+sizes = st.none() | st.integers(0, 2**53)
+
+
+@st.composite
+def frames(draw: st.DrawFn) -> pl.DataFrame:
+    places = draw(
+        st.lists(
+            st.tuples(names, names, names, st.text(min_size=1, max_size=8), st.text(min_size=1, max_size=8)),
+            unique=True,
+            max_size=6,
+        )
+    )
+    rows = []
+    for place in places:
+        bounds = draw(st.tuples(numbers, numbers))
+        bounds = bounds if None not in bounds else (None, None)
+        rows.append((*place, draw(numbers), *bounds, draw(sizes), draw(sizes)))
+    return pl.DataFrame(rows, schema=METRICS, orient="row")
+
+
+@settings(deadline=None)
+@given(frames())
+def test_metrics_are_read_as_they_were_written(frame: pl.DataFrame) -> None:
+    text = metrics_text(check_metrics(frame))
+    assert "NaN" not in text
+    assert frame_of_rows(MetricsFile.model_validate_json(text).rows).equals(frame)
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.lists(st.tuples(st.sampled_from(OUTCOMES), st.sampled_from("ab")), min_size=1, max_size=9), st.integers(0, 9))
+def test_a_run_is_read_as_it_was_written(
+    tmp_path_factory: pytest.TempPathFactory, made: list[tuple[str, str]], seed: int
+) -> None:
+    run = run_of([decision(n, outcome, config=config) for n, (outcome, config) in enumerate(made)], seed=seed)
+    back = keep(run, tmp_path_factory.mktemp("runs") / "run")
+    assert back.record == run.record
+    assert back.metrics.equals(run.metrics)
+    assert back.items.equals(run.items)
+
+
+def test_a_judges_record_is_read_as_it_was_written() -> None:
+    record = run_of([decision(0)]).record
+    judging = JudgingRecord(
+        reply="brief", attempts=2, calls=3, prompt_tokens=4, completion_tokens=5, readings={"strict": 1},
+        ties_left_out={"prism": 2}, without_persona=WithoutPersona(items=1, ids=("x",)),
+    )  # fmt: skip
+    judged = record.model_copy(update={"verb": "judge-personas", "scoring": None, "judging": judging})
+    values = json.loads(judged.model_dump_json())
+    assert (values["$schema"], values["schema_version"]) == ("urn:pluralbench:run:1", 1)
+    assert RunRecord.model_validate(values) == judged
+
+
+@pytest.mark.parametrize("file", SCHEMAS)
+def test_the_schemas_in_the_package_are_those_of_the_models(file: str) -> None:
+    """Where this fails, `python -m pluralbench.results.schemas` writes them again."""
+    assert read_schema(file) == made_schema(file)
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "said"),
+    [
+        ("run.json", "{", "The run {run} cannot be read: "),
+        (
+            "run.json",
+            "[]",
+            "{run}/run.json has no schema_version, and this version of pluralbench reads 1: make the run",
+        ),
+        ("run.json", '{"format": 1}', "{run}/run.json has no schema_version"),
+        ("run.json", '{"schema_version": 9}', "{run}/run.json is of schema_version 9, and this version of pluralbench"),
+        ("run.json", '{"schema_version": 1}', "{run}/run.json is not of a run's shape: `verb`: "),
+        ("metrics.json", "nonsense", "The run {run} cannot be read: "),
+        ("metrics.json", '{"schema_version": 2, "rows": []}', "{run}/metrics.json is of schema_version 2"),
+        ("metrics.json", '{"schema_version": 1, "rows": [{}]}', "{run}/metrics.json is not of a run's shape: `rows.0"),
+        ("items.parquet", "PAR", "The run {run} cannot be read: "),
+    ],
+)
+def test_a_damaged_run_is_refused_in_a_sentence(tmp_path: Path, file: str, text: str, said: str) -> None:
+    made = keep(run_of([decision(0)]), tmp_path / "run")
+    (made.path / file).write_text(text, encoding="utf-8")
+    with pytest.raises(RunError) as caught:
+        read_run(made.path)
+    assert str(caught.value).startswith(said.format(run=made.path))
+    assert str(caught.value).endswith(".")
+    assert "\n" not in str(caught.value)
+
+
+def test_items_and_metrics_of_another_shape_are_refused(tmp_path: Path) -> None:
+    run = run_of([decision(0), decision(1)])
+    for items, said in (
+        (run.items.drop("cluster"), "there is no column `cluster`"),
+        (run.items.with_columns(margin=pl.lit("x")), "the column `margin` is of type String, and not Float64"),
+        (run.items.clear(), "there is no row"),
+    ):
+        items.write_parquet(keep(run, tmp_path / "run").path / "items.parquet")
+        with pytest.raises(RunError, match=f"items.parquet: {said}"):
+            read_run(tmp_path / "run")
+    first = run.metrics.head(1)
+    for metrics, said in (
+        (pl.concat([first, first]), r"have the row overall overall more than once"),
+        (first.with_columns(value=pl.lit(float("nan"))), "overall overall: `value`: .*finite"),
+        (first.with_columns(low=pl.lit(None, pl.Float64)), "has one bound of an interval without the other"),
+        (first.drop("n"), "need the columns config, section"),
+    ):
+        with pytest.raises(RunError, match=said):
+            check_metrics(metrics)
+
+
+def test_a_run_that_is_not_there_or_not_finished_says_so(tmp_path: Path) -> None:
+    (tmp_path / "half.work").mkdir()
+    for name, part in (("half", "run its command again to go on"), ("none", "no run.json")):
+        with pytest.raises(RunError, match=f"{name} is no finished run: .*{part}"):
+            read_run(str(tmp_path / name))
+
+
+def test_numbers_are_found_by_their_place() -> None:
+    run = run_of([decision(n, "win" if n < 3 else "tie", config="ab"[n % 2]) for n in range(4)], "personalized")
+    assert run.headline.value == run.estimate("overall", "overall").value == 0.75
+    assert (run.of("a").value, run.of("b").value) == (1.0, 0.5)
+    assert (run.count("ties"), run.count("ties", config="a"), run.count("nothing")) == (1, 0, 0)
+    assert run.names("config", "config") == ["a", "b"]
+    assert run.estimate("accuracy", "config", config="c").value is None
+    assert (run.of("a").n, run.of("a").clusters) == (2, 2)
+
+
+def test_a_notebook_shows_the_numbers_of_a_run_and_no_markup_of_its_name() -> None:
+    shown = run_of([decision(0)], model="<b>m</b>")._repr_html_()
+    assert "<table" in shown
+    assert "overall" in shown
+    assert "&lt;b&gt;m&lt;/b&gt;: Pairs" in shown
+
+
+def test_a_function_on_data_makes_a_run_like_any_other(tmp_path: Path) -> None:
+    rows = [{"id": str(n), "prompt": "p?", "chosen": "x" * n, "rejected": "xx"} for n in range(1, 5)]
+    run = scored("pairs", write(tmp_path / "p.jsonl", rows), tmp_path / "run", by_length)
+    assert run.items["outcome"].to_list() == ["loss", "tie", "win", "win"]
+    assert run.items["score_chosen"].to_list() == [1.0, 2.0, 3.0, 4.0]
+    assert run.headline.value == 0.5
+    ranked = [{"id": "a", "prompt": "p?", "responses": ["x", "xx", "xxx"], "rank": [3, 1, 2]}]
+    ranking = scored("rankings", write(tmp_path / "r.jsonl", ranked), tmp_path / "ranking")
+    assert ranking.items.select("response", "rank", "score").rows() == [("0", 3, 1.0), ("1", 1, 2.0), ("2", 2, 3.0)]
+    assert (ranking.headline.value, ranking.headline.n, ranking.headline.clusters) == (2 / 3, 3, 1)

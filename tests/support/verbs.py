@@ -1,0 +1,90 @@
+"""The evaluator's verbs with loose options, each put into the description that has a field of its name."""
+
+from typing import Any
+
+import pluralbench
+from pluralbench import (
+    ChatConnection,
+    Data,
+    Judging,
+    LocalModel,
+    PersonaData,
+    PersonaJudging,
+    Prompt,
+    Run,
+    Scoring,
+)
+from pluralbench.results.record import JudgingRecord, ScoringRecord
+from pluralbench_rewards import Work
+from pluralbench_runs import Table
+
+
+def score(model: Any, *, data: Any = None, **options: Any) -> Run:
+    """`pluralbench.score`; options that only a `LocalModel` has make one of a name."""
+    described = _taken(LocalModel, options)
+    given = LocalModel(name=str(model), **described) if described else model
+    return pluralbench.score(
+        given,
+        data=Data(location=None if data is None else str(data), **_taken(Data, options)),
+        prompt=Prompt(**_taken(Prompt, options)),
+        scoring=Scoring(**_taken(Scoring, options)),
+        **options,
+    )
+
+
+def judge(model: str, *, data: Any = None, **options: Any) -> Run:
+    """`pluralbench.judge`."""
+    return pluralbench.judge(
+        model,
+        data=Data(location=None if data is None else str(data), **_taken(Data, options)),
+        prompt=Prompt(**_taken(Prompt, options)),
+        judging=Judging(**_taken(Judging, options)),
+        connection=ChatConnection(**_taken(ChatConnection, options)),
+        **options,
+    )
+
+
+def judge_personas(model: str, *, data: Any = None, **options: Any) -> Run:
+    """`pluralbench.judge_personas`."""
+    return pluralbench.judge_personas(
+        model,
+        data=PersonaData(location=None if data is None else str(data), **_taken(PersonaData, options)),
+        judging=PersonaJudging(**_taken(PersonaJudging, options)),
+        connection=ChatConnection(**_taken(ChatConnection, options)),
+        **options,
+    )
+
+
+def load_items(benchmark: pluralbench.Benchmark, data: Any = None, **options: Any) -> pluralbench.Items:
+    """`pluralbench.load_items`."""
+    return pluralbench.load_items(benchmark, Data(location=None if data is None else str(data), **options))
+
+
+def _taken(description: type[Table], options: dict[str, Any]) -> dict[str, Any]:
+    return {name: options.pop(name) for name in [*options] if name in description.model_fields}
+
+
+def scoring(run: Run) -> ScoringRecord:
+    """How a run was scored."""
+    assert run.record.scoring is not None
+    return run.record.scoring
+
+
+def work(run: Run) -> Work:
+    """What scoring took, of a model in this process."""
+    found = scoring(run).work
+    assert found is not None
+    return found
+
+
+def judging(run: Run) -> JudgingRecord:
+    """How a judge was asked."""
+    assert run.record.judging is not None
+    return run.record.judging
+
+
+def value(run: Run, metric: str, group: str = "pooled", **place: str) -> float:
+    """A number of a run that has to be there."""
+    found = run.estimate(metric, group, **place).value
+    assert found is not None, (metric, group, place)
+    return found
