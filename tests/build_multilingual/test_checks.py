@@ -101,7 +101,7 @@ def letters_of(text: str) -> int:
 
 def name(code: str) -> str:
     """How a reason calls a language, of which Chinese is one."""
-    return LANGUAGES[code].name.partition(" (")[0]
+    return LANGUAGES[code].short_name
 
 
 def test_every_language_but_english_has_a_translation_of_sixty_letters() -> None:

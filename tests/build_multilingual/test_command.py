@@ -6,7 +6,6 @@ Answers come from a ledger that a made-up translator filled, or from a script th
 import csv
 import hashlib
 import json
-import os
 import tomllib
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
@@ -20,7 +19,7 @@ from build_multilingual.source import SAMPLE, load
 from build_multilingual.translate import Asking, mask_all, translate
 from build_multilingual.translators.apertium import Apertium
 from pluralbench_calls import Answer, Ledger, Limits, Request
-from pluralbench_release import LEDGER, RECIPE, read_manifest, rebuild, verify
+from pluralbench_release import RECIPE, read_manifest, rebuild, verify
 from pluralbench_schemas import LANGUAGES
 
 Run = Callable[..., tuple[int, str]]
@@ -523,17 +522,10 @@ def test_output_of_another_recipe_is_refused_with_the_keys(run: Run, tmp_path: P
         "recipe to go on, choose another --out, or start over with --fresh.",
     )
     assert files(out) == before
-    # How fast, how dear and by which account say nothing about the content.
+    # The rate, the price and the account say nothing about the content.
     assert run(*words, "--price", "1", "--max-cost", "5", "--project", "mine", "--location", "eu")[0] == 0
     assert run(*words, "--seed", "7", "--fresh")[0] == 0
     assert files(out) != before
-
-
-def test_a_foreign_directory_is_refused(run: Run, tmp_path: Path) -> None:
-    (tmp_path / "thesis.txt").write_text("mine", encoding="utf-8")
-    for words in ([], ["--fresh"]):
-        refused(run("--out", tmp_path, *words), f"{tmp_path} holds files that no build wrote; choose another --out.")
-    refused(run("--out", tmp_path / "thesis.txt"), f"{tmp_path / 'thesis.txt'} is a file; choose another --out.")
 
 
 def recipe(path: Path, **tables: Any) -> Path:
@@ -564,17 +556,6 @@ def test_a_bad_recipe_is_named_with_its_key(run: Run, tmp_path: Path, tables: di
 def test_every_build_writes_a_recipe_that_builds_it(run: Run, tmp_path: Path) -> None:
     assert run("--language", "por_Latn", "--limit", "1", "--out", tmp_path / "a")[0] == 0
     assert run("--recipe", tmp_path / "a" / RECIPE, "--out", tmp_path / "b")[0] == 0
-    assert files(tmp_path / "b") == files(tmp_path / "a")
-
-
-@pytest.mark.parametrize("given", [LEDGER, "."])
-def test_a_replay_makes_the_same_of_a_ledger_or_a_release(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: str
-) -> None:
-    monkeypatch.setenv("PATH", os.devnull)
-    words = ["--language", "por_Latn", "--limit", "1"]
-    assert run(*words, "--out", tmp_path / "a")[0] == 0
-    assert run(*words, "--replay", tmp_path / "a" / given, "--out", tmp_path / "b")[0] == 0
     assert files(tmp_path / "b") == files(tmp_path / "a")
 
 

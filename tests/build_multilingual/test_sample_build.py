@@ -1,20 +1,19 @@
 """The sample, built by the installed command: no network, no translator, the same content again and again."""
 
 import json
-import shutil
-import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
+import samples
 from build_multilingual.masking import mask
 from build_multilingual.source import SAMPLE
-from commands import command
 from pluralbench_calls import read_ledger
-from pluralbench_release import LEDGER, RECIPE, content_digest, diff, read_card, read_manifest, rebuild, verify
+from pluralbench_release import LEDGER, content_digest, diff, read_card, read_manifest
 from pluralbench_schemas import MultilingualPairs, TranslationPairs, validate
+from samples import Sample
 
 LANGUAGES = ["spa_Latn", "ita_Latn", "por_Latn"]
 CONFIGS = [*LANGUAGES, "eng_Latn", "translation"]
@@ -23,18 +22,9 @@ Run = Callable[..., tuple[int, str]]
 
 
 @pytest.fixture(scope="module")
-def sample(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    """The sample, built where there is no translator and only this machine is reached; and what the command wrote."""
-    folder = tmp_path_factory.mktemp("sample")
-    built = command("build-multilingual", cwd=folder, env={"PATH": str(folder)})
-    assert built.returncode == 0, built.stderr
-    return folder / "dist/multilingual-rewardbench", built.stdout
-
-
-@pytest.fixture
-def release(sample: tuple[Path, str], tmp_path: Path) -> Path:
-    """A copy of the sample's release, to be endangered."""
-    return shutil.copytree(sample[0], tmp_path / "release")
+def sample() -> Sample:
+    """The sample, which the command makes where there is no translator."""
+    return samples.sample("build-multilingual")
 
 
 def rows(release: Path, config: str) -> pl.DataFrame:
@@ -45,14 +35,14 @@ def digests(release: Path) -> dict[str, str]:
     return {table.config: table.digest for table in read_manifest(release).tables}
 
 
-def test_it_says_what_it_made_and_what_is_next(sample: tuple[Path, str]) -> None:
+def test_it_says_what_it_made_and_what_is_next(sample: Sample) -> None:
     out, said = sample
     for part in (
         "multilingual-rewardbench 0.1.0, 336 recorded calls, 0 of them made now",
         *CONFIGS,
         "translation-en-es-easy",
         "Next:",
-        "uv run pluralbench-release verify dist/multilingual-rewardbench",
+        "pluralbench-release verify dist/multilingual-rewardbench",
         'datasets.load_dataset("dist/multilingual-rewardbench", "spa_Latn", split="test")',
     ):
         assert part in said
@@ -65,11 +55,7 @@ def test_it_says_what_it_made_and_what_is_next(sample: tuple[Path, str]) -> None
     ]
 
 
-def test_it_verifies(sample: tuple[Path, str]) -> None:
-    assert verify(sample[0]) == []
-
-
-def test_every_config_keeps_to_its_schema_and_shares_its_ids(sample: tuple[Path, str]) -> None:
+def test_every_config_keeps_to_its_schema_and_shares_its_ids(sample: Sample) -> None:
     english = rows(sample[0], "eng_Latn")
     for config in CONFIGS[:-1]:
         frame = validate(rows(sample[0], config), MultilingualPairs, file=config)
@@ -83,7 +69,7 @@ def test_every_config_keeps_to_its_schema_and_shares_its_ids(sample: tuple[Path,
     }
 
 
-def test_the_source_itself_is_a_config(sample: tuple[Path, str]) -> None:
+def test_the_source_itself_is_a_config(sample: Sample) -> None:
     written = [json.loads(line) for line in (SAMPLE / "pairs.jsonl").read_text(encoding="utf-8").splitlines()]
     frame = rows(sample[0], "eng_Latn")
     assert frame.select("id", *TEXTS).to_dicts() == [{name: row[name] for name in ("id", *TEXTS)} for row in written]
@@ -91,7 +77,7 @@ def test_the_source_itself_is_a_config(sample: tuple[Path, str]) -> None:
 
 
 @pytest.mark.parametrize("code", LANGUAGES)
-def test_what_must_survive_did(sample: tuple[Path, str], code: str) -> None:
+def test_what_must_survive_did(sample: Sample, code: str) -> None:
     english = rows(sample[0], "eng_Latn")
     for row, own in zip(english.iter_rows(named=True), rows(sample[0], code).iter_rows(named=True), strict=True):
         for name in TEXTS:
@@ -105,7 +91,7 @@ def test_what_must_survive_did(sample: tuple[Path, str], code: str) -> None:
                     assert own[name].count(span) >= 1, (row["id"], name, span)
 
 
-def test_the_ledger_is_of_the_calls_that_are_named(sample: tuple[Path, str]) -> None:
+def test_the_ledger_is_of_the_calls_that_are_named(sample: Sample) -> None:
     named = {
         key
         for code in LANGUAGES
@@ -118,7 +104,7 @@ def test_the_ledger_is_of_the_calls_that_are_named(sample: tuple[Path, str]) -> 
     assert recorded.select(pl.col("kind", "provider").unique()).row(0) == ("translation", "apertium")
 
 
-def test_the_card_says_what_it_is(sample: tuple[Path, str]) -> None:
+def test_the_card_says_what_it_is(sample: Sample) -> None:
     card: Any = read_card(sample[0])
     assert [config["config_name"] for config in card["configs"]] == CONFIGS
     assert (card["language"], card["license"]) == (["en", "es", "it", "pt"], "apache-2.0")
@@ -130,7 +116,7 @@ def test_the_card_says_what_it_is(sample: tuple[Path, str]) -> None:
         assert part in text
 
 
-def test_the_statistics_are_json_of_what_is_there(sample: tuple[Path, str]) -> None:
+def test_the_statistics_are_json_of_what_is_there(sample: Sample) -> None:
     figures = json.loads((sample[0] / "provenance/statistics.json").read_text(encoding="utf-8"))
     assert figures["rows"] == dict.fromkeys(CONFIGS[:-1], 46)
     assert (figures["source_rows"], figures["ids_dropped"]) == (46, 0)
@@ -138,47 +124,14 @@ def test_the_statistics_are_json_of_what_is_there(sample: tuple[Path, str]) -> N
     assert pl.read_parquet(sample[0] / "provenance/dropped.parquet").is_empty()
 
 
-def test_datasets_loads_it_from_the_directory(sample: tuple[Path, str], tmp_path: Path) -> None:
-    code = (
-        "import sys; from datasets import load_dataset\n"
-        "rows = load_dataset(sys.argv[1], 'spa_Latn', split='test')\n"
-        "pairs = load_dataset(sys.argv[1], 'translation', split='test')\n"
-        "assert (len(rows), len(pairs)) == (46, 40), (rows, pairs)\n"
-        "assert rows[0]['id'] == 0 and rows[0]['language'] == 'spa_Latn', rows[0]\n"
-        "assert len(rows[0]['prompt_calls'][0]) == 64, rows[0]\n"
-        "assert str(rows.features['id'].dtype) == 'int64', rows.features\n"
-    )
-    loaded = command("python", "-c", code, sample[0], env={"HF_HOME": str(tmp_path / "hub"), "HF_HUB_OFFLINE": "1"})
-    assert loaded.returncode == 0, loaded.stderr
-
-
-def test_the_same_command_again_makes_no_call_and_the_same_bytes(
-    run: Run, sample: tuple[Path, str], release: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PATH", str(release))
-    status, said = run("--out", release)
-    assert (status, "336 recorded calls, 0 of them made now" in said) == (0, True)
-    for path in sample[0].rglob("*"):
-        if path.is_file():
-            assert path.read_bytes() == (release / path.relative_to(sample[0])).read_bytes(), path
-
-
-def test_it_is_built_again_to_the_same_digests(sample: tuple[Path, str], tmp_path: Path) -> None:
-    assert not any(rebuild(sample[0], tmp_path / "again"))
-    assert digests(tmp_path / "again") == digests(sample[0])
-    assert tomllib.loads((tmp_path / "again" / RECIPE).read_text(encoding="utf-8")) == tomllib.loads(
-        (sample[0] / RECIPE).read_text(encoding="utf-8")
-    )
-
-
-def test_the_digests_are_of_the_rows(sample: tuple[Path, str]) -> None:
+def test_the_digests_are_of_the_rows(sample: Sample) -> None:
     for config, digest in digests(sample[0]).items():
         frame = rows(sample[0], config)
         assert content_digest(frame) == digest
         assert content_digest(frame.reverse()) == digest
 
 
-def test_a_part_of_it_has_the_same_rows(run: Run, sample: tuple[Path, str], tmp_path: Path) -> None:
+def test_a_part_of_it_has_the_same_rows(run: Run, sample: Sample, tmp_path: Path) -> None:
     words: list[Any] = ["--language", "ita_Latn", "--no-english", "--limit", "1", "--out", tmp_path / "part"]
     assert run(*words)[0] == 0
     assert list(digests(tmp_path / "part")) == ["ita_Latn", "translation"]

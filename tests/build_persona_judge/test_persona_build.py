@@ -1,7 +1,6 @@
 """The command `build-persona-judge`: the sample, and sources of one's own."""
 
 import json
-import shutil
 import tomllib
 from collections import Counter
 from collections.abc import Callable
@@ -11,8 +10,8 @@ from typing import Any
 import persona_sources as files
 import polars as pl
 import pytest
+import samples
 from build_persona_judge.sources.loaded import FOLDER
-from commands import command
 from pluralbench_calls import read_ledger
 from pluralbench_release import (
     LEDGER,
@@ -26,6 +25,7 @@ from pluralbench_release import (
     verify,
 )
 from pluralbench_schemas import PersonaItems, validate
+from samples import Sample
 
 Run = Callable[..., tuple[int, str]]
 NAME = "persona-judge"
@@ -37,20 +37,6 @@ DIGESTS = {
     "empathic_conversations": "77fbe69a2955261a051708345a804bb26cdf576c82956681498fd73c44a792c1",
     "personal_reddit": "af17f07e988b1883f924b47121d0eb3aa8dfd7de72e6eca888b27ba3d24796cb",
 }
-
-BARE = """
-import sys
-
-class Missing:
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in {"torch", "transformers", "sentence_transformers"}:
-            raise ModuleNotFoundError(f"{name} is not installed", name=name)
-
-sys.meta_path.insert(0, Missing())
-sys.argv = ["build-persona-judge", *sys.argv[1:]]
-from build_persona_judge.cli import main
-main()
-"""
 
 
 def rows(release: Path, config: str) -> pl.DataFrame:
@@ -67,21 +53,18 @@ def figures(release: Path) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def sample(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    """The bare command where there is no torch and only this machine is reached: its release, and what it wrote."""
-    folder = tmp_path_factory.mktemp("sample")
-    built = command("python", "-c", BARE, cwd=folder)
-    assert built.returncode == 0, built.stderr
-    return folder / "dist" / NAME, built.stdout
+def sample() -> Sample:
+    """The sample, which the command makes where there is no torch."""
+    return samples.sample("build-persona-judge")
 
 
-def test_it_says_what_it_made_and_what_is_next(sample: tuple[Path, str]) -> None:
+def test_it_says_what_it_made_and_what_is_next(sample: Sample) -> None:
     release, said = sample
     for part in (
         f"{NAME} 0.1.0, 17 recorded calls, 0 of them made now",
         "taken for a refusal",
         "answered no question",
-        f"uv run pluralbench-release verify dist/{NAME}",
+        f"pluralbench-release verify dist/{NAME}",
         f'datasets.load_dataset("dist/{NAME}", "prism", split="test")',
     ):
         assert part in said
@@ -94,20 +77,14 @@ def test_it_says_what_it_made_and_what_is_next(sample: tuple[Path, str]) -> None
     ]
 
 
-def test_its_digests_repeat(sample: tuple[Path, str]) -> None:
+def test_its_digests_repeat(sample: Sample) -> None:
     assert digests(sample[0]) == DIGESTS
     for config, digest in DIGESTS.items():
         assert content_digest(rows(sample[0], config).reverse()) == digest
 
 
-def test_it_verifies_and_is_built_again_to_the_same_digests(sample: tuple[Path, str], tmp_path: Path) -> None:
-    assert verify(sample[0]) == []
-    assert not any(rebuild(sample[0], tmp_path / "again"))
-    assert digests(tmp_path / "again") == DIGESTS
-
-
 @pytest.mark.parametrize("config", DIGESTS)
-def test_a_task_has_thirty_items_that_are_no_tie(sample: tuple[Path, str], config: str) -> None:
+def test_a_task_has_thirty_items_that_are_no_tie(sample: Sample, config: str) -> None:
     frame = validate(rows(sample[0], config), PersonaItems, file=config)
     truths = Counter(frame["truth"])
     assert truths["A"] + truths["B"] == 30
@@ -119,7 +96,7 @@ def test_a_task_has_thirty_items_that_are_no_tie(sample: tuple[Path, str], confi
     assert by_user["persona"].max() == 1
 
 
-def test_personas_are_told_and_their_sets_marked(sample: tuple[Path, str]) -> None:
+def test_personas_are_told_and_their_sets_marked(sample: Sample) -> None:
     row = rows(sample[0], "prism").row(by_predicate=pl.col("id") == "int1", named=True)
     told = {entry["variable"]: entry for entry in row["persona"]}
     assert told["employment"]["sentence"] == "The person's employment status is retired."
@@ -128,7 +105,7 @@ def test_personas_are_told_and_their_sets_marked(sample: tuple[Path, str]) -> No
     assert [entry["variable"] for entry in silent if entry["value"]] == ["education", "residence_country"]
 
 
-def test_ties_follow_the_gaps(sample: tuple[Path, str]) -> None:
+def test_ties_follow_the_gaps(sample: Sample) -> None:
     prism, essays = rows(sample[0], "prism"), rows(sample[0], "empathic_conversations")
     assert prism.select(((pl.col("gap") <= 10) == (pl.col("truth") == "tie")).all()).item()
     assert sorted(prism.filter(truth="tie")["id"]) == ["int18", "int26", "int32", "int4"]
@@ -136,7 +113,7 @@ def test_ties_follow_the_gaps(sample: tuple[Path, str]) -> None:
     assert essays["truth"].to_list().count("tie") <= 0.2 * essays.height
 
 
-def test_what_was_left_out_is_recorded(sample: tuple[Path, str]) -> None:
+def test_what_was_left_out_is_recorded(sample: Sample) -> None:
     dropped = pl.read_parquet(sample[0] / "provenance/dropped.parquet")
     assert dropped.columns == ["task", "what", "id", "reason"]
     assert dropped.filter(reason="answered no question")["id"].str.extract(r"(\d+)$").unique().to_list() == ["900021"]
@@ -145,7 +122,7 @@ def test_what_was_left_out_is_recorded(sample: tuple[Path, str]) -> None:
     assert not any("gpt" in origin for name in ("origin_a", "origin_b") for origin in rows(sample[0], "prism")[name])
 
 
-def test_other_people_are_the_most_alike_by_the_recorded_rankings(sample: tuple[Path, str]) -> None:
+def test_other_people_are_the_most_alike_by_the_recorded_rankings(sample: Sample) -> None:
     frame, ledger = rows(sample[0], "personal_reddit"), read_ledger(sample[0] / LEDGER)
     assert {*frame["rank_calls"].explode()} <= {*ledger["key"]}
     assert ledger.select(pl.col("kind", "provider", "model").unique()).rows() == [
@@ -159,7 +136,7 @@ def test_other_people_are_the_most_alike_by_the_recorded_rankings(sample: tuple[
         assert row["user"] not in other
 
 
-def test_the_card_says_where_all_comes_from(sample: tuple[Path, str]) -> None:
+def test_the_card_says_where_all_comes_from(sample: Sample) -> None:
     card = (sample[0] / "README.md").read_text(encoding="utf-8")
     assert read_card(sample[0])["license"] == "apache-2.0"
     assert [source.redistribution for source in read_manifest(sample[0]).sources] == [None] * 4
@@ -168,23 +145,7 @@ def test_the_card_says_where_all_comes_from(sample: tuple[Path, str]) -> None:
     check_publishable(read_manifest(sample[0]))
 
 
-def test_the_same_again_changes_nothing(run: Run, sample: tuple[Path, str], tmp_path: Path) -> None:
-    release = shutil.copytree(sample[0], tmp_path / "dist")
-    before = {path: path.read_bytes() for path in release.rglob("*.*")}
-    status, said = run("--out", release)
-    assert (status, "17 recorded calls, 0 of them made now" in said) == (0, True), said
-    assert {path: path.read_bytes() for path in release.rglob("*.*")} == before
-
-
-def test_another_seed_is_another_recipe(run: Run, sample: tuple[Path, str], tmp_path: Path) -> None:
-    release = shutil.copytree(sample[0], tmp_path / "dist")
-    status, said = run("--seed", 1, "--out", release)
-    assert (status, "differs" in said, "`seed`" in said) == (2, True, True), said
-    assert run("--seed", 1, "--out", tmp_path / "other")[0] == 0
-    assert all(digest != DIGESTS[config] for config, digest in digests(tmp_path / "other").items())
-
-
-def test_one_task_of_the_sample(run: Run, sample: tuple[Path, str], tmp_path: Path) -> None:
+def test_one_task_of_the_sample(run: Run, sample: Sample, tmp_path: Path) -> None:
     status, said = run("--prism", "sample", "--size", 3, "--exclude-family", "claude", "--out", tmp_path / "one")
     assert status == 0, said
     assert list(digests(tmp_path / "one")) == ["prism"]

@@ -1,12 +1,13 @@
 """PRISM from the Hub, asked for real: a Hub on loopback, and the command in a process of its own."""
 
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from build_persona_judge.sources.loaded import FOLDER
-from commands import command, fails
-from hub_server import NO_NETWORK, card, publish, serving
+from commands import command
+from hub_server import card, publish, serving
 from pluralbench_release import read_manifest, rebuild
 
 COMMIT = "a" * 40
@@ -26,5 +27,14 @@ def test_prism_is_read_from_a_pinned_commit(tmp_path: Path, monkeypatch: pytest.
     [source] = read_manifest(tmp_path / "out").sources
     assert (source.location, source.revision, source.licence) == ("acme/prism", COMMIT, "cc-by-4.0")
     assert not any(rebuild(tmp_path / "out", tmp_path / "local", sources=[str(FOLDER / "prism")]))
-    failed = command(*words, "--out", tmp_path / "other", env=NO_NETWORK | {"HF_HOME": str(tmp_path / "no")})
-    fails(failed, "acme/prism", "HannahRoseKirk/prism-alignment on the Hub")
+
+
+def test_what_the_hub_does_not_give_comes_with_the_mend(
+    run: Callable[..., tuple[int, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    status, said = run("--prism", "acme/prism", "--out", tmp_path / "out")
+    assert (status, said.count("\n")) == (2, 1), said
+    for part in ("Error: The Hub cannot be asked for acme/prism (", "HannahRoseKirk/prism-alignment on the Hub"):
+        assert part in said
+    assert list(tmp_path.iterdir()) == []

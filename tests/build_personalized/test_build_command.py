@@ -1,6 +1,6 @@
 """The command `build-personalized`: what works says what to do next, and what fails says so in one sentence.
 
-Most cases call the command's entry point in this process, which starts in no time; some run the installed command.
+What all builders promise alike is in tests/end_to_end/test_builder_contract.py.
 """
 
 import hashlib
@@ -17,27 +17,20 @@ from typing import Any
 import polars as pl
 import pytest
 import tomli_w
-from commands import command, fails
+from build_personalized.recipe import RECIPES, PersonalizedRecipe
 from pluralbench_calls import Ledger, read_ledger
 from pluralbench_release import LEDGER, RECIPE
+from pluralbench_runs import read_recipe
+from samples import sample
 
 CLOSED = "http://127.0.0.1:9/v1"
 Run = Callable[..., tuple[int, str]]
 
 
-@pytest.fixture(scope="module")
-def sample(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    """The sample, built by the installed command in a directory of its own, and what the command wrote."""
-    folder = tmp_path_factory.mktemp("sample")
-    built = command("build-personalized", cwd=folder)
-    assert built.returncode == 0, built.stderr
-    return folder / "dist/personalized-rewardbench", built.stdout
-
-
 @pytest.fixture
-def release(sample: tuple[Path, str], tmp_path: Path) -> Path:
+def release(tmp_path: Path) -> Path:
     """A copy of the sample's release, to be endangered."""
-    return shutil.copytree(sample[0], tmp_path / "release")
+    return shutil.copytree(sample("build-personalized").release, tmp_path / "release")
 
 
 def files(folder: Path) -> dict[str, str]:
@@ -67,62 +60,28 @@ def refused(result: tuple[int, str], *parts: str, status: int = 2) -> None:
         assert part in result[1]
 
 
-def test_help_shows_examples() -> None:
-    shown = command("build-personalized", "--help")
-    assert shown.returncode == 0
-    text = " ".join(shown.stdout.split())
+def test_help_shows_examples(run: Run) -> None:
+    status, shown = run("--help")
+    assert status == 0
+    text = " ".join(shown.split())
     for part in ("Examples: ", "build-personalized --llm local --limit 2", "--source stack-exchange:beer", "--replay"):
         assert part in text
 
 
-def test_the_sample_says_what_it_made_and_what_is_next(sample: tuple[Path, str]) -> None:
-    out, said = sample
-    for part in (
-        "72 recorded calls, 72 of them made now",
-        "Art_and_Entertainment",
-        "pluralbench-release verify",
-        "Next:",
-    ):
+def test_the_sample_says_what_it_made() -> None:
+    out, said = sample("build-personalized")
+    for part in ("72 recorded calls, 72 of them made now", "Art_and_Entertainment", "hand-written"):
         assert part in said
     assert pl.read_parquet(out / "data/*/test.parquet").height == 24
     assert json.loads((out / "provenance/statistics.json").read_text(encoding="utf-8"))["drops"] == []
     assert tomllib.loads((out / RECIPE).read_text(encoding="utf-8"))["source"]["locations"] == ["sample"]
-    assert not out.with_name(out.name + ".work").exists()
-
-
-def test_the_same_command_again_asks_nothing(run: Run, sample: tuple[Path, str], release: Path) -> None:
-    status, said = run("--out", release)
-    assert (status, "72 recorded calls, 0 of them made now" in said) == (0, True)
-    assert files(release)["provenance/ledger.parquet"] == files(sample[0])["provenance/ledger.parquet"]
-
-
-def test_the_same_command_in_another_process_writes_the_same_bytes(
-    run: Run, sample: tuple[Path, str], release: Path
-) -> None:
-    assert run("--out", release)[0] == 0
-    assert files(release) == files(sample[0])
-
-
-def test_replay_makes_the_same_rows_from_a_ledger_or_a_release(run: Run, release: Path, tmp_path: Path) -> None:
-    expected = files(release)["provenance/row_digests.parquet"]
-    for number, known in enumerate((release, release / LEDGER)):
-        out = tmp_path / str(number)
-        status, said = run("--replay", known, "--out", out)
-        assert (status, "72 recorded calls, 0 of them made now" in said) == (0, True)
-        assert files(out)["provenance/row_digests.parquet"] == expected
-
-
-def test_an_unknown_recipe_and_source_in_a_process_of_their_own(release: Path) -> None:
-    before = files(release)
-    fails(command("build-personalized", "--recipe", "papre"), "There is no recipe 'papre': give paper, sample or")
-    fails(command("build-personalized", "--source", "beer", "--fresh", "--out", release), "Unknown source 'beer'")
-    assert files(release) == before
 
 
 @pytest.mark.parametrize(
     ("words", "parts"),
     [
         (["--recipe", "nowhere.toml"], ["There is no recipe 'nowhere.toml'"]),
+        (["--source", "beer"], ["Unknown source 'beer'"]),
         (["--source", "a/Posts.xml"], ["Unknown source 'a/Posts.xml'", "did you mean `stack-exchange:a/Posts.xml`?"]),
         (["--source", "stack-exchange:"], ["Unknown source"]),
         (["--source", "stack-exchange:nowhere/Posts.xml"], ["There is no dump nowhere/Posts.xml"]),
@@ -164,6 +123,13 @@ def test_a_bad_recipe_is_named_with_its_key(run: Run, tmp_path: Path, tables: di
     assert [path.name for path in tmp_path.iterdir()] == ["recipe.toml"]
 
 
+def test_the_recipes_state_the_rule_of_the_attempts() -> None:
+    stated = [read_recipe(PersonalizedRecipe, RECIPES / f"{name}.toml").attempts for name in ("paper", "sample")]
+    assert stated == [5, 5] == [PersonalizedRecipe.model_fields["attempts"].default] * 2
+    for name in ("paper", "sample"):
+        assert "attempts = 5" in (RECIPES / f"{name}.toml").read_text(encoding="utf-8")
+
+
 def test_a_recipe_that_is_no_toml_is_named(run: Run, tmp_path: Path) -> None:
     (tmp_path / "recipe.toml").write_text("[source\n", encoding="utf-8")
     refused(run("--recipe", tmp_path / "recipe.toml", "--out", tmp_path / "out"), "recipe.toml is not valid TOML")
@@ -178,31 +144,6 @@ def test_a_dump_in_which_nobody_asked_often_enough(run: Run, tmp_path: Path, sou
     words = [word for location in source for word in ("--source", location.format(dump))]
     refused(run(*words, "--out", tmp_path / "out"), str(dump), "no user has 4 questions or more")
     assert [path.name for path in tmp_path.iterdir()] == ["Posts.xml"]
-
-
-def test_output_of_another_recipe_is_refused_with_the_keys(run: Run, release: Path) -> None:
-    before = files(release)
-    result = run("--seed", "7", "--limit", "2", "--out", release)
-    refused(result, f"the run in {release} in `seed`, `source.limit`", "--fresh")
-    assert files(release) == before
-    assert run("--seed", "7", "--limit", "2", "--out", release, "--fresh")[0] == 0
-    assert files(release) != before
-
-
-def test_a_foreign_directory_and_a_file_are_refused(run: Run, tmp_path: Path) -> None:
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine/thesis.txt").write_text("mine", encoding="utf-8")
-    for words in ([], ["--fresh"]):
-        refused(run("--out", tmp_path / "mine", *words), "holds files that no build wrote; choose another --out")
-        refused(run("--out", tmp_path / "mine/thesis.txt", *words), "thesis.txt is a file; choose another --out")
-    assert [path.name for path in tmp_path.rglob("*")] == ["mine", "thesis.txt"]
-
-
-def test_a_foreign_working_directory_is_left_alone(run: Run, tmp_path: Path) -> None:
-    (tmp_path / "out.work").mkdir()
-    (tmp_path / "out.work/thesis.txt").write_text("mine", encoding="utf-8")
-    run("--limit", "1", "--out", tmp_path / "out")
-    assert (tmp_path / "out.work/thesis.txt").read_text(encoding="utf-8") == "mine"
 
 
 def ledger_without_answers(path: Path, release: Path) -> None:

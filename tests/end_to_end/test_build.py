@@ -1,4 +1,4 @@
-"""The promises of a build: equal content, rebuilt without a model, and no call lost or repeated by a kill."""
+"""The promises of a build in a process of its own: `datasets` reads it, kills lose nothing, secrets are not written."""
 
 import json
 import random
@@ -12,9 +12,13 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
+from build_personalized.cli import main
 from chat_server import Reply, request_digest, serve
-from commands import command, environment, fails, script
+from commands import command, environment, in_process, script
+from pluralbench_release import read_manifest
+from samples import sample
 
 SECRET = "sk-planted-4d1f9c77e2"  # noqa: S105 - planted to be searched for
 KILLS = 20
@@ -52,55 +56,31 @@ def recipe(path: Path, base_url: str) -> Path:
     return path
 
 
-@pytest.mark.heavy
-def test_two_builds_are_equal_and_rebuild_without_a_model(tmp_path: Path) -> None:
-    for name in ("a", "b"):
-        built = command("build-personalized", "--out", tmp_path / name)
-        assert built.returncode == 0, built.stderr
-        assert "hand-written" in built.stdout
-    assert digests(tmp_path / "a") == digests(tmp_path / "b")
-    same = command("pluralbench-release", "diff", tmp_path / "a", tmp_path / "b")
-    assert same.returncode == 0
-    assert "digests are equal" in same.stdout
-    for verb in ("verify", "rebuild"):
-        result = command("pluralbench-release", verb, tmp_path / "a")
-        assert result.returncode == 0, result.stdout + result.stderr
-
-
-def test_the_same_command_again_changes_nothing_and_asks_nothing(tmp_path: Path) -> None:
-    for new in ("72 of them made now", "0 of them made now"):
-        built = command("build-personalized", "--out", tmp_path / "out")
-        assert new in built.stdout
-    assert not (tmp_path / "out.work").exists()
-
-
-def test_another_recipe_is_refused_by_name_and_the_release_stays(tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    assert command("build-personalized", "--limit", "2", "--out", out).returncode == 0
-    before = digests(out)
-    refused = command("build-personalized", "--limit", "3", "--seed", "7", "--out", out)
-    fails(refused, "`seed`, `source.limit`", "--fresh")
-    assert digests(out) == before
-    assert command("build-personalized", "--limit", "3", "--seed", "7", "--out", out, "--fresh").returncode == 0
-    assert digests(out) != before
-
-
-def test_datasets_loads_each_config_from_the_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HF_HOME", str(tmp_path / "hub"))
-    assert command("build-personalized", "--out", tmp_path / "out").returncode == 0
+def test_datasets_loads_each_config_of_each_sample(tmp_path: Path) -> None:
+    releases = [
+        sample(f"build-{name}").release for name in ("personalized", "multilingual", "chinese", "persona-judge")
+    ]
     code = (
-        "import sys; from datasets import load_dataset\n"
-        "for config in ('Art_and_Entertainment', 'Lifestyle_and_Personal_Development', 'Society_and_Culture'):\n"
-        "    rows = load_dataset(sys.argv[1], config, split='test')\n"
-        "    assert len(rows) == 8, rows\n"
-        "    assert set(rows[0]['profile'][0]) == {'id', 'category', 'text'}, rows[0]\n"
+        "import json, sys; from datasets import load_dataset\n"
+        "for directory, config, split in json.loads(sys.argv[1]):\n"
+        "    print(json.dumps(load_dataset(directory, config, split=split).to_list()))\n"
     )
-    loaded = command("python", "-c", code, tmp_path / "out")
+    tables = [(str(release), table) for release in releases for table in read_manifest(release).tables]
+    asked = json.dumps([(directory, table.config, table.split) for directory, table in tables])
+    loaded = command("python", "-c", code, asked, env={"HF_HOME": str(tmp_path / "hub"), "HF_HUB_OFFLINE": "1"})
     assert loaded.returncode == 0, loaded.stderr
+    found = [json.loads(line) for line in loaded.stdout.splitlines()]
+    assert len(found) == len(tables) == 3 + 5 + 3 + 4
+    for (directory, table), rows in zip(tables, found, strict=True):
+        assert rows == pl.read_parquet(Path(directory) / table.path).to_dicts()
 
 
-def test_a_server_that_dies_halfway_loses_nothing_and_no_secret_is_written(tmp_path: Path) -> None:
-    out, env = tmp_path / "out", {"PLANTED_KEY": SECRET}
+def test_a_server_that_dies_halfway_loses_nothing_and_no_secret_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = in_process("build-personalized", main, monkeypatch, capsys)
+    monkeypatch.setenv("PLANTED_KEY", SECRET)
+    out = tmp_path / "out"
     dead = [10_000]
 
     def script_(body: dict[str, Any], number: int) -> Reply:
@@ -111,19 +91,21 @@ def test_a_server_that_dies_halfway_loses_nothing_and_no_secret_is_written(tmp_p
     with serve(script_) as server:
         asked = recipe(tmp_path / "recipe.toml", server.base_url)
         dead[0] = 20
-        stopped = command("build-personalized", "--recipe", asked, "--out", out, env=env)
-        fails(stopped, "does not accept the key in PLANTED_KEY", "20 of 24 chosen answers are recorded")
+        status, stopped = run("--recipe", asked, "--out", out)
+        assert status == 2
+        for part in ("Error: ", "does not accept the key in PLANTED_KEY", "20 of 24 chosen answers are recorded"):
+            assert part in stopped
         assert not out.exists()
         dead[0] = 10_000
-        built = command("build-personalized", "--recipe", asked, "--out", out, env=env)
-        assert built.returncode == 0, built.stderr
+        status, built = run("--recipe", asked, "--out", out)
+        assert status == 0, built
         repeats = Counter(server.digests())
         assert set(repeats.values()) <= {1, 2}, "only what was in flight may be sent twice"
         assert sum(count - 1 for count in repeats.values()) <= 4
         assert {header["authorization"] for header in server.headers} == {f"Bearer {SECRET}"}
     written = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert not [path for path in written if SECRET.encode() in path.read_bytes()]
-    assert SECRET not in stopped.stdout + stopped.stderr + built.stdout + built.stderr
+    assert SECRET not in stopped + built
 
 
 @pytest.mark.heavy

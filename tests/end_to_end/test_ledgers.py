@@ -1,13 +1,19 @@
 """What the recorded calls are good for, and what happens when the disk is full."""
 
+import re
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from build_personalized.cli import main
+from build_personalized.errors import SourceError
 from chat_server import Reply, serve
-from commands import command, fails
+from commands import command, fails, in_process
+from pluralbench_release import rebuild, verify
+
+Run = Callable[..., tuple[int, str]]
 
 SAMPLE = ("--llm", "scripted", "--limit", "2")
 
@@ -72,23 +78,24 @@ def test_what_a_server_rejects_is_dropped_and_asked_again_only_on_request(tmp_pa
         assert len(server.requests) == sent + 2
 
 
-def test_a_ceiling_without_a_price_is_refused(tmp_path: Path) -> None:
-    words = (*SAMPLE, "--base-url", "http://127.0.0.1:9/v1", "--max-cost", "1", "--out", tmp_path / "out")
-    fails(command("build-personalized", *words), "`max_cost` needs a `price`")
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run `build-personalized` with these words in this process."""
+    return in_process("build-personalized", main, monkeypatch, capsys)
 
 
-def test_a_spending_ceiling_stops_the_build_and_raising_it_goes_on(tmp_path: Path) -> None:
+def test_a_spending_ceiling_stops_the_build_and_raising_it_goes_on(run: Run, tmp_path: Path) -> None:
     with serve(lambda _, number: Reply(f"answer {number}", tokens=(1000, 100))) as server:
         words = (*SAMPLE, "--base-url", server.base_url, "--price", "10/10", "--out", tmp_path / "out")
-        stopped = command("build-personalized", *words, "--max-cost", "0.06")
-        fails(stopped, "The spending ceiling of $0.06 is reached", "are recorded; run the same command again to go on")
+        status, said = run(*words, "--max-cost", "0.06")
+        assert (status, "The spending ceiling of $0.06 is reached" in said) == (2, True), said
+        assert said.endswith(" are recorded; run the same command again to go on.\n")
         assert 0 < len(server.requests) * 0.011 <= 0.06
-        built = command("build-personalized", *words, "--max-cost", "1")
-        assert built.returncode == 0, built.stderr
+        assert run(*words, "--max-cost", "1")[0] == 0
         assert len(server.requests) == 12
 
 
-def test_a_moved_source_rebuilds(tmp_path: Path) -> None:
+def test_a_moved_source_rebuilds(run: Run, tmp_path: Path) -> None:
     dump = tmp_path / "tea.stackexchange.Posts.xml"
     rows = "".join(
         f'<row Id="{n}" PostTypeId="1" CreationDate="2020-01-0{n}T00:00:00" OwnerUserId="7" Title="Tea {n}?" '
@@ -104,13 +111,13 @@ def test_a_moved_source_rebuilds(tmp_path: Path) -> None:
 
     with serve(script) as server:
         words = ("--source", f"stack-exchange:{dump}", "--llm", "scripted", "--base-url", server.base_url)
-        built = command("build-personalized", *words, "--out", tmp_path / "out")
-        assert built.returncode == 0, built.stderr
+        status, said = run(*words, "--out", tmp_path / "out")
+        assert status == 0, said
     (tmp_path / "elsewhere").mkdir()
     moved = dump.rename(tmp_path / "elsewhere" / dump.name)
-    fails(command("pluralbench-release", "rebuild", tmp_path / "out"), f"There is no dump {dump}")
-    again = command("pluralbench-release", "rebuild", tmp_path / "out", "--source", f"stack-exchange:{moved}")
-    assert again.returncode == 0, again.stdout + again.stderr
+    with pytest.raises(SourceError, match=f"There is no dump {re.escape(str(dump))}"):
+        rebuild(tmp_path / "out", tmp_path / "again")
+    assert not any(rebuild(tmp_path / "out", tmp_path / "again", sources=[f"stack-exchange:{moved}"]))
 
 
 @pytest.fixture
@@ -133,4 +140,4 @@ def test_a_full_disk_loses_nothing(small_disk: Path) -> None:
     subprocess.run(["mount", "-o", "remount,size=8m", str(small_disk)], check=True)
     built = command("build-personalized", "--out", small_disk / "out")
     assert built.returncode == 0, built.stderr
-    assert command("pluralbench-release", "verify", small_disk / "out").returncode == 0
+    assert verify(small_disk / "out") == []

@@ -7,18 +7,17 @@ from typing import Any
 
 import polars as pl
 import pytest
-from pluralbench_release import Card, Section, Source, Table, write
-from pluralbench_runs import Recipe
+from commands import in_process
+from pluralbench_release import Builder, Card, Contents, ReleaseRecipe, ReleaseTable, Section, Source, write
+from pluralbench_release.cli import main
 from pluralbench_schemas import POST, RUBRIC_ASPECT
 
 TEXTS = ["我喜欢喝“龙井”茶。", "أحب الشاي الأخضر וגם תה", "मैं चाय पीता हूँ 🍵👨‍👩‍👧", "\u202eright to left\u202c\ttab\r\n"]
 
 
-class TinyRecipe(Recipe):
+class TinyRecipe(ReleaseRecipe):
     """What these releases were asked to be."""
 
-    name: str
-    seed: int = 1
     note: str = "中文"
 
 
@@ -43,6 +42,12 @@ def _pair(row_id: str, number: int, changes: dict[str, Any]) -> dict[str, Any]:
         "rejected_call": _key(f"rejected {row_id}"),
     }
     return row | changes
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str]]:
+    """Run `pluralbench-release` with these words in this process; gives its exit status and what it wrote."""
+    return in_process("pluralbench-release", main, monkeypatch, capsys)
 
 
 @pytest.fixture(scope="session")
@@ -74,14 +79,11 @@ def release(tmp_path: Path, pairs: Callable[..., pl.DataFrame]) -> Callable[...,
         pl.DataFrame({"key": keys, "answer": [TEXTS[0]] * len(keys)}).write_parquet(ledger)
         directory = tmp_path / name
         directory.mkdir()
-        write(
-            directory,
-            [Table(config, "test", frame, "PersonalizedPairs") for config, frame in zip(configs, frames, strict=False)],
-            name="tiny",
-            version="0.1.0",
-            builder=builder,
-            distribution="pluralbench-release",
-            recipe=TinyRecipe(name="tiny"),
+        contents = Contents(
+            tables=[
+                ReleaseTable(config, "test", frame, "PersonalizedPairs")
+                for config, frame in zip(configs, frames, strict=False)
+            ],
             sources=[
                 Source(
                     name=f"Source {number}",
@@ -94,7 +96,6 @@ def release(tmp_path: Path, pairs: Callable[..., pl.DataFrame]) -> Callable[...,
                 )
                 for number, licence in enumerate(licences)
             ],
-            ledger=ledger,
             statistics={"pairs": 6, "words": {"中文": 1.5}},
             card=Card(
                 pretty_name='Tiny: "benchmark" 中文',
@@ -107,6 +108,8 @@ def release(tmp_path: Path, pairs: Callable[..., pl.DataFrame]) -> Callable[...,
                 citation="@misc{tiny}",
             ),
         )
+        made_by = Builder(builder, "pluralbench-release")
+        write(directory, contents, recipe=TinyRecipe(name="tiny"), builder=made_by, ledger=ledger)
         return directory
 
     return make

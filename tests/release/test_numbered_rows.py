@@ -13,10 +13,14 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pluralbench_release import (
     LEDGER,
+    Builder,
     Card,
+    Contents,
     ReleaseError,
+    ReleaseName,
+    ReleaseRecipe,
+    ReleaseTable,
     Source,
-    Table,
     TableDiff,
     content_digest,
     diff,
@@ -24,7 +28,7 @@ from pluralbench_release import (
     verify,
     write,
 )
-from pluralbench_runs import Json, Recipe, canonical_json
+from pluralbench_runs import Json, canonical_json
 from pluralbench_schemas import TableError
 
 CODE = "spa_Latn"
@@ -39,10 +43,10 @@ NUMBERS = (2, 10, 1, 33, 4)
 Damage = Callable[[Path], object]
 
 
-class NumberedRecipe(Recipe):
+class NumberedRecipe(ReleaseRecipe):
     """What these releases were asked to be."""
 
-    name: str = "numbered"
+    name: ReleaseName = "numbered"
 
 
 def key(name: str) -> str:
@@ -74,26 +78,19 @@ def rows_of(*ids: int, **changes: Any) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=types | {"id": pl.Int64})
 
 
-def released(directory: Path, *frames: pl.DataFrame, records: Mapping[str, pl.DataFrame] | None = RECORDS) -> Path:
+def released(directory: Path, *frames: pl.DataFrame, records: Mapping[str, pl.DataFrame] = RECORDS) -> Path:
     """A release in `directory`, a config for each frame."""
     names = ("prompt_calls", "chosen_calls", "rejected_calls")
     keys = {call for frame in frames for name in names for call in frame[name].explode().drop_nulls()}
     ledger = directory.with_suffix(".ledger")
     pl.DataFrame({"key": sorted(keys), "text": TEXTS[0]}).write_parquet(ledger)
     directory.mkdir()
-    write(
-        directory,
-        [
-            Table(config, "test", frame, "MultilingualPairs")
+    contents = Contents(
+        tables=[
+            ReleaseTable(config, "test", frame, "MultilingualPairs")
             for config, frame in zip((CODE, "ita_Latn"), frames, strict=False)
         ],
-        name="numbered",
-        version="0.1.0",
-        builder="nobody",
-        distribution="pluralbench-release",
-        recipe=NumberedRecipe(),
         sources=[Source(name="S", location="s", digest=key("s"), rows=5, licence="mit", attribution="Me.")],
-        ledger=ledger,
         statistics={},
         card=Card(
             pretty_name="Numbered",
@@ -107,6 +104,8 @@ def released(directory: Path, *frames: pl.DataFrame, records: Mapping[str, pl.Da
         ),
         records=records,
     )
+    made_by = Builder("nobody", "pluralbench-release")
+    write(directory, contents, recipe=NumberedRecipe(), builder=made_by, ledger=ledger)
     return directory
 
 
@@ -240,16 +239,15 @@ def test_records_are_written_beside_the_data_with_their_digests(release: Path) -
 
 
 def test_a_release_without_records_has_none(tmp_path: Path) -> None:
-    for name, records in (("none", None), ("empty", {})):
-        directory = released(tmp_path / name, rows_of(*NUMBERS), records=records)
-        assert verify(directory) == []
-        assert sorted(path.name for path in (directory / "provenance").iterdir()) == [
-            "ledger.parquet",
-            "manifest.json",
-            "recipe.toml",
-            "row_digests.parquet",
-            "statistics.json",
-        ]
+    directory = released(tmp_path / "none", rows_of(*NUMBERS), records={})
+    assert verify(directory) == []
+    assert sorted(path.name for path in (directory / "provenance").iterdir()) == [
+        "ledger.parquet",
+        "manifest.json",
+        "recipe.toml",
+        "row_digests.parquet",
+        "statistics.json",
+    ]
 
 
 @pytest.mark.parametrize("name", RECORDS)

@@ -9,11 +9,12 @@ from threading import Thread
 from typing import Any
 
 import pytest
-from commands import command, fails
-from pluralbench_release import ReleaseError, check_publishable, publish, read_manifest, verify
+from commands import command
+from pluralbench_release import ReleaseError, check_publishable, push_to_hub, read_manifest, verify
 from pluralbench_release.manifest import MANIFEST
 
 Make = Callable[..., Path]
+Run = Callable[..., tuple[int, str]]
 CLAUSE = "Its owner's terms forbid it: section 3."
 OID = "5" * 40
 
@@ -67,10 +68,14 @@ class Handler(BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def hub() -> Iterator[WritableHub]:
+def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[WritableHub]:
+    """The Hub of this process, and by its `environment` that of another."""
     with WritableHub() as server:
         thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
         thread.start()
+        # What the client took from the environment when it was imported.
+        monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", server.environment["HF_ENDPOINT"])
+        monkeypatch.setenv("HF_TOKEN", server.environment["HF_TOKEN"])
         yield server
         server.shutdown()
         thread.join()
@@ -108,27 +113,28 @@ def test_a_source_that_forbids_it_is_named_with_its_clause(release: Make) -> Non
     ):
         check_publishable(read_manifest(directory))
     with pytest.raises(ReleaseError, match="section 3"):
-        publish(directory, "org/name")
+        push_to_hub(directory, "org/name")
 
 
-def test_the_command_refuses_it_and_asks_nobody(release: Make, hub: WritableHub) -> None:
+def test_the_command_refuses_it_and_asks_nobody(run: Run, release: Make, hub: WritableHub) -> None:
     directory = release()
     forbid(directory)
-    fails(command("pluralbench-release", "publish", directory, "org/name", env=hub.environment), "Source 0", CLAUSE)
+    sentence = f"Error: tiny may not be published, because of Source 0: {CLAUSE}\n"
+    assert run("publish", directory, "org/name") == (2, sentence)
     assert hub.asked == []
 
 
 @pytest.mark.parametrize("name", ["name", "org/name/more", "org/", "https://huggingface.co/org/name"])
 def test_a_name_that_is_none_is_refused(release: Make, name: str) -> None:
     with pytest.raises(ReleaseError, match="is no name of a dataset on the Hub, which is ORG/NAME"):
-        publish(release(), name)
+        push_to_hub(release(), name)
 
 
-def test_what_does_not_verify_is_not_published(release: Make, hub: WritableHub) -> None:
+def test_what_does_not_verify_is_not_published(run: Run, release: Make, hub: WritableHub) -> None:
     directory = release()
     (directory / "data/Art/test.parquet").unlink()
-    failed = command("pluralbench-release", "publish", directory, "org/name", env=hub.environment)
-    fails(failed, "does not verify, so it is not published: data/Art/test.parquet is missing.")
+    sentence = f"Error: {directory} does not verify, so it is not published: data/Art/test.parquet is missing.\n"
+    assert run("publish", directory, "org/name") == (2, sentence)
     assert hub.asked == []
 
 
@@ -153,8 +159,10 @@ def test_a_release_is_sent_whole_and_tagged(release: Make, hub: WritableHub) -> 
     assert tag["tag"] == "v0.1.0"
 
 
-def test_what_the_hub_does_not_take_is_one_sentence(release: Make, hub: WritableHub) -> None:
+def test_what_the_hub_does_not_take_is_one_sentence(run: Run, release: Make, hub: WritableHub) -> None:
     hub.refuse = 403
-    failed = command("pluralbench-release", "publish", release(), "org/name", env=hub.environment)
-    fails(failed, "The Hub did not take", "as org/name", "hf auth login")
+    status, said = run("publish", release(), "org/name")
+    assert (status, said.count("\n")) == (2, 1), said
+    for part in ("Error: The Hub did not take", "as org/name", "hf auth login"):
+        assert part in said
     assert hub.bodies("/tag/") == []

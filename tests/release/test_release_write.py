@@ -73,7 +73,7 @@ def test_the_manifest_says_what_is_there(release: Make, pairs: Pairs) -> None:
     ]
     assert manifest.tables[0].digest == content_digest(pairs("q1", "q2", "q3", "q4"))
     assert manifest.recipe == tomllib.loads((directory / RECIPE).read_text(encoding="utf-8"))
-    assert manifest.recipe == {"name": "tiny", "seed": 1, "note": "中文"}
+    assert manifest.recipe == {"name": "tiny", "version": "0.1.0", "seed": 42, "note": "中文"}
     assert (manifest.ledger.path, manifest.ledger.calls) == (LEDGER, 12)
     assert [source.licence for source in manifest.sources] == ["mit", "cc-by-4.0"]
     assert sorted(manifest.software) == ["pluralbench-release", "polars", "pyarrow"]

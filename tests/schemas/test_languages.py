@@ -142,3 +142,11 @@ def test_a_language_is_found_by_its_codes(code: str) -> None:
 @pytest.mark.parametrize("written", ["", "xx", "xyz", "Spanish", "spa_", "_Latn", "deutsch", "de-en"])
 def test_no_language_is_found_by_anything_else(written: str) -> None:
     assert language_of(written) is None
+
+
+def test_a_short_name_has_no_bracket() -> None:
+    assert (LANGUAGES["zho_Hans"].short_name, LANGUAGES["zho_Hant"].short_name) == ("Chinese", "Chinese")
+    assert all(
+        language.short_name in language.name and "(" not in language.short_name for language in LANGUAGES.values()
+    )
+    assert LANGUAGES["spa_Latn"].short_name == LANGUAGES["spa_Latn"].name == "Spanish"

@@ -25,6 +25,11 @@ class Language:
     joshi: int
     length: float
 
+    @property
+    def short_name(self) -> str:
+        """The name without what stands in brackets: "Chinese" of "Chinese (Simplified)"."""
+        return self.name.partition(" (")[0]
+
 
 def _read() -> dict[str, Language]:
     text = Path(__file__).with_name("languages.toml").read_text(encoding="utf-8")
@@ -52,9 +57,8 @@ def near_languages(code: str) -> list[str]:
 
 
 def _names(language: Language) -> set[str]:
-    name = language.name.lower()
-    short = {language.code[:3], language.langid, language.google.lower()}
-    return {language.code.lower(), name, name.partition(" (")[0], language.autonym.lower(), *short}
+    names = {language.name.lower(), language.short_name.lower(), language.autonym.lower()}
+    return names | {language.code.lower(), language.code[:3], language.langid, language.google.lower()}
 
 
 def language_of(code: str) -> Language | None:

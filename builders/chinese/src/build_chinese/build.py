@@ -5,22 +5,20 @@ learned from people agrees with; balance lengths; release. A build is a function
 recorded calls.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 from pluralbench_calls import Backend, Ledger, Replay, Written, chat_backend, recording
-from pluralbench_release import LEDGER, RECIPE, Built, Manifest, Source, Table, known_ledgers, write
-from pluralbench_runs import Output, output_directory, read_recipe
+from pluralbench_release import LEDGER, RECIPE, Builder, Built, Contents, ReleaseTable, Source, building
+from pluralbench_runs import read_recipe
 from pluralbench_schemas import RANKED_RESPONSES
 
 from build_chinese import reward_model, source
 from build_chinese.card import card
 from build_chinese.errors import NothingLeft, SourceError
 from build_chinese.figures import PEOPLE, figures_of
-from build_chinese.memory import uncollected
 from build_chinese.preference_set import Judged, judged
 from build_chinese.rankings import Row, resolve_rows
 from build_chinese.recipe import SAMPLE, ChineseRecipe
@@ -28,9 +26,12 @@ from build_chinese.steps import sample_annotated
 from build_chinese.text_files import write_jsonl
 from build_chinese.votes import NOT_OF_THE_SAMPLE, Judging, recorded_votes, votes
 
+BUILDER = Builder("chinese", "build-chinese")
 SAMPLE_LEDGER = source.FOLDER / "ledger.parquet"
 PREFERENCE = "preference"
 PUBLISHED = ("input", "responses", "annotations", "rank", "category")
+CALLS = ("vote_calls", "reward_calls")
+NO_CALLS = pl.DataFrame(schema={"prompt": pl.String, "call": pl.String})
 
 
 @dataclass(frozen=True)
@@ -66,15 +67,16 @@ def build(
     """
     if recipe.reward is not None and recipe.unlabelled is not None and recipe.preference.distant:
         recipe = recipe.model_copy(update={"reward": reward_model.pin(recipe.reward, replaying=replay is not None)})
-    with output_directory(out, recipe, recipe_file=RECIPE, fresh=fresh) as output:
+    unlabelled = recipe.unlabelled
+    sample = SAMPLE_LEDGER if unlabelled is not None and unlabelled.location == SAMPLE else None
+    with building(recipe, out, BUILDER, replay, reuse, sample, fresh=fresh) as making:
         annotated = _annotated(recipe)
         given = _by_config(annotated, recipe)
-        by_config, dropped = _resolved(given)
-        sample = SAMPLE_LEDGER if recipe.unlabelled is not None and recipe.unlabelled.location == SAMPLE else None
-        known = known_ledgers(out, replay, reuse, sample, fresh=fresh)
-        with recording(output.work, known, retry_errors=retry_errors) as calls:
-            voted = _voted(recipe, by_config, calls.ledger, output.work, replaying=replay is not None)
-            tables = _tables(by_config, voted, recipe)
+        resolved, dropped = _resolved(given)
+        with recording(making.work, making.known, retry_errors=retry_errors) as calls:
+            voted = _voted(recipe, resolved, calls.ledger, making.work, replaying=replay is not None)
+            tables = _tables(resolved, voted, recipe)
+
         figures = figures_of(
             given,
             dropped,
@@ -83,10 +85,15 @@ def build(
             None if voted is None else voted.made,
             0 if voted is None else voted.cut,
         )
-        sources = [loaded.source for loaded in (annotated, voted) if loaded is not None]
-        gone = dropped if voted is None else pl.concat([dropped, voted.made.dropped])
-        manifest = _release(output, recipe, tables, sources, calls.extract, figures, gone)
-    return Built(manifest, figures, calls.new)
+        contents = Contents(
+            tables=tables,
+            sources=[loaded.source for loaded in (annotated, voted) if loaded is not None],
+            statistics=figures,
+            card=card(recipe, figures),
+            records={"dropped": dropped if voted is None else pl.concat([dropped, voted.made.dropped])},
+            files=_published(tables, making.work / "published"),
+        )
+        return making.release(contents, calls)
 
 
 def rebuild(release: Path, out: Path, sources: Sequence[str]) -> None:
@@ -106,47 +113,74 @@ def people(recipe: ChineseRecipe) -> tuple[dict[str, list[Row]], list[Row]]:
     return found, found.pop(PREFERENCE)
 
 
-@uncollected()
 def frame_of(rows: Sequence[Row], annotated_by: str, calls: Mapping[str, pl.DataFrame] | None = None) -> pl.DataFrame:
     """Resolved rows as a table (`pluralbench_schemas.RankedResponses`). calls: `prompt` and `call` by column."""
-    by_prompt = {
-        name: dict(frame.drop_nulls("call").group_by("prompt", maintain_order=True).agg("call").iter_rows())
-        for name, frame in (calls or {}).items()
-    }
-    return pl.DataFrame(
-        [
-            {
-                "id": row["id"],
-                "input": row["input"],
-                "sys_prompt": row.get("sys_prompt"),
-                "responses": [
-                    {"id": response["id"], "content": response["content"], "model": str(response.get("model") or "")}
-                    for response in row["responses"]
-                ],
-                "annotations": row["annotations"],
-                "rank": [{"id": name, "rank": rank} for name, rank in row["rank"].items()],
-                "order": row["order"],
-                "category": row["category"],
-                "judgements": sum(row["counts"]["judgements"].values()),
-                "conflicts": sum(row["counts"]["conflicts"].values()),
-                "annotated_by": annotated_by,
-                "vote_calls": by_prompt.get("vote_calls", {}).get(row["id"], []),
-                "reward_calls": by_prompt.get("reward_calls", {}).get(row["id"], []),
-            }
-            for row in rows
-        ],
-        schema=RANKED_RESPONSES,
+    responses = [response for row in rows for response in row["responses"]]
+    annotations = [annotation for row in rows for annotation in row["annotations"]]
+    ordered = [pair for row in rows for pair in row["order"]]
+    frame = pl.DataFrame(
+        {
+            "id": [row["id"] for row in rows],
+            "input": [row["input"] for row in rows],
+            "sys_prompt": [row.get("sys_prompt") for row in rows],
+            "responses": _nested(
+                [len(row["responses"]) for row in rows],
+                pl.struct("id", "content", "model"),
+                id=[response["id"] for response in responses],
+                content=[response["content"] for response in responses],
+                model=[str(response.get("model") or "") for response in responses],
+            ),
+            "annotations": _nested(
+                [len(row["annotations"]) for row in rows],
+                pl.concat_list("first", "second", "mark"),
+                first=[first for first, _, _ in annotations],
+                second=[second for _, second, _ in annotations],
+                mark=[mark for _, _, mark in annotations],
+            ),
+            "rank": _nested(
+                [len(row["rank"]) for row in rows],
+                pl.struct("id", "rank"),
+                id=[name for row in rows for name in row["rank"]],
+                rank=[rank for row in rows for rank in row["rank"].values()],
+            ),
+            "order": _nested(
+                [len(row["order"]) for row in rows],
+                pl.concat_list("better", "worse"),
+                better=[better for better, _ in ordered],
+                worse=[worse for _, worse in ordered],
+            ),
+            "category": [row["category"] for row in rows],
+            "judgements": [sum(row["counts"]["judgements"].values()) for row in rows],
+            "conflicts": [sum(row["counts"]["conflicts"].values()) for row in rows],
+            "annotated_by": annotated_by,
+        },
+        schema={name: kind for name, kind in RANKED_RESPONSES.items() if name not in CALLS},
     )
+    for name in CALLS:
+        found = (calls or {}).get(name, NO_CALLS).drop_nulls("call")
+        keys = found.group_by(id="prompt", maintain_order=True).agg(pl.col("call").alias(name))
+        frame = frame.join(keys, on="id", how="left", maintain_order="left").with_columns(pl.col(name).fill_null([]))
+    return frame
 
 
-def published_rows(frame: pl.DataFrame) -> list[Row]:
+def published_rows(frame: pl.DataFrame) -> Iterator[Row]:
     """The rows of a table in the fields that CHEEMS published, `rank` as an object."""
-    return [
-        {name: row[name] for name in PUBLISHED}
-        | {"rank": {entry["id"]: entry["rank"] for entry in row["rank"]}}
-        | ({"sys_prompt": row["sys_prompt"]} if row["sys_prompt"] else {})
-        for row in frame.iter_rows(named=True)
-    ]
+    for row in frame.iter_rows(named=True):
+        rank = {"rank": {entry["id"]: entry["rank"] for entry in row["rank"]}}
+        system = {"sys_prompt": row["sys_prompt"]} if row["sys_prompt"] else {}
+        yield {name: row[name] for name in PUBLISHED} | rank | system
+
+
+def _nested(counts: Sequence[int], entry: pl.Expr, **columns: Sequence[object]) -> pl.Series:
+    """A list for each row, of an entry for each of the next so many values of the columns.
+
+    Polars reads flat columns several times faster than Python lists of lists.
+    """
+    places = pl.Series("row", range(len(counts)), pl.Int64)
+    of_row = places.repeat_by(pl.Series(counts, dtype=pl.Int64)).explode().drop_nulls()
+    flat = pl.DataFrame([of_row, *(pl.Series(name, values) for name, values in columns.items())])
+    lists = flat.group_by("row").agg(entry.alias("entries"))
+    return places.to_frame().join(lists, on="row", how="left", maintain_order="left")["entries"].fill_null([])
 
 
 def _annotated(recipe: ChineseRecipe) -> source.Loaded | None:
@@ -225,64 +259,35 @@ def _judge(recipe: ChineseRecipe) -> Backend:
 
 def _as_annotations(voted: Voted) -> list[Row]:
     """The rows with every vote that could be read as an annotation."""
-    by_prompt: dict[str, list[list[str]]] = {}
     readable = voted.votes.filter(pl.col("mark").is_not_null())
-    for prompt, *annotation in readable.select("prompt", "first", "second", "mark").iter_rows():
-        by_prompt.setdefault(prompt, []).append(annotation)
-    return [row | {"annotations": by_prompt.get(row["id"], [])} for row in voted.rows]
+    annotations = dict(
+        readable.group_by("prompt", maintain_order=True).agg(pl.concat_list("first", "second", "mark")).iter_rows()
+    )
+    return [row | {"annotations": annotations.get(row["id"], [])} for row in voted.rows]
 
 
-def _tables(people: Mapping[str, Sequence[Row]], voted: Voted | None, recipe: ChineseRecipe) -> list[Table]:
+def _tables(resolved: Mapping[str, Sequence[Row]], voted: Voted | None, recipe: ChineseRecipe) -> list[ReleaseTable]:
+    """A table for each benchmark, and the preference set: what people annotated, then what the judge voted on."""
     tables = [
-        Table(config, "test", frame_of(rows, PEOPLE), "RankedResponses")
-        for config, rows in people.items()
+        ReleaseTable(config, "test", frame_of(rows, PEOPLE), "RankedResponses")
+        for config, rows in resolved.items()
         if config != PREFERENCE and rows
     ]
-    parts = [frame_of(people[PREFERENCE], PEOPLE)] if recipe.preference.human else []
+    parts = [frame_of(resolved[PREFERENCE], PEOPLE)] if recipe.preference.human else []
     if voted is not None and recipe.judge is not None:
-        calls = {"vote_calls": voted.votes}
-        if voted.rewards is not None:
-            calls["reward_calls"] = voted.rewards
+        calls = {"vote_calls": voted.votes} | ({} if voted.rewards is None else {"reward_calls": voted.rewards})
         parts.append(frame_of(voted.made.rows, recipe.judge.model, calls))
     preference = pl.concat(parts) if parts else pl.DataFrame(schema=RANKED_RESPONSES)
     if preference.height:
-        tables.append(Table(PREFERENCE, "train", preference, "RankedResponses"))
+        tables.append(ReleaseTable(PREFERENCE, "train", preference, "RankedResponses"))
     if not tables:
         raise NothingLeft("No prompt is left: every prompt was dropped, or there were none.")
     return tables
 
 
-def _release(
-    output: Output,
-    recipe: ChineseRecipe,
-    tables: Sequence[Table],
-    sources: Sequence[Source],
-    ledger: Path,
-    figures: dict[str, Any],
-    dropped: pl.DataFrame,
-) -> Manifest:
-    published = output.work / "published"
-    published.mkdir(exist_ok=True)
-    files = {}
+def _published(tables: Sequence[ReleaseTable], folder: Path) -> dict[str, Path]:
+    """The rows of each table as JSONL in the published fields, written to `folder`, by their path in the release."""
+    folder.mkdir(exist_ok=True)
     for table in tables:
-        path = published / f"{table.config}.jsonl"
-        write_jsonl(published_rows(table.frame), path)
-        files[f"published/{table.config}.jsonl"] = path
-    staged = output.staging()
-    manifest = write(
-        staged,
-        tables,
-        name=recipe.name,
-        version=recipe.version,
-        builder="chinese",
-        distribution="build-chinese",
-        recipe=recipe,
-        sources=sources,
-        ledger=ledger,
-        statistics=figures,
-        card=card(recipe, figures),
-        records={"dropped": dropped},
-        files=files,
-    )
-    output.publish(staged)
-    return manifest
+        write_jsonl(published_rows(table.frame), folder / f"{table.config}.jsonl")
+    return {f"published/{table.config}.jsonl": folder / f"{table.config}.jsonl" for table in tables}

@@ -4,7 +4,8 @@ from pathlib import Path, PurePath
 from typing import Any, ClassVar, Literal
 
 from pluralbench_calls import ChatConnection, ChatModel, check_reachable
-from pluralbench_runs import Recipe, Table
+from pluralbench_release import ReleaseName, ReleaseRecipe
+from pluralbench_runs import Table
 from pydantic import Field, model_validator
 
 from build_chinese.screening import Screening
@@ -101,14 +102,12 @@ class PreferenceTable(Table):
     human: bool = True
 
 
-class ChineseRecipe(Recipe):
+class ChineseRecipe(ReleaseRecipe):
     """A build of CheemsBench and CheemsPreference. Defaults are the paper's where it gives a value."""
 
     operational: ClassVar[frozenset[str]] = frozenset({"connection"})
 
-    name: str = Field("chinese-rewardbench", pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
-    version: str = Field("0.1.0", pattern=r"^\d+\.\d+\.\d+$")
-    seed: int = 42
+    name: ReleaseName = "chinese-rewardbench"
     prompts: PromptsTable | None = None
     writers: list[Writer] = Field(default_factory=list)
     annotators: list[str] = Field(default_factory=list)

@@ -6,7 +6,7 @@ the sources and the recorded calls.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +15,15 @@ from pluralbench_calls import Ledger, Replay, recording
 from pluralbench_release import (
     LEDGER,
     RECIPE,
+    Builder,
     Built,
-    Manifest,
-    Source,
-    Table,
+    Contents,
+    ReleaseTable,
     TablesError,
-    known_ledgers,
+    building,
     pinned,
-    write,
 )
-from pluralbench_runs import Output, output_directory, read_recipe
+from pluralbench_runs import read_recipe
 from pluralbench_schemas import ENGLISH, LANGUAGES, language_of
 
 from build_multilingual import filtering, rated, source, translation_pairs
@@ -36,23 +35,11 @@ from build_multilingual.review import check_folder, export_review
 from build_multilingual.translate import IDENTICAL, SET_ASIDE, Asking, english_rows, mask_all, translate
 from build_multilingual.translators import translator
 
+BUILDER = Builder("multilingual", "build-multilingual")
 SAMPLE_LEDGER = source.SAMPLE / "ledger.parquet"
 DECISIONS = "provenance/decisions.parquet"
 SPLIT = "test"
 TRANSLATION = "translation"
-
-
-@dataclass(frozen=True)
-class Rows:
-    """What became of the English pairs: rows by config, and what was left out, when and why."""
-
-    by_language: dict[str, pl.DataFrame]
-    set_aside: pl.DataFrame
-    dropped: pl.DataFrame
-    decisions: pl.DataFrame
-    sources: list[Source]
-    english: pl.DataFrame | None
-    numbered: bool = False
 
 
 def build(
@@ -80,20 +67,28 @@ def build(
     recipe, decisions = _pinned(recipe)
     if review is not None:
         check_folder(review)
-    with output_directory(out, recipe, recipe_file=RECIPE, fresh=fresh) as output:
-        # What is cheap to be wrong about comes before what is dear to translate.
+    sample = SAMPLE_LEDGER if recipe.source is not None and recipe.source.location == "sample" else None
+    with building(recipe, out, BUILDER, replay, reuse, sample, fresh=fresh) as making:
+        # A mistake here is found before anybody is paid for a translation.
         pairs, rated_read = _translation_pairs(recipe)
-        sample = SAMPLE_LEDGER if recipe.source is not None and recipe.source.location == "sample" else None
-        known = known_ledgers(out, replay, reuse, sample, fresh=fresh)
-        with recording(output.work, known, retry_errors=retry_errors) as calls:
-            rows = _rows(
-                recipe, decisions, calls.ledger, replaying=replay is not None, review=review, review_rows=review_rows
-            )
-        figures = figures_of(rows.by_language, rows.set_aside, rows.dropped, rows.english)
+        english = source.load(recipe.source) if recipe.source is not None and _by_language(recipe) else None
+        with recording(making.work, making.known, retry_errors=retry_errors) as calls:
+            translated, set_aside = _translated(recipe, english, calls.ledger, replaying=replay is not None)
+            if review is not None and english is not None:
+                export_review(review, translated, english.pairs, set_aside, rows=review_rows, seed=recipe.seed)
+            kept, dropped = _kept(recipe, english, translated, set_aside, decisions)
+
+        figures = figures_of(kept, set_aside, dropped, None if english is None else english.pairs)
         figures |= translation_figures(pairs, rated_read)
-        sources = [*rows.sources, *(entry.source for entry in rated_read)]
-        manifest = _release(output, recipe, tables(rows.by_language, pairs), sources, calls.extract, figures, rows)
-    return Built(manifest, figures, calls.new)
+        records = {"set_aside": set_aside, "dropped": dropped}
+        contents = Contents(
+            tables=tables(kept, pairs),
+            sources=[*([] if english is None else [english.source]), *(entry.source for entry in rated_read)],
+            statistics=figures,
+            card=card(recipe, figures, numbered=english is not None and english.numbered),
+            records=records | ({"decisions": decisions} if decisions.height else {}),
+        )
+        return making.release(contents, calls)
 
 
 def rebuild(release: Path, out: Path, sources: Sequence[str]) -> None:
@@ -118,10 +113,10 @@ def rebuild(release: Path, out: Path, sources: Sequence[str]) -> None:
     build(read_recipe(MultilingualRecipe, release / RECIPE, moved), out, replay=release / LEDGER)
 
 
-def tables(by_language: Mapping[str, pl.DataFrame], pairs: pl.DataFrame | None) -> list[Table]:
+def tables(by_language: Mapping[str, pl.DataFrame], pairs: pl.DataFrame | None) -> list[ReleaseTable]:
     """One table a config, languages first."""
-    made = [Table(code, SPLIT, frame, "MultilingualPairs") for code, frame in by_language.items()]
-    return made if pairs is None else [*made, Table(TRANSLATION, SPLIT, pairs, "TranslationPairs")]
+    made = [ReleaseTable(code, SPLIT, frame, "MultilingualPairs") for code, frame in by_language.items()]
+    return made if pairs is None else [*made, ReleaseTable(TRANSLATION, SPLIT, pairs, "TranslationPairs")]
 
 
 def _pinned(recipe: MultilingualRecipe) -> tuple[MultilingualRecipe, pl.DataFrame]:
@@ -145,35 +140,39 @@ def _pinned(recipe: MultilingualRecipe) -> tuple[MultilingualRecipe, pl.DataFram
     return recipe.model_copy(update=changes), decisions
 
 
-def _rows(
-    recipe: MultilingualRecipe,
-    decisions: pl.DataFrame,
-    ledger: Ledger,
-    *,
-    replaying: bool,
-    review: Path | None,
-    review_rows: int | None,
-) -> Rows:
-    empty = Rows({}, pl.DataFrame(schema=SET_ASIDE), pl.DataFrame(schema=filtering.DROPPED), decisions, [], None)
-    if recipe.source is None or not (recipe.languages or recipe.english):
-        return empty
-    loaded = source.load(recipe.source)
-    frames, failed = {}, [empty.set_aside]
-    if recipe.languages and recipe.translator is not None:
+def _by_language(recipe: MultilingualRecipe) -> bool:
+    """Whether configs by language are asked for, and not the config `translation` alone."""
+    return bool(recipe.languages or recipe.english)
+
+
+def _translated(
+    recipe: MultilingualRecipe, english: source.Loaded | None, ledger: Ledger, *, replaying: bool
+) -> tuple[dict[str, pl.DataFrame], pl.DataFrame]:
+    """The rows in each language that is translated into, and which texts failed a check (columns of `SET_ASIDE`)."""
+    frames, failed = dict[str, pl.DataFrame](), [pl.DataFrame(schema=SET_ASIDE)]
+    if english is not None and recipe.source is not None and recipe.languages and recipe.translator is not None:
         who = translator(recipe.translator, recipe.connection)
         asking = Asking(who, Replay() if replaying else who, ledger, recipe.connection.limits(), recipe.checks)
-        masked = mask_all(loaded.pairs)
+        masked = mask_all(english.pairs)
         for code in recipe.languages:
-            frame, aside = translate(loaded.pairs, LANGUAGES[code], masked, asking, recipe.source.prompt_only)
-            frames[code] = frame
+            frames[code], aside = translate(english.pairs, LANGUAGES[code], masked, asking, recipe.source.prompt_only)
             failed.append(aside)
-    set_aside = pl.concat(failed)
-    if review is not None:
-        export_review(review, frames, loaded.pairs, set_aside, rows=review_rows, seed=recipe.seed)
-    known = {*loaded.pairs["id"].to_list(), *loaded.equal}
-    gone = pl.concat([filtering.dropped(set_aside, decisions, recipe.languages, known), _equal(loaded)])
-    if recipe.english:
-        frames[ENGLISH] = english_rows(loaded.pairs)
+    return frames, pl.concat(failed)
+
+
+def _kept(
+    recipe: MultilingualRecipe,
+    english: source.Loaded | None,
+    translated: Mapping[str, pl.DataFrame],
+    set_aside: pl.DataFrame,
+    decisions: pl.DataFrame,
+) -> tuple[dict[str, pl.DataFrame], pl.DataFrame]:
+    """The rows of each config that stay, and which went and why (columns of `filtering.DROPPED`)."""
+    if english is None:
+        return {}, pl.DataFrame(schema=filtering.DROPPED)
+    known = {*english.pairs["id"].to_list(), *english.equal}
+    gone = pl.concat([filtering.dropped(set_aside, decisions, recipe.languages, known), _equal(english)])
+    frames = dict(translated) | ({ENGLISH: english_rows(english.pairs)} if recipe.english else {})
     kept = filtering.keep(frames, gone, recipe.filter)
     for code, frame in kept.items():
         if frame.is_empty():
@@ -182,7 +181,7 @@ def _rows(
                 f"No row is left in {code}: {gone['id'].n_unique():,} of {len(known):,} are dropped, first id "
                 f"{(first if first.height else gone)['id'][0]} ({(first if first.height else gone)['reason'][0]})."
             )
-    return Rows(kept, set_aside, gone, decisions, [loaded.source], loaded.pairs, loaded.numbered)
+    return kept, gone
 
 
 def _equal(loaded: source.Loaded) -> pl.DataFrame:
@@ -213,35 +212,4 @@ def _name(code: str) -> str:
         raise SourceError(
             f"The direction of the rated translations names the language {code!r}, which is not known here."
         )
-    return language.name.partition(" (")[0]
-
-
-def _release(
-    output: Output,
-    recipe: MultilingualRecipe,
-    made: Sequence[Table],
-    sources: Sequence[Source],
-    ledger: Path,
-    figures: dict[str, Any],
-    rows: Rows,
-) -> Manifest:
-    records = {"set_aside": rows.set_aside, "dropped": rows.dropped}
-    if rows.decisions.height:
-        records["decisions"] = rows.decisions
-    staged = output.staging()
-    manifest = write(
-        staged,
-        made,
-        name=recipe.name,
-        version=recipe.version,
-        builder="multilingual",
-        distribution="build-multilingual",
-        recipe=recipe,
-        sources=sources,
-        ledger=ledger,
-        statistics=figures,
-        card=card(recipe, figures, numbered=rows.numbered),
-        records=records,
-    )
-    output.publish(staged)
-    return manifest
+    return language.short_name

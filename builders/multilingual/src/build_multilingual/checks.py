@@ -99,4 +99,4 @@ def _identifier() -> Any:
 
 
 def _name(langid: str) -> str:
-    return next(language.name for language in LANGUAGES.values() if language.langid == langid).partition(" (")[0]
+    return next(language.short_name for language in LANGUAGES.values() if language.langid == langid)

@@ -4,7 +4,8 @@ from pathlib import Path
 from typing import ClassVar, Literal
 
 from pluralbench_calls import Limits, Price
-from pluralbench_runs import Recipe, Table
+from pluralbench_release import ReleaseName, ReleaseRecipe
+from pluralbench_runs import Table
 from pluralbench_schemas import ENGLISH, LANGUAGES, near_languages
 from pydantic import Field, field_validator, model_validator
 
@@ -69,7 +70,7 @@ class TranslatorTable(Table):
 
 
 class ConnectionTable(Table):
-    """How to reach the translator, how fast and how dear. A build may go on under other values.
+    """How to reach the translator, how fast to ask and what to spend. A build may go on under other values.
 
     project, location: of Google Cloud. endpoint: a host such as `translate-eu.googleapis.com`, or
     `http://127.0.0.1:PORT` for a server on this machine. retry_seconds: how long a message is sent again that the
@@ -138,7 +139,7 @@ class TranslationTable(Table):
     per_level: int = Field(100, ge=1)
 
 
-class MultilingualRecipe(Recipe):
+class MultilingualRecipe(ReleaseRecipe):
     """A build of M-RewardBench. Defaults are the paper's where it gives a value.
 
     languages: FLORES-200 codes. english: add the source itself as config `eng_Latn`, which the original leaves out.
@@ -146,9 +147,7 @@ class MultilingualRecipe(Recipe):
 
     operational: ClassVar[frozenset[str]] = frozenset({"connection", "review"})
 
-    name: str = Field("multilingual-rewardbench", pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
-    version: str = Field("0.1.0", pattern=r"^\d+\.\d+\.\d+$")
-    seed: int = 42
+    name: ReleaseName = "multilingual-rewardbench"
     languages: list[str] = Field(default_factory=list)
     english: bool = False
     source: SourceTable | None = None

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import polars as pl
 from pluralbench_release import Source, TablesError, content_digest, pinned, read_tables
-from pluralbench_runs import digest
+from pluralbench_runs import digest, one_line
 from polars.exceptions import PolarsError
 
 from build_multilingual.errors import SourceError
@@ -98,8 +98,7 @@ def _named(frame: pl.DataFrame, source: SourceTable, where: str, config: str) ->
     try:
         return _texts(frame, source, there, config)
     except PolarsError as error:
-        shown = " ".join(str(error).split())[:200].rstrip(".")
-        raise SourceError(f"{where} is no table of pairs of texts: {shown}.") from None
+        raise SourceError(f"{where} is no table of pairs of texts: {one_line(error)}.") from None
 
 
 def _texts(frame: pl.DataFrame, source: SourceTable, there: Mapping[str, str], config: str) -> pl.DataFrame:

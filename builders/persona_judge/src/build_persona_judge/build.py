@@ -15,17 +15,17 @@ from pluralbench_calls import Backend, Replay, recording
 from pluralbench_release import (
     LEDGER,
     RECIPE,
+    Builder,
     Built,
-    Manifest,
+    Contents,
+    ReleaseTable,
     Source,
-    Table,
     TablesError,
-    known_ledgers,
+    building,
     pinned,
-    write,
 )
 from pluralbench_retrieval import retriever
-from pluralbench_runs import Output, output_directory, read_recipe
+from pluralbench_runs import read_recipe
 
 from build_persona_judge import pairing
 from build_persona_judge.card import card
@@ -42,6 +42,7 @@ from build_persona_judge.recipe import (
 from build_persona_judge.sources import empathic, opinion_qa, people_csv, personal_reddit, prism
 from build_persona_judge.sources.loaded import FOLDER, Loaded
 
+BUILDER = Builder("persona-judge", "build-persona-judge")
 SAMPLE_LEDGER = FOLDER / "ledger.parquet"
 SPLIT = "test"
 DROPPED = pl.Schema(dict.fromkeys(("task", "what", "id", "reason"), pl.String))
@@ -75,20 +76,28 @@ def build(
     """
     recipe = _pinned(recipe)
     ranker = retriever(recipe.retriever)
-    with output_directory(out, recipe, recipe_file=RECIPE, fresh=fresh) as output:
+    reddit = recipe.personal_reddit
+    sample = SAMPLE_LEDGER if reddit is not None and reddit.location == SAMPLE else None
+    with building(recipe, out, BUILDER, replay, reuse, sample, fresh=fresh) as making:
         # Before there is a ledger, so that a wrong path leaves nothing behind that the next build would have to match.
-        made, reddit = _tasks(recipe), recipe.personal_reddit
-        posted = None if reddit is None else personal_reddit.load(reddit)
-        sample = SAMPLE_LEDGER if reddit is not None and reddit.location == SAMPLE else None
-        with recording(output.work, known_ledgers(out, replay, reuse, sample, fresh=fresh)) as calls:
-            if posted is not None:
+        tasks = _tasks(recipe)
+        posts = None if reddit is None else personal_reddit.load(reddit)
+        with recording(making.work, making.known) as calls:
+            if posts is not None:
                 backend: Backend = Replay() if replay is not None else ranker
-                alike = personal_reddit.likeness(posted.rows, posted.personas, calls.ledger, ranker, backend)
-                made["personal_reddit"] = _personal_reddit(recipe, posted, alike)
-        made = {name: made[name] for name, _ in recipe.sources}
-        figures = figures_of({name: (task.items, task.dropped) for name, task in made.items()})
-        manifest = _release(output, recipe, made, calls.extract, figures)
-    return Built(manifest, figures, calls.new)
+                alike = personal_reddit.likeness(posts.rows, posts.personas, calls.ledger, ranker, backend)
+                tasks["personal_reddit"] = _personal_reddit(recipe, posts, alike)
+
+        tasks = {name: tasks[name] for name, _ in recipe.sources}
+        figures = figures_of({name: (task.items, task.dropped) for name, task in tasks.items()})
+        contents = Contents(
+            tables=[ReleaseTable(name, SPLIT, task.items, "PersonaItems") for name, task in tasks.items()],
+            sources=[task.source for task in tasks.values()],
+            statistics=figures,
+            card=card(recipe, figures),
+            records={"dropped": pl.concat([task.dropped for task in tasks.values()])},
+        )
+        return making.release(contents, calls)
 
 
 def rebuild(release: Path, out: Path, sources: Sequence[str]) -> None:
@@ -185,25 +194,3 @@ def _task(
 def _reasons(dropped: Sequence[tuple[str, ...]]) -> str:
     counts = Counter(f"{what} {reason}" for _, what, _, reason in dropped).most_common(3)
     return ", ".join(f"{count:,} times {reason}" for reason, count in counts) or "the source has none"
-
-
-def _release(
-    output: Output, recipe: PersonaJudgeRecipe, made: Mapping[str, Task], ledger: Path, figures: dict[str, Any]
-) -> Manifest:
-    staged = output.staging()
-    manifest = write(
-        staged,
-        [Table(name, SPLIT, task.items, "PersonaItems") for name, task in made.items()],
-        name=recipe.name,
-        version=recipe.version,
-        builder="persona-judge",
-        distribution="build-persona-judge",
-        recipe=recipe,
-        sources=[task.source for task in made.values()],
-        ledger=ledger,
-        statistics=figures,
-        card=card(recipe, figures),
-        records={"dropped": pl.concat([task.dropped for task in made.values()])},
-    )
-    output.publish(staged)
-    return manifest

@@ -170,7 +170,7 @@ def by_answer(waves: Iterable[Wave], *, respondents: int, seed: int) -> list[Pai
 def by_author(
     essays: Iterable[Essay], *, pairs_per_article: int, size: int | None, tie_gap: float, tie_share: float, seed: int
 ) -> list[Pair]:
-    """Empathic Conversations: two people's essays about one article, whose persona is the first's being drawn.
+    """Empathic Conversations: two people's essays about one article; a draw says which of the two is the person.
 
     Of each article exactly `pairs_per_article` pairs that are no tie, fewer where there are no more, and `size` of
     these in all; then ties, as many as `tie_share` of all items allows, drawn from all articles.

@@ -3,7 +3,8 @@
 from pathlib import Path
 from typing import Literal
 
-from pluralbench_runs import Recipe, Table
+from pluralbench_release import ReleaseName, ReleaseRecipe
+from pluralbench_runs import Table
 from pydantic import Field, field_validator, model_validator
 
 from build_persona_judge.persona import SETS
@@ -107,15 +108,13 @@ class PeopleTable(SourceTable):
         return sets
 
 
-class PersonaJudgeRecipe(Recipe):
+class PersonaJudgeRecipe(ReleaseRecipe):
     """A build of persona judge. Defaults are the paper's where it gives a value.
 
     retriever: who finds the person that is most like another, as in `pluralbench_retrieval.retriever`.
     """
 
-    name: str = Field("persona-judge", pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
-    version: str = Field("0.1.0", pattern=r"^\d+\.\d+\.\d+$")
-    seed: int = 42
+    name: ReleaseName = "persona-judge"
     retriever: str = "sentence-transformers:sentence-transformers/all-MiniLM-L6-v2"
     prism: PrismTable | None = None
     opinion_qa: OpinionQaTable | None = None

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import polars as pl
 from pluralbench_calls import Replay, recording
-from pluralbench_release import LEDGER, RECIPE, Built, Table, known_ledgers, write
+from pluralbench_release import LEDGER, RECIPE, Builder, Built, Contents, ReleaseTable, building
 from pluralbench_retrieval import retriever
-from pluralbench_runs import output_directory, read_recipe
+from pluralbench_runs import read_recipe
 
 from build_personalized.answers import add_answers
 from build_personalized.aspects import add_aspects
@@ -22,6 +22,8 @@ from build_personalized.llm import Llm, backend_of
 from build_personalized.profiles import rank_profiles
 from build_personalized.recipe import PersonalizedRecipe
 from build_personalized.sources import SAMPLE, load, pin
+
+BUILDER = Builder("personalized", "build-personalized")
 
 
 def build(
@@ -45,10 +47,9 @@ def build(
     """
     recipe = pin(recipe)
     ranker = retriever(recipe.retriever)
-    with output_directory(out, recipe, recipe_file=RECIPE, fresh=fresh) as output:
-        loaded = load(recipe.source, output.work)
-        known = known_ledgers(out, replay, reuse, fresh=fresh)
-        with recording(output.work, known, retry_errors=retry_errors) as calls:
+    with building(recipe, out, BUILDER, replay, reuse, fresh=fresh) as making:
+        loaded = load(recipe.source, making.work)
+        with recording(making.work, making.known, retry_errors=retry_errors) as calls:
             writer, scorer = (Replay(), Replay()) if replay is not None else (backend_of(recipe, SAMPLE), ranker)
             llm = Llm(recipe, calls.ledger, writer, recipe.connection.limits())
 
@@ -62,22 +63,8 @@ def build(
             figures = audit(pairs, drops, questions=loaded.questions.height, word_limit=recipe.word_limit)
             check_limits(figures, recipe.audit)
 
-        staged = output.staging()
-        manifest = write(
-            staged,
-            tables(pairs, recipe),
-            name=recipe.name,
-            version=recipe.version,
-            builder="personalized",
-            distribution="build-personalized",
-            recipe=recipe,
-            sources=loaded.sources,
-            ledger=calls.extract,
-            statistics=figures,
-            card=card(recipe, figures),
-        )
-        output.publish(staged)
-    return Built(manifest, figures, calls.new)
+        contents = Contents(tables(pairs, recipe), loaded.sources, figures, card(recipe, figures))
+        return making.release(contents, calls)
 
 
 def rebuild(release: Path, out: Path, sources: Sequence[str]) -> None:
@@ -86,11 +73,11 @@ def rebuild(release: Path, out: Path, sources: Sequence[str]) -> None:
     build(read_recipe(PersonalizedRecipe, release / RECIPE, moved), out, replay=release / LEDGER)
 
 
-def tables(pairs: pl.DataFrame, recipe: PersonalizedRecipe) -> list[Table]:
+def tables(pairs: pl.DataFrame, recipe: PersonalizedRecipe) -> list[ReleaseTable]:
     """One table a config, in the order of the sources."""
     schema = "VerbatimPersonalizedPairs" if recipe.source.evidence == "verbatim" else "PersonalizedPairs"
     parts = pairs.partition_by("config", as_dict=True, maintain_order=True, include_key=False)
-    return [Table(str(config), recipe.source.split, frame, schema) for (config,), frame in parts.items()]
+    return [ReleaseTable(str(config), recipe.source.split, frame, schema) for (config,), frame in parts.items()]
 
 
 def _nothing_left(drops: pl.DataFrame) -> str:

@@ -15,7 +15,7 @@ NOT_OF_THE_SAMPLE = "hand-written answers are only for the sample's own question
 
 @dataclass(frozen=True)
 class Llm:
-    """A model in use: the recipe's sampling, where answers are recorded, who gives them, how fast and how dear."""
+    """A model in use: the recipe's sampling, where answers are recorded, who gives them, and at what rate and cost."""
 
     recipe: PersonalizedRecipe
     ledger: Ledger

@@ -4,7 +4,8 @@ from pathlib import Path
 from typing import ClassVar, Literal
 
 from pluralbench_calls import ChatConnection, ChatModel, check_reachable
-from pluralbench_runs import Recipe, Table
+from pluralbench_release import ReleaseName, ReleaseRecipe
+from pluralbench_runs import Table
 from pydantic import Field, model_validator
 
 RECIPES = Path(__file__).parent / "recipes"
@@ -61,20 +62,19 @@ class AuditTable(Table):
     max_near_duplicates: int | None = Field(None, ge=0)
 
 
-class PersonalizedRecipe(Recipe):
+class PersonalizedRecipe(ReleaseRecipe):
     """A build of Personalized RewardBench. Defaults are the paper's where it gives a value.
 
     retriever: `bm25`, `contriever[:MODEL]` or `sentence-transformers:MODEL`.
     profile_size: the first k ranked posts go into a prompt (the paper's code uses 10; all posts stay in the data).
-    word_limit: of an answer (section 3.1). attempts: how often a call may be made until its answer is valid.
+    word_limit: of an answer (section 3.1). attempts: how often a call may be made until its answer is valid, five times
+    in all. That rule is ours: neither the paper nor its code says what becomes of an answer over the limit.
     max_aspects: the most rubric aspects to extract from a narrative.
     """
 
     operational: ClassVar[frozenset[str]] = frozenset({"connection", "audit"})
 
-    name: str = Field("personalized-rewardbench", pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
-    version: str = Field("0.1.0", pattern=r"^\d+\.\d+\.\d+$")
-    seed: int = 42
+    name: ReleaseName = "personalized-rewardbench"
     retriever: str = "bm25"
     profile_size: int = Field(10, ge=1)
     word_limit: int = Field(100, ge=1)

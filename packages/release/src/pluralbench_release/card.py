@@ -1,29 +1,30 @@
 """The card: `README.md` with its YAML made from the files and the recipe."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 from huggingface_hub import CardData, DatasetCard, DatasetCardData
-from pluralbench_runs import Table as Model
+from pluralbench_runs import one_line
 from yaml import YAMLError
 
-from pluralbench_release.content import Table
+from pluralbench_release.content import ReleaseTable
 from pluralbench_release.errors import ReleaseError
-from pluralbench_release.manifest import CARD, Manifest, TableEntry
+from pluralbench_release.manifest import CARD, Entry, Manifest, TableEntry
 
 TEMPLATE = Path(__file__).with_name("card.md.jinja")
 SIZES = [(1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M")]
 
 
-class Section(Model):
+class Section(Entry):
     """A part of the card in Markdown."""
 
     title: str
     body: str
 
 
-class Card(Model):
+class Card(Entry):
     """What a builder has to say on the card; the rest comes from the files and the manifest.
 
     languages: BCP 47 codes. tasks: the Hub's task categories. columns: what each column means, by name.
@@ -50,7 +51,7 @@ def card_configs(tables: list[TableEntry]) -> list[dict[str, Any]]:
     ]
 
 
-def write_card(directory: Path, card: Card, manifest: Manifest, tables: list[Table]) -> None:
+def write_card(directory: Path, card: Card, manifest: Manifest, tables: Sequence[ReleaseTable]) -> None:
     """Write `README.md` for the tables of a release."""
     rows = sum(table.rows for table in manifest.tables)
     licences = sorted({source.licence for source in manifest.sources})
@@ -83,8 +84,7 @@ def read_card(directory: Path) -> CardData:
     except FileNotFoundError:
         raise ReleaseError(f"{directory} has no card ({CARD}).") from None
     except (ValueError, TypeError, YAMLError) as error:
-        shown = " ".join(str(error).split())[:120]
-        raise ReleaseError(f"The YAML of {CARD} cannot be read ({shown}).") from None
+        raise ReleaseError(f"The YAML of {CARD} cannot be read ({one_line(error, 120)}).") from None
 
 
 def read_card_configs(directory: Path) -> dict[tuple[str, str], str]:

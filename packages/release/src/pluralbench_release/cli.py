@@ -13,8 +13,7 @@ from rich.console import Console
 from rich.table import Table as Grid
 
 from pluralbench_release import diff as compute_diff
-from pluralbench_release import publish as publish_release
-from pluralbench_release import read_manifest
+from pluralbench_release import push_to_hub, read_manifest
 from pluralbench_release import rebuild as compute_rebuild
 from pluralbench_release import verify as compute_verify
 from pluralbench_release.diff import TableDiff
@@ -91,7 +90,7 @@ def publish(
     version_tag: Annotated[bool, typer.Option("--version-tag", help="Tag the commit with the version.")] = False,
 ) -> None:
     """Put DIR on the Hub, after it has verified; refused with the clause where a source forbids it."""
-    address = publish_release(directory, repository, private=private, version_tag=version_tag)
+    address = push_to_hub(directory, repository, private=private, version_tag=version_tag)
     console.print(f"{directory} is published: {address}")
 
 

@@ -17,7 +17,7 @@ ROWS_AT_ONCE = 256
 
 
 @dataclass(frozen=True)
-class Table:
+class ReleaseTable:
     """Rows of one config and split. They have a unique column `id`, of strings or whole numbers.
 
     schema: the name of the schema they keep to, a key of `pluralbench_schemas.SCHEMAS`.

@@ -13,8 +13,3 @@ class TablesError(ReleaseError):
 
 class NoSplit(TablesError):
     """A config that has no rows of the split that was asked for."""
-
-
-def one_line(error: BaseException) -> str:
-    """What another library's error says, short enough to stand inside a sentence."""
-    return " ".join(str(error).split())[:300].rstrip(".")

@@ -4,8 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from pluralbench_runs import Table as Model
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from pluralbench_release.errors import ReleaseError
 
@@ -17,7 +16,11 @@ ROW_DIGESTS = "provenance/row_digests.parquet"
 CARD = "README.md"
 
 
-class Source(Model):
+class Entry(BaseModel, frozen=True, extra="forbid"):
+    """A part of what a release says about itself: frozen, and an unknown key is an error."""
+
+
+class Source(Entry):
     """Where rows came from.
 
     revision: a commit for a Hub repository; None for files, which `digest` pins.
@@ -36,7 +39,7 @@ class Source(Model):
     redistribution: str | None = None
 
 
-class Builder(Model):
+class BuilderEntry(Entry):
     """Who made the release: the entry point's name, the distribution that holds it and its version."""
 
     name: str
@@ -44,7 +47,7 @@ class Builder(Model):
     version: str
 
 
-class TableEntry(Model):
+class TableEntry(Entry):
     """One file of rows. digest: SHA-256 over the canonical JSON of the rows sorted by id."""
 
     config: str
@@ -56,14 +59,14 @@ class TableEntry(Model):
     parquet_sha256: str
 
 
-class LedgerEntry(Model):
+class LedgerEntry(Entry):
     """The extract of the ledger: every recorded call that the rows depend on."""
 
     path: str
     calls: int
 
 
-class Manifest(Model):
+class Manifest(Entry):
     """Everything that a release says about itself in numbers.
 
     provenance: SHA-256 of each other file, most of them in `provenance/`, by its path. software: versions of what
@@ -73,7 +76,7 @@ class Manifest(Model):
     format: Literal[1] = 1
     name: str
     version: str
-    builder: Builder
+    builder: BuilderEntry
     recipe: dict[str, Any]
     sources: list[Source]
     tables: list[TableEntry]
@@ -89,15 +92,6 @@ class Built:
     manifest: Manifest
     figures: dict[str, Any]
     new_calls: int
-
-
-def known_ledgers(out: Path, *given: Path | None, fresh: bool) -> list[Path]:
-    """The ledgers that a build into `out` starts from: that of a finished build there, and those that are given.
-
-    given: ledger files or releases. fresh: leave the finished build alone.
-    """
-    finished = [out / LEDGER] if not fresh and (out / LEDGER).is_file() else []
-    return finished + [path / LEDGER if path.is_dir() else path for path in given if path is not None]
 
 
 def read_manifest(directory: Path) -> Manifest:

@@ -2,7 +2,9 @@
 
 from pathlib import Path
 
-from pluralbench_release.errors import ReleaseError, one_line
+from pluralbench_runs import one_line
+
+from pluralbench_release.errors import ReleaseError
 from pluralbench_release.manifest import CARD, MANIFEST, Manifest, read_manifest
 from pluralbench_release.tables import HUB_REPOSITORY
 from pluralbench_release.verify import verify
@@ -17,7 +19,7 @@ def check_publishable(manifest: Manifest) -> None:
             )
 
 
-def publish(directory: Path, repository: str, *, private: bool = False, version_tag: bool = False) -> str:
+def push_to_hub(directory: Path, repository: str, *, private: bool = False, version_tag: bool = False) -> str:
     """Put the release in `directory` into the Hub's dataset `repository` (ORG/NAME) and return the commit's address.
 
     What lies in `directory` and is not of the release stays here.
@@ -50,7 +52,7 @@ def publish(directory: Path, repository: str, *, private: bool = False, version_
             hub.create_tag(repository, tag=f"v{manifest.version}", revision=made.oid, repo_type="dataset")
     except Exception as error:  # noqa: BLE001 - clients raise what the libraries under them raise
         raise ReleaseError(
-            f"The Hub did not take {directory} as {repository}: {one_line(error)}. Log in with `hf auth login` as "
+            f"The Hub did not take {directory} as {repository}: {one_line(error, 300)}. Log in with `hf auth login` as "
             "somebody who may write there, and run the same command again."
         ) from None
     return str(made.commit_url)

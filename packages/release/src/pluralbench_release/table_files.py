@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import polars as pl
-from pluralbench_runs import Json
+from pluralbench_runs import Json, one_line
 from polars.exceptions import PolarsError
 
-from pluralbench_release.errors import TablesError, one_line
+from pluralbench_release.errors import TablesError
 
 SUFFIXES = (".parquet", ".jsonl", ".json", ".csv")
 SPLITS = ("train", "validation", "test")
@@ -86,7 +86,7 @@ def read_files(paths: Sequence[Path]) -> pl.DataFrame:
     try:
         return pl.concat([frame.select(columns) for frame in frames], how="vertical_relaxed")
     except PolarsError as error:
-        raise TablesError(f"{paths[0]} and the files beside it do not fit together: {one_line(error)}.") from None
+        raise TablesError(f"{paths[0]} and the files beside it do not fit together: {one_line(error, 300)}.") from None
 
 
 def _typed_rows(path: Path) -> pl.DataFrame:
@@ -151,4 +151,4 @@ def _dumped(value: Json) -> str | None:
 
 
 def _unreadable(path: Path, error: BaseException) -> TablesError:
-    return TablesError(f"{path} cannot be read: {one_line(error)}.")
+    return TablesError(f"{path} cannot be read: {one_line(error, 300)}.")

@@ -4,17 +4,19 @@ import json
 import shutil
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib.metadata import version as installed
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import polars as pl
 import pyarrow.parquet as pq
 from pluralbench_runs import Recipe, file_digest, recipe_values, write_recipe
 from pluralbench_schemas import SCHEMAS, validate
+from pydantic import Field
 
 from pluralbench_release.card import Card, write_card
-from pluralbench_release.content import Table, digests, write_parquet
+from pluralbench_release.content import ReleaseTable, digests, write_parquet
 from pluralbench_release.errors import ReleaseError
 from pluralbench_release.manifest import (
     LEDGER,
@@ -22,7 +24,7 @@ from pluralbench_release.manifest import (
     RECIPE,
     ROW_DIGESTS,
     STATISTICS,
-    Builder,
+    BuilderEntry,
     LedgerEntry,
     Manifest,
     Source,
@@ -32,72 +34,95 @@ from pluralbench_release.manifest import (
 FILES = (RECIPE, LEDGER, STATISTICS, ROW_DIGESTS)
 
 
-def write(
-    directory: Path,
-    tables: Sequence[Table],
-    *,
-    name: str,
-    version: str,
-    builder: str,
-    distribution: str,
-    recipe: Recipe,
-    sources: Sequence[Source],
-    ledger: Path,
-    statistics: Mapping[str, Any],
-    card: Card,
-    records: Mapping[str, pl.DataFrame] | None = None,
-    files: Mapping[str, Path] | None = None,
-) -> Manifest:
-    """Fill the empty `directory` with a release of `tables` and return its manifest.
+ReleaseName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
 
-    builder, distribution: the entry point (group `pluralbench.builders`) that can rebuild it, and who installs it.
-    ledger: Parquet of the recorded calls that the rows depend on; it is copied.
+
+class ReleaseRecipe(Recipe):
+    """A recipe of which a release is made. seed: of every random draw."""
+
+    name: ReleaseName
+    version: str = Field("0.1.0", pattern=r"^\d+\.\d+\.\d+$")
+    seed: int = 42
+
+
+@dataclass(frozen=True)
+class Builder:
+    """Who builds: the entry point (group `pluralbench.builders`) that can rebuild a release, and who installs it."""
+
+    name: str
+    distribution: str
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What is in a release.
+
     statistics: figures to commit beside the data, JSON. records: tables to commit beside them, as
     `provenance/NAME.parquet` by name, such as what was left out and why. files: copied as they are, by path in the
     release, such as the rows in another form.
+    """
+
+    tables: Sequence[ReleaseTable]
+    sources: Sequence[Source]
+    statistics: dict[str, Any]
+    card: Card
+    records: Mapping[str, pl.DataFrame] = field(default_factory=dict)
+    files: Mapping[str, Path] = field(default_factory=dict)
+
+
+def write(directory: Path, contents: Contents, *, recipe: ReleaseRecipe, builder: Builder, ledger: Path) -> Manifest:
+    """Fill the empty `directory` with a release of these contents and return its manifest.
+
+    ledger: Parquet of the recorded calls that the rows depend on; it is copied.
 
     Raises `pluralbench_schemas.TableError` for rows that break their schema and `ReleaseError` for no rows at all.
     """
-    if not tables:
-        raise ReleaseError("There are no rows to release.")
-    twice = [path for path, count in Counter(table.path for table in tables).items() if count > 1]
-    if twice:
-        raise ReleaseError(f"Two tables want to be {twice[0]}; give each config and split once.")
+    _check_tables(contents.tables)
     (directory / MANIFEST).parent.mkdir(parents=True)
     entries, by_row = [], []
-    for table in tables:
+    for table in contents.tables:
         validate(table.frame, SCHEMAS[table.schema], file=table.path)
         content, rows = digests(table.frame)
         entries.append(_write_table(directory, table, content))
         by_row += [(table.config, table.split, row_id, digest) for row_id, digest in rows.items()]
     names = ["config", "split", "id", "digest"]
     write_parquet(pl.DataFrame(by_row, schema=names, orient="row"), directory / ROW_DIGESTS)
-    recorded = {f"provenance/{record}.parquet": frame for record, frame in (records or {}).items()}
+    recorded = {f"provenance/{name}.parquet": frame for name, frame in contents.records.items()}
     for path, frame in recorded.items():
         write_parquet(frame, directory / path)
-    for path, file in (files or {}).items():
+    for path, file in contents.files.items():
         (directory / path).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(file, directory / path)
     shutil.copyfile(ledger, directory / LEDGER)
     write_recipe(recipe, directory / RECIPE)
-    _write_json(directory / STATISTICS, statistics)
+    _write_json(directory / STATISTICS, contents.statistics)
     manifest = Manifest(
-        name=name,
-        version=version,
-        builder=Builder(name=builder, distribution=distribution, version=installed(distribution)),
+        name=recipe.name,
+        version=recipe.version,
+        builder=BuilderEntry(
+            name=builder.name, distribution=builder.distribution, version=installed(builder.distribution)
+        ),
         recipe=recipe_values(recipe),
-        sources=list(sources),
+        sources=list(contents.sources),
         tables=entries,
         ledger=LedgerEntry(path=LEDGER, calls=pq.read_metadata(directory / LEDGER).num_rows),
-        provenance={path: file_digest(directory / path) for path in (*FILES, *recorded, *(files or {}))},
+        provenance={path: file_digest(directory / path) for path in (*FILES, *recorded, *contents.files)},
         software={package: installed(package) for package in ("polars", "pyarrow", "pluralbench-release")},
     )
-    write_card(directory, card, manifest, list(tables))
+    write_card(directory, contents.card, manifest, contents.tables)
     _write_json(directory / MANIFEST, manifest.model_dump(mode="json"))
     return manifest
 
 
-def _write_table(directory: Path, table: Table, content: str) -> TableEntry:
+def _check_tables(tables: Sequence[ReleaseTable]) -> None:
+    if not tables:
+        raise ReleaseError("There are no rows to release.")
+    twice = [path for path, count in Counter(table.path for table in tables).items() if count > 1]
+    if twice:
+        raise ReleaseError(f"Two tables want to be {twice[0]}; give each config and split once.")
+
+
+def _write_table(directory: Path, table: ReleaseTable, content: str) -> TableEntry:
     path = directory / table.path
     write_parquet(table.frame, path)
     return TableEntry(

@@ -2,7 +2,7 @@
 
 from pluralbench_runs.canonical import Json, canonical_json, digest, file_digest, stream
 from pluralbench_runs.command import run
-from pluralbench_runs.errors import OutputError, RecipeError, UserError
+from pluralbench_runs.errors import OutputError, RecipeError, UserError, one_line
 from pluralbench_runs.output import Output, output_directory
 from pluralbench_runs.progress import Meter, progress
 from pluralbench_runs.recipe import (
@@ -31,6 +31,7 @@ __all__ = [
     "differing_keys",
     "digest",
     "file_digest",
+    "one_line",
     "output_directory",
     "progress",
     "read_recipe",

@@ -17,3 +17,11 @@ class RecipeError(UserError):
 
 class OutputError(UserError):
     """An output directory that this command must not write to."""
+
+
+def one_line(error: object, limit: int = 200) -> str:
+    """What another library's error says, on one line of at most `limit` characters and without its full stop.
+
+    So it can stand inside a sentence of our own, before its full stop or in brackets.
+    """
+    return " ".join(str(error).split())[:limit].rstrip(". ")

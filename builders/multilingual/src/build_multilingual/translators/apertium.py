@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Self
 
 from pluralbench_calls import Answer, ConnectionFailed, Request
-from pluralbench_runs import Json
+from pluralbench_runs import Json, one_line
 from pluralbench_schemas import Language, language_of
 
 from build_multilingual.errors import TranslatorError, UnsupportedLanguage
@@ -128,7 +128,7 @@ async def _run(mode: str, lines: Sequence[str]) -> list[str]:
     if process.returncode or len(translated) != len(lines):
         raise ConnectionFailed(
             f"Apertium's {mode} answered {len(translated)} lines for {len(lines)} sent "
-            f"({' '.join(problem.decode(errors='replace').split())[:200] or 'no message'})."
+            f"({one_line(problem.decode(errors='replace')) or 'no message'})."
         )
     # What lost its mark lost its end, so it is no translation. White space at the end would be lost as well.
     return [

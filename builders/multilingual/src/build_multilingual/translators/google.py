@@ -10,7 +10,7 @@ from typing import Any, Self
 from urllib.parse import urlsplit
 
 from pluralbench_calls import AccessDenied, Answer, CallsError, ConnectionFailed, NotServed, Request
-from pluralbench_runs import Json
+from pluralbench_runs import Json, one_line
 from pluralbench_schemas import Language
 
 from build_multilingual.errors import TranslatorError
@@ -217,4 +217,4 @@ def _line(error: BaseException) -> str:
     # Errors of google.auth carry their cause beside the message.
     words = [part for part in error.args if isinstance(part, str)]
     message = getattr(error, "message", None) or (words[0] if words else type(error).__name__)
-    return " ".join(str(message).split())[:200].rstrip(".")
+    return one_line(message)

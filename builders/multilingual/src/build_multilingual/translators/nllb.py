@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Any, Self
 
 from pluralbench_calls import Answer, Outcome, Request
-from pluralbench_runs import Json
+from pluralbench_runs import Json, one_line
 from pluralbench_schemas import ENGLISH, LANGUAGES, Language
 
 from build_multilingual.errors import TranslatorError, UnsupportedLanguage
@@ -67,8 +67,9 @@ class Nllb:
                 self._tokenizer = AutoTokenizer.from_pretrained(self.model, src_lang=LANGUAGES[ENGLISH].nllb)
                 network = AutoModelForSeq2SeqLM.from_pretrained(self.model)
             except Exception as error:  # noqa: BLE001 - several libraries read the files, each with errors of its own
-                reason = " ".join(str(error).split())[:200].rstrip(".")
-                raise TranslatorError(f"The translation model {self.model} cannot be loaded: {reason}.") from None
+                raise TranslatorError(
+                    f"The translation model {self.model} cannot be loaded: {one_line(error)}."
+                ) from None
             self._network = network.to("cuda" if torch.cuda.is_available() else "cpu").eval()
         return self
 

@@ -3,6 +3,7 @@
 import polars as pl
 from pluralbench_release import Source, TablesError, read_tables
 from pluralbench_release import pinned as pinned_tables
+from pluralbench_runs import one_line
 from polars.exceptions import PolarsError
 
 from build_personalized.errors import SourceError
@@ -64,5 +65,4 @@ def _rows(config: str, frame: pl.DataFrame, where: str, source: SourceTable) -> 
             pl.col(name).cast(kind).alias(name) for name, kind in QUESTIONS.items()
         )
     except PolarsError as error:
-        shown = " ".join(str(error).split())[:300].rstrip(".")
-        raise SourceError(f"{where} is not of LaMP-QA's shape: {shown}.") from None
+        raise SourceError(f"{where} is not of LaMP-QA's shape: {one_line(error, 300)}.") from None

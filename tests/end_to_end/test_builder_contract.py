@@ -1,0 +1,235 @@
+"""What every builder promises: the same content from the same calls, none asked twice, and mistakes that cost nothing.
+
+Each promise is tested once, over all builders; what is a builder's own is in its own folder.
+"""
+
+import json
+import math
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
+
+import build_chinese.cli
+import build_multilingual.cli
+import build_persona_judge.cli
+import build_personalized.cli
+import pytest
+from commands import in_process
+from pluralbench_calls import Answer, ConnectionFailed, Ledger
+from pluralbench_release import LEDGER, read_manifest, rebuild, verify
+from samples import sample
+
+Words = list[str | Path]
+Run = Callable[..., tuple[int, str]]
+ROW_DIGESTS = "provenance/row_digests.parquet"
+PAIRS = [
+    {"prompt": "Is it so?", "chosen": "Yes, it is.", "rejected": "No, it is not.", "subset": "donotanswer"},
+    {"prompt": "How many?", "chosen": "There are seven.", "rejected": "A lot.", "subset": "mt-bench-easy"},
+]
+# What stands for Apertium: its answers have a letter more in each line.
+APERTIUM = """#!/bin/sh
+if [ "$1" = -l ]; then echo eng-spa; echo eng-por; exit; fi
+while IFS= read -r line; do printf '%s\\n' "u$line"; done
+"""
+
+
+@dataclass(frozen=True)
+class Builder:
+    """A builder.
+
+    asks: what its command is given so that it asks for `calls` answers, which come from this process or this machine.
+    other: what asks for other content than the sample, by the key `key`. mistake: what nobody can build.
+    """
+
+    name: str
+    main: Callable[[], NoReturn]
+    asks: Words
+    calls: int
+    other: Words
+    key: str
+    mistake: Words
+
+
+BUILDERS = [
+    Builder(
+        "build-personalized",
+        build_personalized.cli.main,
+        [],
+        72,
+        ["--limit", "7"],
+        "source.limit",
+        ["--source", "nowhere"],
+    ),
+    Builder(
+        "build-multilingual",
+        build_multilingual.cli.main,
+        ["--source", "pairs.jsonl", "--language", "spa_Latn", "--language", "por_Latn"],
+        12,
+        ["--seed", "7"],
+        "seed",
+        ["--source", "nowhere"],
+    ),
+    Builder(
+        "build-chinese",
+        build_chinese.cli.main,
+        ["preference"],
+        200,
+        ["preference", "--no-length"],
+        "preference.length",
+        ["preference", "--annotated", "nowhere"],
+    ),
+    Builder(
+        "build-persona-judge",
+        build_persona_judge.cli.main,
+        ["--retriever", "bm25"],
+        17,
+        ["--seed", "7"],
+        "seed",
+        ["--prism", "nowhere"],
+    ),
+]
+pytestmark = pytest.mark.parametrize("builder", BUILDERS, ids=lambda builder: builder.name)
+
+
+@pytest.fixture
+def run(builder: Builder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run the builder's command in this process and in a folder with what it may ask."""
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/apertium").write_text(APERTIUM, encoding="utf-8")
+    (tmp_path / "bin/apertium").chmod(0o755)
+    (tmp_path / "pairs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in PAIRS), encoding="utf-8")
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
+    monkeypatch.chdir(tmp_path)
+    return in_process(builder.name, builder.main, monkeypatch, capsys)
+
+
+class Recorder:
+    """Notes the key of each answer that is recorded, and fails like a server that is gone after `most` of them."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.keys: list[str] = []
+        self.most = math.inf
+        record = Ledger.record
+
+        def noted(ledger: Ledger, *answers: Answer) -> None:
+            if len(self.keys) + len(answers) > self.most:
+                raise ConnectionFailed("The server is gone.")
+            self.keys += [answer.key for answer in answers]
+            record(ledger, *answers)
+
+        monkeypatch.setattr(Ledger, "record", noted)
+
+
+@pytest.fixture
+def recorder(monkeypatch: pytest.MonkeyPatch) -> Recorder:
+    return Recorder(monkeypatch)
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def digests(release: Path) -> dict[str, str]:
+    return {f"{table.config}/{table.split}": table.digest for table in read_manifest(release).tables}
+
+
+def refused(result: tuple[int, str], *parts: str) -> None:
+    """One sentence, that holds `parts`."""
+    assert (result[0], result[1].count("\n"), result[1].startswith("Error: ")) == (2, 1, True), result[1]
+    for part in parts:
+        assert part in result[1]
+
+
+def test_the_sample_verifies_and_rebuilds_and_says_what_is_next(builder: Builder, tmp_path: Path) -> None:
+    release, said = sample(builder.name)
+    manifest = read_manifest(release)
+    for part in (
+        f"{manifest.name} {manifest.version}, {manifest.ledger.calls:,} recorded calls",
+        *(table.digest[:16] for table in manifest.tables),
+        "Next:",
+        f"pluralbench-release verify dist/{manifest.name}",
+    ):
+        assert part in said
+    assert not release.with_name(f"{release.name}.work").exists()
+    assert verify(release) == []
+    assert not any(rebuild(release, tmp_path / "again"))
+    assert digests(tmp_path / "again") == digests(release)
+
+
+def test_the_same_command_again_asks_nothing_and_writes_the_same_bytes(
+    builder: Builder, run: Run, recorder: Recorder, tmp_path: Path
+) -> None:
+    made = sample(builder.name).release
+    shutil.copytree(made, tmp_path / "dist" / made.name)
+    recorder.most = 0
+    status, said = run()
+    assert (status, ", 0 of them made now" in said) == (0, True), said
+    assert files(tmp_path / "dist" / made.name) == files(made)
+
+
+@pytest.mark.parametrize("given", [".", LEDGER])
+def test_a_replay_of_a_release_or_its_ledger_asks_nobody(
+    builder: Builder, run: Run, recorder: Recorder, tmp_path: Path, given: str
+) -> None:
+    made = sample(builder.name).release
+    recorder.most = 0
+    (tmp_path / "bin/apertium").unlink()
+    status, said = run("--replay", made / given, "--out", tmp_path / "out")
+    assert (status, ", 0 of them made now" in said) == (0, True), said
+    assert files(tmp_path / "out")[ROW_DIGESTS] == files(made)[ROW_DIGESTS]
+
+
+def test_an_interrupted_build_goes_on_and_asks_nothing_twice(
+    builder: Builder, run: Run, recorder: Recorder, tmp_path: Path
+) -> None:
+    out, whole = tmp_path / "out", tmp_path / "whole"
+    recorder.most = builder.calls // 2
+    refused(
+        run(*builder.asks, "--out", out), "The server is gone.", "are recorded; run the same command again to go on"
+    )
+    assert not out.exists()
+    assert 0 < len(recorder.keys) < builder.calls
+    recorder.most = math.inf
+    assert run(*builder.asks, "--out", out)[0] == 0
+    assert len(recorder.keys) == len({*recorder.keys}) == builder.calls
+    assert (verify(out), out.with_name("out.work").exists()) == ([], False)
+
+    assert run(*builder.asks, "--out", whole)[0] == 0
+    assert files(whole)[ROW_DIGESTS] == files(out)[ROW_DIGESTS]
+    recorder.most = 0
+    assert run(*builder.asks, "--replay", whole, "--out", tmp_path / "replayed")[0] == 0
+    assert files(tmp_path / "replayed")[ROW_DIGESTS] == files(out)[ROW_DIGESTS]
+
+
+def test_another_recipe_is_refused_by_name_and_fresh_starts_over(builder: Builder, run: Run, tmp_path: Path) -> None:
+    out = shutil.copytree(sample(builder.name).release, tmp_path / "out")
+    before = files(out)
+    refused(run(*builder.other, "--out", out), f"{out} in `{builder.key}`")
+    assert files(out) == before
+    assert run(*builder.other, "--out", out, "--fresh")[0] == 0
+    assert verify(out) == []
+    assert digests(out) != digests(sample(builder.name).release)
+
+
+def test_a_mistake_costs_nothing(builder: Builder, run: Run, recorder: Recorder, tmp_path: Path) -> None:
+    before = files(tmp_path)
+    recorder.most = 0
+    refused(run(*builder.mistake, "--out", tmp_path / "new"), "nowhere")
+    assert files(tmp_path) == before
+    out = shutil.copytree(sample(builder.name).release, tmp_path / "out")
+    refused(run(*builder.mistake, "--out", out, "--fresh"), "nowhere")
+    assert files(out) == files(sample(builder.name).release)
+
+
+@pytest.mark.parametrize("fresh", [[], ["--fresh"]], ids=["", "fresh"])
+def test_what_somebody_else_made_is_left_alone(
+    builder: Builder, run: Run, tmp_path: Path, fresh: Sequence[str]
+) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine/thesis.txt").write_text("mine", encoding="utf-8")
+    before = files(tmp_path)
+    refused(run(*builder.asks, "--out", "mine", *fresh), "mine holds files that no build wrote")
+    refused(run(*builder.asks, "--out", "mine/thesis.txt", *fresh), "thesis.txt is a file")
+    assert files(tmp_path) == before

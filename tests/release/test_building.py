@@ -1,0 +1,103 @@
+"""What a build does around its method: a directory of its own, calls that are known, and nothing half done."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+import pytest
+from pluralbench_release import (
+    LEDGER,
+    Builder,
+    Card,
+    Contents,
+    ReleaseError,
+    ReleaseName,
+    ReleaseRecipe,
+    ReleaseTable,
+    Source,
+    building,
+    known_ledgers,
+    read_manifest,
+    verify,
+)
+from pluralbench_runs import OutputError, RecipeError, check_recipe
+
+Pairs = Callable[..., pl.DataFrame]
+BUILDER = Builder("tiny", "pluralbench-release")
+
+
+class TinyRecipe(ReleaseRecipe):
+    """What these builds are asked for."""
+
+    name: ReleaseName = "tiny"
+
+
+@dataclass
+class Calls:
+    """Recorded calls, as `pluralbench_calls` has them."""
+
+    extract: Path
+    new: int
+
+
+def contents(frame: pl.DataFrame) -> Contents:
+    card = Card(
+        pretty_name="T", summary="S.", languages=[], tasks=[], tags=[], columns={}, sections=[], citation="None."
+    )
+    source = Source(name="S", location="s", digest="0", rows=1, licence="mit", attribution="Me.")
+    return Contents([ReleaseTable("Art", "test", frame, "PersonalizedPairs")], [source], {"rows": frame.height}, card)
+
+
+def calls(folder: Path, frame: pl.DataFrame) -> Calls:
+    keys = [*frame["chosen_call"], *frame["rejected_call"]]
+    pl.DataFrame({"key": keys}).write_parquet(folder / "ledger.parquet")
+    return Calls(folder / "ledger.parquet", new=2)
+
+
+def test_a_release_takes_its_place_whole(pairs: Pairs, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    for frame in (pairs("q1"), pairs("q1", "q2")):
+        with building(TinyRecipe(), out, BUILDER, fresh=False) as making:
+            assert making.known == ([out / LEDGER] if out.exists() else [])
+            made = making.release(contents(frame), calls(making.work, frame))
+        assert (made.manifest, made.figures, made.new_calls) == (read_manifest(out), {"rows": frame.height}, 2)
+        assert verify(out) == []
+        assert [path.name for path in tmp_path.iterdir()] == ["out"]
+    manifest = read_manifest(out)
+    assert (manifest.name, manifest.version, manifest.recipe["seed"]) == ("tiny", "0.1.0", 42)
+    assert (manifest.builder.name, manifest.builder.distribution) == ("tiny", "pluralbench-release")
+
+
+def test_a_build_that_fails_leaves_the_release_and_its_work(pairs: Pairs, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with building(TinyRecipe(), out, BUILDER, fresh=False) as making:
+        making.release(contents(pairs("q1")), calls(making.work, pairs("q1")))
+    before = read_manifest(out)
+    with building(TinyRecipe(), out, BUILDER, fresh=False) as making:
+        found, made = contents(pairs("q1")), calls(making.work, pairs("q1"))
+        with pytest.raises(ReleaseError, match="no rows to release"):
+            making.release(Contents([], found.sources, {}, found.card), made)
+    assert read_manifest(out) == before
+    assert (tmp_path / "out.work/ledger.parquet").is_file()
+    with pytest.raises(OutputError, match="`seed`"), building(TinyRecipe(seed=7), out, BUILDER, fresh=False):
+        pass
+    with building(TinyRecipe(seed=7), out, BUILDER, fresh=True) as making:
+        assert making.known == []
+
+
+def test_ledgers_are_files_or_releases(tmp_path: Path) -> None:
+    (tmp_path / "release").mkdir()
+    given = (tmp_path / "release", None, tmp_path / "ledger.sqlite")
+    expected = [tmp_path / "release" / LEDGER, tmp_path / "ledger.sqlite"]
+    assert known_ledgers(tmp_path / "out", *given, fresh=False) == expected
+    (tmp_path / "out" / LEDGER).parent.mkdir(parents=True)
+    (tmp_path / "out" / LEDGER).touch()
+    assert known_ledgers(tmp_path / "out", *given, fresh=True) == expected
+    assert known_ledgers(tmp_path / "out", *given, fresh=False) == [tmp_path / "out" / LEDGER, *expected]
+
+
+@pytest.mark.parametrize(("key", "value"), [("name", "a/b"), ("name", ""), ("version", "1")])
+def test_a_name_and_a_version_have_their_form(key: str, value: str) -> None:
+    with pytest.raises(RecipeError, match=f"`{key}`: String should match pattern"):
+        check_recipe(TinyRecipe, {key: value}, "recipe.toml")

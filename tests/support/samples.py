@@ -1,0 +1,44 @@
+"""The samples of the builders, each built once a session, where there is no torch and only this machine is reached."""
+
+import atexit
+import shutil
+import tempfile
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from commands import command
+
+BARE = """
+import sys
+from importlib import import_module
+
+HEAVY = {"torch", "transformers", "sentence_transformers", "pluralbench_rewards", "pluralbench_local"}
+
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in HEAVY:
+            raise ModuleNotFoundError(f"{name} is not installed", name=name)
+
+sys.meta_path.insert(0, Missing())
+sys.argv = sys.argv[1:]
+import_module(sys.argv[0].replace("-", "_") + ".cli").main()
+"""
+
+
+class Sample(NamedTuple):
+    """A release in `dist` of a folder of its own, not to be changed, and what the command wrote."""
+
+    release: Path
+    said: str
+
+
+@cache
+def sample(builder: str) -> Sample:
+    """What the bare command of a builder makes, such as `build-personalized`."""
+    folder = Path(tempfile.mkdtemp(prefix="pluralbench-sample-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    built = command("python", "-c", BARE, builder, cwd=folder, env={"PATH": str(folder)})
+    assert built.returncode == 0, built.stderr
+    [manifest] = folder.glob("dist/*/provenance/manifest.json")
+    return Sample(manifest.parents[1], built.stdout)
