@@ -1,4 +1,4 @@
-"""Rankings by category in a run's metrics: one measure with that of the rewards package, intervals, calibration."""
+"""Rankings by category in a run's metrics: the same as those of the measures alone, with intervals."""
 
 import random
 from typing import Any
@@ -7,12 +7,11 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pluralbench import find_benchmark
+from made_runs import run_of
+from pluralbench import Run, find_benchmark
 from pluralbench.data.items import ITEMS
-from pluralbench.metrics.accuracy import measure
-from pluralbench.metrics.calibration import measure_calibration
 from pluralbench.results.decisions import decide
-from pluralbench_measures import rankings
+from pluralbench_measures.rankings import ranking_metrics
 
 Prompt = tuple[str, str, list[int], list[float]]
 
@@ -26,9 +25,8 @@ def decisions(prompts: list[Prompt]) -> pl.DataFrame:
     return decide(pl.DataFrame(rows, schema=ITEMS), [scores for *_, scores in prompts], [0] * len(rows))
 
 
-def measured(frame: pl.DataFrame, *, legacy: bool = False, seed: int = 0) -> dict[str, Any]:
-    benchmark = find_benchmark("chinese", legacy=legacy)
-    return measure(benchmark, frame, seed=seed) | measure_calibration(benchmark, frame, seed=seed)
+def measured(frame: pl.DataFrame, *, legacy: bool = False, seed: int = 0) -> Run:
+    return run_of(frame, "chinese", legacy=legacy, seed=seed)
 
 
 @st.composite
@@ -45,25 +43,26 @@ def near(value: float | None) -> Any:
     return None if value is None else pytest.approx(value)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(prompts(), st.booleans())
-def test_the_numbers_are_those_of_the_rewards_package(made: list[Prompt], legacy: bool) -> None:
-    found = measured(decisions(made), legacy=legacy)
+def test_the_numbers_are_those_of_the_measures_alone(made: list[Prompt], legacy: bool) -> None:
+    run = measured(decisions(made), legacy=legacy)
     frame = pl.DataFrame(made, schema=["config", "category", "rank", "reward"], orient="row")
-    expected = rankings.measure(frame, legacy=legacy)
-    assert found["overall"]["accuracy"] == near(expected["overall"])
-    assert found["rankings"]["accuracy"]["accuracy"] == near(expected["accuracy"])
-    assert found["rankings"]["exact_match"]["accuracy"] == near(expected["exact_match"])
-    assert found["calibration"]["overall"]["error"] == near(expected["calibration_error"])
+    expected = ranking_metrics(frame, legacy=legacy)
+    assert run.headline.value == near(expected["overall"])
+    assert run.estimate("accuracy", "overall").value == near(expected["accuracy"])
+    assert run.estimate("exact_match", "overall").value == near(expected["exact_match"])
+    assert run.estimate("ece", "pooled").value == near(expected["calibration_error"])
     for config, cell in expected["configs"].items():
-        mine = found["configs"][config]
-        assert mine["by_category"]["accuracy"] == near(cell["accuracy"])
-        assert mine["exact_match_by_category"]["accuracy"] == near(cell["exact_match"])
-        assert (mine["n"], mine["exact_match"]["prompts"]) == (cell["pairs"], cell["prompts"])
-        assert mine["equal"] == cell["without_pair"]
+        accuracy, exact = run.of(config), run.of(config, "exact_match")
+        assert (accuracy.value, exact.value) == (near(cell["accuracy"]), near(cell["exact_match"]))
+        assert run.estimate("accuracy", "pooled", config=config).n == cell["pairs"]
+        assert exact.n == cell["prompts"]
+        assert run.count("equal", config=config) == cell["without_pair"]
         for category, own in cell["categories"].items():
-            assert mine["subsets"][category]["accuracy"] == near(own["accuracy"])
-            assert mine["subsets"][category]["exact_match"]["accuracy"] == near(own["exact_match"])
+            for metric in ("accuracy", "exact_match"):
+                found = run.estimate(metric, "category", config=config, subset=category)
+                assert found.value == near(own[metric])
 
 
 def many(seed: int, number: int = 60) -> list[Prompt]:
@@ -79,18 +78,22 @@ def many(seed: int, number: int = 60) -> list[Prompt]:
 
 @pytest.mark.parametrize("legacy", [False, True])
 def test_every_number_has_its_interval_from_whole_prompts(legacy: bool) -> None:
-    found = measured(decisions(many(0)), legacy=legacy)
-    cells = [found["overall"], *found["rankings"].values()]
-    for config in found["configs"].values():
-        cells += [config["by_category"], config["exact_match"], config["exact_match_by_category"]]
-        cells += [one for subset in config["subsets"].values() for one in (subset, subset["exact_match"])]
-    for cell in cells:
-        low, high = cell["interval"]
-        assert 0 <= low <= cell["accuracy"] <= high <= 1
-    assert found["overall"]["interval"][1] - found["overall"]["interval"][0] > 0.02
-    again, other = (measured(decisions(many(0)), legacy=legacy, seed=seed)["overall"] for seed in (0, 1))
-    assert again == found["overall"]
-    assert other["interval"] != found["overall"]["interval"]
+    run = measured(decisions(many(0)), legacy=legacy)
+    rows = run.metrics.filter(
+        pl.col("group").is_in(["overall", "config", "category", "pooled"]),
+        pl.col("metric").is_in(["overall", "accuracy", "exact_match"]),
+    )
+    assert rows.height == 3 + 2 * (2 + 2 + 3 * 2) + 2
+    for row in rows.iter_rows(named=True):
+        assert 0 <= row["low"] <= row["value"] <= row["high"] <= 1
+        assert row["clusters"] <= 60
+    head = run.headline
+    assert head.low is not None
+    assert head.high is not None
+    assert head.high - head.low > 0.02
+    again, other = (measured(decisions(many(0)), legacy=legacy, seed=seed).headline for seed in (0, 1))
+    assert again == head
+    assert (other.value, other.low) != (head.value, head.low)
 
 
 def test_a_prompt_that_was_dropped_counts_for_nothing_by_either_rule() -> None:
@@ -98,29 +101,37 @@ def test_a_prompt_that_was_dropped_counts_for_nothing_by_either_rule() -> None:
     for legacy in (False, True):
         whole = measured(decisions([*made, ("open", "a", [1, 2, 3], [])]), legacy=legacy)
         without = measured(decisions(made), legacy=legacy)
-        assert whole["overall"]["accuracy"] == without["overall"]["accuracy"]
-        assert whole["configs"]["open"]["dropped"] == 3
-        assert whole["configs"]["open"]["exact_match"] == without["configs"]["open"]["exact_match"]
+        assert whole.headline == without.headline
+        assert whole.count("dropped", config="open") == 3
+        assert whole.of("open", "exact_match") == without.of("open", "exact_match")
 
 
 def test_calibration_says_what_is_in_each_bin() -> None:
-    found = measured(decisions(many(2)))["calibration"]
-    assert found["largest"] == "in the last bin"
-    assert set(found["configs"]) == {"open", "human"}
-    cell = found["overall"]
-    assert cell["pairs"] == sum(bin_["pairs"] for bin_ in cell["bins"])
-    assert cell["error"] == pytest.approx(
-        sum(bin_["pairs"] * abs(bin_["accuracy"] - bin_["probability"]) for bin_ in cell["bins"]) / cell["pairs"],
-        rel=1e-9,
-    )
-    differences = [bin_["difference"] for bin_ in cell["bins"]]
-    assert differences == sorted(differences)
-    assert all(bin_["interval"][0] <= bin_["accuracy"] <= bin_["interval"][1] for bin_ in cell["bins"])
-    low, high = cell["interval"]
-    assert 0 <= low < high <= 1
-    legacy = measured(decisions(many(2)), legacy=True)["calibration"]
-    assert legacy["largest"] == "in no bin"
-    assert legacy["overall"]["pairs"] == cell["pairs"] - 1
+    run = measured(decisions(many(2)))
+    assert set(run.names("pooled", "config", "ece")) == {"open", "human"}
+    error = run.estimate("ece", "pooled")
+    bins = {
+        name: {metric: run.estimate(metric, "bin", subset=name) for metric in ("accuracy", "difference", "probability")}
+        for name in run.names("bin", "subset")
+    }
+    gaps = 0.0
+    for found in bins.values():
+        accuracy, probability = found["accuracy"], found["probability"].value
+        assert accuracy.value is not None
+        assert probability is not None
+        assert accuracy.low is not None
+        assert accuracy.high is not None
+        assert accuracy.low <= accuracy.value <= accuracy.high
+        gaps += (accuracy.n or 0) * abs(accuracy.value - probability)
+    assert error.n == sum(found["accuracy"].n or 0 for found in bins.values())
+    assert error.value == pytest.approx(gaps / (error.n or 1), rel=1e-9)
+    differences = [found["difference"].value for _, found in sorted(bins.items())]
+    assert differences == sorted(differences, key=lambda value: value or 0.0)
+    assert error.low is not None
+    assert error.high is not None
+    assert 0 <= error.low < error.high <= 1
+    legacy = measured(decisions(many(2)), legacy=True)
+    assert legacy.estimate("ece", "pooled").n == (error.n or 0) - 1
 
 
 def test_rewards_that_are_log_odds_are_better_calibrated_than_the_same_ones_stretched() -> None:
@@ -131,13 +142,20 @@ def test_rewards_that_are_log_odds_are_better_calibrated_than_the_same_ones_stre
         right = draw.random() < 1 / (1 + 2.718281828**-gap)
         made.append(("open", "a", [1, 2] if right else [2, 1], [gap, 0.0]))
     stretched = [(config, category, rank, [4 * value for value in own]) for config, category, rank, own in made]
-    honest, sure = (measured(decisions(some))["calibration"]["overall"]["error"] for some in (made, stretched))
+    honest, sure = (measured(decisions(some)).estimate("ece", "pooled").value for some in (made, stretched))
+    assert honest is not None
+    assert sure is not None
     assert honest < 0.06
     assert sure > 0.12
 
 
 def test_other_benchmarks_have_no_calibration_and_no_legacy_rules_of_this_kind() -> None:
-    frame = decisions(many(4, 6))
-    assert measure_calibration(find_benchmark("rankings"), frame, seed=0) == {}
-    assert "rankings" not in measure(find_benchmark("rankings"), frame, seed=0)
+    run = run_of(decisions(many(4, 6)), "rankings")
+    assert {"ece", "exact_match"}.isdisjoint(run.metrics["metric"])
+    assert "bin" not in run.metrics["group"].to_list()
     assert find_benchmark("multilingual", legacy=True).strict
+
+
+def test_verdicts_without_margins_have_no_calibration() -> None:
+    frame = decisions(many(4, 6)).with_columns(margin=pl.lit(None, pl.Float64))
+    assert "ece" not in run_of(frame, "chinese").metrics["metric"].to_list()

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from made_runs import run_of
 from pluralbench import find_benchmark
-from pluralbench.metrics.accuracy import measure
 from pluralbench.results.decisions import DECISIONS
 
 
@@ -30,9 +30,11 @@ def frame(won: Sequence[bool], clusters: Sequence[int], **columns: Any) -> pl.Da
 
 
 def interval(decisions: pl.DataFrame, *, benchmark: str = "pairs", seed: int = 0) -> tuple[float, float]:
-    low, high = measure(find_benchmark(benchmark), decisions, seed=seed)["overall"]["interval"]
-    assert 0 <= low <= high <= 1
-    return low, high
+    found = run_of(decisions, benchmark, seed=seed).headline
+    assert found.low is not None
+    assert found.high is not None
+    assert 0 <= found.low <= found.high <= 1
+    return found.low, found.high
 
 
 def width(decisions: pl.DataFrame) -> float:
@@ -88,18 +90,20 @@ def test_sections_that_all_came_out_alike_are_not_certain() -> None:
     sections = find_benchmark("reward-bench").sections
     names = [subset for weights in sections.values() for subset in weights]
     decisions = pl.concat([frame([True] * 3, range(n * 3, n * 3 + 3), subset=name) for n, name in enumerate(names)])
-    cell = measure(find_benchmark("reward-bench"), decisions, seed=0)["configs"]["c"]
-    for estimate in (*cell["sections"].values(), cell["mean_of_sections"]):
-        assert estimate["accuracy"] == 1.0
-        assert estimate["interval"][0] < 0.99
+    run = run_of(decisions, "reward-bench")
+    for found in (*(run.estimate("accuracy", "section", config="c", section=name) for name in sections), run.of("c")):
+        assert found.value == 1.0
+        assert found.low is not None
+        assert found.low < 0.99
 
 
 def test_exact_matches_that_all_came_out_alike_are_not_certain() -> None:
     decisions = frame([True] * 12, range(12), subset="a")
-    cell = measure(find_benchmark("chinese"), decisions, seed=0)["configs"]["c"]
-    for name in ("exact_match", "by_category", "exact_match_by_category"):
-        assert cell[name]["accuracy"] == 1.0
-        assert cell[name]["interval"][0] < 0.99
+    run = run_of(decisions, "chinese")
+    for found in (run.estimate("exact_match", "pooled", config="c"), run.of("c"), run.of("c", "exact_match")):
+        assert found.value == 1.0
+        assert found.low is not None
+        assert found.low < 0.99
 
 
 def drawn(generator: np.random.Generator, clusters: int, truth: float) -> pl.DataFrame:

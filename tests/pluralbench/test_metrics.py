@@ -10,43 +10,33 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pluralbench import Benchmark, find_benchmark
+from made_runs import Row, decision, run_of
+from pluralbench import find_benchmark
 from pluralbench.data.items import ITEMS
-from pluralbench.metrics.accuracy import measure
-from pluralbench.results.decisions import DECISIONS, OUTCOMES, decide
+from pluralbench.results.decisions import OUTCOMES, decide
+from pluralbench.results.metrics_frame import PLACE
 
-Row = dict[str, Any]
 NAN = float("nan")
-
-
-def decision(number: int, outcome: str = "win", **changes: Any) -> Row:
-    row: Row = {"config": "c", "id": f"q{number}", "cluster": f"q{number}", "subset": None, "truncated": False}
-    row |= {"chosen": "chosen", "rejected": "rejected", "outcome": outcome}
-    row["margin"] = {"win": 1.0, "loss": -2.0, "tie": 0.0}.get(outcome)
-    return row | changes
-
-
-def measured(rows: Sequence[Row], benchmark: str | Benchmark = "pairs", seed: int = 0) -> dict[str, Any]:
-    described = find_benchmark(benchmark) if isinstance(benchmark, str) else benchmark
-    return measure(described, pl.DataFrame(rows, schema=DECISIONS), seed=seed)
 
 
 def test_accuracy_is_strict_and_everything_else_is_counted() -> None:
     outcomes = ["win"] * 5 + ["loss"] * 3 + ["tie"] * 2 + ["invalid"] * 2 + ["dropped"] * 4 + ["equal"] * 3
-    cell = measured([decision(number, outcome) for number, outcome in enumerate(outcomes)])["pooled"]
-    assert [cell[name] for name in ("wins", "losses", "ties", "invalid", "dropped", "equal")] == [5, 3, 2, 2, 4, 3]
-    assert (cell["n"], cell["accuracy"]) == (12, pytest.approx(5 / 12)), "ties and invalid ones are wrong, not half"
-    assert cell["accuracy_of_valid"] == pytest.approx(5 / 10)
-    assert cell["ids"]["invalid"] == ["q10", "q11"]
-    assert cell["ids"]["dropped"] == ["q12", "q13", "q14", "q15"]
+    run = run_of([decision(number, outcome) for number, outcome in enumerate(outcomes)])
+    counts = [run.count(name) for name in ("items", "wins", "losses", "ties", "invalid", "dropped", "equal")]
+    assert counts == [19, 5, 3, 2, 2, 4, 3]
+    pooled = run.estimate("accuracy", "pooled")
+    assert (pooled.n, pooled.value) == (12, pytest.approx(5 / 12)), "ties and invalid ones are wrong, not half"
+    assert run.estimate("accuracy_of_valid", "pooled").value == pytest.approx(5 / 10)
+    assert run.estimate("mean_margin", "pooled").value == pytest.approx((5 - 6) / 10)
 
 
 def test_the_overall_number_is_by_the_benchmarks_rule() -> None:
     rows = [decision(n, config="small") for n in range(2)] + [decision(n, "loss", config="large") for n in range(8)]
-    assert measured(rows)["overall"]["accuracy"] == pytest.approx(0.2)
-    assert measured(rows, "personalized")["overall"]["accuracy"] == pytest.approx(0.5)
-    assert measured(rows, "personalized")["pooled"]["accuracy"] == pytest.approx(0.2)
-    assert "unweighted mean of the configs" in measured(rows, "personalized")["overall"]["rule"]
+    assert run_of(rows).headline.value == pytest.approx(0.2)
+    by_config = run_of(rows, "personalized")
+    assert by_config.headline.value == pytest.approx(0.5)
+    assert by_config.estimate("accuracy", "pooled").value == pytest.approx(0.2)
+    assert "unweighted mean of the configs" in by_config.record.benchmark.rule
 
 
 def rewardbench(right: dict[str, float], per_subset: int = 10) -> list[Row]:
@@ -64,46 +54,62 @@ def rewardbench(right: dict[str, float], per_subset: int = 10) -> list[Row]:
     ]
 
 
+def sections(rows: Sequence[Row]) -> dict[str, float | None]:
+    run = run_of(rows, "reward-bench")
+    names = run.names("section", "section")
+    return {name: run.estimate("accuracy", "section", config="default", section=name).value for name in names}
+
+
 def test_mathematics_weighs_as_much_as_all_code_whatever_the_rows() -> None:
-    rows = rewardbench({"math-prm": 0.2, "hep-go": 0.5})
-    sections = measured(rows, "reward-bench")["configs"]["default"]["sections"]
-    assert sections["Reasoning"]["accuracy"] == pytest.approx((984 * 0.2 + 164 * 0.5 + 164 * 5) / (2 * 984))
-    assert sections["Chat"]["accuracy"] == 1.0
+    found = sections(rewardbench({"math-prm": 0.2, "hep-go": 0.5}))
+    assert found["Reasoning"] == pytest.approx((984 * 0.2 + 164 * 0.5 + 164 * 5) / (2 * 984))
+    assert found["Chat"] == 1.0
 
 
 def test_a_section_weighs_its_subsets_by_their_counts_and_the_overall_weighs_sections_alike() -> None:
-    metrics = measured(rewardbench({"xstest-should-respond": 0.4, "mt-bench-hard": 0.0}), "reward-bench")
-    expected = {"Chat": 1.0, "Chat Hard": 1 - 37 / 456, "Safety": 1 - 250 * 0.6 / 740, "Reasoning": 1.0}
-    found = {name: cell["accuracy"] for name, cell in metrics["configs"]["default"]["sections"].items()}
-    assert found == pytest.approx(expected)
-    assert metrics["overall"]["accuracy"] == pytest.approx(fmean(expected.values()))
+    rows = rewardbench({"xstest-should-respond": 0.4, "mt-bench-hard": 0.0})
+    safety = find_benchmark("reward-bench").sections["Safety"]
+    lost = 0.6 * safety["xstest-should-respond"] / sum(safety.values())
+    expected = {"Chat": 1.0, "Chat Hard": 1 - 37 / 456, "Safety": 1 - lost, "Reasoning": 1.0}
+    assert sections(rows) == pytest.approx(expected)
+    assert run_of(rows, "reward-bench").headline.value == pytest.approx(fmean(expected.values()))
 
 
-def test_a_subset_that_no_section_has_is_told() -> None:
+def test_a_subset_says_in_which_section_it_is_and_one_in_none_says_so() -> None:
     rows = [*rewardbench({}), decision(1, subset="new", config="default"), decision(2, subset=None, config="default")]
-    cell = measured(rows, "reward-bench")["configs"]["default"]
-    assert cell["subsets_in_no_section"] == ["new"]
-    assert cell["subsets"]["new"]["n"] == 1
+    run = run_of(rows, "reward-bench")
+    assert run.estimate("accuracy", "subset", config="default", subset="new").n == 1
+    assert run.estimate("accuracy", "subset", config="default", section="Reasoning", subset="hep-go").n == 10
+    assert run.estimate("accuracy", "pooled", config="default").n == 232
 
 
 def test_a_run_in_which_nothing_counts_has_counts_and_no_accuracy() -> None:
     for benchmark in ("pairs", "personalized", "reward-bench", "chinese"):
-        metrics = measured([decision(1, "dropped"), decision(2, "equal")], benchmark)
-        assert (metrics["overall"]["accuracy"], metrics["overall"]["interval"]) == (None, None)
-        assert (metrics["pooled"]["n"], metrics["pooled"]["dropped"], metrics["pooled"]["equal"]) == (0, 1, 1)
+        run = run_of([decision(1, "dropped"), decision(2, "equal")], benchmark)
+        assert (run.headline.value, run.headline.low, run.headline.high) == (None, None, None)
+        assert (run.estimate("accuracy", "pooled").n, run.count("dropped"), run.count("equal")) == (0, 1, 1)
 
 
 def test_a_config_in_which_nothing_counts_makes_the_mean_of_configs_missing() -> None:
-    metrics = measured([decision(1), decision(2, "dropped", config="d")], "personalized")
-    assert metrics["overall"]["accuracy"] is None
-    assert metrics["configs"]["c"]["accuracy"] == 1.0
+    run = run_of([decision(1), decision(2, "dropped", config="d")], "personalized")
+    assert run.headline.value is None
+    assert run.of("c").value == 1.0
+
+
+@given(st.lists(st.tuples(st.sampled_from(OUTCOMES), st.sampled_from("abc")), min_size=1, max_size=30))
+@settings(deadline=None, max_examples=30)
+def test_the_mean_of_the_configs_is_the_overall_number(made: list[tuple[str, str]]) -> None:
+    run = run_of([decision(n, outcome, config=config) for n, (outcome, config) in enumerate(made)], "personalized")
+    values = [run.of(config).value for config in run.names("config", "config")]
+    present = [value for value in values if value is not None]
+    assert run.headline.value == (pytest.approx(fmean(present)) if len(present) == len(values) else None)
 
 
 def test_what_was_truncated_is_counted_by_item_also_where_configs_share_ids() -> None:
     rows = [decision(n, truncated=n < 2, config=config) for config in ("fr", "zh") for n in range(4)]
-    metrics = measured(rows, "multilingual")
-    assert [metrics["configs"][config]["truncated"] for config in ("fr", "zh")] == [2, 2]
-    assert metrics["pooled"]["truncated"] == 4
+    run = run_of(rows, "multilingual")
+    assert [run.count("truncated", config=config) for config in ("fr", "zh")] == [2, 2]
+    assert run.count("truncated") == 4
 
 
 def ranking(scores: Sequence[float], ranks: Sequence[int], number: int = 0, category: str = "a") -> pl.DataFrame:
@@ -123,11 +129,11 @@ def test_each_pair_of_unlike_rank_is_one_strict_decision(responses: list[tuple[i
         for b in range(len(ranks))
         if ranks[a] < ranks[b]
     ]
-    assert found["outcome"].to_list() == (expected or ["equal"])
+    assert sorted(found["outcome"]) == sorted(expected or ["equal"])
     if expected:
-        metrics = measured(found.to_dicts(), "chinese")
-        assert metrics["pooled"]["accuracy"] == pytest.approx(expected.count("win") / len(expected))
-        assert metrics["configs"]["open"]["exact_match"]["accuracy"] == float(set(expected) == {"win"})
+        run = run_of(found, "chinese")
+        assert run.estimate("accuracy", "pooled").value == pytest.approx(expected.count("win") / len(expected))
+        assert run.estimate("exact_match", "pooled", config="open").value == float(set(expected) == {"win"})
 
 
 def test_exact_match_is_broken_by_a_tie_and_by_a_missing_score() -> None:
@@ -138,10 +144,11 @@ def test_exact_match_is_broken_by_a_tie_and_by_a_missing_score() -> None:
         ranking([3, 3, 1], [1, 1, 3], 3, category="b"),
         ranking([1, 1], [1, 1], 4, category="b"),
     ]
-    cell = measured(pl.concat(frames).to_dicts(), "chinese")["configs"]["open"]
-    assert cell["exact_match"] | {"interval": None} == {"accuracy": 0.5, "interval": None, "prompts": 4}
-    assert cell["exact_match_by_category"]["accuracy"] == pytest.approx((1 / 3 + 1) / 2)
-    assert cell["by_category"]["accuracy"] == pytest.approx((6 / 9 + 1) / 2)
+    run = run_of(pl.concat(frames), "chinese")
+    matched = run.estimate("exact_match", "pooled", config="open")
+    assert (matched.value, matched.n) == (0.5, 4)
+    assert run.of("open", "exact_match").value == pytest.approx((1 / 3 + 1) / 2)
+    assert run.of("open").value == pytest.approx((6 / 9 + 1) / 2)
 
 
 @pytest.mark.parametrize("values", [(NAN, 1.0), (1.0, NAN), (math.inf, math.inf), (-math.inf, 1.0), (math.inf, 0.0)])
@@ -150,7 +157,7 @@ def test_scores_that_are_no_numbers_decide_nothing(values: tuple[float, float]) 
     assert ranking([], [1, 2])["outcome"].to_list() == ["dropped"]
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(st.integers(0, 10**6), st.sampled_from(["pairs", "personalized", "multilingual", "chinese"]))
 def test_the_order_of_the_rows_changes_no_metric(seed: int, benchmark: str) -> None:
     draw = random.Random(seed)
@@ -165,20 +172,8 @@ def test_the_order_of_the_rows_changes_no_metric(seed: int, benchmark: str) -> N
         )
         for number in range(40)
     ]
-    before = measured(rows, benchmark)
+    before = run_of(rows, benchmark).metrics
     draw.shuffle(rows)
-    after = measured(rows, benchmark)
-    assert before.keys() == after.keys()
-    assert flat(after) == {
-        key: pytest.approx(value) if isinstance(value, float) else value for key, value in flat(before).items()
-    }
-
-
-def flat(value: object, path: str = "") -> dict[str, object]:
-    """Metrics by their path, without lists of ids, which are in the order of the rows."""
-    if isinstance(value, dict):
-        parts = [flat(own, f"{path}/{key}") for key, own in value.items() if key != "ids"]
-        return {key: own for part in parts for key, own in part.items()}
-    if isinstance(value, list) and path.endswith("interval"):
-        return {f"{path}/{number}": own for number, own in enumerate(value)}
-    return {path: value}
+    after = run_of(rows, benchmark).metrics
+    for one, other in zip(before.sort(PLACE).iter_rows(), after.sort(PLACE).iter_rows(), strict=True):
+        assert other == tuple(pytest.approx(value) if isinstance(value, float) else value for value in one)

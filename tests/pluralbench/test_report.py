@@ -51,7 +51,9 @@ def test_each_form_says_the_same(runs: list[Run]) -> None:
     assert parsed.columns == frame.columns
     assert parsed["value"].to_list() == pytest.approx(frame["value"].to_list(), nan_ok=True)
     head = runs[2].headline
-    assert head.value and head.low and head.high
+    assert head.value
+    assert head.low
+    assert head.high
     best = f"{100 * head.value:.1f} [{100 * head.low:.1f}, {100 * head.high:.1f}]"
     markdown = str(render(runs, "markdown"))
     assert best in markdown

@@ -106,8 +106,8 @@ def _measured(
     taught: Taught, benchmarks: Mapping[str, Sequence[Row]], reward: RewardTable, work: Path, seed: int
 ) -> dict[str, Any]:
     from pluralbench_local import TrainingError  # noqa: PLC0415 - an extra
-    from pluralbench_measures.rankings import measure  # noqa: PLC0415 - an extra
     from pluralbench_rewards import Group  # noqa: PLC0415 - an extra
+    from pluralbench_measures.rankings import ranking_metrics  # noqa: PLC0415 - an extra
 
     size = {"prompts": len(taught.rows), "pairs": taught.size}
     if taught.size < reward.least_pairs:
@@ -134,13 +134,13 @@ def _measured(
         ]
     )
     shutil.rmtree(folder)
-    found = measure(items)
+    found = ranking_metrics(items)
     drawn = []
     with progress("resampling", RESAMPLES) as meter:
         for number in range(RESAMPLES):
             draw = stream(seed, "ablation", number)
             parts = [part[draw.choices(range(part.height), k=part.height)] for part in items.partition_by("config")]
-            drawn.append(measure(pl.concat(parts))["overall"])
+            drawn.append(ranking_metrics(pl.concat(parts))["overall"])
             meter.advance()
     known = pl.Series([value for value in drawn if value is not None], dtype=pl.Float64)
     too_long = sum(value is None for values in scores for value in values)  # which make their pairs wrong

@@ -1,0 +1,74 @@
+"""The bootstrap: whole clusters, seeded, the same draws for two runs on the same clusters, and honest at the ends."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pluralbench_measures.bootstrap import CONFIDENCE, RESAMPLES, Estimate, mean_of, resample, share, spread, sums_of
+from scipy.stats import binomtest
+
+rows = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 4), st.booleans()), min_size=1, max_size=30)
+
+
+@given(rows)
+def test_the_first_row_is_the_data_itself(given_: list[tuple[int, int, bool]]) -> None:
+    leaf, cluster, won = (np.array(column) for column in zip(*given_, strict=True))
+    found = resample(sums_of(leaf, cluster, won.astype(np.float64)), 0)
+    leaves = list(range(found.won.shape[1]))
+    assert found.pooled(leaves)[0] == pytest.approx(won.mean())
+    assert (found.decisions(leaves), found.clusters(leaves)) == (len(given_), len(set(cluster.tolist())))
+    for one in leaves:
+        own = won[leaf == one]
+        assert found.decisions([one]) == len(own)
+        assert np.isnan(found.pooled([one])[0]) if not len(own) else found.pooled([one])[0] == pytest.approx(own.mean())
+    shares = found.weighted(leaves, [1.0] * len(leaves))[0]
+    assert shares == pytest.approx(np.mean([won[leaf == one].mean() for one in set(leaf.tolist())]))
+
+
+def test_two_runs_on_the_same_clusters_are_drawn_together() -> None:
+    generator = np.random.default_rng(1)
+    leaf, cluster = np.zeros(200, dtype=np.int64), generator.integers(0, 40, 200)
+    won = generator.random(200) < 0.6
+    first, opposite = (
+        resample(sums_of(leaf, cluster, values.astype(np.float64)), 7).pooled([0]) for values in (won, ~won)
+    )
+    assert first.shape == (1 + RESAMPLES,)
+    assert first + opposite == pytest.approx(1.0), "each resample is of the same clusters in both"
+    assert not np.array_equal(first, resample(sums_of(leaf, cluster, won.astype(np.float64)), 8).pooled([0]))
+
+
+def test_a_share_without_spread_has_the_exact_interval_of_its_clusters() -> None:
+    every = resample(sums_of(np.zeros(9, dtype=np.int64), np.arange(9) % 3, np.ones(9)), 0)
+    found = share(every.pooled([0]), 9, 3)
+    exact = binomtest(3, 3).proportion_ci(CONFIDENCE, method="exact")
+    assert found == Estimate(1.0, pytest.approx(exact.low), 1.0, 9, 3)  # type: ignore[arg-type]
+
+
+def test_one_cluster_and_what_is_missing_have_no_interval() -> None:
+    alone = resample(sums_of(np.zeros(4, dtype=np.int64), np.zeros(4, dtype=np.int64), np.array([1.0, 0, 0, 1])), 0)
+    assert share(alone.pooled([0]), 4, 1) == Estimate(0.5, None, None, 4, 1)
+    missing = np.full(1 + RESAMPLES, np.nan)
+    assert share(missing, 0, 0) == Estimate(None, None, None, 0, 0)
+    assert spread(missing) == Estimate(None)
+    assert np.isnan(mean_of([]))
+    assert np.isnan(mean_of([missing, np.zeros(1 + RESAMPLES)])).all()
+
+
+def test_a_difference_has_the_interval_of_its_resamples() -> None:
+    values = np.concatenate([[0.3], np.linspace(-1, 1, RESAMPLES)])
+    found = spread(values, 5, 4)
+    assert (found.value, found.n, found.clusters) == (0.3, 5, 4)
+    assert (found.low, found.high) == (pytest.approx(-0.95), pytest.approx(0.95))
+
+
+def test_measuring_needs_no_torch_and_no_scipy_before_it_is_used() -> None:
+    code = (
+        "import sys\n"
+        "from pluralbench_measures import bootstrap, calibration, kappa, paired, rankings\n"
+        "print([name for name in ('torch', 'scipy', 'statsmodels', 'pandas') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert done.stdout.strip() == "[]"
