@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import polars as pl
 import pytest
 from build_chinese.agreement import agreement, share_of
-from build_chinese.annotations import CHECKS, MARKS, read, read_checks
-from build_chinese.tasks import read_tasks
+from build_chinese.annotation.annotations import CHECKS, MARKS, read, read_checks
+from build_chinese.annotation.tasks import read_tasks
 from chinese_prompts import SAMPLE, sample_prompts
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from build_chinese.annotation.annotations import MARKS, read
+from build_chinese.annotation.tasks import TASKS, Tasks, make
 from build_chinese.annotation_formats import read_sheet
-from build_chinese.annotations import MARKS, read
 from build_chinese.errors import TasksError
 from build_chinese.sheets import SHEET, guarded, shown, unguarded, write_csv
-from build_chinese.tasks import TASKS, Tasks, make
 from chinese_prompts import SAMPLE, counted_prompts, prompts_of, rows_of, sample_prompts
 from hypothesis import example, given, settings
 from hypothesis import strategies as st

@@ -8,10 +8,10 @@ from typing import Any
 
 import polars as pl
 import pytest
-from build_chinese.annotations import check_tasks
+from build_chinese.annotation.annotations import check_tasks
+from build_chinese.annotation.tasks import TASKS, Tasks, make, read_tasks, write_tasks
 from build_chinese.covering import design
 from build_chinese.errors import TasksError
-from build_chinese.tasks import TASKS, Tasks, make, read_tasks, write_tasks
 from chinese_prompts import SAMPLE, counted_prompts, prompts_of, rows_of, sample_prompts
 from hypothesis import example, given, settings
 from hypothesis import strategies as st

@@ -10,7 +10,7 @@ from unicodedata import normalize
 
 import polars as pl
 import pytest
-from build_chinese.annotations import (
+from build_chinese.annotation.annotations import (
     CHECKS,
     CONTRADICTION,
     INCOMPLETE,
@@ -26,8 +26,8 @@ from build_chinese.annotations import (
     read,
     read_checks,
 )
+from build_chinese.annotation.tasks import TASKS, read_tasks
 from build_chinese.errors import AnnotationsError
-from build_chinese.tasks import TASKS, read_tasks
 from chinese_prompts import SAMPLE, rows_of, sample_prompts
 from hypothesis import example, given, settings
 from hypothesis import strategies as st

@@ -15,6 +15,7 @@ from pluralbench_calls import Backend, Ledger, Replay, Written, chat_backend, re
 from pluralbench_release import LEDGER, RECIPE, Built, Manifest, Source, Table, known_ledgers, write
 from pluralbench_runs import Output, output_directory, read_recipe
 from pluralbench_schemas import RANKED_RESPONSES
+from pluralbench_studies import write_jsonl
 
 from build_chinese import reward_model, source
 from build_chinese.card import card
@@ -25,7 +26,6 @@ from build_chinese.preference_set import Judged, judged
 from build_chinese.rankings import Row, resolve_rows
 from build_chinese.recipe import SAMPLE, ChineseRecipe
 from build_chinese.steps import sample_annotated
-from build_chinese.text_files import write_jsonl
 from build_chinese.votes import NOT_OF_THE_SAMPLE, Judging, recorded_votes, votes
 
 SAMPLE_LEDGER = source.FOLDER / "ledger.parquet"

@@ -11,10 +11,10 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
-from build_chinese.annotations import MISSING, TWICE, Annotations, read
+from build_chinese.annotation.annotations import MISSING, TWICE, Annotations, read
+from build_chinese.annotation.tasks import Tasks, make
 from build_chinese.errors import AnnotationsError, TasksError
 from build_chinese.label_studio import label_config, write_label_studio
-from build_chinese.tasks import Tasks, make
 from chinese_prompts import counted_prompts, prompts_of
 
 PEOPLE = ["ann-1", "ann-2", "ann-3", "ann-4", "ann-5"]

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 from build_chinese.errors import AnnotationsError, BuildError, SourceError
-from build_chinese.text_files import read_jsonl, read_text, write_jsonl
 from hypothesis import given
 from hypothesis import strategies as st
+from pluralbench_studies import read_jsonl, read_text, write_jsonl
 
 needs_iconv = pytest.mark.skipif(shutil.which("iconv") is None, reason="there is no iconv here")
 
