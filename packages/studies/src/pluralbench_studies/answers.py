@@ -44,8 +44,9 @@ def rows_as_submissions(
     return found
 
 
-def check_received(sent: Sequence[Submission], assigned: pl.DataFrame) -> list[Problem]:
-    """What is wrong with what was sent, given who was to send what (`item` and `annotator`).
+def check_received(sent: Sequence[Submission], assigned: pl.DataFrame, called: str = "item") -> list[Problem]:
+    """What is wrong with what was sent, given who was to send what (`item` and `annotator`); called: what an item is
+    called.
 
     An item that was not sent by somebody it was given to; one sent twice, of which the last counts; one sent by
     somebody it was not given to, which counts. Whoever is called `CONSENSUS` may send any item.
@@ -53,9 +54,11 @@ def check_received(sent: Sequence[Submission], assigned: pl.DataFrame) -> list[P
     Raises `AnswersError` for items and annotators that were not assigned at all.
     """
     given = set(assigned.select("item", "annotator").iter_rows())
-    _check_names(sent, "item", {item for item, _ in given}, "the items are others, or were made anew")
+    items = {item for item, _ in given}
+    _check_names(called, sent, [one.item for one in sent], items, f"the {called}s are others, or were made anew")
     people = {annotator for _, annotator in given} | {CONSENSUS}
-    _check_names(sent, "annotator", people, "say whose account it is, or mend the name")
+    names = [one.annotator for one in sent]
+    _check_names("annotator", sent, names, people, "say whose account it is, or mend the name")
     last: dict[tuple[str, str], Submission] = {}
     problems: list[Problem] = []
     for one in sent:
@@ -68,9 +71,10 @@ def check_received(sent: Sequence[Submission], assigned: pl.DataFrame) -> list[P
     return problems + [(NOT_THEIRS, *key, last[key].where) for key in strange]
 
 
-def _check_names(sent: Sequence[Submission], what: str, known: set[str], mend: str) -> None:
-    strange = [one for one in sent if getattr(one, what) not in known]
+def _check_names(what: str, sent: Sequence[Submission], names: Sequence[str], known: set[str], mend: str) -> None:
+    strange = [(one.where, name) for one, name in zip(sent, names, strict=True) if name not in known]
     if strange:
-        name, others = getattr(strange[0], what), len({getattr(one, what) for one in strange}) - 1
+        where, name = strange[0]
+        others = len({name for _, name in strange}) - 1
         also = f" (and {others:,} more such)" if others else ""
-        raise AnswersError(f"{strange[0].where}: there is no {what} {name!r}{also}; {mend}.")
+        raise AnswersError(f"{where}: there is no {what} {name!r}{also}; {mend}.")

@@ -60,7 +60,7 @@ def read_answers(
     asked = {question.name: question for question in form.questions}
     chosen = [name for name, question in asked.items() if question.options] or list(asked)
     sent = [one for one in sent if any(name in one.answers for name in chosen)]
-    problems = check_received(sent, assigned)
+    problems = check_received(sent, assigned, form.item)
     last: dict[tuple[str, str], dict[str, str]] = {}
     for one in sent:
         try:

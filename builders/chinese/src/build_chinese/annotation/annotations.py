@@ -93,7 +93,7 @@ def read(
     given = tasks.select("annotator", item="task")
     found = [one for path in paths for one in _judged(path, given, accounts or {}, by_assignment=assigned)]
     found = [one for one in found if not one.is_blank]
-    problems = check_received([one.sent for one in found], given)
+    problems = check_received([one.sent for one in found], given, SHEET.item)
     last = {
         (one.sent.item, one.sent.annotator): _understood(
             one, shown[one.sent.item], of_prompt[prompt_of[one.sent.item]], prompt_of[one.sent.item]
