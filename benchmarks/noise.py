@@ -18,9 +18,9 @@ import polars as pl
 import typer
 from build_chinese.errors import SourceError
 from build_chinese.preferences import Judgement, Mark, resolve
-from build_chinese.text_files import read_jsonl
 from pluralbench.reports.figures import style
 from pluralbench_runs import run, stream
+from pluralbench_studies import read_jsonl
 from scipy.stats import kendalltau
 
 if TYPE_CHECKING:

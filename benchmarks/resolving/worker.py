@@ -42,7 +42,7 @@ def whole(folder: Path, out: Path) -> Said:
         resolve_rows,
     )
     from build_chinese.supervision import PAIRS, debiased  # noqa: PLC0415 - the same
-    from build_chinese.text_files import write_jsonl  # noqa: PLC0415 - the same
+    from pluralbench_studies import write_jsonl  # noqa: PLC0415 - the same
 
     clock = Clock()
     with clock.step("read"):

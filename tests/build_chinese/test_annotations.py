@@ -5,33 +5,30 @@ import re
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 from unicodedata import normalize
 
 import polars as pl
 import pytest
-from build_chinese.annotations import (
+from build_chinese.annotation.annotations import (
     CHECKS,
     CONTRADICTION,
-    INCOMPLETE,
     MARKS,
-    MISSING,
-    NOT_THEIRS,
-    PROBLEMS,
     REMARKS,
     SCORES,
-    TWICE,
     Annotations,
+    judgements_of,
     parse_order,
     read,
     read_checks,
 )
+from build_chinese.annotation.tasks import TASKS, read_tasks
 from build_chinese.errors import AnnotationsError
-from build_chinese.tasks import TASKS, read_tasks
 from chinese_prompts import SAMPLE, rows_of, sample_prompts
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from pluralbench_runs import UserError
+from pluralbench_studies import AnswersError
+from pluralbench_studies.answers import INCOMPLETE, MISSING, NOT_THEIRS, TWICE
 
 # p: a triple for ann-1 and a pair for ann-2; q: a triple that both have.
 GIVEN = [
@@ -69,9 +66,8 @@ def problems(found: Annotations) -> list[tuple[str, ...]]:
 
 
 def refused(path: Path, **named: Any) -> str:
-    with pytest.raises(AnnotationsError) as caught:
+    with pytest.raises((AnnotationsError, AnswersError)) as caught:
         read([path], TASKS_GIVEN, **named)
-    assert isinstance(caught.value, UserError)
     assert caught.value.exit_status == 2
     return str(caught.value)
 
@@ -101,7 +97,6 @@ def test_the_sample_says_what_it_says_and_three_of_it_contradict_themselves() ->
         (found.marks, MARKS),
         (found.scores, SCORES),
         (found.remarks, REMARKS),
-        (found.problems, PROBLEMS),
     ):
         assert frame.schema == schema
 
@@ -193,7 +188,7 @@ def test_what_is_only_counted(tmp_path: Path) -> None:
     ("row", "message"),
     [
         (P1 | {"annotator": "ann-9", "order": "A>B>C"}, "{}, row 1: there is no annotator 'ann-9'; say whose "
-         "account it is with --account ACCOUNT=ANNOTATOR, or mend the name."),
+         "account it is, or mend the name."),
         (P1 | {"task": "p-t9", "order": "A>B>C"}, "{}, row 1: there is no task 'p-t9'; the tasks are others, or were "
          "made anew."),
         (P1 | {"A_B": "x"}, "{}, row 1 (task p-t1): the mark 'x' on A and B is none of g (the first is better), b "
@@ -212,7 +207,8 @@ def test_what_is_only_counted(tmp_path: Path) -> None:
         ({"task": "p-t2", "annotator": "ann-2", "A_C": "g"}, "{}, row 1 (task p-t2): 'C' is no response of the prompt "
          "p; it shows p-d, p-a."),
         ({"annotator": "ann-1", "A_B": "g"}, "{} has no column `task`; it has annotator, A_B."),
-        (P1 | {"better": "A"}, "{} has no column of answers, such as A_B, A_C, B_C, score_A, score_B, score_C, order."),
+        (P1 | {"better": "A"}, "{} has no column of answers, such as A_B, A_C, B_C, order, score_A, score_B, "
+         "score_C, remark."),
     ],
 )  # fmt: skip
 def test_sheets_that_are_refused(tmp_path: Path, row: dict[str, str], message: str) -> None:
@@ -272,7 +268,7 @@ def test_encodings(tmp_path: Path) -> None:
     assert "is UTF-16 and not UTF-8; convert it with `iconv -f UTF-16" in refused(path)
     path = tmp_path / "sheet.xlsx"
     path.write_bytes(b"PK")
-    assert refused(path) == f"{path}: annotations are read from .csv, .jsonl and Label Studio's .json."
+    assert refused(path) == f"{path}: answers are read from .csv, .jsonl and Label Studio's .json."
     assert refused(tmp_path / "no.csv") == f"{tmp_path / 'no.csv'} cannot be read: No such file or directory."
 
 
@@ -282,6 +278,7 @@ levels = st.permutations(["A", "B", "C", "D", "E"]).flatmap(
 
 
 @given(levels, st.sampled_from([">", "＞", " > ", "》", "﹥"]), st.sampled_from(["=", "＝", " = "]))
+@settings(max_examples=60, deadline=None)
 def test_orders_are_parsed(drawn: tuple[list[str], list[bool]], better: str, same: str) -> None:
     order, ties = drawn
     expected, text = [[order[0]]], order[0]
@@ -297,6 +294,7 @@ def test_orders_are_parsed(drawn: tuple[list[str], list[bool]], better: str, sam
 @given(st.text(st.sampled_from("AB>=＞ 》C"), max_size=8))
 @example("A>C>B=D>E")
 @example("　")
+@settings(max_examples=80, deadline=None)
 def test_anything_else_is_no_order(text: str) -> None:
     plain = normalize("NFKC", text).replace("》", ">").strip()
     names = [name.strip() for level in plain.split(">") for name in level.split("=")]
@@ -350,3 +348,41 @@ def test_known_answers(tmp_path: Path) -> None:
         with pytest.raises(AnnotationsError) as caught:
             read_checks(path, TASKS_GIVEN)
         assert str(caught.value) == message.format(path)
+
+
+# q-t1 is given to two annotators, who differ on the first pair and agree on the second.
+DIFFERING = [
+    {"task": "q-t1", "annotator": "ann-1", "order": "A>C>B"},
+    {"task": "q-t1", "annotator": "ann-2", "order": "B>A>C"},
+    {"task": "p-t1", "annotator": "ann-1", "order": "A>B>C"},
+]
+
+
+def judgements(path: Path, rule: Literal["discussion", "none"], *more: Row) -> dict[str, str]:
+    """What enters the graph on the pairs of q-t1."""
+    marks = read([lines(path, [*DIFFERING, *more])], TASKS_GIVEN).marks
+    counted, _ = judgements_of(marks, None, rule)
+    assert counted.filter(task="p-t1")["mark"].to_list() == ["1", "1", "1"]
+    found = counted.filter(task="q-t1").select("first", "second", "mark").rows()
+    return {f"{first[-1]}{second[-1]}{place}": mark for place, (first, second, mark) in enumerate(found)}
+
+
+def test_a_task_of_two_annotators_enters_the_graph_once(tmp_path: Path) -> None:
+    # Both prefer a to c; on the other two pairs they differ, so nothing is said until they have discussed them.
+    assert judgements(tmp_path, "discussion") == {"ac0": "1"}
+    talked = {"task": "q-t1", "annotator": "consensus", "marks": [["q-b", "q-a", "g"]]}
+    assert judgements(tmp_path, "discussion", talked) == {"ab0": "2", "ac1": "1"}
+    every = judgements(tmp_path, "none")
+    assert every == {"ab0": "1", "ac1": "1", "bc2": "2", "ab3": "2", "ac4": "1", "bc5": "1"}
+
+
+def test_a_known_answer_settles_what_annotators_differ_on(tmp_path: Path) -> None:
+    key = lines(tmp_path, [{"task": "q-t1", "order": "C>B>A"}], "key.jsonl")
+    marks = read([lines(tmp_path, DIFFERING)], TASKS_GIVEN).marks
+    counted, found = judgements_of(marks, read_checks(key, TASKS_GIVEN), "discussion")
+    assert counted.filter(task="q-t1").rows() == [
+        ("q", "q-t1", "q-a", "q-b", "2"),
+        ("q", "q-t1", "q-a", "q-c", "1"),  # on this they agree, though it is not the known answer
+        ("q", "q-t1", "q-b", "q-c", "2"),
+    ]
+    assert found.filter(task="q-t1")["by"].to_list() == ["known answer", "agreement", "known answer"]

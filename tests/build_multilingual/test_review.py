@@ -10,8 +10,7 @@ from build_multilingual.errors import BuildError
 from build_multilingual.filtering import read_decisions
 from build_multilingual.review import SHEET, export_review
 from build_multilingual.translate import ROWS, SET_ASIDE
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from pluralbench_studies import read_rows
 
 Texts = tuple[str, str, str]
 NONE_ASIDE = pl.DataFrame(schema=SET_ASIDE)
@@ -169,20 +168,15 @@ def test_a_filled_sheet_is_read_as_decisions(tmp_path: Path) -> None:
     ]
 
 
-cells = st.text(st.characters(codec="utf-8"), max_size=20) | st.text('",\n\r;= \ufeff\0\u2028é', max_size=8)
-
-
-@given(st.lists(st.tuples(cells, cells, cells), min_size=1, max_size=4))
-@example([("\r", "\r\n", "\n\r"), ("\ufeff", '"', ","), ("", " ", "=1+1"), ("漢字", "مرحبا", "🍵")])
-@settings(deadline=None, max_examples=60)
-def test_any_text_is_written_as_it_is(tmp_path_factory: pytest.TempPathFactory, rows: list[Texts]) -> None:
-    folder = tmp_path_factory.mktemp("any")
-    [path] = exported(folder / "review", {"spa_Latn": frame_of("spa_Latn", *rows)})
-    key = read(folder / "review/keys/spa_Latn.csv")
-    for row, entry, texts in zip(read(path), key, rows, strict=True):
-        made = dict(zip(("prompt", "chosen", "rejected"), texts, strict=True))
-        assert (row["prompt"], row["answer_1"]) == (made["prompt"], made[entry["answer_1"]])
-        assert row["answer_2"] == made[entry["answer_2"]]
+def test_no_text_is_a_formula_in_a_sheet(tmp_path: Path) -> None:
+    frame = frame_of("spa_Latn", ("=HYPERLINK(1)", "+1", "-1"), ("@x", "漢字", "'مرحبا"), ("＝1", "\r", "a\nb"))
+    [path] = exported(tmp_path, {"spa_Latn": frame})
+    shown = [row[name] for row in read(path) for name in ("prompt", "answer_1", "answer_2")]
+    assert not [text for text in shown if text.startswith(("=", "+", "-", "@", "＝", "\r"))]
+    texts = read_rows(path).select("prompt", "answer_1", "answer_2").rows()
+    assert sorted(text for row in texts for text in row) == sorted(
+        text for row in frame.select("prompt", "chosen", "rejected").rows() for text in row
+    )
 
 
 def test_a_folder_with_sheets_is_written_again(tmp_path: Path) -> None:

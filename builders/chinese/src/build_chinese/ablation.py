@@ -13,6 +13,7 @@ import polars as pl
 from pluralbench_calls import Ledger, Replay, working_ledger
 from pluralbench_release import LEDGER, RECIPE
 from pluralbench_runs import output_directory, progress, read_recipe, stream, write_recipe
+from pluralbench_studies import read_jsonl, write_jsonl
 
 from build_chinese import reward_model, source
 from build_chinese.errors import NothingLeft, SourceError
@@ -20,7 +21,6 @@ from build_chinese.preference_set import Judged, judged, pairs_by_row
 from build_chinese.rankings import Row, ranked_pairs
 from build_chinese.recipe import ChineseRecipe, PreferenceTable, RewardTable
 from build_chinese.reward_model import Taught
-from build_chinese.text_files import read_jsonl, write_jsonl
 from build_chinese.votes import Judging, votes
 
 ROWS_FILE, TABLE_FILE = "rows.jsonl", "ablation.csv"
@@ -106,8 +106,8 @@ def _measured(
     taught: Taught, benchmarks: Mapping[str, Sequence[Row]], reward: RewardTable, work: Path, seed: int
 ) -> dict[str, Any]:
     from pluralbench_local import TrainingError  # noqa: PLC0415 - an extra
-    from pluralbench_rewards import Group  # noqa: PLC0415 - an extra
     from pluralbench_measures.rankings import ranking_metrics  # noqa: PLC0415 - an extra
+    from pluralbench_rewards import Group  # noqa: PLC0415 - an extra
 
     size = {"prompts": len(taught.rows), "pairs": taught.size}
     if taught.size < reward.least_pairs:

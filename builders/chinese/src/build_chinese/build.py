@@ -14,6 +14,7 @@ from pluralbench_calls import Backend, Ledger, Replay, Written, chat_backend, re
 from pluralbench_release import LEDGER, RECIPE, Builder, Built, Contents, ReleaseTable, Source, building
 from pluralbench_runs import read_recipe
 from pluralbench_schemas import RANKED_RESPONSES
+from pluralbench_studies import write_jsonl
 
 from build_chinese import reward_model, source
 from build_chinese.card import card
@@ -23,7 +24,6 @@ from build_chinese.preference_set import Judged, judged
 from build_chinese.rankings import Row, resolve_rows
 from build_chinese.recipe import SAMPLE, ChineseRecipe
 from build_chinese.steps import sample_annotated
-from build_chinese.text_files import write_jsonl
 from build_chinese.votes import NOT_OF_THE_SAMPLE, Judging, recorded_votes, votes
 
 BUILDER = Builder("chinese", "build-chinese")

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import polars as pl
+from pluralbench_measures.agreement import share_of
 
-from build_chinese.agreement import share_of
 from build_chinese.judge_prompts import PROMPT_VERSION
 from build_chinese.preference_set import Judged
 from build_chinese.rankings import Row, conflict_rate

@@ -12,11 +12,11 @@ from typing import Any
 
 import polars as pl
 from pluralbench_runs import digest, progress
+from pluralbench_studies import read_jsonl
 
 from build_chinese.errors import SourceError
 from build_chinese.memory import uncollected
 from build_chinese.preferences import Judgement, Mark, Resolved, resolve
-from build_chinese.text_files import read_jsonl
 
 Row = dict[str, Any]
 

@@ -8,8 +8,8 @@ from pluralbench_release import ReleaseName, ReleaseRecipe
 from pluralbench_runs import Table
 from pydantic import Field, model_validator
 
+from build_chinese.annotation.tasks import Tasks
 from build_chinese.screening import Screening
-from build_chinese.tasks import Tasks
 
 RECIPES = Path(__file__).parent / "recipes"
 SAMPLE = "sample"

@@ -6,12 +6,12 @@ from pathlib import Path
 
 from pluralbench_release import Source
 from pluralbench_runs import digest
+from pluralbench_studies import read_jsonl
 
 from build_chinese.errors import SourceError
 from build_chinese.rankings import Row, prompt_id, read_rankings
 from build_chinese.recipe import SAMPLE, AnnotatedTable, PromptsTable, UnlabelledTable
 from build_chinese.taxonomy import Taxonomy, read_taxonomy
-from build_chinese.text_files import read_jsonl
 
 FOLDER = Path(__file__).parent / "sample"
 SCREENED = FOLDER / "screened.jsonl"

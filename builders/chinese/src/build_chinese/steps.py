@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,21 +11,21 @@ from typing import Any
 import polars as pl
 from pluralbench_calls import recording
 from pluralbench_release import LEDGER, RECIPE, known_ledgers
-from pluralbench_runs import OutputError, output_directory, write_recipe
+from pluralbench_runs import OutputError, check_recipe, output_directory, write_recipe
 from pluralbench_schemas import RESPONSE
+from pluralbench_studies import CONSENSUS, is_filled, read_jsonl, read_text, settled, write_jsonl, write_sheet
+from pluralbench_studies.agreement import OPEN
 
 from build_chinese import source
-from build_chinese.agreement import agreement
-from build_chinese.annotations import Annotations, check_tasks, read, read_checks
+from build_chinese.annotation.agreement import mark_agreement
+from build_chinese.annotation.annotations import Annotations, check_tasks, judgements_of, read, read_checks
+from build_chinese.annotation.forms import SHEET, shown, write_csv, write_labels
+from build_chinese.annotation.tasks import Tasks, make, read_tasks, write_tasks
 from build_chinese.errors import NothingLeft, SourceError, TasksError
 from build_chinese.figures import annotator_figures
-from build_chinese.label_studio import write_label_studio
 from build_chinese.rankings import Row, read_rankings, resolve_rows
 from build_chinese.recipe import SAMPLE, ChineseRecipe
 from build_chinese.screening import screen
-from build_chinese.sheets import write_csv
-from build_chinese.tasks import make, read_tasks, write_tasks
-from build_chinese.text_files import read_jsonl, write_jsonl
 from build_chinese.writing import add_written
 
 PROMPTS_FILE, TASKS_FILE, KEY_FILE, DROPPED_FILE = "prompts.jsonl", "tasks.jsonl", "key.jsonl", "dropped.jsonl"
@@ -52,11 +53,17 @@ class Prepared:
 
 @dataclass(frozen=True)
 class Annotated:
-    """Annotated prompts in the published fields, what was wrong with the annotations, and how far they agree."""
+    """Annotated prompts in the published fields, what was wrong with the annotations, and how far they agree.
+
+    consensus: what became of the pairs that several annotators of a task marked (`pluralbench_studies.settled`), and by
+    which `rule`. open: the tasks on which they differ, as the annotator `consensus` is to see them.
+    """
 
     rows: list[Row]
     annotations: Annotations
     agreement: dict[str, Any]
+    consensus: dict[str, Any]
+    open: pl.DataFrame
 
 
 def make_tasks(
@@ -91,7 +98,7 @@ def make_tasks(
         write_jsonl(prepared.prompts.iter_rows(named=True), staged / PROMPTS_FILE)
         write_tasks(staged / TASKS_FILE, prepared.tasks)
         write_jsonl(prepared.dropped.iter_rows(named=True), staged / DROPPED_FILE)
-        write_label_studio(staged / LABEL_STUDIO, prepared.tasks, prepared.prompts)
+        write_labels(staged / LABEL_STUDIO, prepared.tasks, prepared.prompts)
         write_csv(staged / SHEETS, prepared.tasks, prepared.prompts)
         if recipe.prompts is not None and recipe.prompts.checks is not None:
             shutil.copyfile(source.place(recipe.prompts.checks, CHECKS_FILE), staged / KEY_FILE)
@@ -123,15 +130,19 @@ def read_annotations(
 ) -> Annotated:
     """Read annotators' work on the tasks of `folder`, as `make_tasks` left it.
 
-    Raises `TasksError` for a folder without tasks, and `AnnotationsError`.
+    Raises `TasksError` for a folder without tasks, `AnswersError` and `AnnotationsError`.
     """
-    for name in (PROMPTS_FILE, TASKS_FILE):
+    for name in (PROMPTS_FILE, TASKS_FILE, RECIPE):
         if not (folder / name).is_file():
             raise TasksError(f"{folder} has no {name}; give the folder that `build-chinese tasks` wrote.")
     prompts = pl.DataFrame(read_jsonl(folder / PROMPTS_FILE, TasksError), schema=PROMPTS)
     tasks = read_tasks(folder / TASKS_FILE, prompts)
     key = folder / KEY_FILE
-    return annotate(paths, prompts, tasks, key if key.is_file() else None, accounts=accounts, assigned=assigned)
+    made = tomllib.loads(read_text(folder / RECIPE, TasksError))
+    options = check_recipe(Tasks, made.get("tasks", {}), str(folder / RECIPE))
+    return annotate(
+        paths, prompts, tasks, key if key.is_file() else None, options, accounts=accounts, assigned=assigned
+    )
 
 
 def annotate(
@@ -139,32 +150,66 @@ def annotate(
     prompts: pl.DataFrame,
     tasks: pl.DataFrame,
     key: Path | None,
+    options: Tasks,
     *,
     accounts: Mapping[str, str] | None = None,
     assigned: bool = False,
 ) -> Annotated:
-    """Annotations of tasks as annotated prompts. Marks on check items count like all others."""
+    """Annotations of tasks as annotated prompts, in which a task has one mark on each pair (see `Tasks.consensus`).
+
+    Marks on check items count like all others.
+    """
     found = read(paths, tasks, accounts=accounts, assigned=assigned)
     checks = None if key is None else read_checks(key, tasks)
-    by_prompt = found.marks.group_by("prompt").agg(annotations=pl.concat_list("first", "second", "mark"))
+    counted, agreed = judgements_of(found.marks, checks, options.consensus)
+    by_prompt = counted.group_by("prompt").agg(annotations=pl.concat_list("first", "second", "mark"))
     annotations = dict(by_prompt.iter_rows())
     rows = [row | {"annotations": annotations.get(row["id"], [])} for row in prompts.iter_rows(named=True)]
-    return Annotated(rows, found, agreement(found.marks, checks))
+    ours = agreed.filter(by=OPEN)["task"].unique()
+    to_discuss = tasks.unique("task", keep="first", maintain_order=True).filter(pl.col("task").is_in(ours.implode()))
+    return Annotated(
+        rows,
+        found,
+        mark_agreement(found.marks, checks),
+        {"rule": options.consensus, **settled(agreed)},
+        shown(to_discuss.with_columns(annotator=pl.lit(CONSENSUS)), prompts),
+    )
 
 
 def write_annotated(annotated: Annotated, out: Path, inputs: Sequence[Path] = ()) -> Path:
-    """Write annotated prompts to `out`, and beside it a report of problems, remarks and agreement; its path.
+    """Write annotated prompts to `out`, and beside it a report of agreement, consensus, problems and remarks; its path.
 
-    inputs: what is not to be written over.
+    Where annotators of a task differ and the rule has them discuss it, OUT.discuss.csv is a sheet for what they come
+    to; it is left as it is where it is one of `inputs`, which are not written over. Raises `OutputError`, also for such
+    a sheet that has been filled in and is none of them.
     """
     check_writable([out])
-    report = out.with_name(f"{out.stem}.report.json")
+    report, discuss = out.with_name(f"{out.stem}.report.json"), discussion_sheet(out)
     check_writable([out, report], inputs)
+    if to_discuss(annotated) and not any(path.resolve() == discuss.resolve() for path in inputs):
+        if discuss.exists() and is_filled(discuss, SHEET.names):
+            raise OutputError(f"{discuss} has been filled in; read it with the other files, or move it away.")
+        write_sheet(discuss, annotated.open, SHEET.names)
     problems, remarks = annotated.annotations.problems, annotated.annotations.remarks
-    values = {"agreement": annotated.agreement, "problems": problems.to_dicts(), "remarks": remarks.to_dicts()}
+    values = {
+        "agreement": annotated.agreement,
+        "consensus": annotated.consensus,
+        "problems": problems.to_dicts(),
+        "remarks": remarks.to_dicts(),
+    }
     report.write_text(json.dumps(values, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
     write_jsonl(annotated.rows, out)
     return report
+
+
+def discussion_sheet(out: Path) -> Path:
+    """The sheet for what a discussion comes to, beside the annotated prompts."""
+    return out.with_name(f"{out.stem}.discuss.csv")
+
+
+def to_discuss(annotated: Annotated) -> bool:
+    """Whether there are tasks that their annotators are to discuss."""
+    return annotated.consensus["rule"] == "discussion" and annotated.open.height > 0
 
 
 @dataclass(frozen=True)
@@ -213,7 +258,7 @@ def check_writable(files: Sequence[Path], inputs: Sequence[Path] = ()) -> None:
 def sample_annotated(recipe: ChineseRecipe) -> Annotated:
     """The sample's prompts with its annotations, by way of its tasks."""
     prepared = prepare(recipe, _prompts(recipe))
-    return annotate([SAMPLE_ANNOTATIONS], prepared.prompts, prepared.tasks, source.FOLDER / CHECKS_FILE)
+    return annotate([SAMPLE_ANNOTATIONS], prepared.prompts, prepared.tasks, source.FOLDER / CHECKS_FILE, recipe.tasks)
 
 
 def _prompts(recipe: ChineseRecipe) -> list[Row]:

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pluralbench_runs import RecipeError, Table, check_recipe
+from pluralbench_studies import read_text
 from pydantic import Field
 
 from build_chinese.errors import SourceError
 from build_chinese.judge_prompts import CRITERIA
-from build_chinese.text_files import read_text
 
 
 class SubCategory(Table):

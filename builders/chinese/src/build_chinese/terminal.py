@@ -7,7 +7,15 @@ from pluralbench_release import tell_table
 from rich.console import Console
 
 from build_chinese.figures import shown
-from build_chinese.steps import LABEL_STUDIO, SHEETS, Annotated, Prepared, Ranked
+from build_chinese.steps import (
+    LABEL_STUDIO,
+    SHEETS,
+    Annotated,
+    Prepared,
+    Ranked,
+    discussion_sheet,
+    to_discuss,
+)
 
 
 def tell_tasks(console: Console, made: Prepared, folder: Path) -> None:
@@ -41,6 +49,14 @@ def tell_annotated(console: Console, found: Annotated, out: Path, report: Path) 
             f"(95 % interval {pairs['low']:.1%} to {pairs['high']:.1%}); Krippendorff's alpha is "
             f"{'not defined' if level is None else f'{level:.2f}'} (ordinal)."
         )
+    both = found.consensus
+    if both["double_marked"]:
+        left = "left out" if both["rule"] == "discussion" else "all counted"
+        console.print(
+            f"{both['double_marked']:,} pairs were marked by several annotators of a task, who agree on "
+            f"{shown(both['agreed'])}. Of the others {both['discussion']:,} are settled by discussion, "
+            f"{both['known answer']:,} by a known answer, and {both['open']:,} are open: the marks on these are {left}."
+        )
     rows = [
         (
             name,
@@ -57,7 +73,14 @@ def tell_annotated(console: Console, found: Annotated, out: Path, report: Path) 
     if problems.height:
         counts = [(kind, f"{count:,}") for kind, count in problems.iter_rows()]
         tell_table(console, f"Problems ({report})", pl.DataFrame(counts, schema=["problem", "tasks"], orient="row"))
-    console.print(f"Next:\n  build-chinese resolve {out} --out ranked.jsonl")
+    if to_discuss(found):
+        console.print(
+            f"Next: have the annotators fill in {discussion_sheet(out)} together, and read it with the other files;\n"
+            "or, without it:"
+        )
+    else:
+        console.print("Next:")
+    console.print(f"  build-chinese resolve {out} --out ranked.jsonl")
 
 
 def tell_resolved(console: Console, ranked: Ranked, out: Path) -> None:

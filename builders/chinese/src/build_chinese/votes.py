@@ -16,6 +16,7 @@ from pluralbench_calls import (
     parse_verdict,
 )
 from pluralbench_runs import stream
+from pluralbench_studies import read_jsonl
 
 from build_chinese.errors import SourceError
 from build_chinese.judge_prompts import REPLIES, SYSTEM, USER
@@ -24,7 +25,6 @@ from build_chinese.rankings import Row
 from build_chinese.recipe import JudgeTable
 from build_chinese.source import FOLDER
 from build_chinese.taxonomy import Taxonomy
-from build_chinese.text_files import read_jsonl
 
 VOTES = pl.Schema(
     {

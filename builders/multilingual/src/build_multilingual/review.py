@@ -5,12 +5,13 @@ from pathlib import Path
 
 import polars as pl
 from pluralbench_runs import stream
-from polars.exceptions import PolarsError
+from pluralbench_studies import AnswersError, draw, is_filled, read_rows, write_sheet
 
 from build_multilingual.errors import BuildError
 
 FILLED = ("better", "decision", "reason")
-SHEET = ("id", "language", "prompt_english", "prompt", "answer_1", "answer_2", "check", *FILLED)
+SHOWN = ("id", "language", "prompt_english", "prompt", "answer_1", "answer_2", "check")
+SHEET = (*SHOWN, *FILLED)
 
 
 def check_folder(folder: Path) -> None:
@@ -21,13 +22,12 @@ def check_folder(folder: Path) -> None:
         raise BuildError(f"{folder} holds files that are no review sheets; choose another --export-review.")
     for path in sorted(folder.glob("*.csv")):
         try:
-            sheet = pl.read_csv(path, infer_schema=False)
-        except PolarsError:
-            raise BuildError(f"{path} is no review sheet; choose another --export-review.") from None
-        if sheet.columns != list(SHEET):
+            columns = read_rows(path).columns
+        except AnswersError:
+            columns = []
+        if columns != list(SHEET):
             raise BuildError(f"{path} is no review sheet; choose another --export-review.")
-        filled = [name for name in FILLED if (sheet[name].fill_null("") != "").any()]
-        if filled:
+        if is_filled(path, FILLED):
             raise BuildError(f"{path} has been filled in; choose another --export-review, so that nothing is lost.")
 
 
@@ -59,18 +59,18 @@ def export_review(
         )
         notes = dict(failed.iter_rows())
         sheet, key = [], []
-        drawn = sorted(frame["id"].to_list(), key=lambda row_id: stream(seed, "review", code, row_id).random())[:rows]
+        ids = frame["id"].to_list()
+        drawn = draw(ids, len(ids) if rows is None else rows, seed, "review", code)
         for row in frame.filter(pl.col("id").is_in(drawn)).iter_rows(named=True):
             order = ("chosen", "rejected")
             if stream(seed, "review order", code, row["id"]).random() < 0.5:
                 order = ("rejected", "chosen")
             answers = [row[side] for side in order]
             note = notes.get(row["id"], "")
-            sheet.append((row["id"], code, prompts[row["id"]], row["prompt"], *answers, note, "", "", ""))
+            sheet.append((row["id"], code, prompts[row["id"]], row["prompt"], *answers, note))
             key.append((row["id"], code, *order))
         path = folder / f"{code}.csv"
-        # A spreadsheet takes the mark at the beginning to know that this is UTF-8.
-        pl.DataFrame(sheet, schema=list(SHEET), orient="row").write_csv(path, include_bom=True)
+        write_sheet(path, pl.DataFrame(sheet, schema=list(SHOWN), orient="row"), FILLED)
         names = ["id", "language", "answer_1", "answer_2"]
         pl.DataFrame(key, schema=names, orient="row").write_csv(folder / "keys" / f"{code}.csv")
         written.append(path)

@@ -1,1 +1,70 @@
 """Studies with people: who gets which item, sheets and Label Studio, and how far they agree."""
+
+from pluralbench_studies.agreement import agreement, consensus, met, settled
+from pluralbench_studies.answers import CONSENSUS, Submission, check_received
+from pluralbench_studies.assignment import ASSIGNED, annotator_names, assign, draw
+from pluralbench_studies.covering import covering_design
+from pluralbench_studies.errors import AnswersError, AssignmentError, StudyError
+from pluralbench_studies.forms import Form, Question, by_annotator, preference, score
+from pluralbench_studies.label_studio import (
+    label_studio_config,
+    label_studio_tasks,
+    read_export,
+    write_label_studio,
+)
+from pluralbench_studies.reading import ANSWERS, Answers, by_item, problem_frame, read_answers, read_submissions
+from pluralbench_studies.sheets import (
+    guarded,
+    is_filled,
+    new_files,
+    read_rows,
+    read_sheet,
+    unguarded,
+    write_sheet,
+    write_sheets,
+)
+from pluralbench_studies.text_files import read_jsonl, read_text, write_jsonl
+
+__all__ = [
+    "ANSWERS",
+    "ASSIGNED",
+    "CONSENSUS",
+    "Answers",
+    "AnswersError",
+    "AssignmentError",
+    "Form",
+    "Question",
+    "StudyError",
+    "Submission",
+    "agreement",
+    "annotator_names",
+    "assign",
+    "by_annotator",
+    "by_item",
+    "check_received",
+    "consensus",
+    "covering_design",
+    "draw",
+    "guarded",
+    "is_filled",
+    "label_studio_config",
+    "label_studio_tasks",
+    "met",
+    "new_files",
+    "preference",
+    "problem_frame",
+    "read_answers",
+    "read_export",
+    "read_jsonl",
+    "read_rows",
+    "read_sheet",
+    "read_submissions",
+    "read_text",
+    "score",
+    "settled",
+    "unguarded",
+    "write_jsonl",
+    "write_label_studio",
+    "write_sheet",
+    "write_sheets",
+]

@@ -1,10 +1,9 @@
-"""Which three responses are shown together, so that each pair is compared at least once.
+"""Which items are shown together, three at a time, so that each pair of them is compared at least once.
 
-Five responses are shown as in the paper (section 3.2), in the ring of five adjacent triples, though four triples would
-cover all pairs: so each response is seen three times, once in each place. Any other count gets a smallest covering
-design C(v, 3, 2), of ceil(v/3 * ceil((v - 1)/2)) triples whatever v (Fort and Hedlund, 1958). Where v is 3 or
-1 (mod 6) it is a Steiner triple system, by Bose and by Skolem; where it is 5, all pairs fall into triples and one block
-of five; an even v adds a point to the design of one less (Lindner and Rodger, Design Theory, chapter 1).
+A smallest covering design C(v, 3, 2) has ceil(v/3 * ceil((v - 1)/2)) triples whatever v (Fort and Hedlund, 1958), but
+for v = 5, which has four. Where v is 3 or 1 (mod 6) it is a Steiner triple system, by Bose and by Skolem; where it is
+5, all pairs fall into triples and one block of five; an even v adds a point to the design of one less (Lindner and
+Rodger, Design Theory, chapter 1).
 """
 
 from collections.abc import Callable, Iterator
@@ -12,27 +11,19 @@ from itertools import combinations, cycle
 
 Block = tuple[int, ...]
 
-RING: list[Block] = [(0, 1, 2), (1, 2, 3), (2, 3, 4), (3, 4, 0), (4, 0, 1)]
 # The smallest coverings of five and six points, into which the block of five is broken.
 FIVE: list[Block] = [(0, 1, 2), (0, 3, 4), (1, 3, 4), (2, 3, 4)]
 SIX: list[Block] = [(0, 1, 2), (0, 1, 3), (2, 3, 4), (2, 3, 5), (0, 4, 5), (1, 4, 5)]
 
 
-def design(count: int) -> list[Block]:
-    """The positions of the responses in each task of a prompt with `count` responses.
+def covering_design(count: int) -> list[Block]:
+    """Triples of the places 0 to count - 1 that hold every pair of them, as few as can be, sorted.
 
-    Two responses make one task of two; every other task is a triple. Raises `ValueError` for fewer than two.
+    Two places make one block of two. Raises `ValueError` for fewer.
     """
     if count < 2:
-        raise ValueError(f"{count} responses make no pair.")
-    if count == 2:
-        return [(0, 1)]
-    return [*RING] if count == 5 else _smallest(count)
-
-
-def smallest_size(count: int) -> int:
-    """How many triples cover all pairs of `count` points at the least; `count` is at least three."""
-    return -(-count * (count // 2) // 3)
+        raise ValueError(f"{count} items make no pair.")
+    return [(0, 1)] if count == 2 else _smallest(count)
 
 
 def _smallest(count: int) -> list[Block]:

@@ -9,26 +9,33 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
+from typing import Literal
 from unicodedata import normalize
 
 import polars as pl
+from pluralbench_studies import (
+    CONSENSUS,
+    by_item,
+    check_received,
+    consensus,
+    problem_frame,
+    read_jsonl,
+    read_submissions,
+)
+from pluralbench_studies.answers import INCOMPLETE
+from pluralbench_studies.reading import PROBLEM_KINDS
 
-from build_chinese.annotation_formats import Submission, read_lines, read_sheet
+from build_chinese.annotation.formats import Judged, judged, read_lines
+from build_chinese.annotation.forms import LETTERS, SHEET
 from build_chinese.errors import AnnotationsError
-from build_chinese.label_studio import read_export
 from build_chinese.preferences import Mark
-from build_chinese.sheets import LETTERS
-from build_chinese.text_files import read_jsonl
 
 MARKS = pl.Schema(dict.fromkeys(("prompt", "task", "annotator", "first", "second", "mark"), pl.String))
 SCORES = pl.Schema(dict.fromkeys(("prompt", "task", "annotator", "response"), pl.String) | {"score": pl.Float64})
 REMARKS = pl.Schema(dict.fromkeys(("prompt", "task", "annotator", "remark"), pl.String))
-PROBLEMS = pl.Schema(dict.fromkeys(("kind", "task", "annotator", "detail"), pl.String))
 CHECKS = pl.Schema(dict.fromkeys(("task", "first", "second", "mark"), pl.String))
 
-MISSING, INCOMPLETE, TWICE = "missing task", "incomplete task", "double submission"
-NOT_THEIRS, CONTRADICTION = "wrong annotator", "contradiction"
-PROBLEM_KINDS = (MISSING, INCOMPLETE, TWICE, NOT_THEIRS, CONTRADICTION)
+CONTRADICTION = "contradiction"
 
 AS_MARKS: dict[str, Mark] = {"g": "1", "1": "1", "b": "2", "2": "2", "s": "s"}
 LEAST_SCORE, MOST_SCORE = 0, 5
@@ -41,10 +48,8 @@ class Annotations:
     """What annotators said.
 
     marks: columns of `MARKS`; `first` was shown before `second`, and `mark` is "1" (the first is better), "2" or "s".
-    scores, remarks: as given. problems: columns of `PROBLEMS`, sorted by kind first, as in `PROBLEM_KINDS`: a task that
-    was not sent by somebody it was given to; one without an answer on some pair; one sent twice, of which the last
-    counts; one sent by somebody it was not given to, which counts; and scores or an order that contradict what counts
-    before them.
+    scores, remarks: as given. problems: columns of `pluralbench_studies.answers.PROBLEMS`, with `task` for `item`:
+    those that `pluralbench_studies.read_answers` finds, and scores or an order that contradict what counts before them.
     Rows are sorted by task, as the tasks are, and by annotator.
     """
 
@@ -56,9 +61,9 @@ class Annotations:
 
 @dataclass(frozen=True)
 class _Answers:
-    """A submission understood: responses by their place in the order shown."""
+    """Answers understood: responses by their place in the order shown."""
 
-    submission: Submission
+    judged: Judged
     marks: Mapping[Pair, Mark]
     scores: Mapping[int, float]
     missing: Sequence[Pair]
@@ -72,55 +77,68 @@ def read(
 
     A file is a sheet (`.csv`), an export of Label Studio (`.json`), or JSONL with `task`, `annotator`, and `marks`
     [[id, id, mark]], `order` or `scores` {id: score}. accounts: whose an account is, where a file names accounts;
-    assigned: Label Studio's annotations are those of whoever a task was given to (see `label_studio.read_export`). Rows
-    without any answer are as if they were not there.
+    assigned: Label Studio's annotations are those of whoever a task was given to (see
+    `pluralbench_studies.read_export`). Rows without any answer are as if they were not there. What annotators came to
+    when they discussed a task is sent by the annotator `consensus`.
 
-    Raises `AnnotationsError` for a file that cannot be read, for annotators, tasks and responses that are not among the
-    tasks', for a response that is compared with itself, and for a mark, an order or a score that is none.
+    Raises `AnswersError` for a file that cannot be read and for annotators and tasks that are not among the tasks', and
+    `AnnotationsError` for responses that are not among the tasks', for a response that is compared with itself, and for
+    a mark, an order or a score that is none.
     """
-    accounts = accounts or {}
     shown = dict(tasks.select("task", "responses").iter_rows())
     prompt_of = dict(tasks.select("task", "prompt").iter_rows())
     of_prompt: dict[str, set[str]] = {}
     for task, responses in shown.items():
         of_prompt.setdefault(prompt_of[task], set()).update(responses)
-    known = set(tasks["annotator"])
-    sent = [item for path in paths for item in _submissions(path, accounts, known, assigned=assigned)]
-    sent = [item for item in sent if not item.is_blank]
-    _check_names(sent, "task", shown, "the tasks are others, or were made anew")
-    _check_names(sent, "annotator", known, "say whose account it is with --account ACCOUNT=ANNOTATOR, or mend the name")
-    last: dict[tuple[str, str], _Answers] = {}
-    problems: list[tuple[str, str, str, str]] = []
-    for item in sent:
-        key = item.task, item.annotator
-        if key in last:
-            detail = f"{item.where} counts, and {last[key].submission.where} does not"
-            problems.append((TWICE, *key, detail))
-        last[key] = _understood(item, shown[item.task], of_prompt[prompt_of[item.task]], prompt_of[item.task])
-    given = set(tasks.select("task", "annotator").iter_rows())
-    problems += [(MISSING, *key, "nothing was sent") for key in given - last.keys()]
-    problems += [(NOT_THEIRS, *key, last[key].submission.where) for key in last.keys() - given]
+    given = tasks.select("annotator", item="task")
+    found = [one for path in paths for one in _judged(path, given, accounts or {}, by_assignment=assigned)]
+    found = [one for one in found if not one.is_blank]
+    problems = check_received([one.sent for one in found], given, SHEET.item)
+    last = {
+        (one.sent.item, one.sent.annotator): _understood(
+            one, shown[one.sent.item], of_prompt[prompt_of[one.sent.item]], prompt_of[one.sent.item]
+        )
+        for one in found
+    }
     marks, scores, remarks = [], [], []
     for key, answers in last.items():
         responses, place = shown[key[0]], (prompt_of[key[0]], *key)
         marks += [(*place, responses[a], responses[b], mark) for (a, b), mark in sorted(answers.marks.items())]
         scores += [(*place, responses[a], score) for a, score in sorted(answers.scores.items())]
-        if answers.submission.remark:
-            remarks.append((*place, answers.submission.remark))
-        if answers.missing:
+        if answers.judged.remark:
+            remarks.append((*place, answers.judged.remark))
+        if answers.missing and key[1] != CONSENSUS:
             pairs = ", ".join(f"{responses[a]} and {responses[b]}" for a, b in answers.missing)
             problems.append((INCOMPLETE, *key, f"nothing on {pairs}"))
         if answers.contradictions:
             problems.append((CONTRADICTION, *key, "; ".join(answers.contradictions)))
-    order = pl.DataFrame({"task": list(shown), "number": range(len(shown))})
 
     def framed(rows: Sequence[tuple[object, ...]], schema: pl.Schema) -> pl.DataFrame:
-        frame = pl.DataFrame(rows, schema=schema, orient="row").join(order, on="task", maintain_order="left")
-        return frame.sort("number", "annotator", maintain_order=True).drop("number")
+        frame = pl.DataFrame(rows, schema=schema, orient="row").rename({"task": "item"})
+        return by_item(frame, given).rename({"item": "task"})
 
-    kinds = pl.Enum(PROBLEM_KINDS)
-    listed = framed(problems, PROBLEMS).sort(pl.col("kind").cast(kinds), maintain_order=True)
+    listed = problem_frame(problems, [*PROBLEM_KINDS, CONTRADICTION], given).rename({"item": "task"})
     return Annotations(framed(marks, MARKS), framed(scores, SCORES), framed(remarks, REMARKS), listed)
+
+
+def judgements_of(
+    marks: pl.DataFrame, checks: pl.DataFrame | None, rule: Literal["discussion", "none"]
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The marks that enter the preference graph, and the consensus on each pair of each task.
+
+    The first has `prompt`, `task`, `first`, `second` and `mark`, in the order of `marks`; rule: see `tasks.Tasks`.
+    checks: the known answers (columns of `CHECKS`). The second is what `pluralbench_studies.consensus` returns.
+    """
+    keys = ["prompt", "task", "first", "second"]
+    answers = marks.rename({"mark": "answer"})
+    known = None
+    if checks is not None:
+        prompts = marks.select("prompt", "task").unique()
+        known = checks.join(prompts, on="task").select(*keys, answer="mark")
+    found = consensus(answers, known)
+    if rule == "none":
+        return marks.select(*keys, "mark"), found
+    return found.drop_nulls("answer").select(*keys, mark="answer"), found
 
 
 def read_checks(path: Path, tasks: pl.DataFrame) -> pl.DataFrame:
@@ -129,13 +147,18 @@ def read_checks(path: Path, tasks: pl.DataFrame) -> pl.DataFrame:
     Raises `AnnotationsError`.
     """
     shown = dict(tasks.select("task", "responses").iter_rows())
-    items = read_lines(path)
-    _check_names(items, "task", shown, "the tasks are others, or were made anew")
-    rows = [
-        (item.task, shown[item.task][a], shown[item.task][b], mark)
-        for item in items
-        for (a, b), mark in _understood(item, shown[item.task], (), item.task).marks.items()
-    ]
+    rows = []
+    for one in read_lines(path):
+        task = one.sent.item
+        if task not in shown:
+            raise AnnotationsError(
+                f"{one.sent.where}: there is no task {task!r}; the tasks are others, or were made anew."
+            )
+        responses = shown[task]
+        rows += [
+            (task, responses[a], responses[b], mark)
+            for (a, b), mark in _understood(one, responses, (), task).marks.items()
+        ]
     frame = pl.DataFrame(rows, schema=CHECKS, orient="row")
     if frame.select("task", "first", "second").is_duplicated().any():
         raise AnnotationsError(f"{path} has the answers to a task more than once.")
@@ -147,26 +170,17 @@ def check_tasks(path: Path) -> list[str]:
     return [str(row.get("task", "")) for row in read_jsonl(path, AnnotationsError)]
 
 
-def _submissions(path: Path, accounts: Mapping[str, str], known: set[str], *, assigned: bool) -> list[Submission]:
-    if path.suffix == ".json":
-        return read_export(path, accounts=accounts, known=known, assigned=assigned)
-    if path.suffix not in {".csv", ".jsonl"}:
-        raise AnnotationsError(f"{path}: annotations are read from .csv, .jsonl and Label Studio's .json.")
-    found = read_sheet(path, assigned=assigned) if path.suffix == ".csv" else read_lines(path)
-    return [replace(item, annotator=accounts.get(item.annotator, item.annotator)) for item in found]
+def _judged(path: Path, given: pl.DataFrame, accounts: Mapping[str, str], *, by_assignment: bool) -> list[Judged]:
+    if path.suffix != ".jsonl":
+        known = given["annotator"].unique().to_list()
+        return [*map(judged, read_submissions([path], SHEET, known, accounts=accounts, by_assignment=by_assignment))]
+    found = read_lines(path)
+    mapped = [replace(one.sent, annotator=accounts.get(one.sent.annotator, one.sent.annotator)) for one in found]
+    return [replace(one, sent=sent) for one, sent in zip(found, mapped, strict=True)]
 
 
-def _check_names(items: Sequence[Submission], what: str, known: Iterable[str], mend: str) -> None:
-    there = set(known)
-    strange = [item for item in items if getattr(item, what) not in there]
-    if strange:
-        name, others = getattr(strange[0], what), len({getattr(item, what) for item in strange}) - 1
-        also = f" (and {others:,} more such)" if others else ""
-        raise AnnotationsError(f"{strange[0].where}: there is no {what} {name!r}{also}; {mend}.")
-
-
-def _understood(item: Submission, responses: Sequence[str], of_prompt: Iterable[str], prompt: str) -> _Answers:
-    where = f"{item.where} (task {item.task})"
+def _understood(item: Judged, responses: Sequence[str], of_prompt: Iterable[str], prompt: str) -> _Answers:
+    where = f"{item.sent.where} (task {item.sent.item})"
     if item.responses is not None and list(item.responses) != list(responses):
         raise AnnotationsError(f"{where} is on {', '.join(item.responses)}, and the task shows {', '.join(responses)}.")
     places = {_folded(letter): place for place, letter in enumerate(LETTERS[: len(responses)])}
@@ -201,7 +215,7 @@ def _folded(text: str) -> str:
     return normalize("NFKC", text).strip().casefold()
 
 
-def _marks(item: Submission, place_of: Callable[[str], int], where: str) -> dict[Pair, Mark]:
+def _marks(item: Judged, place_of: Callable[[str], int], where: str) -> dict[Pair, Mark]:
     found: dict[Pair, Mark] = {}
     for one, other, text in item.marks:
         first, second = place_of(one), place_of(other)

@@ -8,13 +8,13 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from build_chinese.errors import BuildError
+from pluralbench_runs import UserError
 
 SURROGATE = re.compile("[\\ud800-\\udfff]")
 UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
-def read_text(path: Path, error: type[BuildError]) -> str:
+def read_text(path: Path, error: type[UserError]) -> str:
     """The text of a UTF-8 file, without the byte order mark that it may begin with.
 
     Raises `error` for a file that is not there or not UTF-8; for GBK and UTF-16 it says how to convert it.
@@ -44,7 +44,7 @@ def _iconv(encoding: str, path: Path) -> str:
     return f"iconv -f {encoding} -t UTF-8 {shlex.quote(str(path))} > {shlex.quote(new)}"
 
 
-def read_jsonl(path: Path, error: type[BuildError]) -> list[dict[str, Any]]:
+def read_jsonl(path: Path, error: type[UserError]) -> list[dict[str, Any]]:
     """The object of each line that is not blank. Raises `error` for a line that is no JSON object, and for no line."""
     rows: list[dict[str, Any]] = []
     # Only "\n" ends a line: str.splitlines would also cut at separators that JSON allows inside a text.

@@ -4,19 +4,24 @@ A task shows two or three responses of a prompt. Its id is PROMPT-tNUMBER, and w
 for the first time, as a second annotator or because its answer is known: so nobody can tell which is which.
 """
 
-import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import polars as pl
 from pluralbench_runs import Table, stream
+from pluralbench_studies import (
+    CONSENSUS,
+    annotator_names,
+    assign,
+    covering_design,
+    read_jsonl,
+    write_jsonl,
+)
 from pydantic import Field
 
-from build_chinese.covering import design
 from build_chinese.errors import TasksError
-from build_chinese.text_files import read_jsonl, write_jsonl
 
 FIRST, OVERLAP, CHECK = KINDS = ("first", "overlap", "check")
 TASKS = pl.Schema(
@@ -26,20 +31,29 @@ TASKS = pl.Schema(
         *((name, pl.String) for name in ("annotator", "kind")),
     ]
 )
-NAME = re.compile(r"[\w@][\w.@+-]*")
+# As in the paper, five responses are shown along the ring of five adjacent triples, though four triples would cover all
+# pairs: so each response is seen three times, once in each place.
+RING = [(0, 1, 2), (1, 2, 3), (2, 3, 4), (3, 4, 0), (4, 0, 1)]
 
 
 class Tasks(Table):
-    """How tasks are given to annotators.
+    """How tasks are given to annotators, and what becomes of those that several annotators had.
 
     overlap: the share of tasks that a second annotator gets too. check_share: so many check items for each other task,
     where there are any. several_of_a_prompt: whether an annotator may get several tasks of a prompt where it has more
     tasks than there are annotators; without, that is an error.
+
+    consensus: what enters the preference graph where several annotators marked a task. `discussion`, the paper's rule
+    (appendix D): one mark on each pair; where they differ it is what they agree on when they discuss it, or the known
+    answer of a check item, and until then the pair is left out. `none`: every annotator's mark, so that marks that
+    differ make both responses equal. The pairs that two tasks of a prompt share are another matter: their conflicts are
+    resolved in the graph (algorithm 1).
     """
 
     overlap: float = Field(default=0.0, ge=0, le=1)
     check_share: float = Field(default=0.05, ge=0, le=1)
     several_of_a_prompt: bool = False
+    consensus: Literal["discussion", "none"] = "discussion"
 
 
 def make(
@@ -53,17 +67,15 @@ def make(
     """Make the tasks of all prompts and give each to an annotator (columns of `TASKS`, a row for each task given).
 
     prompts: `id`, `config` and `responses` (structs with an `id`). Five responses are shown along the ring that their
-    order makes, any other number in an order that is drawn. checks: ids of tasks whose answers are known; rows of the
-    kind "check" are these once more, for annotators who do not have them.
+    order makes, any other number in an order that is drawn. checks: ids of tasks whose answers are known. Who gets
+    what: see `pluralbench_studies.assign`; the tasks of a prompt are a group. Rows are sorted by prompt, as given, by
+    task and by kind.
 
-    The tasks of a prompt go to the annotators who have the fewest so far, ties are drawn: so all get the same number of
-    tasks, or one more. Nobody gets a task twice. The order of the prompts and of the annotators changes nothing. Rows
-    are sorted by prompt, as given, by task and by kind.
-
-    Raises `TasksError` for prompts with fewer than two responses or one of them twice, for too few annotators, for
-    checks that are no tasks, and for more check items than there are.
+    Raises `TasksError` for prompts with fewer than two responses or one of them twice and for too few annotators, and
+    `AssignmentError`.
     """
-    names = _names(annotators)
+    if CONSENSUS in annotator_names(annotators):
+        raise TasksError(f"No annotator can be named {CONSENSUS}: it stands for what a discussion came to.")
     if prompts.is_empty():
         raise TasksError("There is no prompt to make tasks of.")
     shown = {
@@ -71,35 +83,29 @@ def make(
         for row in prompts.iter_rows(named=True)
     }
     most = max(shown, key=lambda prompt: len(shown[prompt]))
-    if len(shown[most]) > len(names) and not options.several_of_a_prompt:
+    if len(shown[most]) > len(annotators) and not options.several_of_a_prompt:
         raise TasksError(
-            f"{most} has {len(shown[most])} tasks, each for another annotator, and there are {len(names)} annotators; "
-            "name more, or set `several_of_a_prompt`."
+            f"{most} has {len(shown[most])} tasks, each for another annotator, and there are {len(annotators)} "
+            "annotators; name more, or set `several_of_a_prompt`."
         )
-    twice = _twice([task for tasks in shown.values() for task in tasks], options.overlap, seed)
-    if twice and len(names) < 2:
-        raise TasksError("A second annotator was asked for with `overlap`, and there is only one.")
-    load = dict.fromkeys(names, 0)
-    given = dict[tuple[str, str], str]()
-    for prompt in sorted(shown):
-        given |= _give(prompt, list(shown[prompt]), twice, load, seed)
-    if checks and options.check_share:
-        known = {task for tasks in shown.values() for task in tasks}
-        given |= _check_items(checks, known, given, load, options.check_share, seed)
-    return _frame(prompts, shown, given)
-
-
-def _names(annotators: Sequence[str]) -> list[str]:
-    names = sorted(annotators)
-    if not names:
-        raise TasksError("No annotator is named.")
-    for name in names:
-        if not NAME.fullmatch(name):
-            raise TasksError(f"The annotator {name!r} cannot name a file; use letters, digits, and . _ @ + - within.")
-    for folded, count in Counter(name.casefold() for name in names).items():
-        if count > 1:
-            raise TasksError(f"The annotator {folded!r} is named {count} times.")
-    return names
+    items = pl.DataFrame(
+        [
+            (task, prompt, config, responses)
+            for prompt, config in prompts.select("id", "config").iter_rows()
+            for task, responses in shown[prompt].items()
+        ],
+        schema=list(TASKS.items())[:4],
+        orient="row",
+    )
+    given = assign(
+        items.select(item="task", group="prompt"),
+        annotators,
+        seed=seed,
+        overlap=options.overlap,
+        checks=checks,
+        check_share=options.check_share,
+    )
+    return items.join(given, left_on="task", right_on="item", maintain_order="left_right").select(TASKS.names())
 
 
 def _tasks(prompt: str, responses: Sequence[str], seed: int) -> dict[str, list[str]]:
@@ -111,93 +117,13 @@ def _tasks(prompt: str, responses: Sequence[str], seed: int) -> dict[str, list[s
         again = Counter(responses).most_common(1)[0][0]
         raise TasksError(f"The prompt {prompt} has the response {again} twice, so it would be compared with itself.")
     found = {}
-    for number, block in enumerate(design(len(responses)), start=1):
+    for number, block in enumerate(RING if len(responses) == 5 else covering_design(len(responses)), start=1):
         ids = [responses[place] for place in block]
         # Along the ring each response stands once in each place.
         if len(responses) != 5:
             stream(seed, "shown", prompt, number).shuffle(ids)
         found[f"{prompt}-t{number}"] = ids
     return found
-
-
-def _twice(tasks: Sequence[str], share: float, seed: int) -> set[str]:
-    """The tasks that a second annotator gets."""
-    if not share:
-        return set()
-    drawn = sorted((stream(seed, "overlap", task).random(), task) for task in tasks)
-    return {task for _, task in drawn[: round(share * len(tasks))]}
-
-
-def _give(
-    prompt: str, tasks: list[str], twice: Collection[str], load: dict[str, int], seed: int
-) -> dict[tuple[str, str], str]:
-    """The kind of each (task, annotator) of a prompt."""
-    # Tasks for two come last, so that in a circle of annotators their second ones stand apart from their first ones...
-    tasks.sort(key=lambda task: task in twice)
-    again = [task for task in tasks if task in twice]
-    # ... unless the circle closes just there.
-    if again and len(again) % len(load) == 0:
-        again = again[1:] + again[:1]
-    people = [*load]
-    stream(seed, "annotators", prompt).shuffle(people)
-    people.sort(key=load.__getitem__)
-    given = dict[tuple[str, str], str]()
-    for slot, task in enumerate([*tasks, *again]):
-        annotator = people[slot % len(people)]
-        given[task, annotator] = FIRST if slot < len(tasks) else OVERLAP
-        load[annotator] += 1
-    return given
-
-
-def _check_items(
-    checks: Collection[str],
-    known: Collection[str],
-    given: Mapping[tuple[str, str], str],
-    load: dict[str, int],
-    share: float,
-    seed: int,
-) -> dict[tuple[str, str], str]:
-    """Check items, each to the annotator with the fewest tasks who has not had all of them."""
-    strange = sorted(set(checks) - set(known))
-    if strange:
-        raise TasksError(f"The check item {strange[0]} is no task; the tasks of a prompt are PROMPT-t1, PROMPT-t2, ...")
-    left = {
-        name: sorted(
-            (task for task in set(checks) if (task, name) not in given),
-            key=lambda task: stream(seed, "check", name, task).random(),
-        )
-        for name in load
-    }
-    wanted, there = round(share * len(given)), sum(map(len, left.values()))
-    if wanted > there:
-        raise TasksError(
-            f"{wanted:,} check items are asked for, and {len(set(checks)):,} known answers make {there:,} for these "
-            f"annotators; give more, or a `check_share` of {there / len(given):.3f} at most."
-        )
-    draw = stream(seed, "checks")
-    found = {}
-    for _ in range(wanted):
-        able = [name for name in load if left[name]]
-        fewest = min(load[name] for name in able)
-        annotator = draw.choice([name for name in able if load[name] == fewest])
-        found[left[annotator].pop(), annotator] = CHECK
-        load[annotator] += 1
-    return found
-
-
-def _frame(
-    prompts: pl.DataFrame, shown: Mapping[str, Mapping[str, list[str]]], given: Mapping[tuple[str, str], str]
-) -> pl.DataFrame:
-    by_task: dict[str, list[tuple[int, str]]] = {}
-    for (task, annotator), kind in given.items():
-        by_task.setdefault(task, []).append((KINDS.index(kind), annotator))
-    rows = [
-        (task, prompt, config, responses, annotator, KINDS[kind])
-        for prompt, config in prompts.select("id", "config").iter_rows()
-        for task, responses in shown[prompt].items()
-        for kind, annotator in sorted(by_task[task])
-    ]
-    return pl.DataFrame(rows, schema=TASKS, orient="row")
 
 
 def write_tasks(path: Path, tasks: pl.DataFrame) -> None:
@@ -242,7 +168,7 @@ def read_tasks(path: Path, prompts: pl.DataFrame) -> pl.DataFrame:
     again = frame.filter(pl.struct("task", "annotator").is_duplicated())
     if again.height:
         raise TasksError(f"{path} gives the task {again['task'][0]} to {again['annotator'][0]} twice.")
-    _names(frame["annotator"].unique().to_list())
+    annotator_names(frame["annotator"].unique().to_list())
     return frame
 
 

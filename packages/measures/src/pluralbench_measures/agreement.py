@@ -1,0 +1,57 @@
+"""How far people agree: shares with their intervals, and Krippendorff's alpha."""
+
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+import numpy as np
+
+from pluralbench_measures.bootstrap import estimate, resample
+
+Level = Literal["nominal", "ordinal", "interval"]
+LEVELS: tuple[Level, ...] = ("nominal", "ordinal", "interval")
+
+
+def share_of(count: int, of: int) -> dict[str, float | None]:
+    """A share of independent cases: `count`, `of`, `share`, and `low` and `high`, Wilson's 95 % interval.
+
+    The last three are None where there is nothing to share.
+    """
+    from scipy.stats import binomtest  # noqa: PLC0415 - half a second that other verbs save
+
+    if not of:
+        return {"count": 0, "of": 0, "share": None, "low": None, "high": None}
+    interval = binomtest(count, of).proportion_ci(method="wilson")
+    low, high = float(interval.low), float(interval.high)
+    return {"count": count, "of": of, "share": count / of, "low": low, "high": high}
+
+
+def clustered_share(counts: Sequence[int], of: Sequence[int], seed: int) -> dict[str, float | None]:
+    """A share of cases that hang together: `share`, and `low` and `high`, the 95 % interval of the bootstrap.
+
+    counts, of: by cluster. The interval is None for fewer than two clusters, and exact where all cases came out alike
+    (see `bootstrap.estimate`).
+    """
+    if not sum(of):
+        return {"share": None, "low": None, "high": None}
+    clusters = np.arange(len(of))
+    hits, totals = np.asarray(counts, dtype=np.float64), np.asarray(of, dtype=np.float64)
+    drawn = resample(np.zeros_like(clusters), clusters, hits, seed, totals)
+    found = estimate(drawn.pooled([0]), len(of))
+    low, high = found["interval"] or (None, None)
+    return {"share": sum(counts) / sum(of), "low": low, "high": high}
+
+
+def krippendorff_alpha(counts: Sequence[Sequence[int]]) -> Mapping[Level, float | None]:
+    """Krippendorff's alpha of answers on a scale, by level of measurement.
+
+    counts: for each unit how often each value of the scale was given, the values in order (which only "nominal" does
+    not look at) and one step apart (which only "interval" looks at). Units with fewer than two answers do not count.
+    None where it is not defined, as where all answers are the same.
+    """
+    from krippendorff import alpha  # noqa: PLC0415 - most commands measure no agreement
+
+    table = np.array([unit for unit in counts if sum(unit) > 1])
+    if not len(table) or (table.sum(0) > 0).sum() < 2:
+        return dict.fromkeys(LEVELS)
+    scale = list(range(table.shape[1]))
+    return {level: float(alpha(value_counts=table, value_domain=scale, level_of_measurement=level)) for level in LEVELS}

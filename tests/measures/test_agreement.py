@@ -1,0 +1,53 @@
+"""Shares with their intervals, and Krippendorff's alpha: by hand, and where there is nothing to measure."""
+
+import math
+
+import pytest
+from pluralbench_measures.agreement import clustered_share, krippendorff_alpha, share_of
+
+
+@pytest.mark.parametrize(("count", "of"), [(0, 5), (2, 6), (5, 5), (183, 200)])
+def test_wilsons_interval(count: int, of: int) -> None:
+    z, share = 1.959963984540054, count / of
+    middle, half = share + z * z / (2 * of), z * math.sqrt(share * (1 - share) / of + z * z / (4 * of * of))
+    found = share_of(count, of)
+    assert (found["count"], found["of"], found["share"]) == (count, of, share)
+    assert found["low"] == pytest.approx((middle - half) / (1 + z * z / of), abs=1e-12)
+    assert found["high"] == pytest.approx((middle + half) / (1 + z * z / of), abs=1e-12)
+
+
+def test_a_share_of_nothing() -> None:
+    none = {"share": None, "low": None, "high": None}
+    assert share_of(0, 0) == {"count": 0, "of": 0, **none}
+    assert clustered_share([], [], 0) == clustered_share([0, 0], [0, 0], 0) == none
+
+
+def test_the_interval_of_a_share_draws_whole_clusters() -> None:
+    together = clustered_share([10, 0] * 20, [10] * 40, 1)
+    apart = clustered_share([5] * 20 + [4, 6] * 10, [10] * 40, 1)
+    assert together["share"] == apart["share"] == 0.5
+    # Forty draws of all or nothing: half a width of 1.96 * 0.5 / sqrt(40), which is 0.155.
+    assert together["low"] == pytest.approx(0.345, abs=0.03)
+    assert together["high"] == pytest.approx(0.655, abs=0.03)
+    assert apart["low"] == pytest.approx(0.48, abs=0.015)
+    assert clustered_share([10, 0] * 20, [10] * 40, 1) == together
+    assert clustered_share([3], [4], 1) == {"share": 0.75, "low": None, "high": None}  # one cluster has no spread
+    alike = clustered_share([4, 4, 4], [4, 4, 4], 1)
+    assert alike["low"] == pytest.approx(0.025 ** (1 / 3))  # exact: all three came out alike
+    assert alike["high"] == 1
+
+
+def test_alpha_is_what_krippendorff_has() -> None:
+    # Units by how often each of three values was given: (1, 1), (-1, -1), (0, 0), (1, -1), and one answer alone.
+    found = krippendorff_alpha([(0, 0, 2), (2, 0, 0), (0, 2, 0), (1, 0, 1), (1, 0, 0)])
+    # 2 of 8 values differ; n(1) = 3, n(-1) = 3, n(0) = 2, so 42 of 56 ordered pairs differ by chance.
+    assert found["nominal"] == pytest.approx(1 - (2 / 8) / (42 / 56))
+    # Squared distances: 2 * 4 seen; by chance 2 * 3 * 3 * 4 between ends, 2 * (3 + 3) * 2 * 1 to the middle.
+    assert found["interval"] == pytest.approx(1 - (8 / 8) / ((72 + 24) / 56))
+    # Neighbours are 3/2 + 2/2 values apart and the ends 3/2 + 2 + 3/2, twice as far: even steps.
+    assert found["ordinal"] == pytest.approx(found["interval"])
+
+
+@pytest.mark.parametrize("counts", [[], [(1, 0)], [(2, 0), (3, 0)], [(1, 0), (0, 1)]])
+def test_alpha_is_not_defined_where_nothing_could_differ(counts: list[tuple[int, ...]]) -> None:
+    assert krippendorff_alpha(counts) == {"nominal": None, "ordinal": None, "interval": None}

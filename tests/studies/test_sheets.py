@@ -1,0 +1,112 @@
+"""Sheets: no cell is a formula, every text comes back as it was, and what somebody filled in is not lost."""
+
+import csv
+from pathlib import Path
+
+import polars as pl
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from pluralbench_studies import (
+    AnswersError,
+    AssignmentError,
+    Form,
+    Question,
+    guarded,
+    is_filled,
+    preference,
+    read_rows,
+    read_sheet,
+    unguarded,
+    write_sheets,
+)
+
+FORM = Form({"post": "The post", "x": "One", "y": "Two"}, [preference("better", "One", "Two"), Question("why")])
+DANGEROUS = ("=", "+", "-", "@", "＝", "＋", "－", "＠", "\t", "\r", "\n")
+texts = (
+    st.text(st.sampled_from("=+-@＝＋－＠\t\r\n'\"，,;甲A1 \ufeff"), max_size=8)
+    | st.text(st.characters(codec="utf-8", exclude_characters="\x00"), max_size=12)
+    | st.sampled_from(["漢字，「引用」", "مرحبا \u202eabc\u202c", "שלום\r\nעולם", "🍵\u2028", '=HYPERLINK("x")'])
+)
+
+
+def shown(*rows: tuple[str, str, str], annotator: str = "an") -> pl.DataFrame:
+    named = [(f"i{number}", annotator, *row) for number, row in enumerate(rows)]
+    return pl.DataFrame(named, schema=["item", "annotator", *FORM.fields], orient="row")
+
+
+def fill(path: Path, **answers: str) -> None:
+    read_rows(path).with_columns(pl.lit(text).alias(name) for name, text in answers.items()).write_csv(path)
+
+
+@given(texts)
+@example("'=1+1")
+@example("''")
+@settings(max_examples=60, deadline=None)
+def test_no_cell_is_a_formula_and_each_comes_back(text: str) -> None:
+    assert not guarded(text).startswith(DANGEROUS)
+    assert unguarded(guarded(text)) == text
+
+
+@given(st.lists(st.tuples(texts, texts, texts), min_size=1, max_size=4))
+@example([("\r", "\r\n", "\n\r"), ("\ufeff", '"', ","), ("", " ", "=1+1")])
+@settings(max_examples=40, deadline=None)
+def test_any_text_is_shown_as_it_is(tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, str, str]]) -> None:
+    (path,) = write_sheets(tmp_path_factory.mktemp("sheets"), shown(*rows), FORM)
+    assert path.read_bytes().startswith(b"\xef\xbb\xbf")  # by which a spreadsheet knows UTF-8
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        cells = list(csv.DictReader(file))
+    assert list(cells[0]) == ["item", "annotator", "post", "x", "y", "better", "why"]
+    assert not [text for row in cells for text in row.values() if text.startswith(DANGEROUS)]
+    back = read_rows(path)
+    assert sorted(back.select("item", *FORM.fields).rows()) == sorted(shown(*rows).select("item", *FORM.fields).rows())
+    assert [dict(one.answers) for one in read_sheet(path, FORM)] == [{}] * len(rows)
+
+
+def test_each_annotator_has_a_sheet_whose_order_says_nothing(tmp_path: Path) -> None:
+    rows = [("p", "1", "2")] * 30
+    paths = write_sheets(tmp_path, pl.concat([shown(*rows), shown(*rows[:9], annotator="bo")]), FORM)
+    assert paths == [tmp_path / "an.csv", tmp_path / "bo.csv"]
+    orders = [[one.item for one in read_sheet(path, FORM)] for path in paths]
+    assert [len(order) for order in orders] == [30, 9]
+    assert all(order != sorted(order) for order in orders)
+    assert [item for item in orders[0] if item in orders[1]] != orders[1]
+
+
+def test_what_was_filled_in_is_read_and_not_written_over(tmp_path: Path) -> None:
+    (path,) = write_sheets(tmp_path, shown(("p", "=1", "2")), FORM)
+    assert not is_filled(path, FORM.names)
+    fill(path, better=" １ ", why="短い、\n「はい」")
+    assert is_filled(path, FORM.names)
+    (one,) = read_sheet(path, FORM)
+    assert (one.where, one.item, one.annotator) == (f"{path}, row 1", "i0", "an")
+    assert one.answers == {"better": "１", "why": "短い、\n「はい」"}
+    with pytest.raises(AssignmentError) as caught:
+        write_sheets(tmp_path, shown(("p", "=1", "2")), FORM)
+    assert str(caught.value) == f"{path} is there already; choose another folder, so that no answer is lost."
+    assert is_filled(path, FORM.names)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"annotator,better\nan,1\n", "{} has no column `item`; it has annotator, better."),
+        (b"item;annotator;better\ni0;an;1\n", "{} has no column `item`; it has item;annotator;better."),
+        (b"item,annotator,other\ni0,an,1\n", "{} has no column of answers, such as better, why."),
+        (b"", "{} cannot be read as CSV: "),
+        ("item,annotator,why\ni0,an,好\n".encode("gbk"), "{}, line 2: this is GBK and not UTF-8; convert it with "),
+    ],
+)
+def test_sheets_that_are_refused(tmp_path: Path, content: bytes, message: str) -> None:
+    path = tmp_path / "sheet.csv"
+    path.write_bytes(content)
+    with pytest.raises(AnswersError) as caught:
+        read_sheet(path, FORM)
+    assert str(caught.value).startswith(message.format(path))
+
+
+def test_a_field_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(
+        AnswersError, match=r"^The items to show have no column `y`; they have item, annotator, post, x"
+    ):
+        write_sheets(tmp_path, shown(("p", "1", "2")).drop("y"), FORM)
