@@ -12,13 +12,23 @@ from typing import Any
 
 import pytest
 import torch
-from pluralbench_local import DeviceError, ModelError, Ranking, Trained, TrainingError, TrainingOptions, train, training, training_model
-from pluralbench_rewards import Group
+from pluralbench_local import (
+    DeviceError,
+    ModelError,
+    Ranking,
+    Trained,
+    TrainingError,
+    TrainingOptions,
+    train,
+    training,
+    training_model,
+)
 from pluralbench_local.conversations import Template
-from pluralbench_measures.rankings import pairs_of
 from pluralbench_local.training import ranking_loss
 from pluralbench_local.training_batches import batches, fitting
 from pluralbench_local.training_model import rewards_of
+from pluralbench_measures.rankings import pairs_of
+from pluralbench_rewards import Group
 from reward_models import conversation_ids, load_plainly, make_tokenizer, user
 from torch.nn.functional import logsigmoid
 from training_runs import (

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pluralbench_local import ConversationError, Ranking, TrainingError
 from pluralbench_local.conversations import Template
-from pluralbench_measures.rankings import pairs_of
 from pluralbench_local.training_batches import Batch, Data, batches, check, fitting
+from pluralbench_measures.rankings import pairs_of
 from reward_models import make_tokenizer, user
 
 RANKS = st.lists(st.lists(st.integers(0, 4), min_size=1, max_size=9), max_size=12)

@@ -12,11 +12,11 @@ import torch
 from accelerate import Accelerator
 from accelerate.state import AcceleratorState
 from pluralbench_local import Classifier, Lora, ModelError, Ranking, Trained, load, score, train, training
-from pluralbench_rewards import Group
 from pluralbench_local.conversations import Template
-from pluralbench_measures.rankings import pairs_of
 from pluralbench_local.training_batches import fitting
 from pluralbench_local.training_model import rewards_of
+from pluralbench_measures.rankings import pairs_of
+from pluralbench_rewards import Group
 from reward_models import (
     EOS,
     TEMPLATE,

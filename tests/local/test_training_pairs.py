@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pluralbench_local import Ranking, TrainingError
-from pluralbench_measures.rankings import pairs_of
 from pluralbench_local.training_batches import batches, check
+from pluralbench_measures.rankings import pairs_of
 from reward_models import user
 
 

@@ -106,8 +106,8 @@ def _measured(
     taught: Taught, benchmarks: Mapping[str, Sequence[Row]], reward: RewardTable, work: Path, seed: int
 ) -> dict[str, Any]:
     from pluralbench_local import TrainingError  # noqa: PLC0415 - an extra
-    from pluralbench_rewards import Group  # noqa: PLC0415 - an extra
     from pluralbench_measures.rankings import measure  # noqa: PLC0415 - an extra
+    from pluralbench_rewards import Group  # noqa: PLC0415 - an extra
 
     size = {"prompts": len(taught.rows), "pairs": taught.size}
     if taught.size < reward.least_pairs:
