@@ -22,7 +22,7 @@ from pluralbench_local.training_model import Trainee
 TRAINING_FILE, LOG_FILE, SETTINGS_FILE = "training.json", "log.jsonl", "settings.toml"
 CHECKPOINT = "checkpoint-"
 FORMAT = 1
-PACKAGES = ("pluralbench-rewards", "torch", "transformers", "tokenizers", "accelerate", "peft")
+PACKAGES = ("pluralbench-local", "torch", "transformers", "tokenizers", "accelerate", "peft")
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ def _made(trainee: Trainee, staged: Path) -> dict[str, Any]:
     weights = {path.name: file_digest(path) for path in sorted(staged.glob("*.safetensors"))}
     return {
         "format": FORMAT,
-        "made_by": f"pluralbench-rewards {version('pluralbench-rewards')}",
+        "made_by": f"pluralbench-local {version('pluralbench-local')}",
         "finished": datetime.now(UTC).isoformat(timespec="seconds"),
         "seconds": sum(line["seconds"] for line in lines),
         "steps": len(lines),
