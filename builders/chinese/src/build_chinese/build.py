@@ -20,17 +20,16 @@ from build_chinese import reward_model, source
 from build_chinese.card import card
 from build_chinese.errors import NothingLeft, SourceError
 from build_chinese.figures import PEOPLE, figures_of
-from build_chinese.memory import uncollected
 from build_chinese.preference_set import Judged, judged
 from build_chinese.rankings import Row, resolve_rows
 from build_chinese.recipe import SAMPLE, ChineseRecipe
 from build_chinese.steps import sample_annotated
+from build_chinese.tables import frame_of, published_rows
 from build_chinese.text_files import write_jsonl
 from build_chinese.votes import NOT_OF_THE_SAMPLE, Judging, recorded_votes, votes
 
 SAMPLE_LEDGER = source.FOLDER / "ledger.parquet"
 PREFERENCE = "preference"
-PUBLISHED = ("input", "responses", "annotations", "rank", "category")
 
 
 @dataclass(frozen=True)
@@ -104,49 +103,6 @@ def people(recipe: ChineseRecipe) -> tuple[dict[str, list[Row]], list[Row]]:
     """The recipe's annotated prompts, resolved: by benchmark, and those of the human part."""
     found, _ = _resolved(_by_config(_annotated(recipe), recipe))
     return found, found.pop(PREFERENCE)
-
-
-@uncollected()
-def frame_of(rows: Sequence[Row], annotated_by: str, calls: Mapping[str, pl.DataFrame] | None = None) -> pl.DataFrame:
-    """Resolved rows as a table (`pluralbench_schemas.RankedResponses`). calls: `prompt` and `call` by column."""
-    by_prompt = {
-        name: dict(frame.drop_nulls("call").group_by("prompt", maintain_order=True).agg("call").iter_rows())
-        for name, frame in (calls or {}).items()
-    }
-    return pl.DataFrame(
-        [
-            {
-                "id": row["id"],
-                "input": row["input"],
-                "sys_prompt": row.get("sys_prompt"),
-                "responses": [
-                    {"id": response["id"], "content": response["content"], "model": str(response.get("model") or "")}
-                    for response in row["responses"]
-                ],
-                "annotations": row["annotations"],
-                "rank": [{"id": name, "rank": rank} for name, rank in row["rank"].items()],
-                "order": row["order"],
-                "category": row["category"],
-                "judgements": sum(row["counts"]["judgements"].values()),
-                "conflicts": sum(row["counts"]["conflicts"].values()),
-                "annotated_by": annotated_by,
-                "vote_calls": by_prompt.get("vote_calls", {}).get(row["id"], []),
-                "reward_calls": by_prompt.get("reward_calls", {}).get(row["id"], []),
-            }
-            for row in rows
-        ],
-        schema=RANKED_RESPONSES,
-    )
-
-
-def published_rows(frame: pl.DataFrame) -> list[Row]:
-    """The rows of a table in the fields that CHEEMS published, `rank` as an object."""
-    return [
-        {name: row[name] for name in PUBLISHED}
-        | {"rank": {entry["id"]: entry["rank"] for entry in row["rank"]}}
-        | ({"sys_prompt": row["sys_prompt"]} if row["sys_prompt"] else {})
-        for row in frame.iter_rows(named=True)
-    ]
 
 
 def _annotated(recipe: ChineseRecipe) -> source.Loaded | None:
