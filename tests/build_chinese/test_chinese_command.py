@@ -46,7 +46,7 @@ import sys
 
 class Missing:
     def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in {"torch", "transformers", "pluralbench_rewards"}:
+        if name.partition(".")[0] in {"torch", "transformers", "pluralbench_local"}:
             raise ModuleNotFoundError(f"{name} is not installed", name=name)
 
 sys.meta_path.insert(0, Missing())
