@@ -1,13 +1,14 @@
 """Any endpoint that speaks OpenAI's chat protocol."""
 
 import os
-from typing import Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 from urllib.parse import urlsplit
-
-import openai
 
 from pluralbench_calls.errors import AccessDenied, CallsError, ConnectionFailed, NotServed
 from pluralbench_calls.records import Answer, Outcome, Request
+
+if TYPE_CHECKING:
+    import openai
 
 SCHEMA_WORDS = ("response_format", "json_schema", "structured output", "guided_json", "guided decoding")
 
@@ -54,6 +55,8 @@ class OpenAIChat:
 
     async def __aenter__(self) -> Self:
         """Open the connections. Raises `AccessDenied` when the environment holds no key."""
+        import openai  # noqa: PLC0415 - a second that a command's --help saves
+
         if self._key_env is not None:
             self._key = os.environ.get(self._key_env, "").strip()
             if not self._key:
@@ -77,6 +80,8 @@ class OpenAIChat:
 
     async def send(self, request: Request) -> Answer:
         """One chat completion. A request that the server refuses (400, 413, 422) is an answer of outcome "error"."""
+        import openai  # noqa: PLC0415 - as above
+
         try:
             # As an extra body, fields that only this server knows go out too.
             body = dict(request.body)
@@ -125,7 +130,7 @@ class OpenAIChat:
         shown = " ".join(self._redacted(shown).split())[:120]
         return ConnectionFailed(f"{self._host} sent something that is no chat completion ({shown}); is the URL right?")
 
-    def _refused(self, request: Request, error: openai.APIStatusError) -> Answer:
+    def _refused(self, request: Request, error: "openai.APIStatusError") -> Answer:
         message = self._redacted(error.message)
         if "api key" in message.lower():  # some endpoints call a wrong key a bad request
             raise AccessDenied(f"{self._host} does not accept the key in {self._key_env} ({message}).") from None
@@ -135,7 +140,9 @@ class OpenAIChat:
             ) from None
         return Answer.to(request, "error", message, finish_reason=str(error.status_code))
 
-    def _failure(self, request: Request, error: openai.APIError) -> CallsError:
+    def _failure(self, request: Request, error: "openai.APIError") -> CallsError:
+        import openai  # noqa: PLC0415 - as above
+
         message = self._redacted(error.message).rstrip(".")
         kind: type[CallsError] = ConnectionFailed
         match error:
@@ -171,6 +178,8 @@ def _joined(content: Any) -> Any:
 
 def _withheld(*, authorization: bool) -> dict[str, Any]:
     """Headers that the client would add from its environment, or without a key; each is left out instead."""
+    import openai  # noqa: PLC0415 - as above
+
     lines = os.environ.get("OPENAI_CUSTOM_HEADERS", "").split("\n")
     names = [line.partition(":")[0].strip() for line in lines if ":" in line]
     return dict.fromkeys(names + ["Authorization"] * authorization, openai.Omit())
