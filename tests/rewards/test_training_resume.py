@@ -191,7 +191,7 @@ def test_a_finished_folder_is_not_trained_again_and_other_options_are_refused(
         train(base, RANKINGS, out, held_out=HELD_OUT, options=chosen, device="cpu")
     assert str(failed.value) == (
         f"The recipe differs from that of the run in {out} in `options.epochs`, `options.seed`; give the same recipe "
-        "to go on, choose another --out, or start over with --fresh."
+        "to go on, choose another output directory, or start over with `fresh`."
     )
     with pytest.raises(OutputError, match="in `data`;"):
         train(base, RANKINGS[1:], out, held_out=HELD_OUT, options=QUICK, device="cpu")

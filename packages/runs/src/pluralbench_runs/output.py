@@ -68,12 +68,14 @@ def output_directory(target: Path, recipe: Recipe, *, recipe_file: str, fresh: b
     except (OSError, ValueError) as error:
         if isinstance(error, OSError) and error.errno == errno.ENOSPC:
             raise
-        raise OutputError(f"Cannot write beside {target}: {error}; choose another --out.") from None
+        raise OutputError(f"Cannot write beside {target}: {error}; choose another output directory.") from None
     lock = FileLock(work / LOCK)
     try:
         lock.acquire(timeout=0)
     except Timeout:
-        raise OutputError(f"Another process is writing {target}; wait for it or choose another --out.") from None
+        raise OutputError(
+            f"Another process is writing {target}; wait for it or choose another output directory."
+        ) from None
     output = Output(target, work)
     try:
         _refuse_foreign(work)
@@ -101,7 +103,7 @@ def _clear(work: Path) -> None:
 def _refuse_foreign(work: Path) -> None:
     if not (work / RECIPE).exists() and {path.name for path in work.iterdir()} - {LOCK, f"{RECIPE}.new"}:
         (work / LOCK).unlink(missing_ok=True)
-        raise OutputError(f"{work} holds files that no build wrote; choose another --out.")
+        raise OutputError(f"{work} holds files that no build wrote; choose another output directory.")
 
 
 def _restore(target: Path, work: Path) -> None:
@@ -116,10 +118,10 @@ def _restore(target: Path, work: Path) -> None:
 
 def _check(target: Path, work: Path, recipe: Recipe, recipe_file: str, *, fresh: bool) -> None:
     if target.exists() and not target.is_dir():
-        raise OutputError(f"{target} is a file; choose another --out.")
+        raise OutputError(f"{target} is a file; choose another output directory.")
     finished = target / recipe_file
     if target.is_dir() and any(target.iterdir()) and not finished.exists():
-        raise OutputError(f"{target} holds files that no build wrote; choose another --out.")
+        raise OutputError(f"{target} holds files that no build wrote; choose another output directory.")
     if fresh:
         _clear(work)
         return
@@ -130,7 +132,7 @@ def _check(target: Path, work: Path, recipe: Recipe, recipe_file: str, *, fresh:
                 named = ", ".join(f"`{key}`" for key in keys)
                 raise OutputError(
                     f"The recipe differs from that of {what} {target} in {named}; "
-                    "give the same recipe to go on, choose another --out, or start over with --fresh."
+                    "give the same recipe to go on, choose another output directory, or start over with `fresh`."
                 )
 
 
@@ -140,5 +142,5 @@ def _made_by(model: type[Recipe], recipe_file: Path, target: Path) -> Recipe:
     except RecipeError as error:
         raise RecipeError(
             f"{target} was made by a recipe that this version does not read: {error} "
-            "Choose another --out, or start over with --fresh."
+            "Choose another output directory, or start over with `fresh`."
         ) from None
