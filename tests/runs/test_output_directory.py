@@ -265,11 +265,42 @@ def test_a_full_disk_at_the_start_does_not_unbind_the_work(target: Path) -> None
         assert (output.work / "calls").read_text(encoding="utf-8") == "one"
 
 
-@pytest.mark.parametrize("name", [".", "x" * 300])
-def test_a_name_that_cannot_be_written_is_a_sentence(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+def test_a_name_that_cannot_be_written_is_a_sentence(tmp_path: Path) -> None:
+    name = tmp_path / ("x" * 300)
+    assert refusal(name).startswith(f"Cannot write beside {name}: ")
+
+
+@pytest.mark.parametrize("fresh", [False, True])
+@pytest.mark.parametrize("name", [".", "./.", "..", "../..", "../here", "/"])
+def test_the_current_directory_and_what_holds_it_are_refused(
+    target: Path, monkeypatch: pytest.MonkeyPatch, name: str, fresh: bool
 ) -> None:
-    (tmp_path / "here").mkdir()
-    monkeypatch.chdir(tmp_path / "here")
-    with suppress(OutputError), opened(Path(name)):
-        pass
+    here = target / "here"
+    here.mkdir(parents=True)
+    monkeypatch.chdir(here)
+    assert refusal(Path(name), fresh=fresh) == (
+        f"{Path(name)} is or holds the current directory, and an output directory is replaced as a whole; "
+        "choose another output directory."
+    )
+    assert not list(here.iterdir())
+    assert [path.name for path in target.parent.iterdir()] == ["out"]
+
+
+@pytest.mark.parametrize("name", ["out/.", "./out", "here/../out", "../place/out"])
+def test_a_directory_may_be_named_by_any_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    here = tmp_path / "place"
+    (here / "here").mkdir(parents=True)
+    monkeypatch.chdir(here)
+    build(Path(name))
+    assert data(here / name) == "data"
+    assert {path.name for path in here.iterdir()} == {"here", "out"}
+
+
+def test_the_working_directory_may_be_gone(target: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    here = target.parent / "here"
+    here.mkdir()
+    monkeypatch.chdir(here)
+    here.rmdir()
+    build(target)
+    assert data(target) == "data"
+    assert refusal(Path("out")).startswith("Cannot write beside out: ")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 from pluralbench_calls import chosen_model
 from pluralbench_calls.options import ApiKeyEnv, BaseUrl, TokenPrice, price_values
-from pluralbench_runs import RecipeError, read_recipe, recipe_path, run
+from pluralbench_runs import RecipeError, read_recipe, recipe_path, replaceable, run
 from pluralbench_runs.options import Fresh, MaxCost, Out, ReplayFrom, RetryErrors, ReuseFrom, Seed
 from pluralbench_schemas import TableError
 from rich.console import Console
@@ -71,9 +71,7 @@ def command(
             raise RecipeError(f"Options go behind the verb: build-chinese {context.invoked_subcommand} --{flag} ...")
         return
     asked = _asked(recipe, {"seed": seed}, own=None)
-    target = out or Path("dist") / asked.name
-    if not target.name:
-        target = target.resolve()
+    target = replaceable(out or Path("dist") / asked.name)
     if recipe == "sample":
         _sample_steps(asked, target, fresh=fresh)
     _build(asked, target, replay=replay, reuse=reuse, retry_errors=retry_errors, fresh=fresh)

@@ -1,11 +1,11 @@
-"""What went wrong for the person at the keyboard, in one sentence."""
+"""Errors that are told to the user in one sentence."""
 
 
 class UserError(Exception):
     """A mistake or a condition that the user can mend.
 
-    The message is one sentence that names what was wrong, where, and the mend. Commands print it without a
-    traceback and exit with `exit_status`. Each package derives its own errors from this one.
+    The message is one sentence that says what was wrong, where, and how to mend it. Commands print it without a
+    traceback and exit with `exit_status`. Each package derives its own errors from this class.
     """
 
     exit_status = 2
@@ -16,4 +16,4 @@ class RecipeError(UserError):
 
 
 class OutputError(UserError):
-    """An output directory that this command must not write to."""
+    """An output directory that must not be written."""

@@ -1,4 +1,4 @@
-"""The directory a command writes: atomically, resumable, and never under two recipes at once."""
+"""The directory a command writes: whole or not at all, resumable, and under one recipe at a time."""
 
 import errno
 import shutil
@@ -18,11 +18,11 @@ RECIPE = "recipe.toml"
 
 @dataclass
 class Output:
-    """A directory in the making.
+    """A directory that is being made.
 
-    target: the finished directory; it changes only in `publish`.
-    work: `TARGET.work`, where everything lives until then. It outlives a kill, and goes with success.
-    published: whether that was done, after which `work` may be another run's.
+    target: the finished directory. Only `publish` changes it.
+    work: `TARGET.work`, which holds everything until then. It survives a killed process and is removed by `publish`.
+    published: whether `publish` was called; from then on `work` may belong to another run.
     """
 
     target: Path
@@ -37,13 +37,13 @@ class Output:
         return staged
 
     def publish(self, staged: Path) -> None:
-        """Put `staged` in the place of `target`. A kill in between leaves the old directory or none."""
+        """Move `staged` to `target`. A process that is killed meanwhile leaves the old directory or none."""
         previous = self.work / "previous"
         if self.target.exists():
             self.target.rename(previous)
         staged.rename(self.target)
         _clear(self.work)
-        # The recipe goes last: it is by the recipe that a directory is known to be ours.
+        # The recipe is removed last: a work directory is recognised as ours by its recipe.
         for name in (RECIPE, LOCK):
             (self.work / name).unlink(missing_ok=True)
         self.published = True
@@ -55,13 +55,13 @@ def output_directory(target: Path, recipe: Recipe, *, recipe_file: str, fresh: b
     """Open `target` for writing under `recipe`.
 
     recipe_file: where a finished directory keeps its recipe, relative to `target`.
-    fresh: forget what an interrupted run left, and replace a directory made by another recipe.
+    fresh: discard what an interrupted run left, and replace a directory that another recipe made.
 
-    Raises `OutputError` when the directory was made by another recipe (naming the keys that differ), holds
-    something else, or is being written by another process. Nothing in `target` is touched before `publish`.
+    Raises `OutputError` when another recipe made the directory (the sentence names the keys that differ), when it
+    holds other files, when another process is writing it, or when it is or holds the current directory. Nothing in
+    `target` changes before `publish`.
     """
-    if not target.name:
-        target = target.resolve()
+    target = replaceable(target)
     try:
         work = target.with_name(target.name + ".work")
         work.mkdir(parents=True, exist_ok=True)
@@ -89,12 +89,30 @@ def output_directory(target: Path, recipe: Recipe, *, recipe_file: str, fresh: b
             and work.exists()
             and {path.name for path in work.iterdir()} <= {LOCK, RECIPE, f"{RECIPE}.new"}
         ):
-            shutil.rmtree(work)  # nothing was done, so nothing may bind the next run
+            shutil.rmtree(work)  # nothing was done, so the next run may use any recipe
         lock.release()
 
 
+def replaceable(target: Path) -> Path:
+    """`target`, by a path that ends in a name, as a directory to be written needs one.
+
+    Raises `OutputError` for the current directory and those that hold it: a finished directory takes the place of the
+    old one, and whoever works in the old one would find it gone.
+    """
+    try:
+        place, here = target.resolve(), Path.cwd()
+    except FileNotFoundError:  # the current directory was removed, so it cannot be in the way
+        return target
+    if place == here or place in here.parents:
+        raise OutputError(
+            f"{target} is or holds the current directory, and an output directory is replaced as a whole; "
+            "choose another output directory."
+        )
+    return place if target.name in {"", ".."} else target
+
+
 def _clear(work: Path) -> None:
-    """Take away all but the lock and the recipe."""
+    """Remove everything but the lock and the recipe."""
     for path in work.iterdir():
         if path.name not in {LOCK, RECIPE}:
             shutil.rmtree(path) if path.is_dir() else path.unlink()
@@ -107,7 +125,7 @@ def _refuse_foreign(work: Path) -> None:
 
 
 def _restore(target: Path, work: Path) -> None:
-    """Undo a `publish` that was killed between its two renames."""
+    """Undo a `publish` that was killed between its two renames, or finish it."""
     previous = work / "previous"
     if previous.exists():
         if target.exists():
