@@ -52,7 +52,7 @@ def test_it_says_what_it_made_and_what_is_next(sample: tuple[Path, str]) -> None
         *CONFIGS,
         "translation-en-es-easy",
         "Next:",
-        "uv run pluralbench-release verify dist/multilingual-rewardbench",
+        "pluralbench-release verify dist/multilingual-rewardbench",
         'datasets.load_dataset("dist/multilingual-rewardbench", "spa_Latn", split="test")',
     ):
         assert part in said

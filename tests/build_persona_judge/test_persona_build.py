@@ -81,7 +81,7 @@ def test_it_says_what_it_made_and_what_is_next(sample: tuple[Path, str]) -> None
         f"{NAME} 0.1.0, 17 recorded calls, 0 of them made now",
         "taken for a refusal",
         "answered no question",
-        f"uv run pluralbench-release verify dist/{NAME}",
+        f"pluralbench-release verify dist/{NAME}",
         f'datasets.load_dataset("dist/{NAME}", "prism", split="test")',
     ):
         assert part in said

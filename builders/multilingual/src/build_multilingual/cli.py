@@ -156,7 +156,7 @@ def command(
         built.new_calls,
         {title: table for title, table in figures.items() if title not in ONLY_ON_THE_CARD},
         notes=[f"Review sheet: {sheet} (its key is in {sheet.parent / 'keys'})" for sheet in sheets],
-        following=[f"uv run --group evaluator pluralbench score MODEL --benchmark multilingual --data {target}"],
+        following=[f"pluralbench score MODEL --benchmark multilingual --data {target}  (pip install pluralbench)"],
     )
 
 
