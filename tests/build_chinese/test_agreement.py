@@ -137,7 +137,7 @@ judgements = st.lists(
 
 
 @given(judgements, st.data())
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_neither_rows_nor_places_change_agreement(
     drawn: list[tuple[str, str, tuple[str, str], str]], data: st.DataObject
 ) -> None:

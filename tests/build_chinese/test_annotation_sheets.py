@@ -127,7 +127,7 @@ texts = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), min_siz
 @given(st.lists(texts, min_size=2, max_size=5), st.integers(0, 9))
 @example(["\r", "\r\n"], 0)
 @example(["\ufeff", '"', ","], 0)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_any_text_is_shown_as_it_is(tmp_path_factory: pytest.TempPathFactory, answers: list[str], seed: int) -> None:
     folder = tmp_path_factory.mktemp("sheets")
     prompts = prompts_of({"p": answers})
@@ -161,7 +161,7 @@ def as_filled(row: dict[str, str], level: dict[str, int], form: str) -> dict[str
 
 
 @given(st.lists(st.integers(2, 6), min_size=1, max_size=5), st.data())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_from_tasks_to_sheets_to_marks(
     tmp_path_factory: pytest.TempPathFactory, counts: list[int], data: st.DataObject
 ) -> None:

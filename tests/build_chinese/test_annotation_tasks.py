@@ -74,7 +74,7 @@ counts = st.lists(st.integers(2, 7), min_size=1, max_size=12)
 @given(counts, st.integers(7, 12), st.sampled_from([0.0, 0.1, 0.5, 1.0]), st.integers(0, 5))
 @example([5] * 7, 7, 1.0, 0)
 @example([7, 7], 7, 1.0, 0)  # as many second annotators as there are annotators
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_shares_are_fair_and_nobody_gets_a_task_twice(
     responses: list[int], people: int, overlap: float, seed: int
 ) -> None:
@@ -92,7 +92,7 @@ def test_shares_are_fair_and_nobody_gets_a_task_twice(
 
 
 @given(st.permutations(range(40)), st.permutations(SEVEN))
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 def test_the_order_of_prompts_and_annotators_changes_nothing(order: list[int], annotators: list[str]) -> None:
     checks = [row["task"] for row in rows_of(SAMPLE / "checks.jsonl")]
     options = Tasks(overlap=0.2)

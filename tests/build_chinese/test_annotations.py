@@ -315,7 +315,7 @@ def test_anything_else_is_no_order(text: str) -> None:
 
 
 @given(st.permutations(range(200)), st.integers(1, 4))
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 def test_the_order_of_rows_and_files_changes_nothing(
     tmp_path_factory: pytest.TempPathFactory, order: list[int], files: int
 ) -> None:

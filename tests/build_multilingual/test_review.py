@@ -174,7 +174,7 @@ cells = st.text(st.characters(codec="utf-8"), max_size=20) | st.text('",\n\r;= \
 
 @given(st.lists(st.tuples(cells, cells, cells), min_size=1, max_size=4))
 @example([("\r", "\r\n", "\n\r"), ("\ufeff", '"', ","), ("", " ", "=1+1"), ("漢字", "مرحبا", "🍵")])
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_any_text_is_written_as_it_is(tmp_path_factory: pytest.TempPathFactory, rows: list[Texts]) -> None:
     folder = tmp_path_factory.mktemp("any")
     [path] = exported(folder / "review", {"spa_Latn": frame_of("spa_Latn", *rows)})

@@ -44,7 +44,7 @@ Write = Callable[..., Path]
     texts=["中文", "مرحبا بالعالم", "שלום", "🙂👩‍👩‍👧", "a\u2028b\u2029", "\0", "a\0b", "\r\n", "", "\ufeff", "'; --"],
     tokens=1,
 )
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_sqlite_to_parquet_and_back_keeps_every_field(texts: list[str], tokens: int) -> None:
     answers = [
         answer(text, to=text, model=text, finish_reason=text, prompt_tokens=tokens, outcome="refusal") for text in texts

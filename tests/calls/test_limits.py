@@ -83,7 +83,7 @@ def test_an_error_does_not_wait_for_the_rate(tmp_path: Path) -> None:
 )
 @example(prices=(0.0, 0.0), ceiling=0.0, calls=[("free", 1)], share=1.0, concurrency=1)
 @example(prices=(1.0, 1.0), ceiling=0.0, calls=[("dear", 1)], share=1.0, concurrency=1)
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_the_ceiling_is_never_crossed(
     prices: tuple[float, float], ceiling: float, calls: list[tuple[str, int]], share: float, concurrency: int
 ) -> None:

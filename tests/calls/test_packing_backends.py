@@ -297,7 +297,7 @@ def test_a_message_that_costs_too_much_is_not_sent(tmp_path: Path) -> None:
     concurrency=st.integers(1, 5),
 )
 @example(ceiling=0.0, texts=[""], size=1, concurrency=1)
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 def test_the_ceiling_is_never_crossed(ceiling: float, texts: list[str], size: int, concurrency: int) -> None:
     requests = requests_of(*texts)
     limits = Limits(concurrency=concurrency, price=CENT, max_cost=ceiling)
@@ -396,7 +396,7 @@ def test_a_frame_of_all_answers_looks_none_of_them_up(tmp_path: Path, many: list
 
 
 @given(st.lists(st.integers(0, 60), max_size=40), st.integers(1, 9))
-@settings(deadline=None, max_examples=12)
+@settings(max_examples=12)
 def test_slices_of_any_size_give_the_same(keys: list[int], size: int) -> None:
     answers = [made(f"{number:064x}", f"{number}", 1) for number in range(0, 60, 2)]
     wanted = [f"{number:064x}" for number in keys]

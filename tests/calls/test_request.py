@@ -5,7 +5,7 @@ import json
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pluralbench_calls import CallsError, Request, provider_of
 
@@ -37,7 +37,6 @@ def identity(request: Request) -> str:
 
 
 @given(REQUEST)
-@settings(deadline=None)
 def test_the_order_of_keys_does_not_matter(request_: Request) -> None:
     body = backwards(request_.body)
     assert isinstance(body, dict)
@@ -45,14 +44,12 @@ def test_the_order_of_keys_does_not_matter(request_: Request) -> None:
 
 
 @given(REQUEST, REQUEST)
-@settings(deadline=None)
 def test_keys_are_equal_when_all_but_the_label_is(one: Request, other: Request) -> None:
     assert (one.key == other.key) == (identity(one) == identity(other))
     assert replace(one, label=other.label).key == one.key
 
 
 @given(REQUEST)
-@settings(deadline=None)
 def test_every_field_but_the_label_is_part_of_the_key(request_: Request) -> None:
     changed = [
         replace(request_, kind=request_.kind + "x"),

@@ -45,7 +45,7 @@ def near(value: float | None) -> Any:
     return None if value is None else pytest.approx(value)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(prompts(), st.booleans())
 def test_the_numbers_are_those_of_the_rewards_package(made: list[Prompt], legacy: bool) -> None:
     found = measured(decisions(made), legacy=legacy)
