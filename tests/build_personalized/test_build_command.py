@@ -183,7 +183,7 @@ def test_a_dump_in_which_nobody_asked_often_enough(run: Run, tmp_path: Path, sou
 def test_output_of_another_recipe_is_refused_with_the_keys(run: Run, release: Path) -> None:
     before = files(release)
     result = run("--seed", "7", "--limit", "2", "--out", release)
-    refused(result, f"the run in {release} in `seed`, `source.limit`", "--fresh")
+    refused(result, f"the run in {release} in `seed`, `source.limit`", "`fresh`")
     assert files(release) == before
     assert run("--seed", "7", "--limit", "2", "--out", release, "--fresh")[0] == 0
     assert files(release) != before

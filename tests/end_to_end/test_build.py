@@ -79,7 +79,7 @@ def test_another_recipe_is_refused_by_name_and_the_release_stays(tmp_path: Path)
     assert command("build-personalized", "--limit", "2", "--out", out).returncode == 0
     before = digests(out)
     refused = command("build-personalized", "--limit", "3", "--seed", "7", "--out", out)
-    fails(refused, "`seed`, `source.limit`", "--fresh")
+    fails(refused, "`seed`, `source.limit`", "`fresh`")
     assert digests(out) == before
     assert command("build-personalized", "--limit", "3", "--seed", "7", "--out", out, "--fresh").returncode == 0
     assert digests(out) != before
