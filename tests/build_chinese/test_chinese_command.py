@@ -92,7 +92,7 @@ def test_all_four_steps_leave_their_files(sample: tuple[Path, str]) -> None:
         "2 prompts were dropped: all responses became equal.",
         f"dist/{NAME}: {NAME} 0.1.0, 300 recorded calls",
         "the reward model agrees",
-        f"uv run pluralbench-release verify dist/{NAME}",
+        f"pluralbench-release verify dist/{NAME}",
         f'datasets.load_dataset("dist/{NAME}", "open", split="test")',
     ):
         assert part in said

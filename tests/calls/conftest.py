@@ -4,7 +4,7 @@ import pytest
 from hypothesis import settings
 from skipping_clock import Clock, skip_sleep
 
-settings.register_profile("calls", deadline=None)
+settings.register_profile("calls")
 settings.load_profile("calls")
 
 

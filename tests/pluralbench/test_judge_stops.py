@@ -89,7 +89,7 @@ def test_another_setting_is_refused_by_name(data: Path, tmp_path: Path, changed:
         with pytest.raises(OutputError) as caught:
             judge(server, data, tmp_path / "run", **changed)
         assert key in str(caught.value)
-        assert "--fresh" in str(caught.value)
+        assert "`fresh`" in str(caught.value)
         judge(server, data, tmp_path / "run")
         assert len(server.requests) == 15
 

@@ -142,7 +142,7 @@ def test_groups_are_means_over_their_languages() -> None:
 
 
 @given(st.lists(st.tuples(st.sampled_from(LABELS), st.sampled_from(LABELS)), min_size=1, max_size=60))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_kappa_is_agreement_beyond_chance(pairs: list[tuple[str, str]]) -> None:
     first, second = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
     agreed = sum(a == b for a, b in pairs) / len(pairs)

@@ -124,7 +124,7 @@ def test_another_setting_is_refused_by_name(
     with pytest.raises(OutputError) as caught:
         score("pairs", data, out=tmp_path / "run", **changed)
     assert key in str(caught.value)
-    assert "--fresh" in str(caught.value)
+    assert "`fresh`" in str(caught.value)
     score("pairs", data, out=tmp_path / "run")  # what was there is still there
 
 

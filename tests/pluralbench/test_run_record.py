@@ -37,7 +37,6 @@ def frames(draw: st.DrawFn) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=METRICS, orient="row")
 
 
-@settings(deadline=None)
 @given(frames())
 def test_metrics_are_read_as_they_were_written(frame: pl.DataFrame) -> None:
     text = metrics_text(check_metrics(frame))

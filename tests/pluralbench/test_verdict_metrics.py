@@ -130,7 +130,7 @@ def test_a_table_with_everything_odd_is_counted_in_full(tmp_path: Path) -> None:
 
 
 @given(answers)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_calibration_error_is_what_a_plain_count_gives(given_: Answers) -> None:
     rated = [(right, sure) for right, sure, _ in given_ if right is not None and sure is not None]
     total = 0.0
@@ -147,7 +147,7 @@ def test_calibration_error_is_what_a_plain_count_gives(given_: Answers) -> None:
     answers.filter(lambda given_: len(given_) <= 6)
     | st.lists(st.tuples(st.booleans(), st.sampled_from([50, 80]), st.just(0)), min_size=1, max_size=6)
 )
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_the_area_is_the_mean_over_all_orders_of_equally_sure_answers(given_: Answers) -> None:
     rated = [(right, sure) for right, sure, _ in given_ if right is not None and sure is not None]
     if not rated:
@@ -162,7 +162,7 @@ def test_the_area_is_the_mean_over_all_orders_of_equally_sure_answers(given_: An
 
 
 @given(answers)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_the_area_lies_between_those_of_the_best_and_the_worst_order(given_: Answers) -> None:
     found = measured(given_)
     total = found["high"]["total"] + found["low"]["total"]
@@ -178,7 +178,7 @@ def test_the_area_lies_between_those_of_the_best_and_the_worst_order(given_: Ans
 
 
 @given(answers, st.randoms(use_true_random=False))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_the_order_of_the_rows_does_not_matter(given_: Answers, draw: Any) -> None:
     table = verdicts(rows_of(given_))
     places = list(range(table.height))
@@ -187,7 +187,7 @@ def test_the_order_of_the_rows_does_not_matter(given_: Answers, draw: Any) -> No
 
 
 @given(answers, st.integers(1, 100), st.integers(1, 100))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_a_higher_threshold_never_takes_in_more(given_: Answers, one: int, other: int) -> None:
     at, higher = (measured(given_, threshold=value) for value in sorted((one, other)))
     for name in ("total", "correct"):
@@ -202,7 +202,7 @@ def test_a_higher_threshold_never_takes_in_more(given_: Answers, one: int, other
 
 
 @given(answers)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_counts_add_up_and_shares_lie_in_their_intervals(given_: Answers) -> None:
     found, people = measured(given_), len({user for _, _, user in given_})
     assert found["n"] == len(given_) == found["parsed"] + found["invalid"]
