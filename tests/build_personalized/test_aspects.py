@@ -222,6 +222,6 @@ def test_a_server_that_takes_no_schema_is_named_with_the_mend(tmp_path: Path) ->
     refusal = Reply("response_format json_schema is not supported", status=400)
     with (
         model(tmp_path, lambda *_: refusal) as (llm, _),
-        pytest.raises(NotServed, match="set `structured_output = false` under"),
+        pytest.raises(NotServed, match="set `structured_output` of the model to false"),
     ):
         add_aspects(pl.DataFrame([question(1)], schema=QUESTIONS), llm)

@@ -74,7 +74,7 @@ class Ledger:
 
     def record(self, *answers: Answer) -> None:
         """Record answers, for good: a key that is known keeps its first answer."""
-        self.holds_work = True
+        self.holds_work |= bool(answers)
         self._insert([_as_row(answer) for answer in answers])
 
     def _insert(self, rows: Sequence[tuple[object, ...]]) -> None:
