@@ -4,7 +4,6 @@ import math
 import random
 from collections.abc import Sequence
 from statistics import fmean
-from typing import Any
 
 import polars as pl
 import pytest
