@@ -1,6 +1,8 @@
-"""Tiny models, small tables of each shape, and runs of the one on the other."""
+"""Small tables of each shape, scorers, tiny models, and runs of the one on the other.
 
-import importlib.util
+What needs torch imports it when it is first asked for, so that tests without a model of weights do not wait for it.
+"""
+
 import itertools
 import random
 import sys
@@ -10,22 +12,21 @@ from typing import Any
 
 import pluralbench
 import pytest
-import torch
 import verbs
-from commands import command
 from pluralbench.commands.app import main
-from reward_models import WORDS, save_classifier, save_language_model
-from transformers import AutoModelForSequenceClassification
-from transformers.utils import logging
-
-library: Any = logging
+from samples import sample as built_sample
+from some_words import WORDS
 
 Folders = Callable[..., str]
 Rows = list[dict[str, Any]]
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _two_quiet_threads() -> Iterator[None]:
+@pytest.fixture(scope="session")
+def _quiet_torch() -> Iterator[None]:
+    import torch
+    from transformers.utils import logging
+
+    library: Any = logging
     threads = torch.get_num_threads()
     torch.set_num_threads(min(threads, 2))
     library.disable_progress_bar()
@@ -35,8 +36,12 @@ def _two_quiet_threads() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def classifiers(tmp_path_factory: pytest.TempPathFactory) -> Folders:
+def classifiers(_quiet_torch: None, tmp_path_factory: pytest.TempPathFactory) -> Folders:
     """`classifiers(seed=1)`: the folder of a classifier; `head=0.0` fills its head. Not to be changed."""
+    import torch
+    from reward_models import save_classifier
+    from transformers import AutoModelForSequenceClassification
+
     root = tmp_path_factory.mktemp("classifiers")
     made: dict[str, str] = {}
 
@@ -54,8 +59,10 @@ def classifiers(tmp_path_factory: pytest.TempPathFactory) -> Folders:
 
 
 @pytest.fixture(scope="session")
-def language_models(tmp_path_factory: pytest.TempPathFactory) -> Folders:
+def language_models(_quiet_torch: None, tmp_path_factory: pytest.TempPathFactory) -> Folders:
     """`language_models(1)`: the folder of a language model of this seed. Not to be changed."""
+    from reward_models import save_language_model
+
     root = tmp_path_factory.mktemp("language_models")
     made: dict[int, str] = {}
 
@@ -80,14 +87,9 @@ def constant(classifiers: Folders) -> str:
 
 
 @pytest.fixture(scope="session")
-def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The release of the sample, built by the installed command."""
-    if importlib.util.find_spec("build_personalized") is None:
-        pytest.skip("build-personalized is not installed, so there is no sample release to score")
-    out = tmp_path_factory.mktemp("sample") / "release"
-    built = command("build-personalized", "--out", out)
-    assert built.returncode == 0, built.stderr
-    return out
+def sample() -> Path:
+    """The release of the sample of Personalized RewardBench. Not to be changed."""
+    return built_sample("build-personalized").release
 
 
 def _words(draw: random.Random, most: int = 12) -> str:
@@ -142,13 +144,13 @@ def people() -> Callable[..., Rows]:
 
 
 @pytest.fixture
-def score(tmp_path: Path, model: str) -> Callable[..., pluralbench.Run]:
-    """`score("pairs", data)`: the run of a tiny model, in a directory of its own."""
+def score(tmp_path: Path) -> Callable[..., pluralbench.Run]:
+    """`score("pairs", data)`: the run of `verbs.by_text`, in a directory of its own; `by=model` is that of a model."""
     numbers = itertools.count()
 
-    def scored(benchmark: str, data: Path | str, by: Any = model, **options: Any) -> pluralbench.Run:
+    def scored(benchmark: str, data: Path | str, by: Any = verbs.by_text, **options: Any) -> pluralbench.Run:
         out = options.pop("out", tmp_path / "runs" / str(next(numbers)))
-        device = {} if callable(by) else {"device": "cpu"}
+        device = {"device": "cpu"} if isinstance(by, str) else {}
         return verbs.score(by, benchmark=benchmark, data=data, out=out, **device, **options)
 
     return scored

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 from pluralbench_rewards import Group
+from some_words import WORDS
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 from transformers import (
     AutoConfig,
@@ -25,12 +26,6 @@ TEMPLATE = (
     "{{ bos_token }}{% for message in messages %}<|{{ message['role'] }}|>\n{{ message['content'] }}{{ eos_token }}\n"
     "{% endfor %}{% if add_generation_prompt %}<|assistant|>\n{% endif %}"
 )
-TEXT = (
-    "a quiet hobby for somebody who lives by the sea and would rather not spend money on tools or lessons "
-    "origami drumming swimming reading to children baking bread that keeps walking with an old dog at dawn "
-    "ما هي أفضل هواية هادئة لمن يسكن قرب البحر 我 喜欢 喝 龙井 茶 请 推荐 一本 书 मैं चाय पीता हूँ 🍵 👨‍👩‍👧 🎈"
-)
-WORDS = TEXT.split()
 POSITIONS = 1024
 SIZES: dict[str, Any] = {
     "hidden_size": 64,

@@ -1,11 +1,14 @@
 """The evaluator's verbs with loose options, each put into the description that has a field of its name."""
 
+import random
+from collections.abc import Sequence
 from typing import Any
 
 import pluralbench
 from pluralbench import (
     ChatConnection,
     Data,
+    Group,
     Judging,
     LocalModel,
     PersonaData,
@@ -17,6 +20,11 @@ from pluralbench import (
 from pluralbench.results.record import JudgingRecord, ScoringRecord
 from pluralbench_rewards import Work
 from pluralbench_runs import Table
+
+
+def by_text(groups: Sequence[Group]) -> list[list[float]]:
+    """Scores drawn by nothing but the texts that a model would read."""
+    return [[random.Random(f"{group.messages} {answer}").gauss(0, 1) for answer in group.responses] for group in groups]
 
 
 def score(model: Any, *, data: Any = None, **options: Any) -> Run:

@@ -18,10 +18,9 @@ from pluralbench_runs import Output, check_recipe, stream
 from pluralbench.data.prompts import languages_told, told_to_judge
 from pluralbench.descriptions import Data, Judging, Orders, PersonaJudging, Prompt
 from pluralbench.errors import EvaluationError
-from pluralbench.evaluation.score import result_frame
 from pluralbench.evaluation.settings import JudgeSettings, Loaded, load_benchmark, run_directory
 from pluralbench.metrics import measure
-from pluralbench.results.decisions import BASE, DECISIONS, decide
+from pluralbench.results.decisions import BASE, DECISIONS, decide, score_items
 from pluralbench.results.metrics_frame import Place, metrics_frame
 from pluralbench.results.record import BootstrapRecord, JudgingRecord, RunRecord, provenance
 from pluralbench.results.runs import LEDGER_FILE, Run, read_run, write_run
@@ -202,7 +201,7 @@ def _rated(the_judge: Judge, loaded: Loaded, contexts: Contexts, _: Orders, __: 
     scored: Scored = scores_of(ratings)
     decisions = decide(items, scored.scores, scored.cut)
     reasons = [rating.reason for group in ratings for rating in group if rating.reason]
-    return Said(result_frame(loaded.benchmark, items, scored, decisions), decisions, reasons, {})
+    return Said(score_items(loaded.benchmark, items, scored, decisions), decisions, reasons, {})
 
 
 def _compared(the_judge: Judge, loaded: Loaded, contexts: Contexts, orders: Orders, seed: int) -> Said:

@@ -1,6 +1,5 @@
 """`score`: a reward model on a benchmark, into a run directory."""
 
-import math
 from collections import Counter
 from pathlib import Path
 
@@ -8,14 +7,13 @@ import polars as pl
 from pluralbench_rewards import ModelRecord, Scored, Scoring
 from pluralbench_runs import Output
 
-from pluralbench.data.benchmarks import Benchmark
 from pluralbench.data.prompts import groups_of
 from pluralbench.descriptions import Data, Prompt
 from pluralbench.evaluation.journal import journal
 from pluralbench.evaluation.models import Scorable, opened
 from pluralbench.evaluation.settings import Loaded, ScoreSettings, load_benchmark, run_directory
 from pluralbench.metrics import measure
-from pluralbench.results.decisions import BASE, decide
+from pluralbench.results.decisions import decide, score_items
 from pluralbench.results.record import BootstrapRecord, RunRecord, ScoringRecord, provenance
 from pluralbench.results.runs import Run, read_run, write_run
 
@@ -77,7 +75,7 @@ def _write(
     near = decisions.filter(pl.col("margin").abs() <= scored.tolerance).height if in_process else 0
     write_run(
         output,
-        items=result_frame(loaded.benchmark, loaded.items.frame, scored, decisions),
+        items=score_items(loaded.benchmark, loaded.items.frame, scored, decisions),
         metrics=measure(loaded.benchmark, decisions, seed=settings.seed),
         record=RunRecord(
             verb="score",
@@ -100,33 +98,3 @@ def _write(
             provenance=provenance(),
         ),
     )
-
-
-def result_frame(benchmark: Benchmark, items: pl.DataFrame, scored: Scored, decisions: pl.DataFrame) -> pl.DataFrame:
-    """`items.parquet`: a row a pair with its decision, or for rankings a row a response."""
-    rows = []
-    for place, item in enumerate(items.iter_rows(named=True)):
-        row = {name: item[name] for name in BASE}
-        scores: list[float | None] = [*scored.scores[place]] or [None] * len(item["responses"])
-        tokens = scored.tokens[place] if scored.tokens else [None] * len(scores)
-        outcome = "dropped" if not scored.scores[place] else None
-        cut = scored.cut[place]
-        length = {"truncated": cut > 0, "tokens_cut": cut, "reason": scored.dropped.get(place)}
-        if benchmark.is_ranking:
-            for name, rank, value, size in zip(item["response_ids"], item["rank"], scores, tokens, strict=True):
-                valid = "scored" if value is not None and math.isfinite(value) else "invalid"
-                own = {"response": name, "rank": rank, "score": value, "tokens": size}
-                rows.append(row | own | length | {"outcome": outcome or valid})
-        else:
-            (chosen, rejected), (first, second) = scores, tokens
-            own = {
-                "score_chosen": chosen,
-                "score_rejected": rejected,
-                "tokens_chosen": first,
-                "tokens_rejected": second,
-            }
-            rows.append(row | own | length)
-    frame = pl.DataFrame(rows, infer_schema_length=None)
-    if benchmark.is_ranking:
-        return frame
-    return frame.with_columns(decisions["outcome"], decisions["margin"])
