@@ -221,7 +221,9 @@ def read_ledger(path: Path) -> "pl.DataFrame":
     return frame
 
 
-def _whole(frame: pl.DataFrame) -> pl.DataFrame:
+def _whole(frame: "pl.DataFrame") -> "pl.DataFrame":
+    import polars as pl  # noqa: PLC0415 - a command's --help need not wait for it
+
     return frame if ADAPTED in frame.columns else frame.with_columns(pl.lit("").alias(ADAPTED))
 
 
