@@ -97,7 +97,7 @@ def test_a_config_in_which_nothing_counts_makes_the_mean_of_configs_missing() ->
 
 
 @given(st.lists(st.tuples(st.sampled_from(OUTCOMES), st.sampled_from("abc")), min_size=1, max_size=30))
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 def test_the_mean_of_the_configs_is_the_overall_number(made: list[tuple[str, str]]) -> None:
     run = run_of([decision(n, outcome, config=config) for n, (outcome, config) in enumerate(made)], "personalized")
     values = [run.of(config).value for config in run.names("config", "config")]
