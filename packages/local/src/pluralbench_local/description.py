@@ -55,7 +55,7 @@ class LocalModel(Table):
 
     def load(self, scoring: Scoring) -> RewardModel:
         """The model in memory, which measures the tolerance of its scores. Raises `ModelError` and `DeviceError`."""
-        from pluralbench_local.load import load  # noqa: PLC0415 - torch takes seconds to import
+        from pluralbench_local.loading import load  # noqa: PLC0415 - torch takes seconds to import
 
         model = load(self, scoring=scoring)
         return replace(model, options=replace(model.options, measure_tolerance=True))
