@@ -3,11 +3,11 @@
 from pathlib import Path
 from typing import Any
 
-import polars as pl
 import pytest
-from pluralbench import BenchmarkError, DataError, find_benchmark, load_items
-from pluralbench.data.items import ITEMS
-from pluralbench.data.prompts import contexts_of
+from pluralbench import BenchmarkError, DataError, find_benchmark
+from pluralbench.data.prompts import languages_told
+from pluralbench.descriptions import AnswerLanguage
+from verbs import load_items
 from written_tables import write
 
 Row = dict[str, Any]
@@ -93,21 +93,18 @@ def test_legacy_counts_are_rewardbenchs(tmp_path: Path) -> None:
     assert str(caught.value) == "Pairs has no legacy rules; leave out --legacy."
 
 
-def told(config: str, subset: str, **options: Any) -> str:
-    row = {"config": config, "id": "1", "subset": subset}
-    items = pl.DataFrame([row], schema=ITEMS)
-    return contexts_of(BENCHMARK, items, "none", 0, {}, oracle=False, **options)[0]
+def told(config: str, subset: str, answers: AnswerLanguage = "target") -> str:
+    return languages_told(BENCHMARK, config, subset, answers)
 
 
 def test_judges_are_told_the_languages_of_question_and_answer() -> None:
-    assert told("spa_Latn", "alpacaeval-easy") == "This person asks in Spanish and expects an answer in Spanish."
+    both = "The question is in {}, and the answer should be in {}."
+    assert told("spa_Latn", "alpacaeval-easy") == both.format("Spanish", "Spanish")
     assert told("zho_Hant", "mt-bench-hard").count("Chinese (traditional)") == 2
-    assert told("hin_Deva", "hep-rust") == "This person asks in Hindi and expects an answer in English."
-    assert told("eng_Latn", "donotanswer") == "This person asks in English and expects an answer in English."
+    assert told("hin_Deva", "hep-rust") == both.format("Hindi", "English")
+    assert told("eng_Latn", "donotanswer") == both.format("English", "English")
     for subset in ("translation-de-en-hard", "maple-de-en-easy"):
-        assert told("translation", subset) == "This person asks for a translation from German into English."
-    legacy = told("spa_Latn", "alpacaeval-easy", answer_language="english")
-    assert legacy == "This person asks in Spanish and expects an answer in English."
+        assert told("translation", subset) == "The question asks for a translation from German into English."
+    assert told("spa_Latn", "alpacaeval-easy", "english") == both.format("Spanish", "English")
     assert told("some_Config", "x") == ""
-    items = pl.DataFrame([{"config": "spa_Latn", "id": "1", "subset": None}], schema=ITEMS)
-    assert contexts_of(find_benchmark("pairs"), items, "none", 0, {}, oracle=False) == [""]
+    assert languages_told(find_benchmark("pairs"), "spa_Latn", "", "target") == ""

@@ -44,9 +44,10 @@ def write(folder: Path) -> None:
     dump.write_text(posts(), encoding="utf-8")
     configs = ["open", "human"] * 2 + ["preference"] * 16
     chinese.write_prompts(folder, configs)
-    rows = [chinese.annotated(number, config) for number, config in enumerate(configs)]
+    # As many as the paper's batches take to make more than the steps of a warm-up.
+    rows = [chinese.annotated(number, config) for number, config in enumerate(configs + ["preference"] * 70)]
     chinese.write_rows(folder / "annotated.jsonl", rows)
-    chinese.write_rows(folder / "more.jsonl", [chinese.unlabelled(number) for number in range(30, 34)])
+    chinese.write_rows(folder / "more.jsonl", [chinese.unlabelled(number) for number in range(100, 104)])
     for name in ("prompts", "annotated", "more"):  # in a category of the sample's taxonomy, which is the default
         path = folder / f"{name}.jsonl"
         chinese.write_rows(path, [row | {"category": CATEGORY} for row in chinese.read_rows(path)])
