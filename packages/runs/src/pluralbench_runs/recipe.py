@@ -19,7 +19,7 @@ class Table(BaseModel):
 
 
 class Recipe(Table):
-    """A recipe. `operational` names the tables that say how fast or how dear, never what.
+    """A recipe. `operational` names the tables and dotted keys that say how fast or at what price, never what.
 
     Two recipes that differ only there make the same content, so a run may go on under either.
     """
@@ -99,12 +99,16 @@ def write_recipe(recipe: Recipe, path: Path) -> None:
 
 
 def differing_keys(ours: Recipe, theirs: Recipe) -> list[str]:
-    """Dotted keys in which two recipes ask for different content, sorted; operational tables are left out."""
+    """Dotted keys in which two recipes ask for different content, sorted; operational ones are left out."""
     a, b = (
-        {key: value for key, value in _flat(recipe_values(recipe)) if key.split(".")[0] not in recipe.operational}
+        {key: value for key, value in _flat(recipe_values(recipe)) if not _is_operational(key, recipe)}
         for recipe in (ours, theirs)
     )
     return sorted(key for key in a.keys() | b.keys() if a.get(key) != b.get(key))
+
+
+def _is_operational(key: str, recipe: Recipe) -> bool:
+    return any(f"{key}.".startswith(f"{name}.") for name in recipe.operational)
 
 
 def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, object]]:
