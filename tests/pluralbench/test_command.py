@@ -4,24 +4,50 @@ Most cases call the command's entry point in this process; some run the installe
 """
 
 import shutil
+import tomllib
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args, get_origin
 
 import pytest
-import torch
 import typer
 from chat_server import Reply, serve
 from commands import command, fails
 from hub_server import NO_NETWORK
+from pluralbench import (
+    ChatConnection,
+    Data,
+    Judging,
+    LocalModel,
+    PersonaData,
+    PersonaJudging,
+    Prompt,
+    Scoring,
+)
 from pluralbench.commands.app import app
-from reward_models import make_tokenizer, save_classifier
+from pluralbench_calls.chat import ChatPrice
+from pluralbench_rewards import FunctionModel
+from pluralbench_runs import Table
+from verbs import by_text
 from written_tables import write
 
 Rows = list[dict[str, Any]]
 Command = Callable[..., tuple[int, str, str]]
-VERBS = ["score", "judge", "judge-metrics", "compare", "report"]
+VERBS = ["score", "judge", "judge-personas", "judge-metrics", "compare", "report"]
+DESCRIPTIONS: dict[str, dict[str, type[Table]]] = {
+    "score": {"model": LocalModel, "data": Data, "prompt": Prompt, "scoring": Scoring},
+    "judge": {"data": Data, "prompt": Prompt, "judging": Judging, "connection": ChatConnection},
+    "judge-personas": {"data": PersonaData, "judging": PersonaJudging, "connection": ChatConnection},
+}
+FLAGS = {"location": "--data", "configs": "--config", "columns": "--column"}
+FIELDS = [
+    (verb, parameter, model, field)
+    for verb, described in DESCRIPTIONS.items()
+    for parameter, model in described.items()
+    for field in model.model_fields
+    if (model, field) != (LocalModel, "name")
+]
 
 
 @pytest.fixture
@@ -56,24 +82,98 @@ def test_help_has_an_example_and_a_text_for_every_option(run: Command, verb: str
             assert max(parameter.opts, key=len) in said
 
 
-def test_a_score_is_told_with_its_interval_and_counts(run: Command, model: str, data: Path, tmp_path: Path) -> None:
+def words_and_value(annotation: Any) -> tuple[list[str], Any]:
+    """What is written behind an option of this type, and what that is; no word where the option is a switch."""
+    kinds = [kind for kind in get_args(annotation) or (annotation,) if kind is not type(None)]
+    if get_origin(annotation) is Literal:
+        return [kinds[-1]], kinds[-1]
+    if get_origin(annotation) is tuple:
+        return ["a=b"], ("a=b",)
+    kind = kinds[0]
+    if get_origin(kind) is Literal:
+        return words_and_value(kind)
+    known: dict[Any, tuple[list[str], Any]] = {
+        bool: ([], True),
+        int: (["7"], 7),
+        float: (["0.5"], 0.5),
+        str: (["a"], "a"),
+        Path: (["a"], Path("a")),
+        ChatPrice: (["1/2"], ChatPrice(input=1, output=2)),
+    }
+    return known[kind]
+
+
+@pytest.mark.parametrize(("verb", "parameter", "model", "field"), FIELDS)
+def test_each_field_of_a_description_is_an_option_of_the_verbs_that_take_it(
+    run: Command, monkeypatch: pytest.MonkeyPatch, verb: str, parameter: str, model: type[Table], field: str
+) -> None:
+    given: dict[str, Any] = {}
+    place = {"score": "score.score", "judge": "judge.judge", "judge-personas": "personas.judge_personas"}[verb]
+    monkeypatch.setattr(f"pluralbench.evaluation.{place}", lambda *words, **options: given.update(options, words=words))
+    monkeypatch.setattr("pluralbench.commands.telling.tell", lambda _: None)
+    words, value = words_and_value(model.model_fields[field].annotation)
+    status, _, error = run(verb, "m", FLAGS.get(field, f"--{field.replace('_', '-')}"), *words)
+    assert (status, error) == (0, "")
+    described = given.get(parameter, given["words"][0])
+    assert type(described) is model
+    assert getattr(described, field) == value
+    assert model.model_fields[field].description
+    bare = {"name": "m"} if model is LocalModel else {}
+    assert described.model_dump(exclude={field}) == model(**bare).model_dump(exclude={field}), "and nothing else"
+
+
+def test_what_is_given_to_score_is_what_the_settings_say(
+    run: Command, pairs: Callable[..., Rows], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(LocalModel, "load", lambda *_: FunctionModel(by_text))
+    for config in ("fr", "zh"):
+        write(tmp_path / "d" / f"{config}.jsonl", pairs(6))
+    words = ["score", "m", "--benchmark", "pairs", "--data", tmp_path / "d", "--config", "fr", "--config", "zh"]
+    words += ["--limit", "2", "--on-empty", "keep", "--profile-size", "3", "--mode", "exact", "--max-length", "99"]
+    words += ["--on-overflow", "drop", "--token-budget", "50", "--label", "logit:1", "--dtype", "float16"]
+    status, _, error = run(*words, "--device", "cpu", "--seed", "4", "--out", tmp_path / "run")
+    assert (status, error) == (0, "")
+    settings = tomllib.loads((tmp_path / "run" / "settings.toml").read_text(encoding="utf-8"))
+    assert (settings["verb"], settings["seed"]) == ("score", 4)
+    expected: dict[str, dict[str, Any]] = {
+        "data": {"benchmark": "pairs", "configs": ["fr", "zh"], "limit": 2, "on_empty": "keep"},
+        "prompt": {"profile": "none", "profile_size": 3},
+        "scoring": {"mode": "exact", "max_length": 99, "on_overflow": "drop", "token_budget": 50},
+        "model": {"name": "m", "label": "logit:1", "dtype": "float16", "device": "cpu"},
+    }
+    for table, values in expected.items():
+        assert values.items() <= settings[table].items(), table
+    assert settings["data"]["location"] == str(tmp_path / "d")
+
+
+def test_what_is_given_to_judge_is_what_the_settings_say(run: Command, data: Path, tmp_path: Path) -> None:
+    with serve(lambda *_: Reply("[[A]]")) as server:
+        words = ["judge", "j", "--benchmark", "pairs", "--data", data, "--base-url", server.base_url, "--seed", "5"]
+        words += ["--reply", "brief", "--criterion", "person", "--verdicts", "strict", "--orders", "one"]
+        words += ["--temperature", "0.2", "--top-p", "0.5", "--max-tokens", "9", "--attempts", "2", "--price", "1/2"]
+        status, _, error = run(*words, "--concurrency", "3", "--max-cost", "1", "--out", tmp_path / "run")
+        assert (status, error) == (0, "")
+        asked = server.requests
+    assert {(body["temperature"], body["top_p"], body["max_tokens"]) for body in asked} == {(0.2, 0.5, 9)}
+    settings = tomllib.loads((tmp_path / "run" / "settings.toml").read_text(encoding="utf-8"))
+    judging: dict[str, Any] = {"reply": "brief", "criterion": "person", "verdicts": "strict", "orders": "one"}
+    assert (judging | {"max_tokens": 9, "attempts": 2}).items() <= settings["judging"].items()
+    assert {"concurrency": 3, "max_cost": 1.0}.items() <= settings["connection"].items()
+    assert settings["connection"]["price"] == {"input": 1.0, "output": 2.0}
+    assert (settings["model"]["temperature"], settings["model"]["model"], settings["seed"]) == (0.2, "j", 5)
+
+
+def test_a_score_is_told_with_its_interval_and_counts_and_again_the_same(
+    run: Command, model: str, data: Path, tmp_path: Path
+) -> None:
     out = tmp_path / "run"
-    status, said, _ = run("score", model, "--benchmark", "pairs", "--data", data, "--out", out, "--device", "cpu")
+    words = ("score", model, "--benchmark", "pairs", "--data", data, "--out", out, "--device", "cpu")
+    status, said, error = run(*words)
     assert status == 0
-    for part in (
-        "overall",
-        "[",
-        "Accuracy counts ties",
-        "tokens computed",
-        "for each unique one",
-        f"{out}: items.parquet",
-    ):
+    parts = ("overall", "[", "Accuracy counts ties", "tokens computed", "for each unique one", f"{out}: items.parquet")
+    for part in parts:
         assert part in said
-
-
-def test_the_same_command_again_says_the_same(run: Command, model: str, data: Path, tmp_path: Path) -> None:
-    words = ("score", model, "--benchmark", "pairs", "--data", data, "--out", tmp_path / "run", "--device", "cpu")
-    assert run(*words) == run(*words)
+    assert run(*words) == (status, said, error)
 
 
 def test_a_judge_is_told_with_its_bias(run: Command, data: Path, tmp_path: Path) -> None:
@@ -85,50 +185,52 @@ def test_a_judge_is_told_with_its_bias(run: Command, data: Path, tmp_path: Path)
     assert "6 of 6 pairs of valid verdicts changed with the order" in said
 
 
-BAD_OPTIONS: list[tuple[list[str], list[str]]] = [
-    (["--benchmark", "beer"], ["There is no benchmark 'beer'"]),
-    (["--benchmark", "nowhere.toml"], ["There is no file nowhere.toml"]),
-    (["--data", "nowhere.jsonl"], ["nowhere.jsonl"]),
-    (["--data", "/no/where"], ["/no/where"]),
-    (["--config", "xx"], ["has no config 'xx'; it has p"]),
-    (["--column", "prompt"], ["--column 'prompt' is not of the form WHAT=COLUMN"]),
-    (["--column", "chosen=best"], ["no column `best`; it has id, prompt, chosen, rejected"]),
-    (["--profile", "raw"], ["has no profile"]),
-    (["--profile", "plan", "--plans", "nowhere.jsonl"], ["The plans nowhere.jsonl cannot be read"]),
-    (["--chat-template", "nowhere.jinja"], ["The chat template nowhere.jinja cannot be read"]),
-    (["--reference", "x"], ["--reference belongs to --kind implicit"]),
-    (["--label", "logit:4"], ["'logit:4' does not fit a head of 1 logits"]),
-    (["--device", "gpu"], ["--device gpu cannot be used"]),
-    (["--kind", "implicit"], ["holds a reward head", "--kind classifier"]),
-    (["--max-length", "5"], ["6 of 6 prompts", "ids q0, q1, q2, q3, q4, …"]),
-]
-
-
-@pytest.mark.parametrize(("words", "parts"), BAD_OPTIONS)
+@pytest.mark.parametrize(
+    ("words", "parts"),
+    [
+        (["--benchmark", "beer"], ["There is no benchmark 'beer'"]),
+        (["--benchmark", "nowhere.toml"], ["There is no file nowhere.toml"]),
+        (["--data", "nowhere.jsonl"], ["nowhere.jsonl"]),
+        (["--data", "/no/where"], ["/no/where"]),
+        (["--config", "xx"], ["has no config 'xx'; it has p"]),
+        (["--column", "prompt"], ["--column 'prompt' is not of the form WHAT=COLUMN"]),
+        (["--column", "chosen=best"], ["no column `best`; it has id, prompt, chosen, rejected"]),
+        (["--profile", "raw"], ["has no profile"]),
+        (["--profile", "plan", "--plans", "nowhere.jsonl"], ["The plans nowhere.jsonl cannot be read"]),
+        (["--chat-template", "nowhere.jinja"], ["The chat template nowhere.jinja cannot be read"]),
+        ([], ["There is no model folder nowhere"]),
+    ],
+)
 def test_a_bad_option_of_score_is_named(
-    run: Command, model: str, data: Path, tmp_path: Path, words: list[str], parts: list[str]
+    run: Command, data: Path, tmp_path: Path, words: list[str], parts: list[str]
 ) -> None:
-    base = [
-        "score",
-        model,
-        "--benchmark",
-        "pairs",
-        "--data",
-        str(data),
-        "--device",
-        "cpu",
-        "--out",
-        str(tmp_path / "run"),
-    ]
+    base = ["score", "nowhere", "--benchmark", "pairs", "--data", data, "--device", "cpu", "--out", tmp_path / "run"]
     refused(run(*base, *words), *parts)
-    assert not (tmp_path / "run").exists()
+    assert left(tmp_path) == ["p.jsonl"]
+
+
+def test_a_model_that_does_not_fit_is_named_and_leaves_nothing(
+    run: Command, model: str, data: Path, tmp_path: Path
+) -> None:
+    folder = Path(shutil.copytree(model, tmp_path / "model"))
+    base = ["score", folder, "--benchmark", "pairs", "--data", data, "--device", "cpu", "--out", tmp_path / "run"]
+    refused(run(*base, "--label", "logit:4"), "The `label` 'logit:4' does not fit a head of 1 logits")
+    refused(run(*base, "--max-length", "5"), "6 of 6 prompts", "ids q0, q1, q2, q3, q4, …", "raise `max_length`")
+    weights = folder / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:1000])
+    refused(run(*base), "cannot be loaded")
+    assert left(tmp_path) == ["model", "p.jsonl"]
 
 
 @pytest.mark.parametrize(
     ("words", "parts"),
     [
-        (["--price", "1"], ["--price '1' is not of the form IN/OUT"]),
-        (["--price", "1/x"], ["--price '1/x' is not of the form IN/OUT"]),
+        (["--price", "1"], ["--price: '1' is not of the form IN/OUT"]),
+        (["--price=-1/2"], ["--price: '-1/2' is not of the form IN/OUT"]),
+        (["--price", "nan/1"], ["--price: 'nan/1' is not of the form IN/OUT"]),
+        (["--price", "inf/1"], ["--price: 'inf/1' is not of the form IN/OUT"]),
+        (["--max-cost", "1"], ["a `max_cost` needs a `price`"]),
+        (["--top-p", "1.5"], ["--top-p: "]),
         (["--base-url", "localhost:80"], ["base URL"]),
         (["--api-key-env", "PLANTED_NOWHERE"], ["PLANTED_NOWHERE"]),
         (["--oracle"], ["no rubric aspects"]),
@@ -140,75 +242,12 @@ def test_a_bad_option_of_judge_is_named(
 ) -> None:
     base = ["judge", "j", "--benchmark", "pairs", "--data", str(data), "--base-url", "http://127.0.0.1:9/v1"]
     refused(run(*base, "--out", str(tmp_path / "run"), *words), *parts)
-    assert not (tmp_path / "run").exists()
+    assert left(tmp_path) == ["p.jsonl"]
 
 
-@pytest.mark.parametrize("price", ["-1/2", "nan/1", "inf/1"])
-def test_a_price_that_is_none_is_refused(run: Command, data: Path, tmp_path: Path, price: str) -> None:
-    with serve(lambda *_: Reply("[[A]]")) as server:
-        base = ["judge", "j", "--benchmark", "pairs", "--data", str(data), "--base-url", server.base_url]
-        refused(run(*base, "--out", str(tmp_path / "run"), f"--price={price}"), "--price")
-
-
-@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
-def test_a_gpu_that_is_not_there_is_said(run: Command, model: str, data: Path, tmp_path: Path) -> None:
-    before = left(tmp_path)
-    words = ["score", model, "--benchmark", "pairs", "--data", data, "--device", "cuda", "--out", tmp_path / "run"]
-    refused(run(*words), "No GPU was found, but --device cuda asks for one; choose --device cpu")
-    assert left(tmp_path) == before
-
-
-def without_weights(folder: Path) -> None:
-    (folder / "model.safetensors").unlink()
-
-
-def without_template(folder: Path) -> None:
-    for path in folder.glob("*token*"):
-        path.unlink()
-    (folder / "chat_template.jinja").unlink(missing_ok=True)
-    make_tokenizer(template=None).save_pretrained(folder)
-
-
-def with_two_logits(folder: Path) -> None:
-    shutil.rmtree(folder)
-    save_classifier(folder, num_hidden_layers=2, num_labels=2)
-
-
-def without_configuration(folder: Path) -> None:
-    (folder / "config.json").unlink()
-
-
-def cut_short(folder: Path) -> None:
-    weights = folder / "model.safetensors"
-    weights.write_bytes(weights.read_bytes()[:1000])
-
-
-@pytest.mark.parametrize(
-    ("spoil", "parts"),
-    [
-        (without_weights, ["holds no weights (*.safetensors or *.bin)"]),
-        (without_template, ["has no chat template", "--chat-template FILE"]),
-        (with_two_logits, ["has 2 logits", "--label logit:K"]),
-        (without_configuration, ["has no config.json"]),
-        (cut_short, ["cannot be loaded"]),
-        (shutil.rmtree, ["There is no model folder"]),
-    ],
-)
-def test_a_model_that_cannot_score_is_named(
-    run: Command, model: str, data: Path, tmp_path: Path, spoil: Callable[[Path], object], parts: list[str]
-) -> None:
-    folder = Path(shutil.copytree(model, tmp_path / "model"))
-    spoil(folder)
-    before = left(tmp_path)
-    words = ("score", folder, "--benchmark", "pairs", "--data", data, "--device", "cpu", "--out", tmp_path / "run")
-    refused(run(*words), *parts)
-    assert left(tmp_path) == before
-
-
-def test_the_installed_command_shows_its_verbs_and_says_mistakes_in_one_sentence(model: str, tmp_path: Path) -> None:
+def test_the_installed_command_shows_its_verbs_and_says_mistakes_in_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "empty.csv").write_text("", encoding="utf-8")
-    score = ["score", model]
-    cases = [["--help"], [*score, "--benchmark", "pairs", "--data", "empty.csv"], score]
+    cases = [["--help"], ["score", "m", "--benchmark", "pairs", "--data", "empty.csv"], ["score", "m"]]
     with ThreadPoolExecutor(2) as pool:
         results = pool.map(lambda words: command("pluralbench", *words, cwd=tmp_path, env=NO_NETWORK), cases)
         shown, empty, offline = results

@@ -34,6 +34,12 @@ def judged(
         return run, server.requests
 
 
+def position(run: Run, *metrics: str) -> Any:
+    """What the verdicts owe to the order: a number, or several."""
+    found = tuple(value(run, metric, "position") for metric in metrics)
+    return found if len(found) > 1 else found[0]
+
+
 def says(text: str) -> Script:
     return lambda *_: Reply(text)
 
@@ -73,16 +79,14 @@ def test_a_judge_that_always_chooses_the_first_gets_nothing(data: Path, tmp_path
     run, _ = judged(says("[[A]]"), data, tmp_path / "run")
     assert set(run.items["verdict"]) == {"tie"}
     assert (run.count("ties"), run.headline.value) == (16, 0.0)
-    bias = run.metrics["position"]
-    assert bias["share_of_first"] == 1.0
-    assert (bias["accuracy_chosen_first"], bias["accuracy_chosen_second"], bias["position_bias"]) == (1.0, 0.0, 1.0)
-    assert (bias["asked_in_both_orders"], bias["changed_with_the_order"], bias["verdicts"]) == (16, 16, 32)
+    assert position(run, "share_of_first") == 1.0
+    assert position(run, "accuracy_chosen_first", "accuracy_chosen_second", "position_bias") == (1.0, 0.0, 1.0)
+    assert position(run, "asked_in_both_orders", "changed_with_the_order", "verdicts") == (16, 16, 32)
 
 
 def test_a_judge_that_is_not_moved_by_the_order_has_no_bias(data: Path, tmp_path: Path) -> None:
     run, _ = judged(prefers("right"), data, tmp_path / "run")
-    bias = run.metrics["position"]
-    assert (bias["share_of_first"], bias["position_bias"], bias["changed_with_the_order"]) == (0.5, 0.0, 0)
+    assert position(run, "share_of_first", "position_bias", "changed_with_the_order") == (0.5, 0.0, 0)
 
 
 def test_both_orders_are_asked_about_with_both_texts_in_one_prompt(data: Path, tmp_path: Path) -> None:
@@ -122,8 +126,7 @@ def test_one_order_says_how_the_accuracy_depends_on_the_place(data: Path, tmp_pa
     first = sum("right" in shown(body)[0] for body in requests)
     assert run.count("wins") == first
     assert run.count("losses") == 16 - first
-    assert value(run, "position_bias", "position") == 1.0
-    assert value(run, "asked_in_both_orders", "position") == 0
+    assert position(run, "position_bias", "asked_in_both_orders") == (1.0, 0)
     assert judging(run).orders == "one"
 
 
@@ -154,14 +157,43 @@ def test_a_reply_that_cannot_be_parsed_is_asked_again_and_then_invalid_never_the
 ) -> None:
     hows: list[dict[str, Any]] = [{"orders": "one"}, {"pointwise": True}]
     for number, options in enumerate(hows):
-        run, requests = judged(says("A is better: [[A]] I mean."), data, tmp_path / f"run{number}", limit=3, **options)
+        run, requests = judged(says("A is better, I mean."), data, tmp_path / f"run{number}", limit=3, **options)
         assert len(requests) == 3 * 4 * (1 + number)
         assert run.count("invalid") == run.estimate("accuracy", "pooled").n == 3
         assert (run.headline.value, run.count("wins")) == (0.0, 0)
-        assert run.metrics["pooled"]["ids"]["invalid"] == ["q0", "q1", "q2"]
+        assert run.items.filter(outcome="invalid")["id"].to_list() == ["q0", "q1", "q2"]
         assert sum(judging(run).invalid_reasons.values()) == 3 * (1 + number)
         for name in ("metrics.json", "run.json"):
             assert "NaN" not in (run.path / name).read_text(encoding="utf-8")
+
+
+def in_a_sentence(body: dict[str, Any], _: int) -> Reply:
+    """A judge that knows what is right, and says so in different ways."""
+    right = "A" if "right" in shown(body)[0] else "B"
+    number = int(re.findall(r" (\d+) right", str(body))[0])
+    if number < 4:
+        return Reply(f"[[{right}]]")
+    if number < 10:
+        return Reply(f"So the better answer is [[{right}]].")
+    return Reply("[[A]] has more, [[B]] is shorter.") if number < 15 else Reply("I cannot say.")
+
+
+def test_a_verdict_in_a_sentence_is_read_unless_strictness_is_asked_for(data: Path, tmp_path: Path) -> None:
+    lenient, _ = judged(in_a_sentence, data, tmp_path / "lenient", attempts=1)
+    strict, _ = judged(in_a_sentence, data, tmp_path / "strict", attempts=1, verdicts="strict")
+    assert (lenient.count("wins"), lenient.count("invalid")) == (10, 6)
+    assert (strict.count("wins"), strict.count("invalid")) == (4, 12)
+    assert (judging(lenient).verdict_rule, judging(strict).verdict_rule) == ("lenient", "strict")
+
+
+def test_a_run_counts_what_each_rule_reads_and_gives_the_count_of_m_rewardbench(data: Path, tmp_path: Path) -> None:
+    for rule in ("lenient", "strict"):
+        run, _ = judged(in_a_sentence, data, tmp_path / rule, attempts=1, verdicts=rule)
+        assert judging(run).readings == {"strict": 8, "lenient": 20, "legacy": 30}
+        # By its code: 20 of 32 are right, of five pairs of A beside B the one with A first, and two unreadable ones half.
+        expected = (20 + 5 + 2 * 0.5) / 32
+        assert value(run, "accuracy_with_invalid_as_half", "position") == pytest.approx(expected)
+        assert run.estimate("accuracy_with_invalid_as_half", "position").n == 32
 
 
 def test_an_invalid_verdict_is_no_half_point_and_no_part_of_the_share(data: Path, tmp_path: Path) -> None:
@@ -171,8 +203,7 @@ def test_an_invalid_verdict_is_no_half_point_and_no_part_of_the_share(data: Path
     run, _ = judged(reply, data, tmp_path / "run", attempts=2)
     assert (run.count("invalid"), run.count("wins")) == (1, 15)
     assert run.headline.value == pytest.approx(15 / 16)
-    assert value(run, "invalid_verdicts", "position") == 2
-    assert value(run, "share_of_first", "position") == 0.5
+    assert position(run, "invalid_verdicts", "share_of_first") == (2, 0.5)
     row = run.items.filter(verdict="invalid").row(0, named=True)
     assert (row["id"], row["attempts"], bool(row["reason"])) == ("q0", 4, True)
 
@@ -181,7 +212,8 @@ def test_ratings_that_are_equal_are_ties(data: Path, tmp_path: Path) -> None:
     run, _ = judged(says("Rating: [[7]]"), data, tmp_path / "run", pointwise=True)
     assert run.count("ties") == 16
     assert run.items["score_chosen"].to_list() == [7.0] * 16
-    assert "position" not in run.metrics
+    assert "position" not in run.metrics["group"]
+    assert judging(run).orders is None
 
 
 def test_rankings_are_judged_pair_by_pair(tmp_path: Path) -> None:
@@ -210,12 +242,43 @@ def test_a_run_keeps_its_calls_and_says_what_they_took(data: Path, tmp_path: Pat
     assert names == ["items.parquet", "ledger.parquet", "metrics.json", "run.json", "settings.toml"]
     assert not (tmp_path / "run.work").exists()
     assert pl.read_parquet(run.path / "ledger.parquet").height == len(requests) == 32
-    judged_so = judging(run)
-    assert (judging["calls"], judging["prompt_tokens"], judging["completion_tokens"]) == (32, 320, 160)
-    assert (judging["temperature"], judging["top_p"], judging["max_tokens"], judging["attempts"]) == (0.3, 0.9, 99, 4)
+    asked = judging(run)
+    assert (asked.calls, asked.prompt_tokens, asked.completion_tokens) == (32, 320, 160)
+    assert (asked.temperature, asked.top_p, asked.max_tokens, asked.attempts) == (0.3, 0.9, 99, 4)
     assert (run.record.model.name, run.record.model.kind) == ("judge-1", "generative")
     assert run.record.bootstrap.seed == 4
-    assert len(run.record.prompt.prompts_digest) == 64
+    assert len(run.record.prompt.prompts_digest or "") == 64
     assert run.record.data.digest
     for column in ("config", "id", "verdict", "verdict_chosen_first", "verdict_rejected_first", "attempts"):
         assert column in run.items.columns
+
+
+def about(section: str, request: dict[str, Any]) -> str:
+    """What a section of a request says; "" where there is none."""
+    found = re.search(rf"<{section}>\n(.*?)\n</{section}>", request["messages"][-1]["content"], re.DOTALL)
+    return found[1] if found else ""
+
+
+def test_the_language_has_a_place_of_its_own_and_says_nothing_about_the_person(
+    pairs: Callable[..., Rows], tmp_path: Path
+) -> None:
+    rows = [row | {"source": "hep-go" if number else "mt-bench-easy"} for number, row in enumerate(pairs(2))]
+    for config in ("spa_Latn", "eng_Latn"):
+        write(tmp_path / "d" / f"{config}.jsonl", rows)
+    for number, how in enumerate(({}, {"pointwise": True})):
+        reply = says("[[5]]" if how else "[[A]]")
+        _, requests = judged(reply, tmp_path / "d", tmp_path / f"run{number}", benchmark="multilingual", **how)
+        told = {about("language", request) for request in requests}
+        assert told == {
+            "The question is in Spanish, and the answer should be in Spanish.",
+            "The question is in Spanish, and the answer should be in English.",
+            "The question is in English, and the answer should be in English.",
+        }
+        for request in requests:
+            system, user = (message["content"] for message in request["messages"])
+            assert "about_the_person" not in user
+            assert "one point among others" in system
+            assert "helpful, relevant, correct and complete" in system
+    plain, requests = judged(says("[[A]]"), write(tmp_path / "p.jsonl", pairs(2)), tmp_path / "plain")
+    assert plain.record.prompt.answer_language is None
+    assert not [request for request in requests if "language" in str(request)]

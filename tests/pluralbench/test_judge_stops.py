@@ -1,15 +1,17 @@
 """A judge's run that stops halfway, goes on, is asked for again, or is asked for under other settings."""
 
+import re
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pluralbench_rewards.judge
 import pytest
 import verbs
 from chat_server import ChatServer, Reply, Script, serve
 from pluralbench import EvaluationError, Run
-from pluralbench_calls import CallsError, Price
+from pluralbench_calls import CallsError
 from pluralbench_runs import OutputError, UserError
 from verbs import judging, value
 from written_tables import write
@@ -51,7 +53,7 @@ def test_a_finished_run_is_read_without_asking(data: Path, tmp_path: Path) -> No
         asked = len(server.requests)
         again = judge(server, data, tmp_path / "run", concurrency=4)
         assert len(server.requests) == asked == 20
-        assert again.run == run.run
+        assert again.record == run.record
         assert again.items.equals(run.items)
 
 
@@ -69,45 +71,56 @@ def test_fresh_asks_again(data: Path, tmp_path: Path) -> None:
     assert value(run, "share_of_first", "position") == 0.0
 
 
-@pytest.mark.parametrize(
-    ("changed", "key"),
-    [
-        ({"temperature": 0.5}, "`temperature`"),
-        ({"top_p": 0.5}, "`top_p`"),
-        ({"max_tokens": 7}, "`max_tokens`"),
-        ({"attempts": 2}, "`attempts`"),
-        ({"orders": "one"}, "`orders`"),
-        ({"pointwise": True}, "`pointwise`"),
-        ({"seed": 3}, "`seed`"),
-        ({"limit": 3}, "`data.limit`"),
-    ],
-)
-def test_another_setting_is_refused_by_name(data: Path, tmp_path: Path, changed: dict[str, Any], key: str) -> None:
+CHANGES: list[tuple[dict[str, Any], list[str]]] = [
+    ({"temperature": 0.5}, ["judging.temperature", "model.temperature"]),
+    ({"top_p": 0.5}, ["judging.top_p", "model.top_p"]),
+    ({"max_tokens": 7}, ["judging.max_tokens", "model.max_tokens"]),
+    ({"attempts": 2}, ["judging.attempts"]),
+    ({"orders": "one"}, ["judging.orders"]),
+    ({"pointwise": True}, ["judging.pointwise"]),
+    ({"criterion": "person"}, ["judging.criterion"]),
+    ({"verdicts": "strict"}, ["judging.verdicts"]),
+    ({"seed": 3}, ["seed"]),
+    ({"limit": 3}, ["data.digest", "data.limit"]),
+]
+
+
+def test_another_setting_is_refused_by_name(data: Path, tmp_path: Path) -> None:
     with serve(says("[[A]]", until=5)) as dying, pytest.raises(CallsError):
         judge(dying, data, tmp_path / "run")
     with serve(says("[[A]]")) as server:
-        with pytest.raises(OutputError) as caught:
-            judge(server, data, tmp_path / "run", **changed)
-        assert key in str(caught.value)
-        assert "`fresh`" in str(caught.value)
+        for changed, keys in CHANGES:
+            with pytest.raises(OutputError) as caught:
+                judge(server, data, tmp_path / "run", **changed)
+            named = re.findall(r"`([^`]*)`", str(caught.value))
+            assert named == keys, changed
+            assert "--fresh" in str(caught.value)
         judge(server, data, tmp_path / "run")
         assert len(server.requests) == 15
+
+
+def test_another_prompt_is_refused_by_name(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with serve(says("[[A]]")) as server:
+        judge(server, data, tmp_path / "run")
+        monkeypatch.setitem(pluralbench_rewards.judge.PROMPTS, "language", "In other words.")
+        with pytest.raises(OutputError, match="in `prompts_digest`; "):
+            judge(server, data, tmp_path / "run")
 
 
 def test_what_only_says_how_fast_or_how_dear_may_change(data: Path, tmp_path: Path) -> None:
     with serve(says("[[A]]", until=5)) as dying, pytest.raises(CallsError):
         judge(dying, data, tmp_path / "run")
     with serve(says("[[A]]")) as server:
-        judge(server, data, tmp_path / "run", concurrency=3, price=Price(1.0, 2.0), max_cost=5.0)
+        judge(server, data, tmp_path / "run", concurrency=3, price="1/2", max_cost=5.0)
         assert len(server.requests) == 15
 
 
 def test_a_ceiling_stops_and_a_higher_one_goes_on(data: Path, tmp_path: Path) -> None:
     with serve(says("[[A]]")) as server:
         with pytest.raises(CallsError, match=r"spending ceiling of \$0\.01 .* of 20 verdicts are recorded"):
-            judge(server, data, tmp_path / "run", price=Price(1.0, 10.0), max_cost=0.007)
+            judge(server, data, tmp_path / "run", price="1/10", max_cost=0.007)
         assert 0 < len(server.requests) < 20
-        judge(server, data, tmp_path / "run", price=Price(1.0, 10.0), max_cost=10.0)
+        judge(server, data, tmp_path / "run", price="1/10", max_cost=10.0)
         assert len(server.requests) == 20
 
 

@@ -1,4 +1,4 @@
-"""`pluralbench judge --benchmark persona-judge` and `judge-metrics`, as they are called."""
+"""`pluralbench judge-personas` and `judge-metrics`, as they are called."""
 
 import json
 from collections.abc import Callable
@@ -20,7 +20,7 @@ def data(tmp_path: Path) -> Path:
 def test_a_run_says_what_it_found_and_judge_metrics_reads_it(run: Command, data: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
     with serve(lambda body, _: Reply(f"[[{knows(body)}]] [[90]]")) as server:
-        words = ["judge", "j", "--benchmark", "persona-judge", "--data", data, "--base-url", server.base_url]
+        words = ["judge-personas", "j", "--data", data, "--base-url", server.base_url]
         status, said, error = run(*words, "--samples", "3", "--price", "0.1/0.1", "--max-cost", "1", "--out", out)
         assert (status, error) == (0, "")
         assert {(body["temperature"], body["top_p"]) for body in server.requests} == {(0.7, 0.95)}
@@ -41,7 +41,7 @@ def test_a_run_says_what_it_found_and_judge_metrics_reads_it(run: Command, data:
 
 def test_what_is_given_is_what_is_asked(run: Command, data: Path, tmp_path: Path) -> None:
     with serve(lambda body, _: Reply(f"[[{knows(body)}]]")) as server:
-        words = ["judge", "j", "--benchmark", "persona-judge", "--data", data, "--base-url", server.base_url]
+        words = ["judge-personas", "j", "--data", data, "--base-url", server.base_url]
         words += ["--config", "prism", "--setting", "tie", "--variables", "key", "--orders", "both", "--top-p", "0.5"]
         status, _, error = run(*words, "--temperature", "0", "--seed", "4", "--out", tmp_path / "run")
         assert (status, error) == (0, "")
@@ -55,19 +55,15 @@ def test_what_is_given_is_what_is_asked(run: Command, data: Path, tmp_path: Path
 @pytest.mark.parametrize(
     ("words", "part"),
     [
-        (["--limit", "3"], "--limit says nothing to --benchmark persona-judge; leave it out; --samples says how many"),
-        (["--pointwise"], "--pointwise says nothing to --benchmark persona-judge; leave it out."),
-        (["--profile", "raw"], "--profile says nothing"),
-        (["--column", "id=x"], "--column says nothing"),
         (["--config", "opinion_qa", "--setting", "tie"], "the task opinion_qa has no ties"),
         (["--config", "beer"], "has no config 'beer'"),
-        (["--price", "1"], "--price '1' is not of the form IN/OUT"),
+        (["--price", "1"], "--price: '1' is not of the form IN/OUT"),
         (["--max-cost", "1"], "a `max_cost` needs a `price`"),
         (["--base-url", "localhost:80"], "base URL"),
     ],
 )
 def test_a_bad_option_is_named(run: Command, data: Path, tmp_path: Path, words: list[str], part: str) -> None:
-    base = ["judge", "j", "--benchmark", "persona-judge", "--data", str(data), "--base-url", "http://127.0.0.1:9/v1"]
+    base = ["judge-personas", "j", "--data", str(data), "--base-url", "http://127.0.0.1:9/v1"]
     status, said, error = run(*base, "--out", tmp_path / "run", *words)
     assert (status, said) == (2, "")
     assert part in error
@@ -76,17 +72,11 @@ def test_a_bad_option_is_named(run: Command, data: Path, tmp_path: Path, words: 
     assert not (tmp_path / "run.work").exists()
 
 
-@pytest.mark.parametrize("option", [["--setting", "tie"], ["--variables", "none"], ["--samples", "2"]])
-def test_what_only_the_persona_judge_has_is_refused_elsewhere(run: Command, option: list[str]) -> None:
-    status, said, error = run("judge", "j", "--benchmark", "pairs", "--data", "x.jsonl", *option)
+@pytest.mark.parametrize("verb", ["judge", "score"])
+def test_other_verbs_say_who_takes_it(run: Command, verb: str) -> None:
+    status, said, error = run(verb, "m", "--benchmark", "persona-judge")
     assert (status, said) == (2, "")
-    assert f"{option[0]} belongs to --benchmark persona-judge; leave it out." in error
-
-
-def test_score_says_who_takes_it(run: Command) -> None:
-    status, _, error = run("score", "m", "--benchmark", "persona-judge")
-    assert status == 2
-    assert "run `pluralbench judge MODEL --benchmark persona-judge`" in error
+    assert "Persona judge has no responses to score; run `pluralbench judge-personas MODEL --data DIR`" in error
 
 
 @pytest.mark.heavy
@@ -98,7 +88,7 @@ def test_the_embedded_model_judges_and_what_it_says_is_read(tmp_path: Path) -> N
         item("prism", 2, "A", context="What is 2 + 2?", option_a="4", option_b="5", persona=[]),
     ]
     data = release(tmp_path / "data", prism=table)
-    words: list[str | Path] = ["judge", "local", "--benchmark", "persona-judge", "--data", data]
+    words: list[str | Path] = ["judge-personas", "local", "--data", data]
     tables = []
     for name in ("first", "second"):
         done = command("pluralbench", *words, "--reply", "structured", "--out", tmp_path / name)

@@ -180,5 +180,5 @@ def test_without_data_there_is_a_builder_to_name() -> None:
 
 
 def test_it_is_no_benchmark_of_rewards() -> None:
-    with pytest.raises(BenchmarkError, match="no responses to score; run `pluralbench judge MODEL --benchmark persona"):
+    with pytest.raises(BenchmarkError, match="no responses to score; run `pluralbench judge-personas MODEL"):
         find_benchmark("persona-judge")

@@ -1,15 +1,15 @@
 """What a model under test is shown: the profile as asked for, the roles as given, never what it is held to."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 import verbs
 from chat_server import Reply, serve
-from pluralbench import DataError, Run
-from transformers import PreTrainedTokenizerFast
+from pluralbench import DataError, Group, Run
+from verbs import by_text
 from written_tables import write
 
 Rows = list[dict[str, Any]]
@@ -21,8 +21,47 @@ def plans_of(data: Path, profile: str) -> Path | None:
 
 
 @pytest.fixture
-def seen(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Every text that reaches a tokenizer."""
+def data(people: Callable[..., Rows], tmp_path: Path) -> Path:
+    """Rows with the marker in every rubric aspect and narrative, and plans for them in either form."""
+    rows = people(4, marker=MARKER)
+    plans = [{"id": row["id"], "aspects": ["few words", "no tools"]} for row in rows[:2]]
+    plans += [{"id": row["id"], "aspects": "few words, no tools"} for row in rows[2:]]
+    write(tmp_path / "plans.jsonl", plans)
+    return write(tmp_path / "people.jsonl", rows)
+
+
+@pytest.fixture
+def shown(score: Callable[..., Run]) -> Callable[..., list[Group]]:
+    """What a model is given with these options."""
+
+    def show(data: Path, benchmark: str = "personalized", **options: Any) -> list[Group]:
+        seen: list[Group] = []
+
+        def see(groups: Sequence[Group]) -> list[list[float]]:
+            seen.extend(groups)
+            return by_text(groups)
+
+        score(benchmark, data, by=see, **options)
+        return seen
+
+    return show
+
+
+@pytest.mark.parametrize("profile", ["none", "raw", "plan"])
+def test_scoring_never_shows_rubrics_or_narratives(
+    shown: Callable[..., list[Group]], data: Path, profile: str
+) -> None:
+    groups = shown(data, profile=profile, plans=plans_of(data, profile))
+    assert len(groups) == 4
+    assert MARKER not in repr(groups)
+    assert MARKER not in repr([group.messages for group in groups])
+
+
+def test_what_is_tokenized_has_the_prompt_and_no_rubric(
+    score: Callable[..., Run], model: str, data: Path, monkeypatch: pytest.MonkeyPatch, people: Callable[..., Rows]
+) -> None:
+    from transformers import PreTrainedTokenizerFast
+
     texts: list[str] = []
     call = PreTrainedTokenizerFast.__call__
 
@@ -31,39 +70,12 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return call(self, text, *args, **options)
 
     monkeypatch.setattr(PreTrainedTokenizerFast, "__call__", recorded)
-    return texts
-
-
-@pytest.fixture
-def data(people: Callable[..., Rows], tmp_path: Path) -> Path:
-    """Rows with the marker in every rubric aspect and narrative, and plans for them."""
-    rows = people(4, marker=MARKER)
-    plans = [{"id": row["id"], "aspects": ["few words", "no tools"]} for row in rows[:2]]
-    plans += [{"id": row["id"], "aspects": "few words, no tools"} for row in rows[2:]]
-    write(tmp_path / "plans.jsonl", plans)
-    return write(tmp_path / "people.jsonl", rows)
-
-
-@pytest.mark.parametrize("profile", ["none", "raw", "plan"])
-@pytest.mark.parametrize("mode", ["fast", "exact"])
-@pytest.mark.parametrize("length", [{}, {"max_length": 60, "on_overflow": "truncate-prompt"}])
-def test_scoring_never_shows_rubrics_or_narratives(
-    score: Callable[..., Run], data: Path, seen: list[str], mode: str, profile: str, length: dict[str, Any]
-) -> None:
-    score("personalized", data, mode=mode, profile=profile, plans=plans_of(data, profile), **length)
-    assert any("0!" in text for text in seen), "the texts are what is seen"
-    assert not [text for text in seen if MARKER in text]
-
-
-def test_implicit_scoring_never_shows_rubrics_or_narratives(
-    score: Callable[..., Run], language_models: Callable[..., str], data: Path, seen: list[str]
-) -> None:
-    run = score(
-        "personalized", data, by=language_models(0), kind="implicit", reference=language_models(1), profile="raw"
-    )
-    assert run.record.model.reference_digest != run.record.model.digest
-    assert seen
-    assert not [text for text in seen if MARKER in text]
+    score("personalized", data, by=model)
+    for row in people(4, marker=MARKER):
+        assert f"<s><|user|>\n{row['question']}</s>\n<|assistant|>\n{row['chosen']}</s>\n" in texts
+    score("personalized", data, by=model, profile="raw", max_length=60, on_overflow="truncate-prompt")
+    assert any("Post no. 1 of 0." in text for text in texts)
+    assert not [text for text in texts if MARKER in text]
 
 
 def asked(data: Path, out: Path, reply: str = "[[A]]", **options: Any) -> tuple[Run, list[str]]:
@@ -73,8 +85,11 @@ def asked(data: Path, out: Path, reply: str = "[[A]]", **options: Any) -> tuple[
         return run, [json.dumps(body, ensure_ascii=False) for body in server.requests]
 
 
+HOWS: list[dict[str, Any]] = [{"orders": "both"}, {"orders": "one"}, {"pointwise": True, "reply": "[[5]]"}]
+
+
 @pytest.mark.parametrize("profile", ["none", "raw", "plan"])
-@pytest.mark.parametrize("how", [{"orders": "both"}, {"orders": "one"}, {"pointwise": True, "reply": "[[5]]"}])
+@pytest.mark.parametrize("how", HOWS)
 def test_judging_never_shows_rubrics_or_narratives(
     data: Path, tmp_path: Path, profile: str, how: dict[str, Any]
 ) -> None:
@@ -83,52 +98,67 @@ def test_judging_never_shows_rubrics_or_narratives(
     assert not [request for request in requests if MARKER in request]
 
 
-@pytest.mark.parametrize("how", [{"orders": "one"}, {"pointwise": True, "reply": "[[5]]"}])
+@pytest.mark.parametrize("how", HOWS[1:])
 def test_an_oracle_is_shown_the_aspects_but_not_the_narrative(data: Path, tmp_path: Path, how: dict[str, Any]) -> None:
     run, requests = asked(data, tmp_path / "run", oracle=True, **how)
     assert all(f"{MARKER}-aspect" in request for request in requests)
-    assert not [request for request in requests if f"{MARKER}-narrative" in request]
+    assert not [request for request in requests if f"{MARKER}-narrative" in request or "Post no. 1" in request]
     assert run.record.prompt.oracle is True
+
+
+@pytest.mark.parametrize("how", HOWS[1:])
+def test_the_papers_oracle_is_shown_the_posts_too_and_goes_by_what_this_person_expects(
+    data: Path, tmp_path: Path, how: dict[str, Any]
+) -> None:
+    run, requests = asked(data, tmp_path / "oracle", oracle=True, profile="raw", criterion="person", **how)
+    for request in requests:
+        about = request.split("<about_the_person>")[1].split("</about_the_person>")[0]
+        assert about.index("Post no. 4") < about.index("What this person expects of an answer:")
+        assert f"{MARKER}-aspect" in about
+        assert "this very person most likely expected" in request
+        assert "how helpful, relevant, correct" not in request
+    prompt, judging = run.record.prompt, verbs.judging(run)
+    assert (prompt.oracle, prompt.profile, judging.criterion) == (True, "raw", "person")
+    bare, requests = asked(data, tmp_path / "bare", criterion="person", **how)
+    assert all("Where nothing is said, infer from how they ask" in request for request in requests)
+    assert not [request for request in requests if "about_the_person" in request]
+    usual, requests = asked(data, tmp_path / "usual", **how)
+    assert all("otherwise weigh how helpful, relevant, correct" in request for request in requests)
+    assert [verbs.judging(one).criterion for one in (bare, usual)] == ["person", "quality"]
 
 
 def test_an_oracle_needs_aspects(pairs: Callable[..., Rows], tmp_path: Path) -> None:
     data = write(tmp_path / "p.jsonl", pairs(2))
-    with pytest.raises(DataError, match="id q0 has no rubric aspects, which --oracle shows"):
+    with pytest.raises(DataError, match="id q0 has no rubric aspects, which an oracle is shown"):
         asked(data, tmp_path / "run", benchmark="pairs", oracle=True)
     assert not (tmp_path / "run.work").exists()
 
 
 @pytest.mark.parametrize("posts", [1, 3, 10])
 def test_a_profile_is_so_many_posts_each_with_its_number_and_category(
-    score: Callable[..., Run], data: Path, seen: list[str], posts: int
+    shown: Callable[..., list[Group]], data: Path, posts: int
 ) -> None:
-    run = score("personalized", data, profile="raw", profile_size=posts)
-    assert run.record.prompt.profile_size == posts
-    full = [text for text in seen if "<|user|>" in text and "of 2." in text]
-    assert full
-    for text in full:
-        shown = [f"[Post {number}, Tea]\nPost no. {number} of 2." for number in range(1, min(posts, 4) + 1)]
-        assert "\n".join(shown) in text
-        assert f"Post no. {posts + 1}" not in text
-        assert text.index("Post no. 1") < text.index("My question:"), "the profile precedes the question"
+    group = shown(data, profile="raw", profile_size=posts)[2]
+    text = group.messages[-1]["content"]
+    told = [f"[Post {number}, Tea]\nPost no. {number} of 2." for number in range(1, min(posts, 4) + 1)]
+    assert "\n".join(told) in text
+    assert f"Post no. {posts + 1}" not in text
+    assert text.index("Post no. 1") < text.index("My question:"), "the profile precedes the question"
 
 
 def test_no_profile_is_the_question_alone(
-    score: Callable[..., Run], data: Path, seen: list[str], people: Callable[..., Rows]
+    shown: Callable[..., list[Group]], data: Path, people: Callable[..., Rows]
 ) -> None:
-    score("personalized", data)
-    for row in people(4, marker=MARKER):
-        conversation = f"<s><|user|>\n{row['question']}</s>\n<|assistant|>\n{row['chosen']}</s>\n"
-        assert conversation in seen
+    asked_for = [{"role": "user", "content": row["question"]} for row in people(4, marker=MARKER)]
+    assert [group.messages for group in shown(data)] == [[message] for message in asked_for]
 
 
-def test_a_plan_is_shown_in_either_form(score: Callable[..., Run], data: Path, seen: list[str]) -> None:
-    run = score("personalized", data, profile="plan", plans=data.with_name("plans.jsonl"))
-    assert run.record.prompt.plans_digest
-    conversations = [text for text in seen if "My question:" in text]
-    assert len(conversations) >= 8
-    assert all("few words, no tools" in text for text in conversations)
-    assert not [text for text in seen if "Post no." in text]
+def test_a_plan_is_shown_in_either_form(score: Callable[..., Run], shown: Callable[..., list[Group]], data: Path) -> None:
+    plans = data.with_name("plans.jsonl")
+    for group in shown(data, profile="plan", plans=plans):
+        assert "few words, no tools\n\nMy question:\n" in group.messages[-1]["content"]
+        assert "Post no." not in str(group.messages)
+    assert score("personalized", data, profile="plan", plans=plans).record.prompt.plans_digest
 
 
 def test_an_item_without_a_plan_is_named(score: Callable[..., Run], data: Path, tmp_path: Path) -> None:
@@ -158,8 +188,8 @@ def test_an_item_without_a_profile_is_named(
         score("pairs", write(tmp_path / "p.jsonl", pairs(2)), profile="raw")
 
 
-def test_roles_reach_the_template_and_a_profile_goes_before_the_last_question(
-    score: Callable[..., Run], seen: list[str], tmp_path: Path
+def test_roles_are_kept_and_what_is_told_goes_before_the_last_question(
+    shown: Callable[..., list[Group]], tmp_path: Path
 ) -> None:
     turns = [
         {"role": "system", "content": "Be brief."},
@@ -169,22 +199,18 @@ def test_roles_reach_the_template_and_a_profile_goes_before_the_last_question(
     ]
     row = {"id": "1", "prompt": turns, "chosen": "书", "rejected": "{}"}
     plans = write(tmp_path / "plans.jsonl", [{"id": 1, "aspects": ["in {braces}"]}])
-    score("pairs", write(tmp_path / "p.jsonl", [row]), profile="plan", plans=plans)
-    start = "<s><|system|>\nBe brief.</s>\n<|user|>\nhi</s>\n<|assistant|>\nYes?</s>\n<|user|>\n"
-    told = "What I expect of an answer: in {braces}\n\nMy question:\n推荐 {about} 一本书</s>\n<|assistant|>\n"
-    assert f"{start}{told}书</s>\n" in seen
-    assert f"{start}{told}{{}}</s>\n" in seen
+    [group] = shown(write(tmp_path / "p.jsonl", [row]), "pairs", profile="plan", plans=plans)
+    assert (list(group.prompt), list(group.responses)) == (turns, ["书", "{}"])
+    told = "What I expect of an answer: in {braces}\n\nMy question:\n推荐 {about} 一本书"
+    assert group.messages == [*turns[:3], {"role": "user", "content": told}]
 
 
-def test_another_template_can_be_given(score: Callable[..., Run], data: Path, seen: list[str], tmp_path: Path) -> None:
-    (tmp_path / "t.jinja").write_text(
-        "{% for m in messages %}@{{ m['role'] }}: {{ m['content'] }}{% endfor %}", "utf-8"
-    )
-    usual = score("personalized", data)
-    run = score("personalized", data, chat_template=tmp_path / "t.jinja")
-    assert any(text.startswith("@user: ") for text in seen)
-    digests = [one.record.prompt.chat_template_digest for one in (usual, run)]
-    assert digests[0] != digests[1]
+def test_another_template_can_be_given(score: Callable[..., Run], model: str, data: Path, tmp_path: Path) -> None:
+    (tmp_path / "t.jinja").write_text("{% for m in messages %}@{{ m['content'] }}{% endfor %}", "utf-8")
+    usual = score("personalized", data, by=model)
+    given = score("personalized", data, by=model, chat_template=tmp_path / "t.jinja")
+    assert usual.record.prompt.chat_template_digest != given.record.prompt.chat_template_digest is not None
+    assert not usual.items.equals(given.items)
 
 
 def test_plans_and_the_profile_that_takes_them_belong_together(
@@ -195,3 +221,27 @@ def test_plans_and_the_profile_that_takes_them_belong_together(
     for words in ({"profile": "plan"}, {"plans": plans}):
         with pytest.raises(DataError, match="--profile plan and --plans FILE belong together"):
             score("personalized", data, **words)
+
+
+def test_a_profile_that_is_too_long_loses_its_least_relevant_posts(
+    score: Callable[..., Run], model: str, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pluralbench_local import conversations
+
+    kept: list[Group] = []
+    tokenized = conversations._tokenized
+
+    def recorded(groups: Sequence[Group], template: Any) -> Any:
+        kept[:] = groups
+        return tokenized(groups, template)
+
+    monkeypatch.setattr(conversations, "_tokenized", recorded)
+    options: dict[str, Any] = {"by": model, "profile": "raw", "limit": 1, "on_overflow": "truncate-prompt"}
+    whole = score("personalized", data, **options)
+    tokens = max(whole.items["tokens_chosen"][0], whole.items["tokens_rejected"][0])
+    run = score("personalized", data, max_length=tokens - 1, **options)
+    text = kept[0].messages[-1]["content"]
+    assert [f"Post no. {number} of 0." in text for number in (1, 2, 3, 4)] == [True, True, True, False]
+    assert text.endswith(f"My question:\n{kept[0].prompt[-1]['content']}")
+    assert (run.count("truncated"), verbs.scoring(run).items_truncated) == (1, 1)
+    assert run.items["tokens_cut"][0] > 1, "a post goes as a whole"

@@ -1,7 +1,7 @@
 """A Hub on loopback for tests: `serving` runs this file as `python hub_server.py FOLDER`, which prints its URL.
 
 A dataset is a folder `FOLDER/ORG/NAME`: one folder a commit, and a file for each branch, which holds its commit;
-`publish` adds one. The YAML of its card is JSON. What was asked is in `FOLDER/requests.log`.
+`publish` adds one. A model is the same, of which nothing can be asked but its commit. The YAML of its card is JSON. What was asked is in `FOLDER/requests.log`.
 """
 
 import hashlib
@@ -91,7 +91,7 @@ class Handler(BaseHTTPRequestHandler):
                     raise NotThere("EntryNotFound", commit.name)
                 headers = {"ETag": f'"{_etag(file)}"', "X-Repo-Commit": commit.name, "Accept-Ranges": "bytes"}
                 self._send(200, file.read_bytes(), headers)
-            case ["api", "datasets", org, name, *rest]:
+            case ["api", "datasets" | "models", org, name, *rest]:
                 commit = self._commit(org, name, rest[1] if len(rest) > 1 else "main")
                 self._send(200, json.dumps(self._about(f"{org}/{name}", commit, rest)).encode(), {})
             case _:

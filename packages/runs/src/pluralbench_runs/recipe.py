@@ -19,7 +19,7 @@ class Table(BaseModel):
 
 
 class Recipe(Table):
-    """A recipe. `operational` names what changes speed or cost but not the content.
+    """A recipe. `operational` names the tables and dotted keys that say how fast or at what price, never what.
 
     An entry is a table (`connection`) or a dotted key (`scoring.token_budget`). Two recipes that differ only there make
     the same content, so a run that began under one may continue under the other.
@@ -102,19 +102,16 @@ def write_recipe(recipe: Recipe, path: Path) -> None:
 
 
 def differing_keys(ours: Recipe, theirs: Recipe) -> list[str]:
-    """The dotted keys in which two recipes ask for different content, sorted.
-
-    A key that is `operational`, or lies in a table that is, does not count.
-    """
+    """Dotted keys in which two recipes ask for different content, sorted; operational ones are left out."""
     a, b = (
-        {key: value for key, value in _flat(recipe_values(recipe)) if not _lies_under(key, recipe.operational)}
+        {key: value for key, value in _flat(recipe_values(recipe)) if not _is_operational(key, recipe)}
         for recipe in (ours, theirs)
     )
     return sorted(key for key in a.keys() | b.keys() if a.get(key) != b.get(key))
 
 
-def _lies_under(key: str, entries: Iterable[str]) -> bool:
-    return any(key == entry or key.startswith(f"{entry}.") for entry in entries)
+def _is_operational(key: str, recipe: Recipe) -> bool:
+    return any(f"{key}.".startswith(f"{name}.") for name in recipe.operational)
 
 
 def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, object]]:

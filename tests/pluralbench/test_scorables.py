@@ -1,0 +1,236 @@
+"""What can be scored beside a model's name: a plain function, and anything that keeps to the contract."""
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pluralbench
+import pytest
+from chat_server import Reply, serve
+from commands import environment
+from pluralbench import EvaluationError, Group, ModelRecord, Run, Scored, Scoring
+from pluralbench_rewards import FunctionError, OnScored
+from pluralbench_runs import OutputError
+from verbs import by_text, judge, scoring, value
+from written_tables import write
+
+Rows = list[dict[str, Any]]
+
+
+@pytest.fixture
+def data(people: Callable[..., Rows], tmp_path: Path) -> Path:
+    """A release of three configs, with more items than a function is given at once."""
+    for number, config in enumerate(("Art", "Life", "Society")):
+        write(tmp_path / "data" / config / "test.parquet", people(30, seed=number))
+    return tmp_path / "data"
+
+
+@pytest.mark.parametrize("kind", [str, Path])
+def test_a_function_on_a_release_gives_a_run_like_any_other(
+    data: Path, tmp_path: Path, kind: Callable[[Path], str | Path]
+) -> None:
+    run = pluralbench.score(
+        lambda groups: [[float(len(r)) for r in g.responses] for g in groups],
+        benchmark="personalized",
+        data=kind(data),
+        out=kind(tmp_path / "runs" / "length"),
+    )
+    assert (run.path, run.items.height) == (tmp_path / "runs" / "length", 90)
+    rows = run.items.rows(named=True)
+    right = [row["score_chosen"] > row["score_rejected"] for row in rows]
+    assert value(run, "accuracy") == pytest.approx(sum(right) / 90)
+    assert run.headline.value == pytest.approx(sum(right) / 90), "the configs have as many items"
+    assert run.headline.low is not None and run.headline.high is not None
+    assert run.headline.low <= (run.headline.value or 0) <= run.headline.high
+    assert [run.of(config).n for config in ("Art", "Life", "Society")] == [30, 30, 30]
+
+
+def test_its_record_says_that_it_is_a_function_and_which(score: Callable[..., Run], data: Path) -> None:
+    run = score("personalized", data)
+    model = run.record.model
+    assert (model.name, model.kind, model.settings) == ("by_text", "function", {"module": by_text.__module__})
+    assert len(model.digest or "") == 64
+    assert (model.device, model.chat_template_digest, run.record.prompt.chat_template_digest) == (None, None, None)
+    assert (scoring(run).work, scoring(run).mode, scoring(run).on_overflow) == (None, None, None)
+
+
+def test_an_interrupted_function_is_asked_for_the_rest_only(
+    score: Callable[..., Run], data: Path, tmp_path: Path
+) -> None:
+    asked: list[str] = []
+    enough = [70]
+
+    def stops(groups: Sequence[Group]) -> list[list[float]]:
+        if len(asked) + len(groups) > enough[0]:
+            raise KeyboardInterrupt
+        asked.extend(group.id for group in groups)
+        return by_text(groups)
+
+    with pytest.raises(KeyboardInterrupt):
+        score("personalized", data, by=stops, out=tmp_path / "run")
+    assert 0 < len(asked) < 90
+    done = len(asked)
+    enough[0] = 90
+    run = score("personalized", data, by=stops, out=tmp_path / "run")
+    assert (len(asked), len(set(asked))) == (90, 90), "nothing is asked twice"
+    assert scoring(run).items_from_an_earlier_part == done
+    assert run.items.equals(score("personalized", data).items)
+
+
+def test_another_function_in_the_same_place_is_refused_by_name(
+    score: Callable[..., Run], data: Path, tmp_path: Path
+) -> None:
+    def length(groups: Sequence[Group]) -> list[list[float]]:
+        return [[float(len(answer)) for answer in group.responses] for group in groups]
+
+    first = length
+
+    def length(groups: Sequence[Group]) -> list[list[float]]:  # type: ignore[no-redef]
+        return [[-float(len(answer)) for answer in group.responses] for group in groups]
+
+    score("personalized", data, by=first, out=tmp_path / "run")
+    with pytest.raises(OutputError, match=r"`model\.digest`.*--fresh"):
+        score("personalized", data, by=length, out=tmp_path / "run")
+    with pytest.raises(OutputError, match=r"`model\.name`"):
+        score("personalized", data, out=tmp_path / "run")
+
+
+def test_a_function_of_another_shape_is_one_sentence_and_leaves_nothing(
+    score: Callable[..., Run], data: Path, tmp_path: Path
+) -> None:
+    def single(groups: Sequence[Group]) -> list[list[float]]:
+        return [[1.0] for _ in groups]
+
+    with pytest.raises(FunctionError) as caught:
+        score("personalized", data, by=single, out=tmp_path / "run")
+    name = "test_a_function_of_another_shape_is_one_sentence_and_leaves_nothing.<locals>.single"
+    assert str(caught.value) == f"The function {name} returned 1 scores for the 2 responses of Art/p0-0."
+    assert [path.name for path in tmp_path.iterdir()] == ["data"]
+
+
+class Fixed:
+    """A reward model of one's own. known: what it was told of an earlier run."""
+
+    def __init__(self, name: str = "fixed", *, stop_after: int = 10**9) -> None:
+        self.name, self.stop_after = name, stop_after
+        self.groups: list[Group] = []
+        self.known: dict[int, list[float]] = {}
+
+    def record(self) -> ModelRecord:
+        return ModelRecord(name=self.name, kind="table", settings={"version": 2})
+
+    def score(
+        self,
+        groups: Sequence[Group],
+        *,
+        known: Mapping[int, list[float]] | None = None,
+        on_scored: OnScored | None = None,
+    ) -> Scored:
+        self.groups, self.known = list(groups), dict(known or {})
+        scores = dict(self.known)
+        for place, values in enumerate(by_text(groups)):
+            if place not in scores:
+                if len(scores) >= self.stop_after:
+                    raise KeyboardInterrupt
+                scores[place] = values
+                if on_scored is not None:
+                    on_scored(place, values)
+        return Scored([scores[place] for place in range(len(groups))])
+
+
+def test_a_reward_model_of_ones_own_is_scored_and_goes_on(data: Path, tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        pluralbench.score(Fixed(stop_after=50), data=data, out=tmp_path / "run")
+    model = Fixed()
+    run = pluralbench.score(model, data=data, out=tmp_path / "run")
+    assert len(model.known) == scoring(run).items_from_an_earlier_part == 50
+    assert run.record.model == model.record()
+    assert run.items["score_chosen"].to_list() == [values[0] for values in by_text(model.groups)]
+    with pytest.raises(OutputError, match=r"`model\.name`"):
+        pluralbench.score(Fixed("another"), data=data, out=tmp_path / "run")
+
+
+def test_how_a_model_runs_is_said_to_those_alone_that_are_loaded_here(data: Path) -> None:
+    for model in (Fixed(), by_text):
+        with pytest.raises(EvaluationError, match="this one runs in its own way"):
+            pluralbench.score(model, data=data, scoring=Scoring(mode="exact"))
+
+
+def test_what_cannot_score_is_refused(data: Path) -> None:
+    with pytest.raises(EvaluationError, match="^Nothing can be scored with int: give a name or folder, a description"):
+        pluralbench.score(5, data=data)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("profile", ["none", "raw", "plan"])
+def test_a_group_carries_the_person_as_data_whatever_the_prompt_shows(
+    score: Callable[..., Run], people: Callable[..., Rows], tmp_path: Path, profile: str
+) -> None:
+    rows = people(2)
+    for row in rows:
+        row["user"] = "u7"
+    data = write(tmp_path / "p.jsonl", rows)
+    plans = write(tmp_path / "plans.jsonl", [{"id": row["id"], "aspects": ["few words"]} for row in rows])
+    seen: list[Group] = []
+
+    def see(groups: Sequence[Group]) -> list[list[float]]:
+        seen.extend(groups)
+        return by_text(groups)
+
+    score(
+        "personalized",
+        data,
+        by=see,
+        profile=profile,
+        profile_size=2,
+        columns=["cluster=user"],
+        plans=plans if profile == "plan" else None,
+    )
+    for group, row in zip(seen, rows, strict=True):
+        assert group.person is not None
+        assert (group.person.id, list(group.person.profile)) == ("u7", row["profile"])
+        assert group.person.plan == ("few words" if profile == "plan" else None)
+        assert list(group.prompt) == [{"role": "user", "content": row["question"]}]
+    posts = [f"[Post {number}, Tea]\nPost no. {number} of 1." for number in (1, 2)]
+    shown = {
+        "none": [],
+        "raw": [f"Posts I wrote earlier, the most relevant first:\n{posts[0]}", posts[1]],
+        "plan": ["What I expect of an answer: few words"],
+    }
+    assert list(seen[1].context) == shown[profile]
+
+
+def test_verbs_work_inside_a_running_event_loop(
+    score: Callable[..., Run], data: Path, pairs: Callable[..., Rows], tmp_path: Path
+) -> None:
+    table = write(tmp_path / "p.jsonl", pairs(4))
+
+    async def both(base_url: str) -> tuple[Run, Run]:
+        scored = score("personalized", data)
+        await asyncio.sleep(0)
+        return scored, judge("j", benchmark="pairs", data=table, base_url=base_url, out=tmp_path / "judged")
+
+    with serve(lambda *_: Reply("[[A]]")) as server:
+        scored, judged = asyncio.run(both(server.base_url))
+    assert (scored.items.height, judged.count("ties")) == (90, 4)
+
+
+NO_TORCH = """
+import sys, pluralbench
+from pluralbench import ChatConnection
+data, base_url = sys.argv[1:]
+by = lambda groups: [[float(len(r)) for r in g.responses] for g in groups]
+pluralbench.score(by, benchmark="pairs", data=data, out="scored")
+pluralbench.judge("j", benchmark="pairs", data=data, connection=ChatConnection(base_url=base_url), out="judged")
+print([name for name in ("torch", "transformers", "datasets", "xllamacpp") if name in sys.modules])
+"""
+
+
+def test_neither_a_function_nor_a_judge_needs_torch(pairs: Callable[..., Rows], tmp_path: Path) -> None:
+    data = write(tmp_path / "p.jsonl", pairs(3))
+    with serve(lambda *_: Reply("[[A]]")) as server:
+        words = [sys.executable, "-c", NO_TORCH, str(data), server.base_url]
+        shown = subprocess.run(words, env=environment(), cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert shown.stdout == "[]\n", shown.stderr
