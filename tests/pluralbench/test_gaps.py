@@ -7,6 +7,7 @@ from typing import Any
 
 import polars as pl
 import pytest
+from pluralbench_rewards import Group
 from pluralbench import DataError, Run
 from pluralbench.reports.notes import notes
 from pluralbench_local import ConversationError
@@ -53,7 +54,7 @@ def test_what_is_too_long_is_refused_with_the_ids_and_the_options(score: Callabl
     with pytest.raises(ConversationError) as caught:
         score("pairs", data, max_length=120)
     message = str(caught.value)
-    for part in ("3 of 10 prompts", "more than 120 tokens", "ids q2, q6, q9", "--on-overflow drop, truncate-left"):
+    for part in ("3 of 10 prompts", "more than 120 tokens", "ids q2, q6, q9", "`on_overflow` drop, truncate-left"):
         assert part in message
     assert "\n" not in message
 
@@ -89,8 +90,6 @@ def test_tokens_are_those_of_the_conversation(
     run = score("pairs", data)
     tokenizer = make_tokenizer()
     for row, tokens in zip(pairs(10)[:2], run.items["tokens_chosen"], strict=False):
-        from pluralbench_rewards import Group
-
         group = Group(row["id"], user(row["prompt"]), [row["chosen"]])
         assert tokens == len(conversation_ids(tokenizer, group, row["chosen"]))
 
