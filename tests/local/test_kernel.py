@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 import torch
 from pluralbench_local import packing
-from pluralbench_local.packing import Mode, Tokens, attending, pack
+from pluralbench_local.packing import Tokens, attending, pack
+from pluralbench_rewards import Mode
 from torch import Tensor, nn
 
 

@@ -48,9 +48,7 @@ def shown(score: Callable[..., Run]) -> Callable[..., list[Group]]:
 
 
 @pytest.mark.parametrize("profile", ["none", "raw", "plan"])
-def test_scoring_never_shows_rubrics_or_narratives(
-    shown: Callable[..., list[Group]], data: Path, profile: str
-) -> None:
+def test_scoring_never_shows_rubrics_or_narratives(shown: Callable[..., list[Group]], data: Path, profile: str) -> None:
     groups = shown(data, profile=profile, plans=plans_of(data, profile))
     assert len(groups) == 4
     assert MARKER not in repr(groups)
@@ -153,7 +151,9 @@ def test_no_profile_is_the_question_alone(
     assert [group.messages for group in shown(data)] == [[message] for message in asked_for]
 
 
-def test_a_plan_is_shown_in_either_form(score: Callable[..., Run], shown: Callable[..., list[Group]], data: Path) -> None:
+def test_a_plan_is_shown_in_either_form(
+    score: Callable[..., Run], shown: Callable[..., list[Group]], data: Path
+) -> None:
     plans = data.with_name("plans.jsonl")
     for group in shown(data, profile="plan", plans=plans):
         assert "few words, no tools\n\nMy question:\n" in group.messages[-1]["content"]
