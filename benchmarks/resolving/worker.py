@@ -34,7 +34,6 @@ class Clock:
 def whole(folder: Path, out: Path) -> Said:
     """Ours, from the file to the files: read and check, resolve, balance lengths, write."""
     import polars as pl  # noqa: PLC0415 - the peers do without
-    from build_chinese.build import frame_of  # noqa: PLC0415 - the same
     from build_chinese.preference_set import lengths_of  # noqa: PLC0415 - the same
     from build_chinese.rankings import (  # noqa: PLC0415 - the same
         ranked_pairs,
@@ -42,6 +41,7 @@ def whole(folder: Path, out: Path) -> Said:
         resolve_rows,
     )
     from build_chinese.supervision import PAIRS, debiased  # noqa: PLC0415 - the same
+    from build_chinese.tables import frame_of  # noqa: PLC0415 - the same
     from pluralbench_studies import write_jsonl  # noqa: PLC0415 - the same
 
     clock = Clock()

@@ -95,7 +95,7 @@ judgements = st.lists(
 
 
 @given(judgements, st.data())
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_neither_rows_nor_places_change_agreement(
     drawn: list[tuple[str, str, tuple[str, str], str]], data: st.DataObject
 ) -> None:

@@ -150,7 +150,7 @@ def as_filled(row: dict[str, str], level: dict[str, int], form: str) -> dict[str
 
 
 @given(st.lists(st.integers(2, 6), min_size=1, max_size=5), st.data())
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_from_tasks_to_sheets_to_marks(
     tmp_path_factory: pytest.TempPathFactory, counts: list[int], data: st.DataObject
 ) -> None:

@@ -76,7 +76,7 @@ def test_no_response_is_always_shown_first() -> None:
 
 
 @given(st.permutations(range(40)), st.permutations(SEVEN))
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=5)
 def test_the_order_of_prompts_and_annotators_changes_nothing(order: list[int], annotators: list[str]) -> None:
     checks = check_tasks(SAMPLE / "checks.jsonl")
     assert checks == ["p04-t3", "p08-t5", "p14-t2", "p19-t4", "p32-t4", "p36-t4"]

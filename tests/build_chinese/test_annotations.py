@@ -278,7 +278,7 @@ levels = st.permutations(["A", "B", "C", "D", "E"]).flatmap(
 
 
 @given(levels, st.sampled_from([">", "＞", " > ", "》", "﹥"]), st.sampled_from(["=", "＝", " = "]))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_orders_are_parsed(drawn: tuple[list[str], list[bool]], better: str, same: str) -> None:
     order, ties = drawn
     expected, text = [[order[0]]], order[0]
@@ -294,7 +294,7 @@ def test_orders_are_parsed(drawn: tuple[list[str], list[bool]], better: str, sam
 @given(st.text(st.sampled_from("AB>=＞ 》C"), max_size=8))
 @example("A>C>B=D>E")
 @example("　")
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_anything_else_is_no_order(text: str) -> None:
     plain = normalize("NFKC", text).replace("》", ">").strip()
     names = [name.strip() for level in plain.split(">") for name in level.split("=")]
@@ -313,7 +313,7 @@ def test_anything_else_is_no_order(text: str) -> None:
 
 
 @given(st.permutations(range(200)), st.integers(1, 4))
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 def test_the_order_of_rows_and_files_changes_nothing(
     tmp_path_factory: pytest.TempPathFactory, order: list[int], files: int
 ) -> None:

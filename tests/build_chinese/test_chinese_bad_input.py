@@ -214,7 +214,7 @@ def test_a_human_part_that_is_too_small_is_told_before_anything_is_asked(
         ),
         (
             ["resolve", "annotated.jsonl", "--out", "annotated.jsonl"],
-            "annotated.jsonl is read and would be written over; choose another --out.",
+            "annotated.jsonl is read and would be written over; choose another output directory.",
         ),
         (
             ["resolve", "annotated.jsonl", "--out", "folder"],
@@ -225,8 +225,11 @@ def test_a_human_part_that_is_too_small_is_told_before_anything_is_asked(
             "Cannot write ranked.jsonl/again.jsonl: File exists.",
         ),
         (["resolve", "none.jsonl", "--out", "o.jsonl"], "none.jsonl cannot be read: No such file or directory."),
-        ([*TASKS, "--out", "ranked.jsonl"], "ranked.jsonl is a file; choose another --out."),
-        ([*PREFERENCE, "--no-distant", "--out", "ranked.jsonl"], "ranked.jsonl is a file; choose another --out."),
+        ([*TASKS, "--out", "ranked.jsonl"], "ranked.jsonl is a file; choose another output directory."),
+        (
+            [*PREFERENCE, "--no-distant", "--out", "ranked.jsonl"],
+            "ranked.jsonl is a file; choose another output directory.",
+        ),
         (
             ["tasks", "--recipe", "paper", "--annotator", "an"],
             "The recipe names no prompts; give a `location` under [prompts] (or --prompts).",

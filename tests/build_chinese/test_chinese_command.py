@@ -46,7 +46,7 @@ import sys
 
 class Missing:
     def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in {"torch", "transformers", "pluralbench_rewards"}:
+        if name.partition(".")[0] in {"torch", "transformers", "pluralbench_local"}:
             raise ModuleNotFoundError(f"{name} is not installed", name=name)
 
 sys.meta_path.insert(0, Missing())
@@ -92,7 +92,7 @@ def test_all_four_steps_leave_their_files(sample: tuple[Path, str]) -> None:
         "2 prompts were dropped: all responses became equal.",
         f"dist/{NAME}: {NAME} 0.1.0, 300 recorded calls",
         "the reward model agrees",
-        f"uv run pluralbench-release verify dist/{NAME}",
+        f"pluralbench-release verify dist/{NAME}",
         f'datasets.load_dataset("dist/{NAME}", "open", split="test")',
     ):
         assert part in said

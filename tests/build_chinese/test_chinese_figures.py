@@ -181,7 +181,7 @@ def test_the_card_of_the_sample(card: Built) -> None:
     for part in (
         "`invented-judge` voted on every two responses",
         "SmolLM2-135M-Instruct trained on the prompts that people annotated and that are in no benchmark",
-        "as many were left out at random as there were more",
+        "until the better response was the longer one as often as the shorter one",
         "This is the sample: texts, annotators and votes are invented",
         "what people would say",
         "that nobody compared",
@@ -195,7 +195,7 @@ def test_the_card_without_distant_supervision(card: Built) -> None:
     plain = " ".join(text.split())
     assert "Every vote that prefers one was kept, and cycles were resolved." in plain
     assert "A vote was kept if a reward model" not in plain
-    assert "as many were left out at random" in plain
+    assert "Pairs were then left out at random" in plain
     assert "equal after conflicts were resolved" in figures["preference"]["votes_dropped"]
     assert "the reward model agrees" not in figures["preference"]["steps"]
 
@@ -204,7 +204,7 @@ def test_the_card_without_length_debiasing(card: Built) -> None:
     text, figures, _ = card("--no-distant", "--no-length")
     numbers_in(text, figures)
     plain = " ".join(text.split())
-    assert "as many were left out at random" not in plain
+    assert "left out at random" not in plain
     assert "down-sampled for length" not in plain
     assert figures["preference"]["longer"]["share"] > 0.5
     assert "balanced in length" not in figures["preference"]["steps"]

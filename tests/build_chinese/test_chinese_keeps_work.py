@@ -62,7 +62,7 @@ def test_annotations_are_not_written_over_what_was_read(run: Run, project: Path,
     status, said = run("annotations", *sheets(), "--tasks", "tasks", "--out", out)
     assert (project / out).read_bytes() == before
     assert status == 2
-    assert "choose another --out" in said
+    assert "choose another output directory" in said
 
 
 def test_the_report_is_not_written_over_an_export(run: Run, project: Path) -> None:

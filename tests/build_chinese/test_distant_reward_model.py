@@ -31,7 +31,7 @@ from transformers.utils import logging  # noqa: E402
 Run = Callable[..., tuple[int, str]]
 library: Any = logging
 SIZES: dict[str, Any] = {"num_hidden_layers": 1, "hidden_size": 32, "intermediate_size": 32, "head_dim": 8}
-TRAINING: dict[str, Any] = {"epochs": 1, "batch_size": 10, "accumulation": 1, "learning_rate": 1e-3, "max_length": 500}
+TRAINING: dict[str, Any] = {"epochs": 2, "batch_size": 10, "accumulation": 1, "learning_rate": 1e-3, "max_length": 500}
 HUMAN = resolve_rows([annotated(number) for number in range(6)])[0]
 ROWS = [unlabelled(number) for number in range(10, 14)]
 VARIANTS = ["human", "judge", "judge + length", "judge + distant", "judge + distant + length"]
@@ -149,7 +149,7 @@ def test_rewards_are_known_by_base_training_and_human_part(base: Path, tmp_path:
     same += [reward.model_copy(update={name: 2}) for name in ("margin", "least_pairs")]
     assert len({key for one in same for key in keys(one, tmp_path)}) == 1
     found = [keys(reward, tmp_path)]
-    found.append(keys(reward.model_copy(update={"training": TRAINING | {"epochs": 2}}), tmp_path))
+    found.append(keys(reward.model_copy(update={"training": TRAINING | {"epochs": 3}}), tmp_path))
     found.append(keys(reward, tmp_path, HUMAN[:5]))
     changed = [*HUMAN[:5], HUMAN[5] | {"rank": dict.fromkeys(HUMAN[5]["rank"], 1)}]
     found.append(keys(reward, tmp_path, changed))
@@ -159,6 +159,9 @@ def test_rewards_are_known_by_base_training_and_human_part(base: Path, tmp_path:
     assert keys(reward, tmp_path, [*HUMAN[:5], HUMAN[5] | {"responses": models}]) == found[0]
     change_config(str(base), note="changed")
     found.append(keys(table(base, name="m"), tmp_path))
+    for name in ("chat_template.jinja", "vocab.txt", "tokenizer.model"):
+        (base / name).write_text("changed", encoding="utf-8")
+        found.append(keys(table(base, name="m"), tmp_path))
     save_language_model(base, seed=1, **SIZES)
     found.append(keys(table(base, name="m"), tmp_path))
     assert len({key for one in found for key in one}) == len(found)
@@ -184,6 +187,21 @@ def test_a_missing_extra_is_named(base: Path, tmp_path: Path, monkeypatch: pytes
     with pytest.raises(BuildError, match=r'needs an extra: `pip install "build-chinese\[train\]"`'):
         trained(Taught(HUMAN), table(base), tmp_path / "model")
     assert not (tmp_path / "model").exists()
+
+
+def test_a_base_that_is_not_the_pinned_one_is_refused(base: Path, tmp_path: Path, trainings: list[Path]) -> None:
+    reward = table(base)
+    (base / "chat_template.jinja").write_text("{{ messages[-1]['content'] }}", encoding="utf-8")
+    with Ledger(tmp_path / "ledger.sqlite") as ledger:
+        with pytest.raises(SourceError) as failed:
+            scored(reward, ledger, tmp_path / "work")
+        assert len(ledger) == 0
+    assert str(failed.value) == (
+        f"The model in {base} is not the one that the recipe's `reward.digest` names (weights, configuration, "
+        "tokenizer or chat template differ), so what it says is not to be recorded as the other's; give the folder of "
+        "that model, or take `digest` out of the recipe."
+    )
+    assert len(trainings) == 1
 
 
 def test_an_option_of_training_that_is_none_is_named(base: Path, tmp_path: Path) -> None:
@@ -269,7 +287,7 @@ def test_a_changed_base_is_refused_by_name(run: Run, project: Project, base: Pat
     words, server = project
     assert run(*words, "--out", "out")[0] == 0
     before = pin_of(Path("out"))
-    save_language_model(base, seed=1, **SIZES)
+    (base / "chat_template.jinja").write_text("{{ messages[-1]['content'] }}{{ eos_token }}", encoding="utf-8")
     status, said = run(*words, "--out", "out")
     assert (status, "differs from that of the run in out in `reward.digest`" in said) == (2, True), said
     status, said = run(*words, "--reuse", "out", "--out", "other")
@@ -291,7 +309,7 @@ def test_a_missing_extra_is_told_before_anything_is_asked(
 def test_a_wrong_option_of_training_is_told_before_anything_is_asked(run: Run, project: Project) -> None:
     words, server = project
     path = Path("recipe.toml")
-    path.write_text(path.read_text(encoding="utf-8").replace("epochs = 1", "epochs = 0"), encoding="utf-8")
+    path.write_text(path.read_text(encoding="utf-8").replace("epochs = 2", "epochs = 0"), encoding="utf-8")
     status, said = run(*words, "--out", "out")
     assert (status, "epochs" in said) == (2, True)
     assert server.requests == []
@@ -334,6 +352,7 @@ def test_every_variant_is_trained_and_measured(
             assert line["overall"] == pytest.approx(sum(measured) / 4)
             assert line["low"] <= line["high"]
     rows: list[Row] = json.loads(Path("out-ablation/ablation.json").read_text(encoding="utf-8"))
+    assert [row["training"]["epochs"] for row in rows] == [2, 1, 1, 1, 1, 1]
     assert [(row["variant"], row["pairs"]) for row in rows] == list(sizes.items())
     assert rows[0]["configs"]["open"]["prompts"] == 2
 

@@ -309,7 +309,7 @@ def test_two_thousand_responses() -> None:
     assert found == expected(judgements)
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(st.integers(500, 2_000), st.randoms(use_true_random=False))
 def test_one_long_cycle_is_one_rank(size: int, draw: Random) -> None:
     names = [f"r{number:04}" for number in range(size)]

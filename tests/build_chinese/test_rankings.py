@@ -206,6 +206,7 @@ BEGINNING = "下雨了，现在出门吗？"
         ({"category": ""}, "row 2: its `category` is empty; name one, or leave the field out."),
         ({"category": ["生活", " "]}, "row 2: its `category` is empty; name one, or leave the field out."),
         ({"category": None}, "row 2: its `category` is empty; name one, or leave the field out."),
+        ({"sys_prompt": 3}, "row 2: its `sys_prompt` is no text."),
         ({"category": 3}, "row 2: its `category` is empty; name one, or leave the field out."),
     ],
 )

@@ -170,7 +170,7 @@ def test_nothing_but_responses_changes() -> None:
 
 
 @given(st.permutations(range(6)))
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 def test_the_order_of_the_prompts_changes_nothing_but_the_order(order: list[int]) -> None:
     prompts = prompts_of({f"p{n}": [FINE, OTHERS[1], "" if n % 2 else FINE * 5] for n in range(6)})
     kept, drops = screen(prompts, Screening())

@@ -87,7 +87,7 @@ def test_each_two_responses_are_voted_on_once(taxonomy: Taxonomy) -> None:
 
 
 @given(st.permutations(ROWS), st.permutations(range(5)))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_the_order_of_prompts_and_responses_changes_nothing(
     taxonomy: Taxonomy, rows: list[Row], places: list[int]
 ) -> None:

@@ -120,7 +120,7 @@ def failing(body: dict[str, Any], number: int) -> Reply:
     """writer-v is refused, writer-w says nothing but thoughts, writer-x is cut off, writer-y and -z answer."""
     match body["model"]:
         case "writer-v":
-            return Reply("too hot", status=400)
+            return Reply("too long", status=413)
         case "writer-w":
             return Reply("<think>嗯</think> \n")
         case "writer-x":
@@ -161,7 +161,7 @@ def test_the_lines_of_dropped_jsonl_have_the_same_fields(run: Run, folder: Path)
 
 
 def test_where_every_answer_fails_nothing_is_written_and_the_calls_stay(run: Run, folder: Path) -> None:
-    with serve(lambda *_: Reply("no", status=400)) as server:
+    with serve(lambda *_: Reply("no", status=413)) as server:
         path = recipe(folder, server.base_url, [{"model": name} for name in WRITERS[:2]])
         status, said = run("tasks", "--recipe", path, "--out", folder / "tasks")
         assert status == 2

@@ -239,7 +239,7 @@ def test_what_is_no_name_may_not_stay(english: str) -> None:
 
 
 @given(st.text(st.characters(codec="utf-8"), max_size=60), st.text(st.characters(codec="utf-8"), max_size=60))
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_any_two_texts_are_judged(english: str, translated: str) -> None:
     reasons: Any = ("", "empty", "no letters", "unchanged", "too short", "too long", "in the other Chinese script")
     for code in ("vie_Latn", "zho_Hans"):

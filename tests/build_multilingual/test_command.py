@@ -193,7 +193,7 @@ def test_decisions_are_bound_by_their_content(run: Run, words: list[str | Path],
     decisions(path, "5,,drop,grammar", "3,spa_Latn,drop,")
     sentence = (
         f"The recipe differs from that of the run in {out} in `filter.decisions_digest`; give the same recipe to go "
-        "on, choose another --out, or start over with --fresh."
+        "on, choose another output directory, or start over with `fresh`."
     )
     refused(run(*words, "--decisions", path, "--out", out), sentence)
     refused(run(*words, "--out", out), sentence)
@@ -519,7 +519,7 @@ def test_output_of_another_recipe_is_refused_with_the_keys(run: Run, tmp_path: P
     refused(
         run("--language", "ita_Latn", "--limit", "2", "--per-level", "2", "--seed", "7", "--out", out),
         f"The recipe differs from that of the run in {out} in `languages`, `seed`, `source.limit`; give the same "
-        "recipe to go on, choose another --out, or start over with --fresh.",
+        "recipe to go on, choose another output directory, or start over with `fresh`.",
     )
     assert files(out) == before
     # The rate, the price and the account say nothing about the content.

@@ -759,7 +759,7 @@ def test_the_spending_ceiling_stops_the_build_and_a_higher_one_goes_on(run: Run,
         spent = sum(map(len, server.texts())) * 20 / 1e6
         assert re.fullmatch(
             rf"Error: The spending ceiling of \$1\.20 is reached: \${spent:.4f} is spent and the next call could cost "
-            rf"\$0\.\d{{4}}; raise --max-cost to go on. 6 of 12 texts in spa_Latn are recorded{re.escape(GO_ON)}\n",
+            rf"\$0\.\d{{4}}; raise `max_cost` to go on. 6 of 12 texts in spa_Latn are recorded{re.escape(GO_ON)}\n",
             said,
         ), said
         assert spent <= 1.2

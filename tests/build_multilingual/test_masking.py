@@ -278,7 +278,7 @@ texts = st.lists(pieces_of_text, max_size=25).map("".join) | st.text(max_size=40
 @given(texts)
 @example("[ [0] ] ［１］ 【\n2】 [`a`5] [5a@b.c] 5www.x.y] [1234567890] [    7]")
 @example("$a$5$ `` ` `` [[0]] [0](http://x.y/[1]) %(x)s5] {0}]")
-@settings(deadline=None, max_examples=400)
+@settings(max_examples=400)
 def test_any_text_comes_back(text: str) -> None:
     masked = mask(text)
     assert masked.restore(masked.text) == text
@@ -288,7 +288,7 @@ def test_any_text_comes_back(text: str) -> None:
 
 
 @given(texts, st.sampled_from(sorted(FORMS)))
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 def test_any_text_comes_back_from_marks_in_another_form(text: str, form: str) -> None:
     masked = mask(text)
     marked = [
@@ -299,7 +299,7 @@ def test_any_text_comes_back_from_marks_in_another_form(text: str, form: str) ->
 
 
 @given(texts, st.randoms(use_true_random=False))
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 def test_any_order_of_the_marks_gives_every_span_once(text: str, draws: object) -> None:
     masked = mask(text)
     order = list(range(len(masked.spans)))

@@ -68,7 +68,7 @@ def test_nothing_is_asked_of_a_text_without_letters(text: str, way: Way) -> None
 @given(texts, st.sampled_from(WAYS), st.integers(1, 80))
 @example("`a` `b` [0] 。" * 4, "whole", 1)
 @example("", "cut", 1)
-@settings(deadline=None, max_examples=400)
+@settings(max_examples=400)
 def test_pieces_put_together_are_the_text(text: str, way: Way, longest: int) -> None:
     masked = mask(text)
     found = pieces(masked, way, longest)
@@ -81,7 +81,7 @@ def test_pieces_put_together_are_the_text(text: str, way: Way, longest: int) -> 
 
 
 @given(st.lists(words.filter(lambda word: not word.isspace()), min_size=1, max_size=30), st.integers(0, 40))
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 def test_a_mark_is_not_cut_where_there_are_blanks(several: list[str], more: int) -> None:
     masked = mask(" ".join(several))
     longest = max(len(word) for word in re.split("[ \n]", masked.text)) + 1 + more
@@ -108,7 +108,7 @@ def test_sentences_lose_nothing(text: str) -> None:
 
 
 @given(texts)
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 def test_sentences_lose_nothing_of_any_text(text: str) -> None:
     assert "".join(sentences(text)) == text
 
@@ -126,7 +126,7 @@ def test_sentences_end_where_sentences_end() -> None:
 
 
 @given(st.lists(st.sampled_from(["One.", "Two!", "Is it three?", "𝔘 four."]), min_size=1, max_size=8))
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 def test_every_sentence_is_one(several: list[str]) -> None:
     found = sentences(" ".join(several))
     assert [sentence.strip() for sentence in found] == several

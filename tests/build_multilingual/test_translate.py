@@ -457,7 +457,7 @@ texts = st.lists(
 
 
 @given(st.lists(st.tuples(texts, texts, texts), min_size=1, max_size=3), st.integers(0, 2), st.integers(5, 60))
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 def test_whatever_the_texts_nothing_that_must_survive_is_lost(
     tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, str, str]], spoiled: int, longest: int
 ) -> None:

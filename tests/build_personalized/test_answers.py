@@ -215,7 +215,7 @@ def test_five_attempts_and_then_the_question_is_dropped(tmp_path: Path, bad: Rep
 
 
 def test_what_the_server_rejects_is_not_asked_again(tmp_path: Path) -> None:
-    with model(tmp_path, lambda *_: Reply("too many tokens", status=400)) as (llm, server):
+    with model(tmp_path, lambda *_: Reply("too many tokens", status=413)) as (llm, server):
         pairs, drops = answered(llm, question(1))
     assert pairs.is_empty()
     assert len(server.requests) == 1

@@ -13,7 +13,7 @@ from build_personalized.llm import Llm
 from build_personalized.recipe import PersonalizedRecipe
 from build_personalized.sources.loaded import QUESTIONS
 from chat_server import ChatServer, Reply, serve
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from pluralbench_calls import InvalidAnswer, Ledger, Limits, NotServed, OpenAIChat
 
@@ -58,7 +58,6 @@ def test_sentences_of_another_language(language: str, narrative: str, sentences:
     assert split_sentences(narrative, language) == sentences
 
 
-@settings(deadline=None)
 @given(st.text(st.characters(exclude_categories=["Cs"], include_characters=".!?。\n\t\u2028'\"")))
 def test_each_sentence_is_a_part_of_the_narrative(narrative: str) -> None:
     rest = narrative
@@ -134,7 +133,6 @@ REPLIES = (
 )
 
 
-@settings(deadline=None)
 @given(text=REPLIES, narrative=st.text(min_size=1).filter(str.strip))
 @example(text="{" * 10_000 + "}" * 10_000, narrative="x")
 @example(text='{"aspects": [{"sentence": 1, "aspect": "\\ud800 x", "reason": ""}]}', narrative="x")
@@ -224,6 +222,6 @@ def test_a_server_that_takes_no_schema_is_named_with_the_mend(tmp_path: Path) ->
     refusal = Reply("response_format json_schema is not supported", status=400)
     with (
         model(tmp_path, lambda *_: refusal) as (llm, _),
-        pytest.raises(NotServed, match="set `structured_output = false` under"),
+        pytest.raises(NotServed, match="set `structured_output` of the model to false"),
     ):
         add_aspects(pl.DataFrame([question(1)], schema=QUESTIONS), llm)

@@ -80,7 +80,7 @@ def test_titles_of_stop_words_overlap_with_nothing() -> None:
     assert found["aspect_overlap"] == {"chosen_mean": 0.0, "rejected_mean": 0.0}
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(wins=st.integers(0, 30), losses=st.integers(0, 30), ties=st.integers(0, 3))
 def test_intervals_are_wilsons(wins: int, losses: int, ties: int) -> None:
     pairs = frame(*[("a b", "a")] * wins, *[("a", "a b")] * losses, *[("a", "b")] * (ties + 1))

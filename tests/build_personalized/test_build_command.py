@@ -91,10 +91,10 @@ def test_the_sample_says_what_it_made() -> None:
         (["--llm", "m"], ["api.openai.com wants a key", "OPENAI_API_KEY", "0 of 24 chosen answers are recorded"]),
         (["--replay", "nowhere"], ["There is no ledger nowhere"]),
         (["--reuse", "nowhere"], ["There is no ledger nowhere"]),
-        (["--max-cost", "0.000001", "--price", "1/1", "--llm", "m", "--base-url", CLOSED], ["ceiling", "--max-cost"]),
-        (["--max-cost", "1"], ["a `max_cost` needs a `price`", "--price"]),
-        (["--price", "1"], ["--price '1' is not of the form IN/OUT"]),
-        (["--price", "1/x"], ["`connection.price.output`"]),
+        (["--max-cost", "0.000001", "--price", "1/1", "--llm", "m", "--base-url", CLOSED], ["ceiling", "`max_cost`"]),
+        (["--max-cost", "1"], ["a `max_cost` needs a `price` under [connection]"]),
+        (["--price", "1"], ["`connection.price`: '1' is not of the form IN/OUT"]),
+        (["--price", "1/x"], ["`connection.price`: '1/x' is not of the form IN/OUT"]),
     ],
 )
 def test_a_bad_option_is_named_and_the_old_release_stays(

@@ -117,7 +117,7 @@ def test_a_model_that_answers_nothing_leaves_no_pair(run: Run, tmp_path: Path) -
 
 
 def test_rejected_requests_are_asked_again_on_demand(run: Run, tmp_path: Path) -> None:
-    with serve(lambda *_: Reply("too long", status=400)) as server:
+    with serve(lambda *_: Reply("too long", status=413)) as server:
         words = ["--recipe", recipe(tmp_path, server.base_url), "--out", tmp_path / "out"]
         refused(run(*words), "3 chosen: rejected by the server")
     with serve(lambda _, number: Reply(f"answer {number}")) as server:

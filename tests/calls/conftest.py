@@ -1,11 +1,7 @@
-"""For the tests of calls: no deadline for a property, and a clock that nobody has to wait for."""
+"""A clock that nobody has to wait for."""
 
 import pytest
-from hypothesis import settings
 from skipping_clock import Clock, skip_sleep
-
-settings.register_profile("calls", deadline=None)
-settings.load_profile("calls")
 
 
 @pytest.fixture

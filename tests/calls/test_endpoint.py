@@ -25,6 +25,8 @@ from pluralbench_calls import (
 )
 
 SOON = {"Retry-After": "0.05"}
+LATE = Reply("late", delay=0.8)
+PATIENCE = {True: 0.4, False: 10.0}  # seconds, for who is late and for all others
 GO_ON = "are recorded; run the same command again to go on."
 
 
@@ -39,7 +41,7 @@ def question(text: str, **body: Any) -> Request:
         Reply("oops", status=500, headers=SOON),
         Reply("busy", status=503, headers=SOON),
         Reply(hang_up=True),
-        Reply("late", delay=0.3),
+        LATE,
     ],
     ids=["429", "500", "503", "dropped", "time-out"],
 )
@@ -48,7 +50,9 @@ def test_a_passing_fault_is_tried_again(tmp_path: Path, bad: Reply) -> None:
         return bad if number == 0 else Reply("fine")
 
     with serve(once) as server, Ledger(tmp_path / "ledger") as ledger:
-        [answer] = ask([question("hi")], ledger, OpenAIChat(server.base_url, timeout=0.15, max_retries=2))
+        [answer] = ask(
+            [question("hi")], ledger, OpenAIChat(server.base_url, timeout=PATIENCE[bad == LATE], max_retries=2)
+        )
     assert (answer.outcome, answer.text) == ("answer", "fine")
     assert len(server.requests) == 2
 
@@ -74,7 +78,7 @@ def test_retry_after_is_honoured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         (Reply("quota", status=429, headers=SOON), ["keeps refusing for its rate limit or quota", "quota"]),
         (Reply("oops", status=500, headers=SOON), ["keeps failing", "500", "oops"]),
         (Reply(hang_up=True), ["cannot be reached", "disconnected"]),
-        (Reply(delay=0.3), ["did not answer within 0.15 s"]),
+        (LATE, ["did not answer within 0.4 s"]),
     ],
     ids=["429", "500", "dropped", "time-out"],
 )
@@ -84,7 +88,7 @@ def test_spent_retries_say_how_many_are_recorded_and_asking_again_goes_on(
     requests = [question(str(number)) for number in range(5)]
     with Ledger(tmp_path / "ledger") as ledger:
         with serve(lambda _, number: bad if number >= 3 else Reply()) as server:
-            chat = OpenAIChat(server.base_url, timeout=0.15, max_retries=1)
+            chat = OpenAIChat(server.base_url, timeout=PATIENCE[bad == LATE], max_retries=1)
             with pytest.raises(ConnectionFailed) as failed:
                 ask(requests, ledger, chat, limits=Limits(concurrency=1), label="answers")
         assert len(server.requests) == 5  # three answers, one try, one more try

@@ -4,40 +4,18 @@ import asyncio
 import contextvars
 import os
 import signal
-import subprocess
-import sys
 import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 from chat_server import Reply, serve
-from commands import environment
-from pluralbench_calls import ConnectionFailed, Ledger, OpenAIChat, Request, ask
+from pluralbench_calls import ConnectionFailed, Interrupted, Ledger, Limits, OpenAIChat, Request, ask
 from pluralbench_calls.loops import run
 
 ROOM = contextvars.ContextVar("ROOM", default="hall")
-STOPPED = """
-import asyncio, signal, sys
-from pathlib import Path
-from pluralbench_calls import Interrupted, Ledger, Limits, OpenAIChat, Request, ask
-
-signal.signal(signal.SIGINT, signal.default_int_handler)
-requests = [Request("chat", "127.0.0.1", "m", {"messages": [{"role": "user", "content": f"{n}"}]}) for n in range(20)]
-
-async def notebook():
-    with Ledger(Path(sys.argv[1])) as ledger:
-        try:
-            ask(requests, ledger, OpenAIChat(sys.argv[2]), limits=Limits(concurrency=1))
-        except Interrupted as stopped:
-            print(stopped, len(ledger))
-            asyncio.current_task().uncancel()
-
-if sys.argv[3] == "script":
-    asyncio.run(notebook())
-else:
-    asyncio.new_event_loop().run_until_complete(notebook())
-"""
 
 
 def question(text: str) -> Request:
@@ -78,19 +56,43 @@ def test_the_work_sees_the_context_of_its_caller_and_only_a_running_loop_costs_a
     assert run(where()) == ("hall", True)
 
 
-@pytest.mark.parametrize("loop", ["notebook", "script"])
-def test_ctrl_c_inside_a_running_loop_says_what_is_recorded(tmp_path: Path, loop: str) -> None:
-    pids: list[int] = []
+@pytest.fixture
+def ctrl_c() -> Iterator[Callable[[], None]]:
+    """Press Ctrl-C on this process, which hears it even where it was started in the background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield lambda: os.kill(os.getpid(), signal.SIGINT)
+    signal.signal(signal.SIGINT, before)
 
+
+@pytest.mark.parametrize("loop", ["none", "a notebook's", "asyncio.run's"])
+def test_ctrl_c_says_what_is_recorded_whatever_loop_runs(tmp_path: Path, ctrl_c: Callable[[], None], loop: str) -> None:
     def stop_at_the_fourth(_: object, number: int) -> Reply:
         if number == 3:
-            os.kill(pids[0], signal.SIGINT)
+            ctrl_c()
         return Reply(delay=1.0 if number == 3 else 0.0)
 
-    with serve(stop_at_the_fourth) as server:
-        words = [sys.executable, "-c", STOPPED, str(tmp_path / "ledger"), server.base_url, loop]
-        with subprocess.Popen(words, stdout=subprocess.PIPE, env=environment(), text=True) as process:
-            pids.append(process.pid)
-            said = process.communicate(timeout=60)[0]
-    assert said == "Interrupted. 3 of 20 calls are recorded; run the same command again to go on. 3\n"
+    said: list[str] = []
+
+    def interrupted(ledger: Ledger, base_url: str) -> str:
+        requests = [question(str(number)) for number in range(20)]
+        with pytest.raises(Interrupted) as stopped:
+            ask(requests, ledger, OpenAIChat(base_url), limits=Limits(concurrency=1))
+        assert stopped.value.exit_status == 130
+        return str(stopped.value)
+
+    async def inside(ledger: Ledger, base_url: str) -> None:
+        said.append(interrupted(ledger, base_url))
+
+    with serve(stop_at_the_fourth) as server, Ledger(tmp_path / "ledger") as ledger:
+        match loop:
+            case "none":
+                said.append(interrupted(ledger, server.base_url))
+            case "asyncio.run's":
+                with pytest.raises(KeyboardInterrupt):  # which it raises itself in the end
+                    asyncio.run(inside(ledger, server.base_url))
+            case _:
+                with closing(asyncio.new_event_loop()) as running:
+                    running.run_until_complete(inside(ledger, server.base_url))
+        assert len(ledger) == 3
+    assert said == ["Interrupted. 3 of 20 calls are recorded; run the same command again to go on."]
     assert len(server.requests) == 4

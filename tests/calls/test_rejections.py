@@ -151,6 +151,7 @@ def test_requests_that_are_all_rejected_stop_the_run_and_none_is_recorded(
             limits = Limits(concurrency=concurrency)
             rejected("Unknown parameter: 'mood'.", asked, ledger, OpenAIChat(server.base_url), limits=limits)
         assert len(ledger) == 0
+        assert not ledger.holds_work, "a run that recorded nothing binds no later one"
         assert len(server.requests) <= most
         with serve(lambda *_: Reply()) as mended:
             answers = ask(asked, ledger, OpenAIChat(mended.base_url))

@@ -1,7 +1,6 @@
-"""Stopped in the middle, by a kill or by Ctrl-C: no recorded answer is lost or asked again."""
+"""Killed in the middle: no recorded answer is lost or asked again. For Ctrl-C see `test_loops.py`."""
 
 import random
-import re
 import signal
 import subprocess
 import sys
@@ -10,27 +9,22 @@ from pathlib import Path
 
 from chat_server import ChatServer, Reply, request_digest, serve
 from commands import environment
-from pluralbench_calls import Interrupted, Ledger, Request, read_ledger
+from pluralbench_calls import Ledger, Request, read_ledger
 
 CALLS = 60
 CONCURRENCY = 4
 ASKING = """
-import signal, sys
+import sys
 from pathlib import Path
-from pluralbench_calls import CallsError, Ledger, Limits, OpenAIChat, Request, ask
+from pluralbench_calls import Ledger, Limits, OpenAIChat, Request, ask
 
-signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background is born deaf to it
 path, base_url, calls, concurrency = sys.argv[1:]
 requests = [
     Request("chat", "127.0.0.1", "m", {"messages": [{"role": "user", "content": f"{number} 问题"}]})
     for number in range(int(calls))
 ]
 with Ledger(Path(path)) as ledger:
-    try:
-        ask(requests, ledger, OpenAIChat(base_url), limits=Limits(concurrency=int(concurrency)))
-    except CallsError as error:
-        print(error, file=sys.stderr)
-        sys.exit(error.exit_status)
+    ask(requests, ledger, OpenAIChat(base_url), limits=Limits(concurrency=int(concurrency)))
 """
 OPENING = """
 import functools, itertools, os, signal, sqlite3, sys
@@ -103,22 +97,6 @@ def test_a_kill_loses_no_answer_and_none_is_asked_again(tmp_path: Path) -> None:
         assert after.keys() == digests.keys()
         # A kill costs at most what was in flight.
         assert len(server.requests) <= CALLS + kills * CONCURRENCY
-
-
-def test_ctrl_c_says_how_many_are_recorded(tmp_path: Path) -> None:
-    path = tmp_path / "ledger"
-    with serve(lambda *_: Reply(delay=0.03)) as server:
-        with start(path, server) as process:
-            wait_for(server, 20)
-            process.send_signal(signal.SIGINT)
-            said = process.communicate(timeout=30)[1]
-        assert process.returncode == Interrupted.exit_status == 130
-        counted = re.fullmatch(
-            r"Interrupted\. (\d+) of 60 calls are recorded; run the same command again to go on\.\n", said
-        )
-        assert counted, said
-        assert len(recorded(path)) == int(counted[1])
-        assert len(server.requests) - CONCURRENCY <= int(counted[1]) < CALLS
 
 
 def test_a_ledger_that_was_killed_at_birth_can_be_opened(tmp_path: Path) -> None:

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 import torch
-from pluralbench_local import Classifier, Implicit, load
+from pluralbench_local import Classifier, Implicit, Trained, load, train
 from reward_models import save_classifier, save_language_model
+from training_runs import HELD_OUT, QUICK, RANKINGS, SMALL
 from transformers.utils import logging
 
 library: Any = logging
@@ -17,9 +18,10 @@ Folders = Callable[..., str]
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _two_quiet_threads() -> Iterator[None]:
+def _one_quiet_thread() -> Iterator[None]:
+    """Models this small lose more to waiting threads than they win."""
     threads = torch.get_num_threads()
-    torch.set_num_threads(min(threads, 2))
+    torch.set_num_threads(1)
     library.set_verbosity_error()
     library.disable_progress_bar()
     yield
@@ -87,3 +89,16 @@ def implicit(language_models: Folders) -> Implicit:
     model = load(language_models(), kind="implicit", reference=language_models(seed=1), device="cpu")
     assert isinstance(model, Implicit)
     return model
+
+
+@pytest.fixture(scope="session")
+def small(language_models: Folders) -> str:
+    """The folder of a language model to train, not to be changed; untrained it is wrong more often than right."""
+    return language_models(seed=1, **SMALL)
+
+
+@pytest.fixture(scope="session")
+def trained(small: str, tmp_path_factory: pytest.TempPathFactory) -> Trained:
+    """A model that was trained without interruption; not to be changed."""
+    out = tmp_path_factory.mktemp("trained") / "out"
+    return train(small, RANKINGS, out, held_out=HELD_OUT, options=QUICK, device="cpu")

@@ -159,7 +159,7 @@ def test_no_groups_give_no_scores(llama: Classifier) -> None:
 TEXTS = st.text(st.characters(codec="utf-8"), max_size=60)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(TEXTS, st.lists(TEXTS, min_size=1, max_size=4)), min_size=1, max_size=3))
 def test_whatever_the_texts_are_fast_scores_them_as_alone(
     classifiers: Callable[..., str], llama: Classifier, texts: list[tuple[str, list[str]]]

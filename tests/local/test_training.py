@@ -37,7 +37,6 @@ from training_runs import (
     RANKINGS,
     gradients,
     log,
-    one_thread,  # noqa: F401 - a fixture of the module
     options,
     trainee,
 )
@@ -46,13 +45,6 @@ from transformers.utils import logging
 
 library: Any = logging
 Folders = Callable[..., str]
-
-
-@pytest.fixture(scope="module")
-def trained(language_models: Folders, tmp_path_factory: pytest.TempPathFactory) -> Trained:
-    """A model that was trained without interruption; not to be changed."""
-    out = tmp_path_factory.mktemp("trained") / "out"
-    return train(language_models(), RANKINGS, out, held_out=HELD_OUT, options=QUICK, device="cpu")
 
 
 # The loss
@@ -66,8 +58,7 @@ def test_the_loss_is_the_mean_over_pairs_and_the_regulariser_the_mean_over_respo
     assert float(loss) == pytest.approx(by_hand + 0.1 * (4 + 0.25 + 1 + 9) / 4)
 
 
-@pytest.mark.parametrize("budget", [None, 40])
-@pytest.mark.parametrize("architecture", ["llama", "gemma2", "bert"])
+@pytest.mark.parametrize(("architecture", "budget"), [("llama", None), ("gemma2", 40), ("bert", 40)])
 def test_the_gradient_is_that_of_each_pair_by_itself(
     classifiers: Folders, architecture: str, budget: int | None
 ) -> None:
@@ -117,7 +108,7 @@ def test_it_learns_what_makes_a_response_better(trained: Trained) -> None:
     assert lines[0]["loss"] > lines[-1]["loss"]
     assert [line["step"] for line in lines] == list(range(1, len(lines) + 1))
     assert [line["step"] for line in lines if "held_out_accuracy" in line] == list(range(2, len(lines) + 1, 2))
-    untrained = trainee(trained.record["settings"]["model"])
+    untrained = trainee(trained.record["settings"]["model"]["name"])
     data = fitting(HELD_OUT, "rankings", Template(make_tokenizer()), 500, "drop")
     before = training._accuracy(training._accelerator(torch.device("cpu")), untrained, data)
     assert trained.accuracy > before + 0.2
@@ -127,8 +118,8 @@ def test_the_rate_rises_and_falls_and_the_log_has_what_a_step_took(trained: Trai
     lines = log(trained.folder)
     rates = [line["learning_rate"] for line in lines]
     assert rates[0] == 0
-    assert max(rates) == pytest.approx(1e-3)
-    assert rates[-1] < 1e-3 / 3
+    assert max(rates) == pytest.approx(QUICK.learning_rate)
+    assert rates[-1] < QUICK.learning_rate / 3
     last = lines[-1]
     assert last["of"] == len(lines) == trained.record["steps"]
     assert last["responses_per_second"] == pytest.approx(last["responses"] / last["seconds"])
@@ -147,7 +138,7 @@ def test_the_record_says_what_was_trained_on_what(trained: Trained) -> None:
     assert [epoch["pairs"] for epoch in record["epochs"]] == [record["data"]["pairs"]] * 2
     assert [epoch["pairs_lost"] for epoch in record["epochs"]] == [0, 0]
     assert record["held_out"]["rankings"] == 12
-    assert record["settings"]["options"]["learning_rate"] == 1e-3
+    assert record["settings"]["options"]["learning_rate"] == QUICK.learning_rate
     assert len(record["settings"]["data"]) == 64
     assert record["packages"]["torch"] == torch.__version__.partition("+")[0]
     assert record["architecture"] == "LlamaForSequenceClassification"
@@ -156,7 +147,7 @@ def test_the_record_says_what_was_trained_on_what(trained: Trained) -> None:
 
 def test_the_record_says_who_made_which_weights(trained: Trained) -> None:
     record = trained.record
-    assert record["made_by"] == f"pluralbench-rewards {version('pluralbench-rewards')}"
+    assert record["made_by"] == f"pluralbench-local {version('pluralbench-local')}"
     assert record["packages"]["accelerate"] == version("accelerate")
     assert (record["device"], record["threads"]) == ("cpu", 1)
     digest = hashlib.sha256((trained.folder / "model.safetensors").read_bytes()).hexdigest()
@@ -164,10 +155,10 @@ def test_the_record_says_who_made_which_weights(trained: Trained) -> None:
 
 
 def test_the_progress_shows_loss_accuracy_and_rate(
-    language_models: Folders, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(importlib.import_module("pluralbench_runs.progress"), "QUIET_SECONDS", 0.0)
-    done = train(language_models(), RANKINGS, tmp_path / "out", held_out=HELD_OUT, options=QUICK, device="cpu")
+    done = train(small, RANKINGS, tmp_path / "out", held_out=HELD_OUT, options=options(epochs=1), device="cpu")
     said = [line for line in capsys.readouterr().err.splitlines() if " left, " in line]
     lines = log(done.folder)
     assert len(said) == len(lines)
@@ -180,18 +171,18 @@ def test_the_progress_shows_loss_accuracy_and_rate(
         assert shown.endswith(f" left, loss {line['loss']:.3f}, {accuracy}{rate}")
 
 
-def test_a_step_of_several_batches_has_the_mean_of_their_gradients(language_models: Folders, tmp_path: Path) -> None:
+def test_a_step_of_several_batches_has_the_mean_of_their_gradients(small: str, tmp_path: Path) -> None:
     def first(size: int, accumulation: int) -> dict[str, Any]:
-        chosen = options(batch_size=size, accumulation=accumulation, regulariser=0.5)
+        chosen = options(epochs=1, batch_size=size, accumulation=accumulation, regulariser=0.5)
         out = tmp_path / f"{size}-{accumulation}"
-        train(language_models(), RANKINGS, out, options=chosen, device="cpu")
+        train(small, RANKINGS, out, options=chosen, device="cpu")
         return log(out)[0]
 
     # The first step of rate 0 shows the same weights to both.
     one, two = first(8, 1), first(8, 2)
     assert two["responses"] > one["responses"]
     data = fitting(RANKINGS, "rankings", Template(make_tokenizer()), 500, "drop")
-    model = trainee(language_models())
+    model = trainee(small)
     losses = []
     for batch in batches(data.rankings, 8, 0, 0)[:2]:
         rewards = rewards_of(model, [data.tokens[a][b] for a, b in batch.members], nullcontext)
@@ -212,31 +203,29 @@ def failing(base: str, out: Path, **changed: Any) -> str:
     return str(failed.value)
 
 
-def test_too_few_pairs_for_a_step_after_the_warm_up_are_said_in_a_sentence(
-    language_models: Folders, tmp_path: Path
-) -> None:
+def test_too_few_pairs_for_a_step_after_the_warm_up_are_said_in_a_sentence(small: str, tmp_path: Path) -> None:
     pairs = sum(len(pairs_of(ranking.rank)) for ranking in RANKINGS)
-    assert failing(language_models(), tmp_path / "out", accumulation=100) == (
+    assert failing(small, tmp_path / "out", accumulation=100) == (
         f"{pairs} pairs are too few to train on: the warm-up takes all steps (1); lower batch_size, accumulation or "
         "warmup, or raise epochs."
     )
     assert list(tmp_path.iterdir()) == []
 
 
-def test_held_out_rankings_are_checked_too(language_models: Folders, tmp_path: Path) -> None:
+def test_held_out_rankings_are_checked_too(small: str, tmp_path: Path) -> None:
     tied = [Ranking("tied", user("hi"), ["origami", "drumming"], [1, 1])]
     with pytest.raises(TrainingError, match="None of the 1 held-out rankings has two responses of different rank"):
-        train(language_models(), RANKINGS, tmp_path / "out", held_out=tied, options=QUICK, device="cpu")
+        train(small, RANKINGS, tmp_path / "out", held_out=tied, options=QUICK, device="cpu")
 
 
-def test_long_responses_are_dropped_and_counted(language_models: Folders, tmp_path: Path) -> None:
+def test_long_responses_are_dropped_and_counted(small: str, tmp_path: Path) -> None:
     long = Ranking("long", user("hi"), ["origami", "drumming " * 300, "walking"], [1, 2, 3])
-    done = train(language_models(), [*RANKINGS, long], tmp_path / "out", options=QUICK, device="cpu")
+    done = train(small, [*RANKINGS, long], tmp_path / "out", options=options(epochs=1), device="cpu")
     assert done.record["data"]["responses_too_long"] == 1
     assert done.record["data"]["rankings"] == 21
     chosen = options(on_overflow="error")
     with pytest.raises(TrainingError, match=r"of more than 500 tokens \(rankings long\)"):
-        train(language_models(), [*RANKINGS, long], tmp_path / "error", options=chosen, device="cpu")
+        train(small, [*RANKINGS, long], tmp_path / "error", options=chosen, device="cpu")
 
 
 def test_more_tokens_than_the_model_has_positions_for_are_said_in_a_sentence(
@@ -246,29 +235,29 @@ def test_more_tokens_than_the_model_has_positions_for_are_said_in_a_sentence(
     assert failing(base, tmp_path / "out") == f"max_length 500 is more than the 64 positions of {base}; lower it."
 
 
-def test_a_loss_that_is_no_number_stops_training(language_models: Folders, tmp_path: Path) -> None:
-    sentence = failing(language_models(), tmp_path / "out", learning_rate=1e30)
+def test_a_loss_that_is_no_number_stops_training(small: str, tmp_path: Path) -> None:
+    sentence = failing(small, tmp_path / "out", learning_rate=1e30)
     assert sentence.startswith("The loss or its gradient is no number at step ")
     assert sentence.endswith("; lower learning_rate and start over.")
 
 
 @pytest.mark.parametrize("where", [(training_model, "read_padded"), (torch.optim.AdamW, "step")])
 def test_too_little_memory_is_said_in_a_sentence_and_binds_no_next_run(
-    language_models: Folders, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: tuple[Any, str]
+    small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: tuple[Any, str]
 ) -> None:
     def full(*_: object, **__: object) -> None:
         raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 1 byte")
 
     monkeypatch.setattr(*where, full)
-    assert failing(language_models(), tmp_path / "out") == (
+    assert failing(small, tmp_path / "out") == (
         "A batch of 8 responses does not fit into memory; use gradient_checkpointing or lora, or lower batch_size or "
         "max_length."
     )
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_base_with_missing_weights_is_refused(language_models: Folders, tmp_path: Path) -> None:
-    model = load_plainly(AutoModelForSequenceClassification, language_models())
+def test_a_base_with_missing_weights_is_refused(small: str, tmp_path: Path) -> None:
+    model = load_plainly(AutoModelForSequenceClassification, small)
     del model.model.norm
     model.save_pretrained(tmp_path / "base")
     make_tokenizer().save_pretrained(tmp_path / "base")
@@ -286,6 +275,13 @@ def test_a_classifier_of_several_logits_is_refused(classifiers: Folders, tmp_pat
 
 def test_a_model_that_is_not_there_is_said_in_a_sentence(tmp_path: Path) -> None:
     assert failing("./nowhere", tmp_path / "out").startswith("There is no model folder ./nowhere")
+
+
+def test_what_training_has_no_use_for_is_refused(small: str, tmp_path: Path) -> None:
+    for name, value in {"kind": "implicit", "label": "logit:0", "reference": small, "dtype": "float16"}.items():
+        with pytest.raises(TrainingError, match=f"^Training takes no `{name}`: it makes a classifier of one logit"):
+            train(small, RANKINGS, tmp_path / "out", options=QUICK, **{name: value})
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_options_are_checked() -> None:
@@ -307,9 +303,7 @@ def _loud() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("_loud")
-def test_it_says_nothing_where_nobody_watches(
-    language_models: Folders, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    train(language_models(), RANKINGS, tmp_path / "out", options=QUICK, device="cpu")
+def test_it_says_nothing_where_nobody_watches(small: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    train(small, RANKINGS, tmp_path / "out", options=options(epochs=1), device="cpu")
     said = capfd.readouterr()
     assert (said.out, said.err) == ("", "")

@@ -4,7 +4,7 @@ import json
 from itertools import combinations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pluralbench_local import ConversationError, Ranking, TrainingError
 from pluralbench_local.conversations import Template
@@ -144,7 +144,6 @@ def test_no_rankings_make_no_batches() -> None:
     assert batches([], 4, seed=0, epoch=0) == []
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(-3, 3), max_size=9))
 def test_pairs_are_all_of_different_rank_the_better_first(rank: list[int]) -> None:
     pairs = pairs_of(rank)

@@ -31,8 +31,8 @@ from training_runs import (
     HELD_OUT,
     QUICK,
     RANKINGS,
+    SMALL,
     gradients,
-    one_thread,  # noqa: F401 - a fixture of the module
     options,
     trainee,
 )
@@ -40,13 +40,6 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 Folders = Callable[..., str]
 PEFT = pytest.mark.skipif(find_spec("peft") is None, reason="peft is not installed: the extra `lora`")
-
-
-@pytest.fixture(scope="module")
-def trained(language_models: Folders, tmp_path_factory: pytest.TempPathFactory) -> Trained:
-    """A model that was trained without interruption; not to be changed."""
-    out = tmp_path_factory.mktemp("trained") / "out"
-    return train(language_models(), RANKINGS, out, held_out=HELD_OUT, options=QUICK, device="cpu")
 
 
 # What is saved
@@ -67,7 +60,7 @@ def accuracy_of(model: Any, several: Sequence[Ranking]) -> float:
 
 @pytest.mark.parametrize("side", ["left", "right"])
 def test_the_saved_model_scores_the_same_here_and_in_plain_transformers(trained: Trained, side: str) -> None:
-    model = load(str(trained.folder), "classifier", device="cpu")
+    model = load(str(trained.folder), device="cpu")
     assert isinstance(model, Classifier)
     assert accuracy_of(model, HELD_OUT) == trained.accuracy
     plain = load_plainly(AutoModelForSequenceClassification, str(trained.folder))
@@ -91,7 +84,7 @@ def test_the_folder_is_an_ordinary_classifier_of_one_logit_without_a_bias(traine
     }  # fmt: skip
     model = load_plainly(AutoModelForSequenceClassification, str(trained.folder))
     assert model.config.num_labels == 1
-    assert (model.score.weight.shape, model.score.bias) == ((1, 64), None)
+    assert (model.score.weight.shape, model.score.bias) == ((1, 32), None)
 
 
 ENDS_WITH_EOS = TEMPLATE.replace("{{ eos_token }}\n", "{{ eos_token }}")
@@ -101,9 +94,9 @@ ENDS_WITH_EOS = TEMPLATE.replace("{{ eos_token }}\n", "{{ eos_token }}")
 def test_a_pad_token_never_ends_a_conversation_or_plain_transformers_would_read_another_token(
     tmp_path: Path, pad: str | None
 ) -> None:
-    base = save_language_model(tmp_path / "base", tokenizer=make_tokenizer(pad=pad, template=ENDS_WITH_EOS))
+    base = save_language_model(tmp_path / "base", **SMALL, tokenizer=make_tokenizer(pad=pad, template=ENDS_WITH_EOS))
     change_config(base, pad_token_id=None if pad is None else 1)
-    done = train(base, RANKINGS, tmp_path / "out", held_out=HELD_OUT, options=QUICK, device="cpu")
+    done = train(base, RANKINGS, tmp_path / "out", options=options(epochs=1), device="cpu")
     plain = load_plainly(AutoModelForSequenceClassification, str(done.folder))
     tokenizer: Any = AutoTokenizer.from_pretrained(done.folder)
     assert tokenizer.pad_token_id == plain.config.pad_token_id == 0
@@ -118,7 +111,7 @@ def test_a_pad_token_never_ends_a_conversation_or_plain_transformers_would_read_
 
 def save_half(folder: Path) -> str:
     """A classifier whose weights are in bfloat16."""
-    save_language_model(folder, dtype="bfloat16")
+    save_language_model(folder, dtype="bfloat16", **SMALL)
     load_plainly(AutoModelForSequenceClassification, str(folder), "bfloat16").save_pretrained(folder)
     return str(folder)
 
@@ -127,21 +120,15 @@ def test_a_half_precision_base_trains_in_float32_and_is_saved_as_it_was(tmp_path
     half = save_half(tmp_path / "half")
     assert {weight.dtype for weight in trainee(half).whole.parameters()} == {torch.float32}
 
-    def saved(dtype: str) -> Any:
-        chosen = options(save_dtype=dtype)
-        done = train(half, RANKINGS, tmp_path / dtype, held_out=HELD_OUT, options=chosen, device="cpu")
-        model = load(str(done.folder), device="cpu")
-        assert isinstance(model, Classifier)
-        assert str(model.network.dtype) == f"torch.{done.record['saved_dtype']}"
-        assert accuracy_of(model, HELD_OUT) == pytest.approx(done.accuracy, abs=0.03)
-        return done
-
-    assert saved("auto").record["saved_dtype"] == "bfloat16"
-    assert saved("float32").record["saved_dtype"] == "float32"
+    done = train(half, RANKINGS, tmp_path / "out", held_out=HELD_OUT, options=QUICK, device="cpu")
+    model = load(str(done.folder), device="cpu")
+    assert isinstance(model, Classifier)
+    assert (str(model.network.dtype), done.record["saved_dtype"]) == ("torch.bfloat16", "bfloat16")
+    assert accuracy_of(model, HELD_OUT) == pytest.approx(done.accuracy, abs=0.03)
 
 
 def test_under_autocast_the_head_is_in_float32_and_so_are_the_weights(
-    language_models: Folders, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # On a GPU bfloat16 is what runs; a CPU can do it too.
     monkeypatch.setattr(
@@ -158,7 +145,7 @@ def test_under_autocast_the_head_is_in_float32_and_so_are_the_weights(
         return head(self, states)
 
     monkeypatch.setattr(torch.nn.Linear, "forward", noticed)
-    done = train(language_models(), RANKINGS, tmp_path / "out", held_out=HELD_OUT, options=QUICK, device="cpu")
+    done = train(small, RANKINGS, tmp_path / "out", held_out=HELD_OUT, options=QUICK, device="cpu")
     assert seen == {(torch.float32, torch.float32, False)}
     assert done.record["saved_dtype"] == "float32"
     assert done.accuracy is not None
@@ -197,14 +184,14 @@ def test_gradient_checkpointing_changes_no_gradient(classifiers: Folders, lora: 
 
 
 @PEFT
-def test_adapters_learn_are_merged_and_load_anywhere(language_models: Folders, tmp_path: Path) -> None:
+def test_adapters_learn_are_merged_and_load_anywhere(small: str, tmp_path: Path) -> None:
     chosen = options(lora=Lora(rank=4), learning_rate=1e-2)
-    done = train(language_models(), RANKINGS, tmp_path / "out", held_out=HELD_OUT, options=chosen, device="cpu")
+    done = train(small, RANKINGS, tmp_path / "out", held_out=HELD_OUT, options=chosen, device="cpu")
     assert done.accuracy is not None
     assert done.accuracy > 0.8
     model = load(str(done.folder), device="cpu")
     assert accuracy_of(model, HELD_OUT) == done.accuracy
-    base = load_plainly(AutoModelForSequenceClassification, language_models())
+    base = load_plainly(AutoModelForSequenceClassification, small)
     plain = load_plainly(AutoModelForSequenceClassification, str(done.folder))
     before, after = dict(base.named_parameters()), dict(plain.named_parameters())
     assert before.keys() == after.keys()
@@ -218,7 +205,7 @@ def test_adapters_learn_are_merged_and_load_anywhere(language_models: Folders, t
 @PEFT
 def test_adapters_leave_a_half_precision_base_as_it_is(tmp_path: Path) -> None:
     base = save_half(tmp_path / "base")
-    chosen = options(lora=Lora(rank=4, targets=("q_proj",)), learning_rate=1e-2)
+    chosen = options(epochs=1, lora=Lora(rank=4, targets=("q_proj",)), learning_rate=1e-2)
     model = trainee(base, lora=chosen.lora)
     types = {(name.split(".")[2], w.requires_grad, w.dtype) for name, w in model.whole.named_parameters()}
     assert types == {
@@ -233,18 +220,16 @@ def test_adapters_leave_a_half_precision_base_as_it_is(tmp_path: Path) -> None:
 
 
 @PEFT
-def test_targets_that_are_not_there_are_said_in_a_sentence(language_models: Folders, tmp_path: Path) -> None:
+def test_targets_that_are_not_there_are_said_in_a_sentence(small: str, tmp_path: Path) -> None:
     chosen = options(lora=Lora(targets=("nowhere",)))
     with pytest.raises(ModelError, match=r"^LoRA cannot be put on this model: No modules were targeted"):
-        train(language_models(), RANKINGS, tmp_path / "out", options=chosen, device="cpu")
+        train(small, RANKINGS, tmp_path / "out", options=chosen, device="cpu")
 
 
-def test_without_peft_the_error_names_the_extra(
-    language_models: Folders, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_peft_the_error_names_the_extra(small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "peft", None)
     chosen = options(lora=Lora())
     with pytest.raises(ModelError) as failed:
-        train(language_models(), RANKINGS, tmp_path / "out", options=chosen, device="cpu")
-    assert str(failed.value) == 'LoRA needs an extra: `pip install "pluralbench-rewards[lora]"`.'
+        train(small, RANKINGS, tmp_path / "out", options=chosen, device="cpu")
+    assert str(failed.value) == 'LoRA needs an extra: `pip install "pluralbench-local[lora]"`.'
     assert list(tmp_path.iterdir()) == []

@@ -19,7 +19,6 @@ def sums(won: list[list[float]], counts: list[list[float]]) -> Sums:
     return Sums(np.array(won, dtype=np.float64), np.array(counts, dtype=np.float64))
 
 
-@settings(deadline=None)
 @given(small)
 def test_few_clusters_are_exchanged_in_every_way(clusters: list[tuple[int, int, int]]) -> None:
     counts = [[float(n)] for *_, n in clusters]
@@ -64,7 +63,7 @@ def test_holms_rule_by_hand() -> None:
     assert holm([None]) == [None]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.tuples(st.sampled_from(LABELS), st.sampled_from(LABELS)), min_size=1, max_size=60))
 def test_kappa_is_agreement_beyond_chance(pairs: list[tuple[str, str]]) -> None:
     first, second = [pair[0] for pair in pairs], [pair[1] for pair in pairs]

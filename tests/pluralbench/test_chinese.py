@@ -2,27 +2,35 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-import polars as pl
 import pytest
+import verbs
 from chat_server import ChatServer, Reply, serve
 from chinese_tables import CATEGORIES, Row, published, released, rows_of
-from pluralbench import Run, compare, read_run
-from pluralbench_rewards import Group
+from pluralbench import Group, Run, read_run
+from pluralbench_runs import OutputError
 from reward_models import classifier_alone, user
+from verbs import judging, scoring, work
 
 Command = Callable[..., tuple[int, str, str]]
-PAIRS = {config: [10 - ties for ties in (2, 0, 4, 10)] for config in CATEGORIES}
 SHOWN = re.compile(r"<response_[ab]>\n(.*?)\n</response_[ab]>", re.DOTALL)
+
+
+def constant(groups: Sequence[Group]) -> list[list[float]]:
+    return [[1.0 for _ in group.responses] for group in groups]
+
+
+def by_length(groups: Sequence[Group]) -> list[list[float]]:
+    return [[float(len(response)) for response in group.responses] for group in groups]
 
 
 @pytest.fixture
 def scored(run: Command, model: str, tmp_path: Path) -> Callable[..., Run]:
-    """`scored(data, "--legacy")`: the run of a tiny model by the command."""
+    """`scored(data, "--mode", "exact")`: the run of a tiny model by the command."""
 
     def score(data: Path, *words: str, by: str = model) -> Run:
         out = tmp_path / "runs" / str(len(list(tmp_path.glob("runs/*"))))
@@ -52,29 +60,26 @@ def by_hand(run: Run) -> dict[str, tuple[float, float]]:
 
 def test_a_reward_model_is_scored_by_category(scored: Callable[..., Run], tmp_path: Path) -> None:
     run = scored(published(tmp_path / "bench"))
-    assert run.run["benchmark"]["title"] == "CheemsBench"
+    assert run.record.benchmark.title == "CheemsBench"
     expected = by_hand(run)
     for config, (accuracy, exact) in expected.items():
-        cell = run.metrics["configs"][config]
-        assert cell["by_category"]["accuracy"] == pytest.approx(accuracy)
-        assert cell["exact_match_by_category"]["accuracy"] == pytest.approx(exact)
-        assert list(cell["subsets"]) == CATEGORIES[config]
-        assert sum(one["exact_match"]["prompts"] for one in cell["subsets"].values()) == 6
-        assert (cell["equal"], cell["exact_match"]["prompts"]) == (2, 6), "all tied: left out and counted"
-        assert cell["n"] == sum(2 * len_ for len_ in (8, 10, 6))
-    assert run.metrics["overall"]["accuracy"] == pytest.approx(fmean(map(fmean, expected.values())))
-    low, high = run.metrics["overall"]["interval"]
-    assert 0 <= low <= run.metrics["overall"]["accuracy"] <= high <= 1
-    assert run.metrics["rankings"]["accuracy"]["accuracy"] == pytest.approx(fmean(a for a, _ in expected.values()))
-    assert run.metrics["rankings"]["exact_match"]["accuracy"] == pytest.approx(fmean(e for _, e in expected.values()))
+        assert run.of(config).value == pytest.approx(accuracy)
+        assert run.of(config, "exact_match").value == pytest.approx(exact)
+        assert run.of(config, "exact_match").n == 6, "prompts whose responses are all tied are left out"
+        assert run.count("equal", config=config) == 2, "and counted"
+        assert run.names("category", "subset", config=config) == CATEGORIES[config]
+        assert run.estimate("accuracy", "pooled", config=config).n == sum(2 * pairs for pairs in (8, 10, 6))
+    headline = run.headline
+    assert headline.value == pytest.approx(fmean(map(fmean, expected.values())))
+    assert 0 <= (headline.low or 0) <= headline.value <= (headline.high or 1) <= 1
+    for place, metric in enumerate(("accuracy", "exact_match")):
+        assert run.estimate(metric, "overall").value == pytest.approx(fmean(pair[place] for pair in expected.values()))
 
 
 def test_a_release_of_ours_gets_the_same_numbers(scored: Callable[..., Run], tmp_path: Path) -> None:
     theirs, ours = scored(published(tmp_path / "bench")), scored(released(tmp_path / "release"))
-    assert ours.metrics["configs"].keys() == theirs.metrics["configs"].keys() == {"open", "human"}
     assert ours.items["score"].to_list() == theirs.items["score"].to_list()
-    for name in ("overall", "rankings", "calibration"):
-        assert ours.metrics[name] == theirs.metrics[name]
+    assert ours.metrics.equals(theirs.metrics)
 
 
 def test_groups_of_five_share_their_prompt_in_the_fast_mode(
@@ -82,71 +87,42 @@ def test_groups_of_five_share_their_prompt_in_the_fast_mode(
 ) -> None:
     data = published(tmp_path / "bench")
     fast, exact = scored(data), scored(data, "--mode", "exact")
-    assert [one.run["scoring"]["mode"] for one in (fast, exact)] == ["fast", "exact"]
-    scoring = fast.run["scoring"]
-    assert scoring["conversations"] == 2 * 8 * 5
-    assert scoring["computed_tokens"] == scoring["unique_tokens"], "a prompt is computed once for its five responses"
-    assert exact.run["scoring"]["computed_tokens"] == exact.items["tokens"].sum()
-    shared = exact.items["tokens"].sum() - scoring["computed_tokens"]
+    assert [scoring(one).mode for one in (fast, exact)] == ["fast", "exact"]
+    done = work(fast)
+    assert done.conversations == 2 * 8 * 5
+    assert done.computed_tokens == done.unique_tokens, "a prompt is computed once for its five responses"
+    assert work(exact).computed_tokens == exact.items["tokens"].sum()
+    shared = exact.items["tokens"].sum() - done.computed_tokens
     prompts = exact.items.group_by("config", "id").len().height
     assert shared >= prompts * 4 * len("第0个问题：龙井茶怎么泡才好喝？"), "four of five copies of at least the prompt"
     apart = (fast.items["score"] - exact.items["score"]).abs().to_list()
-    assert 0 < max(apart) <= scoring["tolerance"]
+    assert 0 < max(apart) <= scoring(fast).tolerance
     groups = [
         Group(str(place), user(row["input"]), [one["content"] for one in row["responses"]])
         for config in ("human", "open")
         for place, row in enumerate(rows_of(config))
     ]
     alone = [value for values in classifier_alone(model, groups) for value in values]
-    assert fast.items["score"].to_list() == pytest.approx(alone, abs=scoring["tolerance"] + 1e-6)
-    if not scoring["decisions_within_tolerance"]:
-        assert fast.metrics["overall"] == exact.metrics["overall"]
+    assert fast.items["score"].to_list() == pytest.approx(alone, abs=scoring(fast).tolerance + 1e-6)
+    if not scoring(fast).decisions_within_tolerance:
+        assert fast.headline == exact.headline
 
 
-def test_a_constant_scorer_gets_nothing_but_by_the_legacy_rules(
-    scored: Callable[..., Run], constant: str, tmp_path: Path
-) -> None:
+def test_a_constant_scorer_gets_nothing_but_by_the_legacy_rules(tmp_path: Path) -> None:
     data = published(tmp_path / "bench")
-    strict, legacy = scored(data, by=constant), scored(data, "--legacy", by=constant)
-    for cell in strict.metrics["configs"].values():
-        assert (cell["by_category"]["accuracy"], cell["exact_match_by_category"]["accuracy"]) == (0.0, 0.0)
-    for cell in legacy.metrics["configs"].values():
-        assert (cell["by_category"]["accuracy"], cell["exact_match_by_category"]["accuracy"]) == (0.0, 1.0)
-        assert cell["exact_match"]["prompts"] == 8, "prompts without a pair count too"
-    assert (strict.metrics["overall"]["accuracy"], legacy.metrics["overall"]["accuracy"]) == (0.0, 0.5)
-    assert "legacy rules" in legacy.metrics["overall"]["rule"]
-    assert strict.metrics["calibration"]["overall"]["error"] == pytest.approx(0.5)
-    assert legacy.metrics["calibration"]["overall"]["error"] is None, "all differences are the largest one"
-
-
-def test_legacy_rules_are_settings_of_their_own(
-    scored: Callable[..., Run], run: Command, model: str, tmp_path: Path
-) -> None:
-    data = published(tmp_path / "bench")
-    made = scored(data)
-    words = (
-        "score",
-        model,
-        "--benchmark",
-        "chinese",
-        "--data",
-        data,
-        "--out",
-        made.path,
-        "--device",
-        "cpu",
-        "--legacy",
-    )
-    status, _, error = run(*words)
-    assert (status, "benchmark_digest" in error) == (2, True)
-
-
-def test_two_models_are_compared_pair_by_pair(
-    scored: Callable[..., Run], classifiers: Callable[..., str], tmp_path: Path
-) -> None:
-    data = published(tmp_path / "bench")
-    found = compare(scored(data), scored(data, by=classifiers(seed=1)))
-    assert (found.decisions, found.clusters, found.left_out) == (2 * 48, 12, 0)
+    words: dict[str, Any] = {"benchmark": "chinese", "data": data}
+    strict = verbs.score(constant, out=tmp_path / "strict", **words)
+    legacy = verbs.score(constant, out=tmp_path / "legacy", legacy=True, **words)
+    for config in CATEGORIES:
+        assert (strict.of(config).value, strict.of(config, "exact_match").value) == (0.0, 0.0)
+        assert (legacy.of(config).value, legacy.of(config, "exact_match").value) == (0.0, 1.0)
+        assert legacy.of(config, "exact_match").n == 8, "prompts without a pair count too"
+    assert (strict.headline.value, legacy.headline.value) == (0.0, 0.5)
+    assert "legacy rules" in legacy.record.benchmark.rule
+    assert strict.estimate("ece", "pooled").value == pytest.approx(0.5)
+    assert legacy.estimate("ece", "pooled").value is None, "all differences are the largest one"
+    with pytest.raises(OutputError, match="benchmark_digest"):
+        verbs.score(constant, out=tmp_path / "strict", legacy=True, **words)
 
 
 def judges(body: dict[str, Any], _: int) -> Reply:
@@ -180,13 +156,12 @@ def test_a_judge_is_asked_about_every_pair_in_both_orders(run: Command, judge: C
         found = [(row["category"][0], longer(row)) for row in rows_of(config)]
         accuracies = [[gap > 0 for own, gaps in found if own == name for gap in gaps] for name in categories]
         exact = [[all(gap > 0 for gap in gaps) for own, gaps in found if own == name and gaps] for name in categories]
-        cell = made.metrics["configs"][config]
-        assert cell["by_category"]["accuracy"] == pytest.approx(fmean(map(fmean, accuracies)))
-        assert cell["exact_match_by_category"]["accuracy"] == pytest.approx(fmean(map(fmean, exact)))
-        assert cell["ties"] == sum(gap == 0 for _, gaps in found for gap in gaps)
+        assert made.of(config).value == pytest.approx(fmean(map(fmean, accuracies)))
+        assert made.of(config, "exact_match").value == pytest.approx(fmean(map(fmean, exact)))
+        assert made.count("ties", config=config) == sum(gap == 0 for _, gaps in found for gap in gaps)
         halves += [fmean(map(fmean, accuracies)), fmean(map(fmean, exact))]
-    assert made.metrics["overall"]["accuracy"] == pytest.approx(fmean(halves))
-    assert "calibration" not in made.metrics, "verdicts have no margin"
+    assert made.headline.value == pytest.approx(fmean(halves))
+    assert made.estimate("ece", "pooled").value is None, "verdicts have no margin"
     assert "all share one rank: 4; they are left out" in said
     assert "calibration" not in said
 
@@ -199,12 +174,12 @@ def test_a_legacy_judge_is_asked_once_a_pair(run: Command, judge: ChatServer, tm
     made = read_run(out)
     assert len(judge.requests) == 96
     assert {body["max_tokens"] for body in judge.requests} == {16}
-    assert made.run["judging"]["orders"] == "one"
-    assert made.metrics["pooled"]["ties"] == 0
+    assert judging(made).orders == "one"
+    assert made.count("ties") == 0
     first = made.items["verdict_chosen_first"].is_not_null().sum()
     assert 30 <= first <= 66, "about half of them"
-    for cell in made.metrics["configs"].values():
-        assert cell["exact_match"]["prompts"] == 6, "a prompt without a pair is never asked about"
+    for config in CATEGORIES:
+        assert made.of(config, "exact_match").n == 6, "a prompt without a pair is never asked about"
 
 
 def test_a_judge_that_rates_is_counted_like_a_reward_model(run: Command, tmp_path: Path) -> None:
@@ -214,42 +189,28 @@ def test_a_judge_that_rates_is_counted_like_a_reward_model(run: Command, tmp_pat
         for name, words, expected in (("strict", (), 0.0), ("legacy", ("--legacy",), 1.0)):
             status, _, error = run(*base, "--out", tmp_path / name, *words)
             assert status == 0, error
-            metrics = read_run(tmp_path / name).metrics
-            assert metrics["rankings"]["exact_match"]["accuracy"] == expected
-            assert metrics["rankings"]["accuracy"]["accuracy"] == 0.0
+            made = read_run(tmp_path / name)
+            assert made.estimate("exact_match", "overall").value == expected
+            assert made.estimate("accuracy", "overall").value == 0.0
         assert len(server.requests) == 2 * 2 * 8 * 5
 
 
-def test_each_form_of_the_report_has_a_row_for_each_category(
-    scored: Callable[..., Run], run: Command, tmp_path: Path
-) -> None:
-    made = scored(published(tmp_path / "bench"))
-    rows = json.loads(run("report", made.path, "--format", "json")[1])
-    names = [row["config"] for row in rows]
-    assert names == [
-        "overall", "mean of configs", "human", "human: 推理", "human: 理解", "human: 复杂指令", "open", "open: 推理",
-        "open: 其他",
-    ]  # fmt: skip
-    frame = pl.DataFrame(rows)
-    for row in frame.filter(pl.col("config").str.contains("human|open|mean")).iter_rows(named=True):
-        assert row["low"] <= row["accuracy"] <= row["high"]
-        assert row["exact_low"] <= row["exact"] <= row["exact_high"]
-    assert frame.filter(config="human")["prompts"].to_list() == [6]
-    assert [row["error"] is None for row in rows] == [name not in {"overall", "human", "open"} for name in names]
-    table = run("report", made.path)[1]
-    markdown = run("report", made.path, "--format", "markdown")[1]
+def test_the_report_has_a_row_for_each_category(run: Command, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    made = verbs.score(by_length, benchmark="chinese", data=published(tmp_path / "bench"), out=out)
+    rows = json.loads(run("report", out, "--format", "json")[1])
+    assert [row["subset"] for row in rows if (row["group"], row["metric"]) == ("category", "accuracy")] == [
+        name for config in ("human", "open") for name in CATEGORIES[config]
+    ]
+    table, markdown = run("report", out)[1], run("report", out, "--format", "markdown")[1]
+    error = made.estimate("ece", "pooled").value
     for text in (table, markdown):
         assert "share one rank: 4; they are left out" in text
-        assert f"the largest difference in the last bin: overall {frame['error'][0]:.3f} [" in text
-    shares = [
-        f"{100 * row['exact']:.1f} [{100 * row['exact_low']:.1f}, {100 * row['exact_high']:.1f}]" for row in rows[1:]
-    ]
-    lines = [line for line in markdown.splitlines() if line.startswith("|")]
-    assert "exact match" in lines[0]
-    for name, share, line in zip(names[1:], shares, lines[3:], strict=True):
-        assert line.split("|")[2].strip() == name
-        assert share in line
-    status, said, _ = run("report", made.path, "--plots", tmp_path / "plots")
+        assert f"the largest difference in the last bin: overall {error:.3f} [" in text
+    for config in CATEGORIES:
+        own = made.of(config, "exact_match")
+        assert f"{100 * (own.value or 0):.1f} [{100 * (own.low or 0):.1f}, {100 * (own.high or 0):.1f}]" in markdown
+    status, said, _ = run("report", out, "--plots", tmp_path / "plots")
     assert status == 0
     for stem in ("categories_open", "categories_human", "calibration"):
         for form in ("png", "svg"):

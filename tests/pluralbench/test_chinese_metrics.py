@@ -43,7 +43,7 @@ def near(value: float | None) -> Any:
     return None if value is None else pytest.approx(value)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(prompts(), st.booleans())
 def test_the_numbers_are_those_of_the_measures_alone(made: list[Prompt], legacy: bool) -> None:
     run = measured(decisions(made), legacy=legacy)

@@ -3,20 +3,23 @@
 import random
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
 from drawn_figures import check_texts, dots, words
+from made_runs import run_of
 from matplotlib import image
 from matplotlib.figure import Figure
-from pluralbench import EvaluationError, Run, category_plots, find_benchmark, plot_style
+from pluralbench import EvaluationError, Run
 from pluralbench.data.items import ITEMS
-from pluralbench.metrics.accuracy import measure
-from pluralbench.metrics.calibration import measure_calibration
+from pluralbench.reports.figures import categories, fonts
 from pluralbench.reports.figures.draw import draw, font_notes
+from pluralbench.reports.figures.style import drawing, series_of
 from pluralbench.results.decisions import decide
+from pluralbench_measures.bootstrap import Estimate
 
 CATEGORIES = {"open": ["推理", "其他"], "human": ["推理", "理解", "复杂指令", "创作", "知识问答", "数学"]}
 LONG = {
@@ -26,12 +29,13 @@ LONG = {
 }
 NAMES = ("org/Reward-V2-Llama-3.2-1B", "org/Nemotron-70B-Reward-with-a-very-long-name-v0.2", "org/奖励模型-七十二亿")
 needs_han = pytest.mark.skipif(
-    category_plots.named("理解").text != "理解", reason="fonts-noto-cjk is not installed, so no font has Han characters"
+    categories.named("理解").text != "理解", reason="fonts-noto-cjk is not installed, so no font has Han characters"
 )
 
 
-def a_run(number: int, *, scored: bool = True, renamed: dict[str, str] | None = None) -> Run:
-    """A run on seven prompts a category, by a judge without margins where it is not `scored`."""
+@cache
+def decisions_of(number: int, renamed: tuple[tuple[str, str], ...]) -> pl.DataFrame:
+    """Decisions on seven prompts a category."""
     draw_ = random.Random(number)
     skill = draw_.uniform(0.2, 1.5)
     places = [(c, name, n) for c, names in CATEGORIES.items() for name in names for n in range(7)]
@@ -39,14 +43,18 @@ def a_run(number: int, *, scored: bool = True, renamed: dict[str, str] | None = 
     for config, name, n in places:
         rank = [draw_.randint(1, 5) for _ in range(5)]
         rows.append({"config": config, "id": f"{name}{n}", "cluster": f"{config}{name}{n}", "rank": rank})
-        rows[-1] |= {"subset": (renamed or {}).get(name, name), "response_ids": list("abcde"), "responses": [""] * 5}
+        rows[-1] |= {"subset": dict(renamed).get(name, name), "response_ids": list("abcde"), "responses": [""] * 5}
         scores.append([-skill * place + draw_.gauss(0, 1) for place in rank])
-    decisions = decide(pl.DataFrame(rows, schema=ITEMS), scores, [0] * len(rows))
-    metrics = measure(find_benchmark("chinese"), decisions, seed=0)
-    if scored:
-        metrics |= measure_calibration(find_benchmark("chinese"), decisions, seed=0)
+    return decide(pl.DataFrame(rows, schema=ITEMS), scores)
+
+
+def a_run(number: int, *, scored: bool = True, renamed: dict[str, str] | None = None, model: str | None = None) -> Run:
+    """A run of these decisions, by a judge without margins where it is not `scored`."""
+    decisions = decisions_of(number, tuple((renamed or {}).items()))
+    if not scored:
+        decisions = decisions.with_columns(margin=pl.lit(None, pl.Float64))
     name = NAMES[number] if number < len(NAMES) else f"org/model-{number}"
-    return Run(Path(f"runs/{number}"), decisions, metrics, {"model": {"name": name}})
+    return run_of(decisions, "chinese", model=model or name, path=f"runs/{number}")
 
 
 def several(models: int, **options: Any) -> list[Run]:
@@ -54,9 +62,9 @@ def several(models: int, **options: Any) -> list[Run]:
 
 
 def figures(runs: Sequence[Run]) -> dict[str, Figure]:
-    with plot_style.drawing():
-        models = plot_style.models_of(runs, "rankings")
-        made = {stem: make(models) for stem, make in category_plots.figures_of(models).items()}
+    with drawing():
+        models = series_of(runs)
+        made = {stem: make(models) for stem, make in categories.figures_of(models).items()}
     return {stem: figure for stem, figure in made.items() if figure is not None}
 
 
@@ -96,78 +104,91 @@ def test_categories_are_named_in_their_own_script() -> None:
     assert font_notes(several(1)) == []
 
 
+def shares(run: Run, config: str, category: str | None = None) -> tuple[Estimate, Estimate]:
+    group = "config" if category is None else "category"
+    accuracy, exact = (run.estimate(m, group, config=config, subset=category) for m in ("accuracy", "exact_match"))
+    return accuracy, exact
+
+
+def best_first(runs: list[Run]) -> list[Run]:
+    return sorted(runs, key=lambda run: -(run.headline.value or 0.0))
+
+
+def per_cent(value: float | None) -> float:
+    assert value is not None
+    return 100 * value
+
+
 def test_bars_dots_and_whiskers_are_those_of_the_metrics() -> None:
-    runs = sorted(several(3), key=lambda run: -run.metrics["overall"]["accuracy"])
+    runs = best_first(several(3))
     figure = figures(runs)["categories_open"]
-    cells = [run.metrics["configs"]["open"] for run in runs]
-    names = sorted(CATEGORIES["open"], key=lambda n: -sum(cell["subsets"][n]["accuracy"] for cell in cells))
-    rows = [[(cell["by_category"], cell["exact_match_by_category"]) for cell in cells]]
-    rows += [[(cell["subsets"][n], cell["subsets"][n]["exact_match"]) for cell in cells] for n in names]
+    names = sorted(CATEGORIES["open"], key=lambda n: -sum(shares(run, "open", n)[0].value or 0.0 for run in runs))
+    rows = [[shares(run, "open", name) for run in runs] for name in (None, *names)]
     for panel, ax in enumerate(figure.axes):
         shown: Any = ax
         expected = [pair[panel] for row in rows for pair in row]
         bars = [bar.get_width() for bar in shown.patches if bar.get_alpha() == 0.35]
-        assert bars == pytest.approx([100 * cell["accuracy"] for cell in expected])
+        assert bars == pytest.approx([per_cent(found.value) for found in expected])
         marks = [float(line.get_xdata()[0]) for line in shown.lines if line.get_marker() != "None"]
-        assert marks == pytest.approx([100 * cell["accuracy"] for cell in expected])
+        assert marks == pytest.approx([per_cent(found.value) for found in expected])
         ends = [path.vertices[:, 0].tolist() for one in shown.collections for path in one.get_paths()]
-        assert ends == [pytest.approx([100 * bound for bound in cell["interval"]]) for cell in expected]
+        assert ends == [pytest.approx([per_cent(found.low), per_cent(found.high)]) for found in expected]
     assert "Whiskers: 95% intervals." in said(figure)
 
 
 def test_cells_of_many_models_are_those_of_the_metrics() -> None:
-    runs = sorted(several(9), key=lambda run: -run.metrics["overall"]["accuracy"])
+    runs = best_first(several(9))
     figure = figures(runs)["categories_open"]
     written = [text.get_text() for text in figure.axes[0].texts]
     for run in runs:
-        cell = run.metrics["configs"]["open"]
-        for one in (cell["by_category"], cell["exact_match_by_category"], *cell["subsets"].values()):
-            assert f"{100 * one['accuracy']:.1f}" in written
+        for name in (None, *CATEGORIES["open"]):
+            for found in shares(run, "open", name):
+                assert f"{per_cent(found.value):.1f}" in written
     assert len(written) == 9 * 2 * 3
     assert "The table has the intervals." in said(figure)
 
 
 def test_the_calibration_has_a_panel_for_each_model_that_scores() -> None:
-    runs = [*several(3), replace(a_run(3, scored=False), run={"model": {"name": "a-judge"}})]
+    runs = [*several(3), a_run(3, scored=False, model="a-judge")]
     figure = figures(runs)["calibration"]
     assert len(figure.axes) == 3
     for run in runs[:3]:
-        assert f"ECE {run.metrics['calibration']['overall']['error']:.3f}" in words(figure)
-    assert dots(figure) == sum(len(run.metrics["calibration"]["overall"]["bins"]) for run in runs[:3])
+        assert f"ECE {run.estimate('ece', 'pooled').value:.3f}" in words(figure)
+    bins = pl.col("config").is_null() & (pl.col("group") == "bin") & (pl.col("metric") == "accuracy")
+    assert dots(figure) == sum(run.metrics.filter(bins).height for run in runs[:3])
     assert "No scores, and so no panel: a-judge." in said(figure)
     assert set(figures(runs[3:])) == {"categories_open", "categories_human"}
 
 
+def without(run: Run, gone: pl.Expr) -> Run:
+    return replace(run, metrics=run.metrics.remove(gone))
+
+
 def test_what_is_missing_is_a_dash(tmp_path: Path) -> None:
-    runs = several(2)
-    del runs[0].metrics["configs"]["open"]["subsets"]["推理"]
-    del runs[1].metrics["configs"]["human"]
+    one, other = several(2)
+    in_open = (pl.col("config") == "open") & (pl.col("subset") == "推理")
+    runs = [without(one, in_open), without(other, pl.col("config") == "human")]
     made = figures(runs)
     assert words(made["categories_open"]).split("\n").count("–") == 2
     assert words(made["categories_human"]).split("\n").count("–") == 2 * (1 + len(CATEGORIES["human"]))
     for stem in ("categories_open", "categories_human"):
         assert "–: missing." in said(made[stem])
-    for run in runs:
-        for cell in run.metrics["configs"].values():
-            for one in (cell["by_category"], cell["exact_match_by_category"]):
-                one["accuracy"] = one["interval"] = None
-            cell["subsets"].clear()
-        del run.metrics["calibration"]
+    bare = [without(run, pl.col("group").is_in(["config", "category", "bin"])) for run in runs]
     with pytest.raises(EvaluationError, match=r"^There is nothing to draw: the runs have no number for any .+\.$"):
-        draw(runs, tmp_path / "p")
+        draw(bare, tmp_path / "p")
     assert not (tmp_path / "p").exists()
 
 
 def test_a_config_of_any_name_is_a_file(tmp_path: Path) -> None:
-    run = a_run(0)
-    run.metrics["configs"] = {"../人 a": run.metrics["configs"]["open"]}
+    run = without(a_run(0), pl.col("config") == "human")
+    run = replace(run, metrics=run.metrics.with_columns(pl.col("config").replace("open", "../人 a")))
     assert [path.name for path in draw([run], tmp_path / "p")][::2] == ["categories_.._人_a.png", "calibration.png"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["p"]
 
 
 def test_characters_that_no_font_has_are_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(plot_style, "_installed", list)
-    monkeypatch.setattr(plot_style, "_newly_installed", list)
+    monkeypatch.setattr(fonts, "_installed", list)
+    monkeypatch.setattr(fonts, "_newly_installed", list)
     assert draw(several(1), tmp_path)
     [note] = font_notes(several(1))
     assert note == (

@@ -1,6 +1,5 @@
 """What is no score is counted as what it is, named, and never a silent number."""
 
-import json
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any
 import polars as pl
 import pytest
 from pluralbench import DataError, Run
+from pluralbench.reports.notes import notes
 from pluralbench_local import ConversationError
 from reward_models import conversation_ids, make_tokenizer, user
 from written_tables import write
@@ -31,10 +31,10 @@ def test_a_model_that_gives_no_numbers_is_invalid_throughout_and_no_crash(
 ) -> None:
     data = write(tmp_path / "p.jsonl", pairs(30))
     run = score("pairs", data, by=classifiers(head=math.nan), mode=mode)
-    cell = run.metrics["pooled"]
-    assert (cell["n"], cell["invalid"], cell["wins"], cell["accuracy"]) == (30, 30, 0, 0.0)
-    assert (cell["accuracy_of_valid"], cell["mean_margin"]) == (None, None)
-    assert cell["ids"]["invalid"] == [f"q{place}" for place in range(20)], "the first ones are named"
+    assert (run.estimate("accuracy", "pooled").n, run.count("invalid"), run.count("wins")) == (30, 30, 0)
+    missing = [run.estimate(metric, "pooled").value for metric in ("accuracy_of_valid", "mean_margin")]
+    assert (run.headline.value, missing) == (0.0, [None, None])
+    assert "invalid: ids q0, q1, q2, q3, q4, …." in "\n".join(notes([run])), "the first ones are named"
     assert set(run.items["outcome"]) == {"invalid"}
     for name in ("metrics.json", "run.json"):
         assert "NaN" not in (run.path / name).read_text(encoding="utf-8")
@@ -46,7 +46,7 @@ def test_a_ranking_without_numbers_is_invalid_response_by_response(
     row = {"id": "a", "prompt": "a quiet hobby", "responses": ["origami", "drumming", "x"], "rank": [2, 1, 2]}
     run = score("rankings", write(tmp_path / "r.jsonl", [row]), by=classifiers(head=math.nan))
     assert run.items["outcome"].to_list() == ["invalid"] * 3
-    assert (run.metrics["pooled"]["invalid"], run.metrics["pooled"]["accuracy"]) == (2, 0.0)
+    assert (run.count("invalid"), run.headline.value) == (2, 0.0)
 
 
 def test_what_is_too_long_is_refused_with_the_ids_and_the_options(score: Callable[..., Run], data: Path) -> None:
@@ -64,11 +64,10 @@ def test_what_is_dropped_is_listed_and_no_part_of_the_accuracy(score: Callable[.
     assert dropped["id"].to_list() == ["q2", "q6", "q9"]
     assert dropped["score_chosen"].null_count() == 3
     assert all("more than 120" in reason for reason in dropped["reason"])
-    cell = run.metrics["pooled"]
-    assert (cell["n"], cell["dropped"], cell["truncated"]) == (7, 3, 0)
-    assert cell["ids"]["dropped"] == ["q2", "q6", "q9"]
+    assert (run.headline.n, run.count("dropped"), run.count("truncated")) == (7, 3, 0)
+    assert "dropped: ids q2, q6, q9." in "\n".join(notes([run]))
     kept = run.items.filter(pl.col("outcome") != "dropped")
-    assert cell["accuracy"] == pytest.approx((kept["score_chosen"] > kept["score_rejected"]).mean())
+    assert run.headline.value == pytest.approx((kept["score_chosen"] > kept["score_rejected"]).mean())
 
 
 @pytest.mark.parametrize("how", ["truncate-left", "truncate-prompt"])
@@ -78,8 +77,8 @@ def test_what_is_truncated_is_counted_and_listed(score: Callable[..., Run], data
     expected = ["q2", "q6", "q9"] if how == "truncate-left" else ["q2", "q6"]
     assert cut["id"].to_list() == expected
     assert (cut["tokens_cut"] > 0).all()
-    assert run.metrics["pooled"]["truncated"] == len(expected)
-    assert run.metrics["pooled"]["ids"]["truncated"] == expected
+    assert run.count("truncated") == len(expected)
+    assert f"truncated: ids {', '.join(expected)}." in "\n".join(notes([run]))
     lengths = run.items.filter(pl.col("outcome") != "dropped").select("tokens_chosen", "tokens_rejected")
     assert max(lengths.to_series(0).max(), lengths.to_series(1).max()) <= 120  # type: ignore[type-var, operator]
 
@@ -100,13 +99,13 @@ def test_a_run_in_which_all_is_dropped_says_so(
     score: Callable[..., Run], pairs: Callable[..., Rows], tmp_path: Path
 ) -> None:
     run = score("pairs", write(tmp_path / "p.jsonl", pairs(3)), max_length=4, on_overflow="drop")
-    assert (run.metrics["pooled"]["dropped"], run.metrics["overall"]["accuracy"]) == (3, None)
+    assert (run.count("dropped"), run.headline.value) == (3, None)
 
 
 def test_a_table_in_which_all_is_equal_says_so(score: Callable[..., Run], tmp_path: Path) -> None:
     row = {"id": "a", "prompt": "a quiet hobby", "responses": ["origami", "drumming"], "rank": [1, 1]}
     run = score("rankings", write(tmp_path / "r.jsonl", [row]))
-    assert (run.metrics["pooled"]["equal"], run.metrics["overall"]["accuracy"]) == (1, None)
+    assert (run.count("equal"), run.headline.value) == (1, None)
 
 
 def test_empty_responses_are_refused_dropped_or_scored(
@@ -120,9 +119,9 @@ def test_empty_responses_are_refused_dropped_or_scored(
     dropped = score("pairs", data, on_empty="drop")
     assert dropped.items["id"].to_list() == ["q0", "q2", "q3", "q5"]
     kept = score("pairs", data, on_empty="keep")
-    assert kept.items.height == kept.metrics["pooled"]["n"] == 6
+    assert kept.items.height == kept.headline.n == 6
     for run in (dropped, kept):
-        assert run.run["data"]["empty"] == ["q1", "q4"]
+        assert run.record.data.empty == ("q1", "q4")
 
 
 def test_a_prompt_of_200_000_tokens_is_refused_or_cut(
@@ -136,5 +135,7 @@ def test_a_prompt_of_200_000_tokens_is_refused_or_cut(
     ):
         score("pairs", data)
     run = score("pairs", data, on_overflow="truncate-left")
-    assert (run.metrics["pooled"]["n"], run.metrics["pooled"]["ids"]) == (3, {"truncated": ["q1"]})
-    assert json.loads((run.path / "run.json").read_text(encoding="utf-8"))["scoring"]["max_length"] == 1024
+    assert (run.headline.n, run.count("truncated")) == (3, 1)
+    assert run.record.scoring
+    assert run.record.scoring.work
+    assert run.record.scoring.work.max_length == 1024

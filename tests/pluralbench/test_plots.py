@@ -17,11 +17,16 @@ import polars as pl
 import pytest
 from defusedxml import ElementTree
 from drawn_figures import check_texts, dots, words
+from made_runs import decision, record_of, run_of
 from matplotlib import font_manager, image
 from matplotlib.figure import Figure
-from pluralbench import EvaluationError, Run, plot_style, plots
+from pluralbench import EvaluationError, Run, find_benchmark
+from pluralbench.reports.figures import fonts, languages
 from pluralbench.reports.figures.draw import draw
-from pluralbench.reports.figures.style import unrendered
+from pluralbench.reports.figures.fonts import unrendered
+from pluralbench.reports.figures.style import RunSeries, drawing, series_of
+from pluralbench.results.metrics_frame import Place, metrics_frame
+from pluralbench_measures.bootstrap import Estimate
 from pluralbench_schemas import ENGLISH, LANGUAGES
 
 SECTIONS = ("Chat", "Chat Hard", "Safety", "Reasoning")
@@ -30,98 +35,108 @@ SOME = ["arb_Arab", "spa_Latn", "zho_Hans"]
 NAMES = ("org/Reward-V2-Llama-3.2-1B", "org/Nemotron-70B-Reward-with-a-very-long-name-v0.2", "gpt-5-mini", "org/aya-8b")
 ENGLISH_ONLY = ["Hindi", "Japanese", "Korean", "Chinese (simplified)", "Chinese (traditional)"]
 needs_noto = pytest.mark.skipif(bool(unrendered(LANGUAGES)), reason="fonts-noto-core and -cjk are not installed")
-Json = dict[str, Any]
 WIN, LOSS = pl.lit("win"), pl.lit("loss")
-OTHER = Run(Path("o"), pl.DataFrame(), {"overall": {"accuracy": 0.9}, "configs": {}}, {"model": {"name": "other"}})
+OTHER = run_of([decision(0)], model="other")
+BENCHMARK = find_benchmark("multilingual")
+Numbers = dict[Place, Estimate]
 
 
-def cell(value: float | None, half: float = 0.02) -> Json:
-    return {"accuracy": value, "interval": None if value is None else [max(value - half, 0), min(value + half, 1)]}
+def about(value: float, half: float = 0.02) -> Estimate:
+    return Estimate(value, max(value - half, 0), min(value + half, 1), 100, 50)
 
 
-def drops(draw_: random.Random) -> Json:
-    values = {name: draw_.uniform(-0.08, 0.02) for name in (*SECTIONS, "mean of sections")}
-    return {name: {"difference": value, "interval": [value - 0.01, value + 0.01]} for name, value in values.items()}
+def drops(draw_: random.Random, config: str | None = None) -> Numbers:
+    whole = Place("overall" if config is None else "config", "drop", config)
+    places = [*(Place("section", "drop", config, name) for name in SECTIONS), whole]
+    values = [draw_.uniform(-0.08, 0.02) for _ in places]
+    return {place: Estimate(value, value - 0.01, value + 0.01) for place, value in zip(places, values, strict=True)}
 
 
-def a_run(number: int, codes: Sequence[str], *, english: bool = True) -> Run:
+def numbers_of(number: int, codes: Sequence[str], *, english: bool = True) -> Numbers:
     draw_ = random.Random(number)
     skill = draw_.uniform(0.6, 0.85)
     accuracies = {code: skill - LANGUAGES[code].length / 20 + draw_.gauss(0, 0.01) for code in codes}
-    groups: Json = {}
+    found: Numbers = {Place("overall", "overall"): about(fmean(accuracies.values()))}
+    found |= {Place("config", "accuracy", code): about(value) for code, value in accuracies.items()}
+    if english:
+        found |= {Place("apart", "accuracy", ENGLISH): about(skill + 0.03)} | drops(draw_)
+        for code in codes:
+            kappa = draw_.uniform(0.3, 0.8)
+            found |= drops(draw_, code)
+            found[Place("config", "kappa", code)] = Estimate(kappa, kappa - 0.05, kappa + 0.05)
+    found[Place("apart", "accuracy", "translation")] = about(0.7)
+    for way in ("de-en", "en-de", "en-zh", "zh-en"):
+        for level, low in (("easy", 0.85), ("hard", 0.5)):
+            place = Place("subset", "accuracy", "translation", subset=f"translation-{way}-{level}")
+            found[place] = about(draw_.uniform(low, low + 0.1), 0.04)
+    found[VARIANCE] = Estimate(pvariance([100 * value for value in accuracies.values()]))
     for kind, of in (("resource", "resource"), ("class", "joshi"), ("family", "family"), ("script", "script")):
         members: dict[str, list[str]] = {}
         for code in codes:
             members.setdefault(str(getattr(LANGUAGES[code], of)), []).append(code)
-        groups[kind] = {
-            name: {"languages": own, **cell(fmean(accuracies[code] for code in own))} for name, own in members.items()
-        }
-    configs = {code: {"mean_of_sections": cell(value)} for code, value in accuracies.items()}
-    configs |= {ENGLISH: {"mean_of_sections": cell(skill + 0.03)}} if english else {}
-    subsets = {
-        f"translation-{way}-{level}": cell(draw_.uniform(low, low + 0.1), 0.04)
-        for way in ("de-en", "en-de", "en-zh", "zh-en")
-        for level, low in (("easy", 0.85), ("hard", 0.5))
-    }
-    configs["translation"] = {"subsets": subsets, **cell(0.7)}
-    agreement = {code: draw_.uniform(0.3, 0.8) for code in codes}
-    languages = {
-        "reference": ENGLISH if english else None,
-        "variance": pvariance([100 * value for value in accuracies.values()]),
-        "by_language": {
-            code: {
-                "drop": drops(draw_) if english else {},
-                "consistency": {"kappa": kappa, "interval": [kappa - 0.05, kappa + 0.05]} if english else None,
-            }
-            for code, kappa in agreement.items()
-        },
-        "drop": drops(draw_) if english else {},
-        "groups": groups,
-    }
+        for name, own in members.items():
+            found[Place(kind, "accuracy", subset=name)] = about(fmean(accuracies[code] for code in own))
+            found[Place(kind, "languages", subset=name)] = Estimate(float(len(own)))
+    return found
+
+
+VARIANCE = Place("overall", "variance")
+
+
+def built(number: int, found: Numbers, codes: Sequence[str], *, english: bool = True, model: str | None = None) -> Run:
+    draw_ = random.Random(number)
     items = [
         {"config": code, "id": f"q{item}", "outcome": draw_.choices(["win", "loss", "tie", "invalid"], [6, 3, 1, 1])[0]}
         for code in [*[ENGLISH] * english, *codes]
         for item in range(12)
     ]
-    metrics = {"confidence": 0.95, "configs": configs, "overall": cell(fmean(accuracies.values()))}
-    name = NAMES[number] if number < len(NAMES) else f"org/model-{number}"
-    return Run(
-        Path(f"runs/{number}"), pl.DataFrame(items), metrics | {"languages": languages}, {"model": {"name": name}}
-    )
+    name = model or (NAMES[number] if number < len(NAMES) else f"org/model-{number}")
+    record = record_of(BENCHMARK, "multilingual", dict.fromkeys(codes, 12), model=name)
+    return Run(Path(f"runs/{number}"), pl.DataFrame(items), metrics_frame(found.items()), record)
+
+
+def a_run(number: int, codes: Sequence[str], *, english: bool = True, model: str | None = None) -> Run:
+    return built(number, numbers_of(number, codes, english=english), codes, english=english, model=model)
 
 
 def several(models: int, codes: Sequence[str] = ALL, *, english: bool = True) -> list[Run]:
     return [a_run(number, codes, english=english) for number in range(models)]
 
 
-def blank(values: Json) -> None:
-    values["accuracy"] = values["interval"] = None
+def kept(run: Run, rows: pl.Expr) -> Run:
+    """A run of which these rows of the metrics are left."""
+    return replace(run, metrics=run.metrics.filter(rows))
 
 
 def figures(runs: Sequence[Run]) -> dict[str, Figure]:
-    with plot_style.drawing():
-        made = {stem: make(plot_style.models_of(runs, "languages")) for stem, make in plots.FIGURES.items()}
+    with drawing():
+        made = {stem: make(series_of(runs)) for stem, make in languages.FIGURES.items()}
     return {stem: figure for stem, figure in made.items() if figure is not None}
 
 
 def drawn(runs: Sequence[Run], stem: str) -> Figure:
-    with plot_style.drawing():
-        figure = plots.FIGURES[stem](plot_style.models_of(runs, "languages"))
+    with drawing():
+        figure = languages.FIGURES[stem](series_of(runs))
     assert figure is not None
     return figure
+
+
+def value(found: Estimate) -> float:
+    assert found.value is not None
+    return found.value
 
 
 @pytest.fixture
 def no_more_fonts(monkeypatch: pytest.MonkeyPatch) -> None:
     """No font but the one that matplotlib brings."""
-    monkeypatch.setattr(plot_style, "_installed", list)
-    monkeypatch.setattr(plot_style, "_newly_installed", list)
+    monkeypatch.setattr(fonts, "_installed", list)
+    monkeypatch.setattr(fonts, "_newly_installed", list)
 
 
 @pytest.mark.parametrize(("models", "codes"), [(1, ALL), (2, SOME), (3, ALL), (12, ALL)])
 def test_each_figure_is_a_png_and_an_svg(models: int, codes: Sequence[str], tmp_path: Path) -> None:
     paths = draw(several(models, codes), tmp_path / "new" / "plots")
-    stems = [stem for stem in plots.FIGURES if models >= 3 or stem != "instances"]
+    stems = [stem for stem in languages.FIGURES if models >= 3 or stem != "instances"]
     assert paths == [tmp_path / "new" / "plots" / f"{stem}.{form}" for stem in stems for form in ("png", "svg")]
     for path in paths:
         if path.suffix == ".png":
@@ -152,23 +167,20 @@ def test_the_same_runs_make_the_same_bytes_whatever_the_users_settings(tmp_path:
 def test_figures_without_data_are_left_out(tmp_path: Path) -> None:
     runs = several(3, SOME, english=False)
     assert {path.stem for path in draw(runs, tmp_path)} == {"languages", "dimensions", "translation"}
-    for run in runs:
-        del run.metrics["configs"]["translation"]
-        run.metrics["languages"]["groups"] = {}
-    assert list(figures(runs)) == ["languages"]
+    bare = [kept(run, pl.col("group").is_in(["overall", "config"])) for run in runs]
+    assert list(figures(bare)) == ["languages"]
 
 
-def test_runs_of_other_benchmarks_are_left_out() -> None:
-    assert "other" not in "".join(words(figure) for figure in figures([OTHER, *several(2, SOME)]).values())
+def test_runs_of_other_benchmarks_are_left_out(tmp_path: Path) -> None:
+    first, second = (draw([*more, *several(2, SOME)], tmp_path / str(len(more))) for more in ([], [OTHER]))
+    assert [path.read_bytes() for path in first] == [path.read_bytes() for path in second]
 
 
 def test_what_cannot_be_drawn_is_said_in_a_sentence(tmp_path: Path) -> None:
     for runs in ([], [OTHER]):
         with pytest.raises(EvaluationError, match=r"^There is nothing to draw: none of the runs is of a .+\.$"):
             draw(runs, tmp_path / "p")
-    empty = a_run(0, SOME, english=False)
-    empty.metrics["configs"].clear()
-    empty.metrics["languages"]["groups"] = {}
+    empty = kept(a_run(0, SOME, english=False), pl.col("group") == "overall")
     with pytest.raises(EvaluationError, match=r"^There is nothing to draw: the runs have no number for any .+\.$"):
         draw([empty], tmp_path / "p")
     assert not (tmp_path / "p").exists()
@@ -179,18 +191,21 @@ def test_what_cannot_be_drawn_is_said_in_a_sentence(tmp_path: Path) -> None:
 
 def with_gaps() -> list[Run]:
     """Three runs, the first with a gap in everything, and Turkish in none."""
-    runs = several(3)
-    first = runs[0].metrics
-    blank(first["overall"])
-    first["languages"]["variance"] = None
-    del first["configs"]["hin_Deva"]
-    first["languages"]["by_language"]["hin_Deva"]["consistency"] = None
-    first["languages"]["drop"]["Safety"] = {"difference": None, "interval": None}
-    blank(first["configs"]["translation"]["subsets"]["translation-de-en-easy"])
-    for run in runs:
-        blank(run.metrics["configs"]["tur_Latn"]["mean_of_sections"])
-        run.metrics["languages"]["by_language"]["tur_Latn"]["consistency"] = {"kappa": None, "interval": None}
-        blank(run.metrics["languages"]["groups"]["family"]["Turkic"])
+    nothing, runs = Estimate(None), []
+    for number in range(3):
+        found = numbers_of(number, ALL)
+        if number == 0:
+            for place in (
+                Place("overall", "overall"), VARIANCE, Place("config", "kappa", "hin_Deva"),
+                Place("section", "drop", section="Safety"),
+                Place("subset", "accuracy", "translation", subset="translation-de-en-easy"),
+            ):  # fmt: skip
+                found[place] = nothing
+            del found[Place("config", "accuracy", "hin_Deva")]
+        for metric in ("accuracy", "kappa"):
+            found[Place("config", metric, "tur_Latn")] = nothing
+        found[Place("family", "accuracy", subset="Turkic")] = nothing
+        runs.append(built(number, found, ALL))
     return runs
 
 
@@ -214,29 +229,29 @@ def test_what_is_missing_is_a_dash_and_never_a_number() -> None:
 def test_cells_and_their_order_are_those_of_the_metrics() -> None:
     runs = several(12)
     figure = drawn(runs, "languages")
-    best = sorted(runs, key=lambda run: -run.metrics["overall"]["accuracy"])[:10]
-    order = sorted(ALL, key=lambda c: -fmean(r.metrics["configs"][c]["mean_of_sections"]["accuracy"] for r in best))
+    best = sorted(runs, key=lambda run: -value(run.headline))[:10]
+    order = sorted(ALL, key=lambda code: -fmean(value(run.of(code)) for run in best))
     names = [label.get_text().split("\n")[0] for label in figure.axes[0].get_xticklabels()]
     assert names == ["Mean", *(LANGUAGES[code].name for code in order), "Variance"]
     written = {tuple(round(p - 0.5, 3) for p in text.get_position()): text.get_text() for text in figure.axes[0].texts}
     assert len(written) == 10 * 25
     for row, run in enumerate(best):
-        assert written[0, row] == f"{100 * run.metrics['overall']['accuracy']:.1f}"
+        assert written[0, row] == f"{100 * value(run.headline):.1f}"
         for place, code in enumerate(order):
-            value = run.metrics["configs"][code]["mean_of_sections"]["accuracy"]
-            assert written[round(1.2 + place, 3), row] == f"{100 * value:.1f}"
-        assert written[1.5 + len(ALL), row] == f"{run.metrics['languages']['variance']:.1f}"
+            assert written[round(1.2 + place, 3), row] == f"{100 * value(run.of(code)):.1f}"
+        assert written[1.5 + len(ALL), row] == f"{run.estimate('variance', 'overall').value:.1f}"
     assert "the best 10 of 12 models" in words(figure)
 
 
 def test_dots_and_whiskers_are_those_of_the_metrics() -> None:
-    runs = sorted(several(3, SOME), key=lambda run: -run.metrics["overall"]["accuracy"])
+    runs = sorted(several(3, SOME), key=lambda run: -value(run.headline))
     ax: Any = drawn(runs, "drop").axes[0]
-    cells = [run.metrics["languages"]["drop"][name] for name in (*SECTIONS, "mean of sections") for run in runs]
+    found = [run.estimate("drop", "section", section=name) for name in SECTIONS for run in runs]
+    found += [run.estimate("drop", "overall") for run in runs]
     shown = [line for line in ax.lines if line.get_marker() != "None"]
-    assert [float(line.get_ydata()[0]) for line in shown] == [100 * one["difference"] for one in cells]
+    assert [float(line.get_ydata()[0]) for line in shown] == [100 * value(one) for one in found]
     ends = [path.vertices[:, 1].tolist() for drawn_ in ax.collections for path in drawn_.get_paths()]
-    assert ends == [[100 * bound for bound in one["interval"]] for one in cells]
+    assert ends == [[100 * (one.low or 0.0), 100 * (one.high or 0.0)] for one in found]
 
 
 def test_models_of_different_languages_are_pointed_out() -> None:
@@ -250,7 +265,8 @@ def test_models_of_different_languages_are_pointed_out() -> None:
 
 def test_correlations_need_three_models_that_differ() -> None:
     runs = several(3, SOME)
-    alike = [replace(run, metrics=run.metrics | {"overall": cell(0.7)}) for run in runs]
+    head = Place("overall", "overall")
+    alike = [built(n, numbers_of(n, SOME) | {head: about(0.7)}, SOME) for n in range(3)]
     found = [words(drawn(some, "english_and_multilingual")) for some in (runs, runs[:2], alike)]
     assert re.search(r"Pearson's r = \d\.\d\d,\sSpearman's ρ = \d\.\d\d", found[0])
     assert [("Pearson" in text, "Spearman" in text) for text in found[1:]] == [(False, False)] * 2
@@ -291,11 +307,11 @@ def test_a_language_that_no_font_has_is_named_in_english(no_more_fonts: None, tm
 def without_devanagari(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """matplotlib's list of fonts as it was before one for Hindi was installed."""
     manager = font_manager.fontManager
-    old = [font for font in manager.ttflist if not plot_style._has(font.fname, font.index, frozenset("ह"))]
+    old = [font for font in manager.ttflist if not fonts._has(font.fname, font.index, frozenset("ह"))]
     monkeypatch.setattr(manager, "ttflist", old)
-    plot_style._newly_installed.cache_clear()
+    fonts._newly_installed.cache_clear()
     yield
-    plot_style._newly_installed.cache_clear()
+    fonts._newly_installed.cache_clear()
 
 
 @needs_noto
@@ -305,8 +321,7 @@ def test_fonts_installed_since_matplotlib_last_looked_are_found(without_devanaga
 
 def test_a_language_that_is_not_known_is_its_code() -> None:
     run = a_run(0, SOME)
-    for where in (run.metrics["configs"], run.metrics["languages"]["by_language"]):
-        where["xyz_Xyzz"] = where.pop("spa_Latn")
+    run = replace(run, metrics=run.metrics.with_columns(pl.col("config").replace("spa_Latn", "xyz_Xyzz")))
     assert "xyz_Xyzz" in words(drawn([run], "languages"))
 
 
@@ -320,18 +335,19 @@ def test_a_language_that_is_not_known_is_its_code() -> None:
     ],
 )
 def test_a_models_name_is_only_a_name(name: str, shown: str, no_more_fonts: None, tmp_path: Path) -> None:
-    run = replace(a_run(0, SOME), run={"model": {"name": name}})
+    run = a_run(0, SOME, model=name)
     assert draw([run, a_run(1, SOME)], tmp_path)
-    assert plot_style.models_of([run], "languages")[0].label.text == shown
+    assert series_of([run])[0].label.text == shown
 
 
 def test_models_of_one_name_can_be_told_apart() -> None:
     names = ["a/checkpoint", "b/checkpoint", "c" * 20 + "d" * 40, "c" * 20 + "e" + "d" * 40]
-    runs = [replace(a_run(n, SOME), run={"model": {"name": name}}) for n, name in enumerate(names)]
-    labels = {model.label.text for model in plot_style.models_of(runs, "languages")}
+    runs = [a_run(n, SOME, model=name) for n, name in enumerate(names)]
+    labels = {one.label.text for one in series_of(runs)}
     assert len(labels) == 4
     assert {"checkpoint (0)", "checkpoint (1)"} < labels
-    assert len({(model.colour, model.marker) for model in plot_style.models_of(several(84, SOME), "languages")}) == 84
+    many: list[RunSeries] = series_of([a_run(n % 4, SOME) for n in range(84)])
+    assert len({(one.colour, one.marker) for one in many}) == 84
 
 
 def kappa(first: Sequence[str], second: Sequence[str]) -> float | None:
@@ -352,8 +368,8 @@ def test_the_kappa_of_an_item_is_over_the_models_that_labelled_it_twice() -> Non
             valid = [pair for pair in labels if "invalid" not in pair]
             if len(valid) >= 3:
                 expected.append(kappa([a for a, _ in valid], [b for _, b in valid]))
-    counts = plots._labels(plot_style.models_of(runs, "languages")).select(pl.col("^n_.*$")).to_numpy()
-    found, undefined = plots._kappas(counts)
+    counts = languages._labels(series_of(runs)).select(pl.col("^n_.*$")).to_numpy()
+    found, undefined = languages._kappas(counts)
     defined = sorted(value for value in expected if value is not None)
     assert sorted(found) == pytest.approx(defined)
     assert undefined == len(expected) - len(defined)
@@ -364,7 +380,7 @@ def test_the_kappa_of_an_item_is_over_the_models_that_labelled_it_twice() -> Non
 
 def test_a_kappa_that_is_undefined_is_counted_and_not_drawn() -> None:
     alike, opposed, perfect = [3, 0, 0, 3, 0, 0, 3], [3, 0, 0, 0, 0, 3, 0], [2, 1, 0, 2, 1, 0, 3]
-    found, undefined = plots._kappas(np.array([alike, opposed, perfect]))
+    found, undefined = languages._kappas(np.array([alike, opposed, perfect]))
     assert (found.tolist(), undefined) == ([0.0, 1.0], 1)
     runs = several(3, SOME)
     for number, run in enumerate(runs):
@@ -378,5 +394,5 @@ def test_a_kappa_that_is_undefined_is_counted_and_not_drawn() -> None:
 
 
 def test_the_module_is_cheap_to_import() -> None:
-    code = "import sys, pluralbench.reports.figures.draw; sys.exit('matplotlib' in sys.modules or 'scipy.stats' in sys.modules)"
+    code = "import sys, pluralbench.reports.figures.draw; sys.exit(bool({'matplotlib', 'scipy'} & {*sys.modules}))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

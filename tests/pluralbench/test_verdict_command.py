@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 import typer
-from pluralbench.commands import judge_metrics
-from pluralbench.commands.judge_metrics import verdict_rows
+from pluralbench.commands import judge_metrics, terminal
 from pluralbench.data.verdict_tables import read_verdicts
+from pluralbench.reports.verdicts import verdict_rows
 from pluralbench_runs import run as run_app
 from written_verdicts import LABELS, SAMPLE, written
 
@@ -24,8 +24,8 @@ PROMISED = ("task", "judge", "setting", "persona_variables", "n", "correct", "in
 def metrics(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
     """Run `judge-metrics` with these words in this process: its exit status, output and errors."""
     app = typer.Typer(add_completion=False)
-    app.command(name="judge-metrics", epilog=judge_metrics.EXAMPLES)(judge_metrics.command)
-    for console in (judge_metrics.console, judge_metrics.aside):
+    app.command(name="judge-metrics", epilog=judge_metrics.EXAMPLES)(judge_metrics.judge_metrics)
+    for console in (terminal.console, terminal.errors):
         monkeypatch.setattr(console, "width", 100)
 
     def words_to_result(*words: str | Path) -> tuple[int, str, str]:
@@ -148,8 +148,8 @@ def test_a_threshold_off_the_scale_is_refused(metrics: Command, tmp_path: Path) 
 def test_no_figure_means_no_matplotlib(tmp_path: Path) -> None:
     """A second saved, and a table without a display's library."""
     code = (
-        "import sys; from pluralbench.commands import judge_metrics, verdict_tables;"
-        f"judge_metrics.verdict_rows(verdict_tables.read_verdicts({written(tmp_path)!r}));"
+        "import sys; from pluralbench.data import verdict_tables; from pluralbench.reports import verdicts;"
+        f"verdicts.verdict_rows(verdict_tables.read_verdicts({written(tmp_path)!r}));"
         "print([name for name in ('matplotlib', 'torch') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

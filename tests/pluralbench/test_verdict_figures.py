@@ -12,9 +12,9 @@ from defusedxml import ElementTree
 from drawn_figures import check_texts, words
 from matplotlib import image
 from matplotlib.figure import Figure
-from pluralbench import EvaluationError, certainty_plots
-from pluralbench.commands.judge_metrics import verdict_rows
+from pluralbench import EvaluationError, verdict_rows
 from pluralbench.data.verdict_tables import check_verdicts, read_verdicts
+from pluralbench.reports.figures import certainty
 from pluralbench.reports.figures.certainty import draw_verdicts
 from written_verdicts import Rows, verdicts
 
@@ -46,7 +46,7 @@ def drawn(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Drawn:
             return [folder / stem]
 
         with monkeypatch.context() as patched:
-            patched.setattr(certainty_plots, "save", keep)
+            patched.setattr(certainty, "save", keep)
             draw_verdicts(rows, tmp_path)
         return kept
 

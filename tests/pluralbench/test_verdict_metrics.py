@@ -5,11 +5,13 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pluralbench.data.verdict_tables import check_verdicts, read_verdicts
-from pluralbench.metrics.certainty import against_none, measure, measure_verdicts
+from pluralbench.metrics.certainty import against_none, all_verdict_metrics, verdict_metrics, verdict_numbers
+from pluralbench.results.metrics_frame import metrics_frame
 from written_verdicts import Rows, verdicts, written
 
 RECORDED = Path(__file__).parents[2].parent / "shared" / "data" / "persona_judge" / "recorded_verdicts.csv"
@@ -63,12 +65,14 @@ def rows_of(given_: Answers) -> Rows:
 
 
 def measured(given_: Answers, **options: Any) -> dict[str, Any]:
-    return measure(check_verdicts(verdicts(rows_of(given_))), **options)
+    return verdict_metrics(check_verdicts(verdicts(rows_of(given_))), **options)
 
 
 @needs_shared
 def test_the_recorded_verdicts_give_the_papers_counts_where_it_is_right() -> None:
-    rows = {(row["task"], row["judge"], row["setting"]): row for row in measure_verdicts(read_verdicts(str(RECORDED)))}
+    rows = {
+        (row["task"], row["judge"], row["setting"]): row for row in all_verdict_metrics(read_verdicts(str(RECORDED)))
+    }
     found = {
         names: (
             (row["n"], row["correct"], row["invalid"]),
@@ -99,7 +103,7 @@ def test_the_recorded_verdicts_give_the_papers_counts_where_it_is_right() -> Non
 
 
 def test_a_table_with_everything_odd_is_counted_in_full(tmp_path: Path) -> None:
-    rows = measure_verdicts(read_verdicts(written(tmp_path)))
+    rows = all_verdict_metrics(read_verdicts(written(tmp_path)))
     assert [(row["task"], row["setting"], row["persona_variables"], row["judge"]) for row in rows] == [
         ("drinks", "certainty", "all", "ada-1"),
         ("drinks", "certainty", "all", "ben-2"),
@@ -130,7 +134,7 @@ def test_a_table_with_everything_odd_is_counted_in_full(tmp_path: Path) -> None:
 
 
 @given(answers)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_calibration_error_is_what_a_plain_count_gives(given_: Answers) -> None:
     rated = [(right, sure) for right, sure, _ in given_ if right is not None and sure is not None]
     total = 0.0
@@ -147,7 +151,7 @@ def test_calibration_error_is_what_a_plain_count_gives(given_: Answers) -> None:
     answers.filter(lambda given_: len(given_) <= 6)
     | st.lists(st.tuples(st.booleans(), st.sampled_from([50, 80]), st.just(0)), min_size=1, max_size=6)
 )
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_the_area_is_the_mean_over_all_orders_of_equally_sure_answers(given_: Answers) -> None:
     rated = [(right, sure) for right, sure, _ in given_ if right is not None and sure is not None]
     if not rated:
@@ -162,7 +166,7 @@ def test_the_area_is_the_mean_over_all_orders_of_equally_sure_answers(given_: An
 
 
 @given(answers)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_the_area_lies_between_those_of_the_best_and_the_worst_order(given_: Answers) -> None:
     found = measured(given_)
     total = found["high"]["total"] + found["low"]["total"]
@@ -178,16 +182,16 @@ def test_the_area_lies_between_those_of_the_best_and_the_worst_order(given_: Ans
 
 
 @given(answers, st.randoms(use_true_random=False))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_the_order_of_the_rows_does_not_matter(given_: Answers, draw: Any) -> None:
     table = verdicts(rows_of(given_))
     places = list(range(table.height))
     draw.shuffle(places)
-    assert measure_verdicts(check_verdicts(table[places])) == measure_verdicts(check_verdicts(table))
+    assert all_verdict_metrics(check_verdicts(table[places])) == all_verdict_metrics(check_verdicts(table))
 
 
 @given(answers, st.integers(1, 100), st.integers(1, 100))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_a_higher_threshold_never_takes_in_more(given_: Answers, one: int, other: int) -> None:
     at, higher = (measured(given_, threshold=value) for value in sorted((one, other)))
     for name in ("total", "correct"):
@@ -202,7 +206,7 @@ def test_a_higher_threshold_never_takes_in_more(given_: Answers, one: int, other
 
 
 @given(answers)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_counts_add_up_and_shares_lie_in_their_intervals(given_: Answers) -> None:
     found, people = measured(given_), len({user for _, _, user in given_})
     assert found["n"] == len(given_) == found["parsed"] + found["invalid"]
@@ -226,8 +230,8 @@ def test_counts_add_up_and_shares_lie_in_their_intervals(given_: Answers) -> Non
 
 def test_intervals_are_of_people_where_these_are_named() -> None:
     rows: Rows = [{"answer": "AB"[person % 2], "user": f"u{person}"} for person in range(10) for _ in range(20)]
-    by_person = measure(check_verdicts(verdicts(rows)))
-    by_row = measure(check_verdicts(verdicts(rows).drop("user")))
+    by_person = verdict_metrics(check_verdicts(verdicts(rows)))
+    by_row = verdict_metrics(check_verdicts(verdicts(rows).drop("user")))
     assert (by_person["clustered_by"], by_person["clusters"]) == ("user", 10)
     assert (by_row["clustered_by"], by_row["clusters"]) == ("row", 200)
     (low, high), (row_low, row_high) = by_person["accuracy_interval"], by_row["accuracy_interval"]
@@ -279,3 +283,27 @@ def test_another_setting_stands_in_for_a_missing_one_but_not_that_with_ties() ->
     assert persona("AAAB", "ABBA", setting="no_persona")[0]["setting_without"] == "no_persona"
     assert persona("AAAB", "ABBA", setting="tie") == []
     assert persona("AAAB", "") == []
+
+
+def test_a_run_has_the_same_numbers_at_their_places() -> None:
+    rows: Rows = [
+        {"answer": answer, "certainty": certainty, "truth": "A", "task": task}
+        for task in ("drinks", "letters")
+        for answer, certainty in (("A", 90), ("A", 80), ("B", 85), ("B", 30), ("", 50), ("A", None))
+    ]
+    verdict_table = check_verdicts(verdicts(rows).with_columns(row=pl.int_range(pl.len()) % 6))
+    found = metrics_frame(
+        number for metrics in all_verdict_metrics(verdict_table) for number in verdict_numbers(metrics)
+    )
+    for metrics in all_verdict_metrics(verdict_table):
+        own = found.filter(config=metrics["task"])
+        task = {row["metric"]: row for row in own.filter(group="task").iter_rows(named=True)}
+        for name in ("accuracy", "high_accuracy", "coverage", "calibration_error", "share_of_a"):
+            low, high = metrics[f"{name}_interval"] or (None, None)
+            assert (task[name]["value"], task[name]["low"], task[name]["high"]) == (metrics[name], low, high)
+        assert (task["accuracy"]["n"], task["high_accuracy"]["n"], task["parsed_accuracy"]["n"]) == (6, 3, 5)
+        assert task["above_high_accuracy"]["value"] == metrics["above"]["high_accuracy"]
+        assert task["invalid"]["value"] == 1
+        certainties = own.filter(group="certainty", metric="certainty")["value"].to_list()
+        assert certainties == [one["certainty"] for one in metrics["by_certainty"]] == [90.0, 85.0, 80.0, 30.0]
+        assert own.filter(group="decile", metric="accuracy")["subset"].to_list() == ["30", "80", "90"]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pluralbench_calls import Ledger, MissingAnswers, Replay
 from pluralbench_retrieval import MissingExtra, Query, RetrievalError, bm25_scores, rank, retriever
@@ -84,7 +84,6 @@ def test_bm25_takes_text_that_is_not_latin(tmp_path: Path) -> None:
     assert ids(ranked("bm25", "איזו בירה לקנות", posts, tmp_path / "m"))[0] == "p0"
 
 
-@settings(deadline=None)
 @given(
     query=st.lists(st.sampled_from(WORDS), max_size=3).map(" ".join),
     posts=st.lists(st.lists(st.sampled_from([*WORDS, "the"]), max_size=5).map(" ".join), min_size=1, max_size=8),

@@ -150,7 +150,7 @@ def test_another_recipe_is_refused_and_the_keys_named(target: Path) -> None:
     interrupted(target)
     assert refusal(target, TWO) == (
         f"The recipe differs from that of an unfinished run in {target} in `retriever`, `seed`; give the same recipe "
-        "to go on, choose another --out, or start over with --fresh."
+        "to go on, choose another output directory, or start over with `fresh`."
     )
     assert (work_of(target) / "calls").exists()
     build(target)
@@ -172,12 +172,12 @@ def test_fresh_forgets_and_replaces(target: Path) -> None:
 @pytest.mark.parametrize("fresh", [False, True])
 def test_what_no_build_wrote_is_never_replaced(target: Path, fresh: bool) -> None:
     target.write_text("mine", encoding="utf-8")
-    assert refusal(target, fresh=fresh) == f"{target} is a file; choose another --out."
+    assert refusal(target, fresh=fresh) == f"{target} is a file; choose another output directory."
     assert refusal(target / "deeper", fresh=fresh).startswith(f"Cannot write beside {target / 'deeper'}: ")
     target.unlink()
     target.mkdir()
     (target / "thesis.txt").write_text("mine", encoding="utf-8")
-    assert refusal(target, fresh=fresh) == f"{target} holds files that no build wrote; choose another --out."
+    assert refusal(target, fresh=fresh) == f"{target} holds files that no build wrote; choose another output directory."
     assert [path.name for path in target.parent.iterdir()] == ["out"]
 
 
@@ -202,7 +202,7 @@ def test_failing_after_something_was_recorded_keeps_it(target: Path) -> None:
 
 def test_two_processes_do_not_write_at_once_and_a_killed_one_leaves_its_work(target: Path) -> None:
     with other_process(target) as process:
-        sentence = f"Another process is writing {target}; wait for it or choose another --out."
+        sentence = f"Another process is writing {target}; wait for it or choose another output directory."
         assert refusal(target, Recipe()) == sentence
         assert refusal(target, Recipe(), fresh=True) == sentence
         process.kill()
@@ -241,7 +241,7 @@ def test_a_recipe_of_another_version_is_refused_by_name(target: Path) -> None:
 def test_a_recipe_of_another_version_is_refused_with_the_mend(target: Path) -> None:
     build(target)
     (target / RECIPE_FILE).write_text("seed = 1\nretired = 2\n", encoding="utf-8")
-    with pytest.raises(RecipeError, match="--fresh"), opened(target):
+    with pytest.raises(RecipeError, match="start over with `fresh`"), opened(target):
         pass
 
 
@@ -265,11 +265,42 @@ def test_a_full_disk_at_the_start_does_not_unbind_the_work(target: Path) -> None
         assert (output.work / "calls").read_text(encoding="utf-8") == "one"
 
 
-@pytest.mark.parametrize("name", [".", "x" * 300])
-def test_a_name_that_cannot_be_written_is_a_sentence(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+def test_a_name_that_cannot_be_written_is_a_sentence(tmp_path: Path) -> None:
+    name = tmp_path / ("x" * 300)
+    assert refusal(name).startswith(f"Cannot write beside {name}: ")
+
+
+@pytest.mark.parametrize("fresh", [False, True])
+@pytest.mark.parametrize("name", [".", "./.", "..", "../..", "../here", "/"])
+def test_the_current_directory_and_what_holds_it_are_refused(
+    target: Path, monkeypatch: pytest.MonkeyPatch, name: str, fresh: bool
 ) -> None:
-    (tmp_path / "here").mkdir()
-    monkeypatch.chdir(tmp_path / "here")
-    with suppress(OutputError), opened(Path(name)):
-        pass
+    here = target / "here"
+    here.mkdir(parents=True)
+    monkeypatch.chdir(here)
+    assert refusal(Path(name), fresh=fresh) == (
+        f"{Path(name)} is or holds the current directory, and an output directory is replaced as a whole; "
+        "choose another output directory."
+    )
+    assert not list(here.iterdir())
+    assert [path.name for path in target.parent.iterdir()] == ["out"]
+
+
+@pytest.mark.parametrize("name", ["out/.", "./out", "here/../out", "../place/out"])
+def test_a_directory_may_be_named_by_any_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    here = tmp_path / "place"
+    (here / "here").mkdir(parents=True)
+    monkeypatch.chdir(here)
+    build(Path(name))
+    assert data(here / name) == "data"
+    assert {path.name for path in here.iterdir()} == {"here", "out"}
+
+
+def test_the_working_directory_may_be_gone(target: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    here = target.parent / "here"
+    here.mkdir()
+    monkeypatch.chdir(here)
+    here.rmdir()
+    build(target)
+    assert data(target) == "data"
+    assert refusal(Path("out")).startswith("Cannot write beside out: ")

@@ -1,9 +1,13 @@
-"""Progress of long work: quiet lines where nobody watches, a bar on a terminal."""
+"""Progress of long work: quiet lines where nobody watches, a bar on a terminal and in a notebook."""
 
 import io
+import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
 
 import pytest
 from pluralbench_runs import progress
@@ -105,3 +109,58 @@ def test_where_room_is_short_the_bar_makes_room_for_counts_and_note(
             meter.advance(note=note)
     assert "12/340 4.0/s" in file.getvalue()
     assert note in file.getvalue()
+
+
+class Widget:
+    """What ipywidgets' Output does for rich."""
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, *exc: object) -> None: ...
+
+    def clear_output(self, *, wait: bool) -> None: ...
+
+    def close(self) -> None: ...
+
+
+@pytest.fixture
+def shown(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """What a notebook shows."""
+    things: list[Any] = []
+    contents: dict[str, dict[str, Any]] = {
+        "IPython": {},
+        "IPython.display": {"display": things.append},
+        "ipywidgets": {"Output": Widget},
+    }
+    for name, names in contents.items():
+        module = ModuleType(name)
+        module.__spec__ = ModuleSpec(name, None)
+        vars(module).update(names)
+        monkeypatch.setitem(sys.modules, name, module)
+    return things
+
+
+def test_a_notebook_shows_a_bar(shown: list[Any]) -> None:
+    with progress("Answers", 2, Console(force_jupyter=True, width=100)) as meter:
+        meter.advance(cost=0.5)
+        meter.advance(cost=0.75)
+        while "2/2" not in shown[-1].text:  # the bar is drawn anew several times a second
+            time.sleep(0.01)
+    assert isinstance(shown[0], Widget)
+    assert any(frame.text.startswith("Answers ") and "$1.25" in frame.text for frame in shown[1:])
+
+
+def test_a_notebook_without_widgets_gets_lines(
+    shown: list[Any], sleep: Callable[[float], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "ipywidgets", None)
+    with progress("Answers", 1, Console(force_jupyter=True)) as meter:
+        sleep(20)
+        meter.advance()
+    assert [line.text for line in shown] == ["Answers: 1 of 1, 0.1/s, 0 s left\n", "Answers: 1 of 1 in 20 s\n"]
+
+
+def test_work_goes_on_where_nothing_can_be_shown(sleep: Callable[[float], None]) -> None:
+    with progress("Answers", 1, Console(force_jupyter=True)) as meter:
+        sleep(20)
+        meter.advance()

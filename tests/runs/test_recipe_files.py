@@ -154,3 +154,39 @@ def test_what_is_written_reads_back_the_same(path: Path, text: str) -> None:
 def test_only_keys_that_change_the_content_differ(theirs: Build, keys: list[str]) -> None:
     assert differing_keys(Build(seed=1), theirs) == keys
     assert differing_keys(theirs, Build(seed=1)) == keys
+
+
+class Scoring(Table):
+    """A table of which one key is operational."""
+
+    token_budget: int = 8
+    mode_of_padding: str = "left"
+    mode: str = "packed"
+
+
+class Scored(Recipe):
+    """A recipe whose `operational` names a table, a table in a table and a key."""
+
+    operational: ClassVar[frozenset[str]] = frozenset(
+        {"connection", "scoring.token_budget", "scoring.mode_of", "llm.extra"}
+    )
+
+    scoring: Scoring = Scoring()
+    connection: Connection = Connection()
+    llm: Llm = Llm()
+
+
+@pytest.mark.parametrize(
+    ("theirs", "keys"),
+    [
+        (Scored(scoring=Scoring(token_budget=9)), []),
+        (Scored(connection=Connection(base_url="http://127.0.0.1", concurrency=1)), []),
+        (Scored(llm=Llm(extra={"top_k": 1, "deep": {"er": 2}})), []),
+        (Scored(scoring=Scoring(mode="padded", token_budget=1)), ["scoring.mode"]),
+        (Scored(scoring=Scoring(mode_of_padding="right")), ["scoring.mode_of_padding"]),
+        (Scored(llm=Llm(model="large", extra={"top_k": 1})), ["llm.model"]),
+    ],
+)
+def test_what_is_operational_does_not_differ(theirs: Scored, keys: list[str]) -> None:
+    assert differing_keys(Scored(), theirs) == keys
+    assert differing_keys(theirs, Scored()) == keys

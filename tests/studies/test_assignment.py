@@ -31,7 +31,7 @@ def loads(assigned: pl.DataFrame, annotators: Sequence[str]) -> list[int]:
     st.sampled_from([0.0, 0.1, 0.5, 1.0]),
     st.integers(0, 5),
 )
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_shares_are_fair(groups: list[int], people: int, each: int, overlap: float, seed: int) -> None:
     annotators = [f"a{number}" for number in range(people)]
     frame = items(*groups)
@@ -49,7 +49,7 @@ def test_shares_are_fair(groups: list[int], people: int, each: int, overlap: flo
 
 
 @given(st.permutations(range(6)), st.permutations(FIVE), st.integers(0, 3))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_the_order_of_groups_and_annotators_changes_nothing(order: list[int], annotators: list[str], seed: int) -> None:
     frame = items(3, 1, 4, 2, 5, 3)
     mixed = pl.concat(frame.filter(group=f"g{number}") for number in order)

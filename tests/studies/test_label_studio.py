@@ -140,7 +140,7 @@ texts = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), min_siz
     said=st.lists(st.tuples(st.sampled_from("12s"), st.integers(0, 3), texts), min_size=1, max_size=4),
     small=st.booleans(),
 )
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_what_was_answered_is_read_from_json_and_json_min(
     tmp_path_factory: pytest.TempPathFactory, said: list[tuple[str, int, str]], *, small: bool
 ) -> None:

@@ -42,7 +42,7 @@ def fill(path: Path, **answers: str) -> None:
 @given(texts)
 @example("'=1+1")
 @example("''")
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_no_cell_is_a_formula_and_each_comes_back(text: str) -> None:
     assert not guarded(text).startswith(DANGEROUS)
     assert unguarded(guarded(text)) == text
@@ -50,7 +50,7 @@ def test_no_cell_is_a_formula_and_each_comes_back(text: str) -> None:
 
 @given(st.lists(st.tuples(texts, texts, texts), min_size=1, max_size=4))
 @example([("\r", "\r\n", "\n\r"), ("\ufeff", '"', ","), ("", " ", "=1+1")])
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_any_text_is_shown_as_it_is(tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, str, str]]) -> None:
     (path,) = write_sheets(tmp_path_factory.mktemp("sheets"), shown(*rows), FORM)
     assert path.read_bytes().startswith(b"\xef\xbb\xbf")  # by which a spreadsheet knows UTF-8

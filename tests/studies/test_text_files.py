@@ -54,7 +54,7 @@ def test_blank_lines_and_windows_line_ends_are_no_matter(tmp_path: Path) -> None
 
 
 @given(OBJECTS)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_what_is_written_is_read_back(tmp_path_factory: pytest.TempPathFactory, rows: list[dict[str, Any]]) -> None:
     path = tmp_path_factory.mktemp("rows") / "rows.jsonl"
     write_jsonl(rows, path)

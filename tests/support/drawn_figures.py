@@ -5,7 +5,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 from matplotlib.text import Text
-from pluralbench import plot_style
+from pluralbench.reports.figures.style import drawing
 
 
 def texts(figure: Figure) -> list[Text]:
@@ -32,7 +32,7 @@ def dots(figure: Figure) -> int:
 
 def check_texts(figure: Figure, what: str) -> None:
     """Assert that no text lies on another or is too small."""
-    with plot_style.drawing():
+    with drawing():
         canvas: Any = figure.canvas
         renderer = canvas.get_renderer()
         figure.draw(renderer)

@@ -8,6 +8,7 @@ from typing import Any
 import polars as pl
 from pluralbench.data.benchmarks import Benchmark, find_benchmark
 from pluralbench.data.items import load_items
+from pluralbench.descriptions import Data
 from pluralbench.metrics import measure
 from pluralbench.metrics.accuracy import rule_of
 from pluralbench.results.decisions import DECISIONS, decide, score_items
@@ -94,10 +95,10 @@ def scored(
 ) -> Run:
     """The run of a function from a prompt and its responses to scores, in the directory `out`.
 
-    options: of `load_items`.
+    options: of `Data`.
     """
     described = find_benchmark(benchmark)
-    items = load_items(described, str(data), **options)
+    items = load_items(described, Data(location=str(data), **options))
     described = described.fitted(items.frame["subset"])
     rows = items.frame.select("prompt", "responses").iter_rows()
     scores = [list(by(prompt[-1]["content"], responses)) for prompt, responses in rows]

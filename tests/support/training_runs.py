@@ -2,25 +2,15 @@
 
 import json
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import pytest
 import torch
 from pluralbench_local import Lora, Ranking, Trained, TrainingOptions
 from pluralbench_local.models import Source
 from pluralbench_local.training_model import Trainee, load_trainee
 from reward_models import user, words
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_thread() -> Iterator[None]:
-    """For a test module that imports it: models this small lose more to waiting threads than they win."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 def rankings(number: int, seed: int) -> list[Ranking]:
@@ -36,9 +26,11 @@ def rankings(number: int, seed: int) -> list[Ranking]:
 
 RANKINGS, HELD_OUT = rankings(20, seed=0), rankings(12, seed=1)
 QUICK = TrainingOptions(
-    epochs=2, batch_size=8, accumulation=2, learning_rate=1e-3, checkpoint_every=3, measure_every=2, max_length=500
+    epochs=2, batch_size=8, accumulation=2, learning_rate=4e-3, checkpoint_every=3, measure_every=2, max_length=500
 )
 """Some ten steps."""
+SMALL: dict[str, Any] = {"num_hidden_layers": 1, "hidden_size": 32, "intermediate_size": 32, "head_dim": 8}
+"""Sizes of a base that learns these rankings all the same."""
 
 
 def options(**changed: Any) -> TrainingOptions:

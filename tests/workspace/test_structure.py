@@ -4,27 +4,11 @@ import ast
 import re
 import subprocess
 import sys
-import tomllib
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
-
-ROOT = Path(__file__).parents[2]
-MEMBERS = sorted(
-    path.parent
-    for path in [
-        *ROOT.glob("packages/*/pyproject.toml"),
-        *ROOT.glob("builders/*/pyproject.toml"),
-        *ROOT.glob("schemas/pyproject.toml"),
-        *ROOT.glob("evaluators/pyproject.toml"),
-    ]
-)
-
-
-def load(folder: Path) -> dict[str, dict[str, object]]:
-    loaded: dict[str, dict[str, object]] = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))
-    return loaded
+from members import MEMBERS, ROOT, load
 
 
 def modules() -> set[str]:
@@ -43,7 +27,7 @@ def test_imports_only_go_down() -> None:
 
 
 def test_the_contract_on_imports_names_every_member() -> None:
-    contract = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]
+    contract = load(ROOT)["tool"]["importlinter"]
     assert set(contract["root_packages"]) == modules()
     floors = next(item for item in contract["contracts"] if item["type"] == "layers")["layers"]
     assert {name.strip() for floor in floors for name in floor.split("|")} == modules()
@@ -64,7 +48,7 @@ def test_package_versions_move_together() -> None:
     pins = {
         dependency.split("==")[1]
         for member in MEMBERS
-        for dependency in map(str, load(member)["project"]["dependencies"])  # type: ignore[call-overload]
+        for dependency in map(str, load(member)["project"]["dependencies"])
         if dependency.startswith(("pluralbench-", "build-"))
     }
     assert pins == versions
@@ -73,7 +57,6 @@ def test_package_versions_move_together() -> None:
 def declared(member: Path) -> set[str]:
     project = load(member)["project"]
     extras = project.get("optional-dependencies", {})
-    assert isinstance(extras, dict)
     lists = [project["dependencies"], *extras.values()]
     return {normalized(re.split(r"[^A-Za-z0-9_.-]", item)[0]) for items in lists for item in items}
 
@@ -104,16 +87,3 @@ def test_a_member_declares_what_it_imports(member: Path) -> None:
         if not {normalized(item) for item in distributions[name]} & declared(member)
     ]
     assert not missing
-
-
-def test_importing_the_commands_starts_nothing() -> None:
-    code = (
-        "import sys, threading\n"
-        "import build_chinese.cli, build_multilingual.cli, build_persona_judge.cli, build_personalized.cli\n"
-        "import pluralbench.commands.app, pluralbench_release.cli\n"
-        "known = {'torch', 'transformers', 'sentence_transformers', 'xllamacpp', 'datasets', 'grpc', 'matplotlib'}\n"
-        "heavy = known & set(sys.modules)\n"
-        "assert not heavy, heavy\n"
-        "assert threading.active_count() == 1\n"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)

@@ -7,8 +7,22 @@ A run's settings record them, and the options of the command are made from them.
 from pathlib import Path
 from typing import Literal
 
+from pluralbench_calls.chat import ChatConnection
+from pluralbench_local import LocalModel
+from pluralbench_rewards import Scoring
 from pluralbench_runs import Table
 from pydantic import Field
+
+__all__ = [
+    "ChatConnection",
+    "Data",
+    "Judging",
+    "LocalModel",
+    "PersonaData",
+    "PersonaJudging",
+    "Prompt",
+    "Scoring",
+]
 
 OnEmpty = Literal["error", "drop", "keep"]
 Profile = Literal["none", "raw", "plan"]

@@ -7,6 +7,8 @@ import pandera.polars as pa
 import polars as pl
 from pandera.errors import SchemaErrors
 
+from pluralbench_schemas.errors import TableError
+
 SHOWN = 80
 RULES = {  # what pandera calls its own checks, in words; ours are named in words where they are declared
     "field_uniqueness": "must be unique",
@@ -14,17 +16,6 @@ RULES = {  # what pandera calls its own checks, in words; ours are named in word
     "column_in_dataframe": "must be there",
     "column_in_schema": "is not part of this table",
 }
-
-
-class TableError(ValueError):
-    """A table that breaks its schema. The message names file, row id, column, value and rule of the first failure.
-
-    failures: how many failures there are in all.
-    """
-
-    def __init__(self, message: str, failures: int = 1) -> None:
-        super().__init__(message)
-        self.failures = failures
 
 
 def validate(

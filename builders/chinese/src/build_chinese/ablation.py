@@ -1,6 +1,6 @@
 """Which strategy of the preference set is worth what (CHEEMS, section 6.3, table 4).
 
-A reward model is trained on each variant of the set, always in the same way, and measured on the benchmarks.
+A reward model is trained on each variant of the set and measured on the benchmarks.
 """
 
 import json
@@ -11,7 +11,9 @@ from typing import Any
 
 import polars as pl
 from pluralbench_calls import Ledger, Replay, working_ledger
+from pluralbench_measures.rankings import ranking_metrics
 from pluralbench_release import LEDGER, RECIPE
+from pluralbench_rewards import Group
 from pluralbench_runs import output_directory, progress, read_recipe, stream, write_recipe
 from pluralbench_studies import read_jsonl, write_jsonl
 
@@ -40,8 +42,8 @@ def ablate(release: Path, people: Mapping[str, Sequence[Row]], human: Sequence[R
 
     people: resolved rows by benchmark, to measure on. human: those of the human part. The table and the figures go to a
     folder beside the release; what an interrupted run has measured is not measured again. Without distant supervision
-    cycles are resolved and the votes that the ranks keep are learned from. All variants are trained as the recipe
-    trains the reward model, at the same seed.
+    cycles are resolved and the votes that the ranks keep are learned from. The human part is trained on as
+    [reward.training] says, each variant with the judge's votes with the changes of [reward.large], all at one seed.
 
     Raises `NothingLeft` for a release without a benchmark or without votes, and the errors of `reward_model`.
     """
@@ -52,19 +54,24 @@ def ablate(release: Path, people: Mapping[str, Sequence[Row]], human: Sequence[R
             f"{release} has no {'votes to learn from' if benchmarks else 'benchmark to measure on'}; --ablate wants "
             "annotated prompts of a benchmark, prompts to vote on, a judge and a base of the reward model."
         )
+    reward = reward_model.pin(recipe.reward)
+    recipe = recipe.model_copy(update={"reward": reward})
+    for how in (reward, reward.on_large_set()):  # a mistake is to be told before the first of them takes hours
+        reward_model.training_options(how)
     target = release.with_name(f"{release.name}-ablation")
     with output_directory(target, recipe, recipe_file=RECIPE, fresh=fresh) as output:
         if (target / TABLE_FILE).exists() and not fresh:
             return target / TABLE_FILE
         with working_ledger(output.work / "ledger.sqlite") as ledger:
             ledger.take(release / LEDGER)
-            variants = _variants(recipe, recipe.reward, human, ledger, output.work)
+            variants = _variants(recipe, reward, human, ledger, output.work)
         path = output.work / ROWS_FILE
         rows = read_jsonl(path, SourceError) if path.exists() else []
         measured = {row["variant"] for row in rows}
         for name, taught in variants.items():
             if name not in measured:
-                rows.append({"variant": name} | _measured(taught, benchmarks, recipe.reward, output.work, recipe.seed))
+                how = reward if name == HUMAN else reward.on_large_set()
+                rows.append({"variant": name} | _measured(taught, benchmarks, how, output.work, recipe.seed))
                 write_jsonl(rows, path)
         staged = output.staging()
         _frame(rows).write_csv(staged / TABLE_FILE)
@@ -106,10 +113,8 @@ def _measured(
     taught: Taught, benchmarks: Mapping[str, Sequence[Row]], reward: RewardTable, work: Path, seed: int
 ) -> dict[str, Any]:
     from pluralbench_local import TrainingError  # noqa: PLC0415 - an extra
-    from pluralbench_measures.rankings import ranking_metrics  # noqa: PLC0415 - an extra
-    from pluralbench_rewards import Group  # noqa: PLC0415 - an extra
 
-    size = {"prompts": len(taught.rows), "pairs": taught.size}
+    size: dict[str, Any] = {"prompts": len(taught.rows), "pairs": taught.size, "training": reward.training}
     if taught.size < reward.least_pairs:
         return size | {"not_trained": f"fewer than {reward.least_pairs:,} pairs"}
     try:

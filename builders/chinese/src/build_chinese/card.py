@@ -17,10 +17,10 @@ COLUMNS = {
         "model, the pairs that were kept, the better one first: what to train on, since `rank` and `order` also hold "
         "the pairs that went for their length"
     ),
-    "rank": "of each response, 1 is best; equal ones share a rank, and the next is one more",
+    "rank": "of each response, 1 is best; equal responses share a rank, and the next rank is one more",
     "order": (
         "`[better, worse]`: what the annotations order, directly or by way of others; two responses of different rank "
-        "that are not here were never compared, not even so"
+        "that are missing here were compared neither directly nor by way of others"
     ),
     "category": "main and sub-category",
     "judgements": "how many annotations the ranks come from",
@@ -69,8 +69,8 @@ def _built(recipe: ChineseRecipe, figures: dict[str, Any]) -> str:
                 f"annotated and that are in no benchmark, prefers the same response{margin}."
             )
         balanced = (
-            " Of the pairs whose better response is the longer one, or the shorter, as many were left out at random "
-            "as there were more."
+            " Pairs were then left out at random until the better response was the longer one as often as the shorter "
+            "one."
             if recipe.preference.length
             else ""
         )

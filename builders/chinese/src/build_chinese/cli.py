@@ -1,22 +1,18 @@
 """The command `build-chinese` and its four verbs."""
 
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 from pluralbench_calls import chosen_model
 from pluralbench_calls.options import ApiKeyEnv, BaseUrl, TokenPrice, price_values
-from pluralbench_release import tell, tell_table
-from pluralbench_runs import RecipeError, read_recipe, recipe_path, run
+from pluralbench_runs import RecipeError, read_recipe, recipe_path, replaceable, run
 from pluralbench_runs.options import Fresh, MaxCost, Out, ReplayFrom, RetryErrors, ReuseFrom, Seed
 from pluralbench_schemas import TableError
 from rich.console import Console
 
-from build_chinese import ablation, steps
-from build_chinese.build import build, people
-from build_chinese.figures import figures_tables
-from build_chinese.recipe import RECIPES, SAMPLE, ChineseRecipe
-from build_chinese.terminal import tell_annotated, tell_resolved, tell_tasks
+if TYPE_CHECKING:
+    from build_chinese.recipe import ChineseRecipe
 
 EXAMPLES = """\
 Examples:
@@ -52,7 +48,7 @@ def main() -> NoReturn:
 @app.callback()
 def command(
     context: typer.Context,
-    recipe: Annotated[str, typer.Option(help="`sample`, `paper`, or a TOML file.")] = SAMPLE,
+    recipe: Annotated[str, typer.Option(help="`sample`, `paper`, or a TOML file.")] = "sample",
     out: Out = None,
     seed: Seed = None,
     replay: ReplayFrom = None,
@@ -74,11 +70,9 @@ def command(
             flag = before[0].replace("_", "-")
             raise RecipeError(f"Options go behind the verb: build-chinese {context.invoked_subcommand} --{flag} ...")
         return
-    asked = read_recipe(ChineseRecipe, recipe_path(recipe, RECIPES), {"seed": seed})
-    target = out or Path("dist") / asked.name
-    if not target.name:
-        target = target.resolve()
-    if recipe == SAMPLE:
+    asked = _asked(recipe, {"seed": seed}, own=None)
+    target = replaceable(out or Path("dist") / asked.name)
+    if recipe == "sample":
         _sample_steps(asked, target, fresh=fresh)
     _build(asked, target, replay=replay, reuse=reuse, retry_errors=retry_errors, fresh=fresh)
 
@@ -114,6 +108,8 @@ def tasks(
     fresh: Fresh = False,
 ) -> None:
     """Make annotation tasks: screen responses, show them in triples, give each triple to an annotator."""
+    from build_chinese import steps, terminal  # noqa: PLC0415 - --help needs none of it
+
     overrides: dict[str, Any] = {
         "prompts.location": prompts,
         "prompts.responses": responses,
@@ -132,14 +128,14 @@ def tasks(
     asked = _asked(recipe, overrides, own=prompts)
     target = out or Path("dist") / f"{asked.name}-tasks"
     made = steps.make_tasks(asked, target, replay=replay, reuse=reuse, retry_errors=retry_errors, fresh=fresh)
-    tell_tasks(console, made, target)
+    terminal.tell_tasks(console, made, target)
 
 
 @app.command(epilog="Example: build-chinese annotations export.json --tasks dist/tasks --out annotated.jsonl")
 def annotations(
     files: Annotated[list[Path], typer.Argument(help="Label Studio's export (.json), sheets (.csv) or JSONL.")],
     tasks: Annotated[Path, typer.Option(help="The folder that `build-chinese tasks` wrote.")],
-    out: Annotated[Path, typer.Option(help="JSONL to write, in the published fields.")],
+    out: Annotated[Path, typer.Option(dir_okay=False, help="JSONL to write, in the published fields.")],
     account: Annotated[
         list[str] | None,
         typer.Option(
@@ -153,18 +149,22 @@ def annotations(
     ] = False,
 ) -> None:
     """Read annotations, check them against the tasks, and say how far annotators agree."""
+    from build_chinese import steps, terminal  # noqa: PLC0415 - --help needs none of it
+
     found = steps.read_annotations(files, tasks, accounts=_accounts(account), assigned=assigned)
     report = steps.write_annotated(found, out, [*files, *sorted(tasks.glob("*.jsonl"))])
-    tell_annotated(console, found, out, report)
+    terminal.tell_annotated(console, found, out, report)
 
 
 @app.command(epilog="Example: build-chinese resolve annotated.jsonl --out ranked.jsonl")
 def resolve(
     file: Annotated[Path, typer.Argument(help="JSONL with input, responses and annotations.")],
-    out: Annotated[Path, typer.Option(help="JSONL to write, with rank and order.")],
+    out: Annotated[Path, typer.Option(dir_okay=False, help="JSONL to write, with rank and order.")],
 ) -> None:
     """Turn conflicting annotations into ranks without conflict: cycles merge, layers are ranks."""
-    tell_resolved(console, steps.resolve_file(file, out), out)
+    from build_chinese import steps, terminal  # noqa: PLC0415 - --help needs none of it
+
+    terminal.tell_resolved(console, steps.resolve_file(file, out), out)
 
 
 @app.command(
@@ -230,11 +230,21 @@ def preference(
     target = out or Path("dist") / asked.name
     _build(asked, target, replay=replay, reuse=reuse, retry_errors=retry_errors, fresh=fresh)
     if ablate:
+        from pluralbench_release import tell_table  # noqa: PLC0415 - --help needs none of it
+
+        from build_chinese import ablation  # noqa: PLC0415 - the same
+        from build_chinese.build import people  # noqa: PLC0415 - the same
+
         path = ablation.ablate(target, *people(asked), fresh=fresh)
         tell_table(console, f"Ablation ({path})", ablation.table(path))
 
 
-def _build(asked: ChineseRecipe, target: Path, **how: Any) -> None:
+def _build(asked: "ChineseRecipe", target: Path, **how: Any) -> None:
+    from pluralbench_release import tell  # noqa: PLC0415 - --help needs none of it
+
+    from build_chinese.build import build  # noqa: PLC0415 - the same
+    from build_chinese.figures import figures_tables  # noqa: PLC0415 - the same
+
     built = build(asked, target, **how)
     tell(
         console,
@@ -242,25 +252,29 @@ def _build(asked: ChineseRecipe, target: Path, **how: Any) -> None:
         built.manifest,
         built.new_calls,
         figures_tables(built.figures),
-        following=[f"uv run --group evaluator pluralbench score MODEL --benchmark chinese --data {target}"],
+        following=[f"pluralbench score MODEL --benchmark chinese --data {target}  (pip install pluralbench)"],
     )
 
 
-def _asked(recipe: str | None, overrides: dict[str, Any], *, own: str | None) -> ChineseRecipe:
+def _asked(recipe: str | None, overrides: dict[str, Any], *, own: str | None) -> "ChineseRecipe":
     """The recipe of a verb. Own files are not mixed with the sample's."""
+    from build_chinese.recipe import RECIPES, SAMPLE, ChineseRecipe  # noqa: PLC0415 - --help needs none of it
+
     name = recipe or (SAMPLE if own in {None, SAMPLE} else "paper")
     return read_recipe(ChineseRecipe, recipe_path(name, RECIPES), overrides)
 
 
-def _sample_steps(asked: ChineseRecipe, target: Path, *, fresh: bool) -> None:
+def _sample_steps(asked: "ChineseRecipe", target: Path, *, fresh: bool) -> None:
     """The verbs that come before the release, on the sample, each into a file or folder beside it."""
+    from build_chinese import steps, terminal  # noqa: PLC0415 - --help needs none of it
+
     folder = target.with_name(f"{target.name}-tasks")
     annotated, ranked = (target.with_name(f"{target.name}-{name}.jsonl") for name in ("annotated", "ranked"))
     made = steps.make_tasks(asked, folder, fresh=fresh)
-    tell_tasks(console, made, folder)
+    terminal.tell_tasks(console, made, folder)
     found = steps.read_annotations([steps.SAMPLE_ANNOTATIONS], folder)
-    tell_annotated(console, found, annotated, steps.write_annotated(found, annotated))
-    tell_resolved(console, steps.resolve_file(annotated, ranked), ranked)
+    terminal.tell_annotated(console, found, annotated, steps.write_annotated(found, annotated))
+    terminal.tell_resolved(console, steps.resolve_file(annotated, ranked), ranked)
 
 
 def _writers(names: list[str] | None, base_url: str | None, api_key_env: str | None) -> list[dict[str, Any]] | None:

@@ -1,4 +1,4 @@
-"""What a build amounts to in numbers: conflict rates, biases of those who judged, and what was left out and why."""
+"""The figures of a build: conflict rates, biases of annotators and judges, and what was left out and why."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -15,11 +15,11 @@ JUDGES = "Conflict rate, and how often the longer or the first response wins (95
 
 
 def annotator_figures(rows: Sequence[Row]) -> dict[str, Any]:
-    """How consistent annotations are and what they follow. rows: each annotation as it was shown.
+    """How consistent annotations are, and what biases they have.
 
-    conflicts: annotations that the ranks do not keep, also those of prompts that nothing is left of. longer, first: how
-    often, of annotations that prefer one, it is the longer response (in characters; equal lengths left out), and the
-    one that was shown first.
+    rows: with annotations in the order in which the two responses were shown. conflicts: annotations that the ranks do
+    not keep, those of dropped prompts included. longer, first: of the annotations that prefer one response, how often
+    it is the longer one (in characters; pairs of equal length left out), and how often the one that was shown first.
     """
     conflicts, judgements = conflict_rate(rows)
     longer = unequal = first = strict = 0

@@ -19,8 +19,8 @@ LENGTHS = pl.Schema({"prompt": pl.String, "response": pl.String, "length": pl.In
 class Judged:
     """What became of a judge's votes.
 
-    rows: resolved, with the pairs that were kept as `annotations`. votes: how many went for which reason. dropped: of
-    `rankings.DROPPED`. steps: pairs after each step, by its name.
+    rows: resolved, with the pairs that were kept as `annotations`. votes: how many were dropped, by reason. dropped:
+    the prompts that were dropped (`rankings.DROPPED`). steps: how many pairs are left after each step, by its name.
     """
 
     rows: list[Row]
@@ -41,9 +41,9 @@ def judged(
     """Turn votes into a preference set.
 
     rows: with `id` and `responses`. votes: `votes.VOTES`. rewards: `reward_model.REWARDS`, None without distant
-    supervision. The steps, each of which may be off: a vote stays if the reward model agrees by more than `margin`;
-    what is left is resolved into ranks, and without distant supervision what a cycle made equal goes; of the pairs
-    whose better response is the longer, or the shorter, as many are dropped as there are more.
+    supervision. Three steps: with distant supervision a vote is kept if the reward model agrees by more than `margin`;
+    the votes are resolved into ranks, and pairs that a cycle made equal are dropped; if `strategies` says so, pairs are
+    drawn so that the better response is the longer one as often as the shorter one.
     """
     first = preferences_of(votes)
     reasons, pairs = dict(first.dropped), first.pairs
@@ -81,7 +81,7 @@ def judged(
 
 
 def pairs_by_row(rows: Sequence[Row]) -> list[list[tuple[str, str]]]:
-    """The (better, worse) ids of each row's annotations that prefer one."""
+    """For each row the (better, worse) ids of those of its annotations that prefer one."""
     return [[(a, b) if mark == "1" else (b, a) for a, b, mark in row["annotations"] if mark != "s"] for row in rows]
 
 
@@ -96,13 +96,14 @@ def _as_graph(pairs: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_annotations(rows: Sequence[Row], graph: pl.DataFrame) -> list[Row]:
-    by_prompt: dict[str, list[list[str]]] = {}
-    for prompt, *annotation in graph.select("prompt", "first", "second", "mark").iter_rows():
-        by_prompt.setdefault(prompt, []).append(annotation)
-    return [row | {"annotations": by_prompt.get(row["id"], [])} for row in rows]
+    """The rows with those of the graph as their annotations. graph: prompt, first, second, mark."""
+    found = dict(
+        graph.group_by("prompt", maintain_order=True).agg(pl.concat_list("first", "second", "mark")).iter_rows()
+    )
+    return [row | {"annotations": found.get(row["id"], [])} for row in rows]
 
 
 def _ordered(rows: Sequence[Row]) -> pl.DataFrame:
-    """Each two responses of different rank."""
+    """The pairs that each row's annotations order, directly or by way of others, of `PAIRS`."""
     found = [(row["id"], *pair) for row in rows for pair in ranked_pairs(row)]
     return pl.DataFrame(found, schema=PAIRS, orient="row")

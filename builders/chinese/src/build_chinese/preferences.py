@@ -20,13 +20,14 @@ Judgement = tuple[str, str, Mark]
 
 @dataclass(frozen=True)
 class Resolved:
-    """What the judgements of a prompt amount to.
+    """The ranking that the judgements of a prompt lead to, and how far it keeps them.
 
-    rank: by response id, 1 for the best; equal ones share a number and the next layer is one more. Responses that no
-    judgement names have none. order: pairs (better, worse) of responses that the judgements order, directly or by way
-    of others; where layers order a pair that nobody compared, even by way of others, it is not in `order`.
-    strict, equal: how many judgements prefer one and call both equal. strict_conflicts, equal_conflicts: how many of
-    them the ranking does not keep: a preference that became equal or the reverse, an equality that became a preference.
+    rank: by response id, 1 for the best; equal responses share a number, and the next layer's is one more. Responses
+    that no judgement names have none. order: pairs (better, worse) of responses that the judgements order, directly or
+    by way of others; two responses of different layers that are connected by no judgements are not in it.
+    strict, equal: how many judgements prefer one response, and how many call both equal. strict_conflicts,
+    equal_conflicts: how many of these the ranking contradicts: of two responses of which one was preferred, both are
+    equal or the other is better; of two that were called equal, one is better.
     """
 
     rank: dict[str, int]
@@ -74,7 +75,7 @@ def resolve(judgements: Iterable[Judgement]) -> Resolved:
 
 
 def _order(condensed: "nx.DiGraph[int]", members: Mapping[int, set[str]]) -> frozenset[tuple[str, str]]:
-    """Each two responses of which a path leads from the first to the second."""
+    """All (better, worse) where a path of judgements leads from one to the other."""
     below: dict[int, set[str]] = {}
     for component in reversed(list(nx.topological_sort(condensed))):
         below[component] = set().union(*(below[next_] | members[next_] for next_ in condensed.successors(component)))

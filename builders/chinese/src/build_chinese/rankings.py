@@ -15,7 +15,6 @@ from pluralbench_runs import digest, progress
 from pluralbench_studies import read_jsonl
 
 from build_chinese.errors import SourceError
-from build_chinese.memory import uncollected
 from build_chinese.preferences import Judgement, Mark, Resolved, resolve
 
 Row = dict[str, Any]
@@ -26,12 +25,12 @@ ALL_EQUAL = "all responses became equal"
 DROPPED = pl.Schema({"input": pl.String, "reason": pl.String, "responses": pl.Int64, "judgements": pl.Int64})
 
 
-@uncollected()
 def read_rankings(path: Path, *, annotated: bool = True) -> list[Row]:
     """The prompts of a JSONL file, checked; marks are "1", "2" or "s", rows of the same input merged into one.
 
-    annotated: whether each row has to have `annotations`; without, rows have empty ones. Merged rows have the responses
-    and the annotations of all of them, and of other keys those that all have, with the first one's value.
+    annotated: whether each row has to have `annotations`; if not, a row without them gets an empty list. A merged row
+    has the responses and the annotations of all its rows; of the other keys it keeps those that all its rows have, with
+    the value of the first.
 
     Raises `SourceError`, naming the row, for what is not of that shape, for an annotation of a response that the
     prompt does not have or of a response with itself, for an id with two texts, and for an empty category.
@@ -53,10 +52,10 @@ def read_rankings(path: Path, *, annotated: bool = True) -> list[Row]:
 
 
 def resolve_rows(rows: Sequence[Row]) -> tuple[list[Row], pl.DataFrame]:
-    """Rows with `rank`, `order` and `counts`, and those that nothing can be learned from, with the reason.
+    """The rows with `rank`, `order` and `counts`, and a table of those that say nothing, with the reason (`DROPPED`).
 
-    counts: `judgements` and `conflicts` of them, each by "strict" and "equal" (see `Resolved`). Whatever rank a row had
-    is replaced. A response that no annotation names has no rank.
+    counts: how many `judgements`, and how many of them are `conflicts`, each by "strict" and "equal" (see `Resolved`).
+    A rank that a row had before is replaced. A response that no annotation names gets no rank.
     """
     kept, dropped = [], []
     with progress("resolving", len(rows)) as meter:
@@ -73,7 +72,7 @@ def resolve_rows(rows: Sequence[Row]) -> tuple[list[Row], pl.DataFrame]:
 
 
 def conflict_rate(rows: Iterable[Row]) -> tuple[int, int]:
-    """(conflicts, judgements) of rows with annotations: their quotient is the conflict rate (CHEEMS, table 5).
+    """(conflicts, judgements) of annotated rows; the first divided by the second is the conflict rate (table 5).
 
     A strict judgement is in conflict where the ranking has both equal or the other way round, an equal one where it
     tells them apart (contradiction C9; the paper does not say how it counts ties).
@@ -126,6 +125,8 @@ def _checked(given: Row, *, annotated: bool) -> Row:
     text = row.get("input")
     if not isinstance(text, str) or not text.strip():
         raise _Fault("it has no `input`")
+    if not isinstance(row.get("sys_prompt"), str | None):
+        raise _Fault("its `sys_prompt` is no text")
     row["responses"] = _responses(row)
     if "category" in row:
         row["category"] = _category(row["category"])
@@ -164,7 +165,7 @@ def _responses(row: Row) -> list[Row]:
             raise _Fault("a response has no `id`")
         if name in found and found[name]["content"] != response["content"]:
             raise _Fault(f"the id {name} is given to two responses")
-        found.setdefault(name, response | {"id": name})
+        found.setdefault(name, response if response["id"] == name else response | {"id": name})
     return list(found.values())
 
 
@@ -176,9 +177,9 @@ def _category(value: object) -> list[str]:
 
 
 def _annotation(entry: object, by_text: Mapping[str, str]) -> list[str]:
-    """An annotation as [first, second, mark], whose width is no matter.
+    """An annotation as [first, second, mark]; the mark may be typed in full-width characters.
 
-    The published loader also takes objects with the texts of both answers (by_text: the ids of these).
+    Like the published loader it also takes an object with the texts of both answers. by_text: ids by these texts.
     """
     if isinstance(entry, dict):
         texts = [entry.get("answer1"), entry.get("answer2")]
@@ -189,7 +190,8 @@ def _annotation(entry: object, by_text: Mapping[str, str]) -> list[str]:
     mark = MARKS.get(unicodedata.normalize("NFKC", given).lower())
     if mark is None:
         raise _Fault(f"the annotation of {first} and {second} has the mark {given!r}, which is none of 1, 2 and s")
-    return [first, second, mark]
+    kept = [first, second, mark]
+    return entry if entry == kept else kept  # no second list for each of hundreds of thousands
 
 
 def _check_annotations(row: Row) -> None:

@@ -1,7 +1,7 @@
 """What a build of CheemsBench and CheemsPreference can be asked to do."""
 
 from pathlib import Path, PurePath
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 from pluralbench_calls import ChatConnection, ChatModel, check_reachable
 from pluralbench_release import ReleaseName, ReleaseRecipe
@@ -76,8 +76,10 @@ class RewardTable(Table):
     """The reward model that filters votes.
 
     base: a folder with the model that is trained on the human part. name: what to call it. digest: of its files; the
-    builder fills it in. training: options of `pluralbench_local.TrainingOptions`. margin: a vote stays if the
-    rewards differ by more than this. least_pairs: a human part with fewer is too small.
+    builder fills it in. training: options of `pluralbench_local.TrainingOptions` for the human part. large: what of
+    them is otherwise for the large set, that of the judge's votes; by default one epoch, where the human part has two
+    (contradiction C4). margin: a vote stays if the rewards differ by more than this. least_pairs: a human part with
+    fewer is too small.
     """
 
     base: str
@@ -85,6 +87,7 @@ class RewardTable(Table):
     digest: str | None = None
     device: str = "auto"
     training: dict[str, Any] = Field(default_factory=dict)
+    large: dict[str, Any] = Field(default_factory=lambda: {"epochs": 1})
     margin: float = Field(0.0, ge=0)
     least_pairs: int = Field(50, ge=1)
 
@@ -92,6 +95,10 @@ class RewardTable(Table):
     def shown(self) -> str:
         """What to call it."""
         return self.name or PurePath(self.base).name
+
+    def on_large_set(self) -> Self:
+        """The table as the large set is trained on."""
+        return self.model_copy(update={"training": self.training | self.large})
 
 
 class PreferenceTable(Table):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 from pluralbench_calls import Answer, Ledger, Replay, Request, ask
+from pluralbench_rewards import Group, model_digest
 from pluralbench_runs import canonical_json, check_recipe, digest, file_digest
 
 from build_chinese.errors import BuildError, SourceError, TrainingDataError
@@ -18,21 +19,20 @@ from build_chinese.rankings import Row, ranked_pairs
 from build_chinese.recipe import RewardTable
 
 if TYPE_CHECKING:
-    from pluralbench_local import Ranking
-    from pluralbench_rewards import Group
+    from pluralbench_local import Ranking, TrainingOptions
 
-KIND, PROVIDER = "reward", "pluralbench-rewards"
+KIND, PROVIDER = "reward", "pluralbench-rewards"  # by which rewards are recorded, whatever the package is called
 REWARDS = pl.Schema(
     {"prompt": pl.String, "response": pl.String, "reward": pl.Float64, "cut": pl.Int64, "call": pl.String}
 )
 """A reward, null where the response alone is too long for the model. cut: tokens that its prompt lost for it."""
 
-WEIGHTS = ("*.safetensors", "*.bin", "*.json")
+MODEL = ("*.safetensors", "*.bin", "config.json")
 
 
 @dataclass(frozen=True)
 class Taught:
-    """Rows that a reward model learns from. pairs: by row, (better, worse) ids; None for all that differ in rank."""
+    """Rows that a reward model learns from. pairs: by row, (better, worse) ids; None for all that `order` names."""
 
     rows: Sequence[Row]
     pairs: Sequence[Sequence[tuple[str, str]]] | None = None
@@ -74,7 +74,7 @@ def rankings_of(taught: Taught) -> "list[Ranking]":
 
 
 def pin(reward: RewardTable, *, replaying: bool = False) -> RewardTable:
-    """The table with the digest of the base's files, by which recorded rewards are known.
+    """The table with the digest of the base's folder (`pluralbench_rewards.model_digest`), which rewards are known by.
 
     Raises `SourceError` for a base that is neither a folder nor pinned by a digest already, unless `replaying`.
     """
@@ -86,11 +86,9 @@ def pin(reward: RewardTable, *, replaying: bool = False) -> RewardTable:
             f"There is no folder {reward.base} with a model to train; download it first, such as with "
             "`hf download ORG/NAME --local-dir FOLDER`."
         )
-    files = sorted(path for pattern in WEIGHTS for path in folder.glob(pattern))
-    if not files:
+    if not any(path for pattern in MODEL for path in folder.glob(pattern)):
         raise SourceError(f"{folder} holds no model: it has neither weights nor a configuration.")
-    found = [[path.name, file_digest(path)] for path in files]
-    return reward.model_copy(update={"digest": digest(found)})
+    return reward.model_copy(update={"digest": model_digest(folder)})
 
 
 def rewards(
@@ -139,7 +137,7 @@ def rewards(
 
 
 def enough(human: Taught, reward: RewardTable) -> None:
-    """Raise `TrainingDataError`, saying how small, for a human part with fewer pairs than the recipe asks for."""
+    """Raise `TrainingDataError` for a human part with fewer pairs than the recipe asks for."""
     if human.size < reward.least_pairs:
         raise TrainingDataError(
             f"The human part has {len(human.rows):,} prompts with {human.size:,} pairs, too few to train a reward "
@@ -148,26 +146,42 @@ def enough(human: Taught, reward: RewardTable) -> None:
 
 
 def trained(taught: Taught, reward: RewardTable, folder: Path) -> Path:
-    """Train the base on what is taught, into `folder`; training that was interrupted goes on. The model's folder."""
+    """Train the base on what is taught, into `folder`; training that was interrupted goes on. The model's folder.
+
+    Raises `BuildError` without the extra `train`, `SourceError` for a base that is not there or is not the one whose
+    digest the recipe has, and the errors of `pluralbench_local`.
+    """
+    options = training_options(reward)
+    found = model_digest(reward.base)
+    if found is None:
+        raise SourceError(
+            f"There is no folder {reward.base} with a model to train, and rewards by one that was trained like this "
+            "are not recorded; give a folder with --reward-base."
+        )
+    if found != reward.digest:
+        raise SourceError(
+            f"The model in {reward.base} is not the one that the recipe's `reward.digest` names (weights, "
+            "configuration, tokenizer or chat template differ), so what it says is not to be recorded as the other's; "
+            "give the folder of that model, or take `digest` out of the recipe."
+        )
+    from pluralbench_local import train  # noqa: PLC0415 - an extra
+
+    return train(reward.base, rankings_of(taught), folder, options=options, device=reward.device).folder
+
+
+def training_options(reward: RewardTable) -> "TrainingOptions":
+    """The options under `training`. Raises `BuildError` without the extra `train`, `RecipeError` for a wrong option."""
     if find_spec("pluralbench_local") is None:
         raise BuildError(
             'Training a reward model needs an extra: `pip install "build-chinese[train]"`, or in a checkout '
             "`uv run --group evaluator build-chinese ...`."
         )
-    if not Path(reward.base).is_dir():
-        raise SourceError(
-            f"There is no folder {reward.base} with a model to train, and rewards by one that was trained like this "
-            "are not recorded; give a folder with --reward-base."
-        )
-    from pluralbench_local import TrainingOptions, train  # noqa: PLC0415 - an extra
+    from pluralbench_local import TrainingOptions  # noqa: PLC0415 - an extra
 
-    options = check_recipe(TrainingOptions, reward.training, "[reward.training]")
-    return train(reward.base, rankings_of(taught), folder, options=options, device=reward.device).folder
+    return check_recipe(TrainingOptions, reward.training, "[reward.training]")
 
 
 def _scored(requests: Sequence[Request], folder: Path) -> list[Answer]:
-    from pluralbench_rewards import Group  # noqa: PLC0415 - an extra
-
     groups: dict[bytes, list[Request]] = {}
     for request in requests:
         groups.setdefault(canonical_json(request.body["messages"]), []).append(request)
@@ -185,13 +199,12 @@ def _scored(requests: Sequence[Request], folder: Path) -> list[Answer]:
     ]
 
 
-def scores_of(folder: Path, groups: "Sequence[Group]") -> list[list[tuple[float | None, int]]]:
+def scores_of(folder: Path, groups: Sequence[Group]) -> list[list[tuple[float | None, int]]]:
     """By group and response: the score, None where the response alone is too long for the model, and tokens cut off.
 
     Of a prompt that is too long together with its longest response the beginning is cut off.
     """
     from pluralbench_local import load, score  # noqa: PLC0415 - an extra
-    from pluralbench_rewards import Group  # noqa: PLC0415 - an extra
 
     model = load(str(folder))
     scored = score(model, groups, on_overflow="truncate-prompt")

@@ -22,7 +22,7 @@ NO_VOTE, TIE, DISAGREES, EQUAL, MARGIN, TOO_LONG, LONGER = (
 
 @dataclass(frozen=True)
 class Filtered:
-    """Pairs that stay, of `PAIRS`, and how many votes went for which reason."""
+    """The pairs that are kept (`PAIRS`), and how many votes were dropped, by reason."""
 
     pairs: pl.DataFrame
     dropped: dict[str, int]
@@ -44,10 +44,9 @@ def preferences_of(votes: pl.DataFrame) -> Filtered:
 def agreed(pairs: pl.DataFrame, rewards: pl.DataFrame, margin: float) -> Filtered:
     """The pairs whose better response has a reward that is higher by more than `margin` (contradiction C5).
 
-    pairs: `PAIRS`. rewards: prompt, response, reward. Rewards are a total order, so what stays has no cycle: the paper
-    repeats nothing and says no rule, and one pass is enough. Raises `AssertionError` if that were not so, and
-    `TrainingDataError` for a reward that is no finite number. A response without one (null) was too long for the model,
-    and its pairs go.
+    pairs: `PAIRS`. rewards: prompt, response, reward. A response without a reward (null) was too long for the model,
+    and its pairs are dropped. Rewards are a total order, so the kept pairs have no cycle after one pass; the paper
+    gives no rule. Raises `TrainingDataError` for a reward that is no finite number, and `AssertionError` for a cycle.
     """
     strange = rewards.filter(~pl.col("reward").is_finite())
     if strange.height:
@@ -78,10 +77,11 @@ def is_acyclic(pairs: pl.DataFrame) -> bool:
 
 
 def debiased(pairs: pl.DataFrame, lengths: pl.DataFrame, seed: int) -> Filtered:
-    """As many pairs whose better response is the longer as whose is the shorter: of the larger group some are drawn.
+    """The pairs, balanced: the better response is the longer one in as many of them as it is the shorter one.
 
-    pairs: `PAIRS`. lengths: prompt, response, length in characters. Pairs of equal length stay (the paper does not
-    say). The draw is over all prompts together and depends on the seed and the pairs, not on their order.
+    pairs: `PAIRS`. lengths: prompt, response, length in characters. Pairs are dropped at random from the larger of the
+    two groups, over all prompts together. Pairs of equal length are kept (the paper does not say). The draw depends on
+    the seed and the pairs, not on their order.
     """
     values = lengths.select("prompt", "response", value=pl.col("length").cast(pl.Int64))
     measured = _with_difference(pairs.with_row_index("number"), values)

@@ -36,7 +36,7 @@ VOTES = pl.Schema(
         "call": pl.String,
     }
 )
-"""A vote: the responses as the judge saw them, "1", "2" or "s", or null with the reason why there is none."""
+"""A vote: the responses in the order in which the judge saw them, and "1", "2" or "s", or null with the reason."""
 
 VERDICT: dict[str, Any] = {
     "name": "verdict",
@@ -55,7 +55,7 @@ MARK_OF: dict[str, Mark] = {"A": "1", "B": "2", "C": "s"}
 
 @dataclass(frozen=True)
 class Judging:
-    """A judge in use: which model, who answers for it, and how fast and dear."""
+    """A judge in use: its model, the backend that answers, limits of speed and cost, and the seed of the orders."""
 
     model: JudgeTable
     backend: Backend
@@ -65,7 +65,7 @@ class Judging:
 
 @dataclass(frozen=True)
 class Ballot:
-    """What a vote is asked for."""
+    """Two responses to one prompt, in the order in which the judge sees them, and the messages that ask for a vote."""
 
     prompt: str
     first: str
@@ -74,15 +74,15 @@ class Ballot:
 
 
 def vote_label(prompt: str, first: str, second: str) -> str:
-    """What the call for a vote is called, in the ledger and in messages."""
+    """The label of the call for a vote, in the ledger and in error messages."""
     return f"vote on {prompt}: {first} or {second}"
 
 
 def votes(rows: Sequence[Row], taxonomy: Taxonomy, judging: Judging, ledger: Ledger) -> pl.DataFrame:
-    """A vote on each two responses of each prompt (`VOTES`), known ones from the ledger.
+    """A vote on every two responses of each prompt (`VOTES`); votes that the ledger knows are not asked for again.
 
-    rows: with `id`, `input`, `category` and `responses`. Which of the two comes first is drawn by the seed and the ids
-    alone, so neither another prompt nor the order of the responses changes it.
+    rows: with `id`, `input`, `category` and `responses`. Which of the two comes first is drawn from the seed and the
+    ids alone, so it stays the same when prompts are added or responses come in another order.
     """
     ballots = [ballot for row in rows for ballot in _ballots(row, taxonomy, judging)]
 
@@ -111,7 +111,7 @@ def votes(rows: Sequence[Row], taxonomy: Taxonomy, judging: Judging, ledger: Led
 
 
 def recorded_votes() -> dict[str, str]:
-    """The replies of the sample's judge, by what the call for one is called."""
+    """The replies of the sample's judge, by `vote_label`."""
     rows = read_jsonl(FOLDER / "votes.jsonl", SourceError)
     return {vote_label(row["prompt"], row["first"], row["second"]): row["reply"] for row in rows}
 

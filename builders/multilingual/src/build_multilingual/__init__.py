@@ -1,7 +1,8 @@
-"""Builds M-RewardBench: an English benchmark in other languages, and pairs of better and worse translations."""
+"""Builds M-RewardBench: an English benchmark in other languages, and pairs of better and worse translations.
 
-from build_multilingual.build import build
-from build_multilingual.errors import BuildError
-from build_multilingual.recipe import MultilingualRecipe
+Its names are those of `__init__.pyi`, each imported when it is first used, so that `--help` waits for none of them.
+"""
 
-__all__ = ["BuildError", "MultilingualRecipe", "build"]
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

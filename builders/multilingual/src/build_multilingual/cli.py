@@ -4,15 +4,11 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, NoReturn
 
 import typer
-from pluralbench_release import tell
 from pluralbench_runs import RecipeError, read_recipe, recipe_path, run
 from pluralbench_runs.options import Fresh, MaxCost, Out, ReplayFrom, RetryErrors, ReuseFrom, Seed
 from pluralbench_schemas import TableError
 from rich.console import Console
 
-from build_multilingual.build import build
-from build_multilingual.figures import ONLY_ON_THE_CARD, figures_tables
-from build_multilingual.recipe import RECIPES, MultilingualRecipe
 from build_multilingual.translators import known_translators
 
 EXAMPLES = """\
@@ -108,6 +104,12 @@ def command(
     Without options it builds the sample in this package, with recorded translations and no network. An interrupted
     build goes on with the same command.
     """
+    from pluralbench_release import tell  # noqa: PLC0415 - --help needs none of it
+
+    from build_multilingual.build import build  # noqa: PLC0415 - the same
+    from build_multilingual.figures import ONLY_ON_THE_CARD, figures_tables  # noqa: PLC0415 - the same
+    from build_multilingual.recipe import RECIPES, MultilingualRecipe  # noqa: PLC0415 - the same
+
     name, _, model = (translator or "").partition(":")
     overrides: dict[str, Any] = {
         "source.location": source,
@@ -154,7 +156,7 @@ def command(
         built.new_calls,
         {title: table for title, table in figures.items() if title not in ONLY_ON_THE_CARD},
         notes=[f"Review sheet: {sheet} (its key is in {sheet.parent / 'keys'})" for sheet in sheets],
-        following=[f"uv run --group evaluator pluralbench score MODEL --benchmark multilingual --data {target}"],
+        following=[f"pluralbench score MODEL --benchmark multilingual --data {target}  (pip install pluralbench)"],
     )
 
 

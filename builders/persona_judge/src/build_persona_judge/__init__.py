@@ -1,7 +1,8 @@
-"""Builds persona judge: items that ask which of two options belongs to a person known by a persona alone."""
+"""Builds persona judge: items that ask which of two options belongs to a person known by a persona alone.
 
-from build_persona_judge.build import build
-from build_persona_judge.errors import BuildError
-from build_persona_judge.recipe import PersonaJudgeRecipe
+Its names are those of `__init__.pyi`, each imported when it is first used, so that `--help` waits for none of them.
+"""
 
-__all__ = ["BuildError", "PersonaJudgeRecipe", "build"]
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

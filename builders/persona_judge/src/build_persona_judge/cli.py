@@ -4,15 +4,10 @@ from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
-from pluralbench_release import tell
 from pluralbench_runs import RecipeError, read_recipe, recipe_path, run
 from pluralbench_runs.options import Fresh, Out, ReplayFrom, ReuseFrom, Seed
 from pluralbench_schemas import TableError
 from rich.console import Console
-
-from build_persona_judge.build import build
-from build_persona_judge.figures import figures_tables
-from build_persona_judge.recipe import RECIPES, SAMPLE, TASKS, PersonaJudgeRecipe
 
 EXAMPLES = """\
 Examples:
@@ -85,6 +80,12 @@ def command(
 
     Without options it builds the sample in this package, with recorded rankings and no network.
     """
+    from pluralbench_release import tell  # noqa: PLC0415 - --help needs none of it
+
+    from build_persona_judge.build import build  # noqa: PLC0415 - the same
+    from build_persona_judge.figures import figures_tables  # noqa: PLC0415 - the same
+    from build_persona_judge.recipe import RECIPES, SAMPLE, TASKS, PersonaJudgeRecipe  # noqa: PLC0415 - the same
+
     given = {
         "prism": prism,
         "opinion_qa": opinion_qa,

@@ -1,15 +1,8 @@
-"""Builds Personalized RewardBench: pairs that differ in whether they keep to one user's rubric."""
+"""Builds Personalized RewardBench: pairs that differ in whether they keep to one user's rubric.
 
-from build_personalized.build import build, rebuild
-from build_personalized.errors import AuditFailed, BuildError, NothingLeft, SourceError
-from build_personalized.recipe import PersonalizedRecipe
+Its names are those of `__init__.pyi`, each imported when it is first used, so that `--help` waits for none of them.
+"""
 
-__all__ = [
-    "AuditFailed",
-    "BuildError",
-    "NothingLeft",
-    "PersonalizedRecipe",
-    "SourceError",
-    "build",
-    "rebuild",
-]
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -6,15 +6,10 @@ from typing import Annotated, Any, NoReturn
 import typer
 from pluralbench_calls import chosen_model
 from pluralbench_calls.options import ApiKeyEnv, BaseUrl, TokenPrice, price_values
-from pluralbench_release import tell
 from pluralbench_runs import RecipeError, read_recipe, recipe_path, run
 from pluralbench_runs.options import Fresh, MaxCost, Out, ReplayFrom, RetryErrors, ReuseFrom, Seed
 from pluralbench_schemas import TableError
 from rich.console import Console
-
-from build_personalized.build import build
-from build_personalized.card import figures_tables, generator_note
-from build_personalized.recipe import RECIPES, PersonalizedRecipe
 
 # A model this small rambles when it is hot, and what passes the limit of words is thrown away.
 LOCAL_SAMPLING = {"seeded": True, "temperature": 0.7, "max_tokens": 224, "aspects_max_tokens": 640}
@@ -73,6 +68,12 @@ def command(
     Without options it builds the sample in this package, with no model and no network. An interrupted build goes on
     with the same command.
     """
+    from pluralbench_release import tell  # noqa: PLC0415 - --help needs none of it
+
+    from build_personalized.build import build  # noqa: PLC0415 - the same
+    from build_personalized.card import figures_tables, generator_note  # noqa: PLC0415 - the same
+    from build_personalized.recipe import RECIPES, PersonalizedRecipe  # noqa: PLC0415 - the same
+
     overrides: dict[str, Any] = {
         "source.locations": source,
         "source.limit": limit,

@@ -3,11 +3,10 @@
 from typing import Annotated
 
 import typer
-from pluralbench_calls.chat import ChatConnection
 
 from pluralbench.commands.options import Fresh, Options, Out, Seed, with_options
 from pluralbench.commands.score import BenchmarkName
-from pluralbench.descriptions import Data, Judging, Prompt
+from pluralbench.descriptions import ChatConnection, Data, Judging, Prompt
 
 EXAMPLES = """\
 Examples:

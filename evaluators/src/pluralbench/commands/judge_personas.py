@@ -2,11 +2,9 @@
 
 from typing import Annotated
 
-from pluralbench_calls.chat import ChatConnection
-
 from pluralbench.commands.judge import Model
 from pluralbench.commands.options import Fresh, Options, Out, Seed, with_options
-from pluralbench.descriptions import PersonaData, PersonaJudging
+from pluralbench.descriptions import ChatConnection, PersonaData, PersonaJudging
 
 EXAMPLES = """\
 Examples:

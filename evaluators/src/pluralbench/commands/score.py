@@ -3,11 +3,9 @@
 from typing import Annotated
 
 import typer
-from pluralbench_local import LocalModel
-from pluralbench_rewards import Scoring
 
 from pluralbench.commands.options import Fresh, Options, Out, Seed, with_options
-from pluralbench.descriptions import Data, Prompt
+from pluralbench.descriptions import Data, LocalModel, Prompt, Scoring
 
 EXAMPLES = """\
 Examples:

@@ -94,7 +94,7 @@ def _drops(
         sides: list[dict[str | None, Array]] = []
         for pairs in (ours, theirs):
             sections = section_values(benchmark, code, leaves, pairs)
-            sides.append({None: _whole(code, sections, leaves, pairs), **sections})
+            sides.append({None: _whole(code, sections, leaves, pairs)} | sections)
         for name in names:
             drop = sides[0][name] - sides[1][name]
             drops[name].append(drop)

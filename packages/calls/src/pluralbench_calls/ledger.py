@@ -5,17 +5,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Self
-
-import polars as pl
-from polars.exceptions import PolarsError
+from typing import TYPE_CHECKING, Self
 
 from pluralbench_calls.errors import LedgerError
 from pluralbench_calls.records import Answer
 
+if TYPE_CHECKING:
+    import polars as pl
+
 FORMAT = 1
 FORMAT_KEY = "pluralbench_ledger_format"
-COLUMNS = {item.name: pl.Int64 if item.type is int else pl.String for item in fields(Answer)}
+COLUMNS = {item.name: int if item.type is int else str for item in fields(Answer)}
 # A column that ledgers did not always have. It is empty but for models that refuse a parameter, and a published ledger
 # in which it is empty goes without it, so that the ledgers of old and new builds are the same file.
 ADAPTED = "adapted"
@@ -44,9 +44,7 @@ class Ledger:
             raise LedgerError(f"The ledger {path} cannot be opened ({error}).") from None
         self._database.execute("PRAGMA journal_mode = WAL")
         self._database.execute("PRAGMA synchronous = NORMAL")
-        columns = ", ".join(
-            f"{name} {'INTEGER' if kind == pl.Int64 else 'TEXT'} NOT NULL" for name, kind in COLUMNS.items()
-        )
+        columns = ", ".join(f"{name} {'INTEGER' if kind is int else 'TEXT'} NOT NULL" for name, kind in COLUMNS.items())
         with self._transaction():
             self._database.execute(f"CREATE TABLE IF NOT EXISTS calls ({columns}, PRIMARY KEY (key)) WITHOUT ROWID")
             if ADAPTED not in {row[1] for row in self._database.execute("PRAGMA table_info(calls)")}:
@@ -76,7 +74,7 @@ class Ledger:
 
     def record(self, *answers: Answer) -> None:
         """Record answers, for good: a key that is known keeps its first answer."""
-        self.holds_work = True
+        self.holds_work |= bool(answers)
         self._insert([_as_row(answer) for answer in answers])
 
     def _insert(self, rows: Sequence[tuple[object, ...]]) -> None:
@@ -106,8 +104,10 @@ class Ledger:
         ).fetchone()
         return row[0], row[1]
 
-    def frame(self, keys: Iterable[str] | None = None) -> pl.DataFrame:
+    def frame(self, keys: Iterable[str] | None = None) -> "pl.DataFrame":
         """The recorded answers (among `keys`, if given), one row each, sorted by key."""
+        import polars as pl  # noqa: PLC0415 - a command's --help waits for it otherwise
+
         used = set(self.used)
         if keys is None:
             keys = [row[0] for row in self._database.execute("SELECT key FROM calls")]
@@ -191,8 +191,11 @@ def recording(work: Path, known: Iterable[Path], *, retry_errors: bool = False) 
         calls.new = len(ledger) - before
 
 
-def read_ledger(path: Path) -> pl.DataFrame:
+def read_ledger(path: Path) -> "pl.DataFrame":
     """The answers in a ledger file, SQLite or Parquet, one row each. Raises `LedgerError`."""
+    import polars as pl  # noqa: PLC0415 - a command's --help waits for it otherwise
+    from polars.exceptions import PolarsError  # noqa: PLC0415 - the same
+
     if not path.is_file():
         raise LedgerError(f"There is no ledger {path}.")
     with path.open("rb") as file:
@@ -213,12 +216,14 @@ def read_ledger(path: Path) -> pl.DataFrame:
     except (PolarsError, OSError):
         raise LedgerError(f"{path} is no ledger: it is neither SQLite nor Parquet.") from None
     _check_format(path, found)
-    if dict(frame.schema) != COLUMNS or any(frame.null_count().row(0)):
+    if dict(frame.schema) != dict(pl.Schema(COLUMNS)) or any(frame.null_count().row(0)):
         raise LedgerError(f"{path} is no ledger: its columns are not those of a ledger.")
     return frame
 
 
-def _whole(frame: pl.DataFrame) -> pl.DataFrame:
+def _whole(frame: "pl.DataFrame") -> "pl.DataFrame":
+    import polars as pl  # noqa: PLC0415 - a command's --help need not wait for it
+
     return frame if ADAPTED in frame.columns else frame.with_columns(pl.lit("").alias(ADAPTED))
 
 

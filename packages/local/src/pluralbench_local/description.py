@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from pluralbench_rewards import ModelRecord, RewardModel, Scoring, model_commit, model_digest
-from pluralbench_runs import Table, digest
+from pluralbench_runs import Table, check_recipe, digest
 from pydantic import Field
 
 from pluralbench_local.errors import ModelError
@@ -55,7 +55,7 @@ class LocalModel(Table):
 
     def load(self, scoring: Scoring) -> RewardModel:
         """The model in memory, which measures the tolerance of its scores. Raises `ModelError` and `DeviceError`."""
-        from pluralbench_local.load import load  # noqa: PLC0415 - torch takes seconds to import
+        from pluralbench_local.loading import load  # noqa: PLC0415 - torch takes seconds to import
 
         model = load(self, scoring=scoring)
         return replace(model, options=replace(model.options, measure_tolerance=True))
@@ -68,3 +68,9 @@ class LocalModel(Table):
             return self.chat_template.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise ModelError(f"The chat template {self.chat_template} cannot be read: {error}.") from None
+
+
+def described(model: str | Path | LocalModel, **fields: Any) -> LocalModel:
+    """The description of a model: of its name, or as given, with these fields of it. Raises `RecipeError`."""
+    values = model.model_dump(exclude_unset=True) if isinstance(model, LocalModel) else {"name": str(model)}
+    return check_recipe(LocalModel, values | fields, "of the model")

@@ -6,12 +6,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import torch
+from pluralbench_rewards import Mode
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from pluralbench_local.packing import (
     PACKED,
-    Mode,
     NotPackable,
     Packed,
     Tokens,

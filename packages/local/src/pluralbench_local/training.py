@@ -14,12 +14,14 @@ from typing import Any, Literal
 import torch
 from accelerate import Accelerator
 from accelerate.state import AcceleratorState
+from pluralbench_rewards import ModelRecord
 from pluralbench_runs import Recipe, Table, digest, output_directory, progress, recipe_values
 from pydantic import Field
 from torch import Tensor, nn
 from torch.nn.functional import logsigmoid
 
 from pluralbench_local.conversations import Template
+from pluralbench_local.description import LocalModel, described
 from pluralbench_local.errors import DeviceError, ModelError, TrainingError
 from pluralbench_local.models import Source, load_tokenizer
 from pluralbench_local.network import positions_of
@@ -73,55 +75,49 @@ class TrainingOptions(Table):
 
 
 class TrainingSettings(Recipe):
-    """All that the weights depend on; training goes on only under the same. data, held_out: digests of content."""
+    """All that the weights depend on; training goes on only under the same.
+
+    model: the base, by the digest of its folder or the commit on the Hub. data, held_out: digests of the rankings.
+    """
 
     verb: Literal["train"] = "train"
-    model: str
-    revision: str | None = None
-    trust_remote_code: bool
-    chat_template_digest: str | None = None
-    device: str
+    model: ModelRecord
     data: str
     held_out: str | None = None
     options: TrainingOptions
 
 
 def train(
-    model: str,
+    model: str | Path | LocalModel,
     rankings: Sequence[Ranking],
     out: Path | str,
     *,
     held_out: Sequence[Ranking] | None = None,
     options: TrainingOptions | None = None,
-    revision: str | None = None,
-    trust_remote_code: bool = False,
-    chat_template: str | None = None,
-    device: str = "auto",
     fresh: bool = False,
+    **fields: Any,
 ) -> Trained:
     """Train a reward model on rankings (CHEEMS, section 5) into the folder `out`.
 
-    model: a folder or ORG/NAME on the Hub, of a language model, which gets a head, or of a classifier of one logit.
-    held_out: rankings to measure the accuracy on. revision, trust_remote_code, chat_template, device: see `load_local`;
-    one device, one process. fresh: start over.
+    model: a language model, which gets a head, or a classifier of one logit; its description, or its name with
+    `revision`, `chat_template`, `device` and `trust_remote_code` of `LocalModel` by keyword. One device, one process.
+    held_out: rankings to measure the accuracy on. fresh: start over.
 
     Training that was interrupted goes on with the same call, and on a CPU with as many threads ends in the same weights
     as without. `out` holds an ordinary classifier of one logit without a bias, with tokenizer and template,
     `training.json`, and `log.jsonl` with a line a step.
 
     Raises `TrainingError`, `ModelError`, `DeviceError`, `ConversationError`, and `OutputError` where `out` was made by
-    other settings.
+    other settings, or of a base whose files are others by now.
     """
     options = options or TrainingOptions()
+    base = described(model, **fields)
+    _check_base(base)
     check(rankings, "rankings")
     if held_out is not None:
         check(held_out, HELD_OUT)
     settings = TrainingSettings(
-        model=str(model),
-        revision=revision,
-        trust_remote_code=trust_remote_code,
-        chat_template_digest=None if chat_template is None else digest(chat_template),
-        device=device,
+        model=base.record(),
         data=_digest(rankings),
         held_out=None if held_out is None else _digest(held_out),
         options=options,
@@ -130,8 +126,10 @@ def train(
     with output_directory(target, settings, recipe_file=SETTINGS_FILE, fresh=fresh) as output:
         if (target / TRAINING_FILE).exists() and not fresh:
             return read_trained(target)
-        source = Source(str(model), revision, device, trust_remote_code=trust_remote_code)
-        template = Template(load_tokenizer(source, chat_template))
+        # By its commit, since what a revision names may move while training is interrupted.
+        revision = settings.model.commit or base.revision
+        source = Source(base.name, revision, base.device, trust_remote_code=base.trust_remote_code)
+        template = Template(load_tokenizer(source, base.template()))
         limits = (template, options.max_length, options.on_overflow)
         data = fitting(rankings, "rankings", *limits)
         judged = None if held_out is None else fitting(held_out, HELD_OUT, *limits)
@@ -147,7 +145,7 @@ def train(
         positions = positions_of(trainee.network)
         if positions and options.max_length > positions:
             raise ModelError(
-                f"max_length {options.max_length:,} is more than the {positions:,} positions of {model}; lower it."
+                f"max_length {options.max_length:,} is more than the {positions:,} positions of {base.name}; lower it."
             )
         set_pad_token(trainee.network.model, template, (tokens for several in data.tokens for tokens in several))
         accelerator = _accelerator(trainee.network.device)
@@ -163,6 +161,17 @@ def train(
         }
         publish(output, trainee, template, task)
     return read_trained(target)
+
+
+def _check_base(base: LocalModel) -> None:
+    """Raise `TrainingError` for a description that says what training has no use for."""
+    given = base.model_dump(exclude_defaults=True).keys()
+    wrong = sorted(given & {"kind", "label", "reference", "dtype"})
+    if wrong:
+        raise TrainingError(
+            f"Training takes no `{wrong[0]}`: it makes a classifier of one logit and computes in a precision of its "
+            "own; leave it out."
+        )
 
 
 def ranking_loss(rewards: Tensor, pairs: Sequence[tuple[int, int]], weight: float) -> tuple[Tensor, Tensor]:

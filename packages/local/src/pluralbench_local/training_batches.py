@@ -53,12 +53,12 @@ class Batch:
 def batches(rankings: Sequence[Ranking], size: int, seed: int, epoch: int) -> list[Batch]:
     """An epoch's batches of at most `size` responses, at least 2; each has a pair, and no response is in two.
 
-    Greedy sample-based batching (CHEEMS, section 5). A ranking's responses stay together as long as they fit into one
-    batch, so that only a ranking of more than `size` responses loses pairs; each epoch splits it in another way. What
-    then has no pair left fills batches that have room, where it counts for the regulariser alone, and is left out when
-    none has. Responses that no rank tells from another are never used. The paper's own code fills a batch in the order
-    of the prompts and loses the pairs of every prompt that no longer fits; here a prompt goes to the fullest batch
-    that has room for all of it.
+    Greedy sample-based batching (CHEEMS, section 5). A ranking's responses stay together if they fit into one batch, so
+    only a ranking of more than `size` responses loses pairs; each epoch splits it in another way. A response that then
+    has no pair goes to a batch with room left, where it counts for the regulariser alone, or is left out if there is
+    none. A ranking whose responses are all tied is never used. The paper's own code fills a batch in the order of the
+    prompts and loses the pairs of each prompt that no longer fits; here a prompt goes to the fullest batch that has
+    room for all of it.
 
     The order is drawn by `seed`, `epoch` and the rankings' ids, which have to differ.
     """
@@ -82,9 +82,9 @@ def batches(rankings: Sequence[Ranking], size: int, seed: int, epoch: int) -> li
 
 @dataclass(frozen=True)
 class Data:
-    """Rankings of conversations that are short enough. tokens: of each ranking's responses, as the model reads them.
+    """Rankings of conversations that are short enough, and their tokens: [rankings][responses].
 
-    too_long: responses that were dropped for their length. lost: rankings whose pairs went with them.
+    too_long: responses that were dropped for their length. lost: rankings that lost all their pairs by that.
     """
 
     rankings: list[Ranking]
@@ -127,7 +127,7 @@ class Data:
 
 
 def check(rankings: Sequence[Ranking], what: str) -> None:
-    """Raise `TrainingError` for the first ranking whose parts do not fit, and where no two responses differ in rank.
+    """Raise `TrainingError` for the first ranking that contradicts itself, and where no two responses differ in rank.
 
     what: the rankings' name in a sentence.
     """

@@ -1,4 +1,4 @@
-"""What training leaves on disk: log and checkpoints while it runs, then a classifier and the record of its making."""
+"""The files of training: log and checkpoints while it runs, then a classifier and a record of how it was made."""
 
 import json
 import platform
@@ -22,7 +22,7 @@ from pluralbench_local.training_model import Trainee
 TRAINING_FILE, LOG_FILE, SETTINGS_FILE = "training.json", "log.jsonl", "settings.toml"
 CHECKPOINT = "checkpoint-"
 FORMAT = 1
-PACKAGES = ("pluralbench-rewards", "torch", "transformers", "tokenizers", "accelerate", "peft")
+PACKAGES = ("pluralbench-local", "torch", "transformers", "tokenizers", "accelerate", "peft")
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,10 @@ class Trained:
 
 @contextmanager
 def step_log(work: Path) -> Iterator[Callable[[Mapping[str, Any]], None]]:
-    """Writes lines of the log. It goes with a run that failed before its first checkpoint, and so binds no next one."""
+    """A function that writes a line of the log.
+
+    When a run fails before its first checkpoint, its log is deleted, so that the next run may have other settings.
+    """
     path = work / LOG_FILE
     try:
         with path.open("a", encoding="utf-8") as file:
@@ -62,7 +65,7 @@ def save_checkpoint(accelerator: Accelerator, work: Path, step: int) -> None:
 
 
 def restore(accelerator: Accelerator, work: Path) -> int:
-    """Go back to the newest checkpoint and to the log as it then was; how many steps it has."""
+    """Go back to the newest checkpoint, and cut the log to its steps. Returns how many steps it has, 0 without one."""
     found = _checkpoints(work)
     done = found[-1][0] if found else 0
     if found:
@@ -80,7 +83,7 @@ def _checkpoints(work: Path) -> list[tuple[int, Path]]:
 def publish(output: Output, trainee: Trainee, template: Template, task: Mapping[str, Any]) -> None:
     """Put the classifier in place with its tokenizer, the log, the settings and `training.json`.
 
-    task: what was trained on what, for `training.json`, which also tells by what, when and where.
+    task: base, data and results, for `training.json`, which adds software, time and machine.
     """
     staged = output.staging()
     with quiet():
@@ -101,13 +104,13 @@ def read_trained(folder: Path) -> Trained:
 
 
 def _made(trainee: Trainee, staged: Path) -> dict[str, Any]:
-    """By what, when and where the model was made, and the SHA-256 of its weights, by which it is known anywhere."""
+    """Software, time and machine that made the model, and the SHA-256 of its weights, which identify it."""
     model = trainee.network.model
     lines = [json.loads(line) for line in (staged / LOG_FILE).read_text(encoding="utf-8").splitlines()]
     weights = {path.name: file_digest(path) for path in sorted(staged.glob("*.safetensors"))}
     return {
         "format": FORMAT,
-        "made_by": f"pluralbench-rewards {version('pluralbench-rewards')}",
+        "made_by": f"pluralbench-local {version('pluralbench-local')}",
         "finished": datetime.now(UTC).isoformat(timespec="seconds"),
         "seconds": sum(line["seconds"] for line in lines),
         "steps": len(lines),

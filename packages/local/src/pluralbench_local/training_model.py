@@ -154,7 +154,7 @@ def _with_adapters(model: PreTrainedModel, lora: Lora) -> nn.Module:
     try:
         from peft import LoraConfig, get_peft_model  # noqa: PLC0415 - an extra
     except ImportError:
-        raise ModelError('LoRA needs an extra: `pip install "pluralbench-rewards[lora]"`.') from None
+        raise ModelError('LoRA needs an extra: `pip install "pluralbench-local[lora]"`.') from None
     targets = lora.targets if isinstance(lora.targets, str) else list(lora.targets)
     settings = LoraConfig(
         task_type="SEQ_CLS", r=lora.rank, lora_alpha=lora.alpha, lora_dropout=lora.dropout, target_modules=targets

@@ -5,7 +5,7 @@ from typing import Literal
 
 import numpy as np
 
-from pluralbench_measures.bootstrap import estimate, resample
+from pluralbench_measures.bootstrap import Sums, resample, share
 
 Level = Literal["nominal", "ordinal", "interval"]
 LEVELS: tuple[Level, ...] = ("nominal", "ordinal", "interval")
@@ -29,16 +29,13 @@ def clustered_share(counts: Sequence[int], of: Sequence[int], seed: int) -> dict
     """A share of cases that hang together: `share`, and `low` and `high`, the 95 % interval of the bootstrap.
 
     counts, of: by cluster. The interval is None for fewer than two clusters, and exact where all cases came out alike
-    (see `bootstrap.estimate`).
+    (see `bootstrap.share`).
     """
     if not sum(of):
         return {"share": None, "low": None, "high": None}
-    clusters = np.arange(len(of))
-    hits, totals = np.asarray(counts, dtype=np.float64), np.asarray(of, dtype=np.float64)
-    drawn = resample(np.zeros_like(clusters), clusters, hits, seed, totals)
-    found = estimate(drawn.pooled([0]), len(of))
-    low, high = found["interval"] or (None, None)
-    return {"share": sum(counts) / sum(of), "low": low, "high": high}
+    hits, totals = (np.asarray(values, dtype=np.float64)[:, None] for values in (counts, of))
+    found = share(resample(Sums(hits, totals), seed).pooled([0]), None, len(of))
+    return {"share": found.value, "low": found.low, "high": found.high}
 
 
 def krippendorff_alpha(counts: Sequence[Sequence[int]]) -> Mapping[Level, float | None]:

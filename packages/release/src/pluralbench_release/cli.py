@@ -4,7 +4,7 @@ import json
 import tempfile
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 from pluralbench_runs import run
@@ -12,11 +12,10 @@ from pluralbench_schemas import TableError
 from rich.console import Console
 from rich.table import Table as Grid
 
-from pluralbench_release import diff as compute_diff
-from pluralbench_release import push_to_hub, read_manifest
-from pluralbench_release import rebuild as compute_rebuild
-from pluralbench_release import verify as compute_verify
-from pluralbench_release.diff import TableDiff
+import pluralbench_release as releases
+
+if TYPE_CHECKING:
+    from pluralbench_release import TableDiff
 
 app = typer.Typer(
     no_args_is_help=True, add_completion=False, help="Verify, compare, rebuild and publish dataset releases."
@@ -35,8 +34,8 @@ def main() -> NoReturn:
 @app.command(epilog="Example: pluralbench-release verify dist/personalized-rewardbench")
 def verify(directory: Release) -> None:
     """Recompute the digests and check schemas, row counts, ledger and card; exit 1 at a difference."""
-    manifest = read_manifest(directory)
-    problems = compute_verify(directory)
+    manifest = releases.read_manifest(directory)
+    problems = releases.verify(directory)
     for problem in problems:
         console.print(problem)
     if problems:
@@ -54,7 +53,7 @@ def diff(
     as_json: Annotated[bool, typer.Option("--json", help="Print every id, as JSON.")] = False,
 ) -> None:
     """Say which rows came, went or changed from A to B; exit 1 when any did."""
-    differences = compute_diff(a, b)
+    differences = releases.diff(a, b)
     if as_json:
         typer.echo(json.dumps([asdict(table) for table in differences], ensure_ascii=False, indent=2))
     else:
@@ -73,7 +72,7 @@ def rebuild(
 ) -> None:
     """Build DIR again from its recipe and recorded calls, ask no model, and compare; exit 1 at a difference."""
     with tempfile.TemporaryDirectory(prefix="pluralbench-rebuild-") as temporary:
-        differences = compute_rebuild(
+        differences = releases.rebuild(
             directory, out or Path(temporary) / directory.resolve().name, sources=source or ()
         )
     _print_differences(differences)
@@ -90,11 +89,11 @@ def publish(
     version_tag: Annotated[bool, typer.Option("--version-tag", help="Tag the commit with the version.")] = False,
 ) -> None:
     """Put DIR on the Hub, after it has verified; refused with the clause where a source forbids it."""
-    address = push_to_hub(directory, repository, private=private, version_tag=version_tag)
+    address = releases.push_to_hub(directory, repository, private=private, version_tag=version_tag)
     console.print(f"{directory} is published: {address}")
 
 
-def _print_differences(differences: list[TableDiff]) -> None:
+def _print_differences(differences: "list[TableDiff]") -> None:
     if not any(differences):
         console.print(f"The same content in all {len(differences)} tables: digests are equal.")
         return

@@ -39,7 +39,7 @@ def tell(
     first = manifest.tables[0]
     console.print("\nNext:")
     console.print(f"  read {target / 'README.md'}, the card")
-    console.print(f"  uv run pluralbench-release verify {target}")
+    console.print(f"  pluralbench-release verify {target}")
     console.print(f'  datasets.load_dataset("{target}", "{first.config}", split="{first.split}")')
     for line in following:
         console.print(f"  {line}")

@@ -30,6 +30,8 @@ def model_commit(name: str | Path, revision: str | None = None) -> str | None:
 
     try:
         return HfApi().model_info(str(name), revision=revision, timeout=20).sha
-    except (HfHubHTTPError, OfflineModeIsEnabled, OSError, HFValidationError):
+    except HFValidationError:  # a path, such as ./model, that is not there
+        return None
+    except (HfHubHTTPError, OfflineModeIsEnabled, OSError):
         cached = try_to_load_from_cache(str(name), "config.json", revision=revision)
         return Path(cached).parent.name if isinstance(cached, str) else None

@@ -3,7 +3,7 @@
 from pluralbench_runs.canonical import Json, canonical_json, digest, file_digest, stream
 from pluralbench_runs.command import run
 from pluralbench_runs.errors import OutputError, RecipeError, UserError, one_line
-from pluralbench_runs.output import Output, output_directory
+from pluralbench_runs.output import Output, output_directory, replaceable
 from pluralbench_runs.progress import Meter, progress
 from pluralbench_runs.recipe import (
     Recipe,
@@ -37,6 +37,7 @@ __all__ = [
     "read_recipe",
     "recipe_path",
     "recipe_values",
+    "replaceable",
     "run",
     "stream",
     "versions",

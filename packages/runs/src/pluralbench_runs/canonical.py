@@ -30,8 +30,8 @@ def file_digest(path: Path) -> str:
 
 
 def stream(seed: int, *names: str | int) -> random.Random:
-    """A random generator of its own for each `(seed, name, ...)`.
+    """The random generator of this seed and these names.
 
-    A draw depends on its names alone, so adding a row changes no other row's draw.
+    What it draws depends on them alone, so adding a row to a table changes no other row's draw.
     """
     return random.Random(digest([seed, *names]))  # noqa: S311 - reproducible by intent, no secret depends on it

@@ -1,4 +1,4 @@
-"""From errors to exit statuses, the same in every command."""
+"""Turns errors into exit statuses, the same way in every command."""
 
 import errno
 import sqlite3
@@ -16,9 +16,9 @@ FULL_DISK = (
 
 
 def run(app: typer.Typer, *, mistakes: tuple[type[Exception], ...] = ()) -> NoReturn:
-    """Run `app` and exit: 0 on success, a `UserError`'s own status (2 unless it says otherwise) with its sentence.
+    """Run `app` and exit: with 0 on success, and with a `UserError`'s sentence and `exit_status` (2 for most).
 
-    mistakes: further exceptions whose message is meant for the user.
+    mistakes: further exceptions whose message is meant for the user; they exit with 2.
     """
     try:
         app()

@@ -16,7 +16,7 @@ class RecipeError(UserError):
 
 
 class OutputError(UserError):
-    """An output directory that this command must not write to."""
+    """An output directory that must not be written."""
 
 
 def one_line(error: object, limit: int = 200) -> str:

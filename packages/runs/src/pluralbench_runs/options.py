@@ -1,4 +1,4 @@
-"""Options that every builder's command has, so that they are called and explained alike."""
+"""Options that every builder's command has, named and explained the same way."""
 
 from pathlib import Path
 from typing import Annotated

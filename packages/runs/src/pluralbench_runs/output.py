@@ -1,4 +1,4 @@
-"""The directory a command writes: atomically, resumable, and never under two recipes at once."""
+"""The directory a command writes: whole or not at all, resumable, and under one recipe at a time."""
 
 import errno
 import shutil
@@ -18,11 +18,11 @@ RECIPE = "recipe.toml"
 
 @dataclass
 class Output:
-    """A directory in the making.
+    """A directory that is being made.
 
-    target: the finished directory; it changes only in `publish`.
-    work: `TARGET.work`, where everything lives until then. It outlives a kill, and goes with success.
-    published: whether that was done, after which `work` may be another run's.
+    target: the finished directory. Only `publish` changes it.
+    work: `TARGET.work`, which holds everything until then. It survives a killed process and is removed by `publish`.
+    published: whether `publish` was called; from then on `work` may belong to another run.
     """
 
     target: Path
@@ -37,13 +37,13 @@ class Output:
         return staged
 
     def publish(self, staged: Path) -> None:
-        """Put `staged` in the place of `target`. A kill in between leaves the old directory or none."""
+        """Move `staged` to `target`. A process that is killed meanwhile leaves the old directory or none."""
         previous = self.work / "previous"
         if self.target.exists():
             self.target.rename(previous)
         staged.rename(self.target)
         _clear(self.work)
-        # The recipe goes last: it is by the recipe that a directory is known to be ours.
+        # The recipe is removed last: a work directory is recognised as ours by its recipe.
         for name in (RECIPE, LOCK):
             (self.work / name).unlink(missing_ok=True)
         self.published = True
@@ -55,25 +55,27 @@ def output_directory(target: Path, recipe: Recipe, *, recipe_file: str, fresh: b
     """Open `target` for writing under `recipe`.
 
     recipe_file: where a finished directory keeps its recipe, relative to `target`.
-    fresh: forget what an interrupted run left, and replace a directory made by another recipe.
+    fresh: discard what an interrupted run left, and replace a directory that another recipe made.
 
-    Raises `OutputError` when the directory was made by another recipe (naming the keys that differ), holds
-    something else, or is being written by another process. Nothing in `target` is touched before `publish`.
+    Raises `OutputError` when another recipe made the directory (the sentence names the keys that differ), when it
+    holds other files, when another process is writing it, or when it is or holds the current directory. Nothing in
+    `target` changes before `publish`.
     """
-    if not target.name:
-        target = target.resolve()
+    target = replaceable(target)
     try:
         work = target.with_name(target.name + ".work")
         work.mkdir(parents=True, exist_ok=True)
     except (OSError, ValueError) as error:
         if isinstance(error, OSError) and error.errno == errno.ENOSPC:
             raise
-        raise OutputError(f"Cannot write beside {target}: {error}; choose another --out.") from None
+        raise OutputError(f"Cannot write beside {target}: {error}; choose another output directory.") from None
     lock = FileLock(work / LOCK)
     try:
         lock.acquire(timeout=0)
     except Timeout:
-        raise OutputError(f"Another process is writing {target}; wait for it or choose another --out.") from None
+        raise OutputError(
+            f"Another process is writing {target}; wait for it or choose another output directory."
+        ) from None
     output = Output(target, work)
     try:
         _refuse_foreign(work)
@@ -87,12 +89,30 @@ def output_directory(target: Path, recipe: Recipe, *, recipe_file: str, fresh: b
             and work.exists()
             and {path.name for path in work.iterdir()} <= {LOCK, RECIPE, f"{RECIPE}.new"}
         ):
-            shutil.rmtree(work)  # nothing was done, so nothing may bind the next run
+            shutil.rmtree(work)  # nothing was done, so the next run may use any recipe
         lock.release()
 
 
+def replaceable(target: Path) -> Path:
+    """`target`, by a path that ends in a name, as a directory to be written needs one.
+
+    Raises `OutputError` for the current directory and those that hold it: a finished directory takes the place of the
+    old one, and whoever works in the old one would find it gone.
+    """
+    try:
+        place, here = target.resolve(), Path.cwd()
+    except FileNotFoundError:  # the current directory was removed, so it cannot be in the way
+        return target
+    if place == here or place in here.parents:
+        raise OutputError(
+            f"{target} is or holds the current directory, and an output directory is replaced as a whole; "
+            "choose another output directory."
+        )
+    return place if target.name in {"", ".."} else target
+
+
 def _clear(work: Path) -> None:
-    """Take away all but the lock and the recipe."""
+    """Remove everything but the lock and the recipe."""
     for path in work.iterdir():
         if path.name not in {LOCK, RECIPE}:
             shutil.rmtree(path) if path.is_dir() else path.unlink()
@@ -101,11 +121,11 @@ def _clear(work: Path) -> None:
 def _refuse_foreign(work: Path) -> None:
     if not (work / RECIPE).exists() and {path.name for path in work.iterdir()} - {LOCK, f"{RECIPE}.new"}:
         (work / LOCK).unlink(missing_ok=True)
-        raise OutputError(f"{work} holds files that no build wrote; choose another --out.")
+        raise OutputError(f"{work} holds files that no build wrote; choose another output directory.")
 
 
 def _restore(target: Path, work: Path) -> None:
-    """Undo a `publish` that was killed between its two renames."""
+    """Undo a `publish` that was killed between its two renames, or finish it."""
     previous = work / "previous"
     if previous.exists():
         if target.exists():
@@ -116,10 +136,10 @@ def _restore(target: Path, work: Path) -> None:
 
 def _check(target: Path, work: Path, recipe: Recipe, recipe_file: str, *, fresh: bool) -> None:
     if target.exists() and not target.is_dir():
-        raise OutputError(f"{target} is a file; choose another --out.")
+        raise OutputError(f"{target} is a file; choose another output directory.")
     finished = target / recipe_file
     if target.is_dir() and any(target.iterdir()) and not finished.exists():
-        raise OutputError(f"{target} holds files that no build wrote; choose another --out.")
+        raise OutputError(f"{target} holds files that no build wrote; choose another output directory.")
     if fresh:
         _clear(work)
         return
@@ -130,7 +150,7 @@ def _check(target: Path, work: Path, recipe: Recipe, recipe_file: str, *, fresh:
                 named = ", ".join(f"`{key}`" for key in keys)
                 raise OutputError(
                     f"The recipe differs from that of {what} {target} in {named}; "
-                    "give the same recipe to go on, choose another --out, or start over with --fresh."
+                    "give the same recipe to go on, choose another output directory, or start over with `fresh`."
                 )
 
 
@@ -140,5 +160,5 @@ def _made_by(model: type[Recipe], recipe_file: Path, target: Path) -> Recipe:
     except RecipeError as error:
         raise RecipeError(
             f"{target} was made by a recipe that this version does not read: {error} "
-            "Choose another --out, or start over with --fresh."
+            "Choose another output directory, or start over with `fresh`."
         ) from None

@@ -1,8 +1,9 @@
-"""Progress of long work: a bar on a terminal, quiet lines elsewhere."""
+"""Progress of long work: a bar on a terminal and in a notebook, quiet lines elsewhere."""
 
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -12,14 +13,14 @@ QUIET_SECONDS = 15.0
 
 
 class Meter:
-    """Counts finished items of one piece of work. `cost` is in US dollars."""
+    """Counts the finished items of one piece of work, and what they cost in US dollars."""
 
     def __init__(self, label: str, total: int, console: Console) -> None:
         self._label, self._total, self._console = label, total, console
         self._done, self._cost, self._started = 0, 0.0, time.monotonic()
         self._said = self._started
         self._bar: Progress | None = None
-        if console.is_terminal:
+        if _draws(console):
             whole = Column(no_wrap=True)  # where room is short, the bar goes first
             columns = (
                 TextColumn("{task.description}"),
@@ -35,7 +36,7 @@ class Meter:
             self._bar.start()
 
     def advance(self, cost: float = 0.0, note: str = "") -> None:
-        """One more item is done, at this cost. note: what else to show of the work."""
+        """Count one more finished item. cost: its price in US dollars. note: what else to show."""
         self._done += 1
         self._cost += cost
         now = time.monotonic()
@@ -50,7 +51,7 @@ class Meter:
             self._say(", ".join(part for part in parts if part))
 
     def stop(self) -> None:
-        """Take the bar away, or say in a line what took long enough to be asked about."""
+        """Remove the bar, or, where lines were written, write a last one."""
         if self._bar is not None:
             self._bar.stop()
         elif self._said != self._started:
@@ -61,9 +62,20 @@ class Meter:
         self._console.print(line, highlight=False, markup=False, soft_wrap=True)
 
 
+def _draws(console: Console) -> bool:
+    """Whether a bar can be drawn. In a notebook rich draws it with ipywidgets, which not every notebook has."""
+    if console.is_jupyter:
+        return find_spec("IPython") is not None and find_spec("ipywidgets") is not None
+    return console.is_terminal
+
+
 @contextmanager
 def progress(label: str, total: int, console: Console | None = None) -> Iterator[Meter]:
-    """Show how far a piece of work is; call `Meter.advance` once an item. Writes to standard error."""
+    """Show how far a piece of work is; call `Meter.advance` once for each item.
+
+    A terminal, and a notebook that has ipywidgets, show a bar; anything else gets a line every quarter of a minute.
+    Without a console it writes to standard error.
+    """
     meter = Meter(label, total, console or Console(stderr=True))
     try:
         yield meter

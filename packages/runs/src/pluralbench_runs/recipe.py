@@ -2,7 +2,7 @@
 
 import difflib
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar, get_args
 
@@ -21,7 +21,8 @@ class Table(BaseModel):
 class Recipe(Table):
     """A recipe. `operational` names the tables and dotted keys that say how fast or at what price, never what.
 
-    Two recipes that differ only there make the same content, so a run may go on under either.
+    An entry is a table (`connection`) or a dotted key (`scoring.token_budget`). Two recipes that differ only there make
+    the same content, so a run that began under one may continue under the other.
     """
 
     operational: ClassVar[frozenset[str]] = frozenset()
@@ -32,7 +33,9 @@ Model = TypeVar("Model", bound=Table)
 
 
 def read_recipe(model: type[R], path: Path, overrides: Mapping[str, object] | None = None) -> R:
-    """Read the TOML file `path` as a `model`, with dotted `overrides` (`{"llm.model": "m"}`; None is no override).
+    """Read the TOML file `path` as a `model`.
+
+    overrides: values by dotted key that replace the file's (`{"llm.model": "m"}`); None leaves the file's value.
 
     Raises `RecipeError` for a missing file, TOML that does not parse, and unknown keys or bad values.
     """
@@ -72,9 +75,9 @@ def check_recipe(model: type[Model], values: Mapping[str, object], origin: str) 
 
 
 def recipe_path(name: str, folder: Path) -> Path:
-    """The file of a recipe: NAME.toml in `folder`, where those that come with a builder lie, or a path.
+    """The file of a recipe: NAME.toml in `folder`, which holds a builder's own recipes, or else the path `name`.
 
-    Raises `RecipeError` for neither.
+    Raises `RecipeError` when there is no such file.
     """
     built_in = {path.stem: path for path in sorted(folder.glob("*.toml"))}
     path = built_in.get(name, Path(name))
@@ -84,14 +87,14 @@ def recipe_path(name: str, folder: Path) -> Path:
 
 
 def recipe_values(recipe: Recipe) -> dict[str, Any]:
-    """The recipe as plain JSON values, without what is unset."""
+    """The recipe as plain JSON values; a value that is None is left out."""
     return recipe.model_dump(mode="json", exclude_none=True)
 
 
 def write_recipe(recipe: Recipe, path: Path) -> None:
-    """Write the whole recipe, every default spelled out, as TOML that `read_recipe` takes.
+    """Write the whole recipe, every default included, as TOML that `read_recipe` reads.
 
-    A failure, such as a full disk, leaves the file that was there.
+    If writing fails, as on a full disk, the file that was there stays as it was.
     """
     new = path.with_name(path.name + ".new")
     new.write_text(tomli_w.dumps(recipe_values(recipe)), encoding="utf-8")

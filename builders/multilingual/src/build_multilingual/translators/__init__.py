@@ -6,14 +6,16 @@ dependencies it imports when first entered, so that a replay needs nothing of it
 
 import importlib
 import pkgutil
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from pluralbench_calls import PackingBackend
 from pluralbench_runs import Json
 from pluralbench_schemas import Language
 
 from build_multilingual.errors import TranslatorError
-from build_multilingual.recipe import ConnectionTable, TranslatorTable
+
+if TYPE_CHECKING:
+    from build_multilingual.recipe import ConnectionTable, TranslatorTable
 
 __all__ = ["Translator", "known_translators", "translator"]
 
@@ -40,7 +42,7 @@ def known_translators() -> list[str]:
     return sorted(module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_"))
 
 
-def translator(table: TranslatorTable, connection: ConnectionTable) -> Translator:
+def translator(table: "TranslatorTable", connection: "ConnectionTable") -> Translator:
     """The translator of a recipe. Raises `TranslatorError` for a name that is none."""
     if table.name not in known_translators():
         raise TranslatorError(f"There is no translator {table.name!r}; choose {', '.join(known_translators())}.")

@@ -3,14 +3,16 @@
 import os
 import re
 from collections.abc import Collection
-from typing import Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 from urllib.parse import urlsplit
 
-import openai
 from pluralbench_runs import Json
 
 from pluralbench_calls.errors import AccessDenied, CallsError, ConnectionFailed, NotServed
 from pluralbench_calls.records import Answer, Outcome, Request
+
+if TYPE_CHECKING:
+    import openai
 
 # What some models refuse (reasoning models: `max_tokens`, and any temperature but their own), and under which name it
 # goes out to them instead; None leaves it out, so that the model's own value holds.
@@ -71,6 +73,8 @@ class OpenAIChat:
                 raise AccessDenied(f"{self._host} wants a key: set the environment variable {self._key_env}.")
             if not (self._key.isascii() and self._key.isprintable()):
                 raise AccessDenied(f"The environment variable {self._key_env} holds something that is no key.")
+        import openai  # noqa: PLC0415 - a second that a command's --help saves
+
         self._client = openai.AsyncOpenAI(
             base_url=self._base_url,
             api_key=self._key or "none",
@@ -98,6 +102,8 @@ class OpenAIChat:
 
     async def _complete(self, request: Request, refused: Collection[str]) -> Answer:
         """Send the request without what the model refuses. Raises `_Refusal` when it refuses one thing more."""
+        import openai  # noqa: PLC0415 - as above
+
         body = _body(request, refused)
         messages = cast("Any", body.pop("messages"))
         try:
@@ -149,7 +155,7 @@ class OpenAIChat:
         shown = " ".join(self._redacted(shown).split())[:120]
         return ConnectionFailed(f"{self._host} sent something that is no chat completion ({shown}); is the URL right?")
 
-    def _rejected(self, request: Request, error: openai.APIStatusError, refused: Collection[str]) -> Answer:
+    def _rejected(self, request: Request, error: "openai.APIStatusError", refused: Collection[str]) -> Answer:
         message = self._redacted(_sentence(error))
         if "api key" in message.lower():  # some endpoints call a wrong key a bad request
             raise AccessDenied(f"{self._host} does not accept the key in {self._key_env} ({message}).") from None
@@ -162,7 +168,9 @@ class OpenAIChat:
             return Answer.to(request, "content_filter", message, finish_reason=error.code, adapted=adapted)
         return Answer.to(request, "error", message, finish_reason=str(error.status_code), adapted=adapted)
 
-    def _failure(self, request: Request, error: openai.APIError) -> CallsError:
+    def _failure(self, request: Request, error: "openai.APIError") -> CallsError:
+        import openai  # noqa: PLC0415 - as above
+
         message = self._redacted(error.message).rstrip(".")
         kind: type[CallsError] = ConnectionFailed
         match error:
@@ -195,7 +203,7 @@ class _Refusal(Exception):
         self.parameter = parameter
 
 
-def _refused_parameter(error: openai.APIStatusError) -> str | None:
+def _refused_parameter(error: "openai.APIStatusError") -> str | None:
     """Which parameter of `INSTEAD` a rejection says that the model does not take, whatever its value.
 
     That it says so is a matter of its words: a value that is off the scale names the parameter too.
@@ -222,7 +230,7 @@ def _adapted(request: Request, refused: Collection[str]) -> str:
     return ", ".join(said)
 
 
-def _sentence(error: openai.APIStatusError) -> str:
+def _sentence(error: "openai.APIStatusError") -> str:
     """What the server says, without the JSON around it where that is of the usual form."""
     message = error.body.get("message") if isinstance(error.body, dict) else None
     return message if isinstance(message, str) and message.strip() else error.message
@@ -241,6 +249,8 @@ def _withheld(*, authorization: bool) -> dict[str, Any]:
     """Headers that the client would add from its environment, or without a key; each is left out instead."""
     lines = os.environ.get("OPENAI_CUSTOM_HEADERS", "").split("\n")
     names = [line.partition(":")[0].strip() for line in lines if ":" in line]
+    import openai  # noqa: PLC0415 - as above
+
     return dict.fromkeys(names + ["Authorization"] * authorization, openai.Omit())
 
 

@@ -5,18 +5,17 @@ from pathlib import Path
 from typing import Any
 
 from pluralbench_rewards import Scoring
-from pluralbench_runs import check_recipe
 
 from pluralbench_local.classifiers import Classifier, Implicit, check_label, check_vocabulary
 from pluralbench_local.conversations import Template
-from pluralbench_local.description import LocalModel
+from pluralbench_local.description import LocalModel, described
 from pluralbench_local.errors import ModelError
 from pluralbench_local.models import Source, load_classifier, load_language_model, load_tokenizer
 from pluralbench_local.network import unpacked
 from pluralbench_local.scoring import Options
 
 
-def load(model: str | Path | LocalModel, *, scoring: Scoring | None = None, **described: Any) -> Classifier | Implicit:
+def load(model: str | Path | LocalModel, *, scoring: Scoring | None = None, **fields: Any) -> Classifier | Implicit:
     """Load a reward model from a folder or the Hub into this process.
 
     model: its description, or its name, with the other fields of `LocalModel` by keyword. scoring: how it runs when it
@@ -24,8 +23,7 @@ def load(model: str | Path | LocalModel, *, scoring: Scoring | None = None, **de
 
     Raises `ModelError` and `DeviceError`.
     """
-    if not isinstance(model, LocalModel):
-        model = check_recipe(LocalModel, {"name": str(model), **described}, "of the model")
+    model = described(model, **fields)
     options = Options.of(scoring or Scoring(), model)
     source = Source(model.name, model.revision, model.device, model.dtype, model.trust_remote_code)
     if model.kind == "classifier":

@@ -1,0 +1,48 @@
+from .building import Building, building, known_ledgers
+from .card import Card, Section, markdown_table, read_card
+from .content import ReleaseTable, content_digest
+from .diff import TableDiff, diff
+from .errors import ReleaseError, TablesError
+from .manifest import LEDGER, RECIPE, Built, Manifest, Source, read_manifest
+from .publishing import check_publishable, push_to_hub
+from .rebuild import rebuild
+from .summary import tell, tell_table
+from .tables import Tables, pinned, read_tables
+from .verify import verify
+from .write import Builder, Contents, ReleaseName, ReleaseRecipe, write
+
+__all__ = [
+    "LEDGER",
+    "RECIPE",
+    "Builder",
+    "Building",
+    "Built",
+    "Card",
+    "Contents",
+    "Manifest",
+    "ReleaseError",
+    "ReleaseName",
+    "ReleaseRecipe",
+    "ReleaseTable",
+    "Section",
+    "Source",
+    "TableDiff",
+    "Tables",
+    "TablesError",
+    "building",
+    "check_publishable",
+    "content_digest",
+    "diff",
+    "known_ledgers",
+    "markdown_table",
+    "pinned",
+    "push_to_hub",
+    "read_card",
+    "read_manifest",
+    "read_tables",
+    "rebuild",
+    "tell",
+    "tell_table",
+    "verify",
+    "write",
+]

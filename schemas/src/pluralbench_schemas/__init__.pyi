@@ -1,0 +1,48 @@
+from .catalogue import SCHEMAS
+from .chinese import RANK, RANKED_RESPONSES, RESPONSE, RankedResponses
+from .errors import TableError
+from .languages import ENGLISH, LANGUAGES, Language, language_of, near_languages
+from .multilingual import MultilingualPairs, TranslationPairs
+from .persona import VARIABLE, PersonaItems
+from .personalized import (
+    POST,
+    RUBRIC_ASPECT,
+    PersonalizedPairs,
+    PersonalizedQuestions,
+    VerbatimPersonalizedPairs,
+    VerbatimPersonalizedQuestions,
+    evidence_in_narrative,
+    normalized,
+    render_posts,
+    render_profile,
+)
+from .validation import validate
+
+__all__ = [
+    "ENGLISH",
+    "LANGUAGES",
+    "POST",
+    "RANK",
+    "RANKED_RESPONSES",
+    "RESPONSE",
+    "RUBRIC_ASPECT",
+    "SCHEMAS",
+    "VARIABLE",
+    "Language",
+    "MultilingualPairs",
+    "PersonaItems",
+    "PersonalizedPairs",
+    "PersonalizedQuestions",
+    "RankedResponses",
+    "TableError",
+    "TranslationPairs",
+    "VerbatimPersonalizedPairs",
+    "VerbatimPersonalizedQuestions",
+    "evidence_in_narrative",
+    "language_of",
+    "near_languages",
+    "normalized",
+    "render_posts",
+    "render_profile",
+    "validate",
+]

@@ -1,0 +1,178 @@
+"""Across languages: the drop from English on the same ids, consistency, and groups of languages."""
+
+import random
+from typing import Any
+
+import polars as pl
+import pytest
+from made_runs import run_of
+from pluralbench import Run, find_benchmark
+from pluralbench.reports.notes import notes
+from pluralbench.reports.report import shown
+from pluralbench.results.decisions import DECISIONS
+from pluralbench_schemas import LANGUAGES
+
+Row = dict[str, Any]
+BENCHMARK = find_benchmark("multilingual")
+SUBSETS = [subset for weights in BENCHMARK.sections.values() for subset in weights]
+
+
+def decisions(
+    seed: int, codes: list[str], per_subset: int = 4, gone: dict[str, set[str]] | None = None
+) -> pl.DataFrame:
+    draw = random.Random(seed)
+    rows = []
+    for code in codes:
+        for place, subset in enumerate(SUBSETS):
+            for number in range(per_subset):
+                row_id = str(place * per_subset + number)
+                if row_id not in (gone or {}).get(code, set()):
+                    outcome = draw.choice(["win", "win", "win", "loss", "loss", "tie", "invalid"])
+                    row = {"config": code, "id": row_id, "cluster": row_id, "subset": subset, "outcome": outcome}
+                    rows.append(row | {"truncated": False, "chosen": "chosen", "rejected": "rejected", "digest": ""})
+    return pl.DataFrame(rows, schema=DECISIONS)
+
+
+def naive_section(frame: pl.DataFrame, section: str) -> float:
+    total = weight_sum = 0.0
+    for subset, weight in BENCHMARK.sections[section].items():
+        own = frame.filter(pl.col("subset") == subset)["outcome"].to_list()
+        if own:
+            total += weight * own.count("win") / len(own)
+            weight_sum += weight
+    return total / weight_sum
+
+
+def measured(frame: pl.DataFrame) -> Run:
+    return run_of(frame, "multilingual")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_drop_is_measured_on_the_ids_that_both_have(seed: int) -> None:
+    gone = {"spa_Latn": {"0", "1", "30"}, "eng_Latn": {"50", "91"}}
+    frame = decisions(seed, ["eng_Latn", "spa_Latn", "hin_Deva"], gone=gone)
+    run = measured(frame)
+    english = frame.filter(config="eng_Latn")
+    expected: dict[str, list[float]] = {}
+    for code in ("spa_Latn", "hin_Deva"):
+        own = frame.filter(config=code)
+        ours, theirs = own.join(english, on="id", how="semi"), english.join(own, on="id", how="semi")
+        assert run.of(code, "drop").n == ours.height
+        for section in BENCHMARK.sections:
+            drop = naive_section(ours, section) - naive_section(theirs, section)
+            expected.setdefault(section, []).append(drop)
+            found = run.estimate("drop", "section", config=code, section=section)
+            assert found.value == pytest.approx(drop)
+            assert found.low is not None
+            assert found.high is not None
+            assert found.low <= drop <= found.high
+    for section, drops in expected.items():
+        assert run.estimate("drop", "section", section=section).value == pytest.approx(sum(drops) / 2)
+        means = [naive_section(frame.filter(config=code), section) for code in ("spa_Latn", "hin_Deva")]
+        assert run.estimate("accuracy", "section", section=section).value == pytest.approx(sum(means) / 2)
+    whole = sum(sum(drops) / 2 for drops in expected.values()) / 4
+    assert run.estimate("drop", "overall").value == pytest.approx(whole)
+
+
+def test_a_model_that_does_the_same_everywhere_drops_by_nothing_and_is_consistent() -> None:
+    english = decisions(1, ["eng_Latn"])
+    frame = pl.concat([english, *(english.with_columns(config=pl.lit(code)) for code in ("deu_Latn", "jpn_Jpan"))])
+    run = measured(frame)
+    drops = run.metrics.filter(metric="drop")
+    assert set(drops.select("value", "low", "high").iter_rows()) == {(0.0, 0.0, 0.0)}
+    assert drops.height == (1 + 4) * 3
+    kappa = run.estimate("kappa", "overall")
+    assert kappa.value == pytest.approx(1.0)
+    assert kappa.n == 2
+    assert run.estimate("kappa_sd", "overall").value == pytest.approx(0.0)
+    left_out = run.of("deu_Latn", "kappa_left_out").value
+    assert left_out == english.filter(outcome="invalid").height
+    assert run.of("deu_Latn", "kappa").n == english.height - left_out
+
+
+def test_english_is_no_language_among_the_others() -> None:
+    frame = decisions(2, ["eng_Latn", "spa_Latn"])
+    translations = decisions(3, ["translation"]).with_columns(subset=pl.lit("translation-de-en-easy"))
+    run, alone = measured(pl.concat([frame, translations])), measured(frame.filter(config="spa_Latn"))
+    assert run.headline.value == pytest.approx(alone.headline.value)
+    assert run.estimate("accuracy", "pooled").n == alone.estimate("accuracy", "pooled").n
+    assert run.names("section", "section", config="eng_Latn") == list(BENCHMARK.sections)
+    assert run.names("section", "section", config="translation") == []
+    assert (run.names("config", "config"), run.names("apart", "config")) == (["spa_Latn"], ["eng_Latn", "translation"])
+    assert run.names("config", "config", "drop") == ["spa_Latn"]
+
+
+def test_without_english_there_is_no_drop_and_no_consistency() -> None:
+    run = measured(decisions(4, ["spa_Latn", "fra_Latn"]))
+    assert {"drop", "kappa"}.isdisjoint(run.metrics["metric"])
+    assert run.of("spa_Latn").n == len(SUBSETS) * 4
+    assert "variance" not in run_of(decisions(4, ["spa_Latn"]), "pairs").metrics["metric"].to_list()
+
+
+def test_both_chinese_scripts_are_one_language_in_the_variance_and_two_in_the_mean() -> None:
+    frame = decisions(5, ["zho_Hans", "zho_Hant", "spa_Latn"])
+    run = measured(frame)
+    hans, hant, spanish = (100 * (run.of(code).value or 0.0) for code in ("zho_Hans", "zho_Hant", "spa_Latn"))
+    assert run.estimate("variance", "overall").value == pytest.approx(((hans + hant) / 2 - spanish) ** 2 / 2)
+    assert measured(frame.filter(config="spa_Latn")).estimate("variance", "overall").value is None
+
+
+def test_groups_are_means_over_their_languages() -> None:
+    codes = [code for code in LANGUAGES if code != "eng_Latn"]
+    run = measured(decisions(6, codes, per_subset=1))
+    kinds = ("resource", "class", "family", "script")
+    sizes = {
+        kind: {name: run.count("languages", kind, subset=name) for name in run.names(kind, "subset")} for kind in kinds
+    }
+    assert sizes == {
+        "resource": {"High": 17, "Mid": 6},
+        "class": {"0": 1, "3": 6, "4": 12, "5": 4},
+        "family": {
+            "Afro-Asiatic": 2, "Austroasiatic": 1, "Austronesian": 1, "Indo-European": 14, "Japonic": 1, "Koreanic": 1,
+            "Sino-Tibetan": 2, "Turkic": 1,
+        },
+        "script": {
+            "Arabic": 2, "Cyrillic": 2, "Devanagari": 1, "Greek": 1, "Hangul": 1, "Hans": 1, "Hant": 1, "Hebrew": 1,
+            "Japanese": 1, "Latin": 12,
+        },
+    }  # fmt: skip
+    of = {"resource": "resource", "class": "joshi", "family": "family", "script": "script"}
+    for kind in kinds:
+        for name in run.names(kind, "subset"):
+            own = [run.of(code).value or 0.0 for code in codes if str(getattr(LANGUAGES[code], of[kind])) == name]
+            assert run.estimate("accuracy", kind, subset=name).value == pytest.approx(sum(own) / len(own))
+
+
+def test_a_report_shows_drop_and_consistency_and_keeps_sections_of_languages_for_files() -> None:
+    run = measured(decisions(7, ["eng_Latn", "spa_Latn", "fra_Latn"]))
+    table = shown([run])
+    assert not [config for config in table["config"] if config.startswith("spa_Latn:")]
+    assert [config for config in table["config"] if config.startswith("languages: ")] == [
+        f"languages: {section}" for section in BENCHMARK.sections
+    ]
+    row = table.filter(config="spa_Latn").row(0, named=True)
+    assert row["against English"].startswith(f"{100 * (run.of('spa_Latn', 'drop').value or 0.0):+.1f} [")
+    assert row["kappa"] == f"{run.of('spa_Latn', 'kappa').value:.2f}"
+    assert table.filter(config="eng_Latn")["against English"][0] == ""
+    text = "\n".join(notes([run]))
+    assert "points [" in text
+    assert "over 2 languages." in text
+    without = measured(decisions(7, ["spa_Latn", "fra_Latn"]))
+    assert "no items in English, so no drop and no consistency; give them with --english." in "\n".join(
+        notes([without])
+    )
+    assert {"against English", "kappa"}.isdisjoint(shown([without]).columns)
+
+
+def test_pairs_of_other_subsets_are_averaged_plainly() -> None:
+    frame = decisions(8, ["eng_Latn", "spa_Latn"]).with_columns(subset=pl.lit("Grammarly"))
+    plain = BENCHMARK.fitted(frame["subset"])
+    assert plain.sections == {}
+    assert BENCHMARK.fitted([*frame["subset"], "hep-go"]) is BENCHMARK
+    spanish = frame.filter(config="spa_Latn")["outcome"].to_list()
+    english = frame.filter(config="eng_Latn")["outcome"].to_list()
+    expected = (spanish.count("win") - english.count("win")) / len(spanish)
+    run = run_of(frame, plain)
+    assert run.headline.value == pytest.approx(spanish.count("win") / len(spanish))
+    assert run.estimate("drop", "overall").value == pytest.approx(expected)
+    assert run.names("section", "section") == []

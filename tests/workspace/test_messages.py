@@ -1,0 +1,46 @@
+"""What an error or a hint tells a user to install or to run exists."""
+
+import ast
+from collections.abc import Iterator
+
+import pytest
+from installs import faults
+from members import MEMBERS, ROOT, load
+
+
+def messages() -> Iterator[tuple[str, str, str]]:
+    """Member, file and text of each string in the members' sources; what a format string fills in is `{}`."""
+    for member in MEMBERS:
+        name = load(member)["project"]["name"]
+        for path in sorted(member.glob("src/**/*.py")):
+            tree = ast.parse(path.read_text(encoding="utf-8"))
+            formatted = [node for node in ast.walk(tree) if isinstance(node, ast.JoinedStr)]
+            parts = {id(part) for node in formatted for part in ast.walk(node)}
+            for node in ast.walk(tree):
+                if isinstance(node, ast.JoinedStr):
+                    text = "".join(str(part.value) if isinstance(part, ast.Constant) else "{}" for part in node.values)
+                    yield name, str(path.relative_to(ROOT)), text
+                elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in parts:
+                    yield name, str(path.relative_to(ROOT)), node.value
+
+
+def test_what_a_message_names_exists() -> None:
+    told = [(file, text, faults(member, text)) for member, file, text in messages() if "pip" in text or "uv " in text]
+    assert any("pip install" in text for _, text, _ in told)
+    assert not [(file, text, wrong) for file, text, wrong in told if wrong]
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        ('`pip install "build-chinese[trian]"`', ["no extra build-chinese[trian]"]),
+        ("pip install pluralbench-reward", ["no distribution pluralbench-reward"]),
+        ("uv run --group evaluators pluralbench", ["no group evaluators"]),
+        ("uv run --package build-chinese --extra nllb build-chinese", ["no extra build-chinese[nllb]"]),
+        ("uv run --extra nllb build-multilingual", ["no extra [nllb]"]),
+        ('pip install "pluralbench-runs[{}]"', ["no extra pluralbench-runs[{}]"]),
+        ('pip install "build-chinese[train]", or `uv run --package build-multilingual --extra nllb x`', []),
+    ],
+)
+def test_what_does_not_exist_is_noticed(text: str, wrong: list[str]) -> None:
+    assert faults("pluralbench-retrieval", text) == wrong
