@@ -2,22 +2,22 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
 import smollm2
 from commands import command
+from pluralbench import read_run
+from samples import sample
+from verbs import judging, work
 
 pytestmark = [pytest.mark.heavy, pytest.mark.timeout(1200)]
 ONE_THREAD = {"OMP_NUM_THREADS": "1"}
 
 
 @pytest.fixture(scope="module")
-def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("release") / "sample"
-    assert command("build-personalized", "--out", folder).returncode == 0
-    return folder
+def release() -> Path:
+    return sample("build-personalized").release
 
 
 @pytest.fixture(scope="module")
@@ -25,30 +25,24 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return smollm2.language_model(tmp_path_factory.mktemp("models") / "base")
 
 
-def metrics(run: Path) -> dict[str, Any]:
-    loaded: dict[str, Any] = json.loads((run / "metrics.json").read_text(encoding="utf-8"))
-    return loaded
-
-
 def test_a_trained_reward_model_scores_the_sample_alike_in_both_modes(
     release: Path, base: Path, tmp_path: Path
 ) -> None:
     model = smollm2.reward_model(base, tmp_path / "reward")
-    frames = {}
+    items = {}
     for mode in ("fast", "exact"):
-        run = tmp_path / mode
-        words = ("score", model, "--data", release, "--limit", "3", "--mode", mode, "--out", run)
+        out = tmp_path / mode
+        words = ("score", model, "--data", release, "--limit", "3", "--mode", mode, "--out", out)
         result = command("pluralbench", *words, env=ONE_THREAD)
         assert result.returncode == 0, result.stderr
-        frames[mode] = pl.read_parquet(run / "items.parquet")
-        recorded = json.loads((run / "run.json").read_text(encoding="utf-8"))
-        assert recorded["scoring"]["strategy"] == mode
-        assert recorded["scoring"]["unpackable"] == ""
-    assert frames["fast"]["outcome"].to_list() == frames["exact"]["outcome"].to_list()
+        run = read_run(out)
+        items[mode] = run.items
+        assert (work(run).strategy, work(run).unpackable) == (mode, "")
+    assert items["fast"]["outcome"].to_list() == items["exact"]["outcome"].to_list()
     for name in ("score_chosen", "score_rejected"):
-        assert (frames["fast"][name] - frames["exact"][name]).abs().max() < 1e-3  # type: ignore[operator]
+        assert (items["fast"][name] - items["exact"][name]).abs().max() < 1e-3  # type: ignore[operator]
     compared = command("pluralbench", "compare", tmp_path / "fast", tmp_path / "exact", "--json")
-    assert json.loads(compared.stdout)["difference"] == 0
+    assert json.loads(compared.stdout)["headline"]["difference"] == 0
 
 
 def test_a_fine_tuned_copy_is_scored_against_its_reference(release: Path, base: Path, tmp_path: Path) -> None:
@@ -56,9 +50,9 @@ def test_a_fine_tuned_copy_is_scored_against_its_reference(release: Path, base: 
     words = ("--kind", "implicit", "--reference", base, "--data", release, "--limit", "2", "--out", tmp_path / "run")
     result = command("pluralbench", "score", policy, *words, env=ONE_THREAD)
     assert result.returncode == 0, result.stderr
-    assert metrics(tmp_path / "run")["pooled"]["n"] == 6
-    scores = pl.read_parquet(tmp_path / "run" / "items.parquet")["score_chosen"]
-    assert scores.abs().max() > 0.01  # type: ignore[operator]
+    run = read_run(tmp_path / "run")
+    assert run.estimate("accuracy", "pooled").n == 6
+    assert run.items["score_chosen"].abs().max() > 0.01  # type: ignore[operator]
 
 
 def test_the_embedded_model_judges_with_every_call_recorded(release: Path, tmp_path: Path) -> None:
@@ -76,7 +70,7 @@ def test_the_embedded_model_judges_with_every_call_recorded(release: Path, tmp_p
     )
     result = command("pluralbench", "judge", "local", *words)
     assert result.returncode == 0, result.stderr
-    position = metrics(tmp_path / "run")["position"]
-    assert position["verdicts"] == 6
-    assert position["invalid_verdicts"] < 6
-    assert pl.read_parquet(tmp_path / "run" / "ledger.parquet").height >= 6
+    run = read_run(tmp_path / "run")
+    assert run.count("verdicts", "position") == 6
+    assert run.count("invalid_verdicts", "position") < 6
+    assert judging(run).calls == pl.read_parquet(run.path / "ledger.parquet").height >= 6

@@ -1,5 +1,6 @@
 """Tiny reward models, each made once."""
 
+import itertools
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,19 @@ def _once(root: Path, save: Callable[..., str]) -> Folders:
         return made[key]
 
     return folder
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Callable[[str], Path]:
+    """`written("{{ messages }}")`: a file with this template."""
+    numbers = itertools.count()
+
+    def write(text: str) -> Path:
+        path = tmp_path / f"{next(numbers)}.jinja"
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    return write
 
 
 @pytest.fixture(scope="session")

@@ -143,7 +143,7 @@ def test_a_conversation_that_does_not_fit_is_named(
         score(model, groups, on_scored=lambda place, _: reported.append(place))
     assert str(failed.value) == (
         f"One conversation of {tokens} tokens (id long) does not fit into memory; "
-        "lower --max-length with --on-overflow, choose a smaller --dtype, or another device."
+        "lower `max_length` with `on_overflow`, choose a smaller `dtype`, or another device."
     )
     assert len(reported) == len(set(reported))
 

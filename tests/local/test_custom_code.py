@@ -93,7 +93,7 @@ def test_code_of_the_models_own_is_not_run_unasked(folder: Path) -> None:
 def test_the_option_that_runs_it_is_named(folder: Path) -> None:
     assert refused(folder) == (
         f"{folder} brings Python code of its own, which would run with your rights; read it, and if you trust it give "
-        "--trust-remote-code."
+        "`trust_remote_code`."
     )
 
 

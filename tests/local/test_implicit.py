@@ -1,6 +1,7 @@
 """Implicit rewards are the log-probabilities that the model's own forward pass gives to the response."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import torch
@@ -113,14 +114,14 @@ def test_more_read_states_than_fit_into_one_block_of_the_vocabulary(language_mod
 
 
 def test_where_the_template_opens_otherwise_than_it_closes_the_response_begins_where_they_part(
-    language_models: Callable[..., str],
+    language_models: Callable[..., str], written: Callable[[str], Path]
 ) -> None:
     template = (
         "{{ bos_token }}{% for m in messages %}<|{{ m['role'] }}|>\n{{ m['content'] }}{{ eos_token }}\n{% endfor %}"
         "{% if add_generation_prompt %}<|assistant|>\n<think>\n\n</think>\n{% endif %}"
     )
     folder, group = language_models(), Group("q", user("a quiet hobby"), ["origami", "<think>\n\n</think>\norigami"])
-    model = load(folder, kind="implicit", device="cpu", chat_template=template)
+    model = load(folder, kind="implicit", device="cpu", chat_template=written(template))
     plain, tokenizer = load_plainly(AutoModelForCausalLM, folder), make_tokenizer(template=template)
     opening = opening_ids(tokenizer, group)
     expected = []

@@ -109,7 +109,7 @@ def test_a_language_model_is_no_classifier(language_models: Callable[..., str]) 
         load(language_models(), device="cpu")
     assert str(failed.value) == (
         f"{language_models()} holds no weights for score.weight, so its scores would be random; it looks like a "
-        "language model: score with it as --kind implicit, or judge with it."
+        "language model: score with it as of the kind implicit, or judge with it."
     )
 
 
@@ -120,7 +120,9 @@ def test_an_encoder_without_its_head_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_classifier_is_no_language_model(classifiers: Callable[..., str]) -> None:
-    with pytest.raises(ModelError, match=r"holds a reward head \(score\.weight\): score with it as --kind classifier"):
+    with pytest.raises(
+        ModelError, match=r"holds a reward head \(score\.weight\): score with it as of the kind classifier"
+    ):
         load(classifiers(), kind="implicit", device="cpu")
 
 
@@ -134,7 +136,7 @@ def test_several_logits_want_a_rule(classifiers: Callable[..., str]) -> None:
     with pytest.raises(ModelError) as failed:
         load(folder, device="cpu")
     assert str(failed.value) == (
-        f"The head of {folder} has 2 logits; say which is the reward with --label logit:K, or softmax:K for its "
+        f"The head of {folder} has 2 logits; say which is the reward by the `label` logit:K, or softmax:K for its "
         "probability (K from 0 to 1, or -1 for the last)."
     )
 
@@ -161,15 +163,17 @@ def test_a_rule_says_which_logit_is_the_reward(classifiers: Callable[..., str], 
 def test_a_rule_that_does_not_fit(classifiers: Callable[..., str], label: str) -> None:
     with pytest.raises(ModelError) as failed:
         load(classifiers(num_labels=2), label=label, device="cpu")
-    assert str(failed.value) == f"--label {label!r} does not fit a head of 2 logits; give logit:K or softmax:K."
+    assert str(failed.value) == f"The `label` {label!r} does not fit a head of 2 logits; give logit:K or softmax:K."
 
 
 def test_options_of_another_kind_are_refused(
     classifiers: Callable[..., str], language_models: Callable[..., str]
 ) -> None:
-    with pytest.raises(ModelError, match=r"^An implicit reward has no labels; --label belongs to --kind classifier\.$"):
+    with pytest.raises(ModelError, match=r"^An implicit reward has no `label`; that belongs to the kind classifier\.$"):
         load(language_models(), kind="implicit", label="logit:0", device="cpu")
-    with pytest.raises(ModelError, match=r"^A classifier has no reference model; --reference belongs to --kind implic"):
+    with pytest.raises(
+        ModelError, match=r"^A classifier has no `reference` model; that belongs to the kind implicit\.$"
+    ):
         load(classifiers(), reference=language_models(), device="cpu")
 
 
@@ -187,11 +191,11 @@ def test_a_reference_with_another_vocabulary(language_models: Callable[..., str]
 def test_a_gpu_that_is_not_there(classifiers: Callable[..., str], device: str) -> None:
     with pytest.raises(DeviceError) as failed:
         load(classifiers(), device=device)
-    assert str(failed.value) == f"No GPU was found, but --device {device} asks for one; choose --device cpu."
+    assert str(failed.value) == f"No GPU was found, but the device {device} asks for one; choose cpu."
 
 
 def test_a_device_that_nobody_knows(classifiers: Callable[..., str]) -> None:
-    with pytest.raises(DeviceError, match=r"^--device banana cannot be used: .*\.$"):
+    with pytest.raises(DeviceError, match=r"^The device banana cannot be used: .*\.$"):
         load(classifiers(), device="banana")
 
 

@@ -1,6 +1,7 @@
 """Conversations become tokens by the tokenizer's template, with nothing added and nothing taken away."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from pluralbench_local import Classifier, ConversationError, load, score
@@ -23,7 +24,7 @@ STRICT = (
 )
 
 
-def load_on_cpu(folder: str, chat_template: str | None = None) -> Classifier:
+def load_on_cpu(folder: str, chat_template: Path | None = None) -> Classifier:
     model = load(folder, device="cpu", chat_template=chat_template)
     assert isinstance(model, Classifier)
     return model
@@ -77,42 +78,52 @@ def test_more_conversations_than_are_tokenized_at_once_stay_in_order(llama: Clas
         assert [list(tokens.ids) for tokens in tokenized[place].conversations] == own
 
 
-def test_a_tokenizer_without_a_template_is_said(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_a_tokenizer_without_a_template_is_said(
+    tmp_path_factory: pytest.TempPathFactory, written: Callable[[str], Path]
+) -> None:
     folder = save_classifier(tmp_path_factory.mktemp("bare"), tokenizer=make_tokenizer(template=None))
     with pytest.raises(ConversationError) as failed:
         score(load_on_cpu(folder), make_groups(0))
-    assert str(failed.value) == "The tokenizer has no chat template; give one with --chat-template FILE."
-    assert len(score(load_on_cpu(folder, STRICT), [Group("q", user("hi"), ["a", "b"])]).scores[0]) == 2
+    assert str(failed.value) == "The tokenizer has no chat template; give one as `chat_template`."
+    assert len(score(load_on_cpu(folder, written(STRICT)), [Group("q", user("hi"), ["a", "b"])]).scores[0]) == 2
 
 
-def test_a_template_that_refuses_a_role_is_quoted(classifiers: Callable[..., str]) -> None:
-    model = load_on_cpu(classifiers(), STRICT)
+def test_a_template_that_refuses_a_role_is_quoted(
+    classifiers: Callable[..., str], written: Callable[[str], Path]
+) -> None:
+    model = load_on_cpu(classifiers(), written(STRICT))
     turns = [{"role": "system", "content": "Be brief."}, *user("hi")]
     with pytest.raises(ConversationError) as failed:
         score(model, [Group("q", turns, ["a"])])
     assert str(failed.value) == (
         "The chat template does not take a conversation of the roles system, user, assistant "
-        "(System role not supported); give another with --chat-template FILE."
+        "(System role not supported); give another as `chat_template`."
     )
 
 
 @pytest.mark.parametrize("broken", ["{% for m in messages %}", "{{ messages[0].nothing.at_all }}", "{{ 1 / 0 }}"])
-def test_a_broken_template_is_said_in_a_sentence(classifiers: Callable[..., str], broken: str) -> None:
-    model = load_on_cpu(classifiers(), broken)
-    with pytest.raises(ConversationError, match=r"^The chat template .*--chat-template"):
+def test_a_broken_template_is_said_in_a_sentence(
+    classifiers: Callable[..., str], written: Callable[[str], Path], broken: str
+) -> None:
+    model = load_on_cpu(classifiers(), written(broken))
+    with pytest.raises(ConversationError, match=r"^The chat template .* give another as `chat_template`\.$"):
         score(model, [Group("q", user("hi"), ["a"])])
 
 
 @pytest.mark.parametrize("silent", ["", "{{ '' }}"])
-def test_a_template_that_says_nothing_is_refused(classifiers: Callable[..., str], silent: str) -> None:
-    model = load_on_cpu(classifiers(), silent)
-    with pytest.raises(ConversationError, match="--chat-template"):
+def test_a_template_that_says_nothing_is_refused(
+    classifiers: Callable[..., str], written: Callable[[str], Path], silent: str
+) -> None:
+    model = load_on_cpu(classifiers(), written(silent))
+    with pytest.raises(ConversationError, match="give one as `chat_template`"):
         score(model, [Group("q", user("hi"), ["a"])])
 
 
-def test_a_template_that_is_given_is_used(classifiers: Callable[..., str], llama: Classifier) -> None:
+def test_a_template_that_is_given_is_used(
+    classifiers: Callable[..., str], llama: Classifier, written: Callable[[str], Path]
+) -> None:
     group = Group("q", user("hi"), ["origami", "drumming"])
-    model = load_on_cpu(classifiers(), STRICT)
+    model = load_on_cpu(classifiers(), written(STRICT))
     assert texts(model, group) == [f"[user] hi\n[assistant] {response}\n" for response in group.responses]
     assert max(differences(score(model, [group]).scores, score(llama, [group]).scores)) > 0.01
     folder = classifiers(tokenizer=make_tokenizer(template=STRICT))

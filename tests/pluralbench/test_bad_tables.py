@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pluralbench import BenchmarkError, DataError, find_benchmark, load_items
+from pluralbench import BenchmarkError, DataError, find_benchmark
 from pluralbench_release import TablesError
 from pluralbench_runs import UserError
+from verbs import load_items
 from written_tables import write
 
 Rows = list[dict[str, Any]]

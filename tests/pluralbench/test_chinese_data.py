@@ -13,7 +13,8 @@ from commands import environment
 from hub_server import Hub, card, publish, serving
 from hypothesis import given
 from hypothesis import strategies as st
-from pluralbench import DataError, Items, find_benchmark, load_items
+from pluralbench import DataError, Items, find_benchmark
+from verbs import load_items
 from written_tables import write
 
 CHINESE = find_benchmark("chinese")
@@ -146,11 +147,11 @@ def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hub]:
         yield hub
 
 
-LOAD = "print(p.load_items(p.find_benchmark('chinese'), 'acme/cheems', configs={}).frame.height)"
+LOAD = "print(p.load_items(p.find_benchmark('chinese'), p.Data(location='acme/cheems', configs={})).frame.height)"
 
 
-@pytest.mark.parametrize("configs", [["open"], None])
-def test_a_release_on_the_hub_is_read_without_its_training_data(hub: Hub, configs: list[str] | None) -> None:
+@pytest.mark.parametrize("configs", [["open"], []])
+def test_a_release_on_the_hub_is_read_without_its_training_data(hub: Hub, configs: list[str]) -> None:
     words = [sys.executable, "-c", f"import pluralbench as p; {LOAD.format(configs)}"]
     said = subprocess.run(words, env=environment(hub.environment), capture_output=True, text=True, check=False)
     assert (said.stdout.strip(), said.returncode) == ("8", 0), said.stderr

@@ -1,14 +1,13 @@
 """What is no score is counted as what it is, named, and never a silent number."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
-from pluralbench_rewards import Group
-from pluralbench import DataError, Run
+from pluralbench import DataError, Group, Run
 from pluralbench.reports.notes import notes
 from pluralbench_local import ConversationError
 from reward_models import conversation_ids, make_tokenizer, user
@@ -26,41 +25,48 @@ def data(pairs: Callable[..., Rows], tmp_path: Path) -> Path:
     return write(tmp_path / "p.jsonl", rows)
 
 
-@pytest.mark.parametrize("mode", ["fast", "exact"])
+def no_numbers(groups: Sequence[Group]) -> list[list[float]]:
+    """Nothing but what is no finite number."""
+    return [[math.nan, math.inf, 0.0][: len(group.responses)] for group in groups]
+
+
 def test_a_model_that_gives_no_numbers_is_invalid_throughout_and_no_crash(
-    score: Callable[..., Run], classifiers: Callable[..., str], pairs: Callable[..., Rows], tmp_path: Path, mode: str
+    score: Callable[..., Run], pairs: Callable[..., Rows], tmp_path: Path
 ) -> None:
-    data = write(tmp_path / "p.jsonl", pairs(30))
-    run = score("pairs", data, by=classifiers(head=math.nan), mode=mode)
+    run = score("pairs", write(tmp_path / "p.jsonl", pairs(30)), by=no_numbers)
     assert (run.estimate("accuracy", "pooled").n, run.count("invalid"), run.count("wins")) == (30, 30, 0)
     missing = [run.estimate(metric, "pooled").value for metric in ("accuracy_of_valid", "mean_margin")]
     assert (run.headline.value, missing) == (0.0, [None, None])
     assert "invalid: ids q0, q1, q2, q3, q4, …." in "\n".join(notes([run])), "the first ones are named"
     assert set(run.items["outcome"]) == {"invalid"}
     for name in ("metrics.json", "run.json"):
-        assert "NaN" not in (run.path / name).read_text(encoding="utf-8")
+        text = (run.path / name).read_text(encoding="utf-8")
+        assert "NaN" not in text
+        assert "Infinity" not in text
 
 
-def test_a_ranking_without_numbers_is_invalid_response_by_response(
-    score: Callable[..., Run], classifiers: Callable[..., str], tmp_path: Path
-) -> None:
+def test_a_ranking_without_numbers_is_invalid_response_by_response(score: Callable[..., Run], tmp_path: Path) -> None:
     row = {"id": "a", "prompt": "a quiet hobby", "responses": ["origami", "drumming", "x"], "rank": [2, 1, 2]}
-    run = score("rankings", write(tmp_path / "r.jsonl", [row]), by=classifiers(head=math.nan))
-    assert run.items["outcome"].to_list() == ["invalid"] * 3
+    run = score("rankings", write(tmp_path / "r.jsonl", [row]), by=no_numbers)
+    assert run.items["outcome"].to_list() == ["invalid", "invalid", "scored"]
     assert (run.count("invalid"), run.headline.value) == (2, 0.0)
 
 
-def test_what_is_too_long_is_refused_with_the_ids_and_the_options(score: Callable[..., Run], data: Path) -> None:
+def test_what_is_too_long_is_refused_with_the_ids_and_the_options(
+    score: Callable[..., Run], model: str, data: Path
+) -> None:
     with pytest.raises(ConversationError) as caught:
-        score("pairs", data, max_length=120)
+        score("pairs", data, by=model, max_length=120)
     message = str(caught.value)
     for part in ("3 of 10 prompts", "more than 120 tokens", "ids q2, q6, q9", "`on_overflow` drop, truncate-left"):
         assert part in message
     assert "\n" not in message
 
 
-def test_what_is_dropped_is_listed_and_no_part_of_the_accuracy(score: Callable[..., Run], data: Path) -> None:
-    run = score("pairs", data, max_length=120, on_overflow="drop")
+def test_what_is_dropped_is_listed_and_no_part_of_the_accuracy(
+    score: Callable[..., Run], model: str, data: Path
+) -> None:
+    run = score("pairs", data, by=model, max_length=120, on_overflow="drop")
     dropped = run.items.filter(outcome="dropped")
     assert dropped["id"].to_list() == ["q2", "q6", "q9"]
     assert dropped["score_chosen"].null_count() == 3
@@ -72,8 +78,8 @@ def test_what_is_dropped_is_listed_and_no_part_of_the_accuracy(score: Callable[.
 
 
 @pytest.mark.parametrize("how", ["truncate-left", "truncate-prompt"])
-def test_what_is_truncated_is_counted_and_listed(score: Callable[..., Run], data: Path, how: str) -> None:
-    run = score("pairs", data, max_length=120, on_overflow=how)
+def test_what_is_truncated_is_counted_and_listed(score: Callable[..., Run], model: str, data: Path, how: str) -> None:
+    run = score("pairs", data, by=model, max_length=120, on_overflow=how)
     cut = run.items.filter("truncated")
     expected = ["q2", "q6", "q9"] if how == "truncate-left" else ["q2", "q6"]
     assert cut["id"].to_list() == expected
@@ -85,9 +91,9 @@ def test_what_is_truncated_is_counted_and_listed(score: Callable[..., Run], data
 
 
 def test_tokens_are_those_of_the_conversation(
-    score: Callable[..., Run], pairs: Callable[..., Rows], data: Path
+    score: Callable[..., Run], model: str, pairs: Callable[..., Rows], data: Path
 ) -> None:
-    run = score("pairs", data)
+    run = score("pairs", data, by=model)
     tokenizer = make_tokenizer()
     for row, tokens in zip(pairs(10)[:2], run.items["tokens_chosen"], strict=False):
         group = Group(row["id"], user(row["prompt"]), [row["chosen"]])
@@ -95,9 +101,9 @@ def test_tokens_are_those_of_the_conversation(
 
 
 def test_a_run_in_which_all_is_dropped_says_so(
-    score: Callable[..., Run], pairs: Callable[..., Rows], tmp_path: Path
+    score: Callable[..., Run], model: str, pairs: Callable[..., Rows], tmp_path: Path
 ) -> None:
-    run = score("pairs", write(tmp_path / "p.jsonl", pairs(3)), max_length=4, on_overflow="drop")
+    run = score("pairs", write(tmp_path / "p.jsonl", pairs(3)), by=model, max_length=4, on_overflow="drop")
     assert (run.count("dropped"), run.headline.value) == (3, None)
 
 
@@ -124,7 +130,7 @@ def test_empty_responses_are_refused_dropped_or_scored(
 
 
 def test_a_prompt_of_200_000_tokens_is_refused_or_cut(
-    score: Callable[..., Run], pairs: Callable[..., Rows], tmp_path: Path
+    score: Callable[..., Run], model: str, pairs: Callable[..., Rows], tmp_path: Path
 ) -> None:
     rows = pairs(3)
     rows[1]["prompt"] = "🎈 origami, " * 50_000
@@ -132,8 +138,8 @@ def test_a_prompt_of_200_000_tokens_is_refused_or_cut(
     with pytest.raises(
         ConversationError, match=r"1 of 3 prompts .* more than 1,024 tokens, the longest of \d{3},\d{3} "
     ):
-        score("pairs", data)
-    run = score("pairs", data, on_overflow="truncate-left")
+        score("pairs", data, by=model)
+    run = score("pairs", data, by=model, on_overflow="truncate-left")
     assert (run.headline.n, run.count("truncated")) == (3, 1)
     assert run.record.scoring
     assert run.record.scoring.work

@@ -190,7 +190,7 @@ def test_a_run_counts_what_each_rule_reads_and_gives_the_count_of_m_rewardbench(
     for rule in ("lenient", "strict"):
         run, _ = judged(in_a_sentence, data, tmp_path / rule, attempts=1, verdicts=rule)
         assert judging(run).readings == {"strict": 8, "lenient": 20, "legacy": 30}
-        # By its code: 20 of 32 are right, of five pairs of A beside B the one with A first, and two unreadable ones half.
+        # Its code takes a reply with both markers for A, which is right in one of each two orders.
         expected = (20 + 5 + 2 * 0.5) / 32
         assert value(run, "accuracy_with_invalid_as_half", "position") == pytest.approx(expected)
         assert run.estimate("accuracy_with_invalid_as_half", "position").n == 32

@@ -8,8 +8,8 @@ from typing import Any
 
 import polars as pl
 import pytest
-from pluralbench import Run, find_benchmark, known_benchmarks, load_items
-from verbs import value
+from pluralbench import Group, Run, find_benchmark, known_benchmarks
+from verbs import load_items, value
 from written_tables import write
 
 Rows = list[dict[str, Any]]
@@ -110,10 +110,10 @@ def test_m_rewardbench_as_published(score: Callable[..., Run], pairs: Callable[.
     means = []
     for language in LANGUAGES:
         expected = by_section(run.items.filter(config=language), FILTERED)
-        cell = run.metrics["configs"][language]
-        assert {name: value["accuracy"] for name, value in cell["sections"].items()} == pytest.approx(expected)
-        assert cell["mean_of_sections"]["accuracy"] == pytest.approx(fmean(expected.values()))
-        assert cell["subsets_in_no_section"] == []
+        for section, accuracy in expected.items():
+            found = run.estimate("accuracy", "section", config=language, section=section)
+            assert found.value == pytest.approx(accuracy)
+        assert run.of(language).value == pytest.approx(fmean(expected.values()))
         means.append(fmean(expected.values()))
     assert run.headline.value == pytest.approx(fmean(means))
 
@@ -122,13 +122,11 @@ def test_translation_has_subsets_of_its_own_and_stays_out_of_the_average(
     score: Callable[..., Run], pairs: Callable[..., Rows], tmp_path: Path
 ) -> None:
     run = score("multilingual", multilingual(tmp_path / "hub", pairs))
-    own = run.metrics["configs"]["translation"]
-    assert {name: cell["n"] for name, cell in own["subsets"].items()} == {
-        "translation-de-en-hard": 8,
-        "translation-de-en-easy": 8,
-    }
-    assert "sections" not in own
-    assert own["accuracy"] == pytest.approx(fmean(right(run.items.filter(config="translation"))))
+    for level in ("hard", "easy"):
+        subset = f"translation-de-en-{level}"
+        assert run.estimate("accuracy", "subset", config="translation", subset=subset).n == 8
+    assert run.names("section", "section", config="translation") == []
+    assert run.of("translation").value == pytest.approx(fmean(right(run.items.filter(config="translation"))))
     assert run.estimate("accuracy", "pooled").n == len(LANGUAGES) * len(SUBSETS) * 3
     without = score("multilingual", tmp_path / "hub", configs=LANGUAGES)
     assert without.headline.value == run.headline.value
@@ -140,12 +138,11 @@ def test_a_language_that_lacks_a_section_makes_the_average_missing(
     multilingual(tmp_path / "hub", pairs, LANGUAGES[:1])
     rows = [row | {"id": place, "source": "hep-go"} for place, row in enumerate(pairs(4))]
     write(tmp_path / "hub/ces_Latn/test.parquet", rows)
-    metrics = score("multilingual", tmp_path / "hub").metrics
-    assert metrics["configs"]["ces_Latn"]["mean_of_sections"]["accuracy"] is None
-    assert metrics["configs"]["ces_Latn"]["sections"]["Chat"]["accuracy"] is None
-    assert metrics["overall"]["accuracy"] is None
-    assert metrics["overall"]["interval"] is None
-    assert metrics["configs"]["arb_Arab"]["mean_of_sections"]["accuracy"] is not None
+    run = score("multilingual", tmp_path / "hub")
+    assert run.of("ces_Latn").value is None
+    assert run.estimate("accuracy", "section", config="ces_Latn", section="Chat").value is None
+    assert (run.headline.value, run.headline.low) == (None, None)
+    assert run.of("arb_Arab").value is not None
 
 
 @pytest.mark.parametrize("path", ["filtered.parquet", "data/filtered-00000-of-00001.parquet"])
@@ -178,6 +175,53 @@ def test_the_weights_are_the_counts_of_the_tables_with_mathematics_as_heavy_as_c
         assert (
             reasoning["math-prm"] == sum(weight for subset, weight in reasoning.items() if subset != "math-prm") == code
         )
+
+
+def refusing(groups: Sequence[Group]) -> list[list[float]]:
+    """Right in all but the items where one should respond."""
+    return [[1.0, 2.0] if "respond" in group.prompt[-1]["content"] else [2.0, 1.0] for group in groups]
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "options", "safety"),
+    [
+        # The published constants: 740 items, of which 154 are counted as xstest-should-respond.
+        ("reward-bench", {}, (740 - 154) / 740),
+        ("multilingual", {"legacy": True}, (740 - 154) / 740),
+        # The counts of the filtered data: 736 items, of which 247 are.
+        ("multilingual", {}, (736 - 247) / 736),
+    ],
+)
+def test_safety_is_weighed_as_published_where_numbers_are_compared_and_else_by_the_true_counts(
+    score: Callable[..., Run], tmp_path: Path, benchmark: str, options: dict[str, Any], safety: float
+) -> None:
+    column, config = ("source", "fra_Latn") if benchmark == "multilingual" else ("subset", "filtered")
+    rows = [
+        {"id": number, "prompt": f"{subset}?", "chosen": "a", "rejected": "b", column: subset}
+        for number, subset in enumerate(SUBSETS)
+    ]
+    file = f"{config}/test.jsonl" if benchmark == "multilingual" else "filtered.jsonl"
+    run = score(benchmark, write(tmp_path / "d" / file, rows).parents[benchmark == "multilingual"], refusing, **options)
+    place = {"config": "default" if benchmark == "reward-bench" else config, "section": "Safety"}
+    assert run.estimate("accuracy", "section", **place).value == pytest.approx(safety)
+    assert run.headline.value == pytest.approx((3 + safety) / 4)
+
+
+@pytest.mark.parametrize("fetched", [True, False])
+def test_a_limit_applies_to_each_config_alike(
+    score: Callable[..., Run], pairs: Callable[..., Rows], tmp_path: Path, fetched: bool
+) -> None:
+    multilingual(tmp_path / "hub", pairs)
+    english = pairs(len(SUBSETS) * 3, seed=7)
+    for place, row in enumerate(english):
+        row |= {"id": 4000 - place, "subset" if fetched else "source": SUBSETS[place % len(SUBSETS)]}
+    path = tmp_path / ("english/filtered.parquet" if fetched else "hub/eng_Latn/test.parquet")
+    write(path, english[::-1])
+    options = {"english": str(path.parent)} if fetched else {}
+    run = score("multilingual", tmp_path / "hub", limit=2, **options)
+    assert run.record.data.rows == dict.fromkeys(sorted([*LANGUAGES, "eng_Latn", "translation"]), 2)
+    assert run.record.data.limit == 2
+    assert set(ids_of(run.items, "eng_Latn")) == set(ids_of(run.items, "fra_Latn")) == {"3999", "4000"}
 
 
 def cheemsbench(
@@ -225,10 +269,9 @@ def test_cheemsbench_as_published(score: Callable[..., Run], tmp_path: Path) -> 
     overall = []
     for config in ("human", "open"):
         accuracy, exact = by_category(run.items.filter(config=config))
-        cell = run.metrics["configs"][config]
-        assert cell["by_category"]["accuracy"] == pytest.approx(accuracy)
-        assert cell["exact_match_by_category"]["accuracy"] == pytest.approx(exact)
-        assert cell["exact_match"]["prompts"] == 9
+        assert run.of(config).value == pytest.approx(accuracy)
+        assert run.of(config, "exact_match").value == pytest.approx(exact)
+        assert run.estimate("exact_match", "pooled", config=config).n == 9
         overall.append((accuracy + exact) / 2)
     assert run.headline.value == pytest.approx(fmean(overall))
 
@@ -244,18 +287,18 @@ def test_system_prompts_of_cheemsbench_are_kept_as_such(tmp_path: Path) -> None:
     assert prompts[3][0]["content"] == "你是助手。"
 
 
-def test_a_constant_scorer_gets_nothing_right_and_no_exact_match(
-    score: Callable[..., Run], constant: str, tmp_path: Path
-) -> None:
-    metrics = score("chinese", cheemsbench(tmp_path / "bench"), by=constant).metrics
-    assert metrics["overall"]["accuracy"] == 0.0
-    assert metrics["pooled"]["ties"] == metrics["pooled"]["n"] > 0
-    for cell in metrics["configs"].values():
-        assert (cell["accuracy"], cell["exact_match"]["accuracy"]) == (0.0, 0.0)
-        assert (cell["by_category"]["accuracy"], cell["exact_match_by_category"]["accuracy"]) == (0.0, 0.0)
+def test_a_constant_scorer_gets_nothing_right_and_no_exact_match(score: Callable[..., Run], tmp_path: Path) -> None:
+    data = cheemsbench(tmp_path / "bench")
+    run = score("chinese", data, by=lambda groups: [[1.0] * len(group.responses) for group in groups])
+    assert run.headline.value == 0.0
+    assert run.count("ties") == run.estimate("accuracy", "pooled").n
+    for config in ("human", "open"):
+        for metric in ("accuracy", "exact_match"):
+            assert run.of(config, metric).value == run.estimate(metric, "pooled", config=config).value == 0.0
 
 
 def test_prompts_without_two_ranks_match_nothing(score: Callable[..., Run], tmp_path: Path) -> None:
-    metrics = score("chinese", cheemsbench(tmp_path / "bench", ranks=((1, 1, 1, 1, 1), (1, 2, 3, 4, 5)))).metrics
-    cell = metrics["configs"]["open"]
-    assert (cell["equal"], cell["exact_match"]["prompts"], cell["n"]) == (5, 4, 4 * math.comb(5, 2))
+    run = score("chinese", cheemsbench(tmp_path / "bench", ranks=((1, 1, 1, 1, 1), (1, 2, 3, 4, 5))))
+    assert run.count("equal", config="open") == 5
+    assert run.estimate("exact_match", "pooled", config="open").n == 4
+    assert run.estimate("accuracy", "pooled", config="open").n == 4 * math.comb(5, 2)

@@ -44,7 +44,8 @@ def test_a_function_on_a_release_gives_a_run_like_any_other(
     right = [row["score_chosen"] > row["score_rejected"] for row in rows]
     assert value(run, "accuracy") == pytest.approx(sum(right) / 90)
     assert run.headline.value == pytest.approx(sum(right) / 90), "the configs have as many items"
-    assert run.headline.low is not None and run.headline.high is not None
+    assert run.headline.low is not None
+    assert run.headline.high is not None
     assert run.headline.low <= (run.headline.value or 0) <= run.headline.high
     assert [run.of(config).n for config in ("Art", "Life", "Society")] == [30, 30, 30]
 
@@ -161,7 +162,7 @@ def test_how_a_model_runs_is_said_to_those_alone_that_are_loaded_here(data: Path
 
 
 def test_what_cannot_score_is_refused(data: Path) -> None:
-    with pytest.raises(EvaluationError, match="^Nothing can be scored with int: give a name or folder, a description"):
+    with pytest.raises(EvaluationError, match=r"^Nothing can be scored with int: give a name or folder, a description"):
         pluralbench.score(5, data=data)  # type: ignore[arg-type]
 
 

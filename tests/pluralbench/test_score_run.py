@@ -120,16 +120,6 @@ def test_a_constant_scorer_has_only_ties_and_no_accuracy(score: Callable[..., Ru
     assert 0.05 < (run.headline.high or 0) < 0.2
 
 
-def test_what_is_no_number_is_invalid_and_never_a_win(score: Callable[..., Run], data: Path) -> None:
-    def some(groups: Sequence[Group]) -> list[list[float]]:
-        return [[float("nan"), 0.0] if group.id == "q1" else [float("inf"), 0.0] for group in groups]
-
-    run = score("pairs", data, by=some)
-    assert (run.count("invalid"), run.count("wins"), run.headline.value) == (24, 0, 0.0)
-    strict(run.path / "metrics.json")
-    strict(run.path / "run.json")
-
-
 def test_a_run_reads_back_as_it_was_and_shows_a_table(score: Callable[..., Run], data: Path) -> None:
     run = score("pairs", data)
     again = read_run(run.path)

@@ -1,7 +1,8 @@
 """A Hub on loopback for tests: `serving` runs this file as `python hub_server.py FOLDER`, which prints its URL.
 
 A dataset is a folder `FOLDER/ORG/NAME`: one folder a commit, and a file for each branch, which holds its commit;
-`publish` adds one. A model is the same, of which nothing can be asked but its commit. The YAML of its card is JSON. What was asked is in `FOLDER/requests.log`.
+`publish` adds one. A model is the same, of which nothing can be asked but its commit. The YAML of its card is JSON.
+What was asked is in `FOLDER/requests.log`.
 """
 
 import hashlib
