@@ -1,0 +1,201 @@
+"""Every code block of the documents runs.
+
+A console block's commands (`$`) each run by themselves, with the executables that are installed, in a folder that has
+every file and model they name, small (`project_files.py`). What is otherwise than at a user's:
+
+- `uv run --group NAME ...` is the command behind it: the tests' environment has all groups. That the group, package or
+  extra exists is checked.
+- A command that stands in several places runs once.
+- `pip install` and what checks this repository are not run (`NOT_RUN`), each for the reason given there.
+- Words in capitals are filled in (`FILLED_IN`), and words in brackets are given.
+- What needs a key, the Hub or a cloud asks a server on loopback instead: `ELSEWHERE` says which words are added, the
+  last of which count.
+- A Python block runs as it is, but that OpenAI's address is the server's.
+
+`benchmarks/README.md` is left out: it documents measurements of minutes to hours, whose programs are no product.
+"""
+
+import re
+import shlex
+import shutil
+import sys
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import chat_server
+import hub_server
+import project_files
+import pytest
+import translation_server
+from blocks import DOCUMENTS, Block, blocks, commands, without_uv
+from chinese_project import FIVE
+from commands import command
+from installs import faults
+from writable_hub import taking
+
+# The samples: the fixture `made` runs these.
+BUILDS = ("build-personalized", "build-multilingual", "build-chinese", "build-persona-judge")
+CHAT, CLOUD = "{chat}", "{cloud}"
+
+NOT_RUN = {
+    "pip install uv": "it changes the environment of the tests",
+    "pip install pluralbench": "it changes the environment of the tests; .ci/run installs the wheel",
+    "pytest -n 2": "it is these tests",
+    "ruff check": "a step of .ci/run, in an environment of its own",
+    "ruff format --check": "a step of .ci/run, in an environment of its own",
+    "mypy": "a step of .ci/run, in an environment of its own",
+    "bash .ci/run": "it runs these tests",
+}
+SHOWN = {
+    "README.md                   the card": "the files of a release, as test_release_write asserts them",
+    "people.csv      user,age,town": "three files side by side, which `persona_sources.people_csv` writes",
+    "pairs.parquet, row 3 (id 'art-03')": "what the block above prints for a bad table, as test_table_rules asserts it",
+}
+# The evaluator's commands and names, until its blocks are written to be run here.
+PENDING = ("pluralbench ", "from pluralbench import")
+
+FILLED_IN = {
+    **dict.fromkeys(("DIR", "OLD", "NEW", "A", "B"), "dist/personalized-rewardbench"),
+    "ORG/NAME": "org/name",
+}
+ELSEWHERE = {
+    "--llm gpt-5-mini": f"--base-url {CHAT}",
+    "--judge gpt-5-mini": f"--base-url {CHAT}",
+    "build-personalized --recipe paper": f"--llm gemini-3-flash --base-url {CHAT} --retriever bm25",
+    "--translator google": f"--endpoint {CLOUD}",
+    "build-multilingual --recipe paper": f"--endpoint {CLOUD} --language deu_Latn",
+    "--rated wmt21.jsonl": "--per-level 5",
+    "build-persona-judge --prism": "--size 10 --retriever bm25",
+    "build-persona-judge --opinion-qa": "--size 2 --respondents 4 --retriever bm25",
+    "build-persona-judge --people-csv": "--retriever bm25",
+}
+HEAVY = ("--llm local", "--reward-base")
+
+
+@dataclass(frozen=True)
+class Services:
+    """Where the servers on loopback are. environment: the Hub's address, and keys that open nothing."""
+
+    chat: str
+    cloud: str
+    environment: dict[str, str]
+
+
+@pytest.fixture(scope="session")
+def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
+    folder = tmp_path_factory.mktemp("hub")
+    project_files.write_hub(folder)
+    with (
+        chat_server.serve(project_files.answer) as chat,
+        translation_server.serve(translation_server.by_words) as cloud,
+        hub_server.serving(folder, tmp_path_factory.mktemp("home")) as hub,
+    ):
+        keys = dict.fromkeys(("OPENAI_API_KEY", "GEMINI_API_KEY"), "sk-opens-nothing")
+        yield Services(chat.base_url, cloud.endpoint, {**hub.environment, **keys})
+
+
+@pytest.fixture(scope="session")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with what the commands of the documents name: files, models, the four samples, annotation tasks."""
+    folder = tmp_path_factory.mktemp("project")
+    project_files.write(folder)
+    for build in BUILDS:
+        built = command(build, cwd=folder, env=hub_server.NO_NETWORK)
+        assert built.returncode == 0, built.stderr
+    shutil.copy(
+        folder / "dist/personalized-rewardbench/data/Society_and_Culture/test.parquet", folder / "pairs.parquet"
+    )
+    who = [word for name in FIVE for word in ("--annotator", name)]
+    words = ["tasks", "--prompts", "prompts.jsonl", "--responses", "responses.jsonl", *who]
+    for taxonomy, out in ((["--taxonomy", "taxonomy.toml"], "tasks"), ([], "dist/tasks")):
+        given = command("build-chinese", *words, *taxonomy, "--out", out, cwd=folder)
+        assert given.returncode == 0, given.stderr
+    project_files.export(folder / "tasks" / "sheets", folder / "export.json")
+    return folder
+
+
+@pytest.fixture
+def project(made: Path, tmp_path: Path) -> Path:
+    """A copy of it."""
+    return shutil.copytree(made, tmp_path / "project")
+
+
+def found(language: str) -> list[Block]:
+    return [block for document in DOCUMENTS for block in blocks(document) if block.language == language]
+
+
+def lines() -> dict[str, str]:
+    """Each command of the console blocks, once, as it runs here, with the place where it is first."""
+    first: dict[str, str] = {}
+    for block in found("console"):
+        for words in commands(block):
+            filled = [FILLED_IN.get(word.strip("[]"), word.strip("[]")) for word in without_uv(words)]
+            first.setdefault(shlex.join(filled), block.where)
+    return first
+
+
+def marks(text: str) -> list[pytest.MarkDecorator]:
+    pending = [pytest.mark.skip("the evaluator's documents are being written anew")]
+    heavy = [pytest.mark.heavy, pytest.mark.timeout(1800)]
+    return pending * text.startswith(PENDING) + heavy * any(part in text for part in HEAVY)
+
+
+def test_every_kind_of_block_is_covered() -> None:
+    for document in DOCUMENTS:
+        for block in blocks(document):
+            if block.language not in {"console", "python", "toml"}:
+                assert any(block.code.startswith(beginning) for beginning in SHOWN), block.where
+
+
+def test_no_exception_is_left_over() -> None:
+    asked = lines()
+    shown = [block.code for document in DOCUMENTS for block in blocks(document)]
+    assert [line for line in NOT_RUN if line not in asked] == []
+    assert [part for part in (*ELSEWHERE, *HEAVY) if not any(part in line for line in asked)] == []
+    assert [part for part in SHOWN if not any(code.startswith(part) for code in shown)] == []
+
+
+def test_what_is_installed_and_run_exists() -> None:
+    told = {block.where: faults("", block.code) for document in DOCUMENTS for block in blocks(document)}
+    assert {where: wrong for where, wrong in told.items() if wrong} == {}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        pytest.param(line, id=f"{where} {line}", marks=marks(line))
+        for line, where in lines().items()
+        if line not in {*NOT_RUN, *BUILDS}
+    ],
+)
+def test_a_command_runs(line: str, project: Path, services: Services) -> None:
+    if "apertium" in line and shutil.which("apertium") is None:
+        pytest.skip("Apertium is not installed here")
+    words = shlex.split(line)
+    for part, more in ELSEWHERE.items():
+        if part in line:
+            words += more.format(chat=services.chat, cloud=services.cloud).split()
+    assert not [word for word in words if re.fullmatch(r"[A-Z/]{3,}", word)], "a word in capitals is to be filled in"
+    with taking() as hub:
+        hub_of = hub.environment if "publish" in words else {}
+        done = command(*words, cwd=project, env=services.environment | hub_of, timeout=1500)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    "block", [pytest.param(block, id=block.where, marks=marks(block.code)) for block in found("python")]
+)
+def test_python_runs(block: Block, project: Path, services: Services) -> None:
+    code = block.code.replace("https://api.openai.com/v1", services.chat)
+    done = command(Path(sys.executable).name, "-c", code, cwd=project, env=services.environment)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("block", [pytest.param(block, id=block.where) for block in found("toml")])
+def test_a_recipe_builds(block: Block, project: Path) -> None:
+    assert set(tomllib.loads(block.code)) == {"people_csv"}, "this is no table of a persona judge's recipe"
+    (project / "own.toml").write_text(block.code, encoding="utf-8")
+    done = command("build-persona-judge", "--recipe", "own.toml", "--out", "dist/own", cwd=project)
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -1,0 +1,122 @@
+"""The files and models that the documents' commands name, small and made on the spot."""
+
+import csv
+import json
+from html import escape
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import chinese_project as chinese
+import persona_sources as persona
+from build_chinese.source import FOLDER as RANKED
+from build_multilingual.source import SAMPLE as TRANSLATED
+from build_persona_judge.sources.loaded import FOLDER as PERSONAS
+from build_personalized.sources import SAMPLE as PEOPLE
+from chat_server import Reply, request_digest
+from hub_server import card, publish
+from reward_models import save_classifier, save_language_model
+
+COMMIT = "a" * 40
+CATEGORY = ["知识", "人文地理"]
+TINY: dict[str, Any] = {"num_hidden_layers": 1, "hidden_size": 32, "intermediate_size": 32, "head_dim": 8}
+PAIRS = [
+    {
+        "id": number,
+        "prompt": f"How long does it take to boil {thing}?",
+        "chosen": f"It takes about ten minutes to boil {thing} in salted water, so set a clock.",
+        "rejected": f"Nobody knows how long it takes to boil {thing}, and nobody has ever tried it.",
+        "subset": "cooking",
+    }
+    for number, thing in enumerate(["potatoes", "a dozen eggs", "brown rice", "dried beans", "old carrots"])
+]
+
+
+def write(folder: Path) -> None:
+    """Everything but the releases and the annotation tasks, which the commands themselves make."""
+    save_classifier(folder / "path/to/model", num_hidden_layers=2)
+    save_language_model(folder / "qwen3-0.6b", **TINY)
+    for name in ("pairs", "my-pairs"):
+        chinese.write_rows(folder / f"{name}.jsonl", PAIRS)
+    (folder / "wmt21.jsonl").write_bytes((TRANSLATED / "translations.jsonl").read_bytes())
+    dump = folder / "beer.stackexchange.com/Posts.xml"
+    dump.parent.mkdir()
+    dump.write_text(posts(), encoding="utf-8")
+    configs = ["open", "human"] * 2 + ["preference"] * 16
+    chinese.write_prompts(folder, configs)
+    # As many as the paper's batches take to make more than the steps of a warm-up.
+    rows = [chinese.annotated(number, config) for number, config in enumerate(configs + ["preference"] * 70)]
+    chinese.write_rows(folder / "annotated.jsonl", rows)
+    chinese.write_rows(folder / "more.jsonl", [chinese.unlabelled(number) for number in range(100, 104)])
+    for name in ("prompts", "annotated", "more"):  # in a category of the sample's taxonomy, which is the default
+        path = folder / f"{name}.jsonl"
+        chinese.write_rows(path, [row | {"category": CATEGORY} for row in chinese.read_rows(path)])
+    (folder / "taxonomy.toml").write_bytes((RANKED / "taxonomy.toml").read_bytes())
+    answers = [{"QKEY": n, "Q1": ["Yes", "No"][n % 2]} for n in range(8)]
+    persona.wave(folder / "human_resp/W1", {"Q1": ["Yes", "No", "Refused"]}, answers)
+    persona.empathic(folder / "wassa", [(a, p, n * 2, n * 2) for a in (1, 2) for n, p in enumerate("pqr")])
+    said = [persona.post(who, question) for who in ("cook", "nurse", "pilot") for question in ("q1", "q2")]
+    persona.write_jsonl(folder / "synthetic_dataset.jsonl", said)
+    for name in ("my-survey", "drinks"):
+        persona.people_csv(folder / name)
+
+
+def posts() -> str:
+    """A Stack Exchange dump: three people who asked five questions each."""
+    rows = [
+        {
+            "Id": 10 * user + number,
+            "PostTypeId": 1,
+            "CreationDate": f"2016-0{user}-{number:02}T10:00:00.000",
+            "OwnerUserId": user,
+            "Title": f"Which beer goes with dish {number} of menu {user}?",
+            "Body": f"<p>I cook dish {number}, and I keep to a small purse. Guest {user} drinks no wheat beer.</p>",
+            "Tags": "<food><pairing>",
+        }
+        for user in range(1, 4)
+        for number in range(1, 6)
+    ]
+    lines = ["".join(f' {name}="{escape(str(value))}"' for name, value in row.items()) for row in rows]
+    return (
+        '<?xml version="1.0" encoding="utf-8"?>\n<posts>\n' + "".join(f"<row{line} />\n" for line in lines) + "</posts>"
+    )
+
+
+def write_hub(folder: Path) -> None:
+    """The datasets that the recipes name, with few rows."""
+    configs = sorted((PEOPLE / "questions").glob("*.jsonl"))
+    files = {f"data/{path.name}": path.read_text(encoding="utf-8") for path in configs}
+    splits = {path.stem: {"test": f"data/{path.name}"} for path in configs}
+    publish(folder / "alireza7/LaMP-QA", COMMIT, files, card(splits, "cc-by-sa-4.0"))
+    rows = "".join(json.dumps(row | {"subset": "alpacaeval-easy"}) + "\n" for row in PAIRS)
+    splits = {"default": {"filtered": "filtered.jsonl"}}
+    publish(folder / "allenai/reward-bench", COMMIT, {"filtered.jsonl": rows}, card(splits, "odc-by"))
+    tables = {name: (PERSONAS / f"prism/{name}.jsonl").read_text(encoding="utf-8") for name in ("survey", "utterances")}
+    splits = {name: {"train": f"{name}.jsonl"} for name in tables}
+    texts = {f"{name}.jsonl": text for name, text in tables.items()}
+    publish(folder / "HannahRoseKirk/prism-alignment", COMMIT, texts, card(splits, "cc-by-4.0"))
+
+
+def export(tasks: Path, to: Path) -> None:
+    """What Label Studio exports (JSON-MIN) when each annotator has marked every pair of their sheets."""
+    rows = []
+    for sheet in sorted(tasks.rglob("*.csv")):
+        with sheet.open(encoding="utf-8-sig", newline="") as file:
+            for row in csv.DictReader(file):
+                marks = {
+                    f"{a}_{b}": {"1": "g", "2": "b", "s": "s"}[chinese.mark_of(row[a], row[b])]
+                    for a, b in combinations("ABC", 2)
+                    if row[a] and row[b]
+                }
+                rows.append({"task": row["task"], "annotator": row["annotator"], **marks})
+    to.write_text(json.dumps(rows, ensure_ascii=False), encoding="utf-8")
+
+
+def answer(body: dict[str, Any], number: int) -> Reply:
+    """What the served model says: a right verdict on Chinese answers, aspects where JSON is asked for, else a text."""
+    asked = str(body["messages"][-1]["content"])
+    if "【回答A开始】" in asked:
+        return chinese.judge(body, number)
+    if "response_format" in body:
+        return Reply(json.dumps({"aspects": [{"sentence": 1, "aspect": "A small purse", "reason": "They say so."}]}))
+    return Reply(f"answer {request_digest(body)[:16]}, that takes the person's own words and ways seriously.")
