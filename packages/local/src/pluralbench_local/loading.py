@@ -31,6 +31,12 @@ def load(model: str | Path | LocalModel, *, scoring: Scoring | None = None, **fi
     return _implicit(model, source, options)
 
 
+def load_to_score(model: LocalModel, scoring: Scoring) -> Classifier | Implicit:
+    """A described model for a run: it also measures the tolerance of its scores."""
+    loaded = load(model, scoring=scoring)
+    return replace(loaded, options=replace(loaded.options, measure_tolerance=True))
+
+
 def _classifier(model: LocalModel, source: Source, options: Options) -> Classifier:
     if model.reference is not None:
         raise ModelError("A classifier has no `reference` model; that belongs to the kind implicit.")
