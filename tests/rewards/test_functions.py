@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import pytest
@@ -61,6 +62,10 @@ def other(groups: Any) -> Any:
     return [[float(len(response)) + 1 for response in each.responses] for each in groups]
 
 
+def times(factor: float, groups: Any) -> Any:
+    return [[factor * score for score in scores] for scores in one(groups)]
+
+
 class Longest:
     def __call__(self, groups: Any) -> Any:
         return one(groups)
@@ -74,6 +79,9 @@ def test_a_record_says_which_function_it_is() -> None:
     assert FunctionModel(Longest()).record().name == "Longest"
     assert FunctionModel(Longest()).record().digest
     assert isinstance(FunctionModel(one), RewardModel)
+    made = [FunctionModel(partial(times, factor)).record() for factor in (1, 2, 2)]
+    assert {record.name for record in made} == {"times"}
+    assert made[0].digest != made[1].digest == made[2].digest
 
 
 def test_a_functions_digest_is_the_same_in_every_process() -> None:

@@ -2,6 +2,9 @@
 
 import csv
 import json
+import shutil
+from collections.abc import Sequence
+from functools import partial
 from html import escape
 from itertools import combinations
 from pathlib import Path
@@ -9,12 +12,15 @@ from typing import Any
 
 import chinese_project as chinese
 import persona_sources as persona
+import verbs
 from build_chinese.source import FOLDER as RANKED
 from build_multilingual.source import SAMPLE as TRANSLATED
 from build_persona_judge.sources.loaded import FOLDER as PERSONAS
 from build_personalized.sources import SAMPLE as PEOPLE
-from chat_server import Reply, request_digest
+from chat_server import Reply, request_digest, serve
+from chinese_tables import published
 from hub_server import card, publish
+from pluralbench_rewards import Group
 from reward_models import save_classifier, save_language_model
 
 COMMIT = "a" * 40
@@ -35,9 +41,13 @@ PAIRS = [
 def write(folder: Path) -> None:
     """Everything but the releases and the annotation tasks, which the commands themselves make."""
     save_classifier(folder / "path/to/model", num_hidden_layers=2)
+    save_classifier(folder / "my-model", num_hidden_layers=2)
     save_language_model(folder / "qwen3-0.6b", **TINY)
-    for name in ("pairs", "my-pairs"):
-        chinese.write_rows(folder / f"{name}.jsonl", PAIRS)
+    for seed, name in enumerate(("policy", "base")):
+        save_language_model(folder / name, seed=seed, num_hidden_layers=2)
+    published(folder / "CheemsBench/data/cheems_bench")
+    chinese.write_rows(folder / "pairs.jsonl", PAIRS)
+    chinese.write_rows(folder / "my-pairs.jsonl", [row | {"question": row["prompt"]} for row in PAIRS])
     (folder / "wmt21.jsonl").write_bytes((TRANSLATED / "translations.jsonl").read_bytes())
     dump = folder / "beer.stackexchange.com/Posts.xml"
     dump.parent.mkdir()
@@ -59,6 +69,27 @@ def write(folder: Path) -> None:
     persona.write_jsonl(folder / "synthetic_dataset.jsonl", said)
     for name in ("my-survey", "drinks"):
         persona.people_csv(folder / name)
+
+
+def write_runs(folder: Path) -> None:
+    """The runs that commands read, of functions and of the served judge, and the releases under other names."""
+    shutil.copytree(folder / "dist/chinese-rewardbench", folder / "dist/cheemsbench")
+    for number, name in enumerate(("a", "b", "personalized-policy", "personalized-gpt-5-mini-judge")):
+        data = folder / "dist/personalized-rewardbench"
+        verbs.score(partial(scores, number), data=data, out=folder / "runs" / name)
+    data = folder / "dist/multilingual-rewardbench"
+    verbs.score(partial(scores, 1), benchmark="multilingual", data=data, out=folder / "runs/multilingual-model")
+    with serve(answer) as server:
+        out = folder / "runs/persona-judge-gpt-5-mini-certainty-all"
+        data = folder / "dist/persona-judge"
+        verbs.judge_personas("gpt-5-mini", data=data, out=out, base_url=server.base_url, api_key_env="", samples=5)
+    for name in ("verdicts.csv", "recorded_verdicts.csv"):
+        shutil.copy(out / "verdicts.csv", folder / name)
+
+
+def scores(step: int, groups: Sequence[Group]) -> list[list[float]]:
+    """By every so many letters of a response."""
+    return [[float(len(response[:: step + 1])) for response in group.responses] for group in groups]
 
 
 def posts() -> str:
@@ -117,6 +148,10 @@ def answer(body: dict[str, Any], number: int) -> Reply:
     asked = str(body["messages"][-1]["content"])
     if "【回答A开始】" in asked:
         return chinese.judge(body, number)
+    if "[[A]]" in str(body["messages"]):
+        certain = "whole number from 1 to 100" in str(body["messages"])
+        letter = "AB"[int(request_digest(body), 16) % 2]
+        return Reply(f"[[{letter}]] [[{50 + number % 50}]]" if certain else f"[[{letter}]]")
     if "response_format" in body:
         return Reply(json.dumps({"aspects": [{"sentence": 1, "aspect": "A small purse", "reason": "They say so."}]}))
     return Reply(f"answer {request_digest(body)[:16]}, that takes the person's own words and ways seriously.")

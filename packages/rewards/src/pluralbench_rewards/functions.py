@@ -4,6 +4,7 @@ import hashlib
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from types import CodeType
 from typing import Any
 
@@ -29,6 +30,11 @@ class FunctionModel:
     def record(self) -> ModelRecord:
         """Its qualified name, the file it stands in, and the digest of its code."""
         function: Any = inspect.unwrap(self.function)
+        if isinstance(function, partial):
+            inner = FunctionModel(function.func).record()
+            given = repr((function.args, sorted(function.keywords.items())))
+            code = inner.digest and hashlib.sha256(f"{inner.digest}\n{given}".encode()).hexdigest()
+            return inner.model_copy(update={"digest": code})
         name = getattr(function, "__qualname__", type(function).__qualname__)
         module = getattr(function, "__module__", None) or type(function).__module__
         return ModelRecord(name=name, kind="function", digest=_code_digest(function), settings={"module": module})
