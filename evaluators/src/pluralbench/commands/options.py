@@ -74,7 +74,8 @@ def _parameter(name: str, info: FieldInfo, panel: str) -> inspect.Parameter:
     kind = _option_type(info.annotation)
     flags = [_flag(name, info)] if "flag" in extra or kind is bool else []  # a switch has no --no-... beside it
     least = next((bound.ge for bound in info.metadata if hasattr(bound, "ge")), None)
-    option = typer.Option(*flags, help=info.description, metavar=None if "metavar" not in extra else str(extra["metavar"]), min=least, rich_help_panel=panel)
+    metavar = str(extra["metavar"]) if "metavar" in extra else None
+    option = typer.Option(*flags, help=info.description, metavar=metavar, min=least, rich_help_panel=panel)
     default = None if isinstance(info.default, tuple | Table) else info.default
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, option])
 
