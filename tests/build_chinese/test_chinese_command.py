@@ -81,6 +81,7 @@ def sample(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     return folder / "dist", built.stdout
 
 
+@pytest.mark.smoke
 def test_all_four_steps_leave_their_files(sample: tuple[Path, str]) -> None:
     dist, said = sample
     left = [f"-annotated.{end}" for end in ("jsonl", "report.json")] + ["-ranked.dropped.jsonl", "-ranked.jsonl"]

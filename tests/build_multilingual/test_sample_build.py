@@ -35,6 +35,7 @@ def digests(release: Path) -> dict[str, str]:
     return {table.config: table.digest for table in read_manifest(release).tables}
 
 
+@pytest.mark.smoke
 def test_it_says_what_it_made_and_what_is_next(sample: Sample) -> None:
     out, said = sample
     for part in (

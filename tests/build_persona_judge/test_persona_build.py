@@ -58,6 +58,7 @@ def sample() -> Sample:
     return samples.sample("build-persona-judge")
 
 
+@pytest.mark.smoke
 def test_it_says_what_it_made_and_what_is_next(sample: Sample) -> None:
     release, said = sample
     for part in (

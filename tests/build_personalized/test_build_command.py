@@ -60,6 +60,7 @@ def refused(result: tuple[int, str], *parts: str, status: int = 2) -> None:
         assert part in result[1]
 
 
+@pytest.mark.smoke
 def test_help_shows_examples(run: Run) -> None:
     status, shown = run("--help")
     assert status == 0

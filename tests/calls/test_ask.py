@@ -23,6 +23,7 @@ def echo(body: dict[str, Any], _: int) -> Reply:
     return Reply(f"re: {body['messages'][0]['content']}")
 
 
+@pytest.mark.smoke
 def test_answers_come_in_the_order_of_the_requests(tmp_path: Path) -> None:
     def slow_first(body: dict[str, Any], number: int) -> Reply:
         return Reply(echo(body, number).text, delay=0.1 if number == 0 else 0.0)

@@ -44,6 +44,7 @@ def memory(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[int]]:
     return limit
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("budget", [1, 60, 300])
 @pytest.mark.parametrize("name", ["llama", "bert", "implicit"])
 def test_a_small_budget_gives_the_same_scores(request: pytest.FixtureRequest, name: str, budget: int) -> None:

@@ -105,7 +105,7 @@ def test_a_special_architecture_is_read_as_its_own_code_reads_it(
     assert isinstance(model, Classifier)
     assert model.template.append == (REWARD_TOKEN,)
     assert model.network.unpackable == ""
-    scored = score(model, groups, mode=mode)  # type: ignore[arg-type]
+    scored = score(model, groups, mode=mode)
     remote = AutoModel.from_pretrained(str(folder), trust_remote_code=True).eval()
     tokenizer = model.template.tokenizer
     own = [[remote.get_score(conversation_ids(tokenizer, group, text)) for text in group.responses] for group in groups]

@@ -221,7 +221,7 @@ def test_scores_that_are_no_number_are_given_as_such(tmp_path: Path, mode: str) 
     plain.score.weight.data.fill_(torch.nan)
     plain.save_pretrained(folder)
     model = load_two_logits(folder, None)
-    scored = score(model, GROUPS, mode=mode)  # type: ignore[arg-type]
+    scored = score(model, GROUPS, mode=mode)
     assert [len(values) for values in scored.scores] == [len(group.responses) for group in GROUPS]
     assert all(math.isnan(value) for values in scored.scores for value in values)
     assert math.isfinite(tolerance(model, GROUPS, scored))

@@ -140,7 +140,7 @@ def test_the_last_token_is_found_by_length_though_padding_looks_like_an_end(
     groups = [*make_groups(1), Group("ends", user(f"a{EOS} b {EOS}{EOS}"), [EOS, f"origami {EOS} drumming", ""])]
     model = load_on_cpu(folder)
     assert model.template.tokenizer.pad_token_id == model.template.tokenizer.eos_token_id
-    scores = score(model, groups, mode=mode).scores  # type: ignore[arg-type]
+    scores = score(model, groups, mode=mode).scores
     assert max(differences(scores, classifier_alone(folder, groups))) < 1e-4
 
 

@@ -278,7 +278,8 @@ def test_a_model_that_is_not_there_is_said_in_a_sentence(tmp_path: Path) -> None
 
 
 def test_what_training_has_no_use_for_is_refused(small: str, tmp_path: Path) -> None:
-    for name, value in {"kind": "implicit", "label": "logit:0", "reference": small, "dtype": "float16"}.items():
+    described: dict[str, Any] = {"kind": "implicit", "label": "logit:0", "reference": small, "dtype": "float16"}
+    for name, value in described.items():
         with pytest.raises(TrainingError, match=f"^Training takes no `{name}`: it makes a classifier of one logit"):
             train(small, RANKINGS, tmp_path / "out", options=QUICK, **{name: value})
     assert list(tmp_path.iterdir()) == []

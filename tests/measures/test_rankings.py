@@ -42,6 +42,7 @@ def sigmoid(value: float) -> float:
     return 1 / (1 + exp(-value))
 
 
+@pytest.mark.smoke
 def test_shares_are_pooled_in_a_category_and_categories_and_subsets_weigh_alike() -> None:
     found = measured(GOLDEN)
     reasoning, others = found["configs"]["open"]["categories"].values()

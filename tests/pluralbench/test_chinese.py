@@ -71,7 +71,7 @@ def test_a_reward_model_is_scored_by_category(scored: Callable[..., Run], tmp_pa
         assert run.estimate("accuracy", "pooled", config=config).n == sum(2 * pairs for pairs in (8, 10, 6))
     headline = run.headline
     assert headline.value == pytest.approx(fmean(map(fmean, expected.values())))
-    assert 0 <= (headline.low or 0) <= headline.value <= (headline.high or 1) <= 1
+    assert 0 <= (headline.low or 0) <= (headline.value or 0) <= (headline.high or 1) <= 1
     for place, metric in enumerate(("accuracy", "exact_match")):
         assert run.estimate(metric, "overall").value == pytest.approx(fmean(pair[place] for pair in expected.values()))
 

@@ -28,6 +28,7 @@ def data(people: Callable[..., Rows], tmp_path: Path) -> Path:
     return tmp_path / "data"
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("kind", [str, Path])
 def test_a_function_on_a_release_gives_a_run_like_any_other(
     data: Path, tmp_path: Path, kind: Callable[[Path], str | Path]

@@ -46,6 +46,7 @@ def card_text(directory: Path) -> str:
     return (directory / "README.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.smoke
 def test_a_release_has_these_files_and_verifies(release: Make) -> None:
     directory = release()
     assert sorted(contents(directory)) == FILES

@@ -43,6 +43,7 @@ def ids(profile: list[dict[str, str]]) -> list[str]:
     return [post["id"] for post in profile]
 
 
+@pytest.mark.smoke
 def test_bm25_puts_what_shares_words_first(tmp_path: Path) -> None:
     posts = ["water for coffee", "a stout", "stout beer", "beer of the monks and much else to say", "beer"]
     assert ids(ranked("bm25", "Stout BEER?", posts, tmp_path / "l"))[0] == "p2"

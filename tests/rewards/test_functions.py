@@ -66,6 +66,7 @@ class Longest:
         return one(groups)
 
 
+@pytest.mark.smoke
 def test_a_record_says_which_function_it_is() -> None:
     record = FunctionModel(one).record()
     assert (record.name, record.kind, record.settings) == ("one", "function", {"module": __name__})

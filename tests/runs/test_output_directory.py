@@ -119,6 +119,7 @@ def other_process(target: Path) -> Iterator["subprocess.Popen[str]"]:
             process.kill()
 
 
+@pytest.mark.smoke
 def test_a_run_publishes_and_leaves_nothing_beside_it(tmp_path: Path) -> None:
     target = tmp_path / "new" / "日本語 😀" / "out"
     build(target)

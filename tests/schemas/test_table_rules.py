@@ -77,6 +77,7 @@ def test_rows_that_keep_the_rules_come_back(schema: Schema) -> None:
     assert validate(backwards, schema, file="x.parquet") is backwards
 
 
+@pytest.mark.smoke
 def test_every_schema_is_found_by_its_name() -> None:
     assert {schema.__name__: schema for schema in EVERY}.items() <= SCHEMAS.items()
     assert all(name == schema.__name__ for name, schema in SCHEMAS.items())

@@ -17,6 +17,7 @@ def answers(*rows: Row) -> pl.DataFrame:
     return pl.DataFrame([(item, name, "good", answer) for item, name, answer in rows], schema=ANSWERS, orient="row")
 
 
+@pytest.mark.smoke
 def test_agreement_by_hand() -> None:
     # Four items by two annotators: (3, 3), (1, 1), (2, 2), (3, 1).
     rows = [(f"i{place}", name, answer) for place, pair in enumerate(("33", "11", "22", "31"))

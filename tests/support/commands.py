@@ -25,9 +25,9 @@ def script(name: str) -> str:
 
 
 def command(
-    *words: str | Path, cwd: Path | None = None, env: Mapping[str, str] | None = None
+    *words: str | Path, cwd: Path | None = None, env: Mapping[str, str] | None = None, timeout: float = 240
 ) -> subprocess.CompletedProcess[str]:
-    """Run a command of this environment to its end."""
+    """Run a command of this environment to its end. timeout: seconds after which it hangs."""
     first, *rest = words
     return subprocess.run(
         [script(str(first)), *map(str, rest)],
@@ -36,7 +36,7 @@ def command(
         capture_output=True,
         text=True,
         encoding="utf-8",
-        timeout=240,
+        timeout=timeout,
         check=False,
     )
 

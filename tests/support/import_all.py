@@ -8,11 +8,11 @@ A module may want an extra that is not installed; anything else that is missing 
 import re
 import sys
 from importlib import import_module
-from importlib.metadata import distribution, packages_distributions
+from importlib.metadata import distribution
 from pkgutil import walk_packages
 
 package = import_module(sys.argv[1])
-[name] = packages_distributions()[sys.argv[1]]
+name = sys.argv[1].replace("_", "-")
 extras = {
     re.split(r"[^A-Za-z0-9_.-]", wanted)[0].replace("-", "_").lower()
     for wanted in distribution(name).requires or ()

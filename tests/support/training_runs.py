@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from pluralbench_local import Lora, Ranking, Trained, TrainingOptions
-from pluralbench_local.models import Source
+from pluralbench_local import LocalModel, Lora, Ranking, Trained, TrainingOptions
 from pluralbench_local.training_model import Trainee, load_trainee
 from reward_models import user, words
 
@@ -42,7 +41,7 @@ def trainee(
     folder: str, lora: Lora | None = None, budget: int | None = None, *, checkpointing: bool = False
 ) -> Trainee:
     """A model in training on the CPU."""
-    source = Source(folder, device="cpu")
+    source = LocalModel(name=folder, device="cpu")
     return load_trainee(source, lora=lora, gradient_checkpointing=checkpointing, token_budget=budget, seed=0)
 
 

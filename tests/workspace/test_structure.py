@@ -87,3 +87,11 @@ def test_a_member_declares_what_it_imports(member: Path) -> None:
         if not {normalized(item) for item in distributions[name]} & declared(member)
     ]
     assert not missing
+
+
+@pytest.mark.parametrize("member", MEMBERS, ids=lambda path: path.name)
+def test_a_member_has_a_test_that_runs_in_an_environment_of_its_own(member: Path) -> None:
+    """.ci/run runs the tests that are marked so in each member's folder, with nothing but the member installed."""
+    [module] = [path.parent.name for path in member.glob("src/*/__init__.py")]
+    tests = (ROOT / "tests" / module.removeprefix("pluralbench_")).glob("test_*.py")
+    assert any("@pytest.mark.smoke" in path.read_text(encoding="utf-8") for path in tests)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any, cast
 
 from pluralbench_local import LocalModel
@@ -18,7 +19,7 @@ def opened(model: Scorable, scoring: Scoring) -> tuple[ModelRecord, Callable[[],
         model = LocalModel(name=str(model))
     if isinstance(model, Description):
         described = model
-        return described.record(), lambda: described.load(scoring)
+        return described.record(), lambda: cast("RewardModel", resolve_name(described.loader)(described, scoring))
     if scoring != Scoring():
         raise EvaluationError("`scoring` says how a model is run that is loaded here; this one runs in its own way.")
     if isinstance(model, RewardModel):

@@ -1,11 +1,10 @@
 """Reward models that run in this process: classifiers, and language models as implicit reward models."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import torch
-from pluralbench_rewards import Group, ModelRecord, OnScored, Scored
 from torch import Tensor
 
 from pluralbench_local.conversations import Template
@@ -32,6 +31,7 @@ class Classifier:
     label: str | None = None
     options: Options = field(default_factory=Options)
     kind = "classifier"
+    record, score = record_of, score_locally
 
     @property
     def networks(self) -> list[Network]:
@@ -42,20 +42,6 @@ class Classifier:
     def precision(self) -> torch.dtype:
         """What a reward is rounded to."""
         return self.network.dtype
-
-    def record(self) -> ModelRecord:
-        """What it is, for the provenance of a run."""
-        return record_of(self)
-
-    def score(
-        self,
-        groups: Sequence[Group],
-        *,
-        known: Mapping[int, list[float]] | None = None,
-        on_scored: OnScored | None = None,
-    ) -> Scored:
-        """Score every group; see `pluralbench_rewards.RewardModel`."""
-        return score_locally(self, groups, known, on_scored)
 
     def rewards(self, groups: Sequence[Sequence[Tokens]], read: Read) -> tuple[list[float], int]:
         """One reward a conversation, in order, and how many tokens were computed for them."""
@@ -79,6 +65,7 @@ class Implicit:
     template: Template
     options: Options = field(default_factory=Options)
     kind = "implicit"
+    record, score = record_of, score_locally
 
     @property
     def networks(self) -> list[Network]:
@@ -89,20 +76,6 @@ class Implicit:
     def precision(self) -> torch.dtype:
         """What a log-probability is rounded to."""
         return torch.float32
-
-    def record(self) -> ModelRecord:
-        """What it is, for the provenance of a run."""
-        return record_of(self)
-
-    def score(
-        self,
-        groups: Sequence[Group],
-        *,
-        known: Mapping[int, list[float]] | None = None,
-        on_scored: OnScored | None = None,
-    ) -> Scored:
-        """Score every group; see `pluralbench_rewards.RewardModel`."""
-        return score_locally(self, groups, known, on_scored)
 
     def rewards(self, groups: Sequence[Sequence[Tokens]], read: Read) -> tuple[list[float], int]:
         """One reward a conversation, in order, and how many tokens each of the networks computed."""

@@ -1,10 +1,9 @@
 """`LocalModel`: a reward model in this process, described before it is loaded. Nothing here needs torch."""
 
-from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
-from pluralbench_rewards import ModelRecord, RewardModel, Scoring, model_commit, model_digest
+from pluralbench_rewards import ModelRecord, model_commit, model_digest
 from pluralbench_runs import Table, check_recipe, digest
 from pydantic import Field
 
@@ -20,6 +19,8 @@ class LocalModel(Table):
     name: a folder, or ORG/NAME on the Hub. kind: "classifier" is a sequence classifier (or an entry of `SPECIAL`),
     "implicit" the log-probability of the response under a language model, less that under its reference.
     """
+
+    loader: ClassVar[str] = "pluralbench_local.loading:load_to_score"
 
     name: str
     kind: Kind = Field("classifier", description="implicit: log-probability of the response under a language model.")
@@ -52,13 +53,6 @@ class LocalModel(Table):
             dtype=self.dtype,
             trust_remote_code=self.trust_remote_code,
         )
-
-    def load(self, scoring: Scoring) -> RewardModel:
-        """The model in memory, which measures the tolerance of its scores. Raises `ModelError` and `DeviceError`."""
-        from pluralbench_local.loading import load  # noqa: PLC0415 - torch takes seconds to import
-
-        model = load(self, scoring=scoring)
-        return replace(model, options=replace(model.options, measure_tolerance=True))
 
     def template(self) -> str | None:
         """The text of the chat template's file. Raises `ModelError`."""

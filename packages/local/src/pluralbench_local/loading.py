@@ -10,7 +10,7 @@ from pluralbench_local.classifiers import Classifier, Implicit, check_label, che
 from pluralbench_local.conversations import Template
 from pluralbench_local.description import LocalModel, described
 from pluralbench_local.errors import ModelError
-from pluralbench_local.models import Source, load_classifier, load_language_model, load_tokenizer
+from pluralbench_local.models import load_classifier, load_language_model, load_tokenizer
 from pluralbench_local.network import unpacked
 from pluralbench_local.scoring import Options
 
@@ -25,33 +25,42 @@ def load(model: str | Path | LocalModel, *, scoring: Scoring | None = None, **fi
     """
     model = described(model, **fields)
     options = Options.of(scoring or Scoring(), model)
-    source = Source(model.name, model.revision, model.device, model.dtype, model.trust_remote_code)
     if model.kind == "classifier":
-        return _classifier(model, source, options)
-    return _implicit(model, source, options)
+        return _classifier(model, options)
+    return _implicit(model, options)
 
 
-def _classifier(model: LocalModel, source: Source, options: Options) -> Classifier:
+def load_to_score(model: LocalModel, scoring: Scoring) -> Classifier | Implicit:
+    """A described model for a run: it also measures the tolerance of its scores."""
+    loaded = load(model, scoring=scoring)
+    return replace(loaded, options=replace(loaded.options, measure_tolerance=True))
+
+
+def _classifier(model: LocalModel, options: Options) -> Classifier:
     if model.reference is not None:
         raise ModelError("A classifier has no `reference` model; that belongs to the kind implicit.")
-    tokenizer = load_tokenizer(source, model.template())
-    network, append = load_classifier(source)
-    check_label(source.name, network, model.label)
-    return Classifier(source.name, network, Template(tokenizer, append), model.label, options)
+    tokenizer = load_tokenizer(model, model.template())
+    network, append = load_classifier(model)
+    check_label(model.name, network, model.label)
+    return Classifier(model.name, network, Template(tokenizer, append), model.label, options)
 
 
-def _implicit(model: LocalModel, source: Source, options: Options) -> Implicit:
+def _implicit(model: LocalModel, options: Options) -> Implicit:
     if model.label is not None:
         raise ModelError("An implicit reward has no `label`; that belongs to the kind classifier.")
-    tokenizer = load_tokenizer(source, model.template())
-    policy = load_language_model(source)
+    tokenizer = load_tokenizer(model, model.template())
+    policy = load_language_model(model)
     reference = model.reference
-    other = None if reference is None else load_language_model(replace(source, name=reference, revision=None))
+    other = (
+        None
+        if reference is None
+        else load_language_model(model.model_copy(update={"name": reference, "revision": None}))
+    )
     if other is not None and other.model.config.vocab_size != policy.model.config.vocab_size:
         raise ModelError(f"{reference} has another vocabulary than {model.name}, so it cannot be its reference.")
-    for name, network in ((source.name, policy), *([] if other is None else [(str(reference), other)])):
+    for name, network in ((model.name, policy), *([] if other is None else [(str(reference), other)])):
         check_vocabulary(name, network)
     if other is not None and bool(policy.unpackable) != bool(other.unpackable):
         why = policy.unpackable or other.unpackable
         policy, other = unpacked(policy, why), unpacked(other, why)
-    return Implicit(source.name, policy, other, Template(tokenizer, whole_response=True), options)
+    return Implicit(model.name, policy, other, Template(tokenizer, whole_response=True), options)

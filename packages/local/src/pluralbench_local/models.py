@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import torch
+from pluralbench_runs import one_line
 from torch import nn
 from transformers import (
     AutoConfig,
@@ -21,7 +22,7 @@ from transformers import (
 )
 from transformers.utils import logging
 
-from pluralbench_local.description import Dtype
+from pluralbench_local.description import LocalModel
 from pluralbench_local.errors import DeviceError, ModelError
 from pluralbench_local.network import Network, network_of
 
@@ -51,37 +52,24 @@ SPECIAL = {
 """By the architecture that a model's configuration declares."""
 
 
-@dataclass(frozen=True)
-class Source:
-    """Where a model comes from, and how to load it.
-
-    name: a folder, or ORG/NAME on the Hub. revision: on the Hub. device: "auto", "cpu", "cuda", "cuda:1", or "spread"
-    (over all devices). trust_remote_code: run Python code that comes with the model, with the user's rights.
-    """
-
-    name: str
-    revision: str | None = None
-    device: str = "auto"
-    dtype: Dtype = "auto"
-    trust_remote_code: bool = False
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """As `from_pretrained` takes them."""
-        return {"revision": self.revision, "trust_remote_code": self.trust_remote_code}
+def from_pretrained(model: LocalModel) -> dict[str, Any]:
+    """What a description says, as `from_pretrained` of the library takes it."""
+    return {"revision": model.revision, "trust_remote_code": model.trust_remote_code}
 
 
-def load_tokenizer(source: Source, chat_template: str | None) -> PreTrainedTokenizerBase:
+def load_tokenizer(source: LocalModel, chat_template: str | None) -> PreTrainedTokenizerBase:
     """The model's tokenizer, with another chat template if one is given. Raises `ModelError`."""
-    tokenizer = loaded("tokenizer", source, lambda: AutoTokenizer.from_pretrained(source.name, **source.options))
+    tokenizer = loaded(
+        "tokenizer", source, lambda: AutoTokenizer.from_pretrained(source.name, **from_pretrained(source))
+    )
     if chat_template is not None:
         tokenizer.chat_template = chat_template
     return cast("PreTrainedTokenizerBase", tokenizer)
 
 
-def load_classifier(source: Source) -> tuple[Network, tuple[int, ...]]:
+def load_classifier(source: LocalModel) -> tuple[Network, tuple[int, ...]]:
     """The network of a sequence classifier, and the token ids it wants after a conversation. Raises `ModelError`."""
-    config = loaded("configuration", source, lambda: AutoConfig.from_pretrained(source.name, **source.options))
+    config = loaded("configuration", source, lambda: AutoConfig.from_pretrained(source.name, **from_pretrained(source)))
     declared = [name for name in config.architectures or [] if name in SPECIAL]
     if not declared:
         model = _model(AutoModelForSequenceClassification, source)
@@ -91,7 +79,7 @@ def load_classifier(source: Source) -> tuple[Network, tuple[int, ...]]:
     return _read(model, getattr(model, special.head)), (int(getattr(config, special.append)),)
 
 
-def load_language_model(source: Source) -> Network:
+def load_language_model(source: LocalModel) -> Network:
     """The network of a causal language model, read through its vocabulary. Raises `ModelError`."""
     model = _model(AutoModelForCausalLM, source)
     embeddings: Callable[[], nn.Module] = model.get_output_embeddings
@@ -113,11 +101,11 @@ def device_of(asked: str) -> torch.device:
             raise DeviceError(f"No GPU was found, but the device {asked} asks for one; choose cpu.")
         torch.ones(1, device=device).item()
     except (RuntimeError, AssertionError, NotImplementedError) as error:
-        raise DeviceError(f"The device {asked} cannot be used: {_one_line(error)}.") from None
+        raise DeviceError(f"The device {asked} cannot be used: {one_line(error, 300)}.") from None
     return device
 
 
-def _model(kind: Any, source: Source) -> PreTrainedModel:
+def _model(kind: Any, source: LocalModel) -> PreTrainedModel:
     spread = source.device == "spread"
     device = None if spread else device_of(source.device)
     placement: dict[str, Any] = {"device_map": "auto"} if spread else {}
@@ -126,7 +114,7 @@ def _model(kind: Any, source: Source) -> PreTrainedModel:
             "model",
             source,
             lambda: kind.from_pretrained(
-                source.name, dtype=source.dtype, output_loading_info=True, **source.options, **placement
+                source.name, dtype=source.dtype, output_loading_info=True, **from_pretrained(source), **placement
             ),
         )
     left_over = [name for name in info["unexpected_keys"] if name.split(".")[0] in REWARD_HEADS]
@@ -144,7 +132,7 @@ def _model(kind: Any, source: Source) -> PreTrainedModel:
     try:
         return cast("PreTrainedModel", (model if device is None else model.to(device)).eval())
     except torch.OutOfMemoryError as error:
-        raise DeviceError(f"{source.name} does not fit into the memory of {device} ({_one_line(error)}).") from None
+        raise DeviceError(f"{source.name} does not fit into the memory of {device} ({one_line(error, 300)}).") from None
 
 
 @contextmanager
@@ -162,7 +150,7 @@ def quiet() -> Iterator[None]:
             library.enable_progress_bar()
 
 
-def loaded(what: str, source: Source, load: Callable[[], Any]) -> Any:
+def loaded(what: str, source: LocalModel, load: Callable[[], Any]) -> Any:
     """What `load` gives. what: its name in a sentence, "model", "tokenizer". Raises `ModelError` for anything."""
     if Path(source.name).is_dir():
         _check_folder(Path(source.name), what)
@@ -171,7 +159,7 @@ def loaded(what: str, source: Source, load: Callable[[], Any]) -> Any:
     try:
         return load()
     except Exception as error:  # noqa: BLE001 - whatever the library raises, the user gets a sentence
-        message = _one_line(error)
+        message = one_line(error, 300)
         if "trust_remote_code" in str(error):
             raise ModelError(
                 f"{source.name} brings Python code of its own, which would run with your rights; read it, and if you "
@@ -193,7 +181,3 @@ def _check_folder(folder: Path, what: str) -> None:
         path for pattern in ("tokenizer*", "vocab*", "*.model") for path in folder.glob(pattern)
     ]:
         raise ModelError(f"{folder} holds no tokenizer; save the model's tokenizer into it.")
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())[:300].rstrip(".")

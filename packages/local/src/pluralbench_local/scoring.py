@@ -111,7 +111,11 @@ def score(
 
 
 def score_locally(
-    model: Local, groups: Sequence[Group], known: Mapping[int, list[float]] | None, on_scored: OnScored | None
+    model: Local,
+    groups: Sequence[Group],
+    *,
+    known: Mapping[int, list[float]] | None = None,
+    on_scored: OnScored | None = None,
 ) -> Scored:
     """Score with a model in this process; see `pluralbench_rewards.RewardModel.score`."""
     options = model.options

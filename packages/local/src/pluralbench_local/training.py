@@ -23,7 +23,7 @@ from torch.nn.functional import logsigmoid
 from pluralbench_local.conversations import Template
 from pluralbench_local.description import LocalModel, described
 from pluralbench_local.errors import DeviceError, ModelError, TrainingError
-from pluralbench_local.models import Source, load_tokenizer
+from pluralbench_local.models import load_tokenizer
 from pluralbench_local.network import positions_of
 from pluralbench_local.scoring import OUT_OF_MEMORY
 from pluralbench_local.training_batches import Batch, Data, Ranking, batches, check, fitting
@@ -128,7 +128,7 @@ def train(
             return read_trained(target)
         # By its commit, since what a revision names may move while training is interrupted.
         revision = settings.model.commit or base.revision
-        source = Source(base.name, revision, base.device, trust_remote_code=base.trust_remote_code)
+        source = base.model_copy(update={"revision": revision})
         template = Template(load_tokenizer(source, base.template()))
         limits = (template, options.max_length, options.on_overflow)
         data = fitting(rankings, "rankings", *limits)

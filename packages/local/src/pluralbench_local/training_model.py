@@ -13,8 +13,9 @@ from torch import Tensor, nn
 from transformers import AutoModelForSequenceClassification, PreTrainedModel
 
 from pluralbench_local.conversations import Template
+from pluralbench_local.description import LocalModel
 from pluralbench_local.errors import DeviceError, ModelError
-from pluralbench_local.models import REWARD_HEADS, Source, device_of, loaded, quiet
+from pluralbench_local.models import REWARD_HEADS, device_of, from_pretrained, loaded, quiet
 from pluralbench_local.network import Network, read_padded
 from pluralbench_local.packing import Tokens
 
@@ -49,7 +50,7 @@ class Trainee:
 
 
 def load_trainee(
-    source: Source, *, lora: Lora | None, gradient_checkpointing: bool, token_budget: int | None, seed: int
+    source: LocalModel, *, lora: Lora | None, gradient_checkpointing: bool, token_budget: int | None, seed: int
 ) -> Trainee:
     """The model with a head of one logit, on its device; without adapters in float32, whatever it was saved in.
 
@@ -60,7 +61,7 @@ def load_trainee(
     torch.manual_seed(seed)
     kind: Any = AutoModelForSequenceClassification
     wanted: dict[str, Any] = {"num_labels": 1, "dtype": "auto", "output_loading_info": True}
-    wanted |= source.options | {"ignore_mismatched_sizes": True}  # said below, in words
+    wanted |= from_pretrained(source) | {"ignore_mismatched_sizes": True}  # said below, in words
     with quiet():
         model, info = loaded("model", source, lambda: kind.from_pretrained(source.name, **wanted))
     mismatched = sorted(name for name, *_ in info["mismatched_keys"])

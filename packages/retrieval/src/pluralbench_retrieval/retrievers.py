@@ -9,6 +9,7 @@ from typing import Any, Self, cast
 
 import bm25s
 from pluralbench_calls import Answer, Backend, Ledger, Request, ask
+from pluralbench_runs import one_line
 
 from pluralbench_retrieval.errors import MissingExtra, RetrievalError
 
@@ -45,7 +46,7 @@ class Retriever:
         try:
             return self._load(self.model)
         except (OSError, ValueError) as error:
-            reason = " ".join(str(error).split())[:200].rstrip(".")
+            reason = one_line(error)
             raise RetrievalError(f"The retrieval model {self.model} cannot be loaded: {reason}.") from None
 
     async def __aexit__(self, *exc: object) -> None:

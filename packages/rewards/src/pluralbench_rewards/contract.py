@@ -162,8 +162,12 @@ class Scoring(Table):
 class Description(Protocol):
     """A frozen description of a reward model, from which it is loaded. Each kind of model has one."""
 
+    @property
+    def loader(self) -> str:
+        """What loads it, "module:function", called with the description and a `Scoring`; it gives a `RewardModel`.
+
+        A name, so that to describe a model imports nothing of what runs it.
+        """
+
     def record(self) -> ModelRecord:
         """What is known of the model before it is loaded; a run goes on only under the same."""
-
-    def load(self, scoring: Scoring) -> RewardModel:
-        """The model, ready to score."""

@@ -46,7 +46,7 @@ def language_label(code: str, fonts: Mapping[str, str | None], between: str = " 
 def short_name(code: str) -> str:
     """German for "de"; Chinese for "zh", whatever the script; the code itself where it is not known."""
     language = language_of(code)
-    return code if language is None else language.name.partition(" (")[0]
+    return code if language is None else language.short_name
 
 
 def plain(text: str) -> Label:
