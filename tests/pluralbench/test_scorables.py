@@ -94,7 +94,7 @@ def test_another_function_in_the_same_place_is_refused_by_name(
         return [[-float(len(answer)) for answer in group.responses] for group in groups]
 
     score("personalized", data, by=first, out=tmp_path / "run")
-    with pytest.raises(OutputError, match=r"`model\.digest`.*--fresh"):
+    with pytest.raises(OutputError, match=r"`model\.digest`; .*`fresh`"):
         score("personalized", data, by=length, out=tmp_path / "run")
     with pytest.raises(OutputError, match=r"`model\.name`"):
         score("personalized", data, out=tmp_path / "run")
