@@ -214,7 +214,7 @@ def test_a_human_part_that_is_too_small_is_told_before_anything_is_asked(
         ),
         (
             ["resolve", "annotated.jsonl", "--out", "annotated.jsonl"],
-            "annotated.jsonl is read and would be written over; choose another output directory.",
+            "annotated.jsonl is read and would be written over; choose another output file.",
         ),
         (
             ["resolve", "annotated.jsonl", "--out", "folder"],
@@ -312,7 +312,7 @@ def test_annotations_of_strangers_leave_the_file_that_was_there(run: Run, projec
     words: list[object] = ["annotations", *sheets, "--tasks", "tasks", "--out", "annotated.jsonl"]
     text = path.read_text(encoding="utf-8-sig")
     path.write_text(text.replace(",an,", ",zhao,"), encoding="utf-8")
-    said = "there is no annotator 'zhao'; say whose account it is with --account ACCOUNT=ANNOTATOR, or mend the name"
+    said = "there is no annotator 'zhao'; say whose account it is, or mend the name"
     refused(words, f"{path}, row 1: {said}.")
     path.write_text(text.replace("n0-t", "n7-t"), encoding="utf-8")
     number, task = text[: text.index("n0-t")].count("\n"), text.partition("n0-t")[2][0]

@@ -125,7 +125,7 @@ def test_each_field_of_a_description_is_an_option_of_the_verbs_that_take_it(
 def test_what_is_given_to_score_is_what_the_settings_say(
     run: Command, pairs: Callable[..., Rows], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(LocalModel, "load", lambda *_: FunctionModel(by_text))
+    monkeypatch.setattr("pluralbench_local.loading.load_to_score", lambda *_: FunctionModel(by_text))
     for config in ("fr", "zh"):
         write(tmp_path / "d" / f"{config}.jsonl", pairs(6))
     words = ["score", "m", "--benchmark", "pairs", "--data", tmp_path / "d", "--config", "fr", "--config", "zh"]

@@ -43,7 +43,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     def load(_: LocalModel, __: Scoring) -> RewardModel:
         return FunctionModel(by_text)
 
-    monkeypatch.setattr(LocalModel, "load", load)
+    monkeypatch.setattr("pluralbench_local.loading.load_to_score", load)
     folder = tmp_path / "model"
     folder.mkdir()
     for name in ("config.json", "model.safetensors", "tokenizer.json", "chat_template.jinja"):

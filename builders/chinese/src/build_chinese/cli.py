@@ -135,7 +135,7 @@ def tasks(
 def annotations(
     files: Annotated[list[Path], typer.Argument(help="Label Studio's export (.json), sheets (.csv) or JSONL.")],
     tasks: Annotated[Path, typer.Option(help="The folder that `build-chinese tasks` wrote.")],
-    out: Annotated[Path, typer.Option(dir_okay=False, help="JSONL to write, in the published fields.")],
+    out: Annotated[Path, typer.Option(help="JSONL to write, in the published fields.")],
     account: Annotated[
         list[str] | None,
         typer.Option(
@@ -159,7 +159,7 @@ def annotations(
 @app.command(epilog="Example: build-chinese resolve annotated.jsonl --out ranked.jsonl")
 def resolve(
     file: Annotated[Path, typer.Argument(help="JSONL with input, responses and annotations.")],
-    out: Annotated[Path, typer.Option(dir_okay=False, help="JSONL to write, with rank and order.")],
+    out: Annotated[Path, typer.Option(help="JSONL to write, with rank and order.")],
 ) -> None:
     """Turn conflicting annotations into ranks without conflict: cycles merge, layers are ranks."""
     from build_chinese import steps, terminal  # noqa: PLC0415 - --help needs none of it

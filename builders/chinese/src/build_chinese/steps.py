@@ -248,7 +248,7 @@ def check_writable(files: Sequence[Path], inputs: Sequence[Path] = ()) -> None:
             raise OutputError(f"{file} is a folder; name a file, such as {file / 'out.jsonl'}.")
         for path in inputs:
             if file.exists() and path.exists() and file.samefile(path):
-                raise OutputError(f"{path} is read and would be written over; choose another --out.")
+                raise OutputError(f"{path} is read and would be written over; choose another output file.")
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
