@@ -75,7 +75,7 @@ ELSEWHERE = {
     "--benchmark personalized": "--data dist/personalized-rewardbench",
     "--benchmark multilingual": "--data dist/multilingual-rewardbench",
 }
-HEAVY = ("--llm local", "--reward-base")
+HEAVY = ("--llm local", "--reward-base", "pluralbench score", "path/to/model")
 
 
 @dataclass(frozen=True)

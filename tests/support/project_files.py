@@ -21,7 +21,7 @@ from chat_server import Reply, request_digest, serve
 from chinese_tables import published
 from hub_server import card, publish
 from pluralbench_rewards import Group
-from reward_models import save_classifier, save_language_model
+from reward_models import POSITIONS, save_classifier, save_language_model
 
 COMMIT = "a" * 40
 CATEGORY = ["知识", "人文地理"]
@@ -40,11 +40,12 @@ PAIRS = [
 
 def write(folder: Path) -> None:
     """Everything but the releases and the annotation tasks, which the commands themselves make."""
-    save_classifier(folder / "path/to/model", num_hidden_layers=2)
-    save_classifier(folder / "my-model", num_hidden_layers=2)
+    sizes: dict[str, Any] = {"num_hidden_layers": 2, "max_position_embeddings": 4 * POSITIONS}
+    save_classifier(folder / "path/to/model", **sizes)
+    save_classifier(folder / "my-model", **sizes)
     save_language_model(folder / "qwen3-0.6b", **TINY)
     for seed, name in enumerate(("policy", "base")):
-        save_language_model(folder / name, seed=seed, num_hidden_layers=2)
+        save_language_model(folder / name, seed=seed, **sizes)
     published(folder / "CheemsBench/data/cheems_bench")
     chinese.write_rows(folder / "pairs.jsonl", PAIRS)
     chinese.write_rows(folder / "my-pairs.jsonl", [row | {"question": row["prompt"]} for row in PAIRS])
@@ -74,7 +75,7 @@ def write(folder: Path) -> None:
 def write_runs(folder: Path) -> None:
     """The runs that commands read, of functions and of the served judge, and the releases under other names."""
     shutil.copytree(folder / "dist/chinese-rewardbench", folder / "dist/cheemsbench")
-    for number, name in enumerate(("a", "b", "personalized-policy", "personalized-gpt-5-mini-judge")):
+    for number, name in enumerate(("plain", "a", "b", "personalized-policy", "personalized-gpt-5-mini-judge")):
         data = folder / "dist/personalized-rewardbench"
         verbs.score(partial(scores, number), data=data, out=folder / "runs" / name)
     data = folder / "dist/multilingual-rewardbench"

@@ -13,7 +13,7 @@ BARE = """
 import sys
 from importlib import import_module
 
-HEAVY = {"torch", "transformers", "sentence_transformers", "pluralbench_rewards", "pluralbench_local"}
+HEAVY = {"torch", "transformers", "sentence_transformers", "pluralbench_local"}
 
 class Missing:
     def find_spec(self, name, path=None, target=None):
