@@ -26,6 +26,7 @@ ASKED_IN = "The question is in {question}, and the answer should be in {answer}.
 TRANSLATED = "The question asks for a translation from {question} into {answer}."
 WORDINGS = {
     "posts": POSTS,
+    "post": render_posts([{"category": "{category}", "text": "{text}"}])[0],
     "plan": PLAN,
     "told": TOLD,
     "oracle": ORACLE,
