@@ -298,6 +298,7 @@ def test_layers_say_more_than_the_order() -> None:
     assert found.order == {("a", "b"), ("a", "c"), ("a", "d"), ("b", "d")}
 
 
+@pytest.mark.heavy
 def test_two_thousand_responses() -> None:
     draw = Random(2000)
     names = [f"r{number:04}" for number in range(2_000)]

@@ -698,6 +698,7 @@ def service_account(folder: Path) -> tuple[Path, grpc.ServerCredentials]:
     return folder / "key.json", grpc.ssl_server_credentials([(pem, certificate)])
 
 
+@pytest.mark.heavy
 def test_a_service_account_over_an_encrypted_channel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     env = lonely(monkeypatch, tmp_path / "home")
     keys, credentials = service_account(tmp_path)
@@ -716,6 +717,7 @@ def test_a_service_account_over_an_encrypted_channel(tmp_path: Path, monkeypatch
         assert not path.is_file() or not any(secret.encode() in path.read_bytes() for secret in secrets)
 
 
+@pytest.mark.heavy
 def test_credentials_that_expired_are_said_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     env = lonely(monkeypatch, tmp_path / "home")
     _, credentials = service_account(tmp_path)

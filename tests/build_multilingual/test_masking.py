@@ -1,9 +1,7 @@
 """What must survive a translation does, whatever a translator does to the marks; and no text takes long."""
 
 import re
-import signal
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from itertools import product
 from string import ascii_letters
 
@@ -311,22 +309,6 @@ def test_any_order_of_the_marks_gives_every_span_once(text: str, draws: object) 
             masked.restore(translated.replace(f"[{order[0]}]", ""))
 
 
-@contextmanager
-def processor_time(seconds: float) -> Iterator[None]:
-    """Stop with a `TimeoutError` what takes longer on the processor, however busy the machine is."""
-
-    def stop(*_: object) -> None:
-        raise TimeoutError
-
-    before = signal.signal(signal.SIGPROF, stop)
-    signal.setitimer(signal.ITIMER_PROF, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_PROF, 0)
-        signal.signal(signal.SIGPROF, before)
-
-
 SIZE = 100_000
 RUNS = [
     *("$", "$a", "$a ", "$$ a ", "{", "}", "{}", "{a", "[", "[]", "[1", "[A", "[A]", "1", "1.", "1,", "1-", "1 + "),
@@ -348,12 +330,8 @@ TEXTS = {run: (run * SIZE)[:SIZE] for run in RUNS} | {
 }
 
 
-def test_no_text_takes_long() -> None:
-    for name, text in TEXTS.items():
-        try:
-            with processor_time(1.0):
-                masked = mask(text)
-                restored = masked.restore(masked.text)
-        except TimeoutError:
-            pytest.fail(f"{name!r} takes more than a second")
-        assert restored == text, name
+@pytest.mark.parametrize("name", TEXTS)
+def test_texts_that_are_hard_for_patterns_come_back(name: str) -> None:
+    """A pattern that tries every way to match would not be done with any of these before the suite's own time is up."""
+    masked = mask(TEXTS[name])
+    assert masked.restore(masked.text) == TEXTS[name]

@@ -7,6 +7,7 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
 from chat_server import ChatServer, Reply, request_digest, serve
 from commands import environment
 from pluralbench_calls import Ledger, Request, read_ledger
@@ -70,6 +71,7 @@ def recorded(path: Path) -> dict[str, tuple[object, ...]]:
     return {row[0]: row for row in read_ledger(path).iter_rows()}
 
 
+@pytest.mark.heavy
 def test_a_kill_loses_no_answer_and_none_is_asked_again(tmp_path: Path) -> None:
     path, kills, digests = tmp_path / "ledger", 2, digests_by_key()
     moments = random.Random(20)

@@ -56,6 +56,7 @@ def recipe(path: Path, base_url: str) -> Path:
     return path
 
 
+@pytest.mark.heavy
 def test_datasets_loads_each_config_of_each_sample(tmp_path: Path) -> None:
     releases = [
         sample(f"build-{name}").release for name in ("personalized", "multilingual", "chinese", "persona-judge")

@@ -134,6 +134,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", str(disk)], check=True)
 
 
+@pytest.mark.heavy
 def test_a_full_disk_loses_nothing(small_disk: Path) -> None:
     fails(command("build-personalized", "--out", small_disk / "out"), "The disk is full", "run the same command again")
     assert not (small_disk / "out").exists()

@@ -88,6 +88,7 @@ def test_in_bfloat16_only_margins_within_the_tolerance_are_decided_otherwise(
     assert margin <= measured
 
 
+@pytest.mark.heavy
 def test_in_bfloat16_the_tolerance_of_a_sliding_window_covers_its_difference_from_one_at_a_time(
     classifiers: Callable[..., str],
 ) -> None:

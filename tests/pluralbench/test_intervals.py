@@ -114,6 +114,7 @@ def drawn(generator: np.random.Generator, clusters: int, truth: float) -> pl.Dat
     return frame((generator.random(len(owner)) < rates[owner]).tolist(), owner.tolist())
 
 
+@pytest.mark.heavy
 def test_the_interval_holds_the_truth_about_as_often_as_it_says() -> None:
     truth = 0.7
     generator = np.random.default_rng(20260101)

@@ -248,6 +248,7 @@ pluralbench.score(slowly, benchmark="pairs", data=sys.argv[1], out=sys.argv[2])
 """
 
 
+@pytest.mark.heavy
 def test_a_killed_process_goes_on_where_it_was(pairs: Callable[..., Rows], tmp_path: Path) -> None:
     data, out = write(tmp_path / "many.jsonl", pairs(500)), tmp_path / "run"
     (tmp_path / "slow.py").write_text(SLOWLY, encoding="utf-8")
