@@ -1,0 +1,3 @@
+from .errors import PolicyError
+
+__all__ = ["PolicyError"]
