@@ -1,3 +1,5 @@
+from .embedded import embedded_folder
 from .errors import PolicyError
+from .generation import Generation, chat_model_of
 
-__all__ = ["PolicyError"]
+__all__ = ["Generation", "PolicyError", "chat_model_of", "embedded_folder"]
