@@ -240,11 +240,12 @@ class Outcome(Table):
     measure: Measure = Field(
         "rubric",
         description="rubric: 0 to 2 by the aspects; rating: 1 to 10; win: against another sample of the policy.",
+        json_schema_extra={"flag": "--measure"},
     )
     judged: Judged = Field(
-        "all", description="Every candidate, or only those that a reward model selects, which costs fewer calls."
+        "all",
+        description="Every candidate, or only those that a reward model selects, which costs fewer calls.",
+        json_schema_extra={"flag": "--judged"},
     )
-    max_tokens: int = Field(
-        512, ge=1, description="Tokens of a judge's reply.", json_schema_extra={"flag": "--judge-max-tokens"}
-    )
+    max_tokens: int = Field(512, ge=1, description=MAX_TOKENS)
     attempts: int = Field(4, ge=1, description=ATTEMPTS)

@@ -60,7 +60,7 @@ def best_of_n(
     data: Annotated[Data, Options("Data", left_out=("english", "legacy"))],
     prompt: Annotated[DownstreamPrompt, Options("Data")],
     sampling: Annotated[Sampling, Options("Policy")],
-    outcome: Annotated[Outcome, Options("Judge")],
+    outcome: Annotated[Outcome, Options("Judge", prefix="judge-")],
     running: Annotated[Running, Options("Models in this process")],
     scoring: Annotated[Scoring, Options("Reward models")],
     policy_connection: PolicyConnection,

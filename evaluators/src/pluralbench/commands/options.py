@@ -24,7 +24,8 @@ class Options(NamedTuple):
     """Marks a parameter of a command that is a description: its fields become options under this heading.
 
     given: fields that another parameter of the command gives, by the field's name. left_out: fields without an option.
-    prefix: what the names of its options begin with, where a command has two descriptions of one kind.
+    prefix: what the names of its options begin with, where a command has two descriptions of one kind; a field that
+    names its flag keeps it.
     """
 
     panel: str
@@ -96,8 +97,7 @@ def _option_type(annotation: Any) -> Any:
 
 def _flag(field: str, info: FieldInfo, prefix: str) -> str:
     extra = info.json_schema_extra if isinstance(info.json_schema_extra, dict) else {}
-    plain = str(extra.get("flag", f"--{field.replace('_', '-')}"))
-    return f"--{prefix}{plain.removeprefix('--')}"
+    return str(extra.get("flag", f"--{prefix}{field.replace('_', '-')}"))
 
 
 def _built(model: type[Table], options: Options, values: dict[str, Any]) -> Table:
