@@ -1,11 +1,9 @@
 """`best_of_n`: what the best of several candidates is worth, by each of some reward models."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar, Literal
 
-from pluralbench_calls import Ledger, working_ledger
 from pluralbench_calls.chat import ChatConnection, ChatModel
 from pluralbench_local import LocalModel
 from pluralbench_rewards import ModelRecord, Scoring
@@ -17,7 +15,7 @@ from pluralbench.downstream.candidates import SYSTEM, policy_of, turns_of
 from pluralbench.downstream.curves import curve_numbers
 from pluralbench.downstream.outcomes import aspects_of, juror_of
 from pluralbench.downstream.records import curves_of, outcome_record, rewarded_record, sampling_record
-from pluralbench.downstream.walk import Found, Setup, known_of, walk
+from pluralbench.downstream.walk import Found, Setup, known_of, opened_name, reused_ledger, walk
 from pluralbench.errors import EvaluationError
 from pluralbench.evaluation.models import TWICE, Scorable
 from pluralbench.evaluation.settings import DataSettings, Loaded, PromptSettings, load_benchmark, run_directory
@@ -107,7 +105,7 @@ def best_of_n(
     )
     with run_directory(target, settings, fresh=fresh, finished=DOWNSTREAM_FILE) as output:
         if output is not None:
-            with _ledger(output, reuse_from) as ledger:
+            with reused_ledger(output.work, reuse_from) as ledger:
                 setup = Setup(asked, scorables, scoring, sampling, juror, ledger, output.work, seed)
                 found = walk(setup, loaded.items.frame, groups, aspects)
                 staged = _written(output, settings, loaded, setup, found, max(map(turns_of, groups)))
@@ -128,23 +126,8 @@ def named_models(rewards: Mapping[str, Scorable] | Sequence[Scorable]) -> dict[s
     return named
 
 
-def opened_name(model: Scorable) -> str:
-    """What a reward model is called where nobody gave it a name."""
-    name = model.name if isinstance(model, LocalModel) else model
-    return Path(name).name if isinstance(name, str | Path) else known_of(model, Scoring()).name
-
-
 def _file_name(name: str) -> str:
     return "".join(letter if letter.isalnum() or letter in "-_.@" else "-" for letter in Path(name).name).strip("-")
-
-
-@contextmanager
-def _ledger(output: Output, reuse_from: Path | None) -> Iterator[Ledger]:
-    with working_ledger(output.work / "ledger.sqlite") as ledger:
-        if reuse_from is not None:
-            folder = reuse_from / LEDGER_FILE
-            ledger.take(folder if reuse_from.is_dir() else reuse_from)
-        yield ledger
 
 
 def _written(output: Output, settings: BestOfNSettings, loaded: Loaded, setup: Setup, found: Found, turns: int) -> Path:

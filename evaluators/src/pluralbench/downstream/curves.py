@@ -15,6 +15,8 @@ from pluralbench_measures.bootstrap import Array, Estimate, mean_of, resample, s
 from pluralbench.downstream.selection import expected, weights_of_best
 from pluralbench.results.metrics_frame import Place
 
+START = "start"
+"""The section of what a policy was before it was optimised."""
 LEAST = 3  # candidates of an item between which a rank correlation says something
 
 
@@ -49,17 +51,27 @@ def curve_numbers(
     columns = {key: values for key, values in _columns(table, sizes) if not np.isnan(values).all()}
     means = _Means(table, columns, by_config=by_config, seed=seed)
     for key in columns:
-        yield from means.places(key)
+        yield from means.places("policy" if key[0] is None else "best-of-n", key)
     for model in table.rewards:
         yield from _changes(means, model, sizes)
 
 
+def level_numbers(start: Table, end: Table, *, by_config: bool, seed: int) -> Iterator[tuple[Place, Estimate]]:
+    """The level of a policy, what it was at the start, and the difference, on the same items in the same order."""
+    levels: dict[Key, Array] = {(None, "outcome", None): _level(end), (START, "outcome", None): _level(start)}
+    columns = {key: values for key, values in levels.items() if not np.isnan(values).all()}
+    means = _Means(end, columns, by_config=by_config, seed=seed)
+    for key in columns:
+        yield from means.places("policy", key)
+    if len(columns) == len(levels):
+        after, before = (means.overall(key) for key in levels)
+        yield Place("policy", "gain"), means.estimate(after - before, (None, "outcome", None))
+
+
 def _columns(table: Table, sizes: Sequence[int]) -> Iterator[tuple[Key, Array]]:
     """A value for each item, NaN where it has none."""
-    if table.values is not None:
-        yield (None, "outcome", None), _means(table.values)
-    elif table.selected:  # the best of the first one is the same, whoever rewards it
-        yield (None, "outcome", None), next(values for (_, k), values in table.selected.items() if k == 1)
+    if table.values is not None or table.selected:
+        yield (None, "outcome", None), _level(table)
     for model, rewards in table.rewards.items():
         for k in sizes:
             weights = [weights_of_best(own, k) for own in rewards]
@@ -78,6 +90,14 @@ def _columns(table: Table, sizes: Sequence[int]) -> Iterator[tuple[Key, Array]]:
         if table.values is not None:
             pairs = zip(rewards, table.values, strict=True)
             yield (model, "agreement", None), np.array([_rank_correlation(own, values) for own, values in pairs])
+
+
+def _level(table: Table) -> Array:
+    """What a policy's own candidates are worth, [items]; of several turns, or where few were judged, its first ones."""
+    if table.values is not None:
+        return _means(table.values)
+    # The best of the first one is the same, whoever rewards it.
+    return next(values for (_, k), values in table.selected.items() if k == 1)
 
 
 class _Means:
@@ -111,10 +131,10 @@ class _Means:
         found = spread(values, n, clusters)
         return found if clusters > 1 else Estimate(found.value, None, None, n, clusters)
 
-    def places(self, key: Key) -> Iterator[tuple[Place, Estimate]]:
+    def places(self, group: str, key: Key) -> Iterator[tuple[Place, Estimate]]:
         """The overall number and that of each config."""
         model, metric, k = key
-        group, subset = "policy" if model is None else "best-of-n", None if k is None else str(k)
+        subset = None if k is None else str(k)
         yield Place(group, metric, None, model, subset), self.estimate(self.overall(key), key)
         for number, config in enumerate(self._configs):
             values = self._drawn.pooled([self._leaves(key)[number]])

@@ -4,14 +4,15 @@ A conversation of one turn is sampled once for all reward models. In one of seve
 next turn goes on from: conversations part there, and those that are alike stay one.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
-from pluralbench_calls import Ledger
+from pluralbench_calls import Ledger, working_ledger
 from pluralbench_local import LocalModel
 from pluralbench_rewards import Group, ModelRecord, RewardModel, Scored, Scoring
 from pluralbench_runs import digest
@@ -30,6 +31,7 @@ from pluralbench.downstream.outcomes import Answered, Aspects, Juror
 from pluralbench.downstream.selection import best_of_first
 from pluralbench.evaluation.journal import journal
 from pluralbench.evaluation.models import Scorable, opened
+from pluralbench.results.runs import LEDGER_FILE
 
 _REWARDS: dict[str, Any] = {
     "model": pl.String,
@@ -81,11 +83,27 @@ class Found(NamedTuple):
 
 def known_of(model: Scorable, scoring: Scoring) -> ModelRecord:
     """What is known of a reward model before it is loaded. scoring: only what runs in this process takes it."""
-    return opened(model, _scoring_for(model, scoring))[0]
+    return opened(model, scoring_for(model, scoring))[0]
 
 
-def _scoring_for(model: Scorable, scoring: Scoring) -> Scoring:
+def scoring_for(model: Scorable, scoring: Scoring) -> Scoring:
+    """How a reward model is run: only what is loaded into this process takes any choices."""
     return scoring if isinstance(model, str | Path | LocalModel) else Scoring()
+
+
+def opened_name(model: Scorable) -> str:
+    """What a reward model is called where nobody gave it a name."""
+    name = model.name if isinstance(model, LocalModel) else model
+    return Path(name).name if isinstance(name, str | Path) else known_of(model, Scoring()).name
+
+
+@contextmanager
+def reused_ledger(work: Path, reuse_from: Path | None) -> Iterator[Ledger]:
+    """The ledger of some work, with the calls of another ledger or finished directory to begin with."""
+    with working_ledger(work / "ledger.sqlite") as ledger:
+        if reuse_from is not None:
+            ledger.take(reuse_from / LEDGER_FILE if reuse_from.is_dir() else reuse_from)
+        yield ledger
 
 
 def walk(setup: Setup, items: pl.DataFrame, groups: Sequence[Group], aspects: Aspects) -> Found:
@@ -144,7 +162,7 @@ def _scored(
     setup: Setup, name: str, threads: Sequence[Thread], candidates: pl.DataFrame, rewarded: dict[str, Rewarded]
 ) -> pl.DataFrame:
     """The rewards of the candidates that have a text, scored as groups (`REWARDS`)."""
-    scoring = _scoring_for(setup.models[name], setup.scoring)
+    scoring = scoring_for(setup.models[name], setup.scoring)
     model = opened(setup.models[name], scoring)[1]()
     with_text = candidates.drop_nulls("text").group_by(WHERE, maintain_order=True).agg("sample", "text")
     texts = {tuple(key): (numbers, said) for *key, numbers, said in with_text.iter_rows()}

@@ -27,7 +27,8 @@ from pluralbench.results.runs import LEDGER_FILE, METRICS_FILE, SETTINGS_FILE, r
 
 DOWNSTREAM_SCHEMA: Literal["urn:pluralbench:downstream:1"] = "urn:pluralbench:downstream:1"
 DOWNSTREAM_FILE = "downstream.json"
-FRAMES = ("candidates", "rewards", "selected", "outcomes")
+POLICY_FOLDER = "policy"
+"""Where `optimize` leaves the optimised policy, in its directory."""
 
 
 class SamplingRecord(Table):
