@@ -31,7 +31,9 @@ class OptimizeOptions(Table):
     weights for every `mini_batch` prompts of them.
     """
 
-    algorithm: Algorithm = Field("ppo", description="PPO has a critic; RLOO and GRPO compare completions of one prompt.")
+    algorithm: Algorithm = Field(
+        "ppo", description="PPO has a critic; RLOO and GRPO compare completions of one prompt."
+    )
     epochs: int = Field(1, ge=1, description="Times that each prompt is used.")
     steps: int | None = Field(None, ge=1, description="How many steps, in place of the epochs.")
     prompts: int = Field(128, ge=1, description="Prompts of a step.")

@@ -129,11 +129,15 @@ def _fitting(
 ) -> tuple[list[list[int]], list[int]]:
     """The tokens of each task's prompt, and the places of the tasks whose prompt is short enough."""
     positions = getattr(model.config.get_text_config(), "max_position_embeddings", None)
-    limit = options.max_prompt_tokens if positions is None else min(options.max_prompt_tokens, positions - options.max_tokens)
+    limit = (
+        options.max_prompt_tokens
+        if positions is None
+        else min(options.max_prompt_tokens, positions - options.max_tokens)
+    )
     if limit < 1:
         raise PolicyError(
-            f"Completions of {options.max_tokens:,} tokens leave no room for a prompt in the {positions:,} positions of "
-            f"{name}; lower max_tokens."
+            f"Completions of {options.max_tokens:,} tokens leave no room for a prompt in the {positions:,} positions "
+            f"of {name}; lower max_tokens."
         )
     try:
         prompts = [prompt_ids(tokenizer, task.messages) for task in tasks]
@@ -159,8 +163,10 @@ def _steps(kept: Sequence[int], tasks: Sequence[Task], options: OptimizeOptions)
     epochs = options.epochs if options.steps is None else -(-options.steps // whole)
     steps = []
     for epoch in range(epochs):
-        order = sorted(kept, key=lambda place: stream(options.seed, "tasks", epoch, tasks[place].group.id).random())  # noqa: B023
-        steps += [order[begin : begin + options.prompts] for begin in range(0, whole * options.prompts, options.prompts)]
+        order = sorted(kept, key=lambda place: stream(options.seed, "tasks", epoch, tasks[place].group.id).random())
+        steps += [
+            order[begin : begin + options.prompts] for begin in range(0, whole * options.prompts, options.prompts)
+        ]
     return steps[: options.steps]
 
 

@@ -229,10 +229,12 @@ def _update(learner: Learner, drawn: Drawn, options: OptimizeOptions) -> dict[st
             if not share:
                 continue
             rows = drawn.rows.part(part)
-            made = losses(module, drawn, part, logits_of(learner.policy, rows, options.temperature), learner.critic(rows))
+            made = losses(
+                module, drawn, part, logits_of(learner.policy, rows, options.temperature), learner.critic(rows)
+            )
             ((made["loss_objective"] + made["loss_critic"]) / tokens).backward()
-            sums["loss"] += float(made["loss_objective"]) / tokens / options.updates
-            sums["value_loss"] += float(made["loss_critic"]) / tokens / options.updates
+            sums["loss"] += float(made["loss_objective"].detach()) / tokens / options.updates
+            sums["value_loss"] += float(made["loss_critic"].detach()) / tokens / options.updates
             sums["clipped"] += float(made["clip_fraction"]) * share / options.updates
         for trained, optimizer in zip((learner.policy, learner.critic), learner.optimizers, strict=True):
             norm = nn.utils.clip_grad_norm_(trained.parameters(), options.max_gradient_norm)

@@ -136,7 +136,13 @@ class _Steps(TrainerCallback):
 
 
 def _trainer(
-    source: LocalModel, model: Any, tokenizer: Any, reward: _Reward, steps: Sequence[Sequence[int]], options: OptimizeOptions, folder: Path
+    source: LocalModel,
+    model: Any,
+    tokenizer: Any,
+    reward: _Reward,
+    steps: Sequence[Sequence[int]],
+    options: OptimizeOptions,
+    folder: Path,
 ) -> Any:
     rows = [{"prompt": reward_messages(reward.scorer, place), "place": place} for step in steps for place in step]
     on_gpu = model.device.type == "cuda"
