@@ -110,7 +110,7 @@ def test_it_learns_what_makes_a_response_better(trained: Trained) -> None:
     assert [line["step"] for line in lines if "held_out_accuracy" in line] == list(range(2, len(lines) + 1, 2))
     untrained = trainee(trained.record["settings"]["model"]["name"])
     data = fitting(HELD_OUT, "rankings", Template(make_tokenizer()), 500, "drop")
-    before = training._accuracy(training._accelerator(torch.device("cpu")), untrained, data)
+    before = training._accuracy(training.accelerator_of(torch.device("cpu")), untrained, data)
     assert trained.accuracy > before + 0.2
 
 

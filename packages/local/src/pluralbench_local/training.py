@@ -148,7 +148,7 @@ def train(
                 f"max_length {options.max_length:,} is more than the {positions:,} positions of {base.name}; lower it."
             )
         set_pad_token(trainee.network.model, template, (tokens for several in data.tokens for tokens in several))
-        accelerator = _accelerator(trainee.network.device)
+        accelerator = accelerator_of(trainee.network.device)
         _run(accelerator, trainee, data, judged, steps, options, output.work)
         saved = trainee.base if options.save_dtype == "auto" else getattr(torch, options.save_dtype)
         trainee = finished(trainee, saved)
@@ -202,7 +202,8 @@ def _warmup(steps: int, options: TrainingOptions) -> int:
     return math.ceil(options.warmup * steps)
 
 
-def _accelerator(device: torch.device) -> Accelerator:
+def accelerator_of(device: torch.device) -> Accelerator:
+    """Accelerate for this device, in bfloat16 on a GPU. Raises `DeviceError` in one of several processes."""
     AcceleratorState._reset_state(reset_partial_state=True)  # noqa: SLF001 - as transformers' Trainer does
     accelerator = Accelerator(
         mixed_precision="bf16" if device.type == "cuda" else "no", device_placement=False, cpu=device.type == "cpu"

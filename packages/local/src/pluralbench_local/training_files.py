@@ -3,7 +3,7 @@
 import json
 import platform
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from accelerate import Accelerator
 from pluralbench_runs import Output, file_digest, versions
+from transformers import PreTrainedModel
 
 from pluralbench_local.conversations import Template
 from pluralbench_local.models import quiet
@@ -48,7 +49,7 @@ def step_log(work: Path) -> Iterator[Callable[[Mapping[str, Any]], None]]:
         with path.open("a", encoding="utf-8") as file:
             yield lambda line: print(json.dumps(line), file=file, flush=True)
     except BaseException:
-        if not _checkpoints(work):
+        if not checkpoints(work):
             path.unlink(missing_ok=True)
         raise
 
@@ -58,7 +59,7 @@ def save_checkpoint(accelerator: Accelerator, work: Path, step: int) -> None:
     new = work / "checkpoint.new"
     shutil.rmtree(new, ignore_errors=True)
     accelerator.save_state(str(new))
-    old = _checkpoints(work)
+    old = checkpoints(work)
     new.rename(work / f"{CHECKPOINT}{step}")
     for _, path in old:
         shutil.rmtree(path)
@@ -66,17 +67,23 @@ def save_checkpoint(accelerator: Accelerator, work: Path, step: int) -> None:
 
 def restore(accelerator: Accelerator, work: Path) -> int:
     """Go back to the newest checkpoint, and cut the log to its steps. Returns how many steps it has, 0 without one."""
-    found = _checkpoints(work)
+    found = checkpoints(work)
     done = found[-1][0] if found else 0
     if found:
         accelerator.load_state(str(found[-1][1]))
-    log = work / LOG_FILE
-    if log.exists():
-        log.write_text("".join(log.read_text(encoding="utf-8").splitlines(keepends=True)[:done]), encoding="utf-8")
+    cut_log(work, done)
     return done
 
 
-def _checkpoints(work: Path) -> list[tuple[int, Path]]:
+def cut_log(work: Path, steps: int) -> None:
+    """Leave these first steps of the log."""
+    log = work / LOG_FILE
+    if log.exists():
+        log.write_text("".join(log.read_text(encoding="utf-8").splitlines(keepends=True)[:steps]), encoding="utf-8")
+
+
+def checkpoints(work: Path) -> list[tuple[int, Path]]:
+    """The checkpoints in `work` with the steps that each has, the newest last."""
     return sorted((int(path.name.removeprefix(CHECKPOINT)), path) for path in work.glob(f"{CHECKPOINT}*"))
 
 
@@ -92,7 +99,9 @@ def publish(output: Output, trainee: Trainee, template: Template, task: Mapping[
     # Copied, since a kill before the end of `publish` leaves them to the next run.
     shutil.copyfile(output.work / LOG_FILE, staged / LOG_FILE)
     shutil.copyfile(output.work / "recipe.toml", staged / SETTINGS_FILE)
-    text = json.dumps(_made(trainee, staged) | dict(task), indent=2, ensure_ascii=False, allow_nan=False)
+    network = trainee.network
+    record = made(network.model, network.device, staged, "pluralbench-local", PACKAGES) | dict(task)
+    text = json.dumps(record, indent=2, ensure_ascii=False, allow_nan=False)
     (staged / TRAINING_FILE).write_text(text + "\n", encoding="utf-8")
     output.publish(staged)
 
@@ -103,14 +112,18 @@ def read_trained(folder: Path) -> Trained:
     return Trained(folder, record["held_out_accuracy"], record)
 
 
-def _made(trainee: Trainee, staged: Path) -> dict[str, Any]:
-    """Software, time and machine that made the model, and the SHA-256 of its weights, which identify it."""
-    model = trainee.network.model
+def made(
+    model: PreTrainedModel, device: torch.device, staged: Path, maker: str, packages: Sequence[str]
+) -> dict[str, Any]:
+    """Software, time and machine that made the model, and the SHA-256 of its weights, which identify it.
+
+    staged: where its weights and the log are. maker: the distribution that made it. packages: those to name.
+    """
     lines = [json.loads(line) for line in (staged / LOG_FILE).read_text(encoding="utf-8").splitlines()]
     weights = {path.name: file_digest(path) for path in sorted(staged.glob("*.safetensors"))}
     return {
         "format": FORMAT,
-        "made_by": f"pluralbench-local {version('pluralbench-local')}",
+        "made_by": f"{maker} {version(maker)}",
         "finished": datetime.now(UTC).isoformat(timespec="seconds"),
         "seconds": sum(line["seconds"] for line in lines),
         "steps": len(lines),
@@ -119,9 +132,9 @@ def _made(trainee: Trainee, staged: Path) -> dict[str, Any]:
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "architecture": type(model).__name__,
         "base_commit": getattr(model.config, "_commit_hash", None),
-        "device": str(trainee.network.device),
+        "device": str(device),
         "threads": torch.get_num_threads(),
         "python": platform.python_version(),
         "platform": platform.platform(),
-        "packages": versions(PACKAGES),
+        "packages": versions(packages),
     }
