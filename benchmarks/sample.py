@@ -30,7 +30,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 Run = Callable[[Sequence[Request]], int]
 OURS, LIBRARY, SERVER = "ours", "transformers, generate", "llama.cpp's server, 4 bits"
-PROFILE_WORDS, QUESTION_WORDS, BESIDE = 400, 60, 16
+PROFILE_WORDS, QUESTION_WORDS, BESIDE = 300, 40, 16
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 

@@ -83,7 +83,7 @@ def test_stopped_it_ends_in_the_same_weights(small: str, tmp_path: Path, monkeyp
         patch.setattr(training, "_step", stopping)
         with pytest.raises(Stop):
             run(small, tmp_path / "stopped", epochs=3)
-    kept = [path for path in (tmp_path / "stopped.work").glob("checkpoint-*/*.safetensors")]
+    kept = list((tmp_path / "stopped.work").glob("checkpoint-*/*.safetensors"))
     assert len(kept) == 1
     assert kept[0].stat().st_size < 1000  # the head alone
     stopped = run(small, tmp_path / "stopped", epochs=3)
@@ -101,7 +101,9 @@ def test_a_classifiers_own_head_goes_on(classifiers: Folders, tmp_path: Path) ->
 
 def test_an_encoder_that_pools_by_itself_has_no_head_to_train_alone(tmp_path: Path) -> None:
     base = save_classifier(tmp_path / "bert", "bert")
-    with pytest.raises(ModelError, match="The head of .*bert cannot be trained alone, since the model pools by itself"):
+    with pytest.raises(
+        ModelError, match=r"The head of .*bert cannot be trained alone, since the model pools by itself"
+    ):
         run(base, tmp_path / "out")
 
 

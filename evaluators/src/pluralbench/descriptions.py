@@ -9,6 +9,7 @@ from typing import Literal
 
 from pluralbench_calls.chat import ChatConnection
 from pluralbench_local import LocalModel
+from pluralbench_local.training_options import TrainingOptions
 from pluralbench_rewards import Scoring
 from pluralbench_runs import Table
 from pydantic import Field
@@ -22,6 +23,7 @@ __all__ = [
     "PersonaJudging",
     "Prompt",
     "Scoring",
+    "TrainingOptions",
 ]
 
 OnEmpty = Literal["error", "drop", "keep"]

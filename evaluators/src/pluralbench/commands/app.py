@@ -5,7 +5,7 @@ from typing import NoReturn
 import typer
 from pluralbench_runs import run
 
-from pluralbench.commands import compare, judge, judge_metrics, judge_personas, report, score
+from pluralbench.commands import compare, judge, judge_metrics, judge_personas, report, score, train
 
 app = typer.Typer(
     add_completion=False,
@@ -20,6 +20,7 @@ for verb, command in (
     (judge_metrics, judge_metrics.judge_metrics),
     (compare, compare.compare),
     (report, report.report),
+    (train, train.train),
 ):
     app.command(command.__name__.replace("_", "-"), epilog=verb.EXAMPLES)(command)
 

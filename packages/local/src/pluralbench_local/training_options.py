@@ -55,7 +55,11 @@ class TrainingOptions(Table):
         description="Adapters in place of all weights, such as 16/32; they want a rate some twenty times higher.",
         json_schema_extra={"metavar": "RANK/ALPHA"},
     )
-    gradient_checkpointing: bool = Field(default=False, description="Less memory for a third more time.")
+    gradient_checkpointing: bool = Field(
+        default=False,
+        description="Gradient checkpointing: less memory for a third more time.",
+        json_schema_extra={"flag": "--recompute"},
+    )
     save_dtype: Literal["auto", "float32", "bfloat16", "float16"] = Field(
         "auto", description="Precision of the saved weights; auto is that of the base."
     )
