@@ -3,6 +3,7 @@
 import random
 from collections import Counter
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -88,7 +89,7 @@ def test_a_prompts_samples_are_packed_together_to_the_budget(policy: str) -> Non
         size = sum({one.label.split(",")[0]: generation.size(one) for one in message}.values()) + MOST * len(message)
         assert size <= 600
         labels = [one.label.split(",")[0] for one in message]
-        assert sum(a != b for a, b in zip(labels, labels[1:], strict=False)) == len(set(labels)) - 1
+        assert sum(a != b for a, b in pairwise(labels)) == len(set(labels)) - 1
     assert len(messages) < 6
 
 
@@ -195,7 +196,7 @@ def test_another_checkpoint_has_other_requests(tmp_path: Path, policy: str) -> N
     ]
     keys = {requests_for(chat_model_of(one), prompts(1), 1)[0].key for one in described}
     assert len(keys) == 3
-    with pytest.raises(NotServed, match="A request is for policy@.* of transformers, but the model here is policy@"):
+    with pytest.raises(NotServed, match=r"A request is for policy@.* of transformers, but the model here is policy@"):
         answered(tmp_path, requests_for(chat_model_of(policy), prompts(1)), Generation(other))
 
 

@@ -9,6 +9,7 @@ from typing import Any, Literal, Self
 
 from pluralbench_calls.chat import ChatConnection
 from pluralbench_local import LocalModel
+from pluralbench_local.training_options import TrainingOptions
 from pluralbench_rewards import Scoring
 from pluralbench_runs import Table
 from pydantic import Field, field_validator, model_validator
@@ -26,6 +27,7 @@ __all__ = [
     "Running",
     "Sampling",
     "Scoring",
+    "TrainingOptions",
 ]
 
 OnEmpty = Literal["error", "drop", "keep"]

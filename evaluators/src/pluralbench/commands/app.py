@@ -5,7 +5,18 @@ from typing import NoReturn
 import typer
 from pluralbench_runs import run
 
-from pluralbench.commands import best_of_n, compare, judge, judge_metrics, judge_personas, report, score
+from pluralbench.commands import (
+    best_of_n,
+    compare,
+    correlate,
+    judge,
+    judge_metrics,
+    judge_personas,
+    optimize,
+    report,
+    score,
+    train,
+)
 
 app = typer.Typer(
     add_completion=False,
@@ -21,6 +32,7 @@ for verb, command in (
     (compare, compare.compare),
     (best_of_n, best_of_n.best_of_n),
     (report, report.report),
+    (train, train.train),
 ):
     app.command(command.__name__.replace("_", "-"), epilog=verb.EXAMPLES)(command)
 

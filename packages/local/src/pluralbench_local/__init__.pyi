@@ -4,10 +4,10 @@ from .errors import ConversationError, DeviceError, LocalError, ModelError, Trai
 from .loading import load
 from .models import SPECIAL
 from .scoring import Options, score, tolerance
-from .training import TrainingOptions, train
+from .training import train
 from .training_batches import Ranking
 from .training_files import Trained
-from .training_model import Lora
+from .training_options import Lora, TrainingOptions
 
 __all__ = [
     "SPECIAL",

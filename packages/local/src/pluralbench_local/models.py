@@ -125,7 +125,8 @@ def _model(kind: Any, source: LocalModel) -> PreTrainedModel:
     left_over = [name for name in info["unexpected_keys"] if name.split(".")[0] in REWARD_HEADS]
     if left_over and kind is AutoModelForCausalLM:
         raise ModelError(
-            f"{source.name} is no language model, since it holds a reward head ({left_over[0]}): score with it as of the kind classifier."
+            f"{source.name} is no language model, since it holds a reward head ({left_over[0]}): score with it as of "
+            "the kind classifier."
         )
     missing = sorted(info["missing_keys"])
     if missing:

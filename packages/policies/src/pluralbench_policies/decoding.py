@@ -122,7 +122,7 @@ class Decoder:
         seeds: Sequence[int],
         most: Sequence[int],
     ) -> Iterator[tuple[int, list[int], bool]]:
-        """Draw samples; gives the place of each in what was asked, its tokens, and whether it ended, as soon as it does.
+        """Draw samples; gives each one's place in what was asked, its tokens, and whether it ended, as soon as it does.
 
         prompts: token ids. owners: the prompt of each sample. seeds, most: by sample, the seed of its random numbers
         and how many tokens it may have. The token that ends a sample is not among its tokens.

@@ -1,6 +1,8 @@
 """The embedded model's weights as a model folder that transformers loads."""
 
+import contextlib
 import importlib.util
+import io
 import shutil
 import tempfile
 from importlib.metadata import PackageNotFoundError, version
@@ -53,7 +55,8 @@ def _finished(folder: Path, dtype: str) -> Path:
 
 def _write(folder: Path, dtype: torch.dtype) -> None:
     weights = _weights()
-    with quiet():
+    # The library draws its bar of this conversion wherever it runs.
+    with quiet(), contextlib.redirect_stderr(io.StringIO()):
         try:
             loaded = AutoModelForCausalLM.from_pretrained(weights.parent, gguf_file=weights.name)
             tokenizer = AutoTokenizer.from_pretrained(weights.parent, gguf_file=weights.name)
