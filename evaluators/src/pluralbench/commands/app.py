@@ -5,7 +5,7 @@ from typing import NoReturn
 import typer
 from pluralbench_runs import run
 
-from pluralbench.commands import compare, judge, judge_metrics, judge_personas, report, score
+from pluralbench.commands import compare, correlate, judge, judge_metrics, judge_personas, report, score
 
 app = typer.Typer(
     add_completion=False,
@@ -19,6 +19,7 @@ for verb, command in (
     (judge_personas, judge_personas.judge_personas),
     (judge_metrics, judge_metrics.judge_metrics),
     (compare, compare.compare),
+    (correlate, correlate.correlate),
     (report, report.report),
 ):
     app.command(command.__name__.replace("_", "-"), epilog=verb.EXAMPLES)(command)
