@@ -12,6 +12,7 @@ from pluralbench_measures.rank_intervals import (
     FEWEST,
     Difference,
     differences,
+    fewest,
     interval,
     models_to_detect,
     models_to_tell_apart,
@@ -219,6 +220,8 @@ def _warnings(benchmark: Side, downstream: Side, reliabilities: Mapping[str, flo
         yield "Two models can only be in the same order or in the other one, so the statistics say next to nothing."
     elif models < FEWEST:
         yield f"There are no intervals: {models} models are too few for any that would hold; it takes {FEWEST}."
+    elif models < fewest("rbo"):
+        yield f"RBO has too few values among {models} models for an interval that would hold; it takes {fewest('rbo')}."
     for side in (benchmark, downstream):
         yield from _ties(side)
     for what, side in (("benchmark", benchmark), ("downstream", downstream)):
@@ -235,12 +238,12 @@ def _ties(side: Side) -> Iterator[str]:
     if len(values) == 1:
         yield f"All models have the same score in {side.source}, so there is no order to correlate."
     elif (counts > 1).any():
-        tied = [
+        groups = [
             " = ".join(name for name, score in zip(side.names, side.scores, strict=True) if score == value)
             for value in values[counts > 1]
         ]
         yield (
-            f"Ties in {side.source}: {'; '.join(tied)}. NDCG, RBO and weighted tau are the mean over all orders of "
+            f"Ties in {side.source}: {some(groups)}. NDCG, RBO and weighted tau are the mean over all orders of "
             "tied models, Spearman has average ranks, and tau-b its correction."
         )
 

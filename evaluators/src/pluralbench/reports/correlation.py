@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from pluralbench_measures.bootstrap import CONFIDENCE
 from pluralbench_measures.correlation import PAPER, PERSISTENCE, STANDARD
-from pluralbench_measures.rank_intervals import FEWEST
+from pluralbench_measures.rank_intervals import FEWEST, Difference, fewest
 from rich import box
 from rich.table import Table as Grid
 
@@ -81,14 +81,14 @@ def _about_p(found: Correlation) -> Iterator[str]:
         "that says nothing would by chance (one-sided)."
     )
     if rho.p_value < SMALL:
-        yield f"By Spearman's rho the agreement is more than chance would often bring (p = {_share(rho.p_value)})."
+        yield f"By Spearman's rho the agreement is more than chance would often bring (p {_equals(rho.p_value)})."
         return
     said = f"With {models} models the p-values are large. " if models <= 9 else ""
     yield (
         f"{said}A rho of {rho.value:.2f} or more comes by chance in {100 * rho.p_value:.0f} of 100 orders, so this is no "
         f"evidence that the benchmark predicts the downstream result, and none that it does not."
     )
-    if found.models_needed is not None:
+    if found.models_needed is not None and found.models_needed > models:
         yield (
             f"If the true rho were {rho.value:.2f}, it would take {found.models_needed:,} models to find p < {SMALL} in "
             "80 of 100 studies."
@@ -112,12 +112,15 @@ def _about_baseline(name: str, found: Baseline) -> Iterator[str]:
     gap = found.differences["spearman"]
     if gap.value is None or gap.p_value is None:
         return
-    if gap.low is None:
-        yield f"Against {name} there are no intervals of the differences: {found.n} models are too few."
+    if found.n < (least := fewest("spearman", difference=True)):
+        yield (
+            f"There are no intervals of the differences from {name}: {found.n} models are too few for any that would "
+            f"hold; it takes {least}."
+        )
     verdict = "differ by more than" if gap.p_value < SMALL else "do not differ by more than"
-    said = f"By Spearman's rho the benchmark and {name} {verdict} chance would bring (p = {_share(gap.p_value)}, "
+    said = f"By Spearman's rho the benchmark and {name} {verdict} chance would bring (p {_equals(gap.p_value)}, "
     said += "two-sided, by exchanging the two model by model)."
-    if found.models_needed is not None and gap.p_value >= SMALL:
+    if found.models_needed is not None and gap.p_value >= SMALL and found.models_needed > found.n:
         said += (
             f" If their true rhos were as far apart, it would take {found.models_needed:,} models to tell them apart in "
             "80 of 100 studies."
@@ -141,10 +144,14 @@ def _interval(low: float | None, high: float | None, form: str = ".2f") -> str:
     return DASH if low is None or high is None else f"[{low:{form}}, {high:{form}}]"
 
 
-def _p(found: "Statistic | object") -> str:
-    value: float | None = getattr(found, "p_value", None)
-    return DASH if value is None else _share(value)
+def _p(found: Statistic | Difference) -> str:
+    return DASH if found.p_value is None else _share(found.p_value)
 
 
 def _share(value: float) -> str:
     return f"{value:.3f}" if value >= 0.001 else "<0.001"
+
+
+def _equals(value: float) -> str:
+    shown = _share(value)
+    return shown.replace("<", "< ") if shown.startswith("<") else f"= {shown}"

@@ -27,7 +27,9 @@ from pluralbench_measures.bootstrap import CONFIDENCE, RESAMPLES, Array, Estimat
 from pluralbench_measures.correlation import NAMES, rank_statistics
 from pluralbench_measures.paired import ROUNDING, exchanges, p_value
 
-FEWEST = 6  # models of an interval: with fewer, a statistic has so few values that no interval keeps its promise
+# Among fewer models a statistic has so few values that its intervals do not hold what they promise.
+FEWEST = 6
+FEWEST_OF_RBO = 8
 POWER = 0.8
 TAIL = (1 - CONFIDENCE) / 2
 NEARLY_ONE = 0.99  # a correlation of 1 among few models is no more than this in a plan
@@ -108,13 +110,18 @@ def reliability(resampled: Array) -> float:
     return 1 - float(moved.var(axis=1, ddof=1).mean()) / between if between > 0 else 0.0
 
 
+def fewest(name: str, *, difference: bool = False) -> int:
+    """How many models an interval of this statistic needs, or one of a difference between two benchmarks."""
+    return FEWEST_OF_RBO if difference or name.startswith("rbo") else FEWEST
+
+
 def interval(name: str, value: float, models: int, kept: float = 1.0, seed: int = 0) -> Estimate:
-    """The value with its interval; without one for fewer than six models and where the items' noise leaves nothing.
+    """The value with its interval; without one for fewer than `fewest` models and where the noise leaves nothing.
 
     name: of `NAMES`. kept: the product of both sides' reliabilities (see `reliability`), 1 where they are not known; the
     interval is then of the scores with their noise.
     """
-    if models < FEWEST or kept <= 0:
+    if models < fewest(name) or kept <= 0:
         return Estimate(value, n=models)
     low, high = (told(name, value, models, tail, kept, seed) for tail in (TAIL, 1 - TAIL))
     return Estimate(value, low, high, models)
@@ -137,7 +144,7 @@ def differences(
 
     first, second, downstream: scores of the same models, [models]. kept: for either benchmark, as in `interval`.
 
-    The interval is made of both benchmarks' own, with the correlation of the two statistics as it is over draws of
+    The interval, from eight models on, is made of both benchmarks' own, with the correlation of the two statistics as it is over draws of
     models from the copula of all three sides (Zou 2007, Psychological Methods 12:399). The p-value is from exchanging
     the two benchmarks' ranks model by model, in all ways where these are few.
     """
@@ -152,7 +159,7 @@ def differences(
             found[name] = Difference(None, None, None, None)
             continue
         bounds = (None, None)
-        if models >= FEWEST and min(kept) > 0:
+        if models >= fewest(name, difference=True) and min(kept) > 0:
             bounds = _bounds(name, values, models, kept, together[name], seed)
         found[name] = Difference(values[0] - values[1], *bounds, p_value(exchanged[name]))
     return found

@@ -1,12 +1,12 @@
 """`correlate --plot`: rank against rank, and score against score."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING
 
 import numpy as np
-from pluralbench_measures.bootstrap import spread
+from pluralbench_measures.bootstrap import CONFIDENCE, spread
 
 from pluralbench.downstream.correlate import Correlation
 from pluralbench.downstream.tables import Side
@@ -16,7 +16,6 @@ from pluralbench.reports.figures.fonts import readable
 from pluralbench.reports.figures.style import Point, Series, dot, heading
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 LINE = 0.18  # inches between names
@@ -35,36 +34,38 @@ def draw_correlation(found: Correlation, folder: Path) -> list[Path]:
 
 
 def slopes(found: Correlation, models: Sequence[Series]) -> "Figure":
-    """A line for each model from its rank on the benchmark to its rank downstream."""
+    """A line for each model from its place on the benchmark to its place downstream, with its rank and name."""
     from scipy.stats import rankdata  # noqa: PLC0415 - two seconds that `--help` saves
 
-    count = len(models)
-    ranks = [dict(zip(found.names, rankdata(-side.scores), strict=True)) for side in (found.benchmark, found.downstream)]
-    height = LINE * count
+    ours, theirs = (
+        dict(zip(found.names, rankdata(-side.scores).tolist(), strict=True))
+        for side in (found.benchmark, found.downstream)
+    )
+    height = LINE * len(models)
     figure = style.sheet(SLOPE, height)
     ax = style.place(figure, 0, 0, SLOPE, height)
-    ax.set(xlim=(0, 1), ylim=(count + 0.5, 0.5), xticks=[], yticks=[])
+    ax.set(xlim=(0, SLOPE), ylim=(len(models) - 0.5, -0.5), xticks=[], yticks=[])
     ax.spines[:].set_visible(False)
+    # Tied models have a line each, in the order of the other side.
+    places = [_places(ours, theirs), _places(theirs, ours)]
     for one in models:
-        ends = [side[one.name] for side in ranks]
-        ax.plot([0, 1], ends, color=one.colour, linewidth=1.2, zorder=2)
-        for x, y in enumerate(ends):
+        ends = [side[one.name] for side in places]
+        ax.plot([0, SLOPE], ends, color=one.colour, linewidth=1.2, zorder=2)
+        for x, y, ranks, away in zip((0, SLOPE), ends, (ours, theirs), (-1, 1), strict=True):
+            align = "right" if away < 0 else "left"
             ax.plot(x, y, clip_on=False, **style.marker(one))
-    for x, (side, align, what) in enumerate(zip(ranks, ("right", "left"), ("Benchmark", "Downstream"), strict=True)):
-        _names_beside(ax, x, side, models, align)
-        ax.text(x, 1 + 0.12 / height, what, ha=align, va="bottom", fontweight="bold", transform=ax.transAxes)
-    return heading(figure, f"Ranks: {_told(found)}", _sources(found) + " Rank 1 is the best.")
+            ax.text(x + 0.1 * away, y, f"{ranks[one.name]:g}", ha=align, va="center", color=style.GREY)
+            ax.text(x + 0.44 * away, y, one.label.text, ha=align, va="center", family=one.label.families)
+    for x, align, what in ((0, "right", "Benchmark"), (SLOPE, "left", "Downstream")):
+        ax.text(x, -0.9, what, ha=align, va="bottom", fontweight="bold")
+    tied = any(len(set(ranks.values())) < len(models) for ranks in (ours, theirs))
+    note = f"{_sources(found)} Rank 1 is the best.{' Tied models share their mean rank.' if tied else ''}"
+    return heading(figure, f"Ranks: {_told(found)}", note)
 
 
-def _names_beside(ax: "Axes", x: int, ranks: dict[str, float], models: Sequence[Series], align: str) -> None:
-    """Each model's rank and name beside its point; tied models have one rank and a line each."""
-    ordered = sorted(models, key=lambda one: -ranks[one.name])
-    places = style.apart([1 - (ranks[one.name] - 0.5) / len(models) for one in ordered], 1 / len(models) * 0.999)
-    for one, place in zip(ordered, places, strict=True):
-        rank = f"{ranks[one.name]:g}"
-        text = f"{one.label.text}  {rank}" if align == "right" else f"{rank}  {one.label.text}"
-        at = -0.035 if x == 0 else 1.035
-        ax.text(at, place, text, ha=align, va="center", family=one.label.families, transform=ax.transAxes)
+def _places(ranks: Mapping[str, float], others: Mapping[str, float]) -> dict[str, int]:
+    ordered = sorted(ranks, key=lambda name: (ranks[name], others[name]))
+    return {name: place for place, name in enumerate(ordered)}
 
 
 def scatter(found: Correlation, models: Sequence[Series]) -> "Figure":
@@ -91,7 +92,7 @@ def scatter(found: Correlation, models: Sequence[Series]) -> "Figure":
         label = readable(fill(f"{what}: {shown.measure}", int(13 * side)))
         (ax.set_xlabel if axis == "x" else ax.set_ylabel)(label.text, family=label.families)
     noisy = any(one.low is not None for one in [*across.values(), *up.values()])
-    note = f"{_sources(found)}{' ' + style.whiskers() + ' They are of the items.' if noisy else ''}"
+    note = f"{_sources(found)}{f' Whiskers: {CONFIDENCE:.0%} intervals over items.' if noisy else ''}"
     return heading(figure, f"Scores: {_told(found)}", note)
 
 
@@ -108,7 +109,8 @@ def _told(found: Correlation) -> str:
     if rho.value is None or rho.p_value is None:
         return f"{len(found.names)} models"
     p = f"p = {rho.p_value:.2g}" if rho.p_value >= 0.001 else "p < 0.001"
-    return f"{len(found.names)} models, Spearman's ρ = {rho.value:.2f}, {p}".replace(" = ", "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}")
+    told = f"{len(found.names)} models, Spearman's ρ = {rho.value:.2f}, {p}"
+    return told.replace(" = ", "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}")
 
 
 def _sources(found: Correlation) -> str:
