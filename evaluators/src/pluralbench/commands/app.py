@@ -30,9 +30,11 @@ for verb, command in (
     (judge_personas, judge_personas.judge_personas),
     (judge_metrics, judge_metrics.judge_metrics),
     (compare, compare.compare),
-    (best_of_n, best_of_n.best_of_n),
     (report, report.report),
     (train, train.train),
+    (best_of_n, best_of_n.best_of_n),
+    (optimize, optimize.optimize),
+    (correlate, correlate.correlate),
 ):
     app.command(command.__name__.replace("_", "-"), epilog=verb.EXAMPLES)(command)
 
