@@ -15,6 +15,7 @@ from pluralbench.commands import (
     optimize,
     report,
     score,
+    study,
     train,
 )
 
@@ -35,6 +36,7 @@ for verb, command in (
     (best_of_n, best_of_n.best_of_n),
     (optimize, optimize.optimize),
     (correlate, correlate.correlate),
+    (study, study.study),
 ):
     app.command(command.__name__.replace("_", "-"), epilog=verb.EXAMPLES)(command)
 

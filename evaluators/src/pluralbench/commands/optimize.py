@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 from pluralbench_policies.description import OptimizeOptions
 
-from pluralbench.commands.best_of_n import DownstreamBenchmark, JudgeConnection, Plots, ReuseFrom
+from pluralbench.commands.best_of_n import DownstreamBenchmark, JudgeConnection, ReuseFrom
 from pluralbench.commands.options import Fresh, Options, Out, Seed, with_options
 from pluralbench.descriptions import Data, DownstreamPrompt, Outcome, Running, Sampling, Scoring
 
@@ -65,7 +65,6 @@ def optimize(
     reuse_from: ReuseFrom = None,
     out: Out = None,
     fresh: Fresh = False,
-    plots: Plots = None,
 ) -> None:
     """Optimise a policy against a reward model by PPO, RLOO or GRPO, and judge what it answers, before and after.
 
@@ -100,4 +99,4 @@ def optimize(
         out=out,
         fresh=fresh,
     )
-    tell_downstream(done, plots)
+    tell_downstream(done)

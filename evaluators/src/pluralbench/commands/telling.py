@@ -6,7 +6,7 @@ from pluralbench.commands.terminal import console
 from pluralbench.reports.downstream import curve_grid, downstream_notes
 from pluralbench.reports.notes import closing, notes
 from pluralbench.reports.report import render
-from pluralbench.results.downstream import Downstream
+from pluralbench.results.downstream import POLICY_FOLDER, Downstream
 from pluralbench.results.runs import Run
 
 
@@ -18,16 +18,20 @@ def tell(done: Run) -> None:
         console.print(line)
 
 
-def tell_downstream(done: Downstream, plots: Path | None) -> None:
+def tell_downstream(done: Downstream, plots: Path | None = None) -> None:
     """Print what best-of-n found, draw its curves where they are asked for, and say which files there are."""
     console.print()
-    if done.record.rewards:
+    sampled = done.record.verb == "best-of-n" and bool(done.record.rewards)
+    if sampled:
         console.print(curve_grid(done))
     for line in downstream_notes(done):
         console.print(line)
-    if plots is not None:
+    if plots is not None and sampled:
         from pluralbench.reports.figures.best_of_n import draw_best_of_n  # noqa: PLC0415 - figures are drawn by few
 
         for path in draw_best_of_n(done, plots):
             console.print(f"Wrote {path}")
-    console.print(f"{done.path}: downstream.json, metrics.json, candidates.parquet, rewards.parquet, selected.parquet")
+    files = (
+        "candidates.parquet, rewards.parquet, selected.parquet" if sampled else f"candidates.parquet, {POLICY_FOLDER}"
+    )
+    console.print(f"{done.path}: downstream.json, metrics.json, {files}")

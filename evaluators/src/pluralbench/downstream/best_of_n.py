@@ -135,7 +135,12 @@ def _written(output: Output, settings: BestOfNSettings, loaded: Loaded, setup: S
     setup.ledger.export(output.work / LEDGER_FILE, setup.ledger.used)
     by_config = loaded.benchmark.overall != "items"
     metrics = metrics_frame(
-        curve_numbers(curves_of(found, turns), settings.sampling.sizes, by_config=by_config, seed=settings.seed)
+        curve_numbers(
+            curves_of(found, settings.sampling.n, turns),
+            settings.sampling.sizes,
+            by_config=by_config,
+            seed=settings.seed,
+        )
     )
     record = DownstreamRecord(
         verb="best-of-n",

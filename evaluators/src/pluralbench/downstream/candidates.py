@@ -83,7 +83,7 @@ def policy_of(name: str | Path | LocalModel, sampling: Sampling, connection: Cha
     Raises `RecipeError` and `EvaluationError`.
     """
     connection = connection or ChatConnection()
-    how = {"temperature": sampling.temperature, "top_p": sampling.top_p, "max_tokens": sampling.max_tokens}
+    how: dict[str, Any] = sampling.model_dump(include={"temperature", "top_p", "max_tokens"})
     if isinstance(name, LocalModel) or (str(name) != LOCAL and connection.base_url is None):
         from pluralbench_policies import Generation, chat_model_of  # noqa: PLC0415 - needs torch
 

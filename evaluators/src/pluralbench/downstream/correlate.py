@@ -1,7 +1,7 @@
 """`correlate`: how well a benchmark's scores of reward models predict what these do to a policy, and how sure that is."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,8 @@ from pluralbench_measures.rank_intervals import (
     told,
 )
 
-from pluralbench.downstream.tables import Side, read_side, some
+from pluralbench.downstream.sides import Side
+from pluralbench.downstream.tables import read_side, some
 from pluralbench.errors import DataError
 
 
@@ -138,13 +139,14 @@ def correlate(
     """Correlate a benchmark's ranking of models with that of a downstream result, and compare it with other benchmarks.
 
     benchmark, downstream, baselines: a `Side`, or where one is read from (see `read_side`); models are matched by their
-    exact names. columns: of the benchmark's table; downstream_columns, baseline_columns: of the others. seed: of items,
+    exact names, or, where none is on both sides, by the last parts of names that are paths. columns: of the benchmark's table; downstream_columns, baseline_columns: of the others. seed: of items,
     models and orders that are drawn.
 
     Raises `DataError` where fewer than two models are on both sides, and as `read_side` does.
     """
     first = _side(benchmark, columns, seed, "columns")
     second = _side(downstream, downstream_columns, seed, "downstream_columns")
+    first, second = _named_alike(first, second)
     names = _shared([first, second])
     warnings = [*first.warnings, *second.warnings, *_left_out([first, second], names)]
     ours, theirs = first.of(names), second.of(names)
@@ -166,6 +168,17 @@ def correlate(
 
 def _side(given: Side | str | Path, columns: Sequence[str], seed: int, parameter: str) -> Side:
     return given if isinstance(given, Side) else read_side(given, columns, seed=seed, parameter=parameter)
+
+
+def _named_alike(first: Side, second: Side) -> tuple[Side, Side]:
+    """Both sides, with the last parts of names that are paths where no name is on both."""
+    if set(first.names) & set(second.names):
+        return first, second
+    short = [[name.rstrip("/").rpartition("/")[2] for name in side.names] for side in (first, second)]
+    if any(len(set(names)) < len(names) for names in short) or not set(short[0]) & set(short[1]):
+        return first, second
+    said = "Models are matched by the last parts of their names, since no whole name is on both sides."
+    return replace(first, names=short[0], warnings=[*first.warnings, said]), replace(second, names=short[1])
 
 
 def _shared(sides: Sequence[Side]) -> list[str]:

@@ -92,6 +92,20 @@ def _columns(table: Table, sizes: Sequence[int]) -> Iterator[tuple[Key, Array]]:
             yield (model, "agreement", None), np.array([_rank_correlation(own, values) for own, values in pairs])
 
 
+def outcomes_at(table: Table, models: Sequence[str], k: int, *, by_config: bool, seed: int) -> Array:
+    """The outcome of the best of k by each reward model, as it is and in each resample: [1 + resamples, models]."""
+    columns = {key: values for key, values in _columns(table, (k,)) if key[1:] == ("outcome", k)}
+    means = _Means(table, columns, by_config=by_config, seed=seed)
+    return np.stack([means.overall((model, "outcome", k)) for model in models], axis=1)
+
+
+def levels(tables: Sequence[Table], *, by_config: bool, seed: int) -> Array:
+    """The levels of some policies on the same items in one order: [1 + resamples, policies]."""
+    columns: dict[Key, Array] = {(str(number), "outcome", None): _level(table) for number, table in enumerate(tables)}
+    means = _Means(tables[0], columns, by_config=by_config, seed=seed)
+    return np.stack([means.overall(key) for key in columns], axis=1)
+
+
 def _level(table: Table) -> Array:
     """What a policy's own candidates are worth, [items]; of several turns, or where few were judged, its first ones."""
     if table.values is not None:

@@ -180,7 +180,7 @@ def _written(
     groups = groups_of(loaded.items.frame, loaded.prompt, loaded.plans)
     turns = max(map(turns_of, groups))
     by_config = loaded.benchmark.overall != "items"
-    tables = (curves_of(walked.found, turns) for walked in (before, after))
+    tables = (curves_of(walked.found, settings.sampling.n, turns) for walked in (before, after))
     numbers = [] if after.found.outcomes is None else level_numbers(*tables, by_config=by_config, seed=settings.seed)
     record = DownstreamRecord(
         verb="optimize",
@@ -195,7 +195,12 @@ def _written(
         bootstrap=BootstrapRecord(seed=settings.seed),
         provenance=provenance(),
     )
-    frames = {"candidates": after.found.candidates, "candidates_start": before.found.candidates}
+    frames = {
+        "candidates": after.found.candidates,
+        "candidates_start": before.found.candidates,
+        "rewards": after.found.rewards,
+        "selected": after.found.selected,
+    }
     if before.found.outcomes is not None and after.found.outcomes is not None:
         frames |= {"outcomes": after.found.outcomes, "outcomes_start": before.found.outcomes}
     return write_downstream(output, record, metrics_frame(numbers), frames)

@@ -1,6 +1,7 @@
 """What was found on a walk, as records and as the arrays of curves."""
 
 from collections import Counter
+from collections.abc import Sequence
 
 import polars as pl
 from pluralbench_measures.bootstrap import Array
@@ -10,30 +11,53 @@ from pluralbench_runs import digest
 from pluralbench.downstream.candidates import SYSTEM, WHERE
 from pluralbench.downstream.curves import Table, arrays_of, numbered
 from pluralbench.downstream.walk import Found, Rewarded, Setup
-from pluralbench.results.downstream import OutcomeRecord, RewardedRecord, SamplingRecord
+from pluralbench.results.downstream import Downstream, OutcomeRecord, RewardedRecord, SamplingRecord
 from pluralbench.results.record import ScoringRecord
 
 
-def curves_of(found: Found, turns: int) -> Table:
-    """What the curves are made of."""
-    names = list(found.rewarded)
-    items, rewards, values = arrays_of(found.candidates, found.rewards, found.outcomes, names)
-    complete = values is not None and turns == 1 and _all_judged(found)
+def curves_of(found: Found, n: int, turns: int) -> Table:
+    """What the curves are made of. n: candidates to choose from. turns: the most of a conversation."""
+    candidates = found.candidates.filter(pl.col("sample") < n)
+    return _curves(candidates, found.rewards, found.selected, found.outcomes, list(found.rewarded), turns)
+
+
+def read_curves(found: Downstream) -> Table:
+    """The same of a finished directory of `best-of-n` or `optimize`."""
+    outcomes = None if found.record.outcome is None else found.frame("outcomes")
+    rewards, selected = found.frame("rewards"), found.frame("selected")
+    names = [name for name in found.record.rewards if found.record.verb == "best-of-n"]
+    candidates = found.frame("candidates").filter(pl.col("sample") < found.record.sampling.n)
+    return _curves(candidates, rewards, selected, outcomes, names, found.record.sampling.turns)
+
+
+def _curves(
+    candidates: pl.DataFrame,
+    rewards: pl.DataFrame,
+    selected: pl.DataFrame,
+    outcomes: pl.DataFrame | None,
+    names: Sequence[str],
+    turns: int,
+) -> Table:
+    items, by_model, values = arrays_of(candidates, rewards, outcomes, names)
     config, configs = numbered(items["config"])
     cluster, _ = numbered(items["cluster"])
-    return Table(config, cluster, configs, rewards, values if complete else None, _values_of_selected(found, items))
+    complete = outcomes is not None and turns == 1 and _all_judged(candidates, outcomes)
+    chosen = {} if outcomes is None else _values_of_selected(selected, outcomes, items)
+    return Table(config, cluster, configs, by_model, values if complete else None, chosen)
 
 
-def _all_judged(found: Found) -> bool:
-    return found.outcomes is not None and found.outcomes.height >= found.judgeable
+def _all_judged(candidates: pl.DataFrame, outcomes: pl.DataFrame) -> bool:
+    """Whether every candidate with a text was judged, in conversations in which any was."""
+    texts = candidates.drop_nulls("text").join(outcomes.select(WHERE).unique(), on=WHERE, how="semi")
+    return texts.join(outcomes, on=[*WHERE, "sample"], how="anti").is_empty()
 
 
-def _values_of_selected(found: Found, items: pl.DataFrame) -> dict[tuple[str, int], Array]:
+def _values_of_selected(
+    selected: pl.DataFrame, outcomes: pl.DataFrame, items: pl.DataFrame
+) -> dict[tuple[str, int], Array]:
     """The value of what is selected, by reward model and k, [items]; the mean over the turns of a conversation."""
-    if found.outcomes is None:
-        return {}
     values = (
-        found.selected.join(found.outcomes, on=[*WHERE, "sample"], how="left", maintain_order="left")
+        selected.join(outcomes, on=[*WHERE, "sample"], how="left", maintain_order="left")
         .group_by("model", "k", "config", "id", maintain_order=True)
         # A conversation with a turn that has no value has none.
         .agg(value=pl.when(pl.col("value").null_count() == 0).then(pl.col("value").mean()))

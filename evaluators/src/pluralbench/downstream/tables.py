@@ -1,7 +1,6 @@
 """Scores of models, one side of a correlation: from a table, or from runs with their per-item results."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from functools import reduce
 from glob import glob
 from pathlib import Path
@@ -11,9 +10,11 @@ import polars as pl
 from pluralbench_measures.bootstrap import Array, resample
 
 from pluralbench.data.verdict_tables import read_one, refuse, texts
+from pluralbench.downstream.sides import Side, side_of_downstream, side_of_optimized
 from pluralbench.errors import DataError, RunError
 from pluralbench.evaluation.compare import decided, shared_benchmark
 from pluralbench.metrics.accuracy import count, drawn, leaves_of, numbers
+from pluralbench.results.downstream import DOWNSTREAM_FILE, read_downstream
 from pluralbench.results.runs import RUN_FILE, Run, read_run
 
 MODEL = "model"
@@ -21,33 +22,9 @@ NAMED = 5  # models in a sentence
 IDENTITY = ["config", "id", "chosen", "rejected", "digest", "cluster", "subset"]
 
 
-@dataclass(frozen=True)
-class Side:
-    """Models and their scores, higher being better.
-
-    source: where they are from. measure: what the scores are. names: of the models, each once. scores: [models].
-    resampled: the scores as they are on the items that all models share (row 0), and for these items drawn anew, the
-    same ones for all models: [1 + resamples, models]; None where there are no per-item results.
-    warnings: what a reader has to know, a sentence each.
-    """
-
-    source: str
-    measure: str
-    names: Sequence[str]
-    scores: Array
-    resampled: Array | None = None
-    warnings: Sequence[str] = field(default=())
-
-    def of(self, names: Sequence[str]) -> "Side":
-        """The same side with these models only, in this order."""
-        known = {name: place for place, name in enumerate(self.names)}
-        places = [known[name] for name in names]
-        resampled = None if self.resampled is None else self.resampled[:, places]
-        return Side(self.source, self.measure, list(names), self.scores[places], resampled, self.warnings)
-
-
 def read_side(location: str | Path, columns: Sequence[str] = (), *, seed: int = 0, parameter: str = "columns") -> Side:
-    """The models and scores of a table, of a run, or of a folder (or a shell's pattern) of runs.
+    """The models and scores of a table, of a run, or of a folder (or a shell's pattern) of runs; or of `best-of-n`, or
+    of one or several of `optimize`.
 
     columns: of a table, those whose unweighted mean is the score; without them the only numeric one. seed: of the items
     that are drawn anew. parameter: what the caller calls `columns`, for errors.
@@ -60,6 +37,15 @@ def read_side(location: str | Path, columns: Sequence[str] = (), *, seed: int = 
         return _of_table(read_one(str(location), "scores"), str(location), columns, parameter)
     if columns:
         raise DataError(f"{location} holds runs, whose score is their overall number; leave out `{parameter}`.")
+    downstream = [read_downstream(path) for path in paths if (path / DOWNSTREAM_FILE).is_file()]
+    if downstream and len(downstream) < len(paths):
+        raise DataError(f"{location} holds both runs and directories of best-of-n or optimize; give them apart.")
+    if downstream and all(found.record.verb == "optimize" for found in downstream):
+        return side_of_optimized(downstream, str(location), seed=seed)
+    if len(downstream) > 1:
+        raise DataError(f"{location} holds several directories of best-of-n; give one of them.")
+    if downstream:
+        return side_of_downstream(downstream[0], seed=seed)
     return side_of_runs([read_run(path) for path in paths], str(location), seed=seed)
 
 
@@ -69,13 +55,13 @@ def _run_directories(location: str | Path) -> list[Path]:
     if path.is_file():
         return []
     if path.is_dir():
-        runs = [path] if (path / RUN_FILE).is_file() else sorted(one.parent for one in path.glob(f"*/{RUN_FILE}"))
+        runs = [path] if _is_made(path) else sorted(one for one in path.iterdir() if _is_made(one))
     else:
         matched = sorted(map(Path, glob(str(location))))
         if len(matched) == 1 and matched[0].is_file():
             return []
         # A pattern such as `runs/*` has the working directories of unfinished runs among its paths.
-        runs = [one for one in matched if (one / RUN_FILE).is_file()]
+        runs = [one for one in matched if _is_made(one)]
     if not runs:
         wanted = f"give a table, or a folder whose directories are runs (each with a {RUN_FILE})"
         said = "has no run in it" if path.is_dir() else "does not exist"
@@ -83,13 +69,19 @@ def _run_directories(location: str | Path) -> list[Path]:
     return runs
 
 
-def side_of_runs(runs: Sequence[Run], source: str, *, seed: int = 0) -> Side:
-    """The overall numbers of some runs of one benchmark, and the same for items drawn anew. Raises `RunError`."""
+def _is_made(path: Path) -> bool:
+    return (path / RUN_FILE).is_file() or (path / DOWNSTREAM_FILE).is_file()
+
+
+def side_of_runs(runs: Sequence[Run], source: str, *, names: Sequence[str] | None = None, seed: int = 0) -> Side:
+    """The overall numbers of some runs of one benchmark, and the same for items drawn anew.
+
+    names: of their models; without them those that the runs have. Raises `RunError`.
+    """
     for run in runs[1:]:
         shared_benchmark(runs[0], run)
     by_name: dict[str, Run] = {}
-    for run in runs:
-        name = run.name.strip()
+    for run, name in zip(runs, names or [run.name.strip() for run in runs], strict=True):
         if name in by_name:
             raise RunError(f"{by_name[name].path} and {run.path} are both of the model {name}; keep one of them.")
         if run.headline.value is None:

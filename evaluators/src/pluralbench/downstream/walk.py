@@ -71,13 +71,12 @@ class Rewarded:
 
 
 class Found(NamedTuple):
-    """What was found, as frames. outcomes: None where nobody judged. judgeable: candidates that could be judged."""
+    """What was found, as frames. outcomes: None where nobody judged."""
 
     candidates: pl.DataFrame
     rewards: pl.DataFrame
     selected: pl.DataFrame
     outcomes: pl.DataFrame | None
-    judgeable: int
     rewarded: Mapping[str, Rewarded]
 
 
@@ -135,7 +134,6 @@ def walk(setup: Setup, items: pl.DataFrame, groups: Sequence[Group], aspects: As
         pl.concat([part.rewards for part in parts]),
         pl.concat([part.selected for part in parts]),
         pl.concat(judged) if judged else None,
-        sum(part.judgeable for part in parts),
         rewarded,
     )
 
@@ -151,11 +149,11 @@ def _turn(setup: Setup, threads: Sequence[Thread], aspects: Aspects, rewarded: d
     rewards = pl.concat([pl.DataFrame(schema=REWARDS), *parts])
     selected = _selected(setup, threads, candidates, rewards)
     if setup.juror is None:
-        return Found(sampled, rewards, selected, None, 0, rewarded)
+        return Found(sampled, rewards, selected, None, rewarded)
     judgeable = _judgeable(threads, sampled, n, compared=compared)
     wanted = judgeable if setup.juror.outcome.judged == "all" else _wanted(judgeable, selected)
     outcomes = setup.juror.judge(wanted, aspects, setup.ledger, seed=setup.seed)
-    return Found(sampled, rewards, selected, outcomes, len(judgeable), rewarded)
+    return Found(sampled, rewards, selected, outcomes, rewarded)
 
 
 def _scored(

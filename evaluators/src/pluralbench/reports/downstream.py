@@ -7,6 +7,7 @@ from pluralbench_measures.bootstrap import Estimate
 from rich import box
 from rich.table import Table as Grid
 
+from pluralbench.downstream.curves import START
 from pluralbench.reports.notes import with_interval
 from pluralbench.reports.report import broken
 from pluralbench.results.downstream import Downstream
@@ -57,6 +58,19 @@ def curve_grid(found: Downstream) -> Grid:
     return grid
 
 
+def level_note(found: Downstream) -> str:
+    """What an optimised policy is worth, and what it was at the start, as a sentence."""
+    made, gain, end = found.record.optimization or {}, found.estimate("gain"), found.estimate("outcome")
+    steps = f"{made.get('steps', 0):,} steps of {made['settings']['options']['algorithm'].upper()}"
+    if end.value is None:
+        return f"{steps}; nobody judged what the policy answers."
+    start = found.metrics.filter(pl.col("section") == START, pl.col("config").is_null())["value"]
+    before = f"from {start[0]:.3f} " if len(start) else ""
+    change = f" ({with_interval(gain, 1, '+.3f')})" if gain.value is not None else ""
+    same = " It was judged on the prompts that it was optimised on." if made.get("judged_on_the_same_prompts") else ""
+    return f"{before}to {end.value:.3f}{change} in {steps}.{same}"
+
+
 def downstream_notes(found: Downstream) -> list[str]:
     """What a reader of the table has to know, a sentence each."""
     return [note for part in (_outcome_notes, _curve_notes, _sampling_notes, _reward_notes) for note in part(found)]
@@ -71,10 +85,13 @@ def _outcome_notes(found: Downstream) -> Iterator[str]:
         )
         return
     level = with_interval(found.estimate("outcome"), 1, ".3f")
-    if level:
+    if found.record.verb == "optimize":
+        for name in record.rewards:
+            yield f"Optimised against {name}: {level_note(found)}"
+    elif level:
         yield f"The policy by itself: {level}, over {found.estimate('outcome').n:,} prompts."
     yield f"Values, judged by {outcome.judge.name}: {outcome.scale}."
-    if len(record.rewards):
+    if record.rewards and record.verb == "best-of-n":
         expectation = outcome.judged and _complete(found)
         over = "in expectation over all sets of k candidates" if expectation else "of the first k candidates"
         yield (
@@ -104,6 +121,8 @@ def _curve_notes(found: Downstream) -> Iterator[str]:
                 f"{row['section']} is over-optimised: from best of {row['subset']} to best of {last} the outcome "
                 f"changes by {told}, while its own reward rises."
             )
+    if found.record.verb == "optimize":
+        return
     promised = {model: found.estimate("promised", model=model, k=last).value for model in found.record.rewards}
     realised = {model: found.estimate("realised", model=model, k=last).value for model in found.record.rewards}
     kept = [

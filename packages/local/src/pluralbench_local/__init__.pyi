@@ -8,6 +8,7 @@ from .training import train
 from .training_batches import Ranking
 from .training_files import Trained
 from .training_options import Lora, TrainingOptions
+from .untrained import untrained
 
 __all__ = [
     "SPECIAL",
@@ -30,4 +31,5 @@ __all__ = [
     "score",
     "tolerance",
     "train",
+    "untrained",
 ]

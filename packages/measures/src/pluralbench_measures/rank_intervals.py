@@ -72,7 +72,9 @@ class Strengths:
 
     def strength(self, name: str, value: float, above: float) -> float:
         """The strength under which a value above this one, or half an equal one, is as likely as `above`."""
-        place = bisect_left(range(len(_GRID)), above, lo=1, hi=len(_GRID) - 1, key=lambda n: self._above(name, value, n))
+        place = bisect_left(
+            range(len(_GRID)), above, lo=1, hi=len(_GRID) - 1, key=lambda n: self._above(name, value, n)
+        )
         likely = [self._above(name, value, n) for n in (place - 1, place)]
         return float(np.interp(above, likely, _GRID[place - 1 : place + 1]))
 

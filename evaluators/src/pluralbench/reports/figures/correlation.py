@@ -9,7 +9,7 @@ import numpy as np
 from pluralbench_measures.bootstrap import CONFIDENCE, spread
 
 from pluralbench.downstream.correlate import Correlation
-from pluralbench.downstream.tables import Side
+from pluralbench.downstream.sides import Side
 from pluralbench.reports.figures import style
 from pluralbench.reports.figures.draw import save
 from pluralbench.reports.figures.fonts import readable
