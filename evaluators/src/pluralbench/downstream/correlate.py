@@ -1,4 +1,4 @@
-"""`correlate`: how well a benchmark's scores of reward models predict what these do to a policy, and how sure that is."""
+"""`correlate`: how well a benchmark's scores of reward models predict what these do to a policy, and how sure it is."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -139,8 +139,8 @@ def correlate(
     """Correlate a benchmark's ranking of models with that of a downstream result, and compare it with other benchmarks.
 
     benchmark, downstream, baselines: a `Side`, or where one is read from (see `read_side`); models are matched by their
-    exact names, or, where none is on both sides, by the last parts of names that are paths. columns: of the benchmark's table; downstream_columns, baseline_columns: of the others. seed: of items,
-    models and orders that are drawn.
+    exact names, or, where none is on both sides, by the last parts of names that are paths. columns: of the benchmark's
+    table; downstream_columns, baseline_columns: of the others. seed: of items, models and orders that are drawn.
 
     Raises `DataError` where fewer than two models are on both sides, and as `read_side` does.
     """

@@ -1,8 +1,7 @@
-"""One side of a correlation: models with their scores, and, from per-item results, these scores for items drawn anew."""
+"""One side of a correlation: models with scores, and, from per-item results, these scores for items drawn anew."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
 from pluralbench_measures.bootstrap import Array
@@ -58,17 +57,14 @@ def side_of_optimized(several: Sequence[Downstream], source: str, *, seed: int =
     Raises `RunError` where two are of one reward model, and where nobody judged.
     """
     names: list[str] = []
-    places: list[Path] = []
     for found in several:
         [name] = found.record.rewards
         if name in names:
-            raise RunError(
-                f"{places[names.index(name)]} and {found.path} are both of the reward model {name}; keep one of them."
-            )
+            other = several[names.index(name)].path
+            raise RunError(f"{other} and {found.path} are both of the reward model {name}; keep one of them.")
         if found.estimate("outcome").value is None:
             raise RunError(f"{found.path} has no outcome, since nobody judged it; make it again with a judge.")
         names.append(name)
-        places.append(found.path)
     scores = np.array([found.estimate("outcome").value for found in several], dtype=np.float64)
     tables = [read_curves(found) for found in several]
     shared = (

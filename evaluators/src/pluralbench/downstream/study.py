@@ -4,6 +4,7 @@ Every step leaves a directory of its own that is whole or not there, so a study 
 same call: it makes what is missing.
 """
 
+import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -61,7 +62,7 @@ def study(recipe: str | Path | StudyRecipe, *, out: str | Path | None = None, fr
     """Carry out a study: train, score, sample, optimise and judge what is missing, and correlate.
 
     recipe: a study of this package (`tiny`, `paper`, ...), a TOML file, or a recipe. out: the directory; without it
-    studies/NAME. fresh: start over. `README.md` in it is the page. Raises a `UserError` for every mistake of the caller.
+    studies/NAME. fresh: start over. `README.md` in it is the page. Raises a `UserError` for a mistake of the caller.
     """
     read = recipe if isinstance(recipe, StudyRecipe) else read_study(recipe)
     target = Path(out or Path("studies") / (Path(recipe).stem if isinstance(recipe, str | Path) else "study"))
@@ -140,7 +141,7 @@ class _Work:
         wanted = self._recipe.optimization
         assert wanted is not None  # noqa: S101 - the caller looked
         return optimize(
-            self._local(self._policy()),
+            self._changeable(self._policy()),
             self._local(self._model(model)),
             name=model.name,
             benchmark=wanted.items.benchmark,
@@ -177,6 +178,10 @@ class _Work:
     def _local(self, name: str) -> LocalModel:
         return LocalModel(name=name, **self._recipe.running.model_dump(exclude_defaults=True))
 
+    def _changeable(self, name: str) -> LocalModel:
+        """A model that is trained here, which chooses its precision itself."""
+        return LocalModel(name=name, **self._recipe.running.model_dump(exclude_defaults=True, exclude={"dtype"}))
+
     def _policy(self) -> str:
         return self._base(str(self._recipe.policy))
 
@@ -197,12 +202,12 @@ class _Work:
         items = load_benchmark(self._benchmark(training.items), self._data(training.items), self._told(training.items))
         rankings = flipped(rankings_of(items), training.flip, self._recipe.seed)
         if training.pairs == 0:
-            return str(untrained(self._local(self._base(training.base)), folder, seed=self._recipe.seed))
+            return str(untrained(self._changeable(self._base(training.base)), folder, seed=self._recipe.seed))
         if training.pairs is not None:
             rankings.sort(key=lambda one: (stream(self._recipe.seed, "learned", one.id).random(), one.id))
             rankings = rankings[: training.pairs]
         options = check_recipe(TrainingOptions, {"seed": self._recipe.seed, **training.options}, "of the training")
-        return str(train(self._local(self._base(training.base)), rankings, folder, options=options).folder)
+        return str(train(self._changeable(self._base(training.base)), rankings, folder, options=options).folder)
 
     def _told(self, items: Items) -> Any:
         return items.prompt if items.sample is None else None
