@@ -30,6 +30,7 @@ from pluralbench_measures.paired import ROUNDING, exchanges, p_value
 # Among fewer models a statistic has so few values that its intervals do not hold what they promise.
 FEWEST = 6
 FEWEST_OF_RBO = 8
+FEWEST_OF_DIFFERENCE = 10
 POWER = 0.8
 TAIL = (1 - CONFIDENCE) / 2
 NEARLY_ONE = 0.99  # a correlation of 1 among few models is no more than this in a plan
@@ -87,8 +88,6 @@ class Strengths:
         return float(np.interp(strength, _GRID[place - 1 : place + 1], means))
 
     def _above(self, name: str, value: float, place: int) -> float:
-        if place in {0, len(_GRID) - 1}:
-            return float(place > 0)
         drawn = self.at(place)[name]
         return float((drawn > value + ROUNDING).mean() + (np.abs(drawn - value) <= ROUNDING).mean() / 2)
 
@@ -112,7 +111,9 @@ def reliability(resampled: Array) -> float:
 
 def fewest(name: str, *, difference: bool = False) -> int:
     """How many models an interval of this statistic needs, or one of a difference between two benchmarks."""
-    return FEWEST_OF_RBO if difference or name.startswith("rbo") else FEWEST
+    if difference:
+        return FEWEST_OF_DIFFERENCE
+    return FEWEST_OF_RBO if name.startswith("rbo") else FEWEST
 
 
 def interval(name: str, value: float, models: int, kept: float = 1.0, seed: int = 0) -> Estimate:
@@ -144,7 +145,7 @@ def differences(
 
     first, second, downstream: scores of the same models, [models]. kept: for either benchmark, as in `interval`.
 
-    The interval, from eight models on, is made of both benchmarks' own, with the correlation of the two statistics as it is over draws of
+    The interval, from ten models on, is made of both benchmarks' own, with the correlation of the two statistics as it is over draws of
     models from the copula of all three sides (Zou 2007, Psychological Methods 12:399). The p-value is from exchanging
     the two benchmarks' ranks model by model, in all ways where these are few.
     """
