@@ -99,7 +99,9 @@ def test_untied_lists_have_the_plain_formulas(sides: tuple[list[int], list[int]]
 
 
 @given(scores, st.randoms(use_true_random=False))
-def test_neither_the_order_of_rows_nor_an_increasing_transform_matters(sides: tuple[list[int], list[int]], draw) -> None:  # type: ignore[no-untyped-def]
+def test_neither_the_order_of_rows_nor_an_increasing_transform_matters(
+    sides: tuple[list[int], list[int]], draw
+) -> None:  # type: ignore[no-untyped-def]
     rows = list(zip(*sides, strict=True))
     draw.shuffle(rows)
     moved = found([exp(x) - 7 for x, _ in rows], [y**3 / 10 for _, y in rows])

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import reduce
-from glob import glob
 from pathlib import Path
 
 import numpy as np
@@ -71,7 +70,7 @@ def _run_directories(location: str | Path) -> list[Path]:
     if path.is_dir():
         runs = [path] if (path / RUN_FILE).is_file() else sorted(one.parent for one in path.glob(f"*/{RUN_FILE}"))
     else:
-        matched = sorted(map(Path, glob(str(location))))
+        matched = sorted(Path(path.anchor).glob(str(path.relative_to(path.anchor))))
         if len(matched) == 1 and matched[0].is_file():
             return []
         # A pattern such as `runs/*` has the working directories of unfinished runs among its paths.

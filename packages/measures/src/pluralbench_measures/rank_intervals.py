@@ -41,7 +41,8 @@ _GRID = [-1.0, *np.tanh(np.linspace(-3.2, 3.2, 65)).tolist(), 1.0]
 class Difference:
     """How much better the first of two benchmarks predicts, by one statistic; what is missing is None.
 
-    p_value: two-sided, of no difference. low, high: of the difference, without the noise of the items where it is known.
+    p_value: two-sided, of no difference. low, high: of the difference, without the noise of the items where that is
+    known.
     """
 
     value: float | None
@@ -73,7 +74,9 @@ class Strengths:
 
     def strength(self, name: str, value: float, above: float) -> float:
         """The strength under which a value above this one, or half an equal one, is as likely as `above`."""
-        place = bisect_left(range(len(_GRID)), above, lo=1, hi=len(_GRID) - 1, key=lambda n: self._above(name, value, n))
+        place = bisect_left(
+            range(len(_GRID)), above, lo=1, hi=len(_GRID) - 1, key=lambda n: self._above(name, value, n)
+        )
         likely = [self._above(name, value, n) for n in (place - 1, place)]
         return float(np.interp(above, likely, _GRID[place - 1 : place + 1]))
 
@@ -119,8 +122,8 @@ def fewest(name: str, *, difference: bool = False) -> int:
 def interval(name: str, value: float, models: int, kept: float = 1.0, seed: int = 0) -> Estimate:
     """The value with its interval; without one for fewer than `fewest` models and where the noise leaves nothing.
 
-    name: of `NAMES`. kept: the product of both sides' reliabilities (see `reliability`), 1 where they are not known; the
-    interval is then of the scores with their noise.
+    name: of `NAMES`. kept: the product of both sides' reliabilities (see `reliability`), 1 where they are not known;
+    the interval is then of the scores with their noise.
     """
     if models < fewest(name) or kept <= 0:
         return Estimate(value, n=models)
@@ -145,9 +148,10 @@ def differences(
 
     first, second, downstream: scores of the same models, [models]. kept: for either benchmark, as in `interval`.
 
-    The interval, from ten models on, is made of both benchmarks' own, with the correlation of the two statistics as it is over draws of
-    models from the copula of all three sides (Zou 2007, Psychological Methods 12:399). The p-value is from exchanging
-    the two benchmarks' ranks model by model, in all ways where these are few.
+    The interval, from ten models on, is made of both benchmarks' own, with the correlation of the two statistics as it
+    is over draws of models from the copula of all three sides (Zou 2007, Psychological Methods 12:399); where the two
+    benchmarks are much alike it is wider than it need be. The p-value is from exchanging the two benchmarks' ranks
+    model by model, in all ways where these are few.
     """
     ours, theirs = rank_statistics(first, downstream), rank_statistics(second, downstream)
     exchanged = _exchanged(first, second, downstream, seed)
