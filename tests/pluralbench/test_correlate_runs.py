@@ -27,7 +27,9 @@ def side(names: Sequence[str], scores: Sequence[float], resampled: Any = None) -
 
 
 def table(path: Path, scores: dict[str, float]) -> Path:
-    path.write_text("model,score\n" + "".join(f'"{name}",{value}\n' for name, value in scores.items()))
+    path.write_text(
+        "model,score\n" + "".join(f'"{name}",{value}\n' for name, value in scores.items()), encoding="utf-8"
+    )
     return path
 
 
