@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from itertools import groupby, permutations, product
 from math import exp, log2
+from random import Random
 from statistics import fmean
 
 import numpy as np
@@ -100,8 +101,8 @@ def test_untied_lists_have_the_plain_formulas(sides: tuple[list[int], list[int]]
 
 @given(scores, st.randoms(use_true_random=False))
 def test_neither_the_order_of_rows_nor_an_increasing_transform_matters(
-    sides: tuple[list[int], list[int]], draw
-) -> None:  # type: ignore[no-untyped-def]
+    sides: tuple[list[int], list[int]], draw: Random
+) -> None:
     rows = list(zip(*sides, strict=True))
     draw.shuffle(rows)
     moved = found([exp(x) - 7 for x, _ in rows], [y**3 / 10 for _, y in rows])

@@ -163,7 +163,7 @@ def differences(
         if np.isnan(values).any():
             found[name] = Difference(None, None, None, None)
             continue
-        bounds = (None, None)
+        bounds: tuple[float | None, float | None] = (None, None)
         if models >= fewest(name, difference=True) and min(kept) > 0:
             bounds = _bounds(name, values, models, kept, together[name], seed)
         found[name] = Difference(values[0] - values[1], *bounds, p_value(exchanged[name]))
