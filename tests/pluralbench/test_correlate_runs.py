@@ -99,9 +99,9 @@ def test_runs_that_make_no_side_are_refused(tmp_path: Path) -> None:
         side_of_runs([nothing], "runs")
     assert str(refused.value) == "v has no overall number, so its model n has no score."
     keep(one, tmp_path / "run")
-    with pytest.raises(DataError) as refused:
+    with pytest.raises(DataError) as not_read:
         read_side(tmp_path / "run", ["score"])
-    assert str(refused.value) == (
+    assert str(not_read.value) == (
         f"{tmp_path / 'run'} holds runs, whose score is their overall number; leave out `columns`."
     )
 
@@ -146,7 +146,8 @@ def test_lines_of_the_slope_chart_go_from_rank_to_rank() -> None:
     with style.drawing():
         models = style.series_of_judges(dict(zip(names, [9, 7, 7, 1], strict=True)))
         figure = slopes(found, models)
-    lines = {tuple(line.get_ydata()) for line in figure.axes[0].lines if len(line.get_xdata()) == 2}
+    drawn = [np.atleast_1d(np.asarray(line.get_ydata())).tolist() for line in figure.axes[0].lines]
+    lines = {tuple(ends) for ends in drawn if len(ends) == 2}
     assert lines == {(0, 3), (1, 1), (2, 2), (3, 0)}, "of tied models, first the one that is better downstream"
     assert all(one != other for one, other in combinations(lines, 2))
     assert words(figure).count("2.5") == 2
@@ -154,7 +155,7 @@ def test_lines_of_the_slope_chart_go_from_rank_to_rank() -> None:
 
 
 def test_the_command_draws(run: Command, tmp_path: Path) -> None:
-    sides = {"benchmark": [3, 1, 2, 6, 5, 4], "downstream": [0.19, 0.18, 0.2, 0.22, 0.23, 0.17]}
+    sides: dict[str, list[float]] = {"benchmark": [3, 1, 2, 6, 5, 4], "downstream": [0.19, 0.18, 0.2, 0.22, 0.23, 0.17]}
     paths = [
         table(tmp_path / f"{name}.csv", {f"m{n}": score for n, score in enumerate(scores)})
         for name, scores in sides.items()
