@@ -1,4 +1,4 @@
-"""`correlate`: how well a benchmark's scores of reward models predict what these do to a policy, and how sure it is."""
+"""`correlate`: how well a benchmark of reward models predicts what they do to a policy, and how sure that is."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

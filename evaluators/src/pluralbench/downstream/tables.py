@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from functools import reduce
-from glob import glob
 from pathlib import Path
 
 import numpy as np
@@ -57,7 +56,7 @@ def _run_directories(location: str | Path) -> list[Path]:
     if path.is_dir():
         runs = [path] if _is_made(path) else sorted(one for one in path.iterdir() if _is_made(one))
     else:
-        matched = sorted(map(Path, glob(str(location))))
+        matched = sorted(Path(path.anchor).glob(str(path.relative_to(path.anchor))))
         if len(matched) == 1 and matched[0].is_file():
             return []
         # A pattern such as `runs/*` has the working directories of unfinished runs among its paths.

@@ -85,13 +85,13 @@ def _about_p(found: Correlation) -> Iterator[str]:
         return
     said = f"With {models} models the p-values are large. " if models <= 9 else ""
     yield (
-        f"{said}A rho of {rho.value:.2f} or more comes by chance in {100 * rho.p_value:.0f} of 100 orders, so this is no "
-        f"evidence that the benchmark predicts the downstream result, and none that it does not."
+        f"{said}A rho of {rho.value:.2f} or more comes by chance in {100 * rho.p_value:.0f} of 100 orders, so this is "
+        "no evidence that the benchmark predicts the downstream result, and none that it does not."
     )
     if found.models_needed is not None and found.models_needed > models:
         yield (
-            f"If the true rho were {rho.value:.2f}, it would take {found.models_needed:,} models to find p < {SMALL} in "
-            "80 of 100 studies."
+            f"If the true rho were {rho.value:.2f}, it would take {found.models_needed:,} models to find p < {SMALL} "
+            "in 80 of 100 studies."
         )
 
 
@@ -122,8 +122,8 @@ def _about_baseline(name: str, found: Baseline) -> Iterator[str]:
     said += "two-sided, by exchanging the two model by model)."
     if found.models_needed is not None and gap.p_value >= SMALL and found.models_needed > found.n:
         said += (
-            f" If their true rhos were as far apart, it would take {found.models_needed:,} models to tell them apart in "
-            "80 of 100 studies."
+            f" If their true rhos were as far apart, it would take {found.models_needed:,} models to tell them apart "
+            "in 80 of 100 studies."
         )
     yield said
 

@@ -127,7 +127,7 @@ class _Ranked:
     def of(cls, scores: Array) -> "_Ranked":
         left, right = scores[:, :, None], scores[:, None, :]
         signs = (left > right).view(np.int8) - (left < right).view(np.int8)
-        return cls(signs, (signs < 0).sum(-1), (signs == 0).sum(-1))
+        return cls(signs, np.count_nonzero(signs < 0, axis=-1), np.count_nonzero(signs == 0, axis=-1))
 
     def mean(self, terms: Array) -> Array:
         """The mean of a term by position, from the best one on, over the positions that each model may have."""
@@ -155,11 +155,11 @@ def _statistics(first: _Ranked, second: _Ranked) -> dict[str, Array]:
     return {
         "ndcg": _ndcg(first, second),
         "rbo": rbo,
-        "weighted_tau": (pairs * agreeing).sum((1, 2)) / pairs_total(models),
+        "weighted_tau": (pairs * agreeing).sum((1, 2)) / _total(models),
         "spearman": _pearson(first.ranks, second.ranks),
         "rbo_extrapolated": rbo + PERSISTENCE**models * shared[-1],
         "scipy_weightedtau": (_vigna(first, second, agreeing) + _vigna(second, first, agreeing)) / 2,
-        "kendall_tau_b": _ratio(agreeing.sum((1, 2)), _norm(first.signs, second.signs, np.ones(1))),
+        "kendall_tau_b": _ratio(agreeing.sum((1, 2)), _norm(first, second)),
     }
 
 
@@ -171,7 +171,7 @@ def _ndcg(first: _Ranked, second: _Ranked) -> Array:
     return np.asarray((second.mean(gains) * first.mean(discounts)).sum(-1) / (gains * discounts).sum())
 
 
-def pairs_total(models: int) -> float:
+def _total(models: int) -> float:
     """The sum of the weights 1 / (rank + rank) over ordered pairs of ranks."""
     ranks = np.arange(1, models + 1)
     weights = 1 / (ranks[:, None] + ranks)
@@ -196,17 +196,17 @@ def _mean_weights(ranked: _Ranked) -> Array:
 
 def _vigna(first: _Ranked, second: _Ranked, agreeing: NDArray[np.int8]) -> Array:
     """Vigna's weighted tau by the ranks of `first`, whose ties `second` orders; ties in both: by place."""
-    models = agreeing.shape[-1]
-    keys = first.above * (models + 1) + second.above
-    ranks = keys.argsort(-1, kind="stable").argsort(-1)
-    each = 1 / (ranks + 1.0)
-    weights = each[:, :, None] + each[:, None, :]
-    return _ratio((weights * agreeing).sum((1, 2)), _norm(first.signs, second.signs, weights))
+    keys = first.above * (agreeing.shape[-1] + 1) + second.above
+    each = 1 / (keys.argsort(-1, kind="stable").argsort(-1) + 1.0)
+    # A pair weighs the sum of a term of either model, so the sum over pairs is one over models, twice.
+    return _ratio((each * agreeing.sum(-1)).sum(-1), _norm(first, second, each))
 
 
-def _norm(first: NDArray[np.int8], second: NDArray[np.int8], weights: Array) -> Array:
-    squares = [(weights * np.abs(signs)).sum((1, 2)) for signs in (first, second)]
-    return np.asarray(np.sqrt(squares[0] * squares[1]))
+def _norm(first: _Ranked, second: _Ranked, each: Array | float = 1.0) -> Array:
+    """The root of the product of both sides' weights of the pairs that are not tied there."""
+    models = first.above.shape[1]
+    ours, theirs = ((each * (models - side.tied)).sum(-1) for side in (first, second))
+    return np.asarray(np.sqrt(ours * theirs))
 
 
 def _pearson(first: Array, second: Array) -> Array:
@@ -216,4 +216,4 @@ def _pearson(first: Array, second: Array) -> Array:
 
 def _ratio(part: Array, whole: Array) -> Array:
     part, whole = np.broadcast_arrays(part, whole)
-    return np.divide(part, whole, out=np.full(part.shape, np.nan), where=whole > 0)
+    return np.asarray(np.divide(part, whole, out=np.full(part.shape, np.nan), where=whole > 0))

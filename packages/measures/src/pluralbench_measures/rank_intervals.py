@@ -30,6 +30,7 @@ from pluralbench_measures.paired import ROUNDING, exchanges, p_value
 # Among fewer models a statistic has so few values that its intervals do not hold what they promise.
 FEWEST = 6
 FEWEST_OF_RBO = 8
+FEWEST_OF_DIFFERENCE = 10
 POWER = 0.8
 TAIL = (1 - CONFIDENCE) / 2
 NEARLY_ONE = 0.99  # a correlation of 1 among few models is no more than this in a plan
@@ -40,7 +41,8 @@ _GRID = [-1.0, *np.tanh(np.linspace(-3.2, 3.2, 65)).tolist(), 1.0]
 class Difference:
     """How much better the first of two benchmarks predicts, by one statistic; what is missing is None.
 
-    p_value: two-sided, of no difference. low, high: of the difference, without the noise of the items where it is known.
+    p_value: two-sided, of no difference. low, high: of the difference, without the noise of the items where that is
+    known.
     """
 
     value: float | None
@@ -89,8 +91,6 @@ class Strengths:
         return float(np.interp(strength, _GRID[place - 1 : place + 1], means))
 
     def _above(self, name: str, value: float, place: int) -> float:
-        if place in {0, len(_GRID) - 1}:
-            return float(place > 0)
         drawn = self.at(place)[name]
         return float((drawn > value + ROUNDING).mean() + (np.abs(drawn - value) <= ROUNDING).mean() / 2)
 
@@ -114,14 +114,16 @@ def reliability(resampled: Array) -> float:
 
 def fewest(name: str, *, difference: bool = False) -> int:
     """How many models an interval of this statistic needs, or one of a difference between two benchmarks."""
-    return FEWEST_OF_RBO if difference or name.startswith("rbo") else FEWEST
+    if difference:
+        return FEWEST_OF_DIFFERENCE
+    return FEWEST_OF_RBO if name.startswith("rbo") else FEWEST
 
 
 def interval(name: str, value: float, models: int, kept: float = 1.0, seed: int = 0) -> Estimate:
     """The value with its interval; without one for fewer than `fewest` models and where the noise leaves nothing.
 
-    name: of `NAMES`. kept: the product of both sides' reliabilities (see `reliability`), 1 where they are not known; the
-    interval is then of the scores with their noise.
+    name: of `NAMES`. kept: the product of both sides' reliabilities (see `reliability`), 1 where they are not known;
+    the interval is then of the scores with their noise.
     """
     if models < fewest(name) or kept <= 0:
         return Estimate(value, n=models)
@@ -146,9 +148,10 @@ def differences(
 
     first, second, downstream: scores of the same models, [models]. kept: for either benchmark, as in `interval`.
 
-    The interval, from eight models on, is made of both benchmarks' own, with the correlation of the two statistics as it is over draws of
-    models from the copula of all three sides (Zou 2007, Psychological Methods 12:399). The p-value is from exchanging
-    the two benchmarks' ranks model by model, in all ways where these are few.
+    The interval, from ten models on, is made of both benchmarks' own, with the correlation of the two statistics as it
+    is over draws of models from the copula of all three sides (Zou 2007, Psychological Methods 12:399); where the two
+    benchmarks are much alike it is wider than it need be. The p-value is from exchanging the two benchmarks' ranks
+    model by model, in all ways where these are few.
     """
     ours, theirs = rank_statistics(first, downstream), rank_statistics(second, downstream)
     exchanged = _exchanged(first, second, downstream, seed)
@@ -160,7 +163,7 @@ def differences(
         if np.isnan(values).any():
             found[name] = Difference(None, None, None, None)
             continue
-        bounds = (None, None)
+        bounds: tuple[float | None, float | None] = (None, None)
         if models >= fewest(name, difference=True) and min(kept) > 0:
             bounds = _bounds(name, values, models, kept, together[name], seed)
         found[name] = Difference(values[0] - values[1], *bounds, p_value(exchanged[name]))
