@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 import torch
 from pluralbench_local import Lora, ModelError, Trained, TrainingOptions, load, score, train, training, training_model
+from pluralbench_local.network import read_padded
+from pluralbench_local.training_rewards import Rewards
 from pluralbench_rewards import Group
 from pluralbench_runs import RecipeError, check_recipe
 from reward_models import save_classifier
@@ -28,7 +30,8 @@ def test_the_head_alone_changes_and_learns(small: str, tmp_path: Path) -> None:
     same = [name for name in made if name != "score.weight"]
     assert len(same) > 5
     assert all(torch.equal(base[name], made[name]) for name in same)
-    assert not torch.equal(trainee(small).network.head.weight, made["score.weight"])  # type: ignore[union-attr]
+    head: Any = trainee(small).network.head
+    assert not torch.equal(head.weight, made["score.weight"])
     lines = log(done.folder)
     assert lines[-1]["loss"] < lines[0]["loss"] - 0.1
     assert done.accuracy is not None
@@ -41,8 +44,7 @@ def test_it_takes_the_steps_that_training_a_frozen_base_takes(
     """A step by `train` has the gradient that the head has where the whole model is encoded for it."""
     base = language_models("gpt2", n_layer=1, n_embd=32, resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0)
     once = run(base, tmp_path / "once", epochs=2)
-    plain = training.Rewards
-    monkeypatch.setattr(training, "Rewards", lambda *of, **_: plain(*of))
+    monkeypatch.setattr(training, "Rewards", lambda *of, **_: Rewards(*of))
     again = run(base, tmp_path / "again", epochs=2)
     one, other = (load_file(done.folder / "model.safetensors")["score.weight"] for done in (once, again))
     assert torch.allclose(one, other, atol=1e-5)
@@ -52,11 +54,11 @@ def test_it_takes_the_steps_that_training_a_frozen_base_takes(
 def test_each_response_is_encoded_once_for_all_epochs(
     small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    read, encoded = training_model.read_padded, []
+    encoded: list[int] = []
 
     def counted(network: Any, conversations: Any) -> Any:
         encoded.append(len(conversations))
-        return read(network, conversations)
+        return read_padded(network, conversations)
 
     monkeypatch.setattr(training_model, "read_padded", counted)
     done = run(small, tmp_path / "out", epochs=5)

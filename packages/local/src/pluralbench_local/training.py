@@ -208,6 +208,9 @@ def _run(
     optimizer, schedule = accelerator.prepare(optimizer, schedule)
     done = restore(accelerator, work)
     trainee.network.model.train()
+    for part in filter(None, (data, judged)):
+        with _memory(options):
+            rewards.encode(part)
     measured = ""
     with step_log(work) as log, progress("training", len(steps) - done) as meter:
         for number, step in enumerate(steps[done:], done + 1):

@@ -5,10 +5,13 @@ from contextlib import contextmanager
 
 import torch
 from accelerate import Accelerator
+from pluralbench_runs import progress
 from torch import Tensor
 
 from pluralbench_local.training_batches import Data
 from pluralbench_local.training_model import Trainee, read_by_head, rewards_of, states_of
+
+TOGETHER = 128  # responses that are sorted by length and encoded between two looks at the clock
 
 
 class Rewards:
@@ -26,10 +29,14 @@ class Rewards:
         if not self._once:
             conversations = [data.tokens[ranking][response] for ranking, response in members]
             return rewards_of(self._trainee, conversations, self._precision)
-        if id(data) not in self._states:
-            self._states[id(data)] = (data, {member: row for row, member in enumerate(data.members)}, self._read(data))
+        self.encode(data)
         _, rows, states = self._states[id(data)]
         return read_by_head(self._trainee, states[[rows[member] for member in members]])
+
+    def encode(self, data: Data) -> None:
+        """Encode what is encoded once, if it is not yet."""
+        if self._once and id(data) not in self._states:
+            self._states[id(data)] = (data, {member: row for row, member in enumerate(data.members)}, self._read(data))
 
     @contextmanager
     def evaluating(self) -> Iterator[None]:
@@ -45,5 +52,10 @@ class Rewards:
     @torch.no_grad()
     def _read(self, data: Data) -> Tensor:
         conversations = [data.tokens[ranking][response] for ranking, response in data.members]
-        with self.evaluating():
-            return states_of(self._trainee, conversations, self._precision).float()
+        states = []
+        with self.evaluating(), progress("encoding", len(conversations)) as meter:
+            for start in range(0, len(conversations), TOGETHER):
+                states.append(states_of(self._trainee, conversations[start : start + TOGETHER], self._precision))
+                for _ in range(len(states[-1])):
+                    meter.advance()
+        return torch.cat(states).float()

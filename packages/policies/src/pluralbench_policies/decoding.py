@@ -132,8 +132,8 @@ class Decoder:
             for number, prompt in enumerate(prompts):
                 own = [place for place, owner in enumerate(owners) if owner == number]
                 part = [[values[place] for place in own] for values in (seeds, most)]
-                for place, tokens, ended in self.samples([prompt], [0] * len(own), sampling, part[0], part[1]):
-                    yield own[place], tokens, ended
+                for place, alone, end in self.samples([prompt], [0] * len(own), sampling, part[0], part[1]):
+                    yield own[place], alone, end
             return
         first, rows = self._started(prompts, owners, max(most))
         logits = first[torch.tensor(owners, device=first.device)]

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import torch
-from pluralbench_calls import Answer, ChatModel, NotServed, Request
+from pluralbench_calls import Answer, ChatModel, NotServed, Outcome, Request
 from pluralbench_local import LocalModel
 from pluralbench_local.conversations import Template
 from pluralbench_local.description import described
@@ -185,7 +185,7 @@ class Generation:
         ):
             one = drawn[place]
             text = str(self._template.tokenizer.decode(tokens, skip_special_tokens=True))
-            outcome = "length" if not ended else "answer" if text.strip() else "empty"
+            outcome: Outcome = "length" if not ended else "answer" if text.strip() else "empty"
             used = (len(one.prompt), len(tokens) + ended)
             yield Answer.to(one.request, outcome, text, finish_reason="stop" if ended else "length", tokens=used)
 
