@@ -12,6 +12,7 @@ from transformers.utils import logging
 
 library: Any = logging
 
+
 @pytest.fixture(scope="session", autouse=True)
 def _one_quiet_thread() -> Iterator[None]:
     """Models this small lose more to waiting threads than they win."""

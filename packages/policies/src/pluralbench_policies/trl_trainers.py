@@ -101,9 +101,7 @@ class _Reward:
         self.line = {**self.scorer.line, **lengths(completion_ids, self.ends)}
         if self.start is not None and self.step % self.options.kl_every == 0:
             rows = laid_out([self.prompts[each] for each in place], completion_ids, self.model.device)
-            self.line["kl"] = divergence(
-                self.model, self.start, rows, temperature=self.options.temperature, part=self.options.part
-            )
+            self.line["kl"] = divergence(self.model, self.start, rows, self.options)
         return [None if reward != reward else reward for reward in rewards]  # noqa: PLR0124 - NaN
 
 
@@ -167,7 +165,7 @@ def _trainer(
         "save_strategy": "no",
         "report_to": "none",
         "disable_tqdm": True,
-        "bf16": on_gpu,
+        "bf16": options.in_bfloat16(model.device.type),
         "use_cpu": not on_gpu,
         "dataloader_pin_memory": on_gpu,
         "gradient_checkpointing": options.gradient_checkpointing,
