@@ -11,7 +11,7 @@ from members import ROOT
 from optimized_runs import TASKS
 from pluralbench_local import LocalModel, load
 from pluralbench_policies import OptimizeOptions, PolicyError
-from pluralbench_policies.verl import VerlOptions, run_verl, verl_files
+from pluralbench_policies.verl import run_verl, verl_files
 from pluralbench_policies.verl_reward import group_of, scorer_of
 from pluralbench_rewards import Group, Person
 from reward_models import save_classifier
@@ -52,7 +52,7 @@ def test_the_defaults_are_the_papers(base: str, reward: LocalModel, tmp_path: Pa
 def test_the_reward_function_gives_the_reward_models_score(written: Path, reward: LocalModel) -> None:
     group = replace(TOLD[3].group, responses=["origami and drumming"])
     [[score]] = load(reward).score([group]).scores
-    asked = json.dumps({name: value for name, value in json_of(TOLD[3].group).items()})
+    asked = json.dumps(json_of(TOLD[3].group))
     assert group_of(asked, "origami and drumming") == group
     found = scorer_of(written / "reward.json")(solution_str="origami and drumming", extra_info={"group": asked})
     assert found == pytest.approx(score / 10)
@@ -100,9 +100,11 @@ from pluralbench_policies.verl_check import check
 config, tasks, score = check(Path(sys.argv[1]))
 rows = [tasks[place] for place in range(len(tasks))]
 given = [row["extra_info"] for row in rows]
-scores = [score(data_source="pluralbench", solution_str="origami", ground_truth="", extra_info=each) for each in given]
+asked = {"data_source": "pluralbench", "solution_str": "origami", "ground_truth": ""}
+scores = [score(**asked, extra_info=each) for each in given]
 read = {"tasks": len(rows), "prompts": [list(row["raw_prompt"]) for row in rows], "scores": scores}
-read |= {"batch": config.data.train_batch_size, "rate": config.critic.optim.lr, "estimator": config.algorithm.adv_estimator}
+read |= {"batch": config.data.train_batch_size, "rate": config.critic.optim.lr}
+read |= {"estimator": config.algorithm.adv_estimator}
 Path(sys.argv[2]).write_text(json.dumps(read), encoding="utf-8")
 """
 

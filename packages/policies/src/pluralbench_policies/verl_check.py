@@ -1,4 +1,4 @@
-"""`python -m pluralbench_policies.verl_check FOLDER`: whether verl accepts what `verl_files` wrote, by verl's own means.
+"""`python -m pluralbench_policies.verl_check FOLDER`: whether verl itself accepts what `verl_files` wrote.
 
 It composes and validates the configuration, reads the tasks by verl's data loader, and loads the reward function.
 """
@@ -7,18 +7,18 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from hydra import compose, initialize_config_dir
-from verl.trainer.ppo.reward import get_custom_reward_fn
-from verl.trainer.ppo.utils import need_critic, need_reference_policy
-from verl.utils import hf_tokenizer
-from verl.utils.config import validate_config
-from verl.utils.dataset.rl_dataset import RLHFDataset
-
 from pluralbench_policies.verl import CONFIG, TASKS
 
 
 def check(folder: Path) -> tuple[Any, Any, Any]:
     """The composed configuration, the data set and the reward function. Raises whatever verl raises."""
+    from hydra import compose, initialize_config_dir  # noqa: PLC0415 - not in this workspace
+    from verl.trainer.ppo.reward import get_custom_reward_fn  # noqa: PLC0415 - not in this workspace
+    from verl.trainer.ppo.utils import need_critic, need_reference_policy  # noqa: PLC0415 - not in this workspace
+    from verl.utils import hf_tokenizer  # noqa: PLC0415 - not in this workspace
+    from verl.utils.config import validate_config  # noqa: PLC0415 - not in this workspace
+    from verl.utils.dataset.rl_dataset import RLHFDataset  # noqa: PLC0415 - not in this workspace
+
     with initialize_config_dir(str(folder.resolve()), version_base=None):
         config = compose(Path(CONFIG).stem)
     validate_config(config, use_reference_policy=need_reference_policy(config), use_critic=need_critic(config))

@@ -9,7 +9,6 @@ from pkgutil import resolve_name
 from typing import Any
 
 from pluralbench_rewards import Group, Person, RewardModel, Scoring
-from pluralbench_runs import Table
 
 from pluralbench_policies.errors import PolicyError
 
@@ -20,7 +19,7 @@ def scorer_of(path: Path) -> Callable[..., float]:
 
     @cache
     def model() -> RewardModel:
-        kind: type[Table] = resolve_name(given["description"])
+        kind: Any = resolve_name(given["description"])
         description: Any = kind.model_validate(given["values"])
         loaded: RewardModel = resolve_name(description.loader)(description, Scoring.model_validate(given["scoring"]))
         return loaded
