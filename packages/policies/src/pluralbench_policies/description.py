@@ -54,6 +54,9 @@ class OptimizeOptions(Table):
     discount: float = Field(1.0, gt=0, le=1, description="PPO's gamma, a token.")
     gae_lambda: float = Field(1.0, ge=0, le=1, description="Of PPO's advantages.")
     max_gradient_norm: float = Field(1.0, gt=0, description="The largest norm of a gradient.")
+    precision: Literal["auto", "float32", "bfloat16"] = Field(
+        "auto", description="Of computing; auto is bfloat16 on a GPU and float32 on a CPU. Weights are kept in float32."
+    )
     gradient_checkpointing: bool = Field(default=False, description="Less memory for a third more time.")
     kl_every: int = Field(5, ge=0, description="Steps between two measures of the divergence; 0 is never.")
     checkpoint_every: int = Field(50, ge=1, description="Steps between two checkpoints.")
@@ -78,6 +81,10 @@ class OptimizeOptions(Table):
     def part(self) -> int:
         """Completions that are computed at a time."""
         return min(self.micro_batch, self.update_size)
+
+    def in_bfloat16(self, device: str) -> bool:
+        """Whether to compute in bfloat16 on this type of device."""
+        return device == "cuda" if self.precision == "auto" else self.precision == "bfloat16"
 
     @model_validator(mode="after")
     def _whole_parts(self) -> Self:

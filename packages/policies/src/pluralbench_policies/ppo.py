@@ -45,8 +45,9 @@ TINY = 1e-8  # of a variance, as in verl
 class Critic(nn.Module):
     """The base with a linear head: the value before each token. It begins at 0, so that only rewards count at first."""
 
-    def __init__(self, body: Any) -> None:
+    def __init__(self, body: Any, options: OptimizeOptions) -> None:
         super().__init__()
+        self.options = options
         self.body = body
         self.head = nn.Linear(body.config.get_text_config().hidden_size, 1).to(body.device)
         nn.init.zeros_(self.head.weight)
@@ -54,7 +55,7 @@ class Critic(nn.Module):
 
     def forward(self, rows: Rows) -> Tensor:
         """The value before each token of the completions, [rows, completion tokens]."""
-        with autocast(rows.ids.device):
+        with autocast(rows.ids.device, self.options):
             states = self.body(**inputs(self.body, rows)).last_hidden_state
         values: Tensor = self.head(states[:, -rows.tokens.shape[1] - 1 : -1].float())
         return values.squeeze(-1)
@@ -102,7 +103,7 @@ def optimize_by_ppo(
     """
     accelerator = accelerator_of(model.device)
     torch.manual_seed(options.seed)
-    critic = Critic(load_body(source, model.device))
+    critic = Critic(load_body(source, model.device), options)
     for each in (model, critic.body):
         if options.gradient_checkpointing:
             each.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
@@ -119,12 +120,12 @@ def optimize_by_ppo(
             began = time.perf_counter()
             each = [place for place in places for _ in range(options.completions)]
             asked = [prompts[place] for place in each]
-            drawn = sample(model, asked, ends=ends, temperature=options.temperature, most=options.max_tokens)
+            drawn = sample(model, asked, ends, options)
             rewards = scorer(each, tokenizer.batch_decode(drawn, skip_special_tokens=True))
             rows = laid_out(asked, drawn, model.device)
             line: dict[str, Any] = {**scorer.line, **lengths(drawn, ends)}
             if options.kl_every and number % options.kl_every == 0:
-                line["kl"] = divergence(model, start, rows, temperature=options.temperature, part=options.part)
+                line["kl"] = divergence(model, start, rows, options)
             step, line["entropy"] = prepared(learner, rows, torch.tensor(rewards, device=rows.ids.device), options)
             line |= _update(learner, step, options)
             write(line | {"seconds": time.perf_counter() - began})
@@ -142,11 +143,11 @@ def prepared(learner: Learner, rows: Rows, rewards: Tensor, options: OptimizeOpt
     parts = []
     for begin in range(0, len(rows.ids), options.part):
         some = rows.part(slice(begin, begin + options.part))
-        policy = Categorical(logits=logits_of(learner.policy, some, options.temperature))
+        policy = Categorical(logits=logits_of(learner.policy, some, options))
         log_probs = policy.log_prob(some.completions)
         penalty = torch.zeros_like(log_probs)
         if options.kl:
-            before = Categorical(logits=logits_of(learner.start, some, options.temperature))
+            before = Categorical(logits=logits_of(learner.start, some, options))
             penalty = options.kl * (log_probs - before.log_prob(some.completions))
         parts.append((log_probs, policy.entropy(), penalty, learner.critic(some)))
     log_probs, entropy, penalty, values = (torch.cat(several) for several in zip(*parts, strict=True))
@@ -229,9 +230,7 @@ def _update(learner: Learner, drawn: Drawn, options: OptimizeOptions) -> dict[st
             if not share:
                 continue
             rows = drawn.rows.part(part)
-            made = losses(
-                module, drawn, part, logits_of(learner.policy, rows, options.temperature), learner.critic(rows)
-            )
+            made = losses(module, drawn, part, logits_of(learner.policy, rows, options), learner.critic(rows))
             ((made["loss_objective"] + made["loss_critic"]) / tokens).backward()
             sums["loss"] += float(made["loss_objective"].detach()) / tokens / options.updates
             sums["value_loss"] += float(made["loss_critic"].detach()) / tokens / options.updates

@@ -76,7 +76,8 @@ def draw_curves(folder: Path) -> None:
     from matplotlib.figure import Figure  # noqa: PLC0415 - an extra
 
     lines = read_log(folder)
-    figure = Figure(figsize=(8, 5), layout="constrained")
+    figure = Figure(figsize=(8, 5))
+    figure.subplots_adjust(left=0.1, right=0.98, bottom=0.1, top=0.97, wspace=0.3, hspace=0.12)
     for axes, (name, label) in zip(figure.subplots(2, 2, sharex=True).flat, CURVES.items(), strict=True):
         points = [(line["step"], line[name]) for line in lines if line.get(name) is not None]
         axes.plot(*zip(*points, strict=True), marker="." if len(points) < 40 else "") if points else None
@@ -85,7 +86,7 @@ def draw_curves(folder: Path) -> None:
         axes.xaxis.get_major_locator().set_params(integer=True)
         if axes.get_subplotspec().is_last_row():
             axes.set_xlabel("step")
-    figure.savefig(folder / CURVES_FILE, dpi=150)
+    figure.savefig(folder / CURVES_FILE, dpi=120)
 
 
 def publish(output: Output, model: Any, tokenizer: Any, device: Any, task: Mapping[str, Any]) -> None:

@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ from pluralbench_rewards import Message
 from torch import Tensor, nn
 from transformers import AutoModel, AutoModelForCausalLM, GenerationConfig, PreTrainedModel
 
+from pluralbench_policies.description import OptimizeOptions
 from pluralbench_policies.errors import PolicyError
 
 
@@ -95,18 +96,19 @@ def laid_out(prompts: Sequence[Sequence[int]], completions: Sequence[Sequence[in
 
 @torch.no_grad()
 def sample(
-    model: Any, prompts: Sequence[Sequence[int]], *, ends: Sequence[int], temperature: float, most: int
+    model: Any, prompts: Sequence[Sequence[int]], ends: Sequence[int], options: OptimizeOptions
 ) -> list[list[int]]:
-    """A completion of each prompt as token ids, at most `most`, with the end token where it ended.
+    """A completion of each prompt as token ids, with the end token where it ended.
 
-    Drawn from the model's whole distribution at this temperature, by torch's random state.
+    Drawn from the model's whole distribution at the temperature, by torch's random state.
     """
     rows = laid_out(prompts, [[]] * len(prompts), model.device)
     config = GenerationConfig(
-        do_sample=True, temperature=temperature, top_k=0, top_p=1.0, max_new_tokens=most, disable_compile=True,
-        eos_token_id=list(ends), pad_token_id=ends[0], bos_token_id=model.generation_config.bos_token_id,
+        do_sample=True, temperature=options.temperature, top_k=0, top_p=1.0, max_new_tokens=options.max_tokens,
+        disable_compile=True, eos_token_id=list(ends), pad_token_id=ends[0],
+        bos_token_id=model.generation_config.bos_token_id,
     )  # fmt: skip
-    with _generating(model, config), quiet():
+    with _generating(model, config), quiet(), autocast(model.device, options):
         drawn = model.generate(input_ids=rows.ids, attention_mask=rows.mask)[:, rows.ids.shape[1] :].tolist()
     completions = []
     for ids in drawn:
@@ -136,27 +138,27 @@ def inputs(model: Any, rows: Rows) -> dict[str, Any]:
     return given
 
 
-def logits_of(model: Any, rows: Rows, temperature: float) -> Tensor:
+def logits_of(model: Any, rows: Rows, options: OptimizeOptions) -> Tensor:
     """The logits by which each token of the completions was drawn, [rows, completion tokens, vocabulary], float32."""
-    with autocast(rows.ids.device):
+    with autocast(rows.ids.device, options):
         logits: Tensor = model(**inputs(model, rows), logits_to_keep=rows.tokens.shape[1] + 1).logits
-    return logits[:, -rows.tokens.shape[1] - 1 : -1].float() / temperature
+    return logits[:, -rows.tokens.shape[1] - 1 : -1].float() / options.temperature
 
 
-def autocast(device: torch.device) -> AbstractContextManager[Any]:
-    """Computes in bfloat16 on a GPU, in float32 elsewhere."""
-    return torch.autocast("cuda", torch.bfloat16) if device.type == "cuda" else nullcontext()
+def autocast(device: torch.device, options: OptimizeOptions) -> torch.autocast:
+    """Within this context, matrices are multiplied in bfloat16 where the options say so."""
+    return torch.autocast(device.type, torch.bfloat16, enabled=options.in_bfloat16(device.type))
 
 
 @torch.no_grad()
-def divergence(model: Any, start: Any, rows: Rows, *, temperature: float, part: int) -> float:
+def divergence(model: Any, start: Any, rows: Rows, options: OptimizeOptions) -> float:
     """Kullback-Leibler divergence of the policy from its start, nats a token: the mean over the completions' tokens.
 
     Of the whole distributions at each token, and not of the drawn tokens alone.
     """
     total = 0.0
-    for begin in range(0, len(rows.ids), part):
-        some = rows.part(slice(begin, begin + part))
-        ours, theirs = (logits_of(each, some, temperature)[some.tokens].log_softmax(-1) for each in (model, start))
+    for begin in range(0, len(rows.ids), options.part):
+        some = rows.part(slice(begin, begin + options.part))
+        ours, theirs = (logits_of(each, some, options)[some.tokens].log_softmax(-1) for each in (model, start))
         total += float((ours.exp() * (ours - theirs)).sum())
     return total / int(rows.tokens.sum())

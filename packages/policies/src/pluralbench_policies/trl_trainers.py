@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import torch
 from datasets import Dataset
 from pluralbench_local import LocalModel
 from pluralbench_local.models import from_pretrained, quiet
@@ -30,7 +31,7 @@ PART_LOG = {"entropy": "entropy", "loss": "loss", "grad_norm": "gradient_norm", 
 """What a line takes from TRL's log, by the names there."""
 
 
-class _Silent:
+class _Adapted:
     """TRL would report each trainer that is made to the Hub, and write a model card into each checkpoint."""
 
     def _send_telemetry(self) -> None:
@@ -39,12 +40,18 @@ class _Silent:
     def create_model_card(self, *_: Any, **__: Any) -> None:
         """Write none."""
 
+    def _generate_single_turn(self, *given: Any) -> Any:
+        # Without this, the weights are rounded to bfloat16 anew for each token.
+        args: Any = self.args  # type: ignore[attr-defined]
+        with torch.autocast(args.device.type, torch.bfloat16, enabled=args.bf16):
+            return super()._generate_single_turn(*given)  # type: ignore[misc]
 
-class _Rloo(_Silent, RLOOTrainer):  # type: ignore[misc]
+
+class _Rloo(_Adapted, RLOOTrainer):  # type: ignore[misc]
     pass
 
 
-class _Grpo(_Silent, GRPOTrainer):  # type: ignore[misc]
+class _Grpo(_Adapted, GRPOTrainer):  # type: ignore[misc]
     pass
 
 
@@ -101,9 +108,7 @@ class _Reward:
         self.line = {**self.scorer.line, **lengths(completion_ids, self.ends)}
         if self.start is not None and self.step % self.options.kl_every == 0:
             rows = laid_out([self.prompts[each] for each in place], completion_ids, self.model.device)
-            self.line["kl"] = divergence(
-                self.model, self.start, rows, temperature=self.options.temperature, part=self.options.part
-            )
+            self.line["kl"] = divergence(self.model, self.start, rows, self.options)
         return [None if reward != reward else reward for reward in rewards]  # noqa: PLR0124 - NaN
 
 
@@ -167,7 +172,7 @@ def _trainer(
         "save_strategy": "no",
         "report_to": "none",
         "disable_tqdm": True,
-        "bf16": on_gpu,
+        "bf16": options.in_bfloat16(model.device.type),
         "use_cpu": not on_gpu,
         "dataloader_pin_memory": on_gpu,
         "gradient_checkpointing": options.gradient_checkpointing,

@@ -1,0 +1,202 @@
+"""Policy optimisation by verl, for several GPUs and machines: the files that it reads, their check, and its start.
+
+verl wants other versions of transformers and tensordict than this workspace, so it lives in an environment of its own,
+with pluralbench beside it. The values are those of Personalized RewardBench (appendix B and its PPO scripts).
+"""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from pluralbench_local import LocalModel
+from pluralbench_local.description import described
+from pluralbench_rewards import Description, Scoring
+from pluralbench_runs import Table
+from pydantic import Field
+
+from pluralbench_policies.description import OptimizeOptions, Task
+from pluralbench_policies.errors import PolicyError
+
+CONFIG, TASKS, REWARD, FUNCTION = "optimize.yaml", "tasks.parquet", "reward.json", "reward.py"
+ESTIMATORS = {"ppo": "gae", "rloo": "rloo", "grpo": "grpo"}
+FUNCTION_TEXT = '''"""The reward of a completion, by the reward model that `{reward}` describes."""
+
+from pathlib import Path
+
+from pluralbench_policies.verl_reward import scorer_of
+
+compute_score = scorer_of(Path(__file__).with_name("{reward}"))
+'''
+
+
+class VerlOptions(Table):
+    """Where verl runs. The paper had 4 GPUs, and a fifth for its reward server."""
+
+    gpus: int = Field(4, ge=1, description="GPUs of each machine.")
+    machines: int = Field(1, ge=1, description="Machines of the Ray cluster.")
+    rollout: str = Field("vllm", description="What samples: vllm or sglang.")
+    gpu_memory: float = Field(0.4, gt=0, lt=1, description="Share of a GPU's memory for sampling.")
+    reward_workers: int = Field(1, ge=1, description="Processes that score; each loads the reward model.")
+
+
+def verl_files(
+    policy: str | Path | LocalModel,
+    reward: Description,
+    tasks: Sequence[Task],
+    folder: Path,
+    *,
+    options: OptimizeOptions | None = None,
+    verl: VerlOptions | None = None,
+    scoring: Scoring | None = None,
+    **fields: Any,
+) -> Path:
+    """Write what verl reads into `folder`: tasks (Parquet), configuration, and the reward function with its model.
+
+    reward: a description, since each of verl's processes loads the reward model by itself. `temperature`, `kl` and the
+    rest of `options` mean what they mean here; `value_clip`, `precision`, `steps` and `kl_every` are verl's own matter
+    but for `steps`. Returns the folder. Raises `PolicyError`.
+    """
+    options, verl, scoring = options or OptimizeOptions(), verl or VerlOptions(), scoring or Scoring()
+    base = described(policy, **fields)
+    if not tasks:
+        raise PolicyError("There are no tasks to optimise on.")
+    if len(tasks) < options.prompts:
+        raise PolicyError(
+            f"{len(tasks):,} prompts are too few for a step of {options.prompts:,}; lower `prompts` or give more tasks."
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    _write_tasks(tasks, folder / TASKS)
+    kind = type(reward)
+    given: Any = reward
+    model = {"description": f"{kind.__module__}:{kind.__qualname__}", "values": given.model_dump(mode="json")}
+    described_reward = model | {"scoring": scoring.model_dump(mode="json"), "divisor": options.reward_divisor}
+    (folder / REWARD).write_text(json.dumps(described_reward, indent=2) + "\n", encoding="utf-8")
+    (folder / FUNCTION).write_text(FUNCTION_TEXT.format(reward=REWARD), encoding="utf-8")
+    config = verl_config(base, folder.resolve(), options, verl)
+    # JSON is YAML.
+    (folder / CONFIG).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+    return folder
+
+
+def _write_tasks(tasks: Sequence[Task], path: Path) -> None:
+    from datasets import Dataset  # noqa: PLC0415 - an extra
+
+    rows = [
+        {
+            "data_source": "pluralbench",
+            "prompt": [dict(message) for message in task.messages],
+            "ability": "personalization",
+            "reward_model": {"style": "model", "ground_truth": ""},
+            "extra_info": {"index": place, "group": json.dumps(asdict(task.group), ensure_ascii=False)},
+        }
+        for place, task in enumerate(tasks)
+    ]
+    Dataset.from_list(rows).to_parquet(str(path))
+
+
+def verl_config(base: LocalModel, folder: Path, options: OptimizeOptions, verl: VerlOptions) -> dict[str, Any]:
+    """What differs from verl's own configuration, as a file beside it that Hydra reads."""
+    mini = options.prompts // options.updates
+    part = {"ppo_mini_batch_size": mini, "ppo_micro_batch_size_per_gpu": options.micro_batch}
+    model = {
+        "path": base.name,
+        "enable_gradient_checkpointing": True,
+        "trust_remote_code": base.trust_remote_code,
+    }
+    return {
+        "defaults": ["ppo_trainer", "_self_"],
+        "hydra": {"searchpath": ["pkg://verl.trainer.config"]},
+        "data": {
+            "train_files": str(folder / TASKS),
+            "val_files": str(folder / TASKS),
+            "train_batch_size": options.prompts,
+            "max_prompt_length": options.max_prompt_tokens,
+            "max_response_length": options.max_tokens,
+            "filter_overlong_prompts": True,
+            "truncation": "error",
+            "seed": options.seed,
+        },
+        "actor_rollout_ref": {
+            "model": model,
+            "actor": part
+            | {
+                "optim": {"lr": options.learning_rate},
+                "clip_ratio": options.clip,
+                "grad_clip": options.max_gradient_norm,
+                "use_kl_loss": False,
+            },
+            "rollout": {
+                "name": verl.rollout,
+                "n": options.completions,
+                "temperature": options.temperature,
+                "top_k": -1,
+                "top_p": 1.0,
+                "load_format": "safetensors",
+                "gpu_memory_utilization": verl.gpu_memory,
+                "max_num_seqs": 4,
+                "tensor_model_parallel_size": 1,
+                "enable_chunked_prefill": False,
+                "log_prob_micro_batch_size_per_gpu": 8,
+            },
+            "ref": {"log_prob_micro_batch_size_per_gpu": 8},
+        },
+        "critic": part
+        | {
+            "model": model,
+            "optim": {"lr": options.critic_learning_rate},
+            "cliprange_value": options.value_clip,
+            "grad_clip": options.max_gradient_norm,
+        },
+        "algorithm": {
+            "adv_estimator": ESTIMATORS[options.algorithm],
+            "gamma": options.discount,
+            "lam": options.gae_lambda,
+            "use_kl_in_reward": options.kl > 0,
+            "kl_ctrl": {"kl_coef": options.kl},
+        },
+        "reward": {
+            "num_workers": verl.reward_workers,
+            "custom_reward_function": {"path": str(folder / FUNCTION), "name": "compute_score"},
+        },
+        "trainer": {
+            "total_epochs": options.epochs,
+            "total_training_steps": options.steps,
+            "val_before_train": False,
+            "test_freq": -1,
+            "save_freq": options.checkpoint_every,
+            "n_gpus_per_node": verl.gpus,
+            "nnodes": verl.machines,
+            "project_name": "pluralbench",
+            "experiment_name": folder.name,
+            "default_local_dir": str(folder / "checkpoints"),
+            "logger": ["console", "file"],
+        },
+    }
+
+
+def run_verl(folder: Path) -> None:
+    """Check the files of `verl_files` by verl's own means, and start verl on them; it goes on from its checkpoints.
+
+    Raises `PolicyError` where verl is not installed, or refuses the files, or fails.
+    """
+    if find_spec("verl") is None:
+        raise PolicyError(
+            "verl is not installed here, and wants other versions of transformers than pluralbench's own extras; "
+            f"install verl 0.9.1 and pluralbench in an environment of its own and start there; {folder} holds what "
+            "verl reads."
+        )
+    command = [sys.executable, "-m", "pluralbench_policies.verl_check", str(folder)]
+    checked = subprocess.run(command, check=False)  # noqa: S603 - apart, since Hydra and Ray keep what they set up
+    if checked.returncode:
+        raise PolicyError(f"verl refuses the files in {folder}; what it says stands above.")
+    command = [sys.executable, "-m", "verl.trainer.main_ppo", "--config-path", str(folder.resolve())]
+    log = {"VERL_FILE_LOGGER_PATH": str(folder.resolve() / "log.jsonl")}
+    ran = subprocess.run([*command, "--config-name", Path(CONFIG).stem], check=False, env=os.environ | log)  # noqa: S603
+    if ran.returncode:
+        raise PolicyError(f"verl ended with status {ran.returncode}; start it again to go on from its last checkpoint.")

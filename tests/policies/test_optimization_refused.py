@@ -1,0 +1,180 @@
+"""What cannot be optimised is said in one sentence, and nothing is left behind."""
+
+import math
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from commands import environment
+from optimized_runs import LETTERS, TASKS, log_of, quick
+from pluralbench_local import DeviceError, LocalModel
+from pluralbench_policies import OptimizeOptions, PolicyError, Task, optimization, optimize, progress_files
+from pluralbench_rewards import FunctionModel, Group
+from pluralbench_runs import UserError
+from pydantic import ValidationError
+from reward_models import make_tokenizer, save_classifier, save_language_model, user
+
+
+def refused(base: Any, out: Path, **changed: Any) -> str:
+    """What the error says; `out` and all beside it that was not there before must not exist afterwards."""
+    given = {"reward": LETTERS, "tasks": TASKS, "options": quick("rloo", steps=1), "device": "cpu"} | changed
+    beside = set(out.parent.iterdir())
+    with pytest.raises(UserError) as failed:
+        optimize(base, given.pop("reward"), given.pop("tasks"), out, **given)
+    assert set(out.parent.iterdir()) == beside
+    assert failed.value.exit_status == 2
+    return str(failed.value)
+
+
+def test_no_tasks_two_of_one_id_and_one_without_a_question(base: str, tmp_path: Path) -> None:
+    assert refused(base, tmp_path / "out", tasks=[]) == "There are no tasks to optimise on."
+    twice = refused(base, tmp_path / "out", tasks=[*TASKS, TASKS[3]])
+    assert twice == "Two tasks have the id t3; give each an id of its own."
+    answered = [*user("hi"), {"role": "assistant", "content": "Hello."}]
+    said = refused(base, tmp_path / "out", tasks=[*TASKS, Task(answered, Group("odd", answered, []))])
+    assert said == "The last message of the task odd is not the user's."
+
+
+def test_too_few_tasks_for_a_step(base: str, tmp_path: Path) -> None:
+    said = refused(base, tmp_path / "out", tasks=TASKS[:5])
+    assert said == "5 prompts are too few for a step of 8; lower `prompts` or give more tasks."
+
+
+def test_a_policy_without_a_chat_template_or_with_one_that_refuses(tmp_path: Path) -> None:
+    plain = save_language_model(tmp_path / "plain", tokenizer=make_tokenizer(template=None), num_hidden_layers=1)
+    assert refused(plain, tmp_path / "out") == f"{plain} has no chat template; give one by `chat_template`."
+    template = tmp_path / "strict.jinja"
+    template.write_text("{{ raise_exception('Only questions in verse.') }}", encoding="utf-8")
+    said = refused(plain, tmp_path / "out", chat_template=template)
+    assert said == f"The chat template of {plain} refuses a prompt: Only questions in verse."
+
+
+def test_a_policy_that_is_none(base: str, tmp_path: Path) -> None:
+    assert "There is no model folder nothing" in refused("nothing", tmp_path / "out")
+    reward = save_classifier(tmp_path / "reward", num_hidden_layers=1)
+    assert refused(reward, tmp_path / "out") == f"{reward} holds no weights for lm_head.weight; give a language model."
+    assert refused(LocalModel(name=base, kind="implicit"), tmp_path / "out").startswith(
+        "A policy to optimise takes no `kind`: "
+    )
+
+
+def test_another_gpu_than_the_first(base: str, tmp_path: Path) -> None:
+    with pytest.raises(DeviceError, match="not on cuda:1; choose another GPU by the environment variable CUDA_VISIBLE"):
+        optimize(base, LETTERS, TASKS, tmp_path / "out", device="cuda:1")
+
+
+LONG = [replace(task, messages=user("a very long question indeed " * 9)) for task in TASKS[:2]]
+
+
+def test_prompts_that_are_too_long_are_left_out_and_counted(base: str, tmp_path: Path) -> None:
+    options = quick("rloo", steps=1, max_prompt_tokens=60)
+    seen: set[str] = set()
+
+    def watching(groups: Sequence[Group]) -> list[list[float]]:
+        seen.update(group.id for group in groups)
+        return LETTERS.function(groups)  # type: ignore[return-value]
+
+    tasks = [*LONG, *TASKS[2:]]
+    done = optimize(base, FunctionModel(watching), tasks, tmp_path / "out", options=options, device="cpu")
+    assert done.record["tasks"] == {"given": 10, "too_long": 2}
+    assert seen == {task.group.id for task in TASKS[2:]}
+
+
+def test_prompts_that_are_all_too_long(base: str, tmp_path: Path) -> None:
+    said = refused(base, tmp_path / "out", tasks=LONG, options=quick("rloo", max_prompt_tokens=60))
+    assert said.startswith("All 2 prompts are longer than 60 tokens, the shortest has ")
+    assert said.endswith("; raise max_prompt_tokens, lower max_tokens, or give the policy less to read.")
+    # Of 1,024 positions, completions leave but 10.
+    said = refused(base, tmp_path / "out", tasks=LONG, options=quick("rloo", max_tokens=1014))
+    assert said.startswith("All 2 prompts are longer than 10 tokens, ")
+    assert refused(base, tmp_path / "out", options=quick("rloo", max_tokens=1024)) == (
+        f"Completions of 1,024 tokens leave no room for a prompt in the 1,024 positions of {base}; lower max_tokens."
+    )
+
+
+def always(value: float) -> FunctionModel:
+    """A reward model that knows one score."""
+    return FunctionModel(lambda groups: [[value] * len(group.responses) for group in groups])
+
+
+@pytest.mark.parametrize("algorithm", ["rloo", "ppo"])
+def test_a_step_without_any_score_stops_the_run(base: str, tmp_path: Path, algorithm: str) -> None:
+    said = refused(base, tmp_path / "out", reward=always(math.nan), options=quick(algorithm, steps=1))
+    assert said.startswith("The reward model always.<locals>.<lambda> gave none of 32 completions a finite score; ")
+
+
+def test_a_reward_model_that_fails_says_why_itself(base: str, tmp_path: Path) -> None:
+    wrong = FunctionModel(lambda groups: [[1.0]] * len(groups))
+    assert "returned 1 scores for the 4 responses of" in refused(base, tmp_path / "out", reward=wrong)
+
+
+@pytest.mark.parametrize("algorithm", ["rloo", "ppo"])  # GRPO divides by the scores' deviation
+def test_a_loss_that_is_no_number_stops_the_run(base: str, tmp_path: Path, algorithm: str) -> None:
+    odd = FunctionModel(lambda groups: [[1e38 * place for place, _ in enumerate(group.responses)] for group in groups])
+    options = quick(algorithm, steps=3, learning_rate=1e30, kl_every=0)
+    said = refused(base, tmp_path / "out", reward=odd, options=options)
+    assert "is no number" in said or "not finite" in said
+    assert "lower learning_rate" in said
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"algorithm": "rloo", "generations": 1}, "rloo compares completions of one prompt, so `generations` has to"),
+        ({"algorithm": "grpo", "generations": 1}, "grpo compares completions of one prompt"),
+        ({"prompts": 20}, "`prompts` 20 is no multiple of `mini_batch` 16"),
+        ({"prompts": 6, "micro_batch": 4}, "`micro_batch` 4 does not divide the 6 completions of an update"),
+        ({"algorithm": "dpo"}, "'ppo', 'rloo' or 'grpo'"),
+        ({"temperature": 0}, "greater than 0"),
+    ],
+)
+def test_options_that_contradict_each_other(changed: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValidationError, match=said):
+        OptimizeOptions(**changed)
+
+
+def test_the_defaults_are_the_papers_and_each_option_says_what_it_is() -> None:
+    options = OptimizeOptions()
+    assert (options.algorithm, options.prompts, options.completions, options.updates) == ("ppo", 128, 1, 8)
+    assert (options.part, options.max_prompt_tokens, options.max_tokens) == (4, 8192, 512)
+    assert (options.learning_rate, options.critic_learning_rate, options.kl) == (5e-7, 5e-6, 0)
+    assert all(field.description for field in OptimizeOptions.model_fields.values())
+
+
+def test_what_is_missing_is_said_with_how_to_install_it(
+    base: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(optimization, "find_spec", lambda name: None if name == "trl" else name)
+    assert refused(base, tmp_path / "out") == (
+        'Policy optimisation by rloo needs trl: `pip install "pluralbench[optimize]"`.'
+    )
+
+
+def test_options_and_tasks_are_described_without_torch() -> None:
+    code = "import sys; from pluralbench_policies import OptimizeOptions, Task; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], env=environment({}), check=False).returncode == 0
+
+
+def test_a_stopped_loss_leaves_the_checkpoint_before_it(
+    base: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run that goes astray can be looked at, and its last good checkpoint is still there."""
+    finite = math.isfinite
+    calls = 0
+
+    def astray(value: float) -> bool:
+        nonlocal calls
+        calls += 1
+        return finite(value) and calls <= 6
+
+    monkeypatch.setattr(progress_files, "math", SimpleNamespace(isfinite=astray))
+    options = quick("rloo", checkpoint_every=2, kl_every=0)
+    with pytest.raises(PolicyError, match=r"no number at step 4 of 10; lower learning_rate and start over\."):
+        optimize(base, LETTERS, TASKS, tmp_path / "out", options=options, device="cpu")
+    assert len(log_of(tmp_path / "out.work")) == 3
+    assert (tmp_path / "out.work" / "checkpoint-2").is_dir()

@@ -1,0 +1,133 @@
+"""The files for verl, and what verl itself makes of them in an environment of its own."""
+
+import json
+import math
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from members import ROOT
+from optimized_runs import TASKS
+from pluralbench_local import LocalModel, load
+from pluralbench_policies import OptimizeOptions, PolicyError
+from pluralbench_policies.verl import run_verl, verl_files
+from pluralbench_policies.verl_reward import group_of, scorer_of
+from pluralbench_rewards import Group, Person
+from reward_models import save_classifier
+
+PERSON = Person("u1", [{"id": "p1", "category": "tea", "text": "I drink 龙井."}], ["likes tea"])
+TOLD = [replace(task, group=replace(task.group, person=PERSON, context=["likes tea"])) for task in TASKS]
+SMALL = {"prompts": 8, "mini_batch": 4, "max_prompt_tokens": 200, "max_tokens": 20}
+
+
+@pytest.fixture(scope="module")
+def reward(tmp_path_factory: pytest.TempPathFactory) -> LocalModel:
+    """A classifier, described."""
+    return LocalModel(name=save_classifier(tmp_path_factory.mktemp("reward") / "model"), device="cpu")
+
+
+@pytest.fixture(scope="module")
+def written(base: str, reward: LocalModel, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder for verl."""
+    options = OptimizeOptions(**SMALL, reward_divisor=10)
+    return verl_files(base, reward, TOLD, tmp_path_factory.mktemp("verl") / "out", options=options)
+
+
+def test_the_defaults_are_the_papers(base: str, reward: LocalModel, tmp_path: Path) -> None:
+    tasks = [replace(TASKS[0], group=replace(TASKS[0].group, id=str(number))) for number in range(128)]
+    folder = verl_files(base, reward, tasks, tmp_path / "out", options=OptimizeOptions(reward_divisor=10))
+    config = json.loads((folder / "optimize.yaml").read_text(encoding="utf-8"))
+    data, actor, rollout = config["data"], config["actor_rollout_ref"]["actor"], config["actor_rollout_ref"]["rollout"]
+    assert (data["train_batch_size"], data["max_prompt_length"], data["max_response_length"]) == (128, 8192, 512)
+    assert data["filter_overlong_prompts"] is True
+    assert (actor["optim"]["lr"], actor["ppo_mini_batch_size"], actor["ppo_micro_batch_size_per_gpu"]) == (5e-7, 16, 4)
+    assert (rollout["name"], rollout["n"], rollout["temperature"], rollout["top_p"]) == ("vllm", 1, 1.0, 1.0)
+    assert (rollout["gpu_memory_utilization"], rollout["max_num_seqs"]) == (0.4, 4)
+    assert config["critic"]["optim"]["lr"] == 5e-6
+    assert (config["algorithm"]["adv_estimator"], config["algorithm"]["use_kl_in_reward"]) == ("gae", False)
+    assert (config["trainer"]["total_epochs"], config["trainer"]["n_gpus_per_node"]) == (1, 4)
+
+
+def test_the_reward_function_gives_the_reward_models_score(written: Path, reward: LocalModel) -> None:
+    group = replace(TOLD[3].group, responses=["origami and drumming"])
+    [[score]] = load(reward).score([group]).scores
+    asked = json.dumps(json_of(TOLD[3].group))
+    assert group_of(asked, "origami and drumming") == group
+    found = scorer_of(written / "reward.json")(solution_str="origami and drumming", extra_info={"group": asked})
+    assert found == pytest.approx(score / 10)
+
+
+def json_of(group: Group) -> dict[str, object]:
+    """The group as the task file has it."""
+    from dataclasses import asdict
+
+    return json.loads(json.dumps(asdict(group)))  # type: ignore[no-any-return]
+
+
+def test_a_completion_without_a_score_stops_verl(
+    written: Path, monkeypatch: pytest.MonkeyPatch, reward: LocalModel
+) -> None:
+    from pluralbench_local import Classifier
+
+    real = Classifier.score
+
+    def failing(self: Classifier, groups: list[Group]) -> object:
+        return replace(real(self, groups), scores=[[math.nan]], reasons=["the reward model was away"])
+
+    monkeypatch.setattr(Classifier, "score", failing)
+    with pytest.raises(PolicyError, match=r"^A completion of t3 got no score \(the reward model was away\)\.$"):
+        scorer_of(written / "reward.json")(solution_str="hi", extra_info={"group": json.dumps(json_of(TOLD[3].group))})
+
+
+def test_without_verl_a_sentence_says_what_to_install(written: Path) -> None:
+    with pytest.raises(PolicyError, match=r"^verl is not installed here, .* install verl 0\.9\.1 and pluralbench in "):
+        run_verl(written)
+
+
+def test_too_few_tasks_and_none(base: str, reward: LocalModel, tmp_path: Path) -> None:
+    with pytest.raises(PolicyError, match="10 prompts are too few for a step of 128"):
+        verl_files(base, reward, TASKS, tmp_path / "out")
+    with pytest.raises(PolicyError, match="no tasks"):
+        verl_files(base, reward, [], tmp_path / "out")
+    assert not list(tmp_path.iterdir())
+
+
+CHECK = """
+import json, sys
+from pathlib import Path
+from pluralbench_policies.verl_check import check
+config, tasks, score = check(Path(sys.argv[1]))
+rows = [tasks[place] for place in range(len(tasks))]
+given = [row["extra_info"] for row in rows]
+asked = {"data_source": "pluralbench", "solution_str": "origami", "ground_truth": ""}
+scores = [score(**asked, extra_info=each) for each in given]
+read = {"tasks": len(rows), "prompts": [list(row["raw_prompt"]) for row in rows], "scores": scores}
+read |= {"batch": config.data.train_batch_size, "rate": config.critic.optim.lr}
+read |= {"estimator": config.algorithm.adv_estimator}
+Path(sys.argv[2]).write_text(json.dumps(read), encoding="utf-8")
+"""
+
+
+@pytest.mark.engines
+@pytest.mark.timeout(1800)
+def test_verl_itself_accepts_the_files(written: Path, reward: LocalModel, tmp_path: Path) -> None:
+    """Its schema, its checks, its data loader and its loader of reward functions, in verl's own environment."""
+    python = str(tmp_path / "verl" / "bin" / "python")
+    for command in (
+        ["uv", "venv", "--quiet", "--python", "3.11", str(tmp_path / "verl")],
+        ["uv", "pip", "install", "--quiet", "--python", python, "verl==0.9.1", "-e", str(ROOT / "packages/policies")],
+    ):
+        subprocess.run(command, check=True)
+    subprocess.run([python, "-c", CHECK, str(written), str(tmp_path / "read.json")], check=True)
+    read = json.loads((tmp_path / "read.json").read_text(encoding="utf-8"))
+    assert (read["tasks"], read["batch"], read["rate"], read["estimator"]) == (10, 8, 5e-6, "gae")
+    assert read["prompts"] == [list(task.messages) for task in TOLD]
+    groups = [replace(task.group, responses=["origami"]) for task in TOLD]
+    here = [row[0] / 10 for row in load(reward).score(groups).scores]
+    assert read["scores"] == pytest.approx(here, abs=1e-5)
+    # The command composes the same: `--cfg job` prints it and starts nothing.
+    shown = [python, "-m", "verl.trainer.main_ppo", "--config-path", str(written), "--config-name", "optimize"]
+    printed = subprocess.run([*shown, "--cfg", "job"], check=True, capture_output=True, text=True).stdout
+    assert "train_batch_size: 8" in printed
+    assert f"path: {written / 'reward.py'}" in printed
