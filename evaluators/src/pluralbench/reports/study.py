@@ -110,8 +110,8 @@ def _sections(found: Study, figures: dict[str, Path]) -> Iterator[str]:
         yield "\n".join(f"- {note}" for note in closing(one))
     yield "## How to repeat it"
     yield (
-        f"`pluralbench study {RECIPE_FILE} --out ELSEWHERE` with the file beside this page makes all of it again. Every "
-        "step has a directory here with its settings, its per-item results and its recorded calls."
+        f"`pluralbench study {RECIPE_FILE} --out ELSEWHERE` with the file beside this page makes all of it again. "
+        "Every step has a directory here with its settings, its per-item results and its recorded calls."
     )
 
 

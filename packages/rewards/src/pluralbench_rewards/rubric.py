@@ -60,8 +60,8 @@ class RubricJudge:
     """A language model that says how well answers cover aspects.
 
     ledger: the SQLite file of its recorded calls, or one that is open. attempts: tries for a list of the right length,
-    each warmer than the one before; what has none then is invalid, and no score. seed: of what is sent where the model is
-    `seeded`.
+    each warmer than the one before; what has none then is invalid, and no score. seed: of what is sent where the model
+    is `seeded`.
     """
 
     model: ChatModel
