@@ -1,12 +1,24 @@
 """Training the head alone: the base stays as it is, each response is encoded once, and the rest is as ever."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from pluralbench_local import Lora, ModelError, Trained, TrainingOptions, load, score, train, training, training_model
+from pluralbench_local import (
+    Lora,
+    ModelError,
+    Ranking,
+    Trained,
+    TrainingOptions,
+    load,
+    score,
+    train,
+    training,
+    training_model,
+)
 from pluralbench_local.network import read_padded
 from pluralbench_local.training_rewards import Rewards
 from pluralbench_rewards import Group
@@ -51,7 +63,12 @@ def test_it_takes_the_steps_that_training_a_frozen_base_takes(
     assert once.accuracy == again.accuracy
 
 
-def test_each_response_is_encoded_once_for_all_epochs(
+def different(rankings: Sequence[Ranking]) -> int:
+    """How many conversations they have that differ."""
+    return len({(str(one.prompt), response) for one in rankings for response in one.responses})
+
+
+def test_each_conversation_is_encoded_once_for_all_epochs(
     small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     encoded: list[int] = []
@@ -61,10 +78,12 @@ def test_each_response_is_encoded_once_for_all_epochs(
         return read_padded(network, conversations)
 
     monkeypatch.setattr(training_model, "read_padded", counted)
-    done = run(small, tmp_path / "out", epochs=5)
-    judged = done.record["held_out"]["responses"]
+    twice = [*RANKINGS, *(replace(one, id=f"{one.id}, again") for one in RANKINGS)]
+    train(
+        small, twice, tmp_path / "out", held_out=HELD_OUT, options=HEAD.model_copy(update={"epochs": 5}), device="cpu"
+    )
     # The held-out ones again for the model as it is saved, which may be rounded.
-    assert sum(encoded) == done.record["data"]["responses"] + 2 * judged
+    assert sum(encoded) == different(RANKINGS) + 2 * different(HELD_OUT)
 
 
 class Stop(BaseException):

@@ -101,7 +101,8 @@ def load_items(benchmark: Benchmark, data: Data) -> Items:
         where = paths[config]
         _check_columns(frame, columns, where, prompts=benchmark.prompts)
         ignored |= set(frame.columns) - _read_columns(columns, frame)
-        part = _merged(frame, columns, where) if benchmark.merged else frame.iter_rows(named=True)
+        merged = benchmark.merged and not benchmark.prompts
+        part = _merged(frame, columns, where) if merged else frame.iter_rows(named=True)
         made = [
             _item(config, number, row, columns, where, responses) for number, row in enumerate(islice(part, data.limit))
         ]

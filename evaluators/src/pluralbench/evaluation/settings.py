@@ -121,7 +121,7 @@ def load_benchmark(
 ) -> Loaded:
     """A benchmark's description and items. Raises a `UserError` for every mistake of the caller.
 
-    sampled: responses are sampled from a policy, so the items may be prompts alone.
+    sampled: responses are sampled from a policy, so of the items only the prompts are read.
     """
     data = data if isinstance(data, Data) else Data(location=None if data is None else str(data))
     prompt = prompt or Prompt()
@@ -131,6 +131,8 @@ def load_benchmark(
             f"The benchmark {benchmark} has prompts without responses to score; let a policy answer them with "
             "`pluralbench best-of-n`."
         )
+    if sampled:
+        described = described.model_copy(update={"prompts": True})
     items = load_items(described, data)
     return Loaded(Path(benchmark).stem, described.fitted(items.frame["subset"]), items, data, prompt, plans_for(prompt))
 

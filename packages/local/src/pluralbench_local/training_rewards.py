@@ -52,10 +52,13 @@ class Rewards:
     @torch.no_grad()
     def _read(self, data: Data) -> Tensor:
         conversations = [data.tokens[ranking][response] for ranking, response in data.members]
-        states = []
-        with self.evaluating(), progress("encoding", len(conversations)) as meter:
-            for start in range(0, len(conversations), TOGETHER):
-                states.append(states_of(self._trainee, conversations[start : start + TOGETHER], self._precision))
+        # Pairs that share their responses share what is computed.
+        unique = {tuple(conversation.ids): conversation for conversation in conversations}
+        row = {ids: number for number, ids in enumerate(unique)}
+        each, states = list(unique.values()), []
+        with self.evaluating(), progress("encoding", len(each)) as meter:
+            for start in range(0, len(each), TOGETHER):
+                states.append(states_of(self._trainee, each[start : start + TOGETHER], self._precision))
                 for _ in range(len(states[-1])):
                     meter.advance()
-        return torch.cat(states).float()
+        return torch.cat(states).float()[[row[tuple(conversation.ids)] for conversation in conversations]]
