@@ -348,6 +348,7 @@ cells = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=
 
 @given(st.lists(st.tuples(cells.filter(str.strip), cells, cells), min_size=1, max_size=5))
 @example([("a", "\u2028b ", "b")])
+@example([("a", "", "\x1f")])
 @settings(max_examples=40)
 def test_any_texts_come_through(tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, str, str]]) -> None:
     names = ("prompt", "chosen", "rejected")

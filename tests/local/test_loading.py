@@ -121,7 +121,8 @@ def test_an_encoder_without_its_head_is_refused(tmp_path: Path) -> None:
 
 def test_a_classifier_is_no_language_model(classifiers: Callable[..., str]) -> None:
     with pytest.raises(
-        ModelError, match=r"holds a reward head \(score\.weight\): score with it as of the kind classifier"
+        ModelError,
+        match=r"is no language model, since it holds a reward head \(score\.weight\): score with it as of",
     ):
         load(classifiers(), kind="implicit", device="cpu")
 

@@ -27,6 +27,7 @@ from pluralbench_local.conversations import Template
 from pluralbench_local.training import ranking_loss
 from pluralbench_local.training_batches import batches, fitting
 from pluralbench_local.training_model import rewards_of
+from pluralbench_local.training_rewards import Rewards
 from pluralbench_measures.rankings import pairs_of
 from pluralbench_rewards import Group
 from reward_models import conversation_ids, load_plainly, make_tokenizer, user
@@ -110,7 +111,7 @@ def test_it_learns_what_makes_a_response_better(trained: Trained) -> None:
     assert [line["step"] for line in lines if "held_out_accuracy" in line] == list(range(2, len(lines) + 1, 2))
     untrained = trainee(trained.record["settings"]["model"]["name"])
     data = fitting(HELD_OUT, "rankings", Template(make_tokenizer()), 500, "drop")
-    before = training._accuracy(training.accelerator_of(torch.device("cpu")), untrained, data)
+    before = training._accuracy(Rewards(untrained, training.accelerator_of(torch.device("cpu"))), data)
     assert trained.accuracy > before + 0.2
 
 

@@ -132,7 +132,7 @@ def test_under_autocast_the_head_is_in_float32_and_so_are_the_weights(
 ) -> None:
     # On a GPU bfloat16 is what runs; a CPU can do it too.
     monkeypatch.setattr(
-        training, "_accelerator", lambda _: Accelerator(mixed_precision="bf16", device_placement=False, cpu=True)
+        training, "accelerator_of", lambda _: Accelerator(mixed_precision="bf16", device_placement=False, cpu=True)
     )
     AcceleratorState._reset_state(reset_partial_state=True)
     head, seen = torch.nn.Linear.forward, set()
@@ -154,11 +154,15 @@ def test_under_autocast_the_head_is_in_float32_and_so_are_the_weights(
     assert accuracy_of(load(str(done.folder), device="cpu"), HELD_OUT) == pytest.approx(done.accuracy, abs=0.03)
 
 
-def test_a_new_head_is_drawn_from_a_normal_of_variance_one_over_the_width_plus_one(language_models: Folders) -> None:
-    head: Any = trainee(language_models(hidden_size=512, num_hidden_layers=1)).network.head
-    assert head.weight.std().item() == pytest.approx(513**-0.5, rel=0.1)
-    again: Any = trainee(language_models(hidden_size=512, num_hidden_layers=1)).network.head
-    assert torch.equal(head.weight, again.weight)
+@pytest.mark.parametrize(("new_head", "deviation"), [("small", 0.02), ("large", 513**-0.5)])
+def test_a_new_head_is_drawn_with_the_deviation_that_was_chosen(
+    language_models: Folders, new_head: str, deviation: float
+) -> None:
+    def drawn() -> Any:
+        return trainee(language_models(hidden_size=512, num_hidden_layers=1), new_head=new_head).network.head
+
+    assert drawn().weight.std().item() == pytest.approx(deviation, rel=0.1)
+    assert torch.equal(drawn().weight, drawn().weight)
 
 
 def test_a_classifier_goes_on_with_its_own_head(classifiers: Folders) -> None:

@@ -31,6 +31,7 @@ NAMES = [
     "RunRecord",
     "Scored",
     "Scoring",
+    "TrainingOptions",
     "compare",
     "find_benchmark",
     "judge",
@@ -41,6 +42,7 @@ NAMES = [
     "render",
     "report_frame",
     "score",
+    "train",
     "verdict_rows",
 ]
 

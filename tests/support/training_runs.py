@@ -38,11 +38,13 @@ def options(**changed: Any) -> TrainingOptions:
 
 
 def trainee(
-    folder: str, lora: Lora | None = None, budget: int | None = None, *, checkpointing: bool = False
+    folder: str, lora: Lora | None = None, budget: int | None = None, *, checkpointing: bool = False, **settings: Any
 ) -> Trainee:
     """A model in training on the CPU."""
     source = LocalModel(name=folder, device="cpu")
-    return load_trainee(source, lora=lora, gradient_checkpointing=checkpointing, token_budget=budget, seed=0)
+    return load_trainee(
+        source, lora=lora, gradient_checkpointing=checkpointing, token_budget=budget, seed=0, **settings
+    )
 
 
 def gradients(model: Any, loss: Any) -> dict[str, torch.Tensor]:

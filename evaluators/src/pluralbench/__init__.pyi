@@ -1,12 +1,23 @@
 from .contract import Group, ModelRecord, Person, RewardModel, Scored
 from .data.benchmarks import Benchmark, Columns, find_benchmark, known_benchmarks
 from .data.items import Items, load_items
-from .descriptions import ChatConnection, Data, Judging, LocalModel, PersonaData, PersonaJudging, Prompt, Scoring
+from .descriptions import (
+    ChatConnection,
+    Data,
+    Judging,
+    LocalModel,
+    PersonaData,
+    PersonaJudging,
+    Prompt,
+    Scoring,
+    TrainingOptions,
+)
 from .errors import BenchmarkError, DataError, EvaluationError, RunError
 from .evaluation.compare import RunComparison, compare
 from .evaluation.judge import judge
 from .evaluation.personas import judge_personas
 from .evaluation.score import score
+from .evaluation.train import train
 from .reports.report import render, report_frame
 from .reports.verdicts import verdict_rows
 from .results.record import RunRecord
@@ -36,6 +47,7 @@ __all__ = [
     "RunRecord",
     "Scored",
     "Scoring",
+    "TrainingOptions",
     "compare",
     "find_benchmark",
     "judge",
@@ -46,5 +58,6 @@ __all__ = [
     "render",
     "report_frame",
     "score",
+    "train",
     "verdict_rows",
 ]

@@ -5,23 +5,29 @@ A run's settings record them, and the options of the command are made from them.
 """
 
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, Self
 
 from pluralbench_calls.chat import ChatConnection
 from pluralbench_local import LocalModel
+from pluralbench_local.training_options import TrainingOptions
 from pluralbench_rewards import Scoring
 from pluralbench_runs import Table
-from pydantic import Field
+from pydantic import Field, field_validator, model_validator
 
 __all__ = [
     "ChatConnection",
     "Data",
+    "DownstreamPrompt",
     "Judging",
     "LocalModel",
+    "Outcome",
     "PersonaData",
     "PersonaJudging",
     "Prompt",
+    "Running",
+    "Sampling",
     "Scoring",
+    "TrainingOptions",
 ]
 
 OnEmpty = Literal["error", "drop", "keep"]
@@ -31,6 +37,8 @@ Reply = Literal["reasoned", "brief", "structured"]
 Orders = Literal["both", "one"]
 Criterion = Literal["quality", "person"]
 Reading = Literal["lenient", "strict"]
+Measure = Literal["rubric", "rating", "win"]
+Judged = Literal["all", "selected"]
 Setting = Literal["standard", "certainty", "tie"]
 Variables = Literal["all", "key", "least", "none", "key-code", "least-code"]
 
@@ -157,5 +165,89 @@ class PersonaJudging(Table):
     )
     temperature: float = Field(0.7, ge=0, description="Of every try.")
     top_p: float | None = Field(0.95, gt=0, le=1, description="Nucleus sampling.")
+    max_tokens: int = Field(512, ge=1, description=MAX_TOKENS)
+    attempts: int = Field(4, ge=1, description=ATTEMPTS)
+
+
+class DownstreamPrompt(Prompt):
+    """What policy and reward models are told about the person: the same (Personalized RewardBench, section 5.1)."""
+
+    profile: Profile = Field(
+        "raw", description="Tell policy and reward models the person's posts, what a planner inferred, or nothing."
+    )
+
+
+class Running(Table):
+    """How models run that are loaded into this process; see `LocalModel`."""
+
+    device: str = Field("auto", description="auto, cpu, cuda, cuda:1, or spread over all GPUs.")
+    dtype: Literal["auto", "float32", "bfloat16", "float16"] = Field(
+        "auto", description="Precision; auto is as it was saved."
+    )
+    trust_remote_code: bool = Field(
+        default=False, description="Run Python code that comes with a model, with your rights."
+    )
+
+
+class Sampling(Table):
+    """How candidates are sampled from a policy; the defaults are those of Personalized RewardBench's code.
+
+    n: candidates of each prompt. k: of how many the best is taken, without it the powers of 2 up to n, and n.
+    """
+
+    n: int = Field(16, ge=1, description="Candidates of each prompt.")
+    k: tuple[int, ...] = Field(
+        (),
+        description="Best of how many, such as 1,2,4; without it the powers of 2 up to --n.",
+        json_schema_extra={"as_text": True, "metavar": "K,K,..."},
+    )
+    temperature: float = Field(1.0, ge=0, description="Of the policy; 0 takes the likeliest token.")
+    top_p: float | None = Field(0.9, gt=0, le=1, description="Nucleus sampling of the policy.")
+    max_tokens: int = Field(512, ge=1, description="Tokens of a candidate; what is longer is cut there, and counted.")
+
+    @field_validator("k", mode="before")
+    @classmethod
+    def _numbers(cls, k: Any) -> Any:
+        return tuple(part.strip() for part in k.split(",")) if isinstance(k, str) else k
+
+    @model_validator(mode="after")
+    def _within(self) -> Self:
+        beyond = [k for k in self.k if not 1 <= k <= self.n]
+        if beyond:
+            raise ValueError(f"the best of {beyond[0]:,} cannot be taken from {self.n:,} candidates; raise --n")
+        return self
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Of how many candidates the best is taken, ascending, from 1, which is the policy by itself."""
+        powers = {2**power for power in range(self.n.bit_length())}
+        return tuple(sorted({1, *self.k} if self.k else {*powers, self.n}))
+
+
+class Outcome(Table):
+    """What is judged of the candidates, and how.
+
+    judge: a model of the judge's endpoint, "local", "rubric-overlap" (see `pluralbench_rewards.rubric.overlap`), or
+    None for no outcome. measure: "rubric" is the mean over the rubric aspects of 0, 1 or 2; "rating" a number from 1 to
+    10; "win" 1 where the candidate is judged better than a further sample of the policy, else -1 (CHEEMS, section 6.2).
+    judged: every candidate, which the expected best-of-k needs, or only those that are the best of the first k.
+    """
+
+    judge: str | None = Field(
+        None,
+        description="A model of --judge-base-url (without one, OpenAI's), local, or rubric-overlap, which counts words "
+        "of the aspects and needs no model.",
+        json_schema_extra={"flag": "--judge", "metavar": "MODEL"},
+    )
+    measure: Measure = Field(
+        "rubric",
+        description="rubric: 0 to 2 by the aspects; rating: 1 to 10; win: against another sample of the policy.",
+        json_schema_extra={"flag": "--measure"},
+    )
+    judged: Judged = Field(
+        "all",
+        description="Every candidate, or only those that a reward model selects, which costs fewer calls.",
+        json_schema_extra={"flag": "--judged"},
+    )
     max_tokens: int = Field(512, ge=1, description=MAX_TOKENS)
     attempts: int = Field(4, ge=1, description=ATTEMPTS)

@@ -27,6 +27,9 @@ REWARDS = pl.Schema(
 )
 """A reward, null where the response alone is too long for the model. cut: tokens that its prompt lost for it."""
 
+PAPERS = {"new_head": "large"}
+"""What a recipe need not say: the paper's, where the package has another default. Rewards are recorded without it."""
+
 MODEL = ("*.safetensors", "*.bin", "config.json")
 
 
@@ -178,7 +181,7 @@ def training_options(reward: RewardTable) -> "TrainingOptions":
         )
     from pluralbench_local import TrainingOptions  # noqa: PLC0415 - an extra
 
-    return check_recipe(TrainingOptions, reward.training, "[reward.training]")
+    return check_recipe(TrainingOptions, PAPERS | reward.training, "[reward.training]")
 
 
 def _scored(requests: Sequence[Request], folder: Path) -> list[Answer]:

@@ -74,7 +74,9 @@ def load(source: SourceTable) -> Loaded:
         licence="apache-2.0" if sample else tables.licence or source.licence or "unknown",
         attribution="Written for PluralBench." if sample else source.attribution or _attribution(tables.location),
     )
-    equal = rows["chosen"].str.strip_chars() == rows["rejected"].str.strip_chars()
+    # By Python's white space, as translations are compared later: polars' lacks the separators U+001C to U+001F.
+    pairs = rows.select("chosen", "rejected").iter_rows()
+    equal = pl.Series([chosen.strip() == rejected.strip() for chosen, rejected in pairs], dtype=pl.Boolean)
     return Loaded(rows.filter(~equal), rows.filter(equal)["id"].to_list(), entry, numbered)
 
 

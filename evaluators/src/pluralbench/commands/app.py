@@ -5,7 +5,19 @@ from typing import NoReturn
 import typer
 from pluralbench_runs import run
 
-from pluralbench.commands import compare, judge, judge_metrics, judge_personas, report, score
+from pluralbench.commands import (
+    best_of_n,
+    compare,
+    correlate,
+    judge,
+    judge_metrics,
+    judge_personas,
+    optimize,
+    report,
+    score,
+    study,
+    train,
+)
 
 app = typer.Typer(
     add_completion=False,
@@ -20,6 +32,11 @@ for verb, command in (
     (judge_metrics, judge_metrics.judge_metrics),
     (compare, compare.compare),
     (report, report.report),
+    (train, train.train),
+    (best_of_n, best_of_n.best_of_n),
+    (optimize, optimize.optimize),
+    (correlate, correlate.correlate),
+    (study, study.study),
 ):
     app.command(command.__name__.replace("_", "-"), epilog=verb.EXAMPLES)(command)
 

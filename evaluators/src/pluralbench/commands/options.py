@@ -24,11 +24,14 @@ class Options(NamedTuple):
     """Marks a parameter of a command that is a description: its fields become options under this heading.
 
     given: fields that another parameter of the command gives, by the field's name. left_out: fields without an option.
+    prefix: what the names of its options begin with, where a command has two descriptions of one kind; a field that
+    names its flag keeps it.
     """
 
     panel: str
     given: dict[str, str] = {}  # noqa: RUF012 - never changed
     left_out: tuple[str, ...] = ()
+    prefix: str = ""
 
 
 def with_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -45,7 +48,7 @@ def with_options(command: Callable[..., Any]) -> Callable[..., Any]:
             continue
         model, options = described[name]
         parameters += [
-            _parameter(field, info, options.panel)
+            _parameter(field, info, options)
             for field, info in model.model_fields.items()
             if field not in options.given and field not in options.left_out
         ]
@@ -69,14 +72,16 @@ def _described(hint: Any) -> tuple[type[Table], Options] | None:
     return None if options is None else (model, options)
 
 
-def _parameter(name: str, info: FieldInfo, panel: str) -> inspect.Parameter:
+def _parameter(field: str, info: FieldInfo, options: Options) -> inspect.Parameter:
     extra = info.json_schema_extra if isinstance(info.json_schema_extra, dict) else {}
-    kind = _option_type(info.annotation)
-    flags = [_flag(name, info)] if "flag" in extra or kind is bool else []  # a switch has no --no-... beside it
+    kind = str | None if extra.get("as_text") else _option_type(info.annotation)
+    # A switch has no --no-... beside it.
+    flags = [_flag(field, info, options.prefix)] if "flag" in extra or options.prefix or kind is bool else []
     least = next((bound.ge for bound in info.metadata if hasattr(bound, "ge")), None)
     metavar = str(extra["metavar"]) if "metavar" in extra else None
-    option = typer.Option(*flags, help=info.description, metavar=metavar, min=least, rich_help_panel=panel)
+    option = typer.Option(*flags, help=info.description, metavar=metavar, min=least, rich_help_panel=options.panel)
     default = None if isinstance(info.default, tuple | Table) else info.default
+    name = options.prefix.replace("-", "_") + field
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, option])
 
 
@@ -90,14 +95,15 @@ def _option_type(annotation: Any) -> Any:
     return annotation
 
 
-def _flag(name: str, info: FieldInfo) -> str:
+def _flag(field: str, info: FieldInfo, prefix: str) -> str:
     extra = info.json_schema_extra if isinstance(info.json_schema_extra, dict) else {}
-    return str(extra.get("flag", f"--{name.replace('_', '-')}"))
+    return str(extra.get("flag", f"--{prefix}{field.replace('_', '-')}"))
 
 
 def _built(model: type[Table], options: Options, values: dict[str, Any]) -> Table:
     given = {field: values[parameter] for field, parameter in options.given.items()}
-    own = {name: values[name] for name in model.model_fields if name in values and name not in given}
+    prefix = options.prefix.replace("-", "_")
+    own = {name: values[prefix + name] for name in model.model_fields if prefix + name in values and name not in given}
     # What was not given is left to the description, whose default may be another than the option's None.
     wanted = given | {name: value for name, value in own.items() if value is not None}
     try:
@@ -106,5 +112,5 @@ def _built(model: type[Table], options: Options, values: dict[str, Any]) -> Tabl
         first = error.errors()[0]
         name = str(first["loc"][0]) if first["loc"] else ""
         message = first["msg"].removeprefix("Value error, ").rstrip(".")
-        named = f"{_flag(name, model.model_fields[name])}: " if name in model.model_fields else ""
+        named = f"{_flag(name, model.model_fields[name], options.prefix)}: " if name in model.model_fields else ""
         raise RecipeError(f"{named}{message}.") from None

@@ -21,10 +21,10 @@ class Columns(Table):
     """Which column is what.
 
     id: "#" numbers the rows. prompt: one or several, joined by an empty line; text, or a list of messages with `role`
-    and `content`. A pair has `chosen` and `rejected`, or `first`, `second` and `labels` of one or more annotators (1 or
-    2 for the better one, anything else for a tie; the majority decides). A ranking has `responses`, a list of texts or
-    of {id, content}, and `rank`, a list of whole numbers or of {id, rank}, or a mapping by id (lower is better, ties
-    share a number).
+    and `content`, or of what the user says turn by turn. A pair has `chosen` and `rejected`, or `first`, `second` and
+    `labels` of one or more annotators (1 or 2 for the better one, anything else for a tie; the majority decides). A
+    ranking has `responses`, a list of texts or of {id, content}, and `rank`, a list of whole numbers or of {id, rank},
+    or a mapping by id (lower is better, ties share a number).
     cluster: what the rows that belong together share, such as a user; without it the id.
     profile, aspects: of whom the prompt is, where the benchmark has them. system: a system message.
     named: which of these the caller named, so that they have to be there.
@@ -73,6 +73,7 @@ class Benchmark(Table):
     legacy: the benchmark whose weights of subsets stand for this one's own by the legacy rules.
     strict: an exact match needs the strictly higher reward in every pair and at least one pair, as in CHEEMS, section
     3.3; without it a tie of rewards breaks none, and a prompt whose responses share one rank is one, as in its code.
+    prompts: its items are prompts without responses, which only a policy can answer.
     personas: its items are those of `PersonaItems`, which `judge_personas` reads.
     """
 
@@ -88,6 +89,7 @@ class Benchmark(Table):
     merged: bool = False
     legacy: str | None = None
     strict: bool = True
+    prompts: bool = False
     personas: bool = False
 
     @property

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
@@ -17,6 +17,8 @@ from pluralbench.descriptions import Data, OnEmpty
 from pluralbench.errors import DataError
 
 Row = Mapping[str, Any]
+Responses = tuple[list[str], list[str], list[int]]
+"""Names, texts and ranks."""
 NAMED = 5
 MESSAGE: pl.DataType = pl.Struct({"role": pl.String, "content": pl.String})
 _ITEM_TYPES: dict[str, pl.DataType | type[pl.DataType]] = {
@@ -89,6 +91,7 @@ def load_items(benchmark: Benchmark, data: Data) -> Items:
         raise DataError(f"{benchmark.title} has no data of its own; say where it is with --data.")
     tables = read_tables(location, split=data.split or benchmark.split, configs=data.configs or None)
     frames, paths, reference = _with_reference(benchmark, tables, data)
+    responses = _no_responses if benchmark.prompts else _responses
     policy = data.on_empty or benchmark.on_empty
     rows: list[dict[str, Any]] = []
     empty: list[str] = []
@@ -96,10 +99,12 @@ def load_items(benchmark: Benchmark, data: Data) -> Items:
     for config, frame in frames.items():
         columns = _columns_of(benchmark, config, frame)
         where = paths[config]
-        _check_columns(frame, columns, where)
+        _check_columns(frame, columns, where, prompts=benchmark.prompts)
         ignored |= set(frame.columns) - _read_columns(columns, frame)
         part = _merged(frame, columns, where) if benchmark.merged else frame.iter_rows(named=True)
-        made = [_item(config, number, row, columns, where) for number, row in enumerate(islice(part, data.limit))]
+        made = [
+            _item(config, number, row, columns, where, responses) for number, row in enumerate(islice(part, data.limit))
+        ]
         _check_ids(made, where)
         bare = [item["id"] for item in made if _is_empty(item)]
         if bare and policy == "error":
@@ -175,10 +180,12 @@ def _read_columns(columns: Columns, frame: pl.DataFrame) -> set[str]:
     return {name for name in (*named.values(), *columns.prompt, *columns.labels) if name in frame.columns}
 
 
-def _check_columns(frame: pl.DataFrame, columns: Columns, where: str) -> None:
+def _check_columns(frame: pl.DataFrame, columns: Columns, where: str, *, prompts: bool) -> None:
     chosen = {what: getattr(columns, what) for what in columns.named if what not in LISTS}
     needed = {what: (name,) for what, name in chosen.items() if name != ROW_NUMBER} | {"prompt": columns.prompt}
-    if columns.responses:
+    if prompts:
+        pass
+    elif columns.responses:
         needed |= {"responses": (columns.responses,), "rank": (columns.rank or "rank",)}
     elif columns.first and columns.second:
         needed |= {"first": (columns.first,), "second": (columns.second,), "labels": columns.labels}
@@ -234,13 +241,15 @@ def _merged(frame: pl.DataFrame, columns: Columns, where: str) -> Iterator[Row]:
         yield merged | {rank: next((row[rank] for row in rows if row[rank] is not None), None)}
 
 
-def _item(config: str, number: int, row: Row, columns: Columns, where: str) -> dict[str, Any]:
+def _item(
+    config: str, number: int, row: Row, columns: Columns, where: str, responses_of: Callable[[Row, Columns], Responses]
+) -> dict[str, Any]:
     given = row.get(columns.id)
     item_id = str(number) if columns.id == ROW_NUMBER or columns.id not in row else str(given)
     if given is None and columns.id in row:
         raise DataError(f"{where} has a row without an id (row {number + 1}).")
     try:
-        names, responses, rank = _responses(row, columns)
+        names, responses, rank = responses_of(row, columns)
         prompt = _messages(row, columns)
         profile = _structs(row, columns.profile, "text")
         aspects = _structs(row, columns.aspects, "aspect")
@@ -288,12 +297,23 @@ def _messages(row: Mapping[str, Any], columns: Columns) -> list[dict[str, str]]:
     if len(parts) == 1 and isinstance(parts[0], list):
         if not parts[0]:
             raise ValueError("the prompt has no message")
-        return [*system, *({"role": str(part["role"]), "content": str(part["content"])} for part in parts[0])]
+        return [*system, *map(_message, parts[0])]
     texts = [_text(part) for part in parts]
     return [*system, {"role": "user", "content": "\n\n".join(text for text in texts if text.strip())}]
 
 
-def _responses(row: Mapping[str, Any], columns: Columns) -> tuple[list[str], list[str], list[int]]:
+def _message(part: Any) -> dict[str, str]:
+    """A message of a list; a text is what the user says in a turn."""
+    if isinstance(part, str):
+        return {"role": "user", "content": part}
+    return {"role": str(part["role"]), "content": str(part["content"])}
+
+
+def _no_responses(_: Row, __: Columns) -> Responses:
+    return [], [], []
+
+
+def _responses(row: Row, columns: Columns) -> Responses:
     if columns.responses:
         return _ranking(_value(row[columns.responses]), _value(row[columns.rank or "rank"]))
     if columns.first and columns.second:

@@ -78,8 +78,8 @@ def compare(first: Run, second: Run, *, seed: int = 0, differing_text: bool = Fa
     Raises `RunError` for runs of other benchmarks, of other sections or weights, on other clusters, on items that
     differ in content, or with no decision in common.
     """
-    benchmark = _benchmark(first, second)
-    ours, theirs = (_decisions(run) for run in (first, second))
+    benchmark = shared_benchmark(first, second)
+    ours, theirs = (decided(run) for run in (first, second))
     both = ours.join(theirs, on=KEYS, how="inner", suffix="_second", nulls_equal=True, maintain_order="left")
     comparable = (pl.col("outcome") == "equal") == (pl.col("outcome_second") == "equal")
     both = both.filter(comparable)
@@ -114,7 +114,7 @@ def compare(first: Run, second: Run, *, seed: int = 0, differing_text: bool = Fa
     )
 
 
-def _benchmark(first: Run, second: Run) -> Benchmark:
+def shared_benchmark(first: Run, second: Run) -> Benchmark:
     """What both runs are of. Raises `RunError` where these differ."""
     one, other = (run.record.benchmark for run in (first, second))
     if one.name != other.name:
@@ -127,7 +127,7 @@ def _benchmark(first: Run, second: Run) -> Benchmark:
     return one.description
 
 
-def _decisions(run: Run) -> pl.DataFrame:
+def decided(run: Run) -> pl.DataFrame:
     """Decisions that count, and those between responses that the benchmark calls equal."""
     found = decisions_of(run.items).filter(pl.col("outcome").is_in([*COUNTED, "equal"]))
     return found.select(*BASE, "chosen", "rejected", "outcome")

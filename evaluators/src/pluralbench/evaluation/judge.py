@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import polars as pl
-from pluralbench_calls import Choice, Ledger, Settled
+from pluralbench_calls import Choice, Settled, working_ledger
 from pluralbench_calls.chat import ChatConnection, ChatModel, chosen_model
 from pluralbench_calls.verdicts import legacy_points, readings
 from pluralbench_measures.bootstrap import Estimate
@@ -149,7 +149,7 @@ def _write(output: Output, settings: JudgeSettings, loaded: Loaded, the_judge: J
     if said.legacy is not None:
         place = Place("position", "accuracy_with_invalid_as_half")
         metrics = pl.concat([metrics, metrics_frame([(place, said.legacy)])])
-    with Ledger(the_judge.ledger) as ledger:
+    with working_ledger(the_judge.ledger) as ledger:
         prompt_tokens, completion_tokens = ledger.usage()
         calls = len(ledger)
         ledger.export(output.work / LEDGER_FILE)

@@ -1,14 +1,18 @@
 """What can be scored with: a name or folder, a description, a reward model, or a plain function."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, cast
 
+from pluralbench_calls.chat import LOCAL, ChatConnection
 from pluralbench_local import LocalModel
 from pluralbench_rewards import Description, FunctionModel, ModelRecord, RewardModel, Scoring
 
+from pluralbench.descriptions import Running
 from pluralbench.errors import EvaluationError
+
+TWICE = "Two reward models are named {name}; give each a name of its own, as NAME=MODEL."
 
 Scorable = str | Path | Description | RewardModel | Callable[..., Any]
 
@@ -32,3 +36,20 @@ def opened(model: Scorable, scoring: Scoring) -> tuple[ModelRecord, Callable[[],
         f"Nothing can be scored with {type(model).__name__}: give a name or folder, a description such as LocalModel, "
         "a RewardModel, or a function from groups to scores."
     )
+
+
+def here(name: str, running: Running, connection: ChatConnection) -> str | LocalModel:
+    """A policy by its name on a command line: described to run in this process, unless an endpoint serves it."""
+    served = name == LOCAL or connection.base_url is not None
+    return name if served else LocalModel(name=name, **running.model_dump())
+
+
+def named_here(names: Sequence[str], running: Running) -> dict[str, Scorable]:
+    """Reward models from a command line, "MODEL" or "NAME=MODEL", by name. Raises `EvaluationError`."""
+    pairs = [name.partition("=") if "=" in name else (Path(name).name, "=", name) for name in names]
+    twice = next((name for name, _, _ in pairs if [pair[0] for pair in pairs].count(name) > 1), None)
+    if twice is not None:
+        raise EvaluationError(TWICE.format(name=twice))
+    if any(not name or not model for name, _, model in pairs):
+        raise EvaluationError("A reward model is given as MODEL or NAME=MODEL.")
+    return {name: LocalModel(name=model, **running.model_dump()) for name, _, model in pairs}

@@ -13,6 +13,7 @@ from pluralbench.data.benchmarks import Benchmark, find_benchmark
 from pluralbench.data.items import Items, load_items
 from pluralbench.data.prompts import plans_for, wordings_digest
 from pluralbench.descriptions import Data, Judging, Prompt
+from pluralbench.errors import BenchmarkError
 from pluralbench.metrics.accuracy import rule_of
 from pluralbench.results.record import BenchmarkRecord, DataRecord, PromptRecord
 from pluralbench.results.runs import RUN_FILE, SETTINGS_FILE
@@ -115,17 +116,27 @@ class Loaded(NamedTuple):
         return PromptRecord(**self.prompt_settings().model_dump())
 
 
-def load_benchmark(benchmark: str, data: str | Path | Data | None, prompt: Prompt | None) -> Loaded:
-    """A benchmark's description and items. Raises a `UserError` for every mistake of the caller."""
+def load_benchmark(
+    benchmark: str, data: str | Path | Data | None, prompt: Prompt | None, *, sampled: bool = False
+) -> Loaded:
+    """A benchmark's description and items. Raises a `UserError` for every mistake of the caller.
+
+    sampled: responses are sampled from a policy, so the items may be prompts alone.
+    """
     data = data if isinstance(data, Data) else Data(location=None if data is None else str(data))
     prompt = prompt or Prompt()
     described = find_benchmark(benchmark, data.columns, legacy=data.legacy)
+    if described.prompts and not sampled:
+        raise BenchmarkError(
+            f"The benchmark {benchmark} has prompts without responses to score; let a policy answer them with "
+            "`pluralbench best-of-n`."
+        )
     items = load_items(described, data)
     return Loaded(Path(benchmark).stem, described.fitted(items.frame["subset"]), items, data, prompt, plans_for(prompt))
 
 
 @contextmanager
-def run_directory(out: Path, settings: Recipe, *, fresh: bool) -> Iterator[Output | None]:
-    """Open a run's directory for writing; None where the run is finished already."""
+def run_directory(out: Path, settings: Recipe, *, fresh: bool, finished: str = RUN_FILE) -> Iterator[Output | None]:
+    """Open a run's directory for writing; None where the run is finished already, as the file `finished` shows."""
     with output_directory(out, settings, recipe_file=SETTINGS_FILE, fresh=fresh) as output:
-        yield None if (output.target / RUN_FILE).exists() and not fresh else output
+        yield None if (output.target / finished).exists() and not fresh else output

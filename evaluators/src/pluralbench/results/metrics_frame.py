@@ -23,6 +23,14 @@ position   -       -        -           what a judge's verdicts owe to the order
 task       name    -        -           a judge's verdicts on a task of the persona judge (see `metrics.certainty`)
 decile     name    -        0, 10, ...  `accuracy` and mean `certainty` of the answers in a decile of certainty
 certainty  name    -        1 to 100    `accuracy` and `certainty` of the answers that are equally sure
+policy     name/-  -        -           `outcome`: what a judge makes of what a policy answers by itself (of `optimize`
+                                        the optimised one, with the section `start` the one it began as, and `gain`)
+best-of-n  name/-  model    k           of the best of k by a reward model: `outcome`, `outcome_of_first` (of the first
+                                        k candidates, rather than of any k), `reward` (its own estimate), `promised` and
+                                        `realised` (what reward and outcome gain, in standard deviations within
+                                        prompts), `gain` (of the outcome, at the largest k), `since_best` (what the
+                                        largest k lost against this one)
+best-of-n  name/-  model    -           `agreement`: rank correlation of reward and outcome within prompts, their mean
 
 Pooled numbers are `accuracy`, `accuracy_of_valid`, `mean_margin`, of rankings by category `exact_match` and `ece` (the
 expected calibration error), and the counts `items`, `wins`, `losses`, `ties`, `invalid`, `dropped`, `equal` and

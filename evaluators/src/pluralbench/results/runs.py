@@ -103,8 +103,8 @@ def read_run(path: str | Path) -> Run:
         hint = "it is not finished: run its command again to go on" if unfinished else f"it has no {RUN_FILE}"
         raise RunError(f"{path} is no finished run: {hint}.")
     try:
-        record = _read(path / RUN_FILE, RunRecord)
-        metrics = frame_of_rows(_read(path / METRICS_FILE, MetricsFile).rows)
+        record = read_file(path / RUN_FILE, RunRecord)
+        metrics = frame_of_rows(read_file(path / METRICS_FILE, MetricsFile).rows)
         items = pl.read_parquet(path / ITEMS_FILE, glob=False)
     except (OSError, ValueError, PolarsError) as error:
         raise RunError(f"The run {path} cannot be read: {' '.join(str(error).split())[:200]}.") from None
@@ -113,7 +113,7 @@ def read_run(path: str | Path) -> Run:
     )
 
 
-def _read(path: Path, model: type[File]) -> File:
+def read_file(path: Path, model: type[File]) -> File:
     """A JSON file of this model. Raises `RunError` for another version and for what is not of the model's shape."""
     values = json.loads(path.read_text(encoding="utf-8"))
     version = values.get("schema_version") if isinstance(values, dict) else None

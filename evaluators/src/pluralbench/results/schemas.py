@@ -1,4 +1,4 @@
-"""The JSON Schemas of a run's files, for readers in other languages: `schema/run-1.json` and `schema/metrics-1.json`.
+"""The JSON Schemas of a run's files, for readers in other languages: those in the folder `schema`.
 
 They are made from the models. `python -m pluralbench.results.schemas` in a checkout writes them again after a change; a
 change that an earlier reader would not understand needs another `schema_version`, and with it another file.
@@ -10,12 +10,14 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
+from pluralbench.results.downstream import DOWNSTREAM_SCHEMA, DownstreamRecord
 from pluralbench.results.metrics_frame import METRICS_SCHEMA, MetricsFile
 from pluralbench.results.record import RUN_SCHEMA, RunRecord
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 SCHEMAS: dict[str, tuple[type[BaseModel], str]] = {
     "run-1.json": (RunRecord, RUN_SCHEMA),
+    "downstream-1.json": (DownstreamRecord, DOWNSTREAM_SCHEMA),
     "metrics-1.json": (MetricsFile, METRICS_SCHEMA),
 }
 

@@ -147,8 +147,14 @@ def _as_row(answer: Answer) -> tuple[object, ...]:
 
 
 @contextmanager
-def working_ledger(path: Path) -> Iterator[Ledger]:
-    """The ledger at `path` while work goes on; one that holds no work in the end goes, and binds no later run."""
+def working_ledger(path: Path | Ledger) -> Iterator[Ledger]:
+    """The ledger at `path` while work goes on; one that holds no work in the end goes, and binds no later run.
+
+    A ledger that is open already, since the work is part of other work, is left open.
+    """
+    if isinstance(path, Ledger):
+        yield path
+        return
     keep = False
     try:
         with Ledger(path) as ledger:

@@ -4,10 +4,11 @@ from .errors import ConversationError, DeviceError, LocalError, ModelError, Trai
 from .loading import load
 from .models import SPECIAL
 from .scoring import Options, score, tolerance
-from .training import TrainingOptions, train
+from .training import train
 from .training_batches import Ranking
 from .training_files import Trained
-from .training_model import Lora
+from .training_options import Lora, TrainingOptions
+from .untrained import untrained
 
 __all__ = [
     "SPECIAL",
@@ -30,4 +31,5 @@ __all__ = [
     "score",
     "tolerance",
     "train",
+    "untrained",
 ]

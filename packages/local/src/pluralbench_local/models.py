@@ -81,9 +81,14 @@ def load_classifier(source: LocalModel) -> tuple[Network, tuple[int, ...]]:
 
 def load_language_model(source: LocalModel) -> Network:
     """The network of a causal language model, read through its vocabulary. Raises `ModelError`."""
-    model = _model(AutoModelForCausalLM, source)
+    model = language_model(source)
     embeddings: Callable[[], nn.Module] = model.get_output_embeddings
     return _read(model, embeddings())
+
+
+def language_model(source: LocalModel) -> PreTrainedModel:
+    """A causal language model on its device. Raises `ModelError`, `DeviceError`."""
+    return _model(AutoModelForCausalLM, source)
 
 
 def _read(model: PreTrainedModel, head: nn.Module | None) -> Network:
@@ -120,7 +125,8 @@ def _model(kind: Any, source: LocalModel) -> PreTrainedModel:
     left_over = [name for name in info["unexpected_keys"] if name.split(".")[0] in REWARD_HEADS]
     if left_over and kind is AutoModelForCausalLM:
         raise ModelError(
-            f"{source.name} holds a reward head ({left_over[0]}): score with it as of the kind classifier."
+            f"{source.name} is no language model, since it holds a reward head ({left_over[0]}): score with it as of "
+            "the kind classifier."
         )
     missing = sorted(info["missing_keys"])
     if missing:

@@ -6,7 +6,7 @@ A step is a page: `_step` encodes some batches, `ranking_loss` is the loss, acce
 
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
@@ -15,8 +15,7 @@ import torch
 from accelerate import Accelerator
 from accelerate.state import AcceleratorState
 from pluralbench_rewards import ModelRecord
-from pluralbench_runs import Recipe, Table, digest, output_directory, progress, recipe_values
-from pydantic import Field
+from pluralbench_runs import Json, Recipe, digest, output_directory, progress, recipe_values
 from torch import Tensor, nn
 from torch.nn.functional import logsigmoid
 
@@ -37,41 +36,11 @@ from pluralbench_local.training_files import (
     save_checkpoint,
     step_log,
 )
-from pluralbench_local.training_model import Lora, Trainee, finished, load_trainee, rewards_of, set_pad_token
+from pluralbench_local.training_model import Trainee, finished, load_trainee, set_pad_token
+from pluralbench_local.training_options import TrainingOptions
+from pluralbench_local.training_rewards import Rewards
 
 HELD_OUT = "held-out rankings"
-
-
-class TrainingOptions(Table):
-    """How to train; the defaults are those of CHEEMS (section 5, Table 9): 256 responses a step, for a large set.
-
-    epochs: 1 for a large set, 2 for a small one. batch_size: responses whose pairs count together.
-    accumulation: batches a step, the loss of each with the same weight. warmup: share of the steps in which the rate
-    rises from 0 to `learning_rate`; after it, it falls by a cosine to 0. regulariser: weight of the mean of the
-    squared rewards. clip: the largest norm of a gradient. max_length: tokens of a conversation; longer ones are
-    dropped, or are an error, as `on_overflow` says. lora: adapters in place of all weights; they want a rate some
-    twenty times higher. gradient_checkpointing: less memory for a third more time. save_dtype: "auto" is the type that
-    the base was saved in. token_budget: tokens, padding included, of one forward pass of a batch's parts.
-    measure_every, checkpoint_every: in steps.
-    """
-
-    epochs: int = Field(2, ge=1)
-    batch_size: int = Field(16, ge=2)
-    accumulation: int = Field(16, ge=1)
-    learning_rate: float = Field(5e-6, gt=0)
-    warmup: float = Field(0.1, ge=0, lt=1)
-    regulariser: float = Field(0.1, ge=0)
-    weight_decay: float = Field(0.0, ge=0)
-    clip: float = Field(1.0, gt=0)
-    max_length: int = Field(2048, ge=1)
-    on_overflow: Literal["drop", "error"] = "drop"
-    lora: Lora | None = None
-    gradient_checkpointing: bool = False
-    save_dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
-    token_budget: int | None = Field(None, ge=1)
-    measure_every: int = Field(50, ge=1)
-    checkpoint_every: int = Field(50, ge=1)
-    seed: int = 0
 
 
 class TrainingSettings(Recipe):
@@ -94,6 +63,7 @@ def train(
     *,
     held_out: Sequence[Ranking] | None = None,
     options: TrainingOptions | None = None,
+    origin: Mapping[str, Json] | None = None,
     fresh: bool = False,
     **fields: Any,
 ) -> Trained:
@@ -101,7 +71,8 @@ def train(
 
     model: a language model, which gets a head, or a classifier of one logit; its description, or its name with
     `revision`, `chat_template`, `device` and `trust_remote_code` of `LocalModel` by keyword. One device, one process.
-    held_out: rankings to measure the accuracy on. fresh: start over.
+    held_out: rankings to measure the accuracy on. origin: where the rankings come from, for `training.json`.
+    fresh: start over.
 
     Training that was interrupted goes on with the same call, and on a CPU with as many threads ends in the same weights
     as without. `out` holds an ordinary classifier of one logit without a bias, with tokenizer and template,
@@ -141,6 +112,8 @@ def train(
             gradient_checkpointing=options.gradient_checkpointing,
             token_budget=options.token_budget,
             seed=options.seed,
+            new_head=options.new_head,
+            head_alone=options.trainable == "head",
         )
         positions = positions_of(trainee.network)
         if positions and options.max_length > positions:
@@ -154,10 +127,11 @@ def train(
         trainee = finished(trainee, saved)
         task = {
             "settings": recipe_values(settings),
+            "origin": None if origin is None else dict(origin),
             "data": data.counts(),
             "epochs": [data.spent(epoch) for epoch in epochs],
             "held_out": None if judged is None else judged.counts(),
-            "held_out_accuracy": None if judged is None else _accuracy(accelerator, trainee, judged),
+            "held_out_accuracy": None if judged is None else _accuracy(Rewards(trainee, accelerator), judged),
         }
         publish(output, trainee, template, task)
     return read_trained(target)
@@ -228,16 +202,21 @@ def _run(
     trained = [weights for weights in trainee.whole.parameters() if weights.requires_grad]
     optimizer: Any = torch.optim.AdamW(trained, lr=options.learning_rate, weight_decay=options.weight_decay, fused=True)
     schedule: Any = get_cosine_schedule_with_warmup(optimizer, _warmup(len(steps), options), len(steps))
-    accelerator.prepare(trainee.whole)  # for its checkpoints; what it returns is the same module
+    rewards = Rewards(trainee, accelerator, once=options.trainable == "head")
+    # For its checkpoints, of what changes; what it returns is the same module.
+    accelerator.prepare(trainee.network.head if options.trainable == "head" else trainee.whole)
     optimizer, schedule = accelerator.prepare(optimizer, schedule)
     done = restore(accelerator, work)
     trainee.network.model.train()
+    for part in filter(None, (data, judged)):
+        with _memory(options):
+            rewards.encode(part)
     measured = ""
     with step_log(work) as log, progress("training", len(steps) - done) as meter:
         for number, step in enumerate(steps[done:], done + 1):
             line: dict[str, Any] = {"step": number, "of": len(steps), "learning_rate": schedule.get_last_lr()[0]}
             with _memory(options):
-                line |= _step(accelerator, trainee, data, step, options, trained)
+                line |= _step(accelerator, rewards, data, step, options, trained)
                 if not math.isfinite(line["loss"] + line["gradient_norm"]):
                     raise TrainingError(
                         f"The loss or its gradient is no number at step {number:,} of {len(steps):,}; lower "
@@ -247,7 +226,7 @@ def _run(
                 schedule.step()
                 optimizer.zero_grad()
                 if judged is not None and number % options.measure_every == 0:
-                    line["held_out_accuracy"] = _accuracy(accelerator, trainee, judged)
+                    line["held_out_accuracy"] = _accuracy(rewards, judged)
                     measured = f"held-out {line['held_out_accuracy']:.3f}, "
             log(line)
             if number % options.checkpoint_every == 0:
@@ -257,7 +236,7 @@ def _run(
 
 def _step(
     accelerator: Accelerator,
-    trainee: Trainee,
+    rewards_of: Rewards,
     data: Data,
     step: Sequence[Batch],
     options: TrainingOptions,
@@ -268,8 +247,7 @@ def _step(
     sums = {"loss": 0.0, "regulariser": 0.0}
     right = 0
     for batch in step:
-        conversations = [data.tokens[ranking][response] for ranking, response in batch.members]
-        rewards = rewards_of(trainee, conversations, accelerator.autocast)
+        rewards = rewards_of(data, batch.members)
         loss, regulariser = ranking_loss(rewards, batch.pairs, options.regulariser)
         accelerator.backward(loss / len(step))
         values = rewards.tolist()
@@ -304,13 +282,10 @@ def _memory(options: TrainingOptions) -> Iterator[None]:
 
 
 @torch.no_grad()
-def _accuracy(accelerator: Accelerator, trainee: Trainee, data: Data) -> float:
+def _accuracy(rewards_of: Rewards, data: Data) -> float:
     """Share of the pairs whose better response has the strictly higher reward (CHEEMS, section 3.3); a tie is wrong."""
-    training = trainee.network.model.training
-    trainee.network.model.train(mode=False)
-    conversations = [tokens for several in data.tokens for tokens in several]
-    rewards = iter(rewards_of(trainee, conversations, accelerator.autocast).tolist())
-    trainee.network.model.train(mode=training)
+    with rewards_of.evaluating():
+        rewards = iter(rewards_of(data, data.members).tolist())
     right = 0
     for ranking in data.rankings:
         own = [next(rewards) for _ in ranking.responses]

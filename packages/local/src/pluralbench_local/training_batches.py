@@ -102,6 +102,11 @@ class Data:
         """How many responses the rankings have."""
         return sum(len(ranking.responses) for ranking in self.rankings)
 
+    @property
+    def members(self) -> list[tuple[int, int]]:
+        """Every response as (ranking, response)."""
+        return [(ranking, response) for ranking, several in enumerate(self.tokens) for response in range(len(several))]
+
     def counts(self) -> dict[str, int]:
         """What there is, and what was dropped for its length."""
         return {

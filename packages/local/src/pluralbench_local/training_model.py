@@ -4,11 +4,9 @@ import warnings
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import torch
-from pluralbench_runs import Table
-from pydantic import Field
 from torch import Tensor, nn
 from transformers import AutoModelForSequenceClassification, PreTrainedModel
 
@@ -18,22 +16,11 @@ from pluralbench_local.errors import DeviceError, ModelError
 from pluralbench_local.models import REWARD_HEADS, device_of, from_pretrained, loaded, quiet
 from pluralbench_local.network import Network, read_padded
 from pluralbench_local.packing import Tokens
+from pluralbench_local.training_options import Lora
 
+SMALL_HEAD = 0.02  # the deviation with which transformers draws a head
 # Tokens of a forward pass. On a CPU what pads least is fastest, measured; for a GPU it is an estimate.
 BUDGET = {"cpu": 512, "cuda": 8192}
-
-
-class Lora(Table):
-    """Low-rank adapters instead of all weights (the extra `lora`), merged into the weights when saved.
-
-    The rest of the weights stays in the type it was saved in; adapters and head train in float32.
-    alpha: the adapters' sum counts alpha / rank times. targets: "all-linear", or the names of modules.
-    """
-
-    rank: int = Field(16, ge=1)
-    alpha: int = Field(32, ge=1)
-    dropout: float = Field(0.0, ge=0, lt=1)
-    targets: str | tuple[str, ...] = "all-linear"
 
 
 @dataclass(frozen=True)
@@ -50,12 +37,20 @@ class Trainee:
 
 
 def load_trainee(
-    source: LocalModel, *, lora: Lora | None, gradient_checkpointing: bool, token_budget: int | None, seed: int
+    source: LocalModel,
+    *,
+    lora: Lora | None,
+    gradient_checkpointing: bool,
+    token_budget: int | None,
+    seed: int,
+    new_head: Literal["small", "large"] = "small",
+    head_alone: bool = False,
 ) -> Trainee:
     """The model with a head of one logit, on its device; without adapters in float32, whatever it was saved in.
 
-    A language model gets a linear head without bias, drawn from N(0, 1 / (width + 1)), the second the variance
-    (CHEEMS, section 5). The draw, and all that torch draws after it, is by `seed`. Raises `ModelError`, `DeviceError`.
+    A language model gets a linear head without bias, drawn from a normal distribution with a deviation of 0.02, or the
+    large one of CHEEMS (section 5) with a variance of 1 / (width + 1). The draw, and all that torch draws after it, is
+    by `seed`. head_alone: all other weights stay as they are. Raises `ModelError`, `DeviceError`.
     """
     device = device_of(source.device)
     torch.manual_seed(seed)
@@ -75,9 +70,12 @@ def load_trainee(
     if strange:
         raise ModelError(f"{source.name} holds no weights for {', '.join(strange[:3])}, and not for want of a head.")
     if "score.weight" in missing:
-        nn.init.normal_(model.score.weight, std=(model.score.weight.shape[1] + 1) ** -0.5)
+        width = model.score.weight.shape[1]
+        nn.init.normal_(model.score.weight, std=SMALL_HEAD if new_head == "small" else (width + 1) ** -0.5)
     base = model.dtype
     whole = model.float() if lora is None else _with_adapters(model, lora)
+    if head_alone:
+        _freeze(source.name, model)
     if gradient_checkpointing:
         _checkpoint_activations(source.name, model)
     try:
@@ -96,12 +94,13 @@ def finished(trainee: Trainee, dtype: torch.dtype) -> Trainee:
     return Trainee(_network(model), model, trainee.base, trainee.budget)
 
 
-def rewards_of(
+def states_of(
     trainee: Trainee, conversations: Sequence[Tokens], precision: Callable[[], AbstractContextManager[Any]]
 ) -> Tensor:
-    """The reward of each conversation in float32, [conversations], with a gradient; each is encoded once.
+    """What the head reads of each conversation, [conversations, width], with a gradient; each is encoded once.
 
-    Conversations of like length share a forward pass, under `precision`; the head is outside of it.
+    Conversations of like length share a forward pass, under `precision`. Where the model pools by itself, its rewards,
+    [conversations, 1].
     """
     network = trainee.network
     order = sorted(range(len(conversations)), key=lambda place: len(conversations[place].ids))
@@ -111,14 +110,27 @@ def rewards_of(
         if not parts or len(conversations[place].ids) * (len(parts[-1]) + 1) > trainee.budget:
             parts.append([])
         parts[-1].append(place)
-    rewards = []
+    last = []
     for part in parts:
         with precision():
             states, rows, _ = read_padded(network, [conversations[place] for place in part])
-        last = states[[places[-1] for places in rows]]
-        logits = last if network.head is None else network.head(last.to(next(network.head.parameters()).dtype))
-        rewards.append(logits[:, 0].float())
-    return torch.cat(rewards)[torch.tensor(order, device=network.device).argsort()]
+        last.append(states[[places[-1] for places in rows]])
+    return torch.cat(last)[torch.tensor(order, device=network.device).argsort()]
+
+
+def read_by_head(trainee: Trainee, states: Tensor) -> Tensor:
+    """The reward of each of some states in float32, [states]. The head computes in its own precision."""
+    head = trainee.network.head
+    logits = states if head is None else head(states.to(next(head.parameters()).dtype))
+    rewards: Tensor = logits[:, 0].float()
+    return rewards
+
+
+def rewards_of(
+    trainee: Trainee, conversations: Sequence[Tokens], precision: Callable[[], AbstractContextManager[Any]]
+) -> Tensor:
+    """The reward of each conversation in float32, [conversations], with a gradient; see `states_of`."""
+    return read_by_head(trainee, states_of(trainee, conversations, precision))
 
 
 def set_pad_token(model: PreTrainedModel, template: Template, conversations: Iterable[Tokens]) -> None:
@@ -144,6 +156,15 @@ def _checkpoint_activations(name: str, model: Any) -> None:
         enable()
     except ValueError:
         raise ModelError(f"{name} is of an architecture without gradient_checkpointing; leave it out.") from None
+
+
+def _freeze(name: str, model: PreTrainedModel) -> None:
+    """Let the head alone be trained."""
+    head = _network(model).head
+    if head is None:
+        raise ModelError(f"The head of {name} cannot be trained alone, since the model pools by itself; train all.")
+    model.requires_grad_(requires_grad=False)
+    head.requires_grad_(requires_grad=True)
 
 
 def _network(model: PreTrainedModel) -> Network:

@@ -20,14 +20,14 @@ def exchange(first: Sums, second: Sums, seed: int, permutations: int = PERMUTATI
     """
     together, apart = first.won + second.won, second.won - first.won
     # An exchanged cluster gives each run the other's decisions: its part of the difference changes its sign.
-    moved = np.concatenate([signs @ apart for signs in _signs(len(apart), seed, permutations)])
+    moved = np.concatenate([signs @ apart for signs in exchanges(len(apart), seed, permutations)])
     counts = np.broadcast_to(first.counts.sum(0), moved.shape)
     present = first.counts > 0
     total = together.sum(0)
     return Resampled((total - moved) / 2, counts, present), Resampled((total + moved) / 2, counts, present)
 
 
-def _signs(clusters: int, seed: int, permutations: int) -> Iterator[Array]:
+def exchanges(clusters: int, seed: int, permutations: int = PERMUTATIONS) -> Iterator[Array]:
     """-1 for each cluster that is exchanged, else 1: [ways, clusters]; the first two ways leave all as it is."""
     yield np.ones((1, clusters))
     if clusters < permutations.bit_length():

@@ -18,8 +18,10 @@ from pluralbench_rewards.errors import FunctionError, RewardsError
 from pluralbench_rewards.functions import FunctionModel
 from pluralbench_rewards.identity import model_commit, model_digest
 from pluralbench_rewards.judge import Comparison, Judge, Reply, scores_of
+from pluralbench_rewards.rubric import Case, RubricJudge, mean_score, overlap, parse_scores
 
 __all__ = [
+    "Case",
     "Comparison",
     "Description",
     "FunctionError",
@@ -35,10 +37,14 @@ __all__ = [
     "Reply",
     "RewardModel",
     "RewardsError",
+    "RubricJudge",
     "Scored",
     "Scoring",
     "Work",
+    "mean_score",
     "model_commit",
     "model_digest",
+    "overlap",
+    "parse_scores",
     "scores_of",
 ]

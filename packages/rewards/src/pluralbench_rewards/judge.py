@@ -12,6 +12,7 @@ from pluralbench_calls import (
     CallsError,
     ChatConnection,
     ChatModel,
+    Ledger,
     Request,
     Rule,
     Settled,
@@ -120,14 +121,14 @@ class Comparison:
 class Judge:
     """A language model that judges. `score` rates each response by itself; `compare` decides between two.
 
-    ledger: the SQLite file of its recorded calls. attempts: tries for a reply that can be parsed, each warmer by
-    `WARMER` than the one before. reply, criterion: see `Reply` and `Criterion`. rule: how replies are read, see
-    `pluralbench_calls.verdicts`. seed: of what is sent where the model is `seeded`.
+    ledger: the SQLite file of its recorded calls, or one that is open. attempts: tries for a reply that can be parsed,
+    each warmer by `WARMER` than the one before. reply, criterion: see `Reply` and `Criterion`. rule: how replies are
+    read, see `pluralbench_calls.verdicts`. seed: of what is sent where the model is `seeded`.
     """
 
     model: ChatModel
     connection: ChatConnection
-    ledger: Path
+    ledger: Path | Ledger
     attempts: int = 4
     reply: Reply = "reasoned"
     criterion: Criterion = "quality"
@@ -252,7 +253,7 @@ class Judge:
 def load_judge(
     model: ChatModel,
     connection: ChatConnection,
-    ledger: Path,
+    ledger: Path | Ledger,
     *,
     attempts: int = 4,
     reply: Reply = "reasoned",

@@ -59,7 +59,7 @@ def _english_and_multilingual(models: Sequence[RunSeries]) -> "Figure | None":
     ax = style.place(figure, 0, 0, side, side)
     ax.set(xlim=(low, high), ylim=(low, high))
     ax.plot([low, high], [low, high], color=style.GREY, linewidth=0.8, linestyle="--", zorder=1)
-    heights = _apart([(up - low) / (high - low) for *_, up in shown], 0.165 / side)
+    heights = style.apart([(up - low) / (high - low) for *_, up in shown], 0.165 / side)
     for (one, x, y, across, up), height in zip(shown, heights, strict=True):
         dot(ax, up, x, one)
         dot(ax, across, y, one, upright=True)
@@ -83,17 +83,6 @@ def _correlations(xs: Sequence[float], ys: Sequence[float]) -> str:
 
     found = {"Pearson's r": pearsonr(xs, ys).statistic, "Spearman's ρ": spearmanr(xs, ys).statistic}
     return ": " + ", ".join(f"{name} = {value:.2f}".replace(" ", "\N{NO-BREAK SPACE}") for name, value in found.items())
-
-
-def _apart(heights: Sequence[float], gap: float) -> list[float]:
-    """Heights in rising order, moved until they are a gap apart and none is above 1."""
-    moved = list(heights)
-    for number in range(1, len(moved)):
-        moved[number] = max(moved[number], moved[number - 1] + gap)
-    moved[-1] = min(moved[-1], 1.0)
-    for number in reversed(range(len(moved) - 1)):
-        moved[number] = min(moved[number], moved[number + 1] - gap)
-    return moved
 
 
 def _dimensions(models: Sequence[RunSeries]) -> "Figure | None":

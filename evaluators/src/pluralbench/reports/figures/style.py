@@ -285,6 +285,17 @@ def heading(figure: "Figure", title: str, note: str) -> "Figure":
     return figure
 
 
+def apart(heights: Sequence[float], gap: float) -> list[float]:
+    """Heights in rising order, moved until they are a gap apart and none is above 1."""
+    moved = list(heights)
+    for number in range(1, len(moved)):
+        moved[number] = max(moved[number], moved[number - 1] + gap)
+    moved[-1] = min(moved[-1], 1.0)
+    for number in reversed(range(len(moved) - 1)):
+        moved[number] = min(moved[number], moved[number + 1] - gap)
+    return moved
+
+
 def guides(ax: "Axes") -> None:
     """Lines at the kappa of chance and at a substantial one."""
     for value, said in ((0.0, "0: chance"), (SUBSTANTIAL, f"{SUBSTANTIAL:.2f}: substantial")):

@@ -1,0 +1,100 @@
+"""`pluralbench best-of-n`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pluralbench.commands.options import Fresh, Options, Out, Seed, with_options
+from pluralbench.commands.score import BENCHMARKS
+from pluralbench.descriptions import ChatConnection, Data, DownstreamPrompt, Outcome, Running, Sampling, Scoring
+
+EXAMPLES = """\
+Examples:
+
+pluralbench best-of-n --policy Qwen/Qwen2.5-0.5B-Instruct --reward ./rm-a --reward ./rm-b --judge gpt-5-mini
+
+pluralbench best-of-n --policy qwen2.5 --policy-base-url http://localhost:8000/v1 --reward b=./rm-b/last --judge local
+
+pluralbench best-of-n --policy ./policy --reward ./rm-a --data dist/personalized-rewardbench --judge rubric-overlap
+
+pluralbench best-of-n --policy ./policy --reward ./rm-a --benchmark prompts --data mt-bench.jsonl \\
+--column prompt=turns --profile none --n 32 --measure rating --judge gpt-5-mini     # two turns
+"""
+CONNECTION = ("timeout", "max_retries", "requests_per_minute", "tokens_per_minute")
+Policy = Annotated[
+    str,
+    typer.Option(
+        "--policy",
+        metavar="MODEL",
+        help="A folder or ORG/NAME on the Hub, to run here; a model of --policy-base-url; or local, the embedded one.",
+        rich_help_panel="Policy",
+    ),
+]
+DownstreamBenchmark = Annotated[
+    str, typer.Option("--benchmark", help=f"Whose prompts: prompts, {BENCHMARKS}", rich_help_panel="Data")
+]
+PolicyConnection = Annotated[ChatConnection, Options("Policy", prefix="policy-", left_out=CONNECTION)]
+JudgeConnection = Annotated[ChatConnection, Options("Judge", prefix="judge-", left_out=CONNECTION)]
+ReuseFrom = Annotated[
+    Path | None,
+    typer.Option(help="A finished directory whose calls are not made again.", rich_help_panel="Result"),
+]
+Plots = Annotated[Path | None, typer.Option(help="A folder for the curves, as PNG and SVG.", rich_help_panel="Result")]
+
+
+@with_options
+def best_of_n(
+    policy: Policy,
+    reward: Annotated[
+        list[str],
+        typer.Option(
+            "--reward",
+            metavar="[NAME=]MODEL",
+            help="A reward model, a folder or ORG/NAME on the Hub; repeatable.",
+            rich_help_panel="Reward models",
+        ),
+    ],
+    *,
+    benchmark: DownstreamBenchmark = "personalized",
+    data: Annotated[Data, Options("Data", left_out=("english", "legacy"))],
+    prompt: Annotated[DownstreamPrompt, Options("Data")],
+    sampling: Annotated[Sampling, Options("Policy")],
+    outcome: Annotated[Outcome, Options("Judge", prefix="judge-")],
+    running: Annotated[Running, Options("Models in this process")],
+    scoring: Annotated[Scoring, Options("Reward models")],
+    policy_connection: PolicyConnection,
+    judge_connection: JudgeConnection,
+    seed: Seed = 0,
+    reuse_from: ReuseFrom = None,
+    out: Out = None,
+    fresh: Fresh = False,
+    plots: Plots = None,
+) -> None:
+    """Sample candidates from a policy, take the best by each reward model, and judge what that is worth.
+
+    Candidates are sampled once and recorded, and each is judged at most once, whoever selects it; an interrupted run
+    goes on with the same command. The best of k is given in expectation over all sets of k candidates, and of the first
+    k as in the paper of Personalized RewardBench (section 5.1).
+    """
+    from pluralbench.commands.telling import tell_downstream  # noqa: PLC0415 - `--help` need not wait for it
+    from pluralbench.downstream.best_of_n import best_of_n as run_best_of_n  # noqa: PLC0415 - the same
+    from pluralbench.evaluation.models import here, named_here  # noqa: PLC0415 - the same
+
+    done = run_best_of_n(
+        here(policy, running, policy_connection),
+        named_here(reward, running),
+        benchmark=benchmark,
+        data=data,
+        prompt=prompt,
+        sampling=sampling,
+        scoring=scoring,
+        outcome=outcome,
+        policy_connection=policy_connection,
+        judge_connection=judge_connection,
+        seed=seed,
+        reuse_from=reuse_from,
+        out=out,
+        fresh=fresh,
+    )
+    tell_downstream(done, plots)

@@ -1,0 +1,102 @@
+"""`pluralbench optimize`."""
+
+from typing import Annotated
+
+import typer
+from pluralbench_policies.description import OptimizeOptions
+
+from pluralbench.commands.best_of_n import DownstreamBenchmark, JudgeConnection, ReuseFrom
+from pluralbench.commands.options import Fresh, Options, Out, Seed, with_options
+from pluralbench.descriptions import Data, DownstreamPrompt, Outcome, Running, Sampling, Scoring
+
+EXAMPLES = """\
+Examples:
+
+pluralbench optimize --policy ./policy --reward ./rm-a --data dist/personalized-rewardbench --judge gpt-5-mini
+
+pluralbench optimize --policy ./policy --reward ./rm-a --algorithm rloo --steps 20 --prompts 8 --learning-rate 1e-5
+"""
+
+
+@with_options
+def optimize(
+    policy: Annotated[
+        str,
+        typer.Option(
+            "--policy",
+            metavar="MODEL",
+            help="A language model with a chat template, a folder or ORG/NAME on the Hub.",
+            rich_help_panel="Policy",
+        ),
+    ],
+    reward: Annotated[
+        str,
+        typer.Option(
+            "--reward",
+            metavar="[NAME=]MODEL",
+            help="The reward model, a folder or ORG/NAME on the Hub.",
+            rich_help_panel="Reward model",
+        ),
+    ],
+    *,
+    options: Annotated[OptimizeOptions, Options("Optimisation", given={"seed": "seed"})],
+    train: Annotated[
+        str | None,
+        typer.Option(
+            "--train-data",
+            metavar="DIR|FILE|ORG/NAME[@REVISION]",
+            help="The prompts to optimise on; without it those of --data.",
+            rich_help_panel="Data",
+        ),
+    ] = None,
+    train_split: Annotated[
+        str | None,
+        typer.Option(help="The split of --train-data, or of --data, to optimise on.", rich_help_panel="Data"),
+    ] = None,
+    benchmark: DownstreamBenchmark = "personalized",
+    data: Annotated[Data, Options("Data", left_out=("english", "legacy"))],
+    prompt: Annotated[DownstreamPrompt, Options("Data")],
+    sampling: Annotated[Sampling, Options("Judge", prefix="sample-", left_out=("k",))],
+    outcome: Annotated[Outcome, Options("Judge", prefix="judge-", left_out=("judged",))],
+    running: Annotated[Running, Options("Models in this process")],
+    scoring: Annotated[Scoring, Options("Reward model")],
+    judge_connection: JudgeConnection,
+    seed: Seed = 0,
+    reuse_from: ReuseFrom = None,
+    out: Out = None,
+    fresh: Fresh = False,
+) -> None:
+    """Optimise a policy against a reward model by PPO, RLOO or GRPO, and judge what it answers, before and after.
+
+    It needs an extra: pip install "pluralbench\\[optimize]". An interrupted run goes on with the same command. The
+    folder `policy` of the result is an ordinary language model; curves.png and log.jsonl in it show how it went.
+    """
+    from pluralbench_local import LocalModel  # noqa: PLC0415 - `--help` need not wait for it
+
+    from pluralbench.commands.telling import tell_downstream  # noqa: PLC0415 - the same
+    from pluralbench.downstream.optimization import optimize as run_optimize  # noqa: PLC0415 - the same
+    from pluralbench.evaluation.models import named_here  # noqa: PLC0415 - the same
+
+    [(name, model)] = named_here([reward], running).items()
+    own = running.model_dump(exclude={"dtype"})
+    apart = train is not None or train_split is not None
+    changes = {"location": train or data.location, "split": train_split}
+    done = run_optimize(
+        LocalModel(name=policy, **own),
+        model,
+        name=name,
+        benchmark=benchmark,
+        data=data,
+        train=data.model_copy(update=changes) if apart else None,
+        prompt=prompt,
+        options=options,
+        sampling=sampling,
+        scoring=scoring,
+        outcome=outcome,
+        judge_connection=judge_connection,
+        seed=seed,
+        reuse_from=reuse_from,
+        out=out,
+        fresh=fresh,
+    )
+    tell_downstream(done)

@@ -1,0 +1,97 @@
+"""`pluralbench train`."""
+
+import shlex
+from typing import Annotated
+
+import typer
+
+from pluralbench.commands.options import Fresh, Options, with_options
+from pluralbench.commands.score import BENCHMARKS
+from pluralbench.descriptions import Data, LocalModel, Prompt, TrainingOptions
+
+EXAMPLES = """\
+Examples:
+
+pluralbench train ./base --data pairs.jsonl --held-out 0.2 --accumulation 1 --learning-rate 5e-5 --out my-model
+
+pluralbench train ./base --data pairs.jsonl --trainable head --epochs 20 --learning-rate 0.01 --out my-model
+
+pluralbench train ORG/NAME --benchmark personalized --profile raw --data dist/train --lora 16/32 --out my-model
+"""
+DATA = "Data"
+
+
+@with_options
+def train(
+    base: Annotated[
+        str,
+        typer.Argument(
+            metavar="BASE", help="A language model, which gets a head, or a classifier: a folder, or ORG/NAME."
+        ),
+    ],
+    *,
+    benchmark: Annotated[str, typer.Option("--benchmark", help=BENCHMARKS, rich_help_panel=DATA)] = "pairs",
+    data: Annotated[Data, Options(DATA, left_out=("legacy", "english"))],
+    held_out: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SHARE|FILE",
+            help="Measure accuracy on this share of the clusters, such as 0.2, or on other items.",
+            rich_help_panel=DATA,
+        ),
+    ] = None,
+    flip: Annotated[
+        float, typer.Option(help="Learn this share of the items the wrong way round.", rich_help_panel=DATA)
+    ] = 0.0,
+    prompt: Annotated[Prompt, Options("Prompt")],
+    model: Annotated[
+        LocalModel, Options("Model", given={"name": "base"}, left_out=("kind", "reference", "label", "dtype"))
+    ],
+    options: Annotated[TrainingOptions, Options("Training")],
+    out: Annotated[str, typer.Option(help="Folder of the trained model.", rich_help_panel="Result")],
+    fresh: Fresh = False,
+) -> None:
+    """Train a reward model on the items of a benchmark.
+
+    Writes a folder with an ordinary classifier, a log of the steps, and training.json, which says what it was trained
+    on. Interrupted training goes on with the same command.
+    """
+    from pluralbench.commands.terminal import console  # noqa: PLC0415 - `--help` need not wait for it
+    from pluralbench.evaluation.train import train as run_training  # noqa: PLC0415 - the same
+
+    done = run_training(
+        model,
+        out,
+        data=data,
+        benchmark=benchmark,
+        prompt=prompt,
+        held_out=_share(held_out),
+        flip=flip,
+        options=options,
+        fresh=fresh,
+    )
+    record = done.record
+    learned, judged, turned = record["data"], record["held_out"], len(record["origin"]["flipped"])
+    console.print(
+        f"\n{done.folder}: trained on {learned['pairs']:,} pairs of {learned['rankings']:,} items in "
+        f"{record['steps']:,} steps ({record['seconds']:,.0f} s)."
+    )
+    if turned:
+        console.print(f"{turned:,} items were learned the wrong way round (--flip {flip}).")
+    for part, what in ((learned, "to learn from"), (judged, "held out")):
+        if part and part["responses_too_long"]:
+            console.print(f"{part['too_long']:,} responses {what} were left out for their length.")
+    if judged:
+        console.print(
+            f"Accuracy on {judged['pairs']:,} held-out pairs of {judged['rankings']:,} items: {done.accuracy:.3f}"
+        )
+    words = ["pluralbench", "score", str(done.folder), "--benchmark", benchmark]
+    words += ["--profile", prompt.profile] if prompt.profile != "none" else []
+    console.print(f"Score it: {shlex.join(words)} --data ...")
+
+
+def _share(held_out: str | None) -> float | str | None:
+    try:
+        return None if held_out is None else float(held_out)
+    except ValueError:
+        return held_out

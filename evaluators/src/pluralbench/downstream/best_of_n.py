@@ -1,0 +1,159 @@
+"""`best_of_n`: what the best of several candidates is worth, by each of some reward models."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import ClassVar, Literal
+
+from pluralbench_calls.chat import ChatConnection, ChatModel
+from pluralbench_local import LocalModel
+from pluralbench_rewards import ModelRecord, Scoring
+from pluralbench_runs import Output, Recipe, digest
+
+from pluralbench.data.prompts import groups_of
+from pluralbench.descriptions import Data, DownstreamPrompt, Outcome, Prompt, Sampling
+from pluralbench.downstream.candidates import SYSTEM, policy_of, turns_of
+from pluralbench.downstream.curves import curve_numbers
+from pluralbench.downstream.outcomes import aspects_of, juror_of
+from pluralbench.downstream.records import curves_of, outcome_record, rewarded_record, sampling_record
+from pluralbench.downstream.walk import Found, Setup, known_of, opened_name, reused_ledger, walk
+from pluralbench.errors import EvaluationError
+from pluralbench.evaluation.models import TWICE, Scorable
+from pluralbench.evaluation.settings import DataSettings, Loaded, PromptSettings, load_benchmark, run_directory
+from pluralbench.results.downstream import (
+    DOWNSTREAM_FILE,
+    Downstream,
+    DownstreamRecord,
+    read_downstream,
+    write_downstream,
+)
+from pluralbench.results.metrics_frame import metrics_frame
+from pluralbench.results.record import BootstrapRecord, provenance
+from pluralbench.results.runs import LEDGER_FILE
+
+
+class BestOfNSettings(Recipe):
+    """All that the numbers of `best_of_n` depend on. rewards: what was known of the models before they were loaded."""
+
+    operational: ClassVar[frozenset[str]] = frozenset({"scoring.token_budget"})
+
+    verb: Literal["best-of-n"] = "best-of-n"
+    policy: ChatModel
+    rewards: dict[str, ModelRecord]
+    data: DataSettings
+    prompt: PromptSettings
+    sampling: Sampling
+    scoring: Scoring
+    outcome: Outcome
+    judge: ChatModel | None = None
+    prompts_digest: str | None = None
+    system_digest: str
+    seed: int
+
+
+def best_of_n(
+    policy: str | Path | LocalModel,
+    rewards: Mapping[str, Scorable] | Sequence[Scorable],
+    *,
+    benchmark: str = "personalized",
+    data: str | Path | Data | None = None,
+    prompt: Prompt | None = None,
+    sampling: Sampling | None = None,
+    scoring: Scoring | None = None,
+    outcome: Outcome | None = None,
+    policy_connection: ChatConnection | None = None,
+    judge_connection: ChatConnection | None = None,
+    seed: int = 0,
+    reuse_from: Path | None = None,
+    out: str | Path | None = None,
+    fresh: bool = False,
+) -> Downstream:
+    """Sample candidates from a policy, let reward models select among them, and judge what they select.
+
+    Personalized RewardBench, section 5.1; CHEEMS, section 6.2.
+
+    policy: see `candidates.policy_of`. rewards: what `pluralbench.score` takes, by a name of one's own or in a row.
+    benchmark, data: the prompts; responses that come with them are not used. prompt: what policy and reward models are
+    told of the person. sampling, outcome: see there. scoring: how models in this process score. policy_connection,
+    judge_connection: how the two are reached. seed: of the candidates, where the policy takes seeds, and the bootstrap.
+    reuse_from: a ledger or a finished directory whose calls are not made again.
+
+    Candidates are sampled once and recorded, each is scored by each reward model as one of a group and judged at most
+    once. An interrupted run goes on with the same call. Raises a `UserError` for every mistake of the caller.
+    """
+    prompt, sampling, outcome = prompt or DownstreamPrompt(), sampling or Sampling(), outcome or Outcome()
+    loaded = load_benchmark(benchmark, data, prompt, sampled=True)
+    groups = groups_of(loaded.items.frame, loaded.prompt, loaded.plans)
+    scorables = named_models(rewards)
+    asked = policy_of(policy, sampling, policy_connection)
+    target = Path(out or Path("runs") / f"{loaded.name}-{_file_name(asked.record.name)}-best-of-{sampling.n}")
+    juror = juror_of(outcome, judge_connection)
+    aspects = aspects_of(loaded.items.frame) if juror is not None and outcome.measure == "rubric" else {}
+    scoring = scoring or Scoring()
+    known = {name: known_of(model, scoring) for name, model in scorables.items()}
+    settings = BestOfNSettings(
+        policy=asked.chat,
+        rewards=known,
+        data=loaded.data_settings(),
+        prompt=loaded.prompt_settings(),
+        sampling=sampling,
+        scoring=scoring,
+        outcome=outcome,
+        judge=juror.chat if juror else None,
+        prompts_digest=juror.prompts_digest if juror else None,
+        system_digest=digest(SYSTEM),
+        seed=seed,
+    )
+    with run_directory(target, settings, fresh=fresh, finished=DOWNSTREAM_FILE) as output:
+        if output is not None:
+            with reused_ledger(output.work, reuse_from) as ledger:
+                setup = Setup(asked, scorables, scoring, sampling, juror, ledger, output.work, seed)
+                found = walk(setup, loaded.items.frame, groups, aspects)
+                staged = _written(output, settings, loaded, setup, found, max(map(turns_of, groups)))
+            output.publish(staged)
+    return read_downstream(target)
+
+
+def named_models(rewards: Mapping[str, Scorable] | Sequence[Scorable]) -> dict[str, Scorable]:
+    """Reward models by name: those given, or the last part of a path. Raises `EvaluationError` for a name twice."""
+    if isinstance(rewards, Mapping):
+        return dict(rewards)
+    named: dict[str, Scorable] = {}
+    for model in rewards:
+        name = opened_name(model)
+        if name in named:
+            raise EvaluationError(TWICE.format(name=name))
+        named[name] = model
+    return named
+
+
+def _file_name(name: str) -> str:
+    return "".join(letter if letter.isalnum() or letter in "-_.@" else "-" for letter in Path(name).name).strip("-")
+
+
+def _written(output: Output, settings: BestOfNSettings, loaded: Loaded, setup: Setup, found: Found, turns: int) -> Path:
+    """An empty directory, filled."""
+    setup.ledger.export(output.work / LEDGER_FILE, setup.ledger.used)
+    by_config = loaded.benchmark.overall != "items"
+    metrics = metrics_frame(
+        curve_numbers(
+            curves_of(found, settings.sampling.n, turns),
+            settings.sampling.sizes,
+            by_config=by_config,
+            seed=settings.seed,
+        )
+    )
+    record = DownstreamRecord(
+        verb="best-of-n",
+        policy=setup.policy.record,
+        rewards={name: rewarded_record(found, name, given) for name, given in found.rewarded.items()},
+        benchmark=loaded.benchmark_record(),
+        data=loaded.data_record(),
+        prompt=loaded.prompt_record(),
+        sampling=sampling_record(setup, found.candidates, turns),
+        outcome=outcome_record(setup, found.outcomes),
+        bootstrap=BootstrapRecord(seed=settings.seed),
+        provenance=provenance(),
+    )
+    frames = {"candidates": found.candidates, "rewards": found.rewards, "selected": found.selected}
+    judged = {} if found.outcomes is None else {"outcomes": found.outcomes}
+    return write_downstream(output, record, metrics, frames | judged)

@@ -1,0 +1,190 @@
+"""Candidates: what a policy answers to each prompt, sampled once and recorded."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+from pluralbench_calls import Answer, Backend, Ledger, Limits, ask, chat_backend, chat_request
+from pluralbench_calls.chat import LOCAL, ChatConnection, ChatModel, check_reachable, chosen_model
+from pluralbench_local import LocalModel
+from pluralbench_rewards import Group, Message, ModelRecord
+from pluralbench_runs import check_recipe, digest
+
+from pluralbench.descriptions import Sampling
+from pluralbench.errors import EvaluationError
+
+SYSTEM = """\
+You answer somebody whose earlier posts, or whose wishes, you are told before their question. Work out what this \
+person knows, likes and needs and how they write, and answer the question for them, in their manner. Write at most 100 \
+words. Write the answer alone: say nothing of the posts, and nothing of how you came to it."""
+"""What a policy is told where something is said about the person."""
+
+TEXTS = ("answer", "length")
+"""Outcomes of a call that are a candidate: "length" was cut at the most tokens, and its text counts as it is."""
+
+_CANDIDATES: dict[str, Any] = {
+    "config": pl.String,
+    "id": pl.String,
+    "cluster": pl.String,
+    "turn": pl.Int64,
+    "history": pl.String,
+    "sample": pl.Int64,
+    "text": pl.String,
+    "outcome": pl.String,
+    "reason": pl.String,
+    "tokens": pl.Int64,
+}
+CANDIDATES = pl.Schema(_CANDIDATES)
+"""A row a candidate. turn: from 0. history: names what was said before the turn. sample: from 0, in the order drawn.
+text: null where there is none; then `outcome` and `reason` say why."""
+
+WHERE = ("config", "id", "turn", "history")
+"""What tells prompts apart."""
+
+
+@dataclass(frozen=True)
+class Policy:
+    """A policy that can be asked. chat: what it is and how it is sampled. backend: what answers for it."""
+
+    chat: ChatModel
+    backend: Backend
+    limits: Limits
+    record: ModelRecord
+
+
+@dataclass(frozen=True)
+class Thread:
+    """A conversation up to a turn of the user. group: as a reward model sees it. messages: as the policy does."""
+
+    config: str
+    id: str
+    cluster: str
+    turn: int
+    group: Group
+    messages: Sequence[Message]
+
+    @property
+    def history(self) -> str:
+        """Names the conversation: SHA-256 of its messages, 16 digits."""
+        return digest([dict(message) for message in self.messages])[:16]
+
+    @property
+    def key(self) -> tuple[str, str, int, str]:
+        """The columns of `WHERE`."""
+        return self.config, self.id, self.turn, self.history
+
+
+def policy_of(name: str | Path | LocalModel, sampling: Sampling, connection: ChatConnection | None = None) -> Policy:
+    """A policy by its name: "local" is the embedded model, a name with a base URL a model of that endpoint, and any
+    other a folder or ORG/NAME on the Hub, which runs in this process.
+
+    Raises `RecipeError` and `EvaluationError`.
+    """
+    connection = connection or ChatConnection()
+    how: dict[str, Any] = sampling.model_dump(include={"temperature", "top_p", "max_tokens"})
+    if isinstance(name, LocalModel) or (str(name) != LOCAL and connection.base_url is None):
+        from pluralbench_policies import Generation, chat_model_of  # noqa: PLC0415 - needs torch
+
+        described = name if isinstance(name, LocalModel) else LocalModel(name=str(name))
+        chat = chat_model_of(described, **how)
+        return Policy(chat, Generation(described), Limits(), described.record().model_copy(update={"kind": "policy"}))
+    tables: dict[str, dict[str, Any]] = {"policy": {}, "connection": connection.model_dump(exclude_unset=True)}
+    chosen = chosen_model("policy", str(name), connection.base_url, connection.api_key_env, {"seeded": True})
+    for dotted, value in chosen.items():
+        table, _, key = dotted.partition(".")
+        tables[table][key] = value
+    chat = check_recipe(ChatModel, how | tables["policy"], "of the policy")
+    reached = check_recipe(ChatConnection, tables["connection"], "of the policy's connection")
+    try:
+        check_reachable(chat, reached)
+    except ValueError as error:
+        raise EvaluationError(f"The policy {name} cannot be asked: {error}.") from None
+    record = ModelRecord(name=chat.model, kind="policy", provider=chat.provider)
+    return Policy(chat, chat_backend(chat, reached), reached.limits(), record)
+
+
+def first_threads(items: pl.DataFrame, groups: Sequence[Group]) -> list[Thread]:
+    """The first turn of every item. groups: the items, with what is said about the person."""
+    return [
+        _thread(row, group, 0, _turns(group)[0])
+        for row, group in zip(items.select("config", "id", "cluster").iter_rows(named=True), groups, strict=True)
+    ]
+
+
+def next_thread(thread: Thread, said: str, whole: Group) -> Thread | None:
+    """The conversation after the assistant said something; None where the user says no more.
+
+    whole: the item, with all that the user says.
+    """
+    turns = _turns(whole)
+    if thread.turn + 1 == len(turns):
+        return None
+    prompt = [*thread.group.prompt, {"role": "assistant", "content": said}, *turns[thread.turn + 1]]
+    row = {"config": thread.config, "id": thread.id, "cluster": thread.cluster}
+    group = whole.__class__(whole.id, prompt, [], whole.person, whole.context)
+    return _thread(row, group, thread.turn + 1, prompt)
+
+
+def turns_of(group: Group) -> int:
+    """How many turns of the user an item has that nobody answers in it."""
+    return len(_turns(group))
+
+
+def _turns(group: Group) -> list[list[Message]]:
+    """What is said up to each turn of the user that has no answer, from the turn before."""
+    turns: list[list[Message]] = [[]]
+    for message in group.prompt:
+        if message["role"] == "user" and turns[-1] and turns[-1][-1]["role"] == "user":
+            turns.append([])
+        turns[-1].append(dict(message))
+    return turns
+
+
+def _thread(row: Mapping[str, str], group: Group, turn: int, prompt: Sequence[Message]) -> Thread:
+    group = group.__class__(group.id, list(prompt), [], group.person, group.context)
+    messages = group.messages
+    if group.context:
+        messages = [{"role": "system", "content": SYSTEM}, *messages]
+    return Thread(row["config"], row["id"], row["cluster"], turn, group, messages)
+
+
+def sample(policy: Policy, threads: Sequence[Thread], count: int, ledger: Ledger, *, seed: int) -> pl.DataFrame:
+    """Ask the policy for so many candidates for each conversation; a frame of `CANDIDATES`, in the threads' order.
+
+    What the ledger has is not asked again. seed: of what is sent where the policy takes seeds. Raises a `CallsError`
+    for what concerns every request.
+    """
+    requests = [
+        chat_request(policy.chat, thread.messages, seed=seed, label=f"an answer to {thread.group.id}", attempt=number)
+        for thread in threads
+        for number in range(count)
+    ]
+    answers = iter(ask(requests, ledger, policy.backend, limits=policy.limits, label="candidates"))
+    rows = [_row(thread, number, next(answers)) for thread in threads for number in range(count)]
+    return pl.DataFrame(rows, schema=CANDIDATES)
+
+
+def _row(thread: Thread, number: int, answer: Answer) -> dict[str, Any]:
+    is_text = answer.outcome in TEXTS and answer.text.strip() != ""
+    outcome = "empty" if answer.outcome in TEXTS and not is_text else answer.outcome
+    return {
+        **dict(zip(WHERE, thread.key, strict=True)),
+        "cluster": thread.cluster,
+        "sample": number,
+        "text": answer.text if is_text else None,
+        "outcome": outcome,
+        "reason": None if is_text else answer.text if answer.outcome == "error" else outcome,
+        "tokens": answer.completion_tokens,
+    }
+
+
+def check_candidates(candidates: pl.DataFrame, policy: str) -> None:
+    """Raise `EvaluationError` where the policy gave no text at all."""
+    if candidates["text"].drop_nulls().is_empty():
+        counts = candidates["outcome"].value_counts(sort=True).row(0)
+        raise EvaluationError(
+            f"The policy {policy} gave no text for any prompt ({counts[1]:,} times {counts[0]}: "
+            f"{candidates['reason'][0]}); look at its chat template, --max-tokens and --profile-size."
+        )

@@ -1,0 +1,206 @@
+"""`optimize`: a policy is optimised against a reward model, and what it answers then is judged."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, ClassVar, Literal, NamedTuple
+
+from pluralbench_calls import Ledger
+from pluralbench_calls.chat import ChatConnection, ChatModel
+from pluralbench_local import LocalModel
+from pluralbench_policies.description import OptimizeOptions, Task
+from pluralbench_rewards import ModelRecord, Scoring
+from pluralbench_runs import Output, Recipe, digest
+
+from pluralbench.data.prompts import groups_of
+from pluralbench.descriptions import Data, DownstreamPrompt, Outcome, Prompt, Sampling
+from pluralbench.downstream.candidates import SYSTEM, first_threads, policy_of, turns_of
+from pluralbench.downstream.curves import level_numbers
+from pluralbench.downstream.outcomes import Juror, aspects_of, juror_of
+from pluralbench.downstream.records import curves_of, outcome_record, sampling_record
+from pluralbench.downstream.walk import Found, Setup, known_of, opened_name, reused_ledger, scoring_for, walk
+from pluralbench.evaluation.models import Scorable, opened
+from pluralbench.evaluation.settings import DataSettings, Loaded, PromptSettings, load_benchmark, run_directory
+from pluralbench.results.downstream import (
+    DOWNSTREAM_FILE,
+    POLICY_FOLDER,
+    Downstream,
+    DownstreamRecord,
+    RewardedRecord,
+    read_downstream,
+    write_downstream,
+)
+from pluralbench.results.metrics_frame import metrics_frame
+from pluralbench.results.record import BootstrapRecord, ScoringRecord, provenance
+from pluralbench.results.runs import LEDGER_FILE
+
+ONE = Sampling(n=1)
+"""What a policy is judged by: one answer to each prompt."""
+
+
+class Walked(NamedTuple):
+    """What was asked of a policy, and what was found."""
+
+    setup: Setup
+    found: Found
+
+
+class OptimizedSettings(Recipe):
+    """All that the numbers of `optimize` depend on. reward: what was known of the model before it was loaded."""
+
+    operational: ClassVar[frozenset[str]] = frozenset({"scoring.token_budget"})
+
+    verb: Literal["optimize"] = "optimize"
+    policy: ModelRecord
+    reward: ModelRecord
+    train: DataSettings
+    data: DataSettings
+    prompt: PromptSettings
+    options: OptimizeOptions
+    sampling: Sampling
+    scoring: Scoring
+    outcome: Outcome
+    judge: ChatModel | None = None
+    system_digest: str
+    seed: int
+
+
+def optimize(
+    policy: str | Path | LocalModel,
+    reward: Scorable,
+    *,
+    name: str | None = None,
+    benchmark: str = "personalized",
+    data: str | Path | Data | None = None,
+    train: str | Path | Data | None = None,
+    prompt: Prompt | None = None,
+    options: OptimizeOptions | None = None,
+    sampling: Sampling | None = None,
+    scoring: Scoring | None = None,
+    outcome: Outcome | None = None,
+    judge_connection: ChatConnection | None = None,
+    seed: int = 0,
+    reuse_from: Path | None = None,
+    out: str | Path | None = None,
+    fresh: bool = False,
+) -> Downstream:
+    """Optimise a policy against a reward model, and judge what it answers, before and after.
+
+    Personalized RewardBench, section 5.1 and appendix B.
+
+    policy: a language model, a folder or ORG/NAME on the Hub. reward: what `pluralbench.score` takes; name: what to
+    call it. data: the prompts that are answered and judged. train: those that the policy is optimised on, without it
+    the same. options: how it is optimised. sampling: how it answers afterwards, by default once. The rest is as of
+    `best_of_n`.
+
+    The result's folder `policy` holds the optimised policy with its log and curves. What was interrupted goes on with
+    the same call. Raises a `UserError` for every mistake of the caller.
+    """
+    prompt, options = prompt or DownstreamPrompt(), options or OptimizeOptions()
+    sampling, outcome, scoring = sampling or ONE, outcome or Outcome(), scoring or Scoring()
+    loaded = load_benchmark(benchmark, data, prompt, sampled=True)
+    trained = loaded if train is None else load_benchmark(benchmark, train, prompt, sampled=True)
+    start = policy if isinstance(policy, LocalModel) else LocalModel(name=str(policy))
+    name = name or opened_name(reward)
+    juror = juror_of(outcome, judge_connection)
+    target = Path(out or Path("runs") / f"{loaded.name}-{Path(start.name).name}-{options.algorithm}-{name}")
+    settings = OptimizedSettings(
+        policy=start.record().model_copy(update={"kind": "policy"}),
+        reward=known_of(reward, scoring),
+        train=trained.data_settings(),
+        data=loaded.data_settings(),
+        prompt=loaded.prompt_settings(),
+        options=options,
+        sampling=sampling,
+        scoring=scoring,
+        outcome=outcome,
+        judge=juror.chat if juror else None,
+        system_digest=digest(SYSTEM),
+        seed=seed,
+    )
+    with run_directory(target, settings, fresh=fresh, finished=DOWNSTREAM_FILE) as output:
+        if output is not None:
+            end, rewarded, made = _optimized(start, reward, trained, settings, output.work)
+            with reused_ledger(output.work, reuse_from) as ledger:
+                walked = _judged(start, end, loaded, settings, juror, ledger, output.work)
+                staged = _written(output, settings, loaded, *walked, {name: rewarded}, made)
+            (output.work / POLICY_FOLDER).rename(staged / POLICY_FOLDER)
+            output.publish(staged)
+    return read_downstream(target)
+
+
+def _optimized(
+    start: LocalModel, reward: Scorable, trained: Loaded, settings: OptimizedSettings, work: Path
+) -> tuple[LocalModel, RewardedRecord, dict[str, Any]]:
+    """The optimised policy, the reward model behind it, and the record of the optimisation."""
+    from pluralbench_policies import optimize as run  # noqa: PLC0415 - needs torch
+
+    items = trained.items.frame
+    threads = first_threads(items, groups_of(items, trained.prompt, trained.plans))
+    tasks = [Task(thread.messages, replace(thread.group, id=f"{thread.config}/{thread.id}")) for thread in threads]
+    model = opened(reward, scoring_for(reward, settings.scoring))[1]()
+    done = run(start, model, tasks, work / POLICY_FOLDER, options=settings.options)
+    rewarded = RewardedRecord(model=model.record(), scoring=ScoringRecord(), missing=0, alike=0)
+    return start.model_copy(update={"name": str(done.folder), "revision": None}), rewarded, done.record
+
+
+def _judged(
+    start: LocalModel,
+    end: LocalModel,
+    loaded: Loaded,
+    settings: OptimizedSettings,
+    juror: Juror | None,
+    ledger: Ledger,
+    work: Path,
+) -> tuple[Walked, Walked]:
+    """What the policy answered before and after."""
+    items = loaded.items.frame
+    groups = groups_of(items, loaded.prompt, loaded.plans)
+    aspects = aspects_of(items) if juror is not None and settings.outcome.measure == "rubric" else {}
+    walked = []
+    for which, model in (("start", start), ("end", end)):
+        policy = policy_of(model, settings.sampling)
+        setup = Setup(policy, {}, settings.scoring, settings.sampling, juror, ledger, work / which, settings.seed)
+        walked.append(Walked(setup, walk(setup, items, groups, aspects)))
+    return walked[0], walked[1]
+
+
+def _written(
+    output: Output,
+    settings: OptimizedSettings,
+    loaded: Loaded,
+    before: Walked,
+    after: Walked,
+    rewards: Mapping[str, RewardedRecord],
+    optimization: Mapping[str, Any],
+) -> Path:
+    """An empty directory, filled."""
+    ledger = after.setup.ledger
+    ledger.export(output.work / LEDGER_FILE, ledger.used)
+    groups = groups_of(loaded.items.frame, loaded.prompt, loaded.plans)
+    turns = max(map(turns_of, groups))
+    by_config = loaded.benchmark.overall != "items"
+    tables = (curves_of(walked.found, settings.sampling.n, turns) for walked in (before, after))
+    numbers = [] if after.found.outcomes is None else level_numbers(*tables, by_config=by_config, seed=settings.seed)
+    record = DownstreamRecord(
+        verb="optimize",
+        policy=settings.policy,
+        rewards=dict(rewards),
+        benchmark=loaded.benchmark_record(),
+        data=loaded.data_record(),
+        prompt=loaded.prompt_record(),
+        sampling=sampling_record(after.setup, after.found.candidates, turns),
+        outcome=outcome_record(after.setup, after.found.outcomes),
+        optimization=dict(optimization) | {"judged_on_the_same_prompts": settings.train == settings.data},
+        bootstrap=BootstrapRecord(seed=settings.seed),
+        provenance=provenance(),
+    )
+    frames = {
+        "candidates": after.found.candidates,
+        "candidates_start": before.found.candidates,
+        "rewards": after.found.rewards,
+        "selected": after.found.selected,
+    }
+    if before.found.outcomes is not None and after.found.outcomes is not None:
+        frames |= {"outcomes": after.found.outcomes, "outcomes_start": before.found.outcomes}
+    return write_downstream(output, record, metrics_frame(numbers), frames)

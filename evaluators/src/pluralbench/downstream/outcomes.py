@@ -1,0 +1,168 @@
+"""What a judge makes of candidates: by rubric aspects, as a rating, or against another answer of the policy."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import polars as pl
+from pluralbench_calls import Choice, Ledger, Settled, check_reachable
+from pluralbench_calls.chat import ChatConnection, ChatModel
+from pluralbench_rewards import Case, Comparison, Group, RubricJudge, mean_score, overlap
+from pluralbench_rewards.judge import PROMPTS, Judge, load_judge
+from pluralbench_rewards.rubric import PROMPTS as RUBRIC_PROMPTS
+from pluralbench_runs import digest, stream
+
+from pluralbench.descriptions import Judging, Outcome
+from pluralbench.downstream.candidates import Thread
+from pluralbench.errors import DataError, EvaluationError
+from pluralbench.evaluation.judge import chat_of
+
+OVERLAP = "rubric-overlap"
+SCALES = {
+    "rubric": "mean over the rubric aspects of 0 (not covered), 1 (somewhat) or 2 (very well): from 0 to 2",
+    OVERLAP: "mean over the rubric aspects of twice the share of their words that the answer has: from 0 to 2; it "
+    "counts words and is no measure of quality",
+    "rating": "from 1 (not at all) to 10 (it could not be better)",
+    "win": "1 where it is judged better than another sample of the policy, else -1: from -1 to 1",
+}
+"""What the values of a measure mean, as a sentence's end."""
+
+_OUTCOMES: dict[str, Any] = {
+    "config": pl.String,
+    "id": pl.String,
+    "turn": pl.Int64,
+    "history": pl.String,
+    "sample": pl.Int64,
+    "value": pl.Float64,
+    "scores": pl.List(pl.Float64),
+    "reason": pl.String,
+}
+OUTCOMES = pl.Schema(_OUTCOMES)
+"""A row a candidate that was judged. value: null where no reply could be read, and `reason` says why."""
+
+Aspects = Mapping[tuple[str, str], Sequence[str]]
+"""Titles of rubric aspects by config and id."""
+
+
+class Answered(NamedTuple):
+    """A candidate to be judged. against: what it is compared with, for the measure "win"."""
+
+    thread: Thread
+    sample: int
+    text: str
+    against: str | None = None
+
+
+class Juror(NamedTuple):
+    """Who judges outcomes. chat: None where words are counted. prompts_digest: of what it is asked."""
+
+    outcome: Outcome
+    chat: ChatModel | None
+    connection: ChatConnection
+
+    @property
+    def scale(self) -> str:
+        """What its values mean."""
+        return SCALES[self.outcome.measure if self.chat is not None else OVERLAP]
+
+    @property
+    def prompts_digest(self) -> str | None:
+        """SHA-256 of its prompts; None where words are counted."""
+        if self.chat is None:
+            return None
+        return digest(dict(RUBRIC_PROMPTS if self.outcome.measure == "rubric" else PROMPTS))
+
+    def judge(self, answered: Sequence[Answered], aspects: Aspects, ledger: Ledger, *, seed: int) -> pl.DataFrame:
+        """The outcome of each candidate (`OUTCOMES`). ledger: of its calls. seed: of the order of a comparison.
+
+        Raises a `CallsError` where the judge cannot be asked.
+        """
+        if self.chat is None:
+            values = [_value_of(overlap(case)) for case in _cases(answered, aspects)]
+        elif self.outcome.measure == "rubric":
+            rubric = RubricJudge(self.chat, self.connection, ledger, self.outcome.attempts)
+            values = [_value_of(one.value, one.reason) for one in rubric.cover(_cases(answered, aspects))]
+        else:
+            judge = load_judge(self.chat, self.connection, ledger, attempts=self.outcome.attempts)
+            values = (_rated if self.outcome.measure == "rating" else _compared)(judge, answered, seed)
+        rows = [
+            {"config": one.thread.config, "id": one.thread.id, "turn": one.thread.turn, "history": one.thread.history}
+            | {"sample": one.sample}
+            | found
+            for one, found in zip(answered, values, strict=True)
+        ]
+        return pl.DataFrame(rows, schema=OUTCOMES)
+
+
+def _value_of(scores: list[float] | None, reason: str = "") -> dict[str, Any]:
+    return {"reason": reason} if scores is None else {"value": mean_score(scores), "scores": scores}
+
+
+def _cases(answered: Sequence[Answered], aspects: Aspects) -> list[Case]:
+    return [
+        Case(one.thread.group.id, _shown(one.thread.group), one.text, aspects[one.thread.config, one.thread.id])
+        for one in answered
+    ]
+
+
+def _rated(judge: Judge, answered: Sequence[Answered], _: int) -> list[dict[str, Any]]:
+    groups = [Group(one.thread.group.id, one.thread.group.prompt, [one.text]) for one in answered]
+    told = ["\n".join(one.thread.group.context) for one in answered]
+    return [{"value": one.value, "reason": one.reason or None} for [one] in judge.rate(groups, told)]
+
+
+def _compared(judge: Judge, answered: Sequence[Answered], seed: int) -> list[dict[str, Any]]:
+    # Whether the judge sees the candidate first.
+    firsts = [stream(seed, "order", *one.thread.key, one.sample).random() < 0.5 for one in answered]
+    comparisons = [
+        Comparison(
+            one.thread.group.id,
+            one.thread.group.prompt,
+            one.text if first else str(one.against),
+            str(one.against) if first else one.text,
+            "\n".join(one.thread.group.context),
+        )
+        for one, first in zip(answered, firsts, strict=True)
+    ]
+    return [_won(one, first) for one, first in zip(judge.compare(comparisons), firsts, strict=True)]
+
+
+def _won(settled: Settled[Choice], first: bool) -> dict[str, Any]:
+    if settled.value is None:
+        return {"reason": settled.reason}
+    return {"value": 1.0 if (settled.value == "A") == first else -1.0}
+
+
+def _shown(group: Group) -> str:
+    """The conversation up to the answer, without what is said about the person: the aspects stand for that."""
+    if len(group.prompt) == 1:
+        return group.prompt[0]["content"]
+    return "\n\n".join(f"{message['role']}: {message['content']}" for message in group.prompt)
+
+
+def juror_of(outcome: Outcome, connection: ChatConnection | None) -> Juror | None:
+    """Who judges; None where nobody is to. Raises `RecipeError` and `EvaluationError`."""
+    if outcome.judge is None:
+        return None
+    if outcome.judge == OVERLAP:
+        if outcome.measure != "rubric":
+            raise EvaluationError(f"{OVERLAP} counts words of rubric aspects; give no --measure {outcome.measure}.")
+        return Juror(outcome, None, ChatConnection())
+    judging = Judging(max_tokens=outcome.max_tokens)
+    chat, reached = chat_of(outcome.judge, judging, connection)
+    try:
+        check_reachable(chat, reached)
+    except ValueError as error:
+        raise EvaluationError(f"The judge {outcome.judge} cannot be asked: {error}.") from None
+    return Juror(outcome, chat, reached)
+
+
+def aspects_of(items: pl.DataFrame) -> dict[tuple[str, str], list[str]]:
+    """The titles of the rubric aspects of each item, by config and id. Raises `DataError` where one has none."""
+    found = {}
+    for config, item_id, aspects in items.select("config", "id", "aspects").iter_rows():
+        if not aspects:
+            raise DataError(
+                f"The item of id {item_id} has no rubric aspects to judge by; choose --measure rating or win."
+            )
+        found[config, item_id] = [aspect["aspect"] for aspect in aspects]
+    return found

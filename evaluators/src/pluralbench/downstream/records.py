@@ -1,0 +1,142 @@
+"""What was found on a walk, as records and as the arrays of curves."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+import polars as pl
+from pluralbench_measures.bootstrap import Array
+from pluralbench_rewards import ModelRecord
+from pluralbench_runs import digest
+
+from pluralbench.downstream.candidates import SYSTEM, WHERE
+from pluralbench.downstream.curves import Table, arrays_of, numbered
+from pluralbench.downstream.walk import Found, Rewarded, Setup
+from pluralbench.results.downstream import Downstream, OutcomeRecord, RewardedRecord, SamplingRecord
+from pluralbench.results.record import ScoringRecord
+
+
+def curves_of(found: Found, n: int, turns: int) -> Table:
+    """What the curves are made of. n: candidates to choose from. turns: the most of a conversation."""
+    candidates = found.candidates.filter(pl.col("sample") < n)
+    return _curves(candidates, found.rewards, found.selected, found.outcomes, list(found.rewarded), turns)
+
+
+def read_curves(found: Downstream) -> Table:
+    """The same of a finished directory of `best-of-n` or `optimize`."""
+    outcomes = None if found.record.outcome is None else found.frame("outcomes")
+    rewards, selected = found.frame("rewards"), found.frame("selected")
+    names = [name for name in found.record.rewards if found.record.verb == "best-of-n"]
+    candidates = found.frame("candidates").filter(pl.col("sample") < found.record.sampling.n)
+    return _curves(candidates, rewards, selected, outcomes, names, found.record.sampling.turns)
+
+
+def _curves(
+    candidates: pl.DataFrame,
+    rewards: pl.DataFrame,
+    selected: pl.DataFrame,
+    outcomes: pl.DataFrame | None,
+    names: Sequence[str],
+    turns: int,
+) -> Table:
+    items, by_model, values = arrays_of(candidates, rewards, outcomes, names)
+    config, configs = numbered(items["config"])
+    cluster, _ = numbered(items["cluster"])
+    complete = outcomes is not None and turns == 1 and _all_judged(candidates, outcomes)
+    chosen = {} if outcomes is None else _values_of_selected(selected, outcomes, items)
+    return Table(config, cluster, configs, by_model, values if complete else None, chosen)
+
+
+def _all_judged(candidates: pl.DataFrame, outcomes: pl.DataFrame) -> bool:
+    """Whether every candidate with a text was judged, in conversations in which any was."""
+    texts = candidates.drop_nulls("text").join(outcomes.select(WHERE).unique(), on=WHERE, how="semi")
+    return texts.join(outcomes, on=[*WHERE, "sample"], how="anti").is_empty()
+
+
+def _values_of_selected(
+    selected: pl.DataFrame, outcomes: pl.DataFrame, items: pl.DataFrame
+) -> dict[tuple[str, int], Array]:
+    """The value of what is selected, by reward model and k, [items]; the mean over the turns of a conversation."""
+    values = (
+        selected.join(outcomes, on=[*WHERE, "sample"], how="left", maintain_order="left")
+        .group_by("model", "k", "config", "id", maintain_order=True)
+        # A conversation with a turn that has no value has none.
+        .agg(value=pl.when(pl.col("value").null_count() == 0).then(pl.col("value").mean()))
+    )
+    return {
+        (str(model), int(str(k))): items.join(own, on=["config", "id"], how="left", maintain_order="left")["value"]
+        .cast(pl.Float64)
+        .fill_null(float("nan"))
+        .to_numpy()
+        for (model, k), own in values.partition_by("model", "k", as_dict=True, include_key=True).items()
+    }
+
+
+def sampling_record(setup: Setup, candidates: pl.DataFrame, turns: int) -> SamplingRecord:
+    """How candidates were sampled, and what came. turns: the most of a conversation."""
+    sampling, chat = setup.sampling, setup.policy.chat
+    counts = candidates["outcome"].value_counts().sort("outcome")
+    lost = candidates.filter(pl.col("text").is_null())
+    texts = candidates.group_by("config", "id", maintain_order=True).agg(pl.col("text").count())
+    return SamplingRecord(
+        n=sampling.n,
+        sizes=sampling.sizes,
+        turns=turns,
+        temperature=chat.temperature,
+        top_p=chat.top_p,
+        max_tokens=chat.max_tokens,
+        seeded=chat.seeded,
+        seed=setup.seed,
+        system_digest=digest(SYSTEM),
+        prompts=texts.height,
+        outcomes=dict(counts.iter_rows()),
+        reasons=dict(sorted(Counter(lost["reason"].to_list()).items())),
+        without_text=tuple(texts.filter(text=0)["id"].to_list()),
+        completion_tokens=int(candidates["tokens"].sum()),
+    )
+
+
+def outcome_record(setup: Setup, outcomes: pl.DataFrame | None) -> OutcomeRecord | None:
+    """What was judged, and how; None where nobody judged."""
+    juror = setup.juror
+    if juror is None or outcomes is None:
+        return None
+    invalid = outcomes.filter(pl.col("value").is_null())
+    chat = juror.chat
+    calls = setup.ledger.frame(setup.ledger.used) if chat else None
+    own = None if calls is None or chat is None else calls.filter(pl.col("label").str.contains("^the "))
+    return OutcomeRecord(
+        judge=ModelRecord(name=str(juror.outcome.judge), kind="words")
+        if chat is None
+        else ModelRecord(name=chat.model, kind="generative", provider=chat.provider),
+        measure=juror.outcome.measure,
+        scale=juror.scale,
+        judged=outcomes.height,
+        invalid=invalid.height,
+        invalid_reasons=dict(sorted(Counter(invalid["reason"].to_list()).items())),
+        attempts=juror.outcome.attempts,
+        prompts_digest=juror.prompts_digest,
+        calls=0 if own is None else own.height,
+        prompt_tokens=0 if own is None else int(own["prompt_tokens"].sum()),
+        completion_tokens=0 if own is None else int(own["completion_tokens"].sum()),
+    )
+
+
+def rewarded_record(found: Found, name: str, given: Rewarded) -> RewardedRecord:
+    """A reward model and how it scored the candidates."""
+    frame = found.rewards.filter(model=name)
+    by_prompt = frame.drop_nulls("reward").group_by(WHERE).agg(pl.col("reward").n_unique(), count=pl.len())
+    works = [scored.work for scored in given.scored if scored.work is not None]
+    reasons = [reason for scored in given.scored for reason in scored.reasons]
+    dropped = [reason for scored in given.scored for reason in scored.dropped.values()]
+    return RewardedRecord(
+        model=given.record,
+        scoring=ScoringRecord(
+            tolerance=max((scored.tolerance for scored in given.scored), default=0.0),
+            items_truncated=sum(cut > 0 for scored in given.scored for cut in scored.cut),
+            items_dropped=len(dropped),
+            invalid_reasons=dict(sorted(Counter(reasons + dropped).items())),
+            work=works[-1] if works else None,
+        ),
+        missing=frame["reward"].null_count(),
+        alike=by_prompt.filter(pl.col("reward") == 1, pl.col("count") > 1).height,
+    )

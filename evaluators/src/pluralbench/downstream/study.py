@@ -1,0 +1,252 @@
+"""`study`: does a benchmark's ranking of reward models predict what they do to a policy? From a recipe to a page.
+
+Every step leaves a directory of its own that is whole or not there, so a study that was interrupted goes on with the
+same call: it makes what is missing.
+"""
+
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, Timeout
+from pluralbench_calls.chat import LOCAL
+from pluralbench_local import LocalModel, train, untrained
+from pluralbench_runs import (
+    OutputError,
+    check_recipe,
+    differing_keys,
+    read_recipe,
+    stream,
+    write_recipe,
+)
+
+from pluralbench.data.prompts import groups_of
+from pluralbench.descriptions import Data, TrainingOptions
+from pluralbench.downstream.best_of_n import best_of_n
+from pluralbench.downstream.correlate import Correlation, correlate
+from pluralbench.downstream.judged_pairs import PAIRS_FILE, judged_pairs, write_pairs
+from pluralbench.downstream.optimization import optimize
+from pluralbench.downstream.sides import Side, side_of_downstream, side_of_optimized
+from pluralbench.downstream.study_recipe import Items, Model, StudyRecipe, Training, read_study
+from pluralbench.downstream.tables import side_of_runs
+from pluralbench.evaluation.score import score
+from pluralbench.evaluation.settings import load_benchmark
+from pluralbench.evaluation.train import flipped, rankings_of
+from pluralbench.results.downstream import Downstream
+from pluralbench.results.runs import Run
+
+RECIPE_FILE, PAGE_FILE, LEDGER = "study.toml", "README.md", "ledger.parquet"
+EMBEDDED = "SmolLM2-135M-Instruct"
+
+
+@dataclass
+class Study:
+    """What a study found. runs: by benchmark and reward model. optimized: by reward model.
+
+    correlations: of the first benchmark with each downstream result, "best-of-n" and "optimization", with the other
+    benchmarks as baselines.
+    """
+
+    path: Path
+    recipe: StudyRecipe
+    runs: dict[str, dict[str, Run]] = field(default_factory=dict)
+    best_of_n: Downstream | None = None
+    optimized: dict[str, Downstream] = field(default_factory=dict)
+    correlations: dict[str, Correlation] = field(default_factory=dict)
+
+
+def study(recipe: str | Path | StudyRecipe, *, out: str | Path | None = None, fresh: bool = False) -> Study:
+    """Carry out a study: train, score, sample, optimise and judge what is missing, and correlate.
+
+    recipe: a study of this package (`tiny`, `paper`, ...), a TOML file, or a recipe. out: the directory; without it
+    studies/NAME. fresh: start over. `README.md` in it is the page. Raises a `UserError` for a mistake of the caller.
+    """
+    read = recipe if isinstance(recipe, StudyRecipe) else read_study(recipe)
+    target = Path(out or Path("studies") / (Path(recipe).stem if isinstance(recipe, str | Path) else "study"))
+    with _directory(target, read, fresh=fresh):
+        work = _Work(target, read)
+        found = Study(target, read)
+        for name, items in read.benchmarks.items():
+            found.runs[name] = {model.name: work.scored(model, name, items) for model in read.models}
+        if read.best_of_n is not None:
+            found.best_of_n = work.best_of_n(read.best_of_n.items)
+        if read.optimization is not None:
+            found.optimized = {model.name: work.optimized(model) for model in read.models}
+        found.correlations = dict(_correlations(found))
+        from pluralbench.reports.study import write_page  # noqa: PLC0415 - it draws
+
+        write_page(found)
+    return found
+
+
+@contextmanager
+def _directory(target: Path, recipe: StudyRecipe, *, fresh: bool) -> Iterator[None]:
+    """The study's directory, for one process and under one recipe. Raises `OutputError`."""
+    made = target / RECIPE_FILE
+    if target.exists() and not target.is_dir():
+        raise OutputError(f"{target} is a file; choose another output directory.")
+    if target.is_dir() and not made.exists() and any(target.iterdir()):
+        raise OutputError(f"{target} holds files that no study wrote; choose another output directory.")
+    if made.exists():
+        keys = differing_keys(recipe, read_recipe(StudyRecipe, made))
+        if keys and not fresh:
+            raise OutputError(
+                f"The study in {target} was begun with other values of {', '.join(f'`{key}`' for key in keys)}; give "
+                "the same to go on, choose another output directory, or start over with `fresh`."
+            )
+    target.mkdir(parents=True, exist_ok=True)
+    write_recipe(recipe, made)
+    lock = FileLock(target / ".lock")
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        raise OutputError(f"Another process is at work in {target}; wait for it.") from None
+    try:
+        if fresh:
+            for path in target.iterdir():
+                if path.is_dir():
+                    shutil.rmtree(path)
+        yield
+    finally:
+        lock.release()
+
+
+class _Work:
+    """The steps of a study. Each makes its directory, or reads the one that is there."""
+
+    def __init__(self, target: Path, recipe: StudyRecipe) -> None:
+        self._target, self._recipe = target, recipe
+
+    def scored(self, model: Model, benchmark: str, items: Items) -> Run:
+        """A reward model on a benchmark."""
+        return score(
+            self._local(self._model(model)),
+            benchmark=self._benchmark(items),
+            data=self._data(items),
+            prompt=items.prompt if items.sample is None else None,
+            scoring=self._recipe.scoring,
+            seed=self._recipe.seed,
+            out=self._target / "benchmarks" / benchmark / model.name,
+        )
+
+    def best_of_n(self, items: Items) -> Downstream:
+        """Best-of-N by all reward models."""
+        return self._sampled("best-of-n", items, {m.name: self._local(self._model(m)) for m in self._recipe.models})
+
+    def optimized(self, model: Model) -> Downstream:
+        """The policy, optimised against a reward model, and judged."""
+        wanted = self._recipe.optimization
+        assert wanted is not None  # noqa: S101 - the caller looked
+        return optimize(
+            self._changeable(self._policy()),
+            self._local(self._model(model)),
+            name=model.name,
+            benchmark=wanted.items.benchmark,
+            data=wanted.items.data,
+            train=None if wanted.train is None else wanted.train.data,
+            prompt=wanted.items.prompt,
+            options=wanted.options,
+            sampling=self._recipe.sampling.model_copy(update={"n": 1, "k": ()}),
+            scoring=self._recipe.scoring,
+            outcome=self._recipe.outcome,
+            judge_connection=self._recipe.judge_connection,
+            seed=self._recipe.seed,
+            out=self._target / "optimization" / model.name,
+        )
+
+    def _sampled(self, name: str, items: Items, models: Mapping[str, Any]) -> Downstream:
+        served = self._recipe.policy_connection.base_url is not None
+        policy = str(self._recipe.policy) if served else self._local(self._policy())
+        return best_of_n(
+            policy,
+            models,
+            benchmark=items.benchmark,
+            data=items.data,
+            prompt=items.prompt,
+            sampling=self._recipe.sampling,
+            scoring=self._recipe.scoring,
+            outcome=self._recipe.outcome,
+            policy_connection=self._recipe.policy_connection if served else None,
+            judge_connection=self._recipe.judge_connection,
+            seed=self._recipe.seed,
+            out=self._target / name,
+        )
+
+    def _local(self, name: str) -> LocalModel:
+        return LocalModel(name=name, **self._recipe.running.model_dump(exclude_defaults=True))
+
+    def _changeable(self, name: str) -> LocalModel:
+        """A model that is trained here, which chooses its precision itself."""
+        return LocalModel(name=name, **self._recipe.running.model_dump(exclude_defaults=True, exclude={"dtype"}))
+
+    def _policy(self) -> str:
+        return self._base(str(self._recipe.policy))
+
+    def _base(self, name: str) -> str:
+        """A model to begin with: of this name, or the embedded one's weights."""
+        if name != LOCAL:
+            return name
+        from pluralbench_policies import embedded_folder  # noqa: PLC0415 - needs torch
+
+        return str(embedded_folder(self._target / "models" / EMBEDDED))
+
+    def _model(self, model: Model) -> str:
+        """The folder or name of a reward model, trained where the study trains it."""
+        return str(model.path) if model.train is None else self._trained(model.name, model.train)
+
+    def _trained(self, name: str, training: Training) -> str:
+        folder = self._target / "models" / name
+        items = load_benchmark(self._benchmark(training.items), self._data(training.items), self._told(training.items))
+        rankings = flipped(rankings_of(items), training.flip, self._recipe.seed)
+        if training.pairs == 0:
+            return str(untrained(self._changeable(self._base(training.base)), folder, seed=self._recipe.seed))
+        if training.pairs is not None:
+            rankings.sort(key=lambda one: (stream(self._recipe.seed, "learned", one.id).random(), one.id))
+            rankings = rankings[: training.pairs]
+        options = check_recipe(TrainingOptions, {"seed": self._recipe.seed, **training.options}, "of the training")
+        return str(train(self._changeable(self._base(training.base)), rankings, folder, options=options).folder)
+
+    def _told(self, items: Items) -> Any:
+        return items.prompt if items.sample is None else None
+
+    def _benchmark(self, items: Items) -> str:
+        return items.benchmark if items.sample is None else "pairs"
+
+    def _data(self, items: Items) -> Data:
+        if items.sample is None:
+            return items.data
+        place = self._target / "samples" / items.sample / PAIRS_FILE
+        if not place.exists():
+            self._write_pairs(items.sample, place)
+        return Data(location=str(place), columns=("cluster=cluster",), limit=items.limit)
+
+    def _write_pairs(self, name: str, place: Path) -> None:
+        sample = self._recipe.samples[name]
+        found = self._sampled(f"samples/{name}/candidates", sample.items, {})
+        loaded = load_benchmark(sample.items.benchmark, sample.items.data, sample.items.prompt, sampled=True)
+        groups = groups_of(loaded.items.frame, loaded.prompt, loaded.plans)
+        keys = loaded.items.frame.select("config", "id").iter_rows()
+        prompts = {key: group.messages for key, group in zip(keys, groups, strict=True)}
+        write_pairs(judged_pairs(found, prompts, sample.pairs, seed=self._recipe.seed), place)
+
+
+def _correlations(found: Study) -> Iterator[tuple[str, Correlation]]:
+    """The first benchmark with each downstream result. Raises `DataError` where two sides share too few models."""
+    seed, sides = found.recipe.seed, {name: _side(found, name) for name in found.runs}
+    if not sides or len(found.recipe.models) < 2:
+        return
+    first, *others = sides.values()
+    baselines = dict(zip([*sides][1:], others, strict=True))
+    if found.best_of_n is not None:
+        yield "best-of-n", correlate(first, side_of_downstream(found.best_of_n), baselines=baselines, seed=seed)
+    if found.optimized:
+        side = side_of_optimized(list(found.optimized.values()), str(found.path / "optimization"))
+        yield "optimization", correlate(first, side, baselines=baselines, seed=seed)
+
+
+def _side(found: Study, benchmark: str) -> Side:
+    runs = found.runs[benchmark]
+    return side_of_runs(list(runs.values()), benchmark, names=list(runs), seed=found.recipe.seed)

@@ -1,0 +1,168 @@
+"""What a study is asked to do: a policy, reward models, benchmarks, and what is measured downstream."""
+
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+from pluralbench_calls.chat import ChatConnection
+from pluralbench_policies.description import OptimizeOptions
+from pluralbench_runs import Recipe, Table, check_recipe, read_recipe, recipe_path
+from pydantic import Field, field_validator, model_validator
+
+from pluralbench.descriptions import (
+    Data,
+    DownstreamPrompt,
+    Outcome,
+    Profile,
+    Running,
+    Sampling,
+    Scoring,
+    TrainingOptions,
+)
+
+FOLDER = Path(__file__).parent / "studies"
+"""The studies of this package."""
+
+
+class Items(Table):
+    """Items of a benchmark: where they are, and what is told about the person. See `Data` and `Prompt`.
+
+    sample: in place of a location, the pairs of candidates that the judge tells apart in this sample of the study.
+    """
+
+    benchmark: str = "personalized"
+    location: str | None = None
+    sample: str | None = None
+    configs: tuple[str, ...] = ()
+    split: str | None = None
+    columns: tuple[str, ...] = ()
+    limit: int | None = Field(None, ge=1)
+    profile: Profile = "raw"
+    profile_size: int = Field(10, ge=1)
+
+    @property
+    def data(self) -> Data:
+        """Which items."""
+        return Data(
+            location=self.location, configs=self.configs, split=self.split, columns=self.columns, limit=self.limit
+        )
+
+    @property
+    def prompt(self) -> DownstreamPrompt:
+        """What is told about the person."""
+        return DownstreamPrompt(profile=self.profile, profile_size=self.profile_size)
+
+
+class Sample(Table):
+    """Candidates of the study's policy for some prompts, and the pairs of them that the judge tells apart.
+
+    pairs: the most of each prompt, drawn by the seed.
+    """
+
+    items: Items
+    pairs: int = Field(32, ge=1)
+
+
+class Training(Table):
+    """A reward model trained in the study. base: a language model, or "local", the embedded one's weights.
+
+    pairs: the most of the items, drawn by the seed; with 0 the head stays as it is drawn. flip: this share of them is
+    learned the wrong way round. options: of `TrainingOptions`.
+    """
+
+    base: str = "local"
+    items: Items
+    pairs: int | None = Field(None, ge=0)
+    flip: float = Field(0.0, ge=0, le=1)
+    options: dict[str, Any] = Field(default_factory=dict)
+
+    @field_validator("options")
+    @classmethod
+    def _known(cls, options: dict[str, Any]) -> dict[str, Any]:
+        check_recipe(TrainingOptions, options, "of the training")
+        return options
+
+
+class Model(Table):
+    """A reward model of the study: a folder or ORG/NAME, or what is trained. at: its place on the study's `axis`."""
+
+    name: str = Field(min_length=1, pattern=r"^[^/\\]+$")
+    path: str | None = None
+    train: Training | None = None
+    at: float | None = None
+
+    @model_validator(mode="after")
+    def _one_of_two(self) -> Self:
+        if (self.path is None) == (self.train is None):
+            raise ValueError(f"the model {self.name} needs either a `path` or a table `train`")
+        return self
+
+
+class BestOfN(Table):
+    """Best-of-N by every reward model. items: whose prompts are answered."""
+
+    items: Items
+
+
+class Optimization(Table):
+    """The policy optimised against every reward model. train: prompts to optimise on. items: those that are judged."""
+
+    train: Items | None = None
+    items: Items
+    options: OptimizeOptions = OptimizeOptions()
+
+
+class StudyRecipe(Recipe):
+    """A study.
+
+    policy: a folder or ORG/NAME, "local" (the embedded model's weights), or a model of `policy_connection`. benchmarks:
+    what the reward models are scored on, by name; the first is the one whose prediction is in question, and the others
+    are its baselines. samples: candidates to learn from or to build a benchmark of. axis: what the models' `at` says,
+    for a curve of the benchmarks' scores. sampling, outcome, scoring, running: as of `best_of_n`.
+    """
+
+    operational: ClassVar[frozenset[str]] = frozenset(
+        {"policy_connection", "judge_connection", "running.device", "scoring.token_budget"}
+    )
+
+    title: str
+    about: str = ""
+    seed: int = 0
+    policy: str | None = None
+    models: tuple[Model, ...] = Field(min_length=1)
+    benchmarks: dict[str, Items] = Field(default_factory=dict)
+    samples: dict[str, Sample] = Field(default_factory=dict)
+    best_of_n: BestOfN | None = None
+    optimization: Optimization | None = None
+    sampling: Sampling = Sampling()
+    outcome: Outcome = Outcome()
+    scoring: Scoring = Scoring()
+    running: Running = Running()
+    axis: str | None = None
+    policy_connection: ChatConnection = ChatConnection()
+    judge_connection: ChatConnection = ChatConnection()
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        names = [model.name for model in self.models]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise ValueError(f"two reward models are named {twice}; give each a name of its own")
+        if self.policy is None and (self.best_of_n or self.optimization or self.samples):
+            raise ValueError("sampling and optimising need a `policy`")
+        if self.outcome.judge is None and (self.best_of_n or self.optimization or self.samples):
+            raise ValueError("what the policy answers has to be judged: give [outcome] a `judge`")
+        if not self.benchmarks and not self.best_of_n and not self.optimization:
+            raise ValueError("there is nothing to measure: give a benchmark, [best_of_n] or [optimization]")
+        asked = {
+            *(items.sample for items in self.benchmarks.values()),
+            *(model.train.items.sample for model in self.models if model.train),
+        } - {None}
+        unknown = sorted(str(name) for name in asked if name not in self.samples)
+        if unknown:
+            raise ValueError(f"there is no sample {unknown[0]!r} in [samples]")
+        return self
+
+
+def read_study(name: str | Path) -> StudyRecipe:
+    """A study of this package by its name, or of a TOML file. Raises `RecipeError`."""
+    return read_recipe(StudyRecipe, recipe_path(str(name), FOLDER))

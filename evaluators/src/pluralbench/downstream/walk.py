@@ -1,0 +1,236 @@
+"""A walk through conversations, turn by turn: sample, score, select, judge, and let the user go on.
+
+A conversation of one turn is sampled once for all reward models. In one of several turns, what is selected is what the
+next turn goes on from: conversations part there, and those that are alike stay one.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+from pluralbench_calls import Ledger, working_ledger
+from pluralbench_local import LocalModel
+from pluralbench_rewards import Group, ModelRecord, RewardModel, Scored, Scoring
+from pluralbench_runs import digest
+
+from pluralbench.descriptions import Sampling
+from pluralbench.downstream.candidates import (
+    WHERE,
+    Policy,
+    Thread,
+    check_candidates,
+    first_threads,
+    next_thread,
+    sample,
+)
+from pluralbench.downstream.outcomes import Answered, Aspects, Juror
+from pluralbench.downstream.selection import best_of_first
+from pluralbench.evaluation.journal import journal
+from pluralbench.evaluation.models import Scorable, opened
+from pluralbench.results.runs import LEDGER_FILE
+
+_REWARDS: dict[str, Any] = {
+    "model": pl.String,
+    "config": pl.String,
+    "id": pl.String,
+    "turn": pl.Int64,
+    "history": pl.String,
+    "sample": pl.Int64,
+    "reward": pl.Float64,
+}
+REWARDS = pl.Schema(_REWARDS)
+_SELECTED: dict[str, Any] = {name: kind for name, kind in _REWARDS.items() if name != "reward"}
+SELECTED = pl.Schema({"model": pl.String, "k": pl.Int64} | _SELECTED)
+"""A row for what a reward model takes of the first k candidates. sample: null where none has a reward."""
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What a walk needs. models: reward models by name. work: a folder for the scores on the way."""
+
+    policy: Policy
+    models: Mapping[str, Scorable]
+    scoring: Scoring
+    sampling: Sampling
+    juror: Juror | None
+    ledger: Ledger
+    work: Path
+    seed: int
+
+
+@dataclass
+class Rewarded:
+    """What a reward model is, and what it gave the candidates of each turn."""
+
+    record: ModelRecord
+    scored: list[Scored] = field(default_factory=list)
+
+
+class Found(NamedTuple):
+    """What was found, as frames. outcomes: None where nobody judged."""
+
+    candidates: pl.DataFrame
+    rewards: pl.DataFrame
+    selected: pl.DataFrame
+    outcomes: pl.DataFrame | None
+    rewarded: Mapping[str, Rewarded]
+
+
+def known_of(model: Scorable, scoring: Scoring) -> ModelRecord:
+    """What is known of a reward model before it is loaded. scoring: only what runs in this process takes it."""
+    return opened(model, scoring_for(model, scoring))[0]
+
+
+def scoring_for(model: Scorable, scoring: Scoring) -> Scoring:
+    """How a reward model is run: only what is loaded into this process takes any choices."""
+    return scoring if isinstance(model, str | Path | LocalModel) else Scoring()
+
+
+def opened_name(model: Scorable) -> str:
+    """What a reward model is called where nobody gave it a name."""
+    name = model.name if isinstance(model, LocalModel) else model
+    return Path(name).name if isinstance(name, str | Path) else known_of(model, Scoring()).name
+
+
+@contextmanager
+def reused_ledger(work: Path, reuse_from: Path | None) -> Iterator[Ledger]:
+    """The ledger of some work, with the calls of another ledger or finished directory to begin with."""
+    with working_ledger(work / "ledger.sqlite") as ledger:
+        if reuse_from is not None:
+            ledger.take(reuse_from / LEDGER_FILE if reuse_from.is_dir() else reuse_from)
+        yield ledger
+
+
+def walk(setup: Setup, items: pl.DataFrame, groups: Sequence[Group], aspects: Aspects) -> Found:
+    """Take all turns of all conversations. items, groups: in one order. Raises a `UserError`."""
+    wholes = dict(zip(items.select("config", "id").iter_rows(), groups, strict=True))
+    rewarded: dict[str, Rewarded] = {}
+    threads = first_threads(items, groups)
+    # Where each reward model stands with each k, by conversation; in the first turn all stand at the same place.
+    places = [(name, k) for name in setup.models for k in setup.sampling.sizes] or [("", 1)]
+    standing = {place: {thread.key[:2]: thread for thread in threads} for place in places}
+    parts: list[Found] = []
+    while threads:
+        part = _turn(setup, threads, aspects, rewarded)
+        parts.append(part)
+        said = _said(part)
+        standing = {
+            place: {
+                key: following
+                for key, thread in own.items()
+                if (text := said.get((*place, *thread.key))) is not None
+                and (following := next_thread(thread, text, wholes[key])) is not None
+            }
+            for place, own in standing.items()
+        }
+        threads = list({thread.key: thread for own in standing.values() for thread in own.values()}.values())
+    judged = [part.outcomes for part in parts if part.outcomes is not None]
+    return Found(
+        pl.concat([part.candidates for part in parts]),
+        pl.concat([part.rewards for part in parts]),
+        pl.concat([part.selected for part in parts]),
+        pl.concat(judged) if judged else None,
+        rewarded,
+    )
+
+
+def _turn(setup: Setup, threads: Sequence[Thread], aspects: Aspects, rewarded: dict[str, Rewarded]) -> Found:
+    """One turn of some conversations; what reward models gave is added to `rewarded`."""
+    n = setup.sampling.n
+    compared = setup.juror is not None and setup.juror.outcome.measure == "win"
+    sampled = sample(setup.policy, threads, n + compared, setup.ledger, seed=setup.seed)
+    check_candidates(sampled, setup.policy.record.name)
+    candidates = sampled.filter(pl.col("sample") < n)
+    parts = [_scored(setup, name, threads, candidates, rewarded) for name in setup.models]
+    rewards = pl.concat([pl.DataFrame(schema=REWARDS), *parts])
+    selected = _selected(setup, threads, candidates, rewards)
+    if setup.juror is None:
+        return Found(sampled, rewards, selected, None, rewarded)
+    judgeable = _judgeable(threads, sampled, n, compared=compared)
+    wanted = judgeable if setup.juror.outcome.judged == "all" else _wanted(judgeable, selected)
+    outcomes = setup.juror.judge(wanted, aspects, setup.ledger, seed=setup.seed)
+    return Found(sampled, rewards, selected, outcomes, rewarded)
+
+
+def _scored(
+    setup: Setup, name: str, threads: Sequence[Thread], candidates: pl.DataFrame, rewarded: dict[str, Rewarded]
+) -> pl.DataFrame:
+    """The rewards of the candidates that have a text, scored as groups (`REWARDS`)."""
+    scoring = scoring_for(setup.models[name], setup.scoring)
+    model = opened(setup.models[name], scoring)[1]()
+    with_text = candidates.drop_nulls("text").group_by(WHERE, maintain_order=True).agg("sample", "text")
+    texts = {tuple(key): (numbers, said) for *key, numbers, said in with_text.iter_rows()}
+    there = [thread for thread in threads if thread.key in texts]
+    scored = _resumed(model, there, texts, setup.work / "rewards" / digest([name, threads[0].turn])[:16])
+    rewarded.setdefault(name, Rewarded(model.record())).scored.append(scored)
+    missing: list[float | None] = [None] * setup.sampling.n  # of a prompt that was dropped
+    rows = [
+        {"model": name, **dict(zip(WHERE, thread.key, strict=True)), "sample": number, "reward": value}
+        for thread, values in zip(there, scored.scores, strict=True)
+        for number, value in zip(texts[thread.key][0], values or missing[: len(texts[thread.key][0])], strict=True)
+    ]
+    frame = pl.DataFrame(rows, schema=REWARDS)
+    return frame.with_columns(reward=pl.when(pl.col("reward").is_finite()).then("reward"))
+
+
+def _resumed(model: RewardModel, threads: Iterable[Thread], texts: Mapping[Any, Any], folder: Path) -> Scored:
+    """The scores, by way of a journal in `folder`, so that an interrupted walk goes on."""
+    folder.mkdir(parents=True, exist_ok=True)
+    groups = [replace(thread.group, responses=texts[thread.key][1]) for thread in threads]
+    with journal(folder) as (known, record):
+        return model.score(groups, known=known, on_scored=record)
+
+
+def _selected(setup: Setup, threads: Sequence[Thread], candidates: pl.DataFrame, rewards: pl.DataFrame) -> pl.DataFrame:
+    """What each reward model takes of the first k candidates of each conversation (`SELECTED`).
+
+    Without reward models, as the model "", the first candidate.
+    """
+    n = setup.sampling.n
+    if not setup.models:
+        rewards = candidates.drop_nulls("text").select(pl.lit("").alias("model"), *WHERE, "sample", reward=pl.lit(0.0))
+    arrays: dict[tuple[Any, ...], Any] = {}
+    for *key, number, reward in rewards.select("model", *WHERE, "sample", "reward").iter_rows():
+        arrays.setdefault(tuple(key), np.full(n, np.nan))[number] = np.nan if reward is None else reward
+    nothing = np.full(n, np.nan)
+    rows = [
+        {
+            "model": name,
+            "k": k,
+            **dict(zip(WHERE, thread.key, strict=True)),
+            "sample": best_of_first(arrays.get((name, *thread.key), nothing), k),
+        }
+        for name in setup.models or [""]
+        for k in (setup.sampling.sizes if setup.models else (1,))
+        for thread in threads
+    ]
+    return pl.DataFrame(rows, schema=SELECTED)
+
+
+def _judgeable(threads: Sequence[Thread], sampled: pl.DataFrame, n: int, *, compared: bool) -> list[Answered]:
+    """The candidates that have a text, and, where they are compared, something to be compared with."""
+    texts = {tuple(key): text for *key, text in sampled.select(*WHERE, "sample", "text").iter_rows()}
+    return [
+        Answered(thread, number, text, texts.get((*thread.key, n)))
+        for thread in threads
+        if not compared or texts[(*thread.key, n)] is not None
+        for number in range(n)
+        if (text := texts[(*thread.key, number)]) is not None
+    ]
+
+
+def _wanted(judgeable: Sequence[Answered], selected: pl.DataFrame) -> list[Answered]:
+    """Those that some reward model selects."""
+    chosen = set(selected.drop_nulls("sample").select(*WHERE, "sample").iter_rows())
+    return [one for one in judgeable if (*one.thread.key, one.sample) in chosen]
+
+
+def _said(part: Found) -> dict[tuple[Any, ...], str]:
+    """The text that each reward model selects with each k, by model, k and conversation."""
+    texts = {tuple(key): text for *key, text in part.candidates.select(*WHERE, "sample", "text").iter_rows()}
+    chosen = part.selected.drop_nulls("sample").select("model", "k", *WHERE, "sample")
+    return {row[:-1]: texts[row[2:]] for row in chosen.iter_rows()}

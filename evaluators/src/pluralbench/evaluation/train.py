@@ -1,0 +1,112 @@
+"""`train`: a reward model trained on the items of a benchmark."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from pluralbench_local import LocalModel, Ranking, Trained, TrainingOptions
+from pluralbench_local import train as train_on
+from pluralbench_runs import stream
+
+from pluralbench.data.prompts import groups_of
+from pluralbench.descriptions import Data, Prompt
+from pluralbench.errors import DataError
+from pluralbench.evaluation.settings import Loaded, load_benchmark
+
+
+def train(
+    base: str | Path | LocalModel,
+    out: str | Path,
+    *,
+    data: str | Path | Data | None = None,
+    benchmark: str = "pairs",
+    prompt: Prompt | None = None,
+    held_out: float | str | Path | None = None,
+    flip: float = 0.0,
+    options: TrainingOptions | None = None,
+    fresh: bool = False,
+) -> Trained:
+    """Train a reward model on the items of a benchmark, each of which is a ranking, into the folder `out`.
+
+    base: a language model, which gets a head, or a classifier of one logit. benchmark, data, prompt: as for `score`.
+    held_out: to measure accuracy on, a share of the clusters (of those who ask, where the benchmark says so), drawn by
+    the seed, so that no cluster is in both parts; or where other items of the same shape are. flip: this share of the
+    rankings, rounded to a whole number and drawn by the seed, is learned the wrong way round; held-out ones never.
+    options: how to train; its seed is also that of these draws.
+
+    Training that was interrupted goes on with the same call. `out` holds a classifier, `training.json` with the data
+    and the accuracy, and a log. Raises a `UserError` for every mistake of the caller.
+    """
+    options = options or TrainingOptions()
+    if not 0 <= flip <= 1:
+        raise DataError(f"--flip {flip} is no share from 0 to 1.")
+    loaded = load_benchmark(benchmark, data, prompt)
+    learned, judged = rankings_of(loaded), None
+    if isinstance(held_out, float | int):
+        learned, judged = split(learned, clusters_of(loaded), held_out, options.seed)
+    elif held_out is not None:
+        place = loaded.data.model_copy(update={"location": str(held_out), "limit": None})
+        judged = rankings_of(load_benchmark(benchmark, place, loaded.prompt))
+    turned = flipped(learned, flip, options.seed)
+    origin: dict[str, Any] = {
+        "benchmark": loaded.name,
+        "location": loaded.items.location,
+        "revision": loaded.items.revision,
+        "digest": loaded.items.digest,
+        "limit": loaded.data.limit,
+        "profile": loaded.prompt.profile,
+        "held_out": None if held_out is None else held_out if isinstance(held_out, float | int) else str(held_out),
+        "flip": flip,
+        "flipped": [one.id for one, other in zip(learned, turned, strict=True) if one is not other],
+    }
+    return train_on(base, turned, out, held_out=judged, options=options, origin=origin, fresh=fresh)
+
+
+def rankings_of(loaded: Loaded) -> list[Ranking]:
+    """The items as rankings, with what the prompt says about the person."""
+    frame = loaded.items.frame
+    groups = groups_of(frame, loaded.prompt, loaded.plans)
+    return [
+        Ranking(group.id, group.messages, list(group.responses), rank)
+        for group, rank in zip(groups, frame["rank"].to_list(), strict=True)
+    ]
+
+
+def clusters_of(loaded: Loaded) -> list[str]:
+    """The cluster of each item, such as its user."""
+    return loaded.items.frame["cluster"].to_list()
+
+
+def split(
+    rankings: Sequence[Ranking], clusters: Sequence[str], share: float, seed: int
+) -> tuple[list[Ranking], list[Ranking]]:
+    """Rankings to learn from and held-out ones, which have this share of the clusters; none is in both parts.
+
+    Raises `DataError` where one of the parts would have no cluster.
+    """
+    names = sorted(set(clusters), key=lambda cluster: (stream(seed, "held out", cluster).random(), cluster))
+    number = round(share * len(names)) if 0 < share < 1 else 0
+    if not 0 < number < len(names):
+        raise DataError(
+            f"--held-out {share} of {len(names):,} clusters leaves a part with none; give a share between 0 and 1 of "
+            "more items, or a file."
+        )
+    chosen = set(names[:number])
+    parts: tuple[list[Ranking], list[Ranking]] = ([], [])
+    for ranking, cluster in zip(rankings, clusters, strict=True):
+        parts[cluster in chosen].append(ranking)
+    return parts
+
+
+def flipped(rankings: Sequence[Ranking], share: float, seed: int) -> list[Ranking]:
+    """The rankings, this share of those with a pair the wrong way round: what was best is worst."""
+    paired = [place for place, ranking in enumerate(rankings) if ranking.learned()]
+    paired.sort(key=lambda place: (stream(seed, "flipped", rankings[place].id).random(), place))
+    chosen = set(paired[: round(share * len(paired))])
+    return [
+        replace(ranking, rank=[max(ranking.rank) + min(ranking.rank) - rank for rank in ranking.rank])
+        if place in chosen
+        else ranking
+        for place, ranking in enumerate(rankings)
+    ]

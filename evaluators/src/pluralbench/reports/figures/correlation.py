@@ -1,0 +1,117 @@
+"""`correlate --plot`: rank against rank, and score against score."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from textwrap import fill
+from typing import TYPE_CHECKING
+
+import numpy as np
+from pluralbench_measures.bootstrap import CONFIDENCE, spread
+
+from pluralbench.downstream.correlate import Correlation
+from pluralbench.downstream.sides import Side
+from pluralbench.reports.figures import style
+from pluralbench.reports.figures.draw import save
+from pluralbench.reports.figures.fonts import readable
+from pluralbench.reports.figures.style import Point, Series, dot, heading
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+LINE = 0.18  # inches between names
+SLOPE = 3.0  # inches from ranking to ranking
+
+
+def draw_correlation(found: Correlation, folder: Path) -> list[Path]:
+    """Write `ranks` (a slope chart) and `scores` (a scatter plot), each as PNG and SVG, and say which files those are.
+
+    Raises `EvaluationError` where they cannot be written.
+    """
+    with style.drawing():
+        models = style.series_of_judges(dict(zip(found.names, found.benchmark.scores.tolist(), strict=True)))
+        figures = {"ranks": slopes(found, models), "scores": scatter(found, models)}
+        return [path for stem, figure in figures.items() for path in save(figure, folder, stem)]
+
+
+def slopes(found: Correlation, models: Sequence[Series]) -> "Figure":
+    """A line for each model from its place on the benchmark to its place downstream, with its rank and name."""
+    from scipy.stats import rankdata  # noqa: PLC0415 - two seconds that `--help` saves
+
+    ours, theirs = (
+        dict(zip(found.names, rankdata(-side.scores).tolist(), strict=True))
+        for side in (found.benchmark, found.downstream)
+    )
+    height = LINE * len(models)
+    figure = style.sheet(SLOPE, height)
+    ax = style.place(figure, 0, 0, SLOPE, height)
+    ax.set(xlim=(0, SLOPE), ylim=(len(models) - 0.5, -0.5), xticks=[], yticks=[])
+    ax.spines[:].set_visible(False)
+    # Tied models have a line each, in the order of the other side.
+    places = [_places(ours, theirs), _places(theirs, ours)]
+    for one in models:
+        ends = [side[one.name] for side in places]
+        ax.plot([0, SLOPE], ends, color=one.colour, linewidth=1.2, zorder=2)
+        for x, y, ranks, away in zip((0, SLOPE), ends, (ours, theirs), (-1, 1), strict=True):
+            align = "right" if away < 0 else "left"
+            ax.plot(x, y, clip_on=False, **style.marker(one))
+            ax.text(x + 0.1 * away, y, f"{ranks[one.name]:g}", ha=align, va="center", color=style.GREY)
+            ax.text(x + 0.44 * away, y, one.label.text, ha=align, va="center", family=one.label.families)
+    for x, align, what in ((0, "right", "Benchmark"), (SLOPE, "left", "Downstream")):
+        ax.text(x, -0.9, what, ha=align, va="bottom", fontweight="bold")
+    tied = any(len(set(ranks.values())) < len(models) for ranks in (ours, theirs))
+    note = f"{_sources(found)} Rank 1 is the best.{' Tied models share their mean rank.' if tied else ''}"
+    return heading(figure, f"Ranks: {_told(found)}", note)
+
+
+def _places(ranks: Mapping[str, float], others: Mapping[str, float]) -> dict[str, int]:
+    ordered = sorted(ranks, key=lambda name: (ranks[name], others[name]))
+    return {name: place for place, name in enumerate(ordered)}
+
+
+def scatter(found: Correlation, models: Sequence[Series]) -> "Figure":
+    """A point for each model, with intervals where there are per-item results, and a line from it to its name."""
+    across, up = (dict(zip(found.names, _points(side), strict=True)) for side in (found.benchmark, found.downstream))
+    side = max(3.6, LINE * len(models))
+    figure = style.sheet(side, side)
+    ax = style.place(figure, 0, 0, side, side)
+    limits = style.extent(across.values()), style.extent(up.values())
+    ax.set(xlim=limits[0], ylim=limits[1])
+    low, high = limits[1]
+    ordered = sorted(models, key=lambda one: up[one.name].value or 0.0)
+    heights = style.apart([((up[one.name].value or 0.0) - low) / (high - low) for one in ordered], LINE / side)
+    for one, height in zip(ordered, heights, strict=True):
+        x, y = across[one.name], up[one.name]
+        here = (x.value or 0.0, y.value or 0.0)
+        dot(ax, here[1], x, one)
+        dot(ax, here[0], y, one, upright=True)
+        leader = {"arrowstyle": "-", "color": one.colour, "linewidth": 0.5, "alpha": 0.6, "shrinkB": 3}
+        ax.annotate("", here, (1.03, height), textcoords="axes fraction", arrowprops=leader, zorder=1)
+        ax.plot(1.045, height, transform=ax.transAxes, clip_on=False, **style.marker(one))
+        ax.text(1.075, height, one.label.text, family=one.label.families, va="center", transform=ax.transAxes)
+    for axis, what, shown in (("x", "Benchmark", found.benchmark), ("y", "Downstream", found.downstream)):
+        label = readable(fill(f"{what}: {shown.measure}", int(13 * side)))
+        (ax.set_xlabel if axis == "x" else ax.set_ylabel)(label.text, family=label.families)
+    noisy = any(one.low is not None for one in [*across.values(), *up.values()])
+    note = f"{_sources(found)}{f' Whiskers: {CONFIDENCE:.0%} intervals over items.' if noisy else ''}"
+    return heading(figure, f"Scores: {_told(found)}", note)
+
+
+def _points(side: Side) -> list[Point]:
+    if side.resampled is None:
+        return [Point(score) for score in side.scores.tolist()]
+    # The items that all models share may be fewer than a model's own, so the spread is put around its own score.
+    moved = side.resampled - side.resampled[0] + side.scores
+    return [style.point(spread(np.asarray(column)), 1.0) for column in moved.T]
+
+
+def _told(found: Correlation) -> str:
+    rho = found.statistics["spearman"]
+    if rho.value is None or rho.p_value is None:
+        return f"{len(found.names)} models"
+    p = f"p = {rho.p_value:.2g}" if rho.p_value >= 0.001 else "p < 0.001"
+    told = f"{len(found.names)} models, Spearman's ρ = {rho.value:.2f}, {p}"
+    return told.replace(" = ", "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}")
+
+
+def _sources(found: Correlation) -> str:
+    return f"Benchmark: {found.benchmark.source}. Downstream: {found.downstream.source}."

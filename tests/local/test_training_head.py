@@ -1,0 +1,117 @@
+"""Training the head alone: the base stays as it is, each response is encoded once, and the rest is as ever."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from pluralbench_local import Lora, ModelError, Trained, TrainingOptions, load, score, train, training, training_model
+from pluralbench_local.network import read_padded
+from pluralbench_local.training_rewards import Rewards
+from pluralbench_rewards import Group
+from pluralbench_runs import RecipeError, check_recipe
+from reward_models import save_classifier
+from safetensors.torch import load_file
+from training_runs import HELD_OUT, RANKINGS, log, options, trainee, weights, without_times
+
+Folders = Callable[..., str]
+HEAD = options(trainable="head", epochs=30, learning_rate=0.05, accumulation=1, regulariser=0.01)
+
+
+def run(base: str, out: Path, **changed: Any) -> Trained:
+    chosen = HEAD.model_copy(update=changed)
+    return train(base, RANKINGS, out, held_out=HELD_OUT, options=chosen, device="cpu")
+
+
+def test_the_head_alone_changes_and_learns(small: str, tmp_path: Path) -> None:
+    done = run(small, tmp_path / "out")
+    base, made = load_file(Path(small) / "model.safetensors"), load_file(done.folder / "model.safetensors")
+    same = [name for name in made if name != "score.weight"]
+    assert len(same) > 5
+    assert all(torch.equal(base[name], made[name]) for name in same)
+    head: Any = trainee(small).network.head
+    assert not torch.equal(head.weight, made["score.weight"])
+    lines = log(done.folder)
+    assert lines[-1]["loss"] < lines[0]["loss"] - 0.1
+    assert done.accuracy is not None
+    assert done.accuracy > 0.6
+
+
+def test_it_takes_the_steps_that_training_a_frozen_base_takes(
+    language_models: Folders, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A step by `train` has the gradient that the head has where the whole model is encoded for it."""
+    base = language_models("gpt2", n_layer=1, n_embd=32, resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0)
+    once = run(base, tmp_path / "once", epochs=2)
+    monkeypatch.setattr(training, "Rewards", lambda *of, **_: Rewards(*of))
+    again = run(base, tmp_path / "again", epochs=2)
+    one, other = (load_file(done.folder / "model.safetensors")["score.weight"] for done in (once, again))
+    assert torch.allclose(one, other, atol=1e-5)
+    assert once.accuracy == again.accuracy
+
+
+def test_each_response_is_encoded_once_for_all_epochs(
+    small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoded: list[int] = []
+
+    def counted(network: Any, conversations: Any) -> Any:
+        encoded.append(len(conversations))
+        return read_padded(network, conversations)
+
+    monkeypatch.setattr(training_model, "read_padded", counted)
+    done = run(small, tmp_path / "out", epochs=5)
+    judged = done.record["held_out"]["responses"]
+    # The held-out ones again for the model as it is saved, which may be rounded.
+    assert sum(encoded) == done.record["data"]["responses"] + 2 * judged
+
+
+class Stop(BaseException):
+    """As a kill, between two steps."""
+
+
+def test_stopped_it_ends_in_the_same_weights(small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = run(small, tmp_path / "whole", epochs=3)
+    step, taken = training._step, []
+
+    def stopping(*values: Any) -> dict[str, Any]:
+        taken.append(1)
+        if len(taken) == 8:
+            raise Stop
+        return step(*values)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(training, "_step", stopping)
+        with pytest.raises(Stop):
+            run(small, tmp_path / "stopped", epochs=3)
+    kept = list((tmp_path / "stopped.work").glob("checkpoint-*/*.safetensors"))
+    assert len(kept) == 1
+    assert kept[0].stat().st_size < 1000  # the head alone
+    stopped = run(small, tmp_path / "stopped", epochs=3)
+    assert weights(stopped) == weights(whole)
+    assert without_times(log(stopped.folder)) == without_times(log(whole.folder))
+
+
+def test_a_classifiers_own_head_goes_on(classifiers: Folders, tmp_path: Path) -> None:
+    base = classifiers()
+    done = run(base, tmp_path / "out", epochs=1, learning_rate=1e-9)
+    group = Group("q", RANKINGS[0].prompt, RANKINGS[0].responses)
+    before, after = (score(load(folder, device="cpu"), [group]).scores[0] for folder in (base, str(done.folder)))
+    assert after == pytest.approx(before, abs=1e-4)
+
+
+def test_an_encoder_that_pools_by_itself_has_no_head_to_train_alone(tmp_path: Path) -> None:
+    base = save_classifier(tmp_path / "bert", "bert")
+    with pytest.raises(
+        ModelError, match=r"The head of .*bert cannot be trained alone, since the model pools by itself"
+    ):
+        run(base, tmp_path / "out")
+
+
+def test_options_that_do_not_go_together_are_refused() -> None:
+    with pytest.raises(RecipeError, match="adapters change the base, and `trainable` head leaves it as it is; choose"):
+        check_recipe(TrainingOptions, {"trainable": "head", "lora": {"rank": 4}}, "x")
+    with pytest.raises(RecipeError, match="'16' is not of the form RANK/ALPHA, such as 16/32"):
+        check_recipe(TrainingOptions, {"lora": "16"}, "x")
+    assert TrainingOptions.model_validate({"lora": "8/16"}).lora == Lora(rank=8, alpha=16)

@@ -1,0 +1,309 @@
+"""A benchmark against a downstream result as tables: what is found, what is said of it, and what is refused."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from pluralbench import DataError
+from pluralbench.downstream.correlate import correlate
+from pluralbench_release import TablesError
+
+Command = Callable[..., tuple[int, str, str]]
+# Personalized RewardBench, Tables 2 and 5.
+BENCHMARK = """\
+model,art,lifestyle,society
+Skywork-1B,62.06,70.78,67.88
+Skywork-3B,60.89,70.37,69.18
+Skywork-8B,66.62,67.04,71.88
+internlm2-1_8b,48.50,58.95,55.77
+internlm2-7b,65.97,71.69,74.95
+internlm2-20b,63.23,67.34,67.13
+"""
+BEST_OF_N = """\
+model,average
+internlm2-7b,0.2261
+internlm2-1_8b,0.2193
+Skywork-1B,0.1904
+Skywork-3B,0.1895
+Skywork-8B,0.1871
+internlm2-20b,0.1793
+"""
+OTHER = "model,score\nSkywork-1B,3\nSkywork-3B,1\nSkywork-8B,2\ninternlm2-1_8b,6\ninternlm2-7b,5\ninternlm2-20b,4\n"
+
+
+@pytest.fixture
+def tables(tmp_path: Path) -> Callable[..., list[Path]]:
+    """`tables("model,score...", ...)`: files with these texts."""
+
+    def make(*contents: str) -> list[Path]:
+        paths = [tmp_path / f"{name}.csv" for name in ("benchmark", "downstream", "baseline")[: len(contents)]]
+        for path, content in zip(paths, contents, strict=True):
+            path.write_text(content, encoding="utf-8")
+        return paths
+
+    return make
+
+
+def table(scores: dict[str, float]) -> str:
+    return "model,score\n" + "".join(f'"{name}",{value}\n' for name, value in scores.items())
+
+
+def test_the_papers_row_as_json(run: Command, tables: Callable[..., list[Path]]) -> None:
+    status, out, _ = run("correlate", *tables(BENCHMARK, BEST_OF_N), "--columns", "art, lifestyle,society", "--json")
+    found = json.loads(out)
+    assert status == 0
+    assert found["n"] == 6
+    assert [round(found[name], 4) for name in ("ndcg", "rbo", "weighted_tau", "spearman")] == [
+        0.9180, 0.5732, 0.3409, 0.2571,
+    ]  # fmt: skip
+    assert round(found["standard"]["rbo_extrapolated"], 4) == 0.8353
+    assert found["p_values"]["exact"] is True
+    assert found["p_values"]["orders"] == 720
+    assert found["p_values"]["spearman"] == pytest.approx(237 / 720)
+    assert found["intervals"]["spearman"][0] < 0 < found["intervals"]["spearman"][1]
+    assert found["intervals"]["rbo"] is None
+    assert found["reliability"] == {"benchmark": None, "downstream": None}
+    assert found["power"] == {"models_for_significance": 98}
+    assert [row["model"] for row in found["models"]][:2] == ["Skywork-1B", "Skywork-3B"]
+    assert found["warnings"] == ["RBO has too few values among 6 models for an interval that would hold; it takes 8."]
+
+
+def test_what_people_read(run: Command, tables: Callable[..., list[Path]], monkeypatch: pytest.MonkeyPatch) -> None:
+    benchmark, downstream, other = tables(BENCHMARK, BEST_OF_N, OTHER)
+    monkeypatch.setenv("COLUMNS", "80")
+    status, out, _ = run(
+        "correlate", benchmark, downstream, "--columns", "art,lifestyle,society", "--baseline", f"arena={other}"
+    )
+    assert status == 0
+    for said in (
+        "6 models on both sides",
+        "With 6 models the p-values are large. A rho of 0.26 or more comes by chance in 33 of 100 orders, so this is "
+        "no evidence that the benchmark predicts the downstream result, and none that it does not.",
+        "If the true rho were 0.26, it would take 98 models to find p < 0.05 in 80 of 100 studies.",
+        "The truncated RBO of 6 models is at most 0.738; the extrapolated one is at most 1.",
+        "There are no intervals of the differences from arena: 6 models are too few for any that would hold; it takes "
+        "10.",
+        "two-sided, by exchanging the two model by model",
+    ):
+        assert said in out
+    grids = [line for line in out.splitlines() if line.startswith("   ") and line.strip()]
+    assert len(grids) == 14, "seven statistics, twice"
+    assert all(len(line.rstrip()) <= 80 and "…" not in line for line in grids)
+    assert "NDCG                      0.918   [0.60, 1.00]  0.129" in out
+
+
+def test_many_models_that_agree_are_more_than_chance(tables: Callable[..., list[Path]], run: Command) -> None:
+    draw = np.random.default_rng(0)
+    quality = draw.normal(size=12)
+    noisy = {f"m{place}": value for place, value in enumerate(quality + 0.2 * draw.normal(size=12))}
+    paths = tables(
+        table(noisy), table(dict(zip(noisy, quality, strict=True))), table(dict(zip(noisy, -quality, strict=True)))
+    )
+    status, out, _ = run("correlate", *paths[:2], "--baseline", f"wrong={paths[2]}", "--seed", "3")
+    assert status == 0
+    assert "By Spearman's rho the agreement is more than chance would often bring (p < 0.001)." in out
+    assert "By Spearman's rho the benchmark and wrong differ by more than chance would bring (p " in out
+    assert "p: the share of 9,999 random orders" in out
+    found = correlate(*paths[:2], baselines={"wrong": paths[2]}, seed=3)
+    gap = found.baselines["wrong"].differences["spearman"]
+    assert gap.low is not None
+    assert gap.low > 0
+    assert found.as_dict() == correlate(*paths[:2], baselines={"wrong": paths[2]}, seed=3).as_dict()
+
+
+def test_rows_may_come_in_any_order_and_names_with_spaces(tables: Callable[..., list[Path]]) -> None:
+    first = correlate(*tables(BENCHMARK, BEST_OF_N), columns=["art", "lifestyle", "society"]).as_dict()
+    head, *rows = BENCHMARK.splitlines()
+    shuffled = "\n".join([head.replace("model", " model "), *(f"  {row}  " for row in reversed(rows))])
+    again = correlate(*tables("\ufeff" + shuffled, BEST_OF_N), columns=["art", "lifestyle", "society"]).as_dict()
+    for name in ("ndcg", "rbo", "weighted_tau", "spearman", "standard"):
+        assert again[name] == pytest.approx(first[name])
+    assert (again["p_values"], again["intervals"]) == (first["p_values"], first["intervals"])
+
+
+def test_models_on_one_side_only_are_left_out_and_named(tables: Callable[..., list[Path]]) -> None:
+    benchmark = table({f"m{n}": n for n in range(10)})
+    found = correlate(*tables(benchmark, table({"m1": 1, "m5": 3, "m3": 2, "new": 9})))
+    assert list(found.names) == ["m1", "m3", "m5"]
+    left_out = [warning.partition("Only in ")[2] for warning in found.warnings if "Only in" in warning]
+    assert [text.rpartition("/")[2] for text in left_out] == [
+        "benchmark.csv, and left out: m0, m2, m4, m6, m7 and 2 more.",
+        "downstream.csv, and left out: new.",
+    ]
+    assert "There are no intervals: 3 models are too few for any that would hold; it takes 6." in found.warnings
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "downstream", "said"),
+    [
+        (
+            {"a": 1, "b": 2},
+            {"a": 1, "b": 2},
+            "Two models can only be in the same order or in the other one, so the statistics say next to nothing.",
+        ),
+        (
+            {"a": 1, "b": 2, "c": 2, "d": 1},
+            {"a": 1, "b": 2, "c": 3, "d": 4},
+            "Ties in BENCHMARK: a = d, b = c. NDCG, RBO and weighted tau are the mean over all orders of tied models, "
+            "Spearman has average ranks, and tau-b its correction.",
+        ),
+        (
+            {"a": 1, "b": 1, "c": 1},
+            {"a": 1, "b": 2, "c": 3},
+            "All models have the same score in BENCHMARK, so there is no order to correlate.",
+        ),
+    ],
+)
+def test_what_says_little_is_told(
+    benchmark: dict[str, float],
+    downstream: dict[str, float],
+    said: str,
+    tables: Callable[..., list[Path]],
+    run: Command,
+) -> None:
+    paths = tables(table(benchmark), table(downstream))
+    status, out, _ = run("correlate", *paths)
+    assert status == 0
+    assert said.replace("BENCHMARK", str(paths[0])) in out
+    assert run("correlate", *paths, "--json")[0] == 0
+
+
+def test_without_an_order_what_is_undefined_is_null(tables: Callable[..., list[Path]]) -> None:
+    found = correlate(*tables(table({"a": 1, "b": 1, "c": 1}), table({"a": 1, "b": 2, "c": 3}))).as_dict()
+    assert found["spearman"] is found["standard"]["kendall_tau_b"] is found["p_values"]["spearman"] is None
+    assert found["weighted_tau"] == 0
+    assert found["p_values"]["weighted_tau"] == 1
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "downstream", "said"),
+    [
+        (
+            "model,score\nx,1\ny,2\n",
+            "model,score\na,1\nb,2\nc,3\nd,4\ne,5\nf,6\n",
+            "No model is on both sides, and names must be the same to the letter: BENCHMARK has x, y; DOWNSTREAM has "
+            "a, b, c, d, e and 1 more.",
+        ),
+        (
+            "model,score\na,1\ny,2\n",
+            "model,score\na,1\n",
+            "Only the model a is on both sides, and a correlation needs two or more: BENCHMARK has a, y; DOWNSTREAM "
+            "has a.",
+        ),
+        (
+            "model,score\na,1\na ,2\n",
+            "model,score\na,1\nb,2\n",
+            "BENCHMARK has the model a 2 times; keep one of them.",
+        ),
+        (
+            "model,score\na,1\nb,n/a\n",
+            "model,score\na,1\nb,2\n",
+            "BENCHMARK: row 2 (b): the score in the column `score` is no finite number: n/a.",
+        ),
+        (
+            "model,score\na,1\nb,NaN\n",
+            "model,score\na,1\nb,2\n",
+            "BENCHMARK: row 2 (b): the score in the column `score` is no finite number: NaN.",
+        ),
+        (
+            "model,score\na,1\nb,\n",
+            "model,score\na,1\nb,2\n",
+            "BENCHMARK: row 2 (b): the score in the column `score` is empty.",
+        ),
+        (
+            "model,score\na,1\n,2\n",
+            "model,score\na,1\nb,2\n",
+            "BENCHMARK: row 2 of the table has no `model`; give one, or take the row out.",
+        ),
+        (
+            "model,score,more\na,1,2\nb,2,3\n",
+            "model,score\na,1\nb,2\n",
+            "BENCHMARK has several columns of numbers (score, more); name the one to take, or those whose mean to "
+            "take, as `columns`.",
+        ),
+        (
+            "model,score\na,1\nb,2\n",
+            "model,score,more\na,1,2\nb,2,3\n",
+            "DOWNSTREAM has several columns of numbers (score, more); name the one to take, or those whose mean to "
+            "take, as `downstream_columns`.",
+        ),
+        (
+            "model,remark\na,good\nb,bad\n",
+            "model,score\na,1\nb,2\n",
+            "BENCHMARK has no column of numbers beside `model`; it has model, remark.",
+        ),
+        (
+            "name,score\na,1\nb,2\n",
+            "model,score\na,1\nb,2\n",
+            "BENCHMARK has no column `model`; it has name, score, and needs model.",
+        ),
+        (
+            "model,score, score\na,1,2\nb,2,3\n",
+            "model,score\na,1\nb,2\n",
+            "BENCHMARK has two columns of one name; it has model, score, score.",
+        ),
+        ("model,score\n", "model,score\na,1\nb,2\n", "BENCHMARK has no rows."),
+    ],
+)
+def test_what_cannot_be_correlated_is_refused_in_words(
+    benchmark: str, downstream: str, said: str, tables: Callable[..., list[Path]], run: Command
+) -> None:
+    paths = tables(benchmark, downstream)
+    expected = said.replace("BENCHMARK", str(paths[0])).replace("DOWNSTREAM", str(paths[1]))
+    with pytest.raises(DataError) as refused:
+        correlate(*paths)
+    assert str(refused.value) == expected
+    status, out, err = run("correlate", *paths)
+    assert (status, out) == (2, "")
+    assert expected in err
+
+
+def test_a_column_that_is_not_there(tables: Callable[..., list[Path]]) -> None:
+    paths = tables(BENCHMARK, BEST_OF_N)
+    with pytest.raises(DataError, match=r"has no column `sports`; it has model, art, lifestyle, society, and needs"):
+        correlate(*paths, columns=["art", "sports"])
+
+
+def test_an_empty_file_and_a_place_that_is_none(tables: Callable[..., list[Path]], tmp_path: Path) -> None:
+    paths = tables("", BEST_OF_N)
+    with pytest.raises(TablesError):
+        correlate(*paths)
+    with pytest.raises(DataError) as refused:
+        correlate(tmp_path / "none.csv", paths[1])
+    wanted = "give a table, or a folder whose directories are runs (each with a run.json)."
+    assert str(refused.value) == f"{tmp_path / 'none.csv'} does not exist; {wanted}"
+    with pytest.raises(DataError) as refused:
+        correlate(tmp_path, paths[1])
+    assert str(refused.value) == f"{tmp_path} has no run in it; {wanted}"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--baseline", "arena.csv"], "--baseline arena.csv: give NAME=FILE, such as arena=arena.csv."),
+        (
+            ["--baseline", "a=x.csv", "--baseline", "a=y.csv"],
+            "--baseline a is given twice; each needs a name of its own.",
+        ),
+    ],
+)
+def test_baselines_have_names(words: list[str], said: str, tables: Callable[..., list[Path]], run: Command) -> None:
+    status, _, err = run("correlate", *tables(OTHER, BEST_OF_N), *words)
+    assert status == 2
+    assert said in err
+
+
+def test_a_baseline_is_compared_on_the_models_that_it_has(tables: Callable[..., list[Path]]) -> None:
+    few = "\n".join(OTHER.splitlines()[:4])
+    benchmark, downstream, baseline = tables(OTHER, BEST_OF_N, few)
+    found = correlate(benchmark, downstream, baselines={"few": baseline})
+    assert found.baselines["few"].n == 3
+    assert found.baselines["few"].differences["spearman"].value == 0
+    assert found.baselines["few"].models_needed is None
+    assert any(
+        warning.startswith("Baseline few: Only in ")
+        and warning.endswith("internlm2-1_8b, internlm2-7b, internlm2-20b.")
+        for warning in found.warnings
+    )

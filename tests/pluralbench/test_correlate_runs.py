@@ -1,0 +1,174 @@
+"""A benchmark against a downstream result: runs with the noise of their items, and what is drawn."""
+
+import json
+from collections.abc import Callable, Sequence
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from drawn_figures import check_texts, dots, words
+from made_runs import decision, keep, run_of
+from pluralbench import DataError, RunError
+from pluralbench.downstream.correlate import correlate
+from pluralbench.downstream.sides import Side
+from pluralbench.downstream.tables import read_side, side_of_runs
+from pluralbench.reports.figures import style
+from pluralbench.reports.figures.correlation import draw_correlation, scatter, slopes
+from pluralbench_measures.rank_intervals import reliability
+
+Command = Callable[..., tuple[int, str, str]]
+LONG = "a reward model with a name that goes on and on, and then on-v2.1-of-2026"
+STRANGE = ["价值对齐奖励模型-7B", "नमस्ते-3B", "مدل پاداش", "$x_1$ and $", LONG, "Ünïcödé"]
+
+
+def side(names: Sequence[str], scores: Sequence[float], resampled: Any = None) -> Side:
+    return Side("made", "score", list(names), np.array(scores, dtype=np.float64), resampled)
+
+
+def table(path: Path, scores: dict[str, float]) -> Path:
+    path.write_text(
+        "model,score\n" + "".join(f'"{name}",{value}\n' for name, value in scores.items()), encoding="utf-8"
+    )
+    return path
+
+
+def runs_of(folder: Path, models: int, items: int, spread: float = 0.6) -> dict[str, float]:
+    """Runs of models of rising quality in a folder; their qualities by name."""
+    draw = np.random.default_rng(models)
+    difficulty = draw.normal(size=items)
+    qualities = {f"org/m{place}": float(value) for place, value in enumerate(np.linspace(-1, 1, models))}
+    for place, (name, quality) in enumerate(qualities.items()):
+        right = draw.random(items) < 1 / (1 + np.exp(difficulty - spread * quality - 0.5))
+        rows = [decision(number, "win" if one else "loss") for number, one in enumerate(right)]
+        keep(run_of(rows, path=folder / f"run{place}", model=name))
+    return qualities
+
+
+def test_runs_bring_the_noise_of_their_items(tmp_path: Path, run: Command) -> None:
+    qualities = runs_of(tmp_path / "runs", 7, 150)
+    path = table(tmp_path / "downstream.csv", qualities)
+    (tmp_path / "runs" / "run9.work").mkdir()
+    benchmark = read_side(tmp_path / "runs")
+    assert list(benchmark.names) == list(qualities)
+    assert benchmark.resampled is not None
+    assert benchmark.resampled.shape == (2001, 7)
+    assert benchmark.resampled[0] == pytest.approx(benchmark.scores)
+    # The noise that the items leave a mean of so many, by the formula for independent ones.
+    noise = np.mean(benchmark.scores * (1 - benchmark.scores) / 150)
+    assert benchmark.resampled[1:].std(0) == pytest.approx(np.sqrt(noise), rel=0.15)
+    share = reliability(benchmark.resampled)
+    assert share == pytest.approx(1 - noise / benchmark.scores.var(ddof=1), abs=0.12)
+    found = correlate(tmp_path / "runs", path)
+    plain = correlate(side(benchmark.names, benchmark.scores.tolist()), path)
+    assert found.reliabilities == {"benchmark": share, "downstream": None}
+    (rho, alone) = (one.statistics["spearman"] for one in (found, plain))
+    assert rho.value == alone.value
+    assert alone.without_noise is None
+    assert None not in {rho.without_noise, rho.low, alone.low}
+    status, out, _ = run("correlate", str(tmp_path / "runs" / "*"), path)
+    assert status == 0
+    assert f"and without the noise of the items: {100 * share:.0f} % of the benchmark's variance" in out
+    assert "without noise" in out
+
+
+def test_items_that_only_some_runs_have_are_left_out_of_the_noise() -> None:
+    first = run_of([decision(n, "win" if n % 3 else "loss") for n in range(30)], model="a", path="a")
+    second = run_of([decision(n, "win" if n % 2 else "loss") for n in range(20)], model="b", path="b")
+    found = side_of_runs([first, second], "runs")
+    assert found.scores.tolist() == [20 / 30, 0.5]
+    assert found.resampled is not None
+    assert found.resampled[0].tolist() == [13 / 20, 0.5]
+    assert found.warnings == ["runs: 10 decisions are not in all runs; the noise of the items is of the others."]
+    apart = run_of([decision(n, "win") for n in range(50, 60)], model="c", path="c")
+    alone = side_of_runs([first, apart], "runs")
+    assert alone.resampled is None
+    assert alone.warnings == ["runs: the runs share no items, so the noise of the items is not in the intervals."]
+
+
+def test_runs_that_make_no_side_are_refused(tmp_path: Path) -> None:
+    rows = [decision(n) for n in range(3)]
+    one, other = run_of(rows, model="m", path="x"), run_of(rows, model="m", path="y")
+    with pytest.raises(RunError) as refused:
+        side_of_runs([one, other], "runs")
+    assert str(refused.value) == "x and y are both of the model m; keep one of them."
+    with pytest.raises(RunError, match="z is of the benchmark pairs and"):
+        side_of_runs([run_of(rows, model="a", path="z"), run_of(rows, "personalized", model="b", path="w")], "runs")
+    nothing = run_of([decision(0, "dropped")], model="n", path="v")
+    with pytest.raises(RunError) as refused:
+        side_of_runs([nothing], "runs")
+    assert str(refused.value) == "v has no overall number, so its model n has no score."
+    keep(one, tmp_path / "run")
+    with pytest.raises(DataError) as not_read:
+        read_side(tmp_path / "run", ["score"])
+    assert str(not_read.value) == (
+        f"{tmp_path / 'run'} holds runs, whose score is their overall number; leave out `columns`."
+    )
+
+
+def test_scores_that_are_nothing_but_noise_have_no_interval() -> None:
+    draw = np.random.default_rng(0)
+    names = [f"m{place}" for place in range(8)]
+    scores = draw.normal(size=8)
+    noise = np.concatenate([scores[None], scores + 3 * draw.normal(size=(500, 8))])
+    found = correlate(side(names, scores.tolist(), noise), side(names, scores.tolist()))
+    assert found.statistics["spearman"].value == 1
+    assert found.statistics["spearman"].low is found.statistics["spearman"].without_noise is None
+    assert found.warnings == [
+        "There are no intervals: the models' scores in made differ by no more than the noise of its items, so their "
+        "order says nothing."
+    ]
+
+
+@pytest.mark.parametrize("count", [2, 6, 26])
+def test_every_name_can_be_read_in_the_figures(count: int) -> None:
+    draw = np.random.default_rng(count)
+    names = [*STRANGE, *(f"org/reward-model-{place}b" for place in range(20))][:count]
+    scores = draw.integers(0, 12, size=count).astype(float)
+    items = np.concatenate([scores[None], scores + draw.normal(size=(60, count))])
+    found = correlate(side(names, scores.tolist(), items), side(names, draw.normal(size=count).tolist()))
+    with style.drawing():
+        models = style.series_of_judges(dict(zip(found.names, found.benchmark.scores.tolist(), strict=True)))
+        figures = {"ranks": slopes(found, models), "scores": scatter(found, models)}
+    for what, figure in figures.items():
+        check_texts(figure, what)
+        for model in models:
+            assert words(figure).count(model.label.text) >= (2 if what == "ranks" else 1)
+    assert dots(figures["ranks"]) >= 2 * count
+    assert "Whiskers: 95% intervals over items." in words(figures["scores"]).replace("\n", " ")
+    if count > 3:
+        assert "$x_1$ and $" in words(figures["scores"])
+
+
+def test_lines_of_the_slope_chart_go_from_rank_to_rank() -> None:
+    names = ["a", "b", "c", "d"]
+    found = correlate(side(names, [9, 7, 7, 1]), side(names, [1, 2, 3, 4]))
+    with style.drawing():
+        models = style.series_of_judges(dict(zip(names, [9, 7, 7, 1], strict=True)))
+        figure = slopes(found, models)
+    drawn = [np.atleast_1d(np.asarray(line.get_ydata())).tolist() for line in figure.axes[0].lines]
+    lines = {tuple(ends) for ends in drawn if len(ends) == 2}
+    assert lines == {(0, 3), (1, 1), (2, 2), (3, 0)}, "of tied models, first the one that is better downstream"
+    assert all(one != other for one, other in combinations(lines, 2))
+    assert words(figure).count("2.5") == 2
+    assert "Tied models share their mean rank." in words(figure).replace("\n", " ")
+
+
+def test_the_command_draws(run: Command, tmp_path: Path) -> None:
+    sides: dict[str, list[float]] = {"benchmark": [3, 1, 2, 6, 5, 4], "downstream": [0.19, 0.18, 0.2, 0.22, 0.23, 0.17]}
+    paths = [
+        table(tmp_path / f"{name}.csv", {f"m{n}": score for n, score in enumerate(scores)})
+        for name, scores in sides.items()
+    ]
+    status, out, _ = run("correlate", *paths, "--plot", tmp_path / "figures")
+    assert status == 0
+    made = sorted(path.name for path in (tmp_path / "figures").iterdir())
+    assert made == ["ranks.png", "ranks.svg", "scores.png", "scores.svg"]
+    assert all(f"Wrote {tmp_path / 'figures' / name}" in out for name in made)
+    status, out, err = run("correlate", *paths, "--plot", tmp_path / "figures", "--json")
+    assert json.loads(out)["n"] == 6
+    assert "Wrote" in err
+    first = (tmp_path / "figures" / "ranks.svg").read_bytes()
+    draw_correlation(correlate(*paths), tmp_path / "again")
+    assert (tmp_path / "again" / "ranks.svg").read_bytes() == first

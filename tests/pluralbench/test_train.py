@@ -1,0 +1,181 @@
+"""`pluralbench train`: the items of a benchmark become rankings, some held out, some flipped; the rest is `train`'s."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pluralbench
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pluralbench import Data, DataError, Prompt, TrainingOptions
+from pluralbench.data.prompts import groups_of
+from pluralbench.evaluation.settings import load_benchmark
+from pluralbench.evaluation.train import flipped, rankings_of, split
+from pluralbench_local import LocalModel, Ranking
+from written_tables import write
+
+Rows = list[dict[str, Any]]
+Command = Callable[..., tuple[int, str, str]]
+Folders = Callable[..., str]
+QUICK = TrainingOptions(epochs=1, batch_size=4, accumulation=1, learning_rate=1e-3, max_length=500)
+WORDS = ["--epochs", "1", "--batch-size", "4", "--accumulation", "1", "--learning-rate", "1e-3", "--max-length", "500"]
+
+
+def ranking(place: int, *rank: int) -> Ranking:
+    return Ranking(f"r{place}", [{"role": "user", "content": "?"}], [f"{n}" for n in range(len(rank))], rank)
+
+
+def written(folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((folder / "training.json").read_text(encoding="utf-8"))
+    return found
+
+
+@given(
+    st.lists(st.sampled_from([(1, 2), (2, 1), (1, 1), (1, 2, 2, 4)]), min_size=1, max_size=30),
+    st.floats(0, 1),
+    st.integers(0, 5),
+)
+def test_exactly_this_share_is_turned_round_and_turning_back_gives_the_same(
+    ranks: list[tuple[int, ...]], share: float, seed: int
+) -> None:
+    made = [ranking(place, *rank) for place, rank in enumerate(ranks)]
+    turned = flipped(made, share, seed)
+    paired = sum(bool(one.learned()) for one in made)
+    changed = [(one, other) for one, other in zip(made, turned, strict=True) if one != other]
+    assert len(changed) == round(share * paired)
+    for one, other in changed:
+        assert {(b, a) for a, b in one.learned()} == set(other.learned())
+    assert [(one.id, list(one.rank)) for one in flipped(turned, share, seed)] == [(o.id, list(o.rank)) for o in made]
+
+
+@given(st.lists(st.sampled_from("abcdefgh"), min_size=2, max_size=40), st.floats(0.01, 0.99), st.integers(0, 5))
+def test_no_cluster_is_in_both_parts_and_none_is_lost(clusters: list[str], share: float, seed: int) -> None:
+    made = [ranking(place, 1, 2) for place in range(len(clusters))]
+    cluster_of = {one.id: cluster for one, cluster in zip(made, clusters, strict=True)}
+    number = len(set(clusters))
+    if not 0 < round(share * number) < number:
+        with pytest.raises(DataError, match="clusters leaves a part with none; give a share between 0 and 1 of more"):
+            split(made, clusters, share, seed)
+        return
+    learned, judged = split(made, clusters, share, seed)
+    assert sorted([one.id for one in learned + judged]) == sorted(cluster_of)
+    inside = {cluster_of[one.id] for one in judged}
+    assert len(inside) == round(share * number)
+    assert not inside & {cluster_of[one.id] for one in learned}
+
+
+def test_it_trains_holds_out_and_says_how_to_score(
+    run: Command, pairs: Callable[..., Rows], language_models: Folders, tmp_path: Path
+) -> None:
+    data, out = write(tmp_path / "pairs.jsonl", pairs(20)), tmp_path / "out"
+    words = ["train", language_models(), "--data", data, "--out", out, "--held-out", "0.25", "--flip", "0.2", *WORDS]
+    status, said, _ = run(*words, "--device", "cpu")
+    assert status == 0
+    assert f"{out}: trained on 15 pairs of 15 items in 8 steps" in said
+    assert "3 items were learned the wrong way round (--flip 0.2)." in said
+    assert "Accuracy on 5 held-out pairs of 5 items: " in said
+    assert f"Score it: pluralbench score {out} --benchmark pairs --data ..." in said
+    record = written(out)
+    assert (record["data"]["pairs"], record["held_out"]["pairs"]) == (15, 5)
+    origin = record["origin"]
+    assert len(origin["flipped"]) == 3
+    assert (origin["location"], origin["flip"], origin["held_out"]) == (str(data), 0.2, 0.25)
+    assert run("score", out, "--benchmark", "pairs", "--data", data, "--device", "cpu", "--out", tmp_path / "r")[0] == 0
+    before = (out / "model.safetensors").read_bytes()
+    assert run(*words, "--device", "cpu")[0] == 0  # finished, so it only says so again
+    assert (out / "model.safetensors").read_bytes() == before
+    status, _, error = run(*words, "--device", "cpu", "--seed", "1")
+    assert (status, "in `data`" in error) == (2, True)
+
+
+def test_the_function_does_what_the_command_does(
+    run: Command, pairs: Callable[..., Rows], language_models: Folders, tmp_path: Path
+) -> None:
+    data, base = write(tmp_path / "pairs.jsonl", pairs(12)), language_models()
+    held = write(tmp_path / "held.jsonl", pairs(6, seed=3))
+    words = ["--data", data, "--held-out", held, "--limit", "8", "--device", "cpu", "--trainable", "head", *WORDS]
+    assert run("train", base, "--out", tmp_path / "command", *words)[0] == 0
+    done = pluralbench.train(
+        LocalModel(name=base, device="cpu"),
+        tmp_path / "function",
+        data=Data(location=str(data), limit=8),
+        held_out=held,
+        options=QUICK.model_copy(update={"trainable": "head"}),
+    )
+    assert done.record["data"]["rankings"] == 8
+    assert done.record["held_out"]["rankings"] == 6
+    one, other = (tmp_path / name / "model.safetensors" for name in ("command", "function"))
+    assert one.read_bytes() == other.read_bytes()
+    assert written(tmp_path / "command")["origin"] == done.record["origin"]
+
+
+def test_what_is_learned_from_is_what_score_would_show(
+    people: Callable[..., Rows], language_models: Folders, tmp_path: Path
+) -> None:
+    data = write(tmp_path / "people.jsonl", people(4))
+    prompt = Prompt(profile="raw", profile_size=2)
+    loaded = load_benchmark("personalized", str(data), prompt)
+    made = rankings_of(loaded)
+    assert [one.prompt for one in made] == [group.messages for group in groups_of(loaded.items.frame, prompt, {})]
+    assert "Post no. 2 of 0." in made[0].prompt[-1]["content"]
+    assert "Post no. 3 of 0." not in made[0].prompt[-1]["content"]
+    assert all(list(one.rank) == [1, 2] for one in made)
+    base = LocalModel(name=language_models(), device="cpu")
+    done = pluralbench.train(
+        base,
+        tmp_path / "out",
+        benchmark="personalized",
+        data=data,
+        prompt=prompt,
+        options=QUICK.model_copy(update={"epochs": 4}),
+        held_out=0.5,
+    )
+    assert (done.record["data"]["pairs"], done.record["origin"]["profile"]) == (2, "raw")
+
+
+def test_rankings_with_ties_are_learned_from(language_models: Folders, tmp_path: Path) -> None:
+    rows = [
+        {"id": f"q{place}", "prompt": f"Tea {place}?", "responses": ["a cup", "a pot", "a jar"], "rank": [1, 1, 2]}
+        for place in range(6)
+    ]
+    data = write(tmp_path / "rankings.jsonl", rows)
+    done = pluralbench.train(
+        LocalModel(name=language_models(), device="cpu"),
+        tmp_path / "out",
+        benchmark="rankings",
+        data=data,
+        options=QUICK,
+    )
+    assert (done.record["data"]["pairs"], done.record["data"]["responses"]) == (12, 18)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--flip", "2"], "--flip 2.0 is no share from 0 to 1."),
+        (["--held-out", "0.01"], "--held-out 0.01 of 6 clusters leaves a part with none; give a share between 0 and 1"),
+        (["--held-out", "7"], "--held-out 7.0 of 6 clusters leaves a part with none; give a share between 0 and 1"),
+        (["--held-out", "nowhere.jsonl"], "nowhere.jsonl"),
+        (["--lora", "16"], "--lora: '16' is not of the form RANK/ALPHA, such as 16/32."),
+        (
+            ["--lora", "16/32", "--trainable", "head"],
+            "adapters change the base, and `trainable` head leaves it as it is",
+        ),
+        (["--accumulation", "16"], "6 pairs are too few to train on: the warm-up takes all steps (1); lower"),
+        (["--column", "prompt=text"], "has no column `text`"),
+    ],
+)
+def test_a_mistake_is_one_sentence(
+    run: Command, pairs: Callable[..., Rows], language_models: Folders, tmp_path: Path, words: list[str], said: str
+) -> None:
+    data = write(tmp_path / "pairs.jsonl", pairs(6))
+    status, printed, error = run(
+        "train", language_models(), "--data", data, "--out", tmp_path / "out", "--device", "cpu", *WORDS, *words
+    )
+    assert (status, printed) == (2, ""), error
+    assert error.startswith("Error: ")
+    assert error.count("\n") == 1
+    assert said in error
+    assert not (tmp_path / "out").exists()

