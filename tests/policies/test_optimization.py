@@ -22,6 +22,8 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 Runs = Callable[[str], Optimized]
 ALGORITHMS = ["rloo", "grpo", "ppo"]
 each_algorithm = pytest.mark.parametrize("algorithm", ALGORITHMS)
+GRPO = pytest.param("grpo", marks=pytest.mark.heavy)  # goes the way of RLOO
+one_of_each_kind = pytest.mark.parametrize("algorithm", ["rloo", GRPO, "ppo"])
 
 
 @each_algorithm
@@ -93,7 +95,7 @@ def stopping(monkeypatch: pytest.MonkeyPatch, before: int) -> None:
     monkeypatch.setattr(Scorer, "__call__", counted)
 
 
-@each_algorithm
+@one_of_each_kind
 def test_stopped_twice_it_ends_in_the_same_weights(
     optimized: Runs, base: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, algorithm: str
 ) -> None:
@@ -151,13 +153,19 @@ def test_before_its_first_checkpoint_a_stopped_run_binds_nothing(
 
 def test_what_was_made_by_other_settings_is_refused_by_name(optimized: Runs, base: str) -> None:
     out = optimized("rloo").folder
-    cases = {
+    cases: dict[str, dict[str, Any]] = {
         "options.kl": {"options": quick("rloo", kl=0.1)},
         "tasks": {"tasks": [*TASKS[:-1], replace(TASKS[-1], messages=user("something else"))]},
         "reward.digest": {"reward": FunctionModel(lambda groups: [[1.0] * len(group.responses) for group in groups])},
     }
     for key, changed in cases.items():
-        given = {"policy": base, "reward": LETTERS, "tasks": TASKS, "out": out, "options": quick("rloo")} | changed
+        given: dict[str, Any] = {
+            "policy": base,
+            "reward": LETTERS,
+            "tasks": TASKS,
+            "out": out,
+            "options": quick("rloo"),
+        } | changed
         with pytest.raises(OutputError) as failed:
             optimize(**given, device="cpu")
         assert f"`{key}`" in str(failed.value)
@@ -224,7 +232,7 @@ def test_a_failed_score_is_no_reward_and_does_not_count_for_the_others(
     assert all(math.isfinite(value) for value in line.values())
 
 
-@each_algorithm
+@one_of_each_kind
 def test_all_completions_of_a_prompt_are_one_group_that_the_reward_model_gets(
     base: str, tmp_path: Path, algorithm: str
 ) -> None:
@@ -246,7 +254,7 @@ def test_all_completions_of_a_prompt_are_one_group_that_the_reward_model_gets(
     assert first != second
 
 
-@each_algorithm
+@one_of_each_kind
 def test_a_reward_that_is_always_the_same_changes_nothing_and_is_said(
     base: str, tmp_path: Path, algorithm: str
 ) -> None:
@@ -261,7 +269,7 @@ def test_a_reward_that_is_always_the_same_changes_nothing_and_is_said(
         assert [line["kl"] for line in lines] == pytest.approx([0, 0], abs=1e-6)
 
 
-@each_algorithm
+@one_of_each_kind
 def test_a_weight_of_the_divergence_holds_the_policy_back(
     optimized: Runs, base: str, tmp_path: Path, algorithm: str
 ) -> None:
@@ -283,7 +291,7 @@ def test_a_reward_model_in_this_process_scores_a_step(base: str, tmp_path: Path)
 # What is seen of it
 
 
-@each_algorithm
+@one_of_each_kind
 def test_it_is_quiet_where_nobody_looks(
     base: str, tmp_path: Path, capfd: pytest.CaptureFixture[str], algorithm: str
 ) -> None:

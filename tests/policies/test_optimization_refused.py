@@ -22,7 +22,12 @@ from reward_models import make_tokenizer, save_classifier, save_language_model, 
 
 def refused(base: Any, out: Path, **changed: Any) -> str:
     """What the error says; `out` and all beside it that was not there before must not exist afterwards."""
-    given = {"reward": LETTERS, "tasks": TASKS, "options": quick("rloo", steps=1), "device": "cpu"} | changed
+    given: dict[str, Any] = {
+        "reward": LETTERS,
+        "tasks": TASKS,
+        "options": quick("rloo", steps=1),
+        "device": "cpu",
+    } | changed
     beside = set(out.parent.iterdir())
     with pytest.raises(UserError) as failed:
         optimize(base, given.pop("reward"), given.pop("tasks"), out, **given)

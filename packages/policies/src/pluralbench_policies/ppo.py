@@ -140,14 +140,15 @@ def prepared(learner: Learner, rows: Rows, rewards: Tensor, options: OptimizeOpt
 
     rewards: [rows]; a completion whose reward is NaN counts for nothing.
     """
+    categorical: Any = Categorical  # untyped
     parts = []
     for begin in range(0, len(rows.ids), options.part):
         some = rows.part(slice(begin, begin + options.part))
-        policy = Categorical(logits=logits_of(learner.policy, some, options))
+        policy = categorical(logits=logits_of(learner.policy, some, options))
         log_probs = policy.log_prob(some.completions)
         penalty = torch.zeros_like(log_probs)
         if options.kl:
-            before = Categorical(logits=logits_of(learner.start, some, options))
+            before = categorical(logits=logits_of(learner.start, some, options))
             penalty = options.kl * (log_probs - before.log_prob(some.completions))
         parts.append((log_probs, policy.entropy(), penalty, learner.critic(some)))
     log_probs, entropy, penalty, values = (torch.cat(several) for several in zip(*parts, strict=True))

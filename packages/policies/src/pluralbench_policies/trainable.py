@@ -11,7 +11,7 @@ from pluralbench_local import LocalModel, ModelError
 from pluralbench_local.models import from_pretrained, loaded, quiet
 from pluralbench_rewards import Message
 from torch import Tensor, nn
-from transformers import AutoModel, AutoModelForCausalLM, GenerationConfig, PreTrainedModel
+from transformers import AutoModel, AutoModelForCausalLM, GenerationConfig
 
 from pluralbench_policies.description import OptimizeOptions
 from pluralbench_policies.errors import PolicyError
@@ -38,7 +38,7 @@ class Rows:
         return Rows(self.ids[chosen], self.mask[chosen], self.tokens[chosen])
 
 
-def load_policy(source: LocalModel, device: torch.device) -> PreTrainedModel:
+def load_policy(source: LocalModel, device: torch.device) -> Any:
     """The language model in float32, whatever it was saved in, without dropout. Raises `ModelError`."""
     model = _load(AutoModelForCausalLM, source, device)
     if model.get_output_embeddings() is None:
@@ -46,12 +46,12 @@ def load_policy(source: LocalModel, device: torch.device) -> PreTrainedModel:
     return model
 
 
-def load_body(source: LocalModel, device: torch.device) -> PreTrainedModel:
+def load_body(source: LocalModel, device: torch.device) -> Any:
     """The same without what reads its last hidden states."""
     return _load(AutoModel, source, device)
 
 
-def _load(kind: Any, source: LocalModel, device: torch.device) -> PreTrainedModel:
+def _load(kind: Any, source: LocalModel, device: torch.device) -> Any:
     wanted: dict[str, Any] = {"dtype": torch.float32, "output_loading_info": True} | from_pretrained(source)
     with quiet():
         model, info = loaded("model", source, lambda: kind.from_pretrained(source.name, **wanted))
@@ -61,8 +61,7 @@ def _load(kind: Any, source: LocalModel, device: torch.device) -> PreTrainedMode
     for module in model.modules():
         if isinstance(module, nn.Dropout):
             module.p = 0.0
-    placed: PreTrainedModel = model.to(device)
-    return placed
+    return model.to(device)
 
 
 def end_ids(model: Any, tokenizer: Any) -> list[int]:
@@ -103,7 +102,8 @@ def sample(
     Drawn from the model's whole distribution at the temperature, by torch's random state.
     """
     rows = laid_out(prompts, [[]] * len(prompts), model.device)
-    config = GenerationConfig(
+    make: Any = GenerationConfig  # untyped
+    config = make(
         do_sample=True, temperature=options.temperature, top_k=0, top_p=1.0, max_new_tokens=options.max_tokens,
         disable_compile=True, eos_token_id=list(ends), pad_token_id=ends[0],
         bos_token_id=model.generation_config.bos_token_id,

@@ -20,7 +20,10 @@ from pluralbench_local import LocalModel
 from pluralbench_local.models import from_pretrained, quiet
 from pluralbench_local.training_files import CHECKPOINT, checkpoints, cut_log
 from transformers import PrinterCallback, TrainerCallback
-from trl import GRPOConfig, GRPOTrainer, RLOOConfig, RLOOTrainer
+from trl.trainer.grpo_config import GRPOConfig
+from trl.trainer.grpo_trainer import GRPOTrainer
+from trl.trainer.rloo_config import RLOOConfig
+from trl.trainer.rloo_trainer import RLOOTrainer
 
 from pluralbench_policies.description import OptimizeOptions
 from pluralbench_policies.progress_files import draw_curves, lengths, step_lines
@@ -47,11 +50,11 @@ class _Adapted:
             return super()._generate_single_turn(*given)  # type: ignore[misc]
 
 
-class _Rloo(_Adapted, RLOOTrainer):  # type: ignore[misc]
+class _Rloo(_Adapted, RLOOTrainer):
     pass
 
 
-class _Grpo(_Adapted, GRPOTrainer):  # type: ignore[misc]
+class _Grpo(_Adapted, GRPOTrainer):
     pass
 
 
@@ -119,11 +122,11 @@ class _Steps(TrainerCallback):
         self._reward, self._write, self._options, self._of, self._work = reward, write, options, of, work
         self._began = time.perf_counter()
 
-    def on_step_end(self, _args: Any, state: Any, control: Any, **_: Any) -> None:
+    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         step, update = divmod(state.global_step, self._options.updates)
         control.should_save = update == 0 and step < self._of and step % self._options.checkpoint_every == 0
 
-    def on_log(self, _args: Any, _state: Any, _control: Any, logs: Any = None, **_: Any) -> None:
+    def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **kwargs: Any) -> None:
         if "loss" not in logs:  # the last one, of the whole training
             return
         now = time.perf_counter()
@@ -131,7 +134,7 @@ class _Steps(TrainerCallback):
         self._write(line | {"seconds": now - self._began})
         self._began = now
 
-    def on_save(self, args: Any, state: Any, _control: Any, **_: Any) -> None:
+    def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         older = checkpoints(self._work)
         saved = Path(args.output_dir) / f"{CHECKPOINT}{state.global_step}"
         saved.rename(self._work / f"{CHECKPOINT}{state.global_step // self._options.updates}")
@@ -178,6 +181,8 @@ def _trainer(
         "gradient_checkpointing": options.gradient_checkpointing,
         "seed": options.seed,
     }
+    kind: Any
+    args: Any
     if options.algorithm == "rloo":
         kind, args = _Rloo, RLOOConfig(**wanted)
     else:
