@@ -64,8 +64,8 @@ def test_it_takes_the_steps_that_training_a_frozen_base_takes(
 
 
 def different(rankings: Sequence[Ranking]) -> int:
-    """How many conversations they have that differ."""
-    return len({(str(one.prompt), response) for one in rankings for response in one.responses})
+    """How many different conversations their pairs have."""
+    return len({(str(one.prompt), one.responses[side]) for one in rankings for pair in one.learned() for side in pair})
 
 
 def test_each_conversation_is_encoded_once_for_all_epochs(
@@ -78,12 +78,13 @@ def test_each_conversation_is_encoded_once_for_all_epochs(
         return read_padded(network, conversations)
 
     monkeypatch.setattr(training_model, "read_padded", counted)
+    judged = sum(len({side for pair in one.learned() for side in pair}) for one in HELD_OUT)
     twice = [*RANKINGS, *(replace(one, id=f"{one.id}, again") for one in RANKINGS)]
     train(
         small, twice, tmp_path / "out", held_out=HELD_OUT, options=HEAD.model_copy(update={"epochs": 5}), device="cpu"
     )
     # The held-out ones again for the model as it is saved, which may be rounded.
-    assert sum(encoded) == different(RANKINGS) + 2 * different(HELD_OUT)
+    assert sum(encoded) == different(RANKINGS) + different(HELD_OUT) + judged
 
 
 class Stop(BaseException):
