@@ -58,11 +58,12 @@ FILLED_IN = {
     "ORG/NAME": "org/name",
     "MODEL": "path/to/model",
     "Skywork/Skywork-Reward-V2-Llama-3.2-1B": "path/to/model",
+    "tiny": "small-study.toml",
     "runs/persona-judge-MODEL-certainty-all/verdicts.csv": "verdicts.csv",
 }
 ELSEWHERE = {
     "--llm gpt-5-mini": f"--base-url {CHAT}",
-    "--judge gpt-5-mini": f"--base-url {CHAT}",
+    "build-chinese preference": f"--base-url {CHAT}",
     "build-personalized --recipe paper": f"--llm gemini-3-flash --base-url {CHAT} --retriever bm25",
     "--translator google": f"--endpoint {CLOUD}",
     "build-multilingual --recipe paper": f"--endpoint {CLOUD} --language deu_Latn",
@@ -72,10 +73,24 @@ ELSEWHERE = {
     "build-persona-judge --people-csv": "--retriever bm25",
     "pluralbench judge ": f"--base-url {CHAT}",
     "pluralbench judge-personas": f"--base-url {CHAT}",
+    "pluralbench best-of-n": f"--judge-base-url {CHAT} --n 2 --max-tokens 8 --limit 1",
+    "pluralbench optimize": f"--judge-base-url {CHAT} --steps 1 --prompts 2 --mini-batch 2 --micro-batch 2 --limit 1 "
+    "--max-tokens 8 --sample-max-tokens 8",
+    "my-model --judge gpt-5-mini": "--data dist/personalized-rewardbench",
     "--benchmark personalized": "--data dist/personalized-rewardbench",
     "--benchmark multilingual": "--data dist/multilingual-rewardbench",
 }
-HEAVY = ("--llm local", "--reward-base", "pluralbench score", "path/to/model")
+HEAVY = (
+    "--llm local",
+    "--reward-base",
+    "path/to/model",
+    "path/to/policy",
+    "pluralbench best-of-n",
+    "pluralbench optimize",
+    "pluralbench score",
+    "pluralbench study",
+    "pluralbench train",
+)
 
 
 @dataclass(frozen=True)

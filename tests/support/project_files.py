@@ -44,8 +44,9 @@ def write(folder: Path) -> None:
     save_classifier(folder / "path/to/model", **sizes)
     save_classifier(folder / "my-model", **sizes)
     save_language_model(folder / "qwen3-0.6b", **TINY)
-    for seed, name in enumerate(("policy", "base")):
+    for seed, name in enumerate(("policy", "base", "path/to/policy")):
         save_language_model(folder / name, seed=seed, **sizes)
+    downstream(folder)
     published(folder / "CheemsBench/data/cheems_bench")
     chinese.write_rows(folder / "pairs.jsonl", PAIRS)
     chinese.write_rows(folder / "my-pairs.jsonl", [row | {"question": row["prompt"]} for row in PAIRS])
@@ -70,6 +71,27 @@ def write(folder: Path) -> None:
     persona.write_jsonl(folder / "synthetic_dataset.jsonl", said)
     for name in ("my-survey", "drinks"):
         persona.people_csv(folder / name)
+
+
+def downstream(folder: Path) -> None:
+    """Scores of models, conversations of two turns, and a study that is small."""
+    for seed, name in enumerate(("benchmark", "downstream", "other")):
+        scores = [f"model-{place},{(7 * place + 5 * seed * place) % 11}" for place in range(7)]
+        (folder / f"{name}.csv").write_text("\n".join(["model,score", *scores]) + "\n", encoding="utf-8")
+    turns = [{"question_id": 80 + n, "turns": [f"Name {n} teas.", "Which is the best?"]} for n in range(1, 4)]
+    chinese.write_rows(folder / "mt-bench.jsonl", turns)
+    (folder / "small-study.toml").write_text(STUDY, encoding="utf-8")
+
+
+STUDY = """\
+title = "A small study"
+policy = "policy"
+benchmarks.sample = { location = "dist/personalized-rewardbench", limit = 1, profile = "none" }
+best_of_n.items = { location = "dist/personalized-rewardbench", limit = 1, profile = "none" }
+sampling = { n = 2, max_tokens = 8 }
+outcome = { judge = "rubric-overlap" }
+models = [{ name = "a", path = "path/to/model" }, { name = "b", path = "my-model" }]
+"""
 
 
 def write_runs(folder: Path) -> None:
@@ -153,6 +175,11 @@ def answer(body: dict[str, Any], number: int) -> Reply:
         certain = "whole number from 1 to 100" in str(body["messages"])
         letter = "AB"[int(request_digest(body), 16) % 2]
         return Reply(f"[[{letter}]] [[{50 + number % 50}]]" if certain else f"[[{letter}]]")
+    if "<aspects>" in asked:
+        aspects = asked.rpartition("<aspects>")[2].partition("</aspects>")[0].strip().split("\n")
+        return Reply(str([number % 3] * len(aspects)))
+    if "[[10]]" in str(body["messages"]):
+        return Reply(f"[[{1 + number % 10}]]")
     if "response_format" in body:
         return Reply(json.dumps({"aspects": [{"sentence": 1, "aspect": "A small purse", "reason": "They say so."}]}))
     return Reply(f"answer {request_digest(body)[:16]}, that takes the person's own words and ways seriously.")
