@@ -12,14 +12,20 @@ NAMES = [
     "BenchmarkError",
     "ChatConnection",
     "Columns",
+    "Correlation",
     "Data",
     "DataError",
+    "Downstream",
+    "DownstreamPrompt",
+    "DownstreamRecord",
     "EvaluationError",
     "Group",
     "Items",
     "Judging",
     "LocalModel",
     "ModelRecord",
+    "OptimizeOptions",
+    "Outcome",
     "Person",
     "PersonaData",
     "PersonaJudging",
@@ -29,19 +35,27 @@ NAMES = [
     "RunComparison",
     "RunError",
     "RunRecord",
+    "Running",
+    "Sampling",
     "Scored",
     "Scoring",
+    "Study",
     "TrainingOptions",
+    "best_of_n",
     "compare",
+    "correlate",
     "find_benchmark",
     "judge",
     "judge_personas",
     "known_benchmarks",
     "load_items",
+    "optimize",
+    "read_downstream",
     "read_run",
     "render",
     "report_frame",
     "score",
+    "study",
     "train",
     "verdict_rows",
 ]
@@ -57,7 +71,9 @@ def test_the_benchmarks_are_these() -> None:
     known = pluralbench.known_benchmarks()
     judged = ["persona-judge"]
     scored = ["personalized", "multilingual", "reward-bench", "chinese", "pairs", "rankings", "pandalm"]
-    assert list(known) == scored + judged
+    sampled = ["prompts"]
+    assert sorted(known) == sorted(scored + judged + sampled)
+    assert [name for name, benchmark in known.items() if benchmark.prompts] == sampled
     assert [name for name, benchmark in known.items() if benchmark.personas] == judged
     assert known["personalized"].data == "QiyaoMa/Personalized-RewardBench"
     assert known["multilingual"].data == "CohereLabsCommunity/multilingual-reward-bench"

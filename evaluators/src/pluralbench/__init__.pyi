@@ -4,14 +4,23 @@ from .data.items import Items, load_items
 from .descriptions import (
     ChatConnection,
     Data,
+    DownstreamPrompt,
     Judging,
     LocalModel,
+    OptimizeOptions,
+    Outcome,
     PersonaData,
     PersonaJudging,
     Prompt,
+    Running,
+    Sampling,
     Scoring,
     TrainingOptions,
 )
+from .downstream.best_of_n import best_of_n
+from .downstream.correlate import Correlation, correlate
+from .downstream.optimization import optimize
+from .downstream.study import Study, study
 from .errors import BenchmarkError, DataError, EvaluationError, RunError
 from .evaluation.compare import RunComparison, compare
 from .evaluation.judge import judge
@@ -20,6 +29,7 @@ from .evaluation.score import score
 from .evaluation.train import train
 from .reports.report import render, report_frame
 from .reports.verdicts import verdict_rows
+from .results.downstream import Downstream, DownstreamRecord, read_downstream
 from .results.record import RunRecord
 from .results.runs import Run, read_run
 
@@ -28,14 +38,20 @@ __all__ = [
     "BenchmarkError",
     "ChatConnection",
     "Columns",
+    "Correlation",
     "Data",
     "DataError",
+    "Downstream",
+    "DownstreamPrompt",
+    "DownstreamRecord",
     "EvaluationError",
     "Group",
     "Items",
     "Judging",
     "LocalModel",
     "ModelRecord",
+    "OptimizeOptions",
+    "Outcome",
     "Person",
     "PersonaData",
     "PersonaJudging",
@@ -45,19 +61,27 @@ __all__ = [
     "RunComparison",
     "RunError",
     "RunRecord",
+    "Running",
+    "Sampling",
     "Scored",
     "Scoring",
+    "Study",
     "TrainingOptions",
+    "best_of_n",
     "compare",
+    "correlate",
     "find_benchmark",
     "judge",
     "judge_personas",
     "known_benchmarks",
     "load_items",
+    "optimize",
+    "read_downstream",
     "read_run",
     "render",
     "report_frame",
     "score",
+    "study",
     "train",
     "verdict_rows",
 ]

@@ -10,6 +10,7 @@ from typing import Any, Literal, Self
 from pluralbench_calls.chat import ChatConnection
 from pluralbench_local import LocalModel
 from pluralbench_local.training_options import TrainingOptions
+from pluralbench_policies.description import OptimizeOptions
 from pluralbench_rewards import Scoring
 from pluralbench_runs import Table
 from pydantic import Field, field_validator, model_validator
@@ -20,6 +21,7 @@ __all__ = [
     "DownstreamPrompt",
     "Judging",
     "LocalModel",
+    "OptimizeOptions",
     "Outcome",
     "PersonaData",
     "PersonaJudging",

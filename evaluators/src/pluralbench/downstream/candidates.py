@@ -175,7 +175,7 @@ def _row(thread: Thread, number: int, answer: Answer) -> dict[str, Any]:
         "sample": number,
         "text": answer.text if is_text else None,
         "outcome": outcome,
-        "reason": None if is_text else answer.text if answer.outcome == "error" else outcome,
+        "reason": None if is_text else answer.text.rstrip(". ") if answer.outcome == "error" else outcome,
         "tokens": answer.completion_tokens,
     }
 

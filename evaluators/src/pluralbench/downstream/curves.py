@@ -49,6 +49,8 @@ def curve_numbers(
     by_config: the overall number is the unweighted mean over configs, else over all items.
     """
     columns = {key: values for key, values in _columns(table, sizes) if not np.isnan(values).all()}
+    if not columns:
+        return
     means = _Means(table, columns, by_config=by_config, seed=seed)
     for key in columns:
         yield from means.places("policy" if key[0] is None else "best-of-n", key)
@@ -110,8 +112,8 @@ def _level(table: Table) -> Array:
     """What a policy's own candidates are worth, [items]; of several turns, or where few were judged, its first ones."""
     if table.values is not None:
         return _means(table.values)
-    # The best of the first one is the same, whoever rewards it.
-    return next(values for (_, k), values in table.selected.items() if k == 1)
+    # The best of the first one is the same, whoever rewards it, and missing where it has no reward.
+    return np.asarray(np.fmax.reduce([values for (_, k), values in table.selected.items() if k == 1]))
 
 
 class _Means:

@@ -70,6 +70,10 @@ class Rewarded:
     scored: list[Scored] = field(default_factory=list)
 
 
+Standing = Mapping[tuple[str, int], Mapping[tuple[str, str], Thread]]
+"""The conversation in which each reward model stands with each k, by config and id."""
+
+
 class Found(NamedTuple):
     """What was found, as frames. outcomes: None where nobody judged."""
 
@@ -112,10 +116,10 @@ def walk(setup: Setup, items: pl.DataFrame, groups: Sequence[Group], aspects: As
     threads = first_threads(items, groups)
     # Where each reward model stands with each k, by conversation; in the first turn all stand at the same place.
     places = [(name, k) for name in setup.models for k in setup.sampling.sizes] or [("", 1)]
-    standing = {place: {thread.key[:2]: thread for thread in threads} for place in places}
+    standing: Standing = {place: {thread.key[:2]: thread for thread in threads} for place in places}
     parts: list[Found] = []
     while threads:
-        part = _turn(setup, threads, aspects, rewarded)
+        part = _turn(setup, threads, standing, aspects, rewarded)
         parts.append(part)
         said = _said(part)
         standing = {
@@ -138,16 +142,18 @@ def walk(setup: Setup, items: pl.DataFrame, groups: Sequence[Group], aspects: As
     )
 
 
-def _turn(setup: Setup, threads: Sequence[Thread], aspects: Aspects, rewarded: dict[str, Rewarded]) -> Found:
+def _turn(
+    setup: Setup, threads: Sequence[Thread], standing: Standing, aspects: Aspects, rewarded: dict[str, Rewarded]
+) -> Found:
     """One turn of some conversations; what reward models gave is added to `rewarded`."""
     n = setup.sampling.n
     compared = setup.juror is not None and setup.juror.outcome.measure == "win"
     sampled = sample(setup.policy, threads, n + compared, setup.ledger, seed=setup.seed)
     check_candidates(sampled, setup.policy.record.name)
     candidates = sampled.filter(pl.col("sample") < n)
-    parts = [_scored(setup, name, threads, candidates, rewarded) for name in setup.models]
+    parts = [_scored(setup, name, _own(standing, name), candidates, rewarded) for name in setup.models]
     rewards = pl.concat([pl.DataFrame(schema=REWARDS), *parts])
-    selected = _selected(setup, threads, candidates, rewards)
+    selected = _selected(setup, standing, candidates, rewards)
     if setup.juror is None:
         return Found(sampled, rewards, selected, None, rewarded)
     judgeable = _judgeable(threads, sampled, n, compared=compared)
@@ -156,15 +162,23 @@ def _turn(setup: Setup, threads: Sequence[Thread], aspects: Aspects, rewarded: d
     return Found(sampled, rewards, selected, outcomes, rewarded)
 
 
+def _own(standing: Standing, name: str) -> list[Thread]:
+    """The conversations in which a reward model stands with some k."""
+    own = [thread for (model, _), threads in standing.items() if model == name for thread in threads.values()]
+    return list({thread.key: thread for thread in own}.values())
+
+
 def _scored(
     setup: Setup, name: str, threads: Sequence[Thread], candidates: pl.DataFrame, rewarded: dict[str, Rewarded]
 ) -> pl.DataFrame:
     """The rewards of the candidates that have a text, scored as groups (`REWARDS`)."""
-    scoring = scoring_for(setup.models[name], setup.scoring)
-    model = opened(setup.models[name], scoring)[1]()
     with_text = candidates.drop_nulls("text").group_by(WHERE, maintain_order=True).agg("sample", "text")
     texts = {tuple(key): (numbers, said) for *key, numbers, said in with_text.iter_rows()}
     there = [thread for thread in threads if thread.key in texts]
+    if not there:
+        return pl.DataFrame(schema=REWARDS)
+    scoring = scoring_for(setup.models[name], setup.scoring)
+    model = opened(setup.models[name], scoring)[1]()
     scored = _resumed(model, there, texts, setup.work / "rewards" / digest([name, threads[0].turn])[:16])
     rewarded.setdefault(name, Rewarded(model.record())).scored.append(scored)
     missing: list[float | None] = [None] * setup.sampling.n  # of a prompt that was dropped
@@ -185,8 +199,8 @@ def _resumed(model: RewardModel, threads: Iterable[Thread], texts: Mapping[Any, 
         return model.score(groups, known=known, on_scored=record)
 
 
-def _selected(setup: Setup, threads: Sequence[Thread], candidates: pl.DataFrame, rewards: pl.DataFrame) -> pl.DataFrame:
-    """What each reward model takes of the first k candidates of each conversation (`SELECTED`).
+def _selected(setup: Setup, standing: Standing, candidates: pl.DataFrame, rewards: pl.DataFrame) -> pl.DataFrame:
+    """What each reward model takes of the first k candidates of the conversations in which it stands (`SELECTED`).
 
     Without reward models, as the model "", the first candidate.
     """
@@ -204,9 +218,8 @@ def _selected(setup: Setup, threads: Sequence[Thread], candidates: pl.DataFrame,
             **dict(zip(WHERE, thread.key, strict=True)),
             "sample": best_of_first(arrays.get((name, *thread.key), nothing), k),
         }
-        for name in setup.models or [""]
-        for k in (setup.sampling.sizes if setup.models else (1,))
-        for thread in threads
+        for (name, k), threads in standing.items()
+        for thread in threads.values()
     ]
     return pl.DataFrame(rows, schema=SELECTED)
 

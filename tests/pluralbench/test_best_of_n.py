@@ -1,0 +1,428 @@
+"""Best-of-N from end to end: what is asked, what the numbers are made of, and that it goes on where it stopped."""
+
+import math
+import tomllib
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import pytest
+from chat_server import Reply, serve
+from downstream_runs import MODELS, World, asked_of, by_length, by_letter, is_judged, sampled, shown
+from pluralbench import Downstream, Group, ModelRecord, Scored
+from pluralbench.reports.downstream import curve_table, downstream_notes
+from pluralbench_calls import CallsError
+from pluralbench_rewards import FunctionModel, OnScored
+from pluralbench_runs import OutputError
+from written_tables import write
+
+Row = dict[str, Any]
+Command = Callable[..., tuple[int, str, str]]
+SIZES = (1, 2, 4)
+N = 5
+
+
+@dataclass
+class Made:
+    """A finished run and the requests that it made."""
+
+    found: Downstream
+    requests: list[Row]
+
+
+@pytest.fixture(scope="module")
+def made(sample: Path, tmp_path_factory: pytest.TempPathFactory) -> Made:
+    with serve(World()) as server:
+        found = sampled(server, sample, tmp_path_factory.mktemp("runs") / "run", limit=2)
+        return Made(found, server.requests)
+
+
+def of(found: Downstream, name: str, *columns: str) -> dict[Any, Any]:
+    """A frame's last column by the ones before it, of one turn."""
+    return {row[:-1]: row[-1] for row in found.frame(name).select(columns).iter_rows()}
+
+
+def mean_over_configs(by_item: Mapping[tuple[str, str], float | None]) -> float:
+    """The unweighted mean over configs of the mean over items, of which those without a value are left out."""
+    configs: dict[str, list[float]] = {}
+    for (config, _), value in by_item.items():
+        if value is not None:
+            configs.setdefault(config, []).append(value)
+    return fmean(fmean(values) for values in configs.values())
+
+
+def best_of_any(rewards: Sequence[float | None], values: Sequence[float], k: int) -> float | None:
+    """The mean value of the best over all sets of k candidates; of equal ones, chance decides."""
+    there = [place for place, reward in enumerate(rewards) if reward is not None]
+    worth = []
+    for drawn in combinations(there, min(k, len(there))):
+        most = max(rewards[place] or 0.0 for place in drawn)
+        worth.append(fmean(values[place] for place in drawn if rewards[place] == most))
+    return fmean(worth) if there else None
+
+
+def best_of_the_first(rewards: Sequence[float | None], k: int) -> int | None:
+    """Of the first k the highest reward, and of equal ones the earliest."""
+    best: int | None = None
+    for place, reward in enumerate(rewards[:k]):
+        if reward is not None and (best is None or reward > (rewards[best] or -math.inf)):
+            best = place
+    return best
+
+
+def test_best_of_k_is_what_a_second_computation_makes_of_the_files(made: Made) -> None:
+    found = made.found
+    rewards, values = (of(found, "rewards", "model", "config", "id", "sample", "reward"), {})
+    values = of(found, "outcomes", "config", "id", "sample", "value")
+    items = list(dict.fromkeys(key[:2] for key in values))
+    assert (len(items), len(values), len(rewards)) == (6, 30, 60)
+    by_item = {item: [values[*item, number] for number in range(N)] for item in items}
+    level = mean_over_configs({item: fmean(own) for item, own in by_item.items()})
+    assert found.estimate("outcome").value == pytest.approx(level)
+    some_missing = 0
+    for model in MODELS:
+        own = {item: [rewards[model, *item, number] for number in range(N)] for item in items}
+        some_missing += sum(reward is None for given in own.values() for reward in given)
+        for k in SIZES:
+            whole = {item: best_of_any(own[item], by_item[item], k) for item in items}
+            assert found.estimate("outcome", model=model, k=k).value == pytest.approx(mean_over_configs(whole)), (
+                model,
+                k,
+            )
+            prefix = {
+                item: None if (place := best_of_the_first(own[item], k)) is None else by_item[item][place]
+                for item in items
+            }
+            first = found.estimate("outcome_of_first", model=model, k=k)
+            assert first.value == pytest.approx(mean_over_configs(prefix)), (model, k)
+            assert first.n == sum(value is not None for value in prefix.values())
+            taken = found.frame("selected").filter(model=model, k=k)
+            assert dict(zip(taken.select("config", "id").iter_rows(), taken["sample"], strict=True)) == {
+                item: best_of_the_first(own[item], k) for item in items
+            }
+        gain = found.estimate("gain", model=model, k=4).value
+        most = found.estimate("outcome", model=model, k=4).value
+        assert most is not None
+        assert gain == pytest.approx(most - level)
+    assert some_missing, "candidates without a reward are in it"
+    for config in {config for config, _ in items}:
+        expected = fmean(best_of_any(rewards_of(found, "length", item), by_item[item], 4) or 0.0 for item in items
+                         if item[0] == config)  # fmt: skip
+        assert found.estimate("outcome", model="length", k=4, config=config).value == pytest.approx(expected)
+
+
+def rewards_of(found: Downstream, model: str, item: tuple[str, str]) -> list[float | None]:
+    """What a model gave the candidates of an item."""
+    return found.frame("rewards").filter(model=model, config=item[0], id=item[1]).sort("sample")["reward"].to_list()
+
+
+def test_intervals_hold_their_values_and_the_promise_rises_with_k(made: Made) -> None:
+    for model in MODELS:
+        promised = [made.found.estimate("promised", model=model, k=k) for k in SIZES]
+        assert promised[0].value == pytest.approx(0.0, abs=1e-9)
+        assert [one.value for one in promised] == sorted(one.value or 0.0 for one in promised)
+        for metric in ("promised", "realised", "outcome"):
+            for one in (made.found.estimate(metric, model=model, k=k) for k in SIZES):
+                assert one.value is not None
+                assert one.low is not None
+                assert one.high is not None
+                assert one.low - 1e-9 <= one.value <= one.high + 1e-9
+                assert one.clusters == 6
+
+
+def test_each_candidate_is_judged_once_however_many_models_select_it(made: Made) -> None:
+    assert asked_of(made.requests) == (30, 30)
+    answers = Counter((shown(body)["question"], shown(body)["answer"]) for body in made.requests if is_judged(body))
+    assert set(answers.values()) == {1}
+    outcome, sampling = made.found.record.outcome, made.found.record.sampling
+    assert outcome is not None
+    assert (outcome.calls, outcome.judged, outcome.invalid, outcome.completion_tokens) == (30, 30, 0, 150)
+    assert (sampling.n, sampling.sizes, sampling.turns, sampling.prompts) == (N, SIZES, 1, 6)
+    assert (sampling.outcomes, sampling.reasons, sampling.completion_tokens) == ({"answer": 30}, {}, 150)
+
+
+def test_the_policy_is_told_the_posts_and_the_judge_the_aspects_alone(made: Made) -> None:
+    for body in made.requests:
+        text = str(body["messages"])
+        assert ("Posts I wrote earlier" in text) == (not is_judged(body))
+        assert ("<aspects>" in text) == is_judged(body)
+    policy = [body for body in made.requests if not is_judged(body)]
+    assert {(body["temperature"], body["top_p"], body["max_tokens"]) for body in policy} == {(1.0, 0.9, 512)}
+    assert {body["messages"][0]["role"] for body in policy} == {"system"}
+
+
+def test_only_what_is_selected_is_judged_where_that_is_asked_for(made: Made, sample: Path, tmp_path: Path) -> None:
+    with serve(World()) as server:
+        found = sampled(server, sample, tmp_path / "run", limit=2, judged="selected")
+        policy, judged = asked_of(server.requests)
+    chosen = found.frame("selected").drop_nulls("sample").select("config", "id", "sample").unique()
+    assert (policy, judged) == (30, chosen.height)
+    assert judged < 30
+    assert found.frame("candidates").equals(made.found.frame("candidates"))
+    for model in MODELS:
+        for k in SIZES:
+            first = made.found.estimate("outcome_of_first", model=model, k=k).value
+            assert found.estimate("outcome_of_first", model=model, k=k).value == pytest.approx(first)
+            assert found.estimate("outcome", model=model, k=k).value == pytest.approx(first)
+        assert found.estimate("realised", model=model, k=4).value is None
+    assert any("of the first k candidates" in note for note in downstream_notes(found))
+
+
+def test_a_model_without_any_reward_takes_nothing_from_the_others(sample: Path, tmp_path: Path) -> None:
+    def never(groups: Sequence[Group]) -> list[list[float]]:
+        return [[math.nan] * len(group.responses) for group in groups]
+
+    with serve(World()) as server:
+        found = sampled(server, sample, tmp_path / "run", {"never": never, "length": by_length}, limit=1, judged="selected")
+        assert found.estimate("outcome").value is not None
+        assert found.estimate("gain", model="length", k=4).value is not None
+        assert found.estimate("outcome", model="never", k=4).value is None
+        assert found.record.rewards["never"].missing == 15
+        unjudged = sampled(server, sample, tmp_path / "unjudged", [never], limit=1, judge=None)
+    assert unjudged.metrics.is_empty()
+    assert curve_table(unjudged).height == 1
+    assert any("never: 15 candidates have no reward" in note for note in downstream_notes(unjudged)), "by its name"
+
+
+@pytest.mark.parametrize("measure", ["rating", "win"])
+def test_other_measures(sample: Path, tmp_path: Path, measure: str) -> None:
+    with serve(World()) as server:
+        found = sampled(server, sample, tmp_path / "run", limit=1, measure=measure)
+        policy, judged = asked_of(server.requests)
+    further = measure == "win"
+    assert (policy, judged) == (3 * (N + further), 3 * N)
+    values = found.frame("outcomes")["value"].to_list()
+    texts = of(found, "candidates", "config", "id", "sample", "text")
+    if not further:
+        assert set(values) <= {float(number) for number in range(1, 11)}
+        assert len(set(values)) > 3
+        return
+    # The judge of this world likes the longer one, in whichever place; where both are as long, the one in place B.
+    for *key, value in found.frame("outcomes").select("config", "id", "sample", "value").iter_rows():
+        own, other = len(texts[tuple(key)]), len(texts[*key[:2], N])
+        assert value in {1.0, -1.0}
+        assert own == other or value == (1.0 if own > other else -1.0)
+    assert found.frame("rewards")["sample"].max() == N - 1, "the further sample is never selected"
+
+
+# Two turns
+
+TURNS = [{"id": f"m{n}", "turns": [f"Name {n} rivers.", "Now in one sentence."]} for n in range(1, 4)]
+CHAT: Row = {"benchmark": "prompts", "columns": ("prompt=turns",), "profile": "none", "measure": "rating"}
+
+
+def test_in_the_second_turn_each_conversation_goes_on_from_what_was_selected(tmp_path: Path) -> None:
+    data = write(tmp_path / "turns.jsonl", TURNS)
+    with serve(World()) as server:
+        found = sampled(server, data, tmp_path / "run", **CHAT)
+    policy = [body["messages"] for body in server.requests if not is_judged(body)]
+    assert {tuple(message["role"] for message in messages) for messages in policy} == {
+        ("user",),
+        ("user", "assistant", "user"),
+    }
+    texts = of(found, "candidates", "id", "turn", "history", "sample", "text")
+    selected = found.frame("selected")
+    first = selected.filter(turn=0).drop_nulls("sample")
+    kept = {(row["id"], texts[row["id"], 0, row["history"], row["sample"]]) for row in first.iter_rows(named=True)}
+    asked = Counter(
+        (f"m{messages[0]['content'].split()[1]}", messages[1]["content"]) for messages in policy if len(messages) == 3
+    )
+    assert asked == Counter(dict.fromkeys(kept, N)), "conversations that are alike are sampled once"
+    assert all(messages[2]["content"] == "Now in one sentence." for messages in policy if len(messages) == 3)
+    # What is selected is worth the mean over both turns.
+    values = of(found, "outcomes", "id", "turn", "history", "sample", "value")
+    for model in MODELS:
+        for k in SIZES:
+            by_item: dict[str, list[float | None]] = {}
+            for row in selected.filter(model=model, k=k).iter_rows(named=True):
+                value = values.get((row["id"], row["turn"], row["history"], row["sample"]))
+                by_item.setdefault(row["id"], []).append(value)
+            whole = [fmean(map(float, own)) for own in by_item.values() if len(own) == 2 and None not in own]  # type: ignore[arg-type]
+            estimate = found.estimate("outcome", model=model, k=k).value
+            assert estimate == (pytest.approx(fmean(whole)) if whole else None), (model, k)
+    assert found.record.sampling.turns == 2
+    later = [body["messages"][-1]["content"] for body in server.requests if is_judged(body)]
+    later = [asked for asked in later if "Now in one sentence." in asked]
+    assert len(later) == len(kept) * N
+    assert all(any(text in asked for _, text in kept) for asked in later), "the judge sees the first turn too"
+
+
+# What comes of a call
+
+
+def test_what_is_cut_counts_and_what_is_empty_or_refused_is_counted(sample: Path, tmp_path: Path) -> None:
+    odd = [Reply("half an answer", finish_reason="length"), Reply(" "), Reply(None, refusal="I will not.")]
+    odd += [Reply("", finish_reason="length"), Reply("all of it"), Reply("all of it")]
+
+    class Odd(World):
+        def said(self, body: Row) -> Reply:
+            self.asked["all"] += 1
+            return odd[(self.asked["all"] - 1) % len(odd)]
+
+    with serve(Odd()) as server:
+        found = sampled(server, sample, tmp_path / "run", limit=2, n=6, k=(1, 6))
+    assert found.record.sampling.outcomes == {"answer": 12, "empty": 12, "length": 6, "refusal": 6}
+    assert found.record.sampling.reasons == {"empty": 12, "refusal": 6}
+    assert (found.frame("outcomes").height, found.frame("rewards").filter(model="length").height) == (18, 18)
+    # Equal answers to one prompt are judged by one call.
+    assert asked_of(server.requests) == (36, 12)
+    assert set(found.frame("selected").filter(model="length", k=6)["sample"]) == {0}, "the longest is the cut one"
+    said = " ".join(downstream_notes(found))
+    assert "6 of 36 candidates were cut at 512 tokens and count as they are; raise --max-tokens." in said
+    assert "18 of 36 candidates have no text and are never selected: empty (12); refusal (6)." in said
+
+
+def test_a_prompt_without_any_text_is_named_and_left_out(sample: Path, tmp_path: Path) -> None:
+    class Silent(World):
+        def said(self, body: Row) -> Reply:
+            self.asked["all"] += 1
+            return Reply("") if self.asked["all"] <= N else super().said(body)
+
+    with serve(Silent()) as server:
+        found = sampled(server, sample, tmp_path / "run", limit=1)
+    [silent] = found.record.sampling.without_text
+    assert silent == found.frame("candidates")["id"][0]
+    assert found.estimate("outcome").n == 2
+    assert any(f"1 of 3 prompts have no candidate at all (ids {silent})." in note for note in downstream_notes(found))
+
+
+def test_a_judge_that_cannot_be_read_is_counted(sample: Path, tmp_path: Path) -> None:
+    class Mute(World):
+        def judged(self, body: Row) -> Reply:
+            return Reply("[1]") if " 1" in shown(body)["answer"][-2:] else super().judged(body)
+
+    with serve(Mute()) as server:
+        found = sampled(server, sample, tmp_path / "run", limit=1)
+    outcome = found.record.outcome
+    assert outcome is not None
+    assert (outcome.judged, outcome.invalid, outcome.calls) == (15, 3, 12 + 3 * 4)
+    assert sum(outcome.invalid_reasons.values()) == 3
+    assert all(reason.startswith("1 scores for ") for reason in outcome.invalid_reasons)
+    assert any("3 of 15 candidates have no valid value and are left out" in note for note in downstream_notes(found))
+
+
+# Interrupted, repeated, changed
+
+
+def same(found: Downstream, other: Downstream) -> None:
+    """Assert that two runs found the same."""
+    for name in ("candidates", "rewards", "selected", "outcomes"):
+        assert found.frame(name).equals(other.frame(name)), name
+    assert found.metrics.equals(other.metrics)
+
+
+@pytest.mark.parametrize(("dying", "dies"), [("policy", 7), ("judge", 4)])
+def test_a_server_that_dies_loses_and_repeats_nothing(
+    made: Made, sample: Path, tmp_path: Path, dying: str, dies: int
+) -> None:
+    world = World(dies=dies, dying=dying)
+    with serve(world) as server, pytest.raises(CallsError) as caught:
+        sampled(server, sample, tmp_path / "run", limit=2)
+    what = "candidates" if dying == "policy" else "rubrics"
+    assert f"{dies} of 30 {what} are recorded; run the same command again to go on." in str(caught.value)
+    assert not (tmp_path / "run").exists()
+    world.dies = None
+    with serve(world) as mended:  # at another port
+        found = sampled(mended, sample, tmp_path / "run", limit=2)
+    assert asked_of(world.answered) == (30, 30), "nothing is asked twice"
+    same(found, made.found)
+
+
+@dataclass
+class Counted:
+    """A reward model that counts what it computes."""
+
+    function: Any
+    stops: bool = False
+    computed: list[int] = field(default_factory=list)
+
+    def record(self) -> ModelRecord:
+        return ModelRecord(name=self.function.__name__, kind="table")
+
+    def score(
+        self,
+        groups: Sequence[Group],
+        *,
+        known: Mapping[int, list[float]] | None = None,
+        on_scored: OnScored | None = None,
+    ) -> Scored:
+        self.computed.append(len(groups) - len(known or {}))
+        if self.stops:
+            raise KeyboardInterrupt
+        return FunctionModel(self.function).score(groups, known=known, on_scored=on_scored)
+
+
+def test_what_one_reward_model_scored_is_not_scored_again(made: Made, sample: Path, tmp_path: Path) -> None:
+    world, first, second = World(), Counted(by_length), Counted(by_letter, stops=True)
+    models = {"length": first, "letter": second}
+    with serve(world) as server:
+        with pytest.raises(KeyboardInterrupt):
+            sampled(server, sample, tmp_path / "run", models, limit=2)
+        second.stops = False
+        found = sampled(server, sample, tmp_path / "run", models, limit=2)
+    assert (first.computed, second.computed) == ([6, 0], [6, 6])
+    assert asked_of(world.answered) == (30, 30)
+    same(found, made.found)
+
+
+def test_a_finished_directory_is_read_and_its_calls_serve_another(made: Made, sample: Path, tmp_path: Path) -> None:
+    with serve(World()) as server:
+        again = sampled(server, sample, made.found.path, limit=2)
+        assert again.record == made.found.record
+        same(again, made.found)
+        other = sampled(server, sample, tmp_path / "run", [by_length], limit=2, reuse_from=made.found.path)
+        assert server.requests == []
+    assert other.frame("candidates").equals(made.found.frame("candidates"))
+    assert other.frame("outcomes").equals(made.found.frame("outcomes"))
+    assert list(other.record.rewards) == ["by_length"]
+    assert other.record.outcome == made.found.record.outcome
+
+
+CHANGES: list[tuple[Row, str]] = [
+    ({"n": 6}, "`sampling.n`"),
+    ({"k": (1, 5)}, "`sampling.k`"),
+    ({"temperature": 0.5}, "`policy.temperature`, `sampling.temperature`"),
+    ({"rewards": {"length": by_length}}, "`rewards.letter.digest`"),
+    ({"judged": "selected"}, "`outcome.judged`"),
+    ({"seed": 1}, "`seed`"),
+]
+
+
+@pytest.mark.parametrize(("changed", "named"), CHANGES)
+def test_another_setting_is_refused_by_name(made: Made, sample: Path, changed: Row, named: str) -> None:
+    with serve(World()) as server, pytest.raises(OutputError) as caught:
+        sampled(server, sample, made.found.path, limit=2, **changed)
+    assert named in str(caught.value)
+    assert server.requests == []
+
+
+def test_the_command_samples_scores_judges_and_tells(
+    run: Command, sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pluralbench_local.loading.load_to_score", lambda *_: FunctionModel(by_length))
+    with serve(World()) as server:
+        words = ["best-of-n", "--policy", "a-policy", "--policy-base-url", server.base_url, "--policy-concurrency", "1"]
+        words += ["--reward", "a=./nowhere-a", "--reward", "b=./nowhere-b", "--data", str(sample), "--limit", "1"]
+        words += ["--n", "3", "--k", "1,3", "--temperature", "0.7", "--top-p", "0.8", "--max-tokens", "99"]
+        words += ["--judge", "a-judge", "--judge-base-url", server.base_url, "--judge-max-tokens", "77"]
+        words += ["--judge-attempts", "2", "--judged", "selected", "--profile-size", "2", "--seed", "3"]
+        words += ["--out", str(tmp_path / "run"), "--plots", str(tmp_path / "plots")]
+        status, said, error = run(*words)
+        requests = server.requests
+    assert (status, error) == (0, "")
+    for part in ("Best of k from a-policy: rubric score", "k=1", "k=3", "gain", "The policy by itself: ", "run: downs"):
+        assert part in said
+    assert sorted(path.name for path in (tmp_path / "plots").iterdir()) == ["best_of_n.png", "best_of_n.svg"]
+    policy = [body for body in requests if not is_judged(body)]
+    assert {(body["temperature"], body["top_p"], body["max_tokens"]) for body in policy} == {(0.7, 0.8, 99)}
+    assert {body["max_tokens"] for body in requests if is_judged(body)} == {77}
+    settings = tomllib.loads((tmp_path / "run/settings.toml").read_text(encoding="utf-8"))
+    assert {"n": 3, "k": [1, 3], "temperature": 0.7, "top_p": 0.8, "max_tokens": 99} == settings["sampling"]
+    outcome = {"judge": "a-judge", "measure": "rubric", "judged": "selected", "max_tokens": 77, "attempts": 2}
+    assert outcome == settings["outcome"]
+    assert (settings["prompt"]["profile"], settings["prompt"]["profile_size"], settings["seed"]) == ("raw", 2, 3)
+    assert list(settings["rewards"]) == ["a", "b"]
