@@ -61,7 +61,8 @@ def curve_grid(found: Downstream) -> Grid:
 def level_note(found: Downstream) -> str:
     """What an optimised policy is worth, and what it was at the start, as a sentence."""
     made, gain, end = found.record.optimization or {}, found.estimate("gain"), found.estimate("outcome")
-    steps = f"{made.get('steps', 0):,} steps of {made['settings']['options']['algorithm'].upper()}"
+    number = made.get("steps", 0)
+    steps = f"{number:,} step{'' if number == 1 else 's'} of {made['settings']['options']['algorithm'].upper()}"
     if end.value is None:
         return f"{steps}; nobody judged what the policy answers."
     start = found.metrics.filter(pl.col("section") == START, pl.col("config").is_null())["value"]
