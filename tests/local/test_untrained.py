@@ -47,7 +47,7 @@ def test_the_same_seed_draws_the_same_head_and_the_body_is_the_bases(base: str, 
 RUNS = [("one", 5), ("same", 5), ("other", 6)]
 
 
-def test_a_pad_token_is_set_that_no_conversation_has(base: str, tmp_path: Path) -> None:
+def test_a_pad_token_is_set_that_ends_no_conversation(base: str, tmp_path: Path) -> None:
     tokenizer = make_tokenizer(pad=None)
     bare = save_language_model(tmp_path / "bare", num_hidden_layers=1, tokenizer=tokenizer, pad_token_id=None)
     for number, start in enumerate((base, bare)):
@@ -57,7 +57,7 @@ def test_a_pad_token_is_set_that_no_conversation_has(base: str, tmp_path: Path) 
         assert config.pad_token_id is not None
         assert config.num_labels == 1
         ids = tokenizer.apply_chat_template([{"role": "user", "content": "Why?"}], tokenize=True, return_dict=True)
-        assert config.pad_token_id not in ids["input_ids"]
+        assert config.pad_token_id != ids["input_ids"][-1]
 
 
 def test_what_is_there_stays_and_what_was_half_written_does_not(base: str, tmp_path: Path) -> None:

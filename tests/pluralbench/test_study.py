@@ -23,25 +23,10 @@ from pluralbench.downstream.correlate import correlate
 from pluralbench.downstream.study import Study, study
 from pluralbench_runs import OutputError
 from scipy.stats import spearmanr
-from small_world import people_file, save_talker, study_values, write_study
+from small_world import write_study
 
 Command = Callable[..., tuple[int, str, str]]
 STEPS = ("score", "best_of_n", "untrained", "train", "optimize", "write_pairs")
-
-
-@pytest.fixture(scope="session")
-def recipe(classifiers: Callable[..., str], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A study of four reward models, not to be changed."""
-    folder = tmp_path_factory.mktemp("world")
-    rewards = {"given [1|2]": classifiers(seed=1), "given (2)": classifiers(seed=2)}
-    data, more = (people_file(folder / f"{seed}.jsonl", 6, seed=seed) for seed in (0, 1))
-    return write_study(folder / "small.toml", study_values(save_talker(folder / "policy"), rewards, data, more))
-
-
-@pytest.fixture(scope="session")
-def done(recipe: Path, tmp_path_factory: pytest.TempPathFactory) -> Study:
-    """The study, finished and not to be changed."""
-    return study(recipe, out=tmp_path_factory.mktemp("studies") / "whole")
 
 
 def changed(recipe: Path, **values: Any) -> Path:

@@ -62,7 +62,7 @@ def side_of_optimized(several: Sequence[Downstream], source: str, *, seed: int =
         if name in names:
             other = several[names.index(name)].path
             raise RunError(f"{other} and {found.path} are both of the reward model {name}; keep one of them.")
-        if found.estimate("outcome").value is None:
+        if found.record.outcome is None or found.estimate("outcome").value is None:
             raise RunError(f"{found.path} has no outcome, since nobody judged it; make it again with a judge.")
         names.append(name)
     _refuse_other_judges(several)

@@ -79,6 +79,11 @@ def downstream_notes(found: Downstream) -> list[str]:
 
 def _outcome_notes(found: Downstream) -> Iterator[str]:
     record, outcome = found.record, found.record.outcome
+    if record.verb == "optimize":
+        for name in record.rewards:
+            yield f"Optimised against {name}: {level_note(found)}"
+    if outcome is None and record.verb == "optimize":
+        return
     if outcome is None:
         yield (
             "Nobody judged the candidates, so these are the reward models' own estimates of what they gain, in "
@@ -86,10 +91,7 @@ def _outcome_notes(found: Downstream) -> Iterator[str]:
         )
         return
     level = with_interval(found.estimate("outcome"), 1, ".3f")
-    if found.record.verb == "optimize":
-        for name in record.rewards:
-            yield f"Optimised against {name}: {level_note(found)}"
-    elif level:
+    if level and record.verb == "best-of-n":
         yield f"The policy by itself: {level}, over {found.estimate('outcome').n:,} prompts."
     yield f"Values, judged by {outcome.judge.name}: {outcome.scale}."
     if record.rewards and record.verb == "best-of-n":
