@@ -8,7 +8,7 @@ import random
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pluralbench
 import pytest
@@ -16,6 +16,9 @@ import verbs
 from pluralbench.commands.app import main
 from samples import sample as built_sample
 from some_words import WORDS
+
+if TYPE_CHECKING:
+    from pluralbench.downstream.study import Study
 
 Folders = Callable[..., str]
 Rows = list[dict[str, Any]]
@@ -72,6 +75,33 @@ def language_models(_quiet_torch: None, tmp_path_factory: pytest.TempPathFactory
         return made[seed]
 
     return folder
+
+
+@pytest.fixture(scope="session")
+def talker(_quiet_torch: None, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The folder of a policy that says words. Not to be changed."""
+    from small_world import save_talker
+
+    return save_talker(tmp_path_factory.mktemp("talker") / "policy")
+
+
+@pytest.fixture(scope="session")
+def recipe(classifiers: Folders, talker: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A study of four reward models. Not to be changed."""
+    from small_world import people_file, study_values, write_study
+
+    folder = tmp_path_factory.mktemp("world")
+    rewards = {"given [1|2]": classifiers(seed=1), "given (2)": classifiers(seed=2)}
+    data, more = (people_file(folder / f"{seed}.jsonl", 6, seed=seed) for seed in (0, 1))
+    return write_study(folder / "small.toml", study_values(talker, rewards, data, more))
+
+
+@pytest.fixture(scope="session")
+def done(recipe: Path, tmp_path_factory: pytest.TempPathFactory) -> "Study":
+    """The study, finished. Not to be changed."""
+    from pluralbench.downstream.study import study
+
+    return study(recipe, out=tmp_path_factory.mktemp("studies") / "whole")
 
 
 @pytest.fixture(scope="session")

@@ -56,7 +56,10 @@ def optimize(
     benchmark: DownstreamBenchmark = "personalized",
     data: Annotated[Data, Options("Data", left_out=("english", "legacy"))],
     prompt: Annotated[DownstreamPrompt, Options("Data")],
-    sampling: Annotated[Sampling, Options("Judge", prefix="sample-", left_out=("k",))],
+    sampling: Annotated[Sampling, Options("Judge", prefix="sample-", left_out=("n", "k"))],
+    samples: Annotated[
+        int, typer.Option("--sample-n", help="Answers to each prompt.", min=1, rich_help_panel="Judge")
+    ] = 1,
     outcome: Annotated[Outcome, Options("Judge", prefix="judge-", left_out=("judged",))],
     running: Annotated[Running, Options("Models in this process")],
     scoring: Annotated[Scoring, Options("Reward model")],
@@ -90,7 +93,7 @@ def optimize(
         train=data.model_copy(update=changes) if apart else None,
         prompt=prompt,
         options=options,
-        sampling=sampling,
+        sampling=sampling.model_copy(update={"n": samples}),
         scoring=scoring,
         outcome=outcome,
         judge_connection=judge_connection,

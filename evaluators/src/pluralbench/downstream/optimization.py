@@ -16,7 +16,7 @@ from pluralbench.data.prompts import groups_of
 from pluralbench.descriptions import Data, DownstreamPrompt, Outcome, Prompt, Sampling
 from pluralbench.downstream.candidates import SYSTEM, first_threads, policy_of, turns_of
 from pluralbench.downstream.curves import level_numbers
-from pluralbench.downstream.outcomes import Juror, aspects_of, juror_of
+from pluralbench.downstream.outcomes import Aspects, Juror, aspects_of, juror_of
 from pluralbench.downstream.records import curves_of, outcome_record, sampling_record
 from pluralbench.downstream.walk import Found, Setup, known_of, opened_name, reused_ledger, scoring_for, walk
 from pluralbench.evaluation.models import Scorable, opened
@@ -61,6 +61,7 @@ class OptimizedSettings(Recipe):
     scoring: Scoring
     outcome: Outcome
     judge: ChatModel | None = None
+    prompts_digest: str | None = None
     system_digest: str
     seed: int
 
@@ -103,6 +104,8 @@ def optimize(
     start = policy if isinstance(policy, LocalModel) else LocalModel(name=str(policy))
     name = name or opened_name(reward)
     juror = juror_of(outcome, judge_connection)
+    # Now, since what lacks them would be told only after hours of optimising.
+    aspects = aspects_of(loaded.items.frame) if juror is not None and outcome.measure == "rubric" else {}
     target = Path(out or Path("runs") / f"{loaded.name}-{Path(start.name).name}-{options.algorithm}-{name}")
     settings = OptimizedSettings(
         policy=start.record().model_copy(update={"kind": "policy"}),
@@ -115,6 +118,7 @@ def optimize(
         scoring=scoring,
         outcome=outcome,
         judge=juror.chat if juror else None,
+        prompts_digest=juror.prompts_digest if juror else None,
         system_digest=digest(SYSTEM),
         seed=seed,
     )
@@ -122,7 +126,7 @@ def optimize(
         if output is not None:
             end, rewarded, made = _optimized(start, reward, trained, settings, output.work)
             with reused_ledger(output.work, reuse_from) as ledger:
-                walked = _judged(start, end, loaded, settings, juror, ledger, output.work)
+                walked = _judged(start, end, loaded, settings, juror, aspects, ledger, output.work)
                 staged = _written(output, settings, loaded, *walked, {name: rewarded}, made)
             (output.work / POLICY_FOLDER).rename(staged / POLICY_FOLDER)
             output.publish(staged)
@@ -150,13 +154,13 @@ def _judged(
     loaded: Loaded,
     settings: OptimizedSettings,
     juror: Juror | None,
+    aspects: Aspects,
     ledger: Ledger,
     work: Path,
 ) -> tuple[Walked, Walked]:
     """What the policy answered before and after."""
     items = loaded.items.frame
     groups = groups_of(items, loaded.prompt, loaded.plans)
-    aspects = aspects_of(items) if juror is not None and settings.outcome.measure == "rubric" else {}
     walked = []
     for which, model in (("start", start), ("end", end)):
         policy = policy_of(model, settings.sampling)

@@ -22,11 +22,12 @@ def curves_of(found: Found, n: int, turns: int) -> Table:
 
 
 def read_curves(found: Downstream) -> Table:
-    """The same of a finished directory of `best-of-n` or `optimize`."""
+    """The same of a finished directory of `best-of-n` or `optimize`, its items in an order that their ids give."""
     outcomes = None if found.record.outcome is None else found.frame("outcomes")
     rewards, selected = found.frame("rewards"), found.frame("selected")
     names = [name for name in found.record.rewards if found.record.verb == "best-of-n"]
     candidates = found.frame("candidates").filter(pl.col("sample") < found.record.sampling.n)
+    candidates = candidates.sort("config", "id", maintain_order=True)
     return _curves(candidates, rewards, selected, outcomes, names, found.record.sampling.turns)
 
 

@@ -54,7 +54,7 @@ def side_of_downstream(found: Downstream, *, seed: int = 0) -> Side:
 def side_of_optimized(several: Sequence[Downstream], source: str, *, seed: int = 0) -> Side:
     """What became of a policy under each reward model: the outcome of the optimised one.
 
-    Raises `RunError` where two are of one reward model, and where nobody judged.
+    Raises `RunError` where two are of one reward model, where nobody judged, and where they were judged otherwise.
     """
     names: list[str] = []
     for found in several:
@@ -62,9 +62,10 @@ def side_of_optimized(several: Sequence[Downstream], source: str, *, seed: int =
         if name in names:
             other = several[names.index(name)].path
             raise RunError(f"{other} and {found.path} are both of the reward model {name}; keep one of them.")
-        if found.estimate("outcome").value is None:
+        if found.record.outcome is None or found.estimate("outcome").value is None:
             raise RunError(f"{found.path} has no outcome, since nobody judged it; make it again with a judge.")
         names.append(name)
+    _refuse_other_judges(several)
     scores = np.array([found.estimate("outcome").value for found in several], dtype=np.float64)
     tables = [read_curves(found) for found in several]
     shared = (
@@ -81,6 +82,25 @@ def side_of_optimized(several: Sequence[Downstream], source: str, *, seed: int =
     measure = f"outcome of the optimised policy, judged by {'nobody' if outcome is None else outcome.judge.name}"
     warnings = () if shared else (f"{source}: the policies answered other prompts, so the noise of these is unknown.",)
     return Side(source, measure, names, scores, None if drawn is None else _whole(drawn), warnings)
+
+
+def _refuse_other_judges(several: Sequence[Downstream]) -> None:
+    """Raise `RunError` where values of one policy and of another do not mean the same."""
+    first, *others = several
+    for found in others:
+        for key in ("benchmark", "judge", "measure"):
+            ours, theirs = (_judged_by(one)[key] for one in (first, found))
+            if ours != theirs:
+                raise RunError(
+                    f"{first.path} and {found.path} cannot be compared: their {key} is {ours} and {theirs}; make one "
+                    "of them again."
+                )
+
+
+def _judged_by(found: Downstream) -> dict[str, str]:
+    outcome = found.record.outcome
+    assert outcome is not None  # noqa: S101 - the caller looked
+    return {"benchmark": found.record.benchmark.title, "judge": outcome.judge.name, "measure": outcome.measure}
 
 
 def _by_config(found: Downstream) -> bool:

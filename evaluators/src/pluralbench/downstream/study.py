@@ -7,7 +7,7 @@ same call: it makes what is missing.
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +38,7 @@ from pluralbench.evaluation.train import flipped, rankings_of
 from pluralbench.results.downstream import Downstream
 from pluralbench.results.runs import Run
 
-RECIPE_FILE, PAGE_FILE, LEDGER = "study.toml", "README.md", "ledger.parquet"
+RECIPE_FILE, PAGE_FILE, LOCK = "study.toml", "README.md", ".lock"
 EMBEDDED = "SmolLM2-135M-Instruct"
 
 
@@ -88,30 +88,37 @@ def _directory(target: Path, recipe: StudyRecipe, *, fresh: bool) -> Iterator[No
     made = target / RECIPE_FILE
     if target.exists() and not target.is_dir():
         raise OutputError(f"{target} is a file; choose another output directory.")
-    if target.is_dir() and not made.exists() and any(target.iterdir()):
+    if target.is_dir() and not made.exists() and {path.name for path in target.iterdir()} - {LOCK}:
         raise OutputError(f"{target} holds files that no study wrote; choose another output directory.")
-    if made.exists():
-        keys = differing_keys(recipe, read_recipe(StudyRecipe, made))
-        if keys and not fresh:
-            raise OutputError(
-                f"The study in {target} was begun with other values of {', '.join(f'`{key}`' for key in keys)}; give "
-                "the same to go on, choose another output directory, or start over with `fresh`."
-            )
     target.mkdir(parents=True, exist_ok=True)
-    write_recipe(recipe, made)
-    lock = FileLock(target / ".lock")
+    lock = FileLock(target / LOCK)
     try:
         lock.acquire(timeout=0)
     except Timeout:
         raise OutputError(f"Another process is at work in {target}; wait for it.") from None
     try:
         if fresh:
-            for path in target.iterdir():
-                if path.is_dir():
-                    shutil.rmtree(path)
+            _clear(target)
+        elif made.exists():
+            keys = differing_keys(recipe, read_recipe(StudyRecipe, made))
+            if keys:
+                raise OutputError(
+                    f"The study in {target} was begun with other values of {', '.join(f'`{key}`' for key in keys)}; "
+                    "give the same to go on, choose another output directory, or start over with `fresh`."
+                )
+        write_recipe(recipe, made)
         yield
     finally:
         lock.release()
+
+
+def _clear(target: Path) -> None:
+    """Remove all but the lock, and the recipe, which says that a study wrote here."""
+    for path in target.iterdir():
+        if path.is_dir():
+            shutil.rmtree(path)
+        elif path.name not in {LOCK, RECIPE_FILE}:
+            path.unlink()
 
 
 class _Work:
@@ -241,9 +248,10 @@ def _correlations(found: Study) -> Iterator[tuple[str, Correlation]]:
     first, *others = sides.values()
     baselines = dict(zip([*sides][1:], others, strict=True))
     if found.best_of_n is not None:
-        yield "best-of-n", correlate(first, side_of_downstream(found.best_of_n), baselines=baselines, seed=seed)
+        side = replace(side_of_downstream(found.best_of_n, seed=seed), source="best-of-n")
+        yield "best-of-n", correlate(first, side, baselines=baselines, seed=seed)
     if found.optimized:
-        side = side_of_optimized(list(found.optimized.values()), str(found.path / "optimization"))
+        side = side_of_optimized(list(found.optimized.values()), "optimization", seed=seed)
         yield "optimization", correlate(first, side, baselines=baselines, seed=seed)
 
 

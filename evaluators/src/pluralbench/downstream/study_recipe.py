@@ -1,7 +1,7 @@
 """What a study is asked to do: a policy, reward models, benchmarks, and what is measured downstream."""
 
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 from pluralbench_calls.chat import ChatConnection
 from pluralbench_policies.description import OptimizeOptions
@@ -21,6 +21,8 @@ from pluralbench.descriptions import (
 
 FOLDER = Path(__file__).parent / "studies"
 """The studies of this package."""
+COLUMNS = {"model", "best-of-n", "optimization"}
+"""What `scores.csv` has beside a column for each benchmark."""
 
 
 class Items(Table):
@@ -82,10 +84,14 @@ class Training(Table):
         return options
 
 
+Name = Annotated[str, Field(min_length=1, pattern=r"^[^/\\]+$")]
+"""What is a directory of the study, too."""
+
+
 class Model(Table):
     """A reward model of the study: a folder or ORG/NAME, or what is trained. at: its place on the study's `axis`."""
 
-    name: str = Field(min_length=1, pattern=r"^[^/\\]+$")
+    name: Name
     path: str | None = None
     train: Training | None = None
     at: float | None = None
@@ -129,8 +135,8 @@ class StudyRecipe(Recipe):
     seed: int = 0
     policy: str | None = None
     models: tuple[Model, ...] = Field(min_length=1)
-    benchmarks: dict[str, Items] = Field(default_factory=dict)
-    samples: dict[str, Sample] = Field(default_factory=dict)
+    benchmarks: dict[Name, Items] = Field(default_factory=dict)
+    samples: dict[Name, Sample] = Field(default_factory=dict)
     best_of_n: BestOfN | None = None
     optimization: Optimization | None = None
     sampling: Sampling = Sampling()
@@ -141,12 +147,27 @@ class StudyRecipe(Recipe):
     policy_connection: ChatConnection = ChatConnection()
     judge_connection: ChatConnection = ChatConnection()
 
+    @model_validator(mode="before")
+    @classmethod
+    def _one_seed(cls, values: Any) -> Any:
+        """Policy optimisation has the study's seed where it has none of its own, as training has."""
+        match values:
+            case {"seed": seed, "optimization": {**optimization}}:
+                options = {"seed": seed, **optimization.get("options", {})}
+                return {**values, "optimization": {**optimization, "options": options}}
+        return values
+
     @model_validator(mode="after")
     def _whole(self) -> Self:
         names = [model.name for model in self.models]
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
             raise ValueError(f"two reward models are named {twice}; give each a name of its own")
+        taken = sorted(COLUMNS & self.benchmarks.keys())
+        if taken:
+            raise ValueError(f"a benchmark cannot be named {taken[0]}, as a column of scores.csv is")
+        if self.axis is not None and all(model.at is None for model in self.models):
+            raise ValueError("nothing has a place on the `axis`: say of models where they are `at`")
         if self.policy is None and (self.best_of_n or self.optimization or self.samples):
             raise ValueError("sampling and optimising need a `policy`")
         if self.outcome.judge is None and (self.best_of_n or self.optimization or self.samples):

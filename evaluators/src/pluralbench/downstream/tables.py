@@ -39,7 +39,10 @@ def read_side(location: str | Path, columns: Sequence[str] = (), *, seed: int = 
     downstream = [read_downstream(path) for path in paths if (path / DOWNSTREAM_FILE).is_file()]
     if downstream and len(downstream) < len(paths):
         raise DataError(f"{location} holds both runs and directories of best-of-n or optimize; give them apart.")
-    if downstream and all(found.record.verb == "optimize" for found in downstream):
+    verbs = {found.record.verb for found in downstream}
+    if len(verbs) > 1:
+        raise DataError(f"{location} holds directories of best-of-n and of optimize; give them apart.")
+    if verbs == {"optimize"}:
         return side_of_optimized(downstream, str(location), seed=seed)
     if len(downstream) > 1:
         raise DataError(f"{location} holds several directories of best-of-n; give one of them.")

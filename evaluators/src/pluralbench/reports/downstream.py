@@ -61,7 +61,8 @@ def curve_grid(found: Downstream) -> Grid:
 def level_note(found: Downstream) -> str:
     """What an optimised policy is worth, and what it was at the start, as a sentence."""
     made, gain, end = found.record.optimization or {}, found.estimate("gain"), found.estimate("outcome")
-    steps = f"{made.get('steps', 0):,} steps of {made['settings']['options']['algorithm'].upper()}"
+    number = made.get("steps", 0)
+    steps = f"{number:,} step{'' if number == 1 else 's'} of {made['settings']['options']['algorithm'].upper()}"
     if end.value is None:
         return f"{steps}; nobody judged what the policy answers."
     start = found.metrics.filter(pl.col("section") == START, pl.col("config").is_null())["value"]
@@ -78,6 +79,11 @@ def downstream_notes(found: Downstream) -> list[str]:
 
 def _outcome_notes(found: Downstream) -> Iterator[str]:
     record, outcome = found.record, found.record.outcome
+    if record.verb == "optimize":
+        for name in record.rewards:
+            yield f"Optimised against {name}: {level_note(found)}"
+    if outcome is None and record.verb == "optimize":
+        return
     if outcome is None:
         yield (
             "Nobody judged the candidates, so these are the reward models' own estimates of what they gain, in "
@@ -85,10 +91,7 @@ def _outcome_notes(found: Downstream) -> Iterator[str]:
         )
         return
     level = with_interval(found.estimate("outcome"), 1, ".3f")
-    if found.record.verb == "optimize":
-        for name in record.rewards:
-            yield f"Optimised against {name}: {level_note(found)}"
-    elif level:
+    if level and record.verb == "best-of-n":
         yield f"The policy by itself: {level}, over {found.estimate('outcome').n:,} prompts."
     yield f"Values, judged by {outcome.judge.name}: {outcome.scale}."
     if record.rewards and record.verb == "best-of-n":

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import quote
 
 import polars as pl
 from pluralbench_release import markdown_table
@@ -103,7 +104,7 @@ def _sections(found: Study, figures: dict[str, Path]) -> Iterator[str]:
         yield "## Policy optimisation"
         yield "\n".join(_optimization_notes(found))
     for name, one in found.correlations.items():
-        yield f"## Does {one.benchmark.source} predict {TITLES[name].lower()}?"
+        yield f"## Does the ranking by {one.benchmark.source} predict {name}?"
         yield markdown_table(_statistics(one))
         for stem, title in (("ranks", "Rank against rank"), ("scores", "Score against score")):
             yield from _picture(found, figures, f"{name}/{stem}", title)
@@ -146,7 +147,8 @@ def _benchmark_notes(found: Study) -> Iterator[str]:
 
 def _optimization_notes(found: Study) -> Iterator[str]:
     for name, one in found.optimized.items():
-        yield f"- {name}: {level_note(one)} [Curves](optimization/{name}/{POLICY_FOLDER}/curves.png)"
+        curves = one.path / POLICY_FOLDER / "curves.png"
+        yield f"- {name}: {level_note(one)} [Curves]({_link(found, curves)})"
 
 
 def _statistics(found: Correlation) -> pl.DataFrame:
@@ -170,7 +172,12 @@ def _statistics(found: Correlation) -> pl.DataFrame:
 
 def _picture(found: Study, figures: dict[str, Path], name: str, title: str) -> Iterator[str]:
     if name in figures:
-        yield f"![{title}]({figures[name].relative_to(found.path).as_posix()})"
+        yield f"![{title}]({_link(found, figures[name])})"
+
+
+def _link(found: Study, path: Path) -> str:
+    """A file of the study as Markdown links to it from the page; names of models may have spaces."""
+    return quote(path.relative_to(found.path).as_posix())
 
 
 def _drawn(found: Study) -> Iterator[tuple[str, Path]]:

@@ -1,0 +1,243 @@
+"""`pluralbench optimize`: a policy is optimised against a reward model, and judged before and after."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from pluralbench.downstream import optimization
+from pluralbench.results.downstream import Downstream, read_downstream
+from pluralbench_policies.scorer import Scorer
+from small_world import people, people_file
+from some_words import WORDS
+from written_tables import write
+
+Command = Callable[..., tuple[int, str, str]]
+Folders = Callable[..., str]
+BY_PPO = ["--algorithm", "ppo", "--prompts", "4", "--mini-batch", "4", "--max-tokens", "12", "--learning-rate", "1e-2"]
+JUDGED = ["--judge", "rubric-overlap", "--sample-max-tokens", "16", "--profile", "none", "--device", "cpu"]
+
+
+@pytest.fixture(scope="session")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return people_file(tmp_path_factory.mktemp("people") / "people.jsonl", 6)
+
+
+@pytest.fixture(scope="session")
+def words(talker: str, model: str, data: Path) -> list[Any]:
+    """A command of two steps, without its `--out`."""
+    given = ["--policy", talker, "--reward", f"a judge={model}", "--data", data, "--steps", "2"]
+    return ["optimize", *given, *BY_PPO, *JUDGED]
+
+
+@pytest.fixture
+def scored(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """One more for each step whose completions are scored."""
+    call, steps = Scorer.__call__, list[int]()
+
+    def counted(self: Scorer, *given: Any) -> list[float]:
+        steps.append(1)
+        return call(self, *given)
+
+    monkeypatch.setattr(Scorer, "__call__", counted)
+    return steps
+
+
+def said(text: str) -> str:
+    return " ".join(text.split())
+
+
+def test_levels_and_gain_are_those_of_its_tables(
+    run: Command, words: list[Any], talker: str, data: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    status, told, error = run(*words, "--out", out)
+    assert (status, error) == (0, "")
+    found = read_downstream(out)
+    levels = {name: found.frame(name).sort("id") for name in ("outcomes", "outcomes_start")}
+    aspects = {row["id"]: [one["aspect"].split() for one in row["rubric_aspects"]] for row in people(6)}
+    for name, judged in levels.items():
+        answers = found.frame(name.replace("outcomes", "candidates")).sort("id")
+        assert answers["id"].to_list() == judged["id"].to_list() == sorted(aspects)
+        for answer, row in zip(answers["text"], judged.iter_rows(named=True), strict=True):
+            there = [sum(has(answer, word) for word in wanted) / 4 for wanted in aspects[row["id"]]]
+            assert row["value"] == pytest.approx(sum(there) / len(there) * 2)
+    end, start = (judged["value"].mean() for judged in levels.values())
+    assert isinstance(end, float)
+    assert isinstance(start, float)
+    assert end != start
+    level, gain = found.estimate("outcome"), found.estimate("gain")
+    assert level.value == pytest.approx(end)
+    assert gain.value == pytest.approx(end - start)
+    before = found.metrics.filter(pl.col("section") == "start", pl.col("config").is_null())
+    assert before["value"].to_list() == pytest.approx([start])
+    assert None not in {gain.low, gain.high, level.low}
+    assert (
+        f"Optimised against a judge: from {start:.3f} to {end:.3f} ({end - start:+.3f} [{gain.low:+.3f}, "
+        f"{gain.high:+.3f}]) in 2 steps of PPO. It was judged on the prompts that it was optimised on."
+    ) in said(told)
+    check_record(found, talker, data)
+
+
+def has(answer: str, word: str) -> bool:
+    """Whether the answer has the word, as far as the words of tests go: no other begins as one of them does."""
+    from pluralbench_rewards.rubric import _stems
+
+    return _stems(word) <= _stems(answer)
+
+
+def check_record(found: Downstream, talker: str, data: Path) -> None:
+    """Whether the folder and its record say what was done."""
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    record = found.record
+    assert list(record.rewards) == ["a judge"]
+    assert record.rewards["a judge"].model.kind == "classifier"
+    assert (record.verb, record.policy.name, record.data.location) == ("optimize", talker, str(data))
+    assert record.optimization is not None
+    assert record.optimization["tasks"] == {"given": 6, "too_long": 0}
+    assert record.optimization["judged_on_the_same_prompts"] is True
+    auto, tokenizers = AutoModelForCausalLM, AutoTokenizer
+    policy: Any = auto.from_pretrained(found.path / "policy")
+    base: Any = auto.from_pretrained(talker)
+    assert any((a != b).any() for a, b in zip(policy.parameters(), base.parameters(), strict=True))
+    tokenizer: Any = tokenizers.from_pretrained(found.path / "policy")
+    asked = tokenizer.apply_chat_template([{"role": "user", "content": WORDS[0]}], return_tensors="pt")
+    assert policy.generate(**asked, max_new_tokens=3, do_sample=False).shape[1] == asked["input_ids"].shape[1] + 3
+    names = {path.name for path in found.path.iterdir()}
+    assert {"policy", "downstream.json", "metrics.json", "ledger.parquet", "settings.toml"} <= names
+    assert {"curves.png", "log.jsonl", "optimization.json"} <= {path.name for path in (found.path / "policy").iterdir()}
+    assert not found.path.with_name("out.work").exists()
+
+
+def test_stopped_while_it_is_judged_it_is_not_optimised_again(
+    run: Command, words: list[Any], tmp_path: Path, scored: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole, out = tmp_path / "whole", tmp_path / "out"
+    assert run(*words, "--out", whole)[0] == 0
+    assert len(scored) == 2
+    walk = optimization.walk
+    for left in (0, 1):  # walks that it may take: that of the policy at the start, and that of the optimised one
+        allowed = left
+
+        def stopping(*given: Any) -> Any:
+            nonlocal allowed
+            if not allowed:
+                raise KeyboardInterrupt
+            allowed -= 1
+            return walk(*given)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(optimization, "walk", stopping)
+            assert run(*words, "--out", out)[0] == 130
+        assert not out.exists()
+    assert len(scored) == 4
+    assert run(*words, "--out", out)[0] == 0
+    assert len(scored) == 4, "it is optimised once"
+    ours, theirs = read_downstream(out), read_downstream(whole)
+    assert ours.metrics.equals(theirs.metrics)
+    assert ours.frame("candidates").equals(theirs.frame("candidates"))
+    weights = [(found.path / "policy" / "model.safetensors").read_bytes() for found in (ours, theirs)]
+    assert weights[0] == weights[1]
+    before = {path: path.stat().st_mtime_ns for path in out.rglob("*")}
+    assert run(*words, "--out", out)[0] == 0
+    assert {path: path.stat().st_mtime_ns for path in out.rglob("*")} == before
+    status, _, error = run(*words, "--steps", "3", "--out", out)
+    assert (status, said(error)) == (
+        2,
+        f"Error: The recipe differs from that of the run in {out} in `options.steps`; give the same recipe to go on, "
+        "choose another output directory, or start over with `fresh`.",
+    )
+
+
+def test_other_prompts_to_optimise_on(run: Command, words: list[Any], tmp_path: Path) -> None:
+    other = people_file(tmp_path / "other.jsonl", 4, seed=5)
+    one_step = [*words, "--steps", "1"]
+    assert run(*one_step, "--train-data", other, "--out", tmp_path / "a")[0] == 0
+    folder = tmp_path / "release"
+    for split, number, seed in (("train", 5, 6), ("test", 4, 7)):
+        people_file(folder / "art" / f"{split}.jsonl", number, seed=seed)
+    status, told, _ = run(*one_step, "--data", folder, "--train-split", "train", "--out", tmp_path / "b")
+    assert status == 0
+    assert "It was judged on the prompts" not in told
+    for name, given, judged in (("a", 4, {"p0"}), ("b", 5, {"p7"})):
+        found = read_downstream(tmp_path / name)
+        assert found.record.optimization is not None
+        assert found.record.optimization["tasks"]["given"] == given
+        assert found.record.optimization["judged_on_the_same_prompts"] is False
+        assert {one.partition("-")[0] for one in found.frame("candidates")["id"]} == judged
+
+
+def test_without_a_judge_it_says_so(run: Command, words: list[Any], tmp_path: Path) -> None:
+    place = words.index("--judge")
+    plain = [*words[:place], *words[place + 2 :]]
+    status, told, _ = run(*plain, "--steps", "1", "--sample-n", "3", "--out", tmp_path / "out")
+    assert status == 0
+    assert "Optimised against a judge: 1 step of PPO; nobody judged what the policy answers." in said(told)
+    assert "own estimates" not in told
+    found = read_downstream(tmp_path / "out")
+    assert found.metrics.is_empty()
+    assert found.frame("candidates").group_by("id").len()["len"].to_list() == [3] * 6
+    assert found.record.outcome is None
+
+
+def refused(run: Command, out: Path, *words: Any) -> str:
+    """The error of a command that leaves nothing."""
+    status, _, error = run(*words, "--out", out)
+    assert status == 2, error
+    assert error.strip().count("\n") == 0
+    assert not out.exists()
+    assert not out.with_name(f"{out.name}.work").exists()
+    return said(error).removeprefix("Error: ")
+
+
+def test_an_extra_that_is_missing_is_named(
+    run: Command, words: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pluralbench_policies.optimization.find_spec", lambda name: None if name == "trl" else name)
+    algorithm = ["--algorithm", "rloo"]
+    assert refused(run, tmp_path / "out", *words, *algorithm) == (
+        'Policy optimisation by rloo needs trl: `pip install "pluralbench[optimize]"`.'
+    )
+
+
+def test_a_policy_that_cannot_be_asked(run: Command, words: list[Any], talker: str, tmp_path: Path) -> None:
+    plain = shutil.copytree(talker, tmp_path / "plain")
+    (plain / "chat_template.jinja").unlink()
+    assert refused(run, tmp_path / "out", *words, "--policy", plain) == (
+        f"{plain} has no chat template; give one by `chat_template`."
+    )
+    assert "There is no model folder" in refused(run, tmp_path / "out", *words, "--policy", "./nothing")
+    assert "There is no model folder" in refused(run, tmp_path / "out", *words, "--reward", "./nothing")
+
+
+def test_items_that_cannot_be_judged_are_refused_before_anything_is_optimised(
+    run: Command, words: list[Any], tmp_path: Path, scored: list[int]
+) -> None:
+    rows = people(5)
+    rows[3]["rubric_aspects"] = []
+    data = write(tmp_path / "people.jsonl", rows)
+    assert refused(run, tmp_path / "out", *words, "--data", data) == (
+        "The item of id p0-3 has no rubric aspects to judge by; choose --measure rating or win."
+    )
+    assert scored == []
+
+
+def test_contradicting_options_are_refused(run: Command, words: list[Any], tmp_path: Path) -> None:
+    assert "`prompts` 6 is no multiple of `mini_batch` 4" in refused(run, tmp_path / "out", *words, "--prompts", "6")
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize("algorithm", ["rloo", "grpo"])
+def test_the_algorithms_of_trl_do_the_same(run: Command, words: list[Any], tmp_path: Path, algorithm: str) -> None:
+    out = tmp_path / "out"
+    status, told, _ = run(*words, "--algorithm", algorithm, "--micro-batch", "4", "--out", out)
+    assert status == 0
+    assert f"in 2 steps of {algorithm.upper()}." in said(told)
+    found = read_downstream(out)
+    value = found.frame("outcomes")["value"].mean()
+    assert found.estimate("outcome").value == pytest.approx(value)
+    assert json.loads((out / "policy" / "optimization.json").read_text(encoding="utf-8"))["completions"] == 32

@@ -1,0 +1,277 @@
+"""`pluralbench study`: from a recipe to a page, whole however often it is stopped, and each step made once."""
+
+import json
+import math
+import os
+import signal
+import subprocess
+import time
+import tomllib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import polars as pl
+import pytest
+from commands import environment, script
+from filelock import FileLock
+from markdown_it import MarkdownIt
+from pluralbench import DataError
+from pluralbench.downstream import study as steps
+from pluralbench.downstream.correlate import correlate
+from pluralbench.downstream.study import Study, study
+from pluralbench_runs import OutputError
+from scipy.stats import spearmanr
+from small_world import write_study
+
+Command = Callable[..., tuple[int, str, str]]
+STEPS = ("score", "best_of_n", "untrained", "train", "optimize", "write_pairs")
+
+
+def changed(recipe: Path, **values: Any) -> Path:
+    """The recipe with other values, beside it."""
+    return write_study(recipe.with_name("changed.toml"), tomllib.loads(recipe.read_text(encoding="utf-8")) | values)
+
+
+def made_in(folder: Path) -> dict[str, tuple[int, int]]:
+    """The files of a study's steps: when they were written, and how large they are."""
+    wanted = (path for path in folder.rglob("*") if path.is_file() and "figures" not in path.parts)
+    found = {path.relative_to(folder): path.stat() for path in wanted}
+    return {str(name): (one.st_mtime_ns, one.st_size) for name, one in found.items() if len(name.parts) > 1}
+
+
+def links(page: str) -> Iterator[str]:
+    """Where the links and pictures of a page go."""
+    for block in MarkdownIt("commonmark").parse(page):
+        for token in block.children or []:
+            for name in ("href", "src"):
+                if name in token.attrs:
+                    yield unquote(str(token.attrs[name]))
+
+
+def test_every_number_of_the_scores_is_that_of_its_step(done: Study) -> None:
+    frame = pl.read_csv(done.path / "scores.csv")
+    assert frame.columns == ["model", "own pairs", "judged pairs", "best-of-n", "optimization"]
+    assert frame["model"].to_list() == ["given [1|2]", "given (2)", "0 pairs", "8 pairs"]
+    assert done.best_of_n is not None
+    candidates = done.best_of_n.frame("outcomes").sort("id", "sample")
+    for row in frame.iter_rows(named=True):
+        name = row["model"]
+        for benchmark in ("own pairs", "judged pairs"):
+            items = done.runs[benchmark][name].items
+            wins = (items["score_chosen"] > items["score_rejected"]).mean()
+            assert row[benchmark] == pytest.approx(wins)
+        # Of 4 candidates the best of 4 is the one of the highest reward.
+        rewards = done.best_of_n.frame("rewards").filter(model=name)
+        judged = candidates.join(rewards, on=["id", "sample"])
+        best = judged.sort("reward", descending=True).group_by("id").first()
+        assert row["best-of-n"] == pytest.approx(best["value"].mean())
+        assert row["optimization"] == pytest.approx(done.optimized[name].frame("outcomes")["value"].mean())
+    assert frame.select(pl.exclude("model").n_unique()).row(0) > (1, 1, 1, 1)
+
+
+def test_the_correlations_are_those_of_the_scores(done: Study) -> None:
+    frame = pl.read_csv(done.path / "scores.csv")
+    found = json.loads((done.path / "correlations.json").read_text(encoding="utf-8"))
+    assert list(found) == ["best-of-n", "optimization"]
+    for name, one in found.items():
+        assert one["spearman"] == pytest.approx(spearmanr(frame["own pairs"], frame[name]).statistic)
+        baseline = one["baselines"]["judged pairs"]["spearman"]
+        assert baseline == pytest.approx(spearmanr(frame["judged pairs"], frame[name]).statistic)
+        assert one["seed"] == 3
+        assert str(done.path) not in json.dumps(one), "a study that is moved says the same"
+
+
+def test_the_page_says_what_was_found_and_its_links_lead_somewhere(done: Study) -> None:
+    page = (done.path / "README.md").read_text(encoding="utf-8")
+    found = json.loads((done.path / "correlations.json").read_text(encoding="utf-8"))
+    for name, title in (("best-of-n", "Best-of-N"), ("optimization", "Policy optimisation")):
+        rho, p = found[name]["spearman"], found[name]["p_values"]["spearman"]
+        assert (
+            f"- {title}: over 4 reward models, the ranking by own pairs and the downstream ranking have a Spearman "
+            f"correlation of {rho:+.2f} (p = {p:.3f}, one-sided, of all orders): "
+        ) in page
+        assert f"- {title}: by judged pairs it is {found[name]['baselines']['judged pairs']['spearman']:+.2f} (p " in page
+    places = list(links(page))
+    curves = [f"optimization/{model.name}/policy/curves.png" for model in done.recipe.models]
+    drawn = ["axis", "best_of_n", *(f"{name}/{what}" for name in found for what in ("ranks", "scores"))]
+    assert sorted(places) == sorted([*curves, *(f"figures/{stem}.png" for stem in drawn)])
+    for place in places:
+        assert (done.path / place).read_bytes().startswith(b"\x89PNG"), place
+    assert page.count(" in 1 step of PPO.") == 4
+    assert str(done.path) not in page
+
+
+def test_a_finished_study_makes_nothing_again(done: Study, run: Command) -> None:
+    before, written = made_in(done.path), (done.path / "README.md").read_bytes()
+    # By the recipe beside the page, which is the same one.
+    status, out, error = run("study", done.path / "study.toml", "--out", done.path)
+    assert (status, error) == (0, "")
+    assert made_in(done.path) == before
+    assert (done.path / "README.md").read_bytes() == written
+    assert "Best-of-N: over 4 reward models, the ranking by own pairs" in " ".join(out.split())
+    assert f"{done.path}: README.md, scores.csv, figures, and a directory for each step" in " ".join(out.split())
+
+
+def test_stopped_before_and_after_each_step_it_ends_in_the_same_scores(
+    done: Study, recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, stops = tmp_path / "stopped", 0
+    calls, allowed = 0, 0
+
+    def stopping(step: Any) -> Any:
+        def call(*given: Any, **named: Any) -> Any:
+            nonlocal calls
+            calls += 1
+            if calls > allowed:
+                raise KeyboardInterrupt
+            return step(*given, **named)
+
+        return call
+
+    def at_the_page(_: Study) -> None:
+        raise EOFError
+
+    with monkeypatch.context() as patch:
+        for name in STEPS:
+            patch.setattr(steps, name, stopping(getattr(steps, name)))
+        patch.setattr("pluralbench.reports.study.write_page", at_the_page)
+        stopped: type[BaseException] = KeyboardInterrupt
+        while stopped is KeyboardInterrupt:
+            calls, allowed, known = 0, stops, made_in(out)
+            with pytest.raises((KeyboardInterrupt, EOFError)) as raised:
+                study(recipe, out=out)
+            kept, stopped, stops = made_in(out), raised.type, stops + 1
+            assert {name: one for name, one in kept.items() if name in known} == known, "what was there stays"
+            assert not (out / "README.md").exists()
+    assert stops > 20
+    before = made_in(out)
+    study(recipe, out=out)
+    assert made_in(out) == before
+    for name in ("scores.csv", "correlations.json", "README.md"):
+        assert (out / name).read_bytes() == (done.path / name).read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("values", "keys"),
+    [
+        ({"seed": 4}, ["optimization.options.seed", "seed"]),
+        ({"sampling": {"n": 4, "k": [1, 4], "max_tokens": 9}}, ["sampling.k", "sampling.max_tokens"]),
+        ({"outcome": {"judge": "gpt-x"}}, ["outcome.judge"]),
+    ],
+)
+def test_a_changed_recipe_is_refused_by_its_keys(
+    done: Study, recipe: Path, run: Command, values: dict[str, Any], keys: list[str]
+) -> None:
+    before = made_in(done.path)
+    other = changed(recipe, **values)
+    status, _, error = run("study", other, "--out", done.path)
+    named = ", ".join(f"`{key}`" for key in keys)
+    assert (status, " ".join(error.split())) == (
+        2,
+        f"Error: The study in {done.path} was begun with other values of {named}; give the same to go on, choose "
+        "another output directory, or start over with `fresh`.",
+    )
+    assert made_in(done.path) == before
+    assert "seed = 3" in (done.path / "study.toml").read_text(encoding="utf-8")
+
+
+def only_scores(recipe: Path, path: Path, **values: Any) -> Path:
+    """A study of the given reward models on one benchmark alone."""
+    given = tomllib.loads(recipe.read_text(encoding="utf-8"))
+    for key in ("samples", "best_of_n", "optimization", "policy", "outcome", "axis"):
+        del given[key]
+    given |= {"benchmarks": {"own pairs": given["benchmarks"]["own pairs"]}, "models": given["models"][:2]}
+    return write_study(path, given | values)
+
+
+def test_fresh_starts_over_and_leaves_nothing_of_the_old_study(recipe: Path, tmp_path: Path) -> None:
+    out, plain = tmp_path / "out", only_scores(recipe, tmp_path / "plain.toml")
+    study(plain, out=out)
+    for name in ("correlations.json", "figures/axis.png", "benchmarks/gone/m/run.json"):
+        (out / name).parent.mkdir(parents=True, exist_ok=True)
+        (out / name).write_text("of another study", encoding="utf-8")
+    before = made_in(out)
+    found = study(only_scores(recipe, tmp_path / "other.toml", seed=9), out=out, fresh=True)
+    assert {path.name for path in out.iterdir()} == {".lock", "study.toml", "README.md", "scores.csv", "benchmarks"}
+    assert [path.name for path in (out / "benchmarks").iterdir()] == ["own pairs"]
+    assert all(made_in(out)[name][0] > before[name][0] for name in made_in(out))
+    assert found.recipe.seed == 9
+    assert found.correlations == {}
+    assert "seed = 9" in (out / "study.toml").read_text(encoding="utf-8")
+
+
+def test_a_study_of_benchmarks_alone_needs_no_policy(recipe: Path, tmp_path: Path, run: Command) -> None:
+    out = tmp_path / "out"
+    assert run("study", only_scores(recipe, tmp_path / "plain.toml"), "--out", out)[0] == 0
+    page = (out / "README.md").read_text(encoding="utf-8")
+    assert "## Scores" in page
+    assert "## What was found" not in page
+    assert list(links(page)) == []
+
+
+def test_what_no_study_wrote_and_what_another_process_writes_is_left_alone(recipe: Path, tmp_path: Path) -> None:
+    plain, out = only_scores(recipe, tmp_path / "plain.toml"), tmp_path / "out"
+    out.mkdir()
+    (out / "thesis.tex").write_text("mine", encoding="utf-8")
+    for fresh in (False, True):
+        with pytest.raises(OutputError) as refused:
+            study(plain, out=out, fresh=fresh)
+        assert str(refused.value) == f"{out} holds files that no study wrote; choose another output directory."
+    assert [path.name for path in out.iterdir()] == ["thesis.tex"]
+    with pytest.raises(OutputError) as refused:
+        study(plain, out=out / "thesis.tex")
+    assert str(refused.value) == f"{out / 'thesis.tex'} is a file; choose another output directory."
+    busy = tmp_path / "busy"
+    study(plain, out=busy)
+    before, recorded = made_in(busy), (busy / "study.toml").read_bytes()
+    with FileLock(busy / ".lock"), pytest.raises(OutputError) as refused:
+        study(only_scores(recipe, tmp_path / "other.toml", seed=5), out=busy, fresh=True)
+    assert str(refused.value) == f"Another process is at work in {busy}; wait for it."
+    assert (made_in(busy), (busy / "study.toml").read_bytes()) == (before, recorded)
+
+
+def test_without_a_directory_it_is_below_studies(
+    recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Command
+) -> None:
+    plain = only_scores(recipe, tmp_path / "plain.toml")
+    monkeypatch.chdir(tmp_path)
+    assert run("study", plain)[0] == 0
+    assert (tmp_path / "studies" / "plain" / "README.md").exists()
+
+
+def test_a_benchmark_and_a_downstream_result_without_a_model_in_common(done: Study, tmp_path: Path) -> None:
+    other = tmp_path / "other.csv"
+    other.write_text("model,score\na,1\nb,2\n", encoding="utf-8")
+    with pytest.raises(DataError) as refused:
+        correlate(other, done.path / "best-of-n")
+    assert str(refused.value) == (
+        "No model is on both sides, and names must be the same to the letter: "
+        f"{other} has a, b; {done.path / 'best-of-n'} has given [1|2], given (2), 0 pairs, 8 pairs."
+    )
+
+
+@pytest.mark.heavy
+def test_killed_again_and_again_it_ends_in_the_same_scores(done: Study, recipe: Path, tmp_path: Path) -> None:
+    out = tmp_path / "killed"
+    words = [script("pluralbench"), "study", str(recipe), "--out", str(out)]
+    goals = ["own pairs/given (2)", "candidates.work", "8 pairs", "best-of-n.work", "optimization/given (2)"]
+    for goal in goals:
+        log = (tmp_path / "log").open("wb")
+        with subprocess.Popen(words, env=environment(), stdout=log, stderr=log, start_new_session=True) as process:
+            until = time.monotonic() + 300
+            while not any(str(path).endswith(goal) for path in out.rglob("*")):
+                assert process.poll() is None, (tmp_path / "log").read_text(encoding="utf-8")
+                assert time.monotonic() < until
+                time.sleep(0.02)
+            os.killpg(process.pid, signal.SIGKILL)
+        log.close()
+        assert not (out / "scores.csv").exists()
+    ended = subprocess.run(words, env=environment(), capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
+    ours, theirs = (pl.read_csv(folder / "scores.csv") for folder in (out, done.path))
+    assert ours["model"].equals(theirs["model"])
+    for name in ours.columns[1:]:
+        assert all(map(math.isfinite, ours[name]))
+        assert ours[name].to_list() == pytest.approx(theirs[name].to_list())
