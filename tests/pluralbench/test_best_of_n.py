@@ -177,7 +177,9 @@ def test_a_model_without_any_reward_takes_nothing_from_the_others(sample: Path, 
         return [[math.nan] * len(group.responses) for group in groups]
 
     with serve(World()) as server:
-        found = sampled(server, sample, tmp_path / "run", {"never": never, "length": by_length}, limit=1, judged="selected")
+        found = sampled(
+            server, sample, tmp_path / "run", {"never": never, "length": by_length}, limit=1, judged="selected"
+        )
         assert found.estimate("outcome").value is not None
         assert found.estimate("gain", model="length", k=4).value is not None
         assert found.estimate("outcome", model="never", k=4).value is None
@@ -421,7 +423,7 @@ def test_the_command_samples_scores_judges_and_tells(
     assert {(body["temperature"], body["top_p"], body["max_tokens"]) for body in policy} == {(0.7, 0.8, 99)}
     assert {body["max_tokens"] for body in requests if is_judged(body)} == {77}
     settings = tomllib.loads((tmp_path / "run/settings.toml").read_text(encoding="utf-8"))
-    assert {"n": 3, "k": [1, 3], "temperature": 0.7, "top_p": 0.8, "max_tokens": 99} == settings["sampling"]
+    assert settings["sampling"] == {"n": 3, "k": [1, 3], "temperature": 0.7, "top_p": 0.8, "max_tokens": 99}
     outcome = {"judge": "a-judge", "measure": "rubric", "judged": "selected", "max_tokens": 77, "attempts": 2}
     assert outcome == settings["outcome"]
     assert (settings["prompt"]["profile"], settings["prompt"]["profile_size"], settings["seed"]) == ("raw", 2, 3)

@@ -92,7 +92,9 @@ def test_the_page_says_what_was_found_and_its_links_lead_somewhere(done: Study) 
             f"- {title}: over 4 reward models, the ranking by own pairs and the downstream ranking have a Spearman "
             f"correlation of {rho:+.2f} (p = {p:.3f}, one-sided, of all orders): "
         ) in page
-        assert f"- {title}: by judged pairs it is {found[name]['baselines']['judged pairs']['spearman']:+.2f} (p " in page
+        assert (
+            f"- {title}: by judged pairs it is {found[name]['baselines']['judged pairs']['spearman']:+.2f} (p " in page
+        )
     places = list(links(page))
     curves = [f"optimization/{model.name}/policy/curves.png" for model in done.recipe.models]
     drawn = ["axis", "best_of_n", *(f"{name}/{what}" for name in found for what in ("ranks", "scores"))]

@@ -1,9 +1,11 @@
 """`pluralbench optimize`."""
 
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Literal
 
 import typer
 from pluralbench_policies.description import OptimizeOptions
+from pluralbench_policies.verl import VerlOptions
 
 from pluralbench.commands.best_of_n import DownstreamBenchmark, JudgeConnection, ReuseFrom
 from pluralbench.commands.options import Fresh, Options, Out, Seed, with_options
@@ -40,6 +42,14 @@ def optimize(
     ],
     *,
     options: Annotated[OptimizeOptions, Options("Optimisation", given={"seed": "seed"})],
+    engine: Annotated[
+        Literal["local", "verl"],
+        typer.Option(
+            help="local: this process, on a CPU or one GPU. verl: several GPUs; judge its result with best-of-n.",
+            rich_help_panel="Optimisation",
+        ),
+    ] = "local",
+    verl: Annotated[VerlOptions, Options("verl", prefix="verl-")],
     train: Annotated[
         str | None,
         typer.Option(
@@ -77,20 +87,39 @@ def optimize(
     from pluralbench_local import LocalModel  # noqa: PLC0415 - `--help` need not wait for it
 
     from pluralbench.commands.telling import tell_downstream  # noqa: PLC0415 - the same
+    from pluralbench.commands.terminal import console  # noqa: PLC0415 - the same
     from pluralbench.downstream.optimization import optimize as run_optimize  # noqa: PLC0415 - the same
+    from pluralbench.downstream.verl import optimize_by_verl as run_verl_on  # noqa: PLC0415 - the same
     from pluralbench.evaluation.models import named_here  # noqa: PLC0415 - the same
 
     [(name, model)] = named_here([reward], running).items()
-    own = running.model_dump(exclude={"dtype"})
+    start = LocalModel(name=policy, **running.model_dump(exclude={"dtype"}))
     apart = train is not None or train_split is not None
-    changes = {"location": train or data.location, "split": train_split}
+    tasks = data.model_copy(update={"location": train or data.location, "split": train_split}) if apart else data
+    if engine == "verl":
+        folder = Path(out or Path("runs") / f"{Path(benchmark).stem}-{Path(policy).name}-verl-{name}")
+        run_verl_on(
+            start,
+            model,
+            folder,
+            benchmark=benchmark,
+            data=tasks,
+            prompt=prompt,
+            options=options,
+            verl=verl,
+            scoring=scoring,
+        )
+        console.print(
+            f"{folder}: verl's checkpoints; merge one (python -m verl.model_merger merge), then use best-of-n"
+        )
+        return
     done = run_optimize(
-        LocalModel(name=policy, **own),
+        start,
         model,
         name=name,
         benchmark=benchmark,
         data=data,
-        train=data.model_copy(update=changes) if apart else None,
+        train=tasks if apart else None,
         prompt=prompt,
         options=options,
         sampling=sampling.model_copy(update={"n": samples}),

@@ -133,17 +133,21 @@ def optimize(
     return read_downstream(target)
 
 
+def tasks_of(loaded: Loaded) -> list[Task]:
+    """The prompts as a policy reads them, and as a reward model is given them; of conversations the first turn."""
+    items = loaded.items.frame
+    threads = first_threads(items, groups_of(items, loaded.prompt, loaded.plans))
+    return [Task(thread.messages, replace(thread.group, id=f"{thread.config}/{thread.id}")) for thread in threads]
+
+
 def _optimized(
     start: LocalModel, reward: Scorable, trained: Loaded, settings: OptimizedSettings, work: Path
 ) -> tuple[LocalModel, RewardedRecord, dict[str, Any]]:
     """The optimised policy, the reward model behind it, and the record of the optimisation."""
     from pluralbench_policies import optimize as run  # noqa: PLC0415 - needs torch
 
-    items = trained.items.frame
-    threads = first_threads(items, groups_of(items, trained.prompt, trained.plans))
-    tasks = [Task(thread.messages, replace(thread.group, id=f"{thread.config}/{thread.id}")) for thread in threads]
     model = opened(reward, scoring_for(reward, settings.scoring))[1]()
-    done = run(start, model, tasks, work / POLICY_FOLDER, options=settings.options)
+    done = run(start, model, tasks_of(trained), work / POLICY_FOLDER, options=settings.options)
     rewarded = RewardedRecord(model=model.record(), scoring=ScoringRecord(), missing=0, alike=0)
     return start.model_copy(update={"name": str(done.folder), "revision": None}), rewarded, done.record
 

@@ -151,11 +151,11 @@ class StudyRecipe(Recipe):
     @classmethod
     def _one_seed(cls, values: Any) -> Any:
         """Policy optimisation has the study's seed where it has none of its own, as training has."""
-        match values:
-            case {"seed": seed, "optimization": {**optimization}}:
-                options = {"seed": seed, **optimization.get("options", {})}
-                return {**values, "optimization": {**optimization, "options": options}}
-        return values
+        optimization = values.get("optimization") if isinstance(values, dict) else None
+        if not isinstance(optimization, dict) or "seed" not in values:
+            return values
+        options = {"seed": values["seed"], **optimization.get("options", {})}
+        return {**values, "optimization": {**optimization, "options": options}}
 
     @model_validator(mode="after")
     def _whole(self) -> Self:

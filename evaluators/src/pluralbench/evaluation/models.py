@@ -44,7 +44,7 @@ def here(name: str, running: Running, connection: ChatConnection) -> str | Local
     return name if served else LocalModel(name=name, **running.model_dump())
 
 
-def named_here(names: Sequence[str], running: Running) -> dict[str, Scorable]:
+def named_here(names: Sequence[str], running: Running) -> dict[str, LocalModel]:
     """Reward models from a command line, "MODEL" or "NAME=MODEL", by name. Raises `EvaluationError`."""
     pairs = [name.partition("=") if "=" in name else (Path(name).name, "=", name) for name in names]
     twice = next((name for name, _, _ in pairs if [pair[0] for pair in pairs].count(name) > 1), None)

@@ -85,7 +85,8 @@ def verl_files(
 
 
 def _write_tasks(tasks: Sequence[Task], path: Path) -> None:
-    from datasets import Dataset  # noqa: PLC0415 - an extra
+    import pyarrow as pa  # noqa: PLC0415 - an extra
+    from pyarrow.parquet import write_table  # noqa: PLC0415 - the same
 
     rows = [
         {
@@ -97,7 +98,7 @@ def _write_tasks(tasks: Sequence[Task], path: Path) -> None:
         }
         for place, task in enumerate(tasks)
     ]
-    Dataset.from_list(rows).to_parquet(str(path))
+    write_table(pa.Table.from_pylist(rows), path)
 
 
 def verl_config(base: LocalModel, folder: Path, options: OptimizeOptions, verl: VerlOptions) -> dict[str, Any]:
