@@ -183,8 +183,10 @@ def _row(thread: Thread, number: int, answer: Answer) -> dict[str, Any]:
 def check_candidates(candidates: pl.DataFrame, policy: str) -> None:
     """Raise `EvaluationError` where the policy gave no text at all."""
     if candidates["text"].drop_nulls().is_empty():
-        counts = candidates["outcome"].value_counts(sort=True).row(0)
+        outcome, count = candidates["outcome"].value_counts(sort=True).row(0)
+        reason = candidates.filter(outcome=outcome)["reason"][0]
         raise EvaluationError(
-            f"The policy {policy} gave no text for any prompt ({counts[1]:,} times {counts[0]}: "
-            f"{candidates['reason'][0]}); look at its chat template, --max-tokens and --profile-size."
+            f"The policy {policy} gave no text for any prompt ({count:,} times {outcome}"
+            f"{'' if reason == outcome else f': {reason}'}); look at its chat template, --max-tokens and "
+            "--profile-size."
         )

@@ -1,0 +1,289 @@
+"""What best-of-N refuses, in one sentence each, and what it goes on with and tells."""
+
+import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from chat_server import Reply, serve
+from downstream_runs import World, asked_of, by_length, sampled
+from pluralbench import (
+    BenchmarkError,
+    DataError,
+    EvaluationError,
+    Group,
+    LocalModel,
+    Outcome,
+    RunError,
+    Sampling,
+    best_of_n,
+)
+from pluralbench import read_downstream as read
+from pluralbench.commands.terminal import console
+from pluralbench.reports.downstream import curve_grid, downstream_notes
+from pluralbench_runs import UserError
+from pydantic import ValidationError
+from written_tables import write
+
+Row = dict[str, Any]
+Rows = list[Row]
+Command = Callable[..., tuple[int, str, str]]
+NOWHERE = "http://127.0.0.1:9/v1"
+
+
+@pytest.fixture
+def data(people: Callable[..., Rows], tmp_path: Path) -> Path:
+    return write(tmp_path / "people.jsonl", people(4))
+
+
+@pytest.fixture
+def prompts(tmp_path: Path) -> Path:
+    return write(tmp_path / "prompts.jsonl", [{"id": f"m{n}", "prompt": f"Name {n} rivers."} for n in range(1, 4)])
+
+
+def alike(groups: Sequence[Group]) -> list[list[float]]:
+    return [[0.5] * len(group.responses) for group in groups]
+
+
+def sometimes(groups: Sequence[Group]) -> list[list[float]]:
+    """No number for what is longest, which would otherwise be selected."""
+    found = []
+    for group in groups:
+        lengths = [float(len(response)) for response in group.responses]
+        found.append([math.nan if length == max(lengths) else length for length in lengths])
+    return found
+
+
+# Refused
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--k", "1,8"], "the best of 8 cannot be taken from 4 candidates; raise --n."),
+        (["--k", "0"], "the best of 0 cannot be taken from 4 candidates; raise --n."),
+        (["--reward", "elsewhere/length"], "Two reward models are named length; give each a name of its own, as "
+         "NAME=MODEL."),
+        (["--reward", "=x"], "A reward model is given as MODEL or NAME=MODEL."),
+        (["--judge", "rubric-overlap", "--measure", "rating"], "rubric-overlap counts words of rubric aspects; give "
+         "no --measure rating."),
+        (["--profile", "plan"], "--profile plan and --plans FILE belong together"),
+        (["--config", "xx"], "has no config 'xx'; it has people."),
+        (["--policy-base-url", "localhost:80"], "base URL"),
+        (["--judge", "j", "--judge-base-url", NOWHERE, "--judge-max-cost", "1"], "The judge j cannot be asked: a "
+         "`max_cost` needs a `price` under [connection] to be reckoned by."),
+        (["--policy-max-cost", "1"], "The policy p cannot be asked: a `max_cost` needs a `price` under [connection] to "
+         "be reckoned by."),
+        (["--judge-attempts", "0"], "--judge-attempts"),
+        (["--top-p", "1.5"], "--top-p: "),
+        (["--reuse-from", "nowhere.sqlite"], "nowhere.sqlite"),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_one_sentence_and_leaves_nothing(
+    run: Command, data: Path, tmp_path: Path, words: list[str], message: str
+) -> None:
+    base = ["best-of-n", "--policy", "p", "--policy-base-url", NOWHERE, "--reward", str(tmp_path / "length")]
+    status, said, error = run(*base, "--data", data, "--n", "4", "--out", tmp_path / "run", *words)
+    assert (status, said) == (2, ""), error
+    assert message in error
+    assert error.count("Error") == 1
+    assert not (tmp_path / "run").exists()
+
+
+def test_more_than_there_are_cannot_be_taken_in_python_either() -> None:
+    with pytest.raises(ValidationError, match="the best of 32 cannot be taken from 16 candidates; raise --n"):
+        Sampling(k=(1, 32))
+
+
+def test_two_reward_models_of_one_name_are_refused(data: Path, tmp_path: Path) -> None:
+    with serve(World()) as server, pytest.raises(EvaluationError) as caught:
+        sampled(server, data, tmp_path / "run", [LocalModel(name="a/rm"), LocalModel(name="b/rm")])
+    assert str(caught.value) == "Two reward models are named rm; give each a name of its own, as NAME=MODEL."
+    assert server.requests == []
+
+
+def test_a_policy_that_says_nothing_is_refused_with_what_to_look_at(data: Path, tmp_path: Path) -> None:
+    class Silent(World):
+        def said(self, body: Row) -> Reply:
+            return Reply("  ")
+
+    with serve(Silent()) as server, pytest.raises(EvaluationError) as caught:
+        sampled(server, data, tmp_path / "run", n=2, k=())
+    assert str(caught.value) == (
+        "The policy policy gave no text for any prompt (8 times empty); look at its chat template, --max-tokens and "
+        "--profile-size."
+    )
+    assert asked_of(server.requests) == (8, 0)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_policy_whose_context_is_too_short_for_every_prompt_is_refused(
+    language_models: Callable[..., str], people: Callable[..., Rows], tmp_path: Path
+) -> None:
+    rows = people(2)
+    for row in rows:
+        row["profile"] = [{"id": "p", "category": "Tea", "text": "long ago " * 900}]
+    with serve(World()) as server, pytest.raises(EvaluationError) as caught:
+        policy = LocalModel(name=language_models(), device="cpu")
+        sampled(server, write(tmp_path / "p.jsonl", rows), tmp_path / "run", policy=policy,
+                policy_connection=None, n=2, k=())  # fmt: skip
+    message = str(caught.value)
+    assert message.startswith("The policy ")
+    assert "gave no text for any prompt (4 times error: The prompt has " in message
+    assert message.endswith(
+        " tokens, and the model takes 1,024, its answer included); look at its chat template, --max-tokens and "
+        "--profile-size."
+    )
+
+
+def test_one_prompt_that_is_too_long_is_counted_and_the_others_go_on(
+    language_models: Callable[..., str], people: Callable[..., Rows], tmp_path: Path
+) -> None:
+    rows = people(3)
+    rows[1]["profile"] = [{"id": "p", "category": "Tea", "text": "long ago " * 900}]
+    found = best_of_n(
+        LocalModel(name=language_models(), device="cpu"),
+        [by_length],
+        data=write(tmp_path / "p.jsonl", rows),
+        out=tmp_path / "run",
+        sampling=Sampling(n=2, max_tokens=8),
+        outcome=Outcome(judge="rubric-overlap"),
+    )
+    assert found.record.sampling.without_text == ("p0-1",)
+    [(reason, count)] = found.record.sampling.reasons.items()
+    assert reason.endswith("the model takes 1,024, its answer included")
+    assert count == 2
+    assert found.record.sampling.seeded
+    assert found.record.outcome is not None
+    assert found.record.outcome.scale.endswith("it counts words and is no measure of quality")
+    assert any(f"2 of 6 candidates have no text and are never selected: {reason} (2)." == note
+               for note in downstream_notes(found))  # fmt: skip
+
+
+@pytest.mark.parametrize("judge", ["judge", "rubric-overlap"])
+def test_items_without_aspects_need_another_measure(prompts: Path, tmp_path: Path, judge: str) -> None:
+    with serve(World()) as server, pytest.raises(DataError) as caught:
+        sampled(server, prompts, tmp_path / "run", benchmark="prompts", profile="none", judge=judge)
+    assert str(caught.value) == (
+        "The item of id m1 has no rubric aspects to judge by; choose --measure rating or win."
+    )
+    assert server.requests == []
+
+
+def test_prompts_without_posts_need_no_profile(prompts: Path, tmp_path: Path) -> None:
+    with serve(World()) as server, pytest.raises(DataError) as caught:
+        sampled(server, prompts, tmp_path / "run", benchmark="prompts", measure="rating")
+    assert str(caught.value) == "The item of id m1 has no profile; choose --profile none."
+
+
+@pytest.mark.parametrize("verb", ["score", "judge"])
+def test_prompts_are_nothing_to_score(run: Command, prompts: Path, tmp_path: Path, verb: str) -> None:
+    status, _, error = run(verb, "m", "--benchmark", "prompts", "--data", prompts, "--out", tmp_path / "run")
+    assert status == 2
+    assert error == (
+        "Error: The benchmark prompts has prompts without responses to score; let a policy answer them with "
+        "`pluralbench best-of-n`.\n"
+    )
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ({"id": "a", "question": "Why?"}, "has no column `prompt`"),
+        ({"id": "a", "prompt": " "}, "has 1 items with an empty prompt or response (ids a)"),
+        ({"id": "a", "prompt": []}, "at id a: the prompt has no message"),
+        ({"id": "a", "prompt": ["One.", ""]}, "has 1 items with an empty prompt or response (ids a)"),
+    ],
+)
+def test_prompts_of_another_shape_are_refused(tmp_path: Path, row: Row, message: str) -> None:
+    data = write(tmp_path / "p.jsonl", [row])
+    with serve(World()) as server, pytest.raises(DataError) as caught:
+        sampled(server, data, tmp_path / "run", benchmark="prompts", profile="none", measure="rating")
+    assert message in str(caught.value)
+    assert server.requests == []
+
+
+def test_a_benchmark_about_persons_is_refused(tmp_path: Path) -> None:
+    with serve(World()) as server, pytest.raises(BenchmarkError, match="has no responses to score"):
+        sampled(server, tmp_path, tmp_path / "run", benchmark="persona-judge")
+
+
+def test_a_directory_of_something_else_is_no_finished_one(tmp_path: Path) -> None:
+    (tmp_path / "half.work").mkdir()
+    for name, hint in (("half", "it is not finished: run its command again to go on"), ("no", "it has no downstream.")):
+        with pytest.raises(RunError) as caught:
+            read(tmp_path / name)
+        assert f"{tmp_path / name} is no finished directory of best-of-n or optimize: {hint}" in str(caught.value)
+
+
+def test_a_damaged_directory_is_refused_in_a_sentence(data: Path, tmp_path: Path) -> None:
+    with serve(World()) as server:
+        found = sampled(server, data, tmp_path / "run", limit=2)
+    (found.path / "rewards.parquet").write_text("PAR")
+    with pytest.raises(RunError, match=r"rewards\.parquet cannot be read: "):
+        found.frame("rewards")
+    for text in ("{", "[]", '{"schema_version": 9}', '{"schema_version": 1}'):
+        (found.path / "downstream.json").write_text(text, encoding="utf-8")
+        with pytest.raises(UserError) as caught:
+            read(found.path)
+        assert "\n" not in str(caught.value)
+        assert str(caught.value).endswith(".")
+
+
+# Gone on with, and told
+
+
+def test_a_reward_model_that_scores_all_alike_is_told(data: Path, tmp_path: Path) -> None:
+    with serve(World()) as server:
+        found = sampled(server, data, tmp_path / "run", [alike, by_length])
+    assert (found.record.rewards["alike"].alike, found.record.rewards["by_length"].alike) == (4, 0)
+    assert (
+        "alike: all candidates of 4 of 4 prompts have the same reward, so chance or the order in which they were "
+        "sampled selects among them."
+    ) in downstream_notes(found)
+    level = found.estimate("outcome").value
+    assert level is not None
+    for k in found.sizes:
+        assert found.estimate("outcome", model="alike", k=k).value == pytest.approx(level)
+    assert found.estimate("promised", model="alike", k=4).value is None
+    assert found.estimate("agreement", model="alike").value is None
+
+
+def test_what_has_no_reward_is_counted_and_never_selected(data: Path, tmp_path: Path) -> None:
+    with serve(World()) as server:
+        found = sampled(server, data, tmp_path / "run", [sometimes])
+    missing = found.frame("rewards").filter(found.frame("rewards")["reward"].is_null())
+    assert missing.height >= 4
+    assert found.record.rewards["sometimes"].missing == missing.height
+    selected = found.frame("selected").drop_nulls("sample")
+    assert selected.join(missing, on=["config", "id", "sample"], how="semi").is_empty()
+    assert found.frame("selected")["sample"].null_count() > 0, "the longest came first somewhere"
+    note = f"sometimes: {missing.height} candidates have no reward and are never selected."
+    assert note in downstream_notes(found)
+
+
+def test_without_a_judge_there_is_only_what_reward_models_promise(data: Path, tmp_path: Path) -> None:
+    with serve(World()) as server:
+        found = sampled(server, data, tmp_path / "run", [by_length], judge=None)
+    assert asked_of(server.requests) == (20, 0)
+    assert not (found.path / "outcomes.parquet").exists()
+    assert found.record.outcome is None
+    assert set(found.metrics["metric"]) == {"reward", "promised"}
+    assert (found.estimate("promised", model="by_length", k=4).value or 0) > 0
+    assert downstream_notes(found)[0] == (
+        "Nobody judged the candidates, so these are the reward models' own estimates of what they gain, in standard "
+        "deviations within prompts; give --judge MODEL, or rubric-overlap to see the machinery work."
+    )
+    with console.capture() as shown:
+        console.print(curve_grid(found))
+    assert "promised gain" in shown.get()
+
+
+def test_a_text_that_is_markup_is_shown_as_it_is(data: Path, tmp_path: Path) -> None:
+    with serve(World()) as server:
+        found = sampled(server, data, tmp_path / "run", {"[bold]rm[/bold]": by_length}, limit=2)
+    with console.capture() as shown:
+        console.print(curve_grid(found))
+    assert "[bold]rm[/bold]" in shown.get()
