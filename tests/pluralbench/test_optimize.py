@@ -171,12 +171,17 @@ def test_other_prompts_to_optimise_on(run: Command, words: list[Any], tmp_path: 
         assert {one.partition("-")[0] for one in found.frame("candidates")["id"]} == judged
 
 
-def test_without_a_judge_it_says_so(run: Command, words: list[Any], tmp_path: Path) -> None:
+def test_without_a_judge_and_with_rewards_that_are_all_alike_it_says_so(
+    run: Command, words: list[Any], constant: str, tmp_path: Path
+) -> None:
     place = words.index("--judge")
-    plain = [*words[:place], *words[place + 2 :]]
-    status, told, _ = run(*plain, "--steps", "1", "--sample-n", "3", "--out", tmp_path / "out")
+    plain = [*words[:place], *words[place + 2 :], "--reward", f"flat={constant}", "--steps", "1", "--sample-n", "3"]
+    status, told, _ = run(*plain, "--out", tmp_path / "out")
     assert status == 0
-    assert "Optimised against a judge: 1 step of PPO; nobody judged what the policy answers." in said(told)
+    assert (
+        "Optimised against flat: 1 step of PPO; nobody judged what the policy answers. In 1 of 1 steps the reward "
+        "model scored all completions alike, so there was nothing to learn."
+    ) in said(told)
     assert "own estimates" not in told
     found = read_downstream(tmp_path / "out")
     assert found.metrics.is_empty()

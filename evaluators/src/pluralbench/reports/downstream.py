@@ -63,13 +63,14 @@ def level_note(found: Downstream) -> str:
     made, gain, end = found.record.optimization or {}, found.estimate("gain"), found.estimate("outcome")
     number = made.get("steps", 0)
     steps = f"{number:,} step{'' if number == 1 else 's'} of {made['settings']['options']['algorithm'].upper()}"
+    told = "".join(f" {warning}" for warning in made.get("warnings", ()))
     if end.value is None:
-        return f"{steps}; nobody judged what the policy answers."
+        return f"{steps}; nobody judged what the policy answers.{told}"
     start = found.metrics.filter(pl.col("section") == START, pl.col("config").is_null())["value"]
     before = f"from {start[0]:.3f} " if len(start) else ""
     change = f" ({with_interval(gain, 1, '+.3f')})" if gain.value is not None else ""
     same = " It was judged on the prompts that it was optimised on." if made.get("judged_on_the_same_prompts") else ""
-    return f"{before}to {end.value:.3f}{change} in {steps}.{same}"
+    return f"{before}to {end.value:.3f}{change} in {steps}.{same}{told}"
 
 
 def downstream_notes(found: Downstream) -> list[str]:
