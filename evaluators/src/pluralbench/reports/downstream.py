@@ -1,6 +1,7 @@
 """What best-of-n found, as a table for people and as sentences."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import polars as pl
 from pluralbench_measures.bootstrap import Estimate
@@ -44,7 +45,7 @@ def _number(estimate: Estimate, form: str = ".3f") -> str:
 
 def curve_grid(found: Downstream) -> Grid:
     """The table for a terminal."""
-    policy, outcome = found.record.policy.name, found.record.outcome
+    policy, outcome = Path(found.record.policy.name).name, found.record.outcome
     title = "promised gain" if outcome is None else KEYS[outcome.measure]
     grid = Grid(
         title=f"Best of k from {policy}: {title}", title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0)
