@@ -143,7 +143,7 @@ def test_overlap_is_twice_the_share_of_an_aspects_words(
     assert overlap(Case("q", "?", answer, aspects)) == pytest.approx(scores)
 
 
-@given(st.lists(st.sampled_from("cheap lentils tomatoes potatoes cooking".split()), min_size=1), st.text(max_size=40))
+@given(st.lists(st.sampled_from(["cheap", "lentils", "cooking"]), min_size=1), st.text(max_size=40))
 def test_overlap_is_on_the_scale_and_full_where_all_is_said(words: list[str], more: str) -> None:
     aspect = " ".join(words)
     [full] = overlap(Case("q", "?", f"{aspect} {more}", [aspect]))

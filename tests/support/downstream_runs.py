@@ -91,7 +91,9 @@ def sampled(server: ChatServer, data: Path, out: Path, rewards: Any = MODELS, **
     """`pluralbench.best_of_n` of the server's `policy`, judged by its `judge`; options go where they belong."""
 
     def taken(description: type[Table], given: Row) -> Any:
-        return description(**given | {name: options.pop(name) for name in [*options] if name in description.model_fields})
+        return description(
+            **given | {name: options.pop(name) for name in [*options] if name in description.model_fields}
+        )
 
     connection = ChatConnection(base_url=server.base_url, api_key_env="", **ONE_BY_ONE)
     return best_of_n(
