@@ -1,5 +1,6 @@
 """Best-of-N from end to end: what is asked, what the numbers are made of, and what is told."""
 
+import json
 import math
 import tomllib
 from collections import Counter
@@ -13,8 +14,9 @@ from typing import Any
 import pytest
 from chat_server import Reply, serve
 from downstream_runs import MODELS, World, asked_of, by_length, is_judged, sampled, shown
-from pluralbench import Downstream, Group
+from pluralbench import Downstream, DownstreamRecord, Group
 from pluralbench.reports.downstream import curve_table, downstream_notes
+from pluralbench.results.schemas import read_schema
 from pluralbench_rewards import FunctionModel
 from written_tables import write
 
@@ -209,6 +211,32 @@ def test_other_measures(sample: Path, tmp_path: Path, measure: str) -> None:
     assert found.frame("rewards")["sample"].max() == N - 1, "the further sample is never selected"
 
 
+def test_the_best_model_is_first_and_one_without_a_value_last(sample: Path, tmp_path: Path) -> None:
+    class Strict(World):
+        def judged(self, body: Row) -> Reply:
+            return Reply(str([0] * (shown(body)["aspects"].count("\n") + 1)))
+
+    def never(groups: Sequence[Group]) -> list[list[float]]:
+        return [[math.nan] * len(group.responses) for group in groups]
+
+    models = {"never": never, "length": by_length, "nothing": never}
+    with serve(Strict()) as server:
+        found = sampled(server, sample, tmp_path / "run", models, limit=1)
+    assert found.estimate("outcome", model="length", k=4).value == 0.0
+    assert curve_table(found)["reward model"].to_list() == ["length", "never", "nothing"]
+
+
+def test_the_record_is_of_the_schema_in_the_package(made: Made) -> None:
+    values = json.loads((made.found.path / "downstream.json").read_text(encoding="utf-8"))
+    schema = json.loads(read_schema("downstream-1.json"))
+    assert values["$schema"] == schema["$id"] == "urn:pluralbench:downstream:1"
+    assert values.keys() == schema["properties"].keys()
+    for name in ("sampling", "outcome", "benchmark", "data", "prompt", "bootstrap", "provenance"):
+        described = schema["$defs"][f"{name.capitalize()}Record"]
+        assert set(described.get("required", ())) <= values[name].keys() <= described["properties"].keys(), name
+    assert DownstreamRecord.model_validate(values) == made.found.record
+
+
 # Two turns
 
 TURNS = [{"id": f"m{n}", "turns": [f"Name {n} rivers.", "Now in one sentence."]} for n in range(1, 4)]
@@ -319,7 +347,14 @@ def test_the_command_samples_scores_judges_and_tells(
         status, said, error = run(*words)
         requests = server.requests
     assert (status, error) == (0, "")
-    for part in ("Best of k from a-policy: rubric score", "k=1", "k=3", "gain", "The policy by itself: ", "run: downs"):
+    for part in (
+        "Best of k from a-policy: rubric score",
+        "k=1",
+        "k=3",
+        "gain",
+        "The policy by itself: ",
+        "run: downstream.json, metrics.json, candidates.parquet, outcomes.parquet, rewards.parquet, selected.parquet",
+    ):
         assert part in said
     assert sorted(path.name for path in (tmp_path / "plots").iterdir()) == ["best_of_n.png", "best_of_n.svg"]
     policy = [body for body in requests if not is_judged(body)]
