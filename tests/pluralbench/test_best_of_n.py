@@ -1,10 +1,11 @@
-"""Best-of-N from end to end: what is asked, what the numbers are made of, and that it goes on where it stopped."""
+"""Best-of-N from end to end: what is asked, what the numbers are made of, and what is told."""
 
+import json
 import math
 import tomllib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 from statistics import fmean
@@ -12,12 +13,11 @@ from typing import Any
 
 import pytest
 from chat_server import Reply, serve
-from downstream_runs import MODELS, World, asked_of, by_length, by_letter, is_judged, sampled, shown
-from pluralbench import Downstream, Group, ModelRecord, Scored
+from downstream_runs import MODELS, World, asked_of, by_length, is_judged, sampled, shown
+from pluralbench import Downstream, DownstreamRecord, Group
 from pluralbench.reports.downstream import curve_table, downstream_notes
-from pluralbench_calls import CallsError
-from pluralbench_rewards import FunctionModel, OnScored
-from pluralbench_runs import OutputError
+from pluralbench.results.schemas import read_schema
+from pluralbench_rewards import FunctionModel
 from written_tables import write
 
 Row = dict[str, Any]
@@ -76,7 +76,7 @@ def best_of_the_first(rewards: Sequence[float | None], k: int) -> int | None:
 
 def test_best_of_k_is_what_a_second_computation_makes_of_the_files(made: Made) -> None:
     found = made.found
-    rewards, values = (of(found, "rewards", "model", "config", "id", "sample", "reward"), {})
+    rewards = of(found, "rewards", "model", "config", "id", "sample", "reward")
     values = of(found, "outcomes", "config", "id", "sample", "value")
     items = list(dict.fromkeys(key[:2] for key in values))
     assert (len(items), len(values), len(rewards)) == (6, 30, 60)
@@ -211,6 +211,32 @@ def test_other_measures(sample: Path, tmp_path: Path, measure: str) -> None:
     assert found.frame("rewards")["sample"].max() == N - 1, "the further sample is never selected"
 
 
+def test_the_best_model_is_first_and_one_without_a_value_last(sample: Path, tmp_path: Path) -> None:
+    class Strict(World):
+        def judged(self, body: Row) -> Reply:
+            return Reply(str([0] * (shown(body)["aspects"].count("\n") + 1)))
+
+    def never(groups: Sequence[Group]) -> list[list[float]]:
+        return [[math.nan] * len(group.responses) for group in groups]
+
+    models = {"never": never, "length": by_length, "nothing": never}
+    with serve(Strict()) as server:
+        found = sampled(server, sample, tmp_path / "run", models, limit=1)
+    assert found.estimate("outcome", model="length", k=4).value == 0.0
+    assert curve_table(found)["reward model"].to_list() == ["length", "never", "nothing"]
+
+
+def test_the_record_is_of_the_schema_in_the_package(made: Made) -> None:
+    values = json.loads((made.found.path / "downstream.json").read_text(encoding="utf-8"))
+    schema = json.loads(read_schema("downstream-1.json"))
+    assert values["$schema"] == schema["$id"] == "urn:pluralbench:downstream:1"
+    assert values.keys() == schema["properties"].keys()
+    for name in ("sampling", "outcome", "benchmark", "data", "prompt", "bootstrap", "provenance"):
+        described = schema["$defs"][f"{name.capitalize()}Record"]
+        assert set(described.get("required", ())) <= values[name].keys() <= described["properties"].keys(), name
+    assert DownstreamRecord.model_validate(values) == made.found.record
+
+
 # Two turns
 
 TURNS = [{"id": f"m{n}", "turns": [f"Name {n} rivers.", "Now in one sentence."]} for n in range(1, 4)]
@@ -307,101 +333,6 @@ def test_a_judge_that_cannot_be_read_is_counted(sample: Path, tmp_path: Path) ->
     assert any("3 of 15 candidates have no valid value and are left out" in note for note in downstream_notes(found))
 
 
-# Interrupted, repeated, changed
-
-
-def same(found: Downstream, other: Downstream) -> None:
-    """Assert that two runs found the same."""
-    for name in ("candidates", "rewards", "selected", "outcomes"):
-        assert found.frame(name).equals(other.frame(name)), name
-    assert found.metrics.equals(other.metrics)
-
-
-@pytest.mark.parametrize(("dying", "dies"), [("policy", 7), ("judge", 4)])
-def test_a_server_that_dies_loses_and_repeats_nothing(
-    made: Made, sample: Path, tmp_path: Path, dying: str, dies: int
-) -> None:
-    world = World(dies=dies, dying=dying)
-    with serve(world) as server, pytest.raises(CallsError) as caught:
-        sampled(server, sample, tmp_path / "run", limit=2)
-    what = "candidates" if dying == "policy" else "rubrics"
-    assert f"{dies} of 30 {what} are recorded; run the same command again to go on." in str(caught.value)
-    assert not (tmp_path / "run").exists()
-    world.dies = None
-    with serve(world) as mended:  # at another port
-        found = sampled(mended, sample, tmp_path / "run", limit=2)
-    assert asked_of(world.answered) == (30, 30), "nothing is asked twice"
-    same(found, made.found)
-
-
-@dataclass
-class Counted:
-    """A reward model that counts what it computes."""
-
-    function: Any
-    stops: bool = False
-    computed: list[int] = field(default_factory=list)
-
-    def record(self) -> ModelRecord:
-        return ModelRecord(name=self.function.__name__, kind="table")
-
-    def score(
-        self,
-        groups: Sequence[Group],
-        *,
-        known: Mapping[int, list[float]] | None = None,
-        on_scored: OnScored | None = None,
-    ) -> Scored:
-        self.computed.append(len(groups) - len(known or {}))
-        if self.stops:
-            raise KeyboardInterrupt
-        return FunctionModel(self.function).score(groups, known=known, on_scored=on_scored)
-
-
-def test_what_one_reward_model_scored_is_not_scored_again(made: Made, sample: Path, tmp_path: Path) -> None:
-    world, first, second = World(), Counted(by_length), Counted(by_letter, stops=True)
-    models = {"length": first, "letter": second}
-    with serve(world) as server:
-        with pytest.raises(KeyboardInterrupt):
-            sampled(server, sample, tmp_path / "run", models, limit=2)
-        second.stops = False
-        found = sampled(server, sample, tmp_path / "run", models, limit=2)
-    assert (first.computed, second.computed) == ([6, 0], [6, 6])
-    assert asked_of(world.answered) == (30, 30)
-    same(found, made.found)
-
-
-def test_a_finished_directory_is_read_and_its_calls_serve_another(made: Made, sample: Path, tmp_path: Path) -> None:
-    with serve(World()) as server:
-        again = sampled(server, sample, made.found.path, limit=2)
-        assert again.record == made.found.record
-        same(again, made.found)
-        other = sampled(server, sample, tmp_path / "run", [by_length], limit=2, reuse_from=made.found.path)
-        assert server.requests == []
-    assert other.frame("candidates").equals(made.found.frame("candidates"))
-    assert other.frame("outcomes").equals(made.found.frame("outcomes"))
-    assert list(other.record.rewards) == ["by_length"]
-    assert other.record.outcome == made.found.record.outcome
-
-
-CHANGES: list[tuple[Row, str]] = [
-    ({"n": 6}, "`sampling.n`"),
-    ({"k": (1, 5)}, "`sampling.k`"),
-    ({"temperature": 0.5}, "`policy.temperature`, `sampling.temperature`"),
-    ({"rewards": {"length": by_length}}, "`rewards.letter.digest`"),
-    ({"judged": "selected"}, "`outcome.judged`"),
-    ({"seed": 1}, "`seed`"),
-]
-
-
-@pytest.mark.parametrize(("changed", "named"), CHANGES)
-def test_another_setting_is_refused_by_name(made: Made, sample: Path, changed: Row, named: str) -> None:
-    with serve(World()) as server, pytest.raises(OutputError) as caught:
-        sampled(server, sample, made.found.path, limit=2, **changed)
-    assert named in str(caught.value)
-    assert server.requests == []
-
-
 def test_the_command_samples_scores_judges_and_tells(
     run: Command, sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -416,7 +347,14 @@ def test_the_command_samples_scores_judges_and_tells(
         status, said, error = run(*words)
         requests = server.requests
     assert (status, error) == (0, "")
-    for part in ("Best of k from a-policy: rubric score", "k=1", "k=3", "gain", "The policy by itself: ", "run: downs"):
+    for part in (
+        "Best of k from a-policy: rubric score",
+        "k=1",
+        "k=3",
+        "gain",
+        "The policy by itself: ",
+        "run: downstream.json, metrics.json, candidates.parquet, outcomes.parquet, rewards.parquet, selected.parquet",
+    ):
         assert part in said
     assert sorted(path.name for path in (tmp_path / "plots").iterdir()) == ["best_of_n.png", "best_of_n.svg"]
     policy = [body for body in requests if not is_judged(body)]
@@ -425,6 +363,6 @@ def test_the_command_samples_scores_judges_and_tells(
     settings = tomllib.loads((tmp_path / "run/settings.toml").read_text(encoding="utf-8"))
     assert settings["sampling"] == {"n": 3, "k": [1, 3], "temperature": 0.7, "top_p": 0.8, "max_tokens": 99}
     outcome = {"judge": "a-judge", "measure": "rubric", "judged": "selected", "max_tokens": 77, "attempts": 2}
-    assert outcome == settings["outcome"]
+    assert settings["outcome"] == outcome
     assert (settings["prompt"]["profile"], settings["prompt"]["profile_size"], settings["seed"]) == ("raw", 2, 3)
     assert list(settings["rewards"]) == ["a", "b"]

@@ -124,10 +124,10 @@ def test_a_policy_whose_context_is_too_short_for_every_prompt_is_refused(
     rows = people(2)
     for row in rows:
         row["profile"] = [{"id": "p", "category": "Tea", "text": "long ago " * 900}]
+    options: Row = {"policy": LocalModel(name=language_models(), device="cpu"), "policy_connection": None}
+    data = write(tmp_path / "p.jsonl", rows)
     with serve(World()) as server, pytest.raises(EvaluationError) as caught:
-        policy = LocalModel(name=language_models(), device="cpu")
-        sampled(server, write(tmp_path / "p.jsonl", rows), tmp_path / "run", policy=policy,
-                policy_connection=None, n=2, k=())  # fmt: skip
+        sampled(server, data, tmp_path / "run", n=2, k=(), **options)
     message = str(caught.value)
     assert message.startswith("The policy ")
     assert "gave no text for any prompt (4 times error: The prompt has " in message
@@ -165,9 +165,7 @@ def test_one_prompt_that_is_too_long_is_counted_and_the_others_go_on(
 def test_items_without_aspects_need_another_measure(prompts: Path, tmp_path: Path, judge: str) -> None:
     with serve(World()) as server, pytest.raises(DataError) as caught:
         sampled(server, prompts, tmp_path / "run", benchmark="prompts", profile="none", judge=judge)
-    assert str(caught.value) == (
-        "The item of id m1 has no rubric aspects to judge by; choose --measure rating or win."
-    )
+    assert str(caught.value) == ("The item of id m1 has no rubric aspects to judge by; choose --measure rating or win.")
     assert server.requests == []
 
 

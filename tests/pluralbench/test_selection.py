@@ -1,7 +1,7 @@
 """Which candidate is best: of the first k, and in expectation over every set of k, against plain counting."""
 
 import math
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
@@ -63,7 +63,7 @@ def test_one_of_one_is_any_and_one_of_all_is_the_best(rewards: Array) -> None:
 @given(valid_rewards)
 def test_the_expected_reward_never_falls_with_k(rewards: Array) -> None:
     curve = [expected(rewards, weights_of_best(rewards, k)) for k in range(1, len(rewards) + 1)]
-    assert all(later >= earlier - 1e-9 for earlier, later in zip(curve, curve[1:], strict=False))
+    assert all(later >= earlier - 1e-9 for earlier, later in pairwise(curve))
 
 
 @given(rewards_of, st.integers(1, 9))

@@ -18,7 +18,7 @@ CASE = Case("q1", "What should I cook?", "Lentils, they are cheap.", ASPECTS)
 
 on_the_scale = st.lists(st.integers(0, 2), min_size=1, max_size=9)
 # Words of a reply around its list: no brackets, which would be further lists, and no tags of thinking.
-around = st.text(st.characters(blacklist_characters="[]<>", blacklist_categories=("Cs",)), max_size=30)
+around = st.text(st.characters(codec="utf-8", exclude_characters="[]<>"), max_size=30)
 
 
 def judge(server: ChatServer, folder: Path, **options: Any) -> RubricJudge:

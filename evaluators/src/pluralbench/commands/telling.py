@@ -6,8 +6,8 @@ from pluralbench.commands.terminal import console
 from pluralbench.reports.downstream import curve_grid, downstream_notes
 from pluralbench.reports.notes import closing, notes
 from pluralbench.reports.report import render
-from pluralbench.results.downstream import POLICY_FOLDER, Downstream
-from pluralbench.results.runs import Run
+from pluralbench.results.downstream import DOWNSTREAM_FILE, POLICY_FOLDER, Downstream
+from pluralbench.results.runs import LEDGER_FILE, METRICS_FILE, Run
 
 
 def tell(done: Run) -> None:
@@ -31,7 +31,6 @@ def tell_downstream(done: Downstream, plots: Path | None = None) -> None:
 
         for path in draw_best_of_n(done, plots):
             console.print(f"Wrote {path}")
-    files = (
-        "candidates.parquet, rewards.parquet, selected.parquet" if sampled else f"candidates.parquet, {POLICY_FOLDER}"
-    )
-    console.print(f"{done.path}: downstream.json, metrics.json, {files}")
+    files = [path.name for path in done.path.glob("*.parquet") if path.name != LEDGER_FILE]
+    policy = [] if sampled else [POLICY_FOLDER]
+    console.print(f"{done.path}: {', '.join([DOWNSTREAM_FILE, METRICS_FILE, *sorted(files), *policy])}")

@@ -1,6 +1,7 @@
 """What best-of-n found, as a table for people and as sentences."""
 
 from collections.abc import Iterator
+from math import inf
 from pathlib import Path
 
 import polars as pl
@@ -25,14 +26,13 @@ def curve_table(found: Downstream) -> pl.DataFrame:
     """
     metric, last = _metric(found), found.sizes[-1]
     rows = []
-    for model in found.record.rewards:
+    values = {model: found.estimate(metric, model=model, k=last).value for model in found.record.rewards}
+    for model in sorted(values, key=lambda name: -inf if (value := values[name]) is None else value, reverse=True):
         at = {f"best of {k}": _number(found.estimate(metric, model=model, k=k)) for k in found.sizes}
         gain = with_interval(found.estimate("gain", model=model, k=last), 1, "+.3f")
         agreement = _number(found.estimate("agreement", model=model), "+.2f")
         rows.append({"reward model": model, **at, "gain": gain or DASH, "agreement": agreement})
-    frame = pl.DataFrame(rows, infer_schema_length=None)
-    order = {model: found.estimate(metric, model=model, k=last).value or -1e9 for model in found.record.rewards}
-    return frame.sort(pl.col("reward model").replace_strict(order, return_dtype=pl.Float64), descending=True)
+    return pl.DataFrame(rows, infer_schema_length=None)
 
 
 def _metric(found: Downstream) -> str:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from statistics import fmean
 from textwrap import wrap
@@ -114,7 +115,7 @@ def series_of_judges(accuracies: Mapping[str, float | None]) -> list[Series]:
 
 
 def _last_if_missing(accuracy: float | None) -> float:
-    return 1.0 if accuracy is None else -accuracy
+    return inf if accuracy is None else -accuracy
 
 
 def _short(name: str) -> str:
