@@ -262,15 +262,16 @@ def test_killed_again_and_again_it_ends_in_the_same_scores(done: Study, recipe: 
     words = [script("pluralbench"), "study", str(recipe), "--out", str(out)]
     goals = ["own pairs/given (2)", "candidates.work", "8 pairs", "best-of-n.work", "optimization/given (2)"]
     for goal in goals:
-        log = (tmp_path / "log").open("wb")
-        with subprocess.Popen(words, env=environment(), stdout=log, stderr=log, start_new_session=True) as process:
+        with (
+            (tmp_path / "log").open("wb") as log,
+            subprocess.Popen(words, env=environment(), stdout=log, stderr=log, start_new_session=True) as process,
+        ):
             until = time.monotonic() + 300
             while not any(str(path).endswith(goal) for path in out.rglob("*")):
                 assert process.poll() is None, (tmp_path / "log").read_text(encoding="utf-8")
                 assert time.monotonic() < until
                 time.sleep(0.02)
             os.killpg(process.pid, signal.SIGKILL)
-        log.close()
         assert not (out / "scores.csv").exists()
     ended = subprocess.run(words, env=environment(), capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr

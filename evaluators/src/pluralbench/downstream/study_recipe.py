@@ -152,9 +152,10 @@ class StudyRecipe(Recipe):
     def _one_seed(cls, values: Any) -> Any:
         """Policy optimisation has the study's seed where it has none of its own, as training has."""
         match values:
-            case {"seed": seed, "optimization": {**optimization}}:
-                options = {"seed": seed, **optimization.get("options", {})}
-                return {**values, "optimization": {**optimization, "options": options}}
+            case {"seed": seed, "optimization": {"options": {**options}, **optimization}}:
+                return {**values, "optimization": {**optimization, "options": {"seed": seed, **options}}}
+            case {"seed": seed, "optimization": {**optimization}} if "options" not in optimization:
+                return {**values, "optimization": {**optimization, "options": {"seed": seed}}}
         return values
 
     @model_validator(mode="after")
