@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from pluralbench_calls import Answer, Ledger, LedgerError, Request, read_ledger
+from pluralbench_calls import Answer, Ledger, LedgerError, Request, read_ledger, working_ledger
 
 FORMAT_KEY = "pluralbench_ledger_format"
 
@@ -230,3 +230,26 @@ def test_reading_a_ledger_does_not_write_to_it(tmp_path: Path) -> None:
     before = path.read_bytes()
     read_ledger(path)
     assert path.read_bytes() == before
+
+
+def test_a_ledger_whose_making_was_killed_is_made_anew(tmp_path: Path) -> None:
+    """Between SQLite's first page and the end of that transaction there is a journal that undoes it."""
+    path = tmp_path / "l.sqlite"
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("PRAGMA journal_mode = WAL")
+    magic, pages, sector, page = bytes.fromhex("d9d505f920a163d7"), 0, 512, 4096
+    numbers = b"".join(number.to_bytes(4, "big") for number in (0, 1, pages, sector, page))
+    path.with_name("l.sqlite-journal").write_bytes((magic + numbers).ljust(sector, b"\0"))
+    with Ledger(path) as ledger:
+        ledger.record(answer())
+        assert len(ledger) == 1
+    assert read_ledger(path).height == 1
+
+
+def test_what_cannot_be_opened_as_a_working_ledger_stays_where_it_is(tmp_path: Path) -> None:
+    path = ledger_at(tmp_path / "l.sqlite", answer())
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("PRAGMA user_version = 9")
+    with pytest.raises(LedgerError, match="is of format 9"), working_ledger(path):
+        pass
+    assert path.exists()

@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from pluralbench.downstream import optimization
+from pluralbench.downstream.walk import walk
 from pluralbench.results.downstream import Downstream, read_downstream
 from pluralbench_policies.scorer import Scorer
 from small_world import people, people_file
@@ -119,7 +119,6 @@ def test_stopped_while_it_is_judged_it_is_not_optimised_again(
     whole, out = tmp_path / "whole", tmp_path / "out"
     assert run(*words, "--out", whole)[0] == 0
     assert len(scored) == 2
-    walk = optimization.walk
     for left in (0, 1):  # walks that it may take: that of the policy at the start, and that of the optimised one
         allowed = left
 
@@ -131,7 +130,7 @@ def test_stopped_while_it_is_judged_it_is_not_optimised_again(
             return walk(*given)
 
         with monkeypatch.context() as patch:
-            patch.setattr(optimization, "walk", stopping)
+            patch.setattr("pluralbench.downstream.optimization.walk", stopping)
             assert run(*words, "--out", out)[0] == 130
         assert not out.exists()
     assert len(scored) == 4

@@ -260,17 +260,19 @@ def test_a_benchmark_and_a_downstream_result_without_a_model_in_common(done: Stu
 def test_killed_again_and_again_it_ends_in_the_same_scores(done: Study, recipe: Path, tmp_path: Path) -> None:
     out = tmp_path / "killed"
     words = [script("pluralbench"), "study", str(recipe), "--out", str(out)]
-    goals = ["own pairs/given (2)", "candidates.work", "8 pairs", "best-of-n.work", "optimization/given (2)"]
+    goals = ["benchmarks/own pairs/given (2)", "samples/learn/candidates.work", "models/8 pairs", "best-of-n.work"]
+    goals.append("optimization/given (2)")
     for goal in goals:
-        log = (tmp_path / "log").open("wb")
-        with subprocess.Popen(words, env=environment(), stdout=log, stderr=log, start_new_session=True) as process:
+        with (
+            (tmp_path / "log").open("wb") as log,
+            subprocess.Popen(words, env=environment(), stdout=log, stderr=log, start_new_session=True) as process,
+        ):
             until = time.monotonic() + 300
-            while not any(str(path).endswith(goal) for path in out.rglob("*")):
+            while not (out / goal).exists():
                 assert process.poll() is None, (tmp_path / "log").read_text(encoding="utf-8")
                 assert time.monotonic() < until
                 time.sleep(0.02)
             os.killpg(process.pid, signal.SIGKILL)
-        log.close()
         assert not (out / "scores.csv").exists()
     ended = subprocess.run(words, env=environment(), capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr

@@ -151,11 +151,12 @@ class StudyRecipe(Recipe):
     @classmethod
     def _one_seed(cls, values: Any) -> Any:
         """Policy optimisation has the study's seed where it has none of its own, as training has."""
-        optimization = values.get("optimization") if isinstance(values, dict) else None
-        if not isinstance(optimization, dict) or "seed" not in values:
-            return values
-        options = {"seed": values["seed"], **optimization.get("options", {})}
-        return {**values, "optimization": {**optimization, "options": options}}
+        match values:
+            case {"seed": seed, "optimization": {"options": {**options}, **optimization}}:
+                return {**values, "optimization": {**optimization, "options": {"seed": seed, **options}}}
+            case {"seed": seed, "optimization": {**optimization}} if "options" not in optimization:
+                return {**values, "optimization": {**optimization, "options": {"seed": seed}}}
+        return values
 
     @model_validator(mode="after")
     def _whole(self) -> Self:

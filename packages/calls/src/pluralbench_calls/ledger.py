@@ -155,7 +155,7 @@ def working_ledger(path: Path | Ledger) -> Iterator[Ledger]:
     if isinstance(path, Ledger):
         yield path
         return
-    keep = False
+    keep = True  # what cannot be opened is not ours to remove
     try:
         with Ledger(path) as ledger:
             try:
@@ -209,7 +209,7 @@ def read_ledger(path: Path) -> "pl.DataFrame":
     if magic.startswith(b"SQLite format 3"):
         _check_sqlite(path)
         try:
-            with closing(_read_only(path)) as database:
+            with closing(_open(path, "ro")) as database:
                 cursor = database.execute("SELECT * FROM calls")
                 columns = {name: COLUMNS.get(name, pl.String) for name, *_ in cursor.description}
                 rows = cursor.fetchall()
@@ -233,20 +233,27 @@ def _whole(frame: "pl.DataFrame") -> "pl.DataFrame":
     return frame if ADAPTED in frame.columns else frame.with_columns(pl.lit("").alias(ADAPTED))
 
 
-def _read_only(path: Path) -> sqlite3.Connection:
-    return sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)
+def _open(path: Path, mode: str) -> sqlite3.Connection:
+    return sqlite3.connect(f"{path.resolve().as_uri()}?mode={mode}", uri=True)
 
 
 def _check_sqlite(path: Path) -> None:
     try:
-        with closing(_read_only(path)) as database:
-            database.execute("BEGIN")  # one snapshot: another process may be making the ledger just now
-            version = database.execute("PRAGMA user_version").fetchone()[0]
-            tables = {row[0] for row in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    except sqlite3.DatabaseError:
-        raise LedgerError(f"{path} is no ledger: it is not a SQLite file.") from None
+        version, tables = _version_and_tables(path, "ro")
+    except sqlite3.DatabaseError as error:
+        if error.sqlite_errorname != "SQLITE_READONLY_ROLLBACK":
+            raise LedgerError(f"{path} is no ledger: it is not a SQLite file.") from None
+        # Whoever was making it was killed at that: only who may write it can undo what they began.
+        version, tables = _version_and_tables(path, "rw")
     if tables:  # a file without tables is a ledger that was killed at birth
         _check_format(path, str(version) if "calls" in tables else None)
+
+
+def _version_and_tables(path: Path, mode: str) -> tuple[int, set[str]]:
+    with closing(_open(path, mode)) as database:
+        database.execute("BEGIN")  # one snapshot: another process may be making the ledger just now
+        version: int = database.execute("PRAGMA user_version").fetchone()[0]
+        return version, {row[0] for row in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
 
 
 def _check_format(path: Path, found: str | None) -> None:
