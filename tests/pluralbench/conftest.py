@@ -99,7 +99,7 @@ def recipe(classifiers: Folders, talker: str, tmp_path_factory: pytest.TempPathF
 @pytest.fixture(scope="session")
 def done(recipe: Path, tmp_path_factory: pytest.TempPathFactory) -> "Study":
     """The study, finished. Not to be changed."""
-    from pluralbench.downstream.study import study
+    from pluralbench.studying import study
 
     return study(recipe, out=tmp_path_factory.mktemp("studies") / "whole")
 

@@ -20,7 +20,8 @@ from markdown_it import MarkdownIt
 from pluralbench import DataError
 from pluralbench.downstream import study as steps
 from pluralbench.downstream.correlate import correlate
-from pluralbench.downstream.study import Study, study
+from pluralbench.downstream.study import Study
+from pluralbench.studying import study
 from pluralbench_runs import OutputError
 from scipy.stats import spearmanr
 from small_world import write_study
@@ -140,7 +141,7 @@ def test_stopped_after_each_step_it_ends_in_the_same_scores(
     with monkeypatch.context() as patch:
         for name in STEPS:
             patch.setattr(steps, name, stopping(getattr(steps, name)))
-        patch.setattr("pluralbench.reports.study.write_page", at_the_page)
+        patch.setattr("pluralbench.studying.write_page", at_the_page)
         stopped: type[BaseException] = KeyboardInterrupt
         while stopped is KeyboardInterrupt:
             made, known = False, made_in(out)

@@ -20,7 +20,7 @@ from .descriptions import (
 from .downstream.best_of_n import best_of_n
 from .downstream.correlate import Correlation, correlate
 from .downstream.optimization import optimize
-from .downstream.study import Study, study
+from .downstream.study import Study
 from .errors import BenchmarkError, DataError, EvaluationError, RunError
 from .evaluation.compare import RunComparison, compare
 from .evaluation.judge import judge
@@ -32,6 +32,7 @@ from .reports.verdicts import verdict_rows
 from .results.downstream import Downstream, DownstreamRecord, read_downstream
 from .results.record import RunRecord
 from .results.runs import Run, read_run
+from .studying import study
 
 __all__ = [
     "Benchmark",

@@ -39,8 +39,8 @@ def study(
         typer.echo(recipe_path(recipe, FOLDER).read_text(encoding="utf-8").rstrip())
         return
     from pluralbench.commands.terminal import console  # noqa: PLC0415 - the same
-    from pluralbench.downstream.study import study as run_study  # noqa: PLC0415 - the same
     from pluralbench.reports.study import findings, scores_grid  # noqa: PLC0415 - the same
+    from pluralbench.studying import study as run_study  # noqa: PLC0415 - the same
 
     found = run_study(recipe, out=out, fresh=fresh)
     console.print(scores_grid(found))

@@ -1,4 +1,4 @@
-"""`study`: does a benchmark's ranking of reward models predict what they do to a policy? From a recipe to a page.
+"""The steps of a study: does a benchmark's ranking of reward models predict what they do to a policy?
 
 Every step leaves a directory of its own that is whole or not there, so a study that was interrupted goes on with the
 same call: it makes what is missing.
@@ -58,11 +58,13 @@ class Study:
     correlations: dict[str, Correlation] = field(default_factory=dict)
 
 
-def study(recipe: str | Path | StudyRecipe, *, out: str | Path | None = None, fresh: bool = False) -> Study:
-    """Carry out a study: train, score, sample, optimise and judge what is missing, and correlate.
+@contextmanager
+def carried_out(
+    recipe: str | Path | StudyRecipe, *, out: str | Path | None = None, fresh: bool = False
+) -> Iterator[Study]:
+    """Make what a study is missing; while the context lasts, no other process is at work in its directory.
 
-    recipe: a study of this package (`tiny`, `paper`, ...), a TOML file, or a recipe. out: the directory; without it
-    studies/NAME. fresh: start over. `README.md` in it is the page. Raises a `UserError` for a mistake of the caller.
+    See `pluralbench.study`, which also writes the page.
     """
     read = recipe if isinstance(recipe, StudyRecipe) else read_study(recipe)
     target = Path(out or Path("studies") / (Path(recipe).stem if isinstance(recipe, str | Path) else "study"))
@@ -76,10 +78,7 @@ def study(recipe: str | Path | StudyRecipe, *, out: str | Path | None = None, fr
         if read.optimization is not None:
             found.optimized = {model.name: work.optimized(model) for model in read.models}
         found.correlations = dict(_correlations(found))
-        from pluralbench.reports.study import write_page  # noqa: PLC0415 - it draws
-
-        write_page(found)
-    return found
+        yield found
 
 
 @contextmanager
