@@ -1,6 +1,7 @@
 """Which model a name stands for: the content of a folder, or a commit on the Hub."""
 
 from pathlib import Path
+from typing import Any
 
 from pluralbench_runs import digest, file_digest
 
@@ -25,13 +26,20 @@ def model_commit(name: str | Path, revision: str | None = None) -> str | None:
     """
     if Path(name).exists() or str(name).count("/") != 1:
         return None
-    from huggingface_hub import HfApi, try_to_load_from_cache  # noqa: PLC0415 - folders and functions need no Hub
-    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, OfflineModeIsEnabled  # noqa: PLC0415
+    from huggingface_hub import HfApi, errors, try_to_load_from_cache  # noqa: PLC0415 - folders need no Hub
+
+    # Without a network the Hub's client lets its HTTP library's own error through, which `errors` imports.
+    unreachable: Any = (
+        errors.HfHubHTTPError,
+        errors.OfflineModeIsEnabled,
+        OSError,
+        getattr(errors, "HTTPError", OSError),
+    )
 
     try:
         return HfApi().model_info(str(name), revision=revision, timeout=20).sha
-    except HFValidationError:  # a path, such as ./model, that is not there
+    except errors.HFValidationError:  # a path, such as ./model, that is not there
         return None
-    except (HfHubHTTPError, OfflineModeIsEnabled, OSError):
+    except unreachable:
         cached = try_to_load_from_cache(str(name), "config.json", revision=revision)
         return Path(cached).parent.name if isinstance(cached, str) else None
