@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Literal
 
 from pluralbench_calls.chat import ChatConnection, ChatModel
 from pluralbench_local import LocalModel
 from pluralbench_rewards import ModelRecord, Scoring
-from pluralbench_runs import Output, Recipe, digest
+from pluralbench_runs import Output, digest
 
 from pluralbench.data.prompts import groups_of
 from pluralbench.descriptions import Data, DownstreamPrompt, Outcome, Prompt, Sampling
@@ -15,10 +15,11 @@ from pluralbench.downstream.candidates import SYSTEM, policy_of, turns_of
 from pluralbench.downstream.curves import curve_numbers
 from pluralbench.downstream.outcomes import aspects_of, juror_of
 from pluralbench.downstream.records import curves_of, outcome_record, rewarded_record, sampling_record
+from pluralbench.downstream.settings import DownstreamSettings
 from pluralbench.downstream.walk import Found, Setup, known_of, opened_name, reused_ledger, walk
 from pluralbench.errors import EvaluationError
 from pluralbench.evaluation.models import TWICE, Scorable
-from pluralbench.evaluation.settings import DataSettings, Loaded, PromptSettings, load_benchmark, run_directory
+from pluralbench.evaluation.settings import Loaded, load_benchmark, run_directory
 from pluralbench.results.downstream import (
     DOWNSTREAM_FILE,
     Downstream,
@@ -31,23 +32,12 @@ from pluralbench.results.record import BootstrapRecord, provenance
 from pluralbench.results.runs import LEDGER_FILE
 
 
-class BestOfNSettings(Recipe):
+class BestOfNSettings(DownstreamSettings):
     """All that the numbers of `best_of_n` depend on. rewards: what was known of the models before they were loaded."""
-
-    operational: ClassVar[frozenset[str]] = frozenset({"scoring.token_budget"})
 
     verb: Literal["best-of-n"] = "best-of-n"
     policy: ChatModel
     rewards: dict[str, ModelRecord]
-    data: DataSettings
-    prompt: PromptSettings
-    sampling: Sampling
-    scoring: Scoring
-    outcome: Outcome
-    judge: ChatModel | None = None
-    prompts_digest: str | None = None
-    system_digest: str
-    seed: int
 
 
 def best_of_n(

@@ -1,16 +1,17 @@
 """`optimize`: a policy is optimised against a reward model, and what it answers then is judged."""
 
+import shutil
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from pluralbench_calls import Ledger
-from pluralbench_calls.chat import ChatConnection, ChatModel
+from pluralbench_calls.chat import ChatConnection
 from pluralbench_local import LocalModel
 from pluralbench_policies.description import OptimizeOptions, Task
 from pluralbench_rewards import ModelRecord, Scoring
-from pluralbench_runs import Output, Recipe, digest
+from pluralbench_runs import Output, digest
 
 from pluralbench.data.prompts import groups_of
 from pluralbench.descriptions import Data, DownstreamPrompt, Outcome, Prompt, Sampling
@@ -18,9 +19,10 @@ from pluralbench.downstream.candidates import SYSTEM, first_threads, policy_of, 
 from pluralbench.downstream.curves import level_numbers
 from pluralbench.downstream.outcomes import Aspects, Juror, aspects_of, juror_of
 from pluralbench.downstream.records import curves_of, outcome_record, sampling_record
+from pluralbench.downstream.settings import DownstreamSettings
 from pluralbench.downstream.walk import Found, Setup, known_of, opened_name, reused_ledger, scoring_for, walk
 from pluralbench.evaluation.models import Scorable, opened
-from pluralbench.evaluation.settings import DataSettings, Loaded, PromptSettings, load_benchmark, run_directory
+from pluralbench.evaluation.settings import DataSettings, Loaded, load_benchmark, run_directory
 from pluralbench.results.downstream import (
     DOWNSTREAM_FILE,
     POLICY_FOLDER,
@@ -45,25 +47,14 @@ class Walked(NamedTuple):
     found: Found
 
 
-class OptimizedSettings(Recipe):
+class OptimizedSettings(DownstreamSettings):
     """All that the numbers of `optimize` depend on. reward: what was known of the model before it was loaded."""
-
-    operational: ClassVar[frozenset[str]] = frozenset({"scoring.token_budget"})
 
     verb: Literal["optimize"] = "optimize"
     policy: ModelRecord
     reward: ModelRecord
     train: DataSettings
-    data: DataSettings
-    prompt: PromptSettings
     options: OptimizeOptions
-    sampling: Sampling
-    scoring: Scoring
-    outcome: Outcome
-    judge: ChatModel | None = None
-    prompts_digest: str | None = None
-    system_digest: str
-    seed: int
 
 
 def optimize(
@@ -128,9 +119,18 @@ def optimize(
             with reused_ledger(output.work, reuse_from) as ledger:
                 walked = _judged(start, end, loaded, settings, juror, aspects, ledger, output.work)
                 staged = _written(output, settings, loaded, *walked, {name: rewarded}, made)
-            (output.work / POLICY_FOLDER).rename(staged / POLICY_FOLDER)
+            # Linked and not moved: a kill before the end of `publish` leaves the policy to the next run.
+            shutil.copytree(output.work / POLICY_FOLDER, staged / POLICY_FOLDER, copy_function=_linked)
             output.publish(staged)
     return read_downstream(target)
+
+
+def _linked(source: str, target: str) -> None:
+    """The same file under another name, or a copy where the file system has no links."""
+    try:
+        Path(target).hardlink_to(source)
+    except OSError:
+        shutil.copyfile(source, target)
 
 
 def tasks_of(loaded: Loaded) -> list[Task]:

@@ -146,6 +146,7 @@ class _Work:
         """The policy, optimised against a reward model, and judged."""
         wanted = self._recipe.optimization
         assert wanted is not None  # noqa: S101 - the caller looked
+        answered = self._target / "best-of-n"  # where the policy's own answers to the same prompts may stand
         return optimize(
             self._changeable(self._policy()),
             self._local(self._model(model)),
@@ -160,6 +161,7 @@ class _Work:
             outcome=self._recipe.outcome,
             judge_connection=self._recipe.judge_connection,
             seed=self._recipe.seed,
+            reuse_from=answered if answered.exists() else None,
             out=self._target / "optimization" / model.name,
         )
 
@@ -197,7 +199,7 @@ class _Work:
             return name
         from pluralbench_policies import embedded_folder  # noqa: PLC0415 - needs torch
 
-        return str(embedded_folder(self._target / "models" / EMBEDDED))
+        return str(embedded_folder(self._target / "embedded" / EMBEDDED))
 
     def _model(self, model: Model) -> str:
         """The folder or name of a reward model, trained where the study trains it."""
