@@ -8,7 +8,7 @@ import typer
 EXAMPLES = """\
 Examples:
 
-pluralbench study tiny                          # on two cores in a quarter of an hour
+pluralbench study tiny                          # on two cores in 17 minutes
 
 pluralbench study tiny --show > my-study.toml
 
