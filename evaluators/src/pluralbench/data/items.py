@@ -99,7 +99,7 @@ def load_items(benchmark: Benchmark, data: Data) -> Items:
     for config, frame in frames.items():
         columns = _columns_of(benchmark, config, frame)
         where = paths[config]
-        _check_columns(frame, columns, where, prompts=benchmark.prompts)
+        _check_columns(frame, columns, where, {} if benchmark.prompts else _of_responses(columns))
         ignored |= set(frame.columns) - _read_columns(columns, frame)
         merged = benchmark.merged and not benchmark.prompts
         part = _merged(frame, columns, where) if merged else frame.iter_rows(named=True)
@@ -181,17 +181,21 @@ def _read_columns(columns: Columns, frame: pl.DataFrame) -> set[str]:
     return {name for name in (*named.values(), *columns.prompt, *columns.labels) if name in frame.columns}
 
 
-def _check_columns(frame: pl.DataFrame, columns: Columns, where: str, *, prompts: bool) -> None:
+def _of_responses(columns: Columns) -> dict[str, tuple[str, ...]]:
+    """The columns that hold responses and which is better, by what they are."""
+    if columns.responses:
+        return {"responses": (columns.responses,), "rank": (columns.rank or "rank",)}
+    if columns.first and columns.second:
+        return {"first": (columns.first,), "second": (columns.second,), "labels": columns.labels}
+    return {"chosen": (columns.chosen,), "rejected": (columns.rejected,)}
+
+
+def _check_columns(
+    frame: pl.DataFrame, columns: Columns, where: str, of_responses: Mapping[str, tuple[str, ...]]
+) -> None:
     chosen = {what: getattr(columns, what) for what in columns.named if what not in LISTS}
     needed = {what: (name,) for what, name in chosen.items() if name != ROW_NUMBER} | {"prompt": columns.prompt}
-    if prompts:
-        pass
-    elif columns.responses:
-        needed |= {"responses": (columns.responses,), "rank": (columns.rank or "rank",)}
-    elif columns.first and columns.second:
-        needed |= {"first": (columns.first,), "second": (columns.second,), "labels": columns.labels}
-    else:
-        needed |= {"chosen": (columns.chosen,), "rejected": (columns.rejected,)}
+    needed |= of_responses
     for what, names in needed.items():
         for name in names:
             if name not in frame.columns:
