@@ -31,6 +31,15 @@ COLUMNS = {
 }
 CITATION = """\
 The method is that of *CHEEMS* (Wen et al., 2025). Cite it, the version above and the content digests."""
+PAPER = """\
+@misc{wen2025cheems,
+  title = {{CHEEMS}: A Practical Guidance for Building and Evaluating {Chinese} Reward Models from Scratch},
+  author = {Wen, Xueru and Lou, Jie and Li, Zichao and Lu, Yaojie and XingYu and Ji, Yuqiu and Xu, Guohai and Lin, Hongyu and
+    He, Ben and Han, Xianpei and Sun, Le and Zhang, Debing},
+  year = {2025},
+  eprint = {2502.17173},
+  archivePrefix = {arXiv},
+}"""
 
 
 def card(recipe: ChineseRecipe, figures: dict[str, Any]) -> Card:
@@ -51,6 +60,7 @@ def card(recipe: ChineseRecipe, figures: dict[str, Any]) -> Card:
         columns=COLUMNS,
         sections=sections,
         citation=CITATION,
+        papers=[PAPER],
     )
 
 

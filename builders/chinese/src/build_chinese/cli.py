@@ -235,7 +235,7 @@ def preference(
         from build_chinese import ablation  # noqa: PLC0415 - the same
         from build_chinese.build import people  # noqa: PLC0415 - the same
 
-        path = ablation.ablate(target, *people(asked), fresh=fresh)
+        path = ablation.ablate(target, asked, *people(asked), fresh=fresh)
         tell_table(console, f"Ablation ({path})", ablation.table(path))
 
 

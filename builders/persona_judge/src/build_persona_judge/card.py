@@ -3,6 +3,7 @@
 from typing import Any
 
 from pluralbench_release import Card, Section, markdown_table
+from pluralbench_runs import public_place
 
 from build_persona_judge.figures import figures_tables
 from build_persona_judge.recipe import SAMPLE, PersonaJudgeRecipe
@@ -32,6 +33,14 @@ COLUMNS = {
 CITATION = """\
 The method is that of *Can LLM be a Personalized Judge?* (Dong, Hu and Collier, 2024). Cite it, the sources, the version
 above and the content digests."""
+PAPER = """\
+@misc{dong2024personalized,
+  title = {Can {LLM} be a Personalized Judge?},
+  author = {Dong, Yijiang River and Hu, Tiancheng and Collier, Nigel},
+  year = {2024},
+  eprint = {2406.11657},
+  archivePrefix = {arXiv},
+}"""
 
 
 def card(recipe: PersonaJudgeRecipe, figures: dict[str, Any]) -> Card:
@@ -52,6 +61,7 @@ def card(recipe: PersonaJudgeRecipe, figures: dict[str, Any]) -> Card:
         columns=COLUMNS,
         sections=sections,
         citation=CITATION,
+        papers=[PAPER],
     )
 
 
@@ -82,7 +92,7 @@ def _built(recipe: PersonaJudgeRecipe) -> str:
             f"whose persona is most like theirs, by `{recipe.retriever}`; each ranking is recorded in "
             "`provenance/ledger.parquet`."
         )
-    said += [f"**{table.task}**: choices between two options, from `{table.location}`." for table in recipe.people_csv]
+    said += [f"**{table.task}**: choices between two options, from `{public_place(table.location)}`." for table in recipe.people_csv]
     return "\n\n".join(said)
 
 

@@ -26,6 +26,14 @@ COLUMNS = {
 CITATION = """\
 The method is that of *Personalized RewardBench*; the questions of the original come from LaMP-QA (Salemi and Zamani,
 2025). Cite both, the version above and the content digests."""
+PAPER = """\
+@misc{ma2026personalized,
+  title = {Personalized {RewardBench}: Evaluating Reward Models with Human Aligned Personalization},
+  author = {Ma, Qiyao and Gao, Dechen and Cai, Rui and Zhao, Boqi and Zhou, Hanchu and Zhang, Junshan and Zhao, Zhe},
+  year = {2026},
+  eprint = {2604.07343},
+  archivePrefix = {arXiv},
+}"""
 
 
 def generator_note(recipe: PersonalizedRecipe) -> str:
@@ -119,4 +127,5 @@ def card(recipe: PersonalizedRecipe, figures: dict[str, Any]) -> Card:
             Section(title="Known limits", body=limits),
         ],
         citation=CITATION,
+        papers=[PAPER],
     )

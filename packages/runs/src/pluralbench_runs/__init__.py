@@ -4,6 +4,7 @@ from pluralbench_runs.canonical import Json, canonical_json, digest, file_digest
 from pluralbench_runs.command import run
 from pluralbench_runs.errors import OutputError, RecipeError, UserError, one_line
 from pluralbench_runs.output import Output, output_directory, replaceable
+from pluralbench_runs.places import Place, public_place
 from pluralbench_runs.progress import Meter, progress
 from pluralbench_runs.recipe import (
     Recipe,
@@ -22,6 +23,7 @@ __all__ = [
     "Meter",
     "Output",
     "OutputError",
+    "Place",
     "Recipe",
     "RecipeError",
     "Table",
@@ -34,6 +36,7 @@ __all__ = [
     "one_line",
     "output_directory",
     "progress",
+    "public_place",
     "read_recipe",
     "recipe_path",
     "recipe_values",
