@@ -81,7 +81,11 @@ def load(source: SourceTable) -> Loaded:
 
 
 def _attribution(location: str) -> str:
-    return "RewardBench (Lambert et al., 2024)." if location == REWARD_BENCH else f"The authors of {public_place(location)}."
+    return (
+        "RewardBench (Lambert et al., 2024)."
+        if location == REWARD_BENCH
+        else f"The authors of {public_place(location)}."
+    )
 
 
 def _named(frame: pl.DataFrame, source: SourceTable, where: str, config: str) -> pl.DataFrame:

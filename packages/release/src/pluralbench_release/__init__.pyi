@@ -1,5 +1,5 @@
 from .building import Building, building, known_ledgers
-from .card import Card, Section, markdown_table, read_card
+from .card import Card, Section, counted, markdown_table, read_card
 from .content import ReleaseTable, content_digest
 from .diff import TableDiff, diff
 from .errors import ReleaseError, TablesError
@@ -32,6 +32,7 @@ __all__ = [
     "building",
     "check_publishable",
     "content_digest",
+    "counted",
     "diff",
     "known_ledgers",
     "markdown_table",

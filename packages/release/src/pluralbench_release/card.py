@@ -28,8 +28,8 @@ class Section(Entry):
 class Card(Entry):
     """What a builder has to say on the card; the rest comes from the files and the manifest.
 
-    languages: BCP 47 codes. tasks: the Hub's task categories. columns: what each column means, by name. citation: what to
-    cite, in a sentence. papers: its BibTeX entries; those of the release and of PluralBench come by themselves.
+    languages: BCP 47 codes. tasks: the Hub's task categories. columns: what each column means, by name. citation: what
+    to cite, in a sentence. papers: its BibTeX entries; those of the release and of PluralBench come by themselves.
     """
 
     pretty_name: str
@@ -40,7 +40,7 @@ class Card(Entry):
     columns: dict[str, str]
     sections: list[Section]
     citation: str
-    papers: list[str] = []
+    papers: tuple[str, ...] = ()
 
 
 def card_configs(tables: list[TableEntry]) -> list[dict[str, Any]]:
@@ -54,9 +54,7 @@ def card_configs(tables: list[TableEntry]) -> list[dict[str, Any]]:
     ]
 
 
-def write_card(
-    directory: Path, card: Card, manifest: Manifest, tables: Sequence[ReleaseTable], *, place: str
-) -> None:
+def write_card(directory: Path, card: Card, manifest: Manifest, tables: Sequence[ReleaseTable], *, place: str) -> None:
     """Write `README.md` for the tables of a release. place: by what name its example loads it."""
     rows = sum(table.rows for table in manifest.tables)
     licences = sorted({source.licence for source in manifest.sources})

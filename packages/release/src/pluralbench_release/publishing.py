@@ -39,8 +39,11 @@ def push_to_hub(directory: Path, repository: str, *, private: bool = False, vers
     if problems:
         raise ReleaseError(f"{directory} does not verify, so it is not published: {problems[0]}")
     card = as_published((directory / CARD).read_text(encoding="utf-8"), repository)
-    files = {path: directory / path for path in (MANIFEST, *manifest.provenance, *(table.path for table in manifest.tables))}
-    from huggingface_hub import CommitOperationAdd, HfApi  # noqa: PLC0415 - reads its settings from the environment when imported
+    files = {
+        path: directory / path for path in (MANIFEST, *manifest.provenance, *(table.path for table in manifest.tables))
+    }
+    # Imported late: it reads its settings from the environment.
+    from huggingface_hub import CommitOperationAdd, HfApi  # noqa: PLC0415
 
     hub = HfApi()
     try:

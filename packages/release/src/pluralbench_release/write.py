@@ -51,7 +51,7 @@ class ReleaseRecipe(Recipe):
     title: str | None = Field(None, pattern=r"^[^\n]*\S[^\n]*$")
 
     def titled(self, own: str) -> str:
-        """What the card calls the release: its title; else, under the name that its builder gives, `own`; else its name."""
+        """What the card calls the release: its title, or `own` under the name that its builder gives, or its name."""
         name = type(self).model_fields["name"]
         return self.title or (own if name.is_required() or self.name == name.default else self.name)
 
