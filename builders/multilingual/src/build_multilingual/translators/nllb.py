@@ -86,7 +86,7 @@ class Nllb:
         target = str(requests[0].body["target"])
         token = self._tokenizer.convert_tokens_to_ids(target)
         if not isinstance(token, int) or token == self._tokenizer.unk_token_id:
-            raise UnsupportedLanguage(f"The translation model {self.model} does not know the language {target}.")
+            raise UnsupportedLanguage(f"The translation model {self._place} does not know the language {target}.")
         texts = [self._parts(text_of(request)) for request in requests]
         unique = sorted({core for text in texts for core, _ in text if core}, key=lambda core: (-len(core), core))
         known: dict[str, tuple[str, bool]] = {}
