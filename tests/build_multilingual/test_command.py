@@ -539,7 +539,7 @@ def recipe(path: Path, **tables: Any) -> Path:
     [
         ({"langauges": []}, "unknown key `langauges`; did you mean `languages`?"),
         ({"translator": {"name": "apertium", "modle": "x"}}, "unknown key `translator.modle`; did you mean `model`?"),
-        ({"filter": {"drop": "some"}}, "`filter.drop`: Input should be 'everywhere' or 'language'."),
+        ({"filter": {"drop": "some"}}, "`filter.drop` must be one of everywhere, language; it is `some`."),
         ({"checks": {"shortest": 0}}, "`checks.shortest`: Input should be greater than 0."),
         ({"connection": {"concurrency": 0}}, "`connection.concurrency`: Input should be greater than or equal to 1."),
         ({"source": {"location": "sample", "limit": 0}}, "`source.limit`: Input should be greater than or equal to 1."),

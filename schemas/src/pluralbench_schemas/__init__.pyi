@@ -1,4 +1,4 @@
-from .catalogue import SCHEMAS
+from .catalogue import SCHEMAS, release_columns
 from .chinese import RANK, RANKED_RESPONSES, RESPONSE, RankedResponses
 from .errors import TableError
 from .languages import ENGLISH, LANGUAGES, Language, language_of, near_languages
@@ -42,6 +42,7 @@ __all__ = [
     "language_of",
     "near_languages",
     "normalized",
+    "release_columns",
     "render_posts",
     "render_profile",
     "validate",

@@ -1,12 +1,12 @@
 """The benchmarks: a table of data (`benchmarks.toml`). A new one is an entry there, or a file of that form."""
 
 import tomllib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
-from pluralbench_runs import Table
+from pluralbench_runs import Table, first_fault
 from pydantic import Field, ValidationError
 
 from pluralbench.descriptions import OnEmpty
@@ -62,11 +62,12 @@ class Reference(Table):
 
 
 class Benchmark(Table):
-    """A benchmark.
+    """A benchmark, as an entry of `benchmarks.toml` describes it, and a file of one's own: its keys, or one such entry.
 
-    data: where it is when nobody says otherwise. split: of that data. apart: configs with columns of their own that
-    stay out of the overall number. sections: weights of subsets, by section. overall: the mean over "items", or the
-    unweighted mean over "configs", or that of "accuracy and exact match" over subsets and then configs.
+    title: what reports call it. columns: which column is what, see `Columns`. data: where it is when nobody says
+    otherwise. split: of that data. apart: configs with columns of their own that stay out of the overall number.
+    sections: weights of subsets, by section. overall: the mean over "items", or the unweighted mean over "configs", or
+    that of "accuracy and exact match" over subsets and then configs.
     on_empty: what to do with items that have an empty prompt or response when nobody says otherwise.
     reference: for one whose configs are languages, the original, which stays out of the overall number too.
     merged: rows of one prompt are one item, with the responses of all of them.
@@ -159,15 +160,24 @@ def find_benchmark(name: str, columns: Sequence[str] = (), *, legacy: bool = Fal
 
 def _read(path: Path) -> Benchmark:
     try:
-        return Benchmark.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
+        return Benchmark.model_validate(_described(values, path))
     except FileNotFoundError:
         raise BenchmarkError(f"There is no file {path}.") from None
     except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"]))
-        raise BenchmarkError(f"{path} describes no benchmark: `{place}`: {first['msg']}.") from None
+        raise BenchmarkError(f"{path} describes no benchmark: {first_fault(Benchmark, error)}") from None
     except (OSError, ValueError) as error:
         raise BenchmarkError(f"{path} cannot be read: {error}.") from None
+
+
+def _described(values: Mapping[str, Any], path: Path) -> Mapping[str, Any]:
+    """A file's one description: its keys, or those of the one table it has, as an entry of `benchmarks.toml` is."""
+    tables = [value for value in values.values() if isinstance(value, dict)]
+    if not tables or len(tables) < len(values) or values.keys() & Benchmark.model_fields.keys():
+        return values
+    if len(values) > 1:
+        raise BenchmarkError(f"{path} describes several benchmarks ({', '.join(values)}); leave one in it.")
+    return tables[0]
 
 
 def _change(change: str) -> tuple[str, str | tuple[str, ...]]:

@@ -7,7 +7,7 @@ from .manifest import LEDGER, RECIPE, Built, Manifest, Source, read_manifest
 from .publishing import check_publishable, push_to_hub
 from .rebuild import rebuild
 from .summary import tell, tell_table
-from .tables import Tables, pinned, read_tables
+from .tables import Tables, manifest_at, pinned, read_tables
 from .verify import verify
 from .write import Builder, Contents, ReleaseName, ReleaseRecipe, write
 
@@ -35,6 +35,7 @@ __all__ = [
     "counted",
     "diff",
     "known_ledgers",
+    "manifest_at",
     "markdown_table",
     "pinned",
     "push_to_hub",
