@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import NoReturn
 
 import build_chinese.cli
 import build_multilingual.cli
@@ -50,7 +51,7 @@ def annotated() -> tuple[list[str], list[str]]:
 )
 def test_a_release_names_its_sources_without_their_folders(
     name: str,
-    main: Callable[[], None],
+    main: Callable[[], NoReturn],
     given: Given,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,

@@ -25,6 +25,7 @@ class Columns(Table):
     `labels` of one or more annotators (1 or 2 for the better one, anything else for a tie; the majority decides). A
     ranking has `responses`, a list of texts or of {id, content}, and `rank`, a list of whole numbers or of {id, rank},
     or a mapping by id (lower is better, ties share a number).
+    subset: what part of its config a row is of, which sections weigh.
     cluster: what the rows that belong together share, such as a user; without it the id.
     profile, aspects: of whom the prompt is, where the benchmark has them. system: a system message.
     named: which of these the caller named, so that they have to be there.
@@ -173,7 +174,9 @@ def _read(path: Path) -> Benchmark:
 def _described(values: Mapping[str, Any], path: Path) -> Mapping[str, Any]:
     """A file's one description: its keys, or those of the one table it has, as an entry of `benchmarks.toml` is."""
     tables = [value for value in values.values() if isinstance(value, dict)]
-    if not tables or len(tables) < len(values) or values.keys() & Benchmark.model_fields.keys():
+    titled = any("title" in table for table in tables)  # of an entry: no table of a description has one
+    flat = values.keys() & Benchmark.model_fields.keys() and not titled
+    if not tables or len(tables) < len(values) or flat:
         return values
     if len(values) > 1:
         raise BenchmarkError(f"{path} describes several benchmarks ({', '.join(values)}); leave one in it.")

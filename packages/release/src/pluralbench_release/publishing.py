@@ -50,7 +50,7 @@ def push_to_hub(directory: Path, repository: str, *, private: bool = False, vers
         hub.create_repo(repository, repo_type="dataset", private=private, exist_ok=True)
         made = hub.create_commit(
             repository,
-            [CommitOperationAdd(path, content) for path, content in {CARD: card.encode(), **files}.items()],
+            [CommitOperationAdd(CARD, card.encode()), *(CommitOperationAdd(path, directory / path) for path in files)],
             repo_type="dataset",
             commit_message=f"{manifest.name} {manifest.version}",
         )
