@@ -17,7 +17,8 @@ from pluralbench import EvaluationError, Run
 from pluralbench.data.items import ITEMS
 from pluralbench.reports.figures import categories, fonts
 from pluralbench.reports.figures.draw import draw, font_notes
-from pluralbench.reports.figures.style import drawing, series_of
+from pluralbench.reports.figures.series import series_of
+from pluralbench.reports.figures.style import drawing
 from pluralbench.results.decisions import decide
 from pluralbench_measures.bootstrap import Estimate
 
@@ -29,7 +30,8 @@ LONG = {
 }
 NAMES = ("org/Reward-V2-Llama-3.2-1B", "org/Nemotron-70B-Reward-with-a-very-long-name-v0.2", "org/奖励模型-七十二亿")
 needs_han = pytest.mark.skipif(
-    categories.named("理解").text != "理解", reason="fonts-noto-cjk is not installed, so no font has Han characters"
+    fonts.part_labels(["理解"])["理解"].text != "理解",
+    reason="fonts-noto-cjk is not installed, so no font has Han characters",
 )
 
 

@@ -24,7 +24,8 @@ from pluralbench import EvaluationError, Run, find_benchmark
 from pluralbench.reports.figures import fonts, languages
 from pluralbench.reports.figures.draw import draw
 from pluralbench.reports.figures.fonts import unrendered
-from pluralbench.reports.figures.style import RunSeries, drawing, series_of
+from pluralbench.reports.figures.series import RunSeries, series_of
+from pluralbench.reports.figures.style import drawing
 from pluralbench.results.metrics_frame import Place, metrics_frame
 from pluralbench_measures.bootstrap import Estimate
 from pluralbench_schemas import ENGLISH, LANGUAGES
