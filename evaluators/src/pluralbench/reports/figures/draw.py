@@ -11,7 +11,7 @@ from pluralbench.data.verdict_tables import read_verdicts
 from pluralbench.errors import EvaluationError
 from pluralbench.reports.figures import categories, certainty, forest, languages
 from pluralbench.reports.figures.files import save
-from pluralbench.reports.figures.fonts import unrendered
+from pluralbench.reports.figures.fonts import readable, unrendered
 from pluralbench.reports.figures.series import series_of
 from pluralbench.reports.figures.style import drawing
 from pluralbench.reports.verdicts import verdict_rows
@@ -73,12 +73,17 @@ def font_notes(runs: Sequence[Run]) -> list[str]:
     lacking = unrendered(codes)
     if lacking:
         notes.append(f"No font here has the script of {', '.join(lacking)}, so figures name them in English alone")
-    for benchmark in sorted({run.record.benchmark.name for run in runs}):
-        labels = categories.labels_of(run for run in runs if run.record.benchmark.name == benchmark)
-        others = [f"{name} {label.text}" for name, label in labels.items() if label.text != name]
+    for title in sorted({run.record.benchmark.title for run in runs}):
+        labels = categories.labels_of(run for run in runs if run.record.benchmark.title == title)
+        others = [f"{label.text} for {name}" for name, label in labels.items() if label.text != name]
         if others:
-            notes.append(f"No font here has all characters of some names, so figures call {', '.join(others)}")
-    return [f"{note}; install Noto fonts (Debian: fonts-noto-core, fonts-noto-cjk)." for note in dict.fromkeys(notes)]
+            notes.append(
+                f"No font here has all characters of some names, so figures of {title} say {', '.join(others)}"
+            )
+    names = sorted({run.name for run in runs if readable(run.name).text != run.name})
+    if names:
+        notes.append(f"No font here has all characters of {', '.join(names)}, so figures have question marks for them")
+    return [f"{note}; install Noto fonts (Debian: fonts-noto-core, fonts-noto-cjk)." for note in notes]
 
 
 def _in_languages(runs: Sequence[Run]) -> list[Run]:

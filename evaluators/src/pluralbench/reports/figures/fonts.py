@@ -3,10 +3,10 @@
 matplotlib takes a second to import, so it is imported where something is drawn.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from functools import lru_cache
-from textwrap import wrap
 from typing import NamedTuple
 from unicodedata import east_asian_width
 
@@ -83,13 +83,26 @@ def part_labels(names: Iterable[str]) -> dict[str, Label]:
 
 def folded(label: Label, width: int, lines: int = 3, below: str = "") -> Label:
     """A label on some lines of so many letters, and what is below; a Han character is as wide as two letters."""
-    text = " ".join(label.text.split())
-    wide = any(east_asian_width(sign) in "WF" for sign in text)
-    most = width // 2 if wide else width
-    short = text if len(text) <= lines * most else f"{text[: lines * most - 1]}…"
-    # Wide text breaks anywhere, so its lines can be of one length.
-    even = -(-len(short) // -(-len(short) // most)) if wide else most
-    return Label("\n".join([*wrap(short, even), *filter(None, [below])]), label.families)
+    found = [""]
+    for word in filter(None, re.findall(r"[^\s_/-]*[\s_/-]*", " ".join(label.text.split()))):
+        # A word that is too long for a line is broken into parts of one length, so that none has a letter alone.
+        count = max(1, -(-_cells(word.rstrip()) // width))
+        size = -(-len(word) // count)
+        for part in (word[place : place + size] for place in range(0, len(word), size)):
+            if _cells((found[-1] + part).rstrip()) <= width or not found[-1]:
+                found[-1] += part
+            else:
+                found.append(part)
+    shown = [line.rstrip() for line in found[:lines]]
+    if len(found) > lines:
+        while _cells(shown[-1]) >= width:
+            shown[-1] = shown[-1][:-1]
+        shown[-1] += "…"
+    return Label("\n".join([*shown, *filter(None, [below])]), label.families)
+
+
+def _cells(text: str) -> int:
+    return sum(2 if east_asian_width(sign) in "WF" else 1 for sign in text)
 
 
 def _family(text: str, wanted: str = "") -> str | None:

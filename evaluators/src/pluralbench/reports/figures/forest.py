@@ -19,12 +19,18 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SIDE_BY_SIDE = 3  # models that rows can show
-TALL = 12.0  # inches of rows or panels, at the most
-ACROSS = 5  # panels in a row
-WIDTH, PANEL, APART = 3.6, 1.5, 0.22  # of the rows, of a panel and between panels, in inches
+TALL = 13.4  # inches of rows or panels, at the most
+ACROSS = 6  # panels in a row
+WIDTH, PANELS, WIDEST, APART = (
+    3.6,
+    8.5,
+    1.9,
+    0.2,
+)  # of rows, of all panels, of one at the most, and between them, in inches
 LINE, ABOVE = 0.17, 0.62  # of a model in a panel and above the panel, in inches
-GAP = 0.5  # between blocks of parts, in rows
-LETTERS = 30  # of a part's name in a line
+GAP = 0.13  # between blocks of parts, in inches
+STEPS = [1, 2, 5, 10]  # between numbers on an axis
+LETTERS, BROAD = 36, 14  # of a part's name in a line beside rows, and in an inch of a panel
 MARKS: Mapping[str, Mapping[str, Any]] = {
     "coin": {"color": "#777777", "linewidth": 1.0, "linestyle": ":"},
     "longer": {"color": "#999999", "linewidth": 1.3, "linestyle": "-"},
@@ -34,10 +40,11 @@ SAID = {"coin": "A coin", "longer": "The longer answer", "shorter": "The shorter
 
 
 class Part(NamedTuple):
-    """A row of the plot: what it is called, and where the metrics have it."""
+    """A row of the plot: what it is called, where the metrics have it, and what to call it over a small panel."""
 
     label: Label
     place: Place
+    short: Label | None = None
 
 
 def forests(runs: Sequence[Run]) -> "dict[str, Callable[[], Figure | None]]":
@@ -67,13 +74,14 @@ def forest(models: Sequence[RunSeries]) -> "Figure | None":
     hidden = sum(map(len, blocks)) - len(shown)
     note += f" {hidden} more parts have no room here; `report --format csv` has them." if hidden else ""
     note += _data_note(models)
-    return heading(figure, f"{first.title}: accuracy (%), {style.which(models)}", note)
+    return heading(figure, f"{first.title}: overall and parts (%), {style.which(models)}", note)
 
 
 def _blocks(models: Sequence[RunSeries]) -> list[list[Part]]:
     """The overall number, and its parts by kind, as far as the metrics know them."""
     runs = [one.run for one in models]
-    called, overall = labels_of(runs), Part(plain("Overall"), Place("overall", "overall"))
+    called = {name: Label(text.replace("_", " "), families) for name, (text, families) in labels_of(runs).items()}
+    overall = Part(plain("Overall"), Place("overall", "overall"))
     configs = _names(runs, "config", "config")
     if runs[0].record.benchmark.description.by_category:
         return [[overall], *(_of_metric(metric, configs, called) for metric in ("accuracy", "exact_match"))]
@@ -81,7 +89,7 @@ def _blocks(models: Sequence[RunSeries]) -> list[list[Part]]:
     own = [Part(called[name], Place("config", "accuracy", name)) for name in configs]
     if runs[0].record.benchmark.description.reference is not None:
         fonts = find_fonts([*configs, *_names(runs, "apart", "config")])
-        languages = {code: language_label(code, fonts) for code in fonts}
+        languages = {code: (language_label(code, fonts), language_label(code, {})) for code in fonts}
         apart, own = ([_called(part, languages) for part in block] for block in (apart, own))
         own.sort(key=lambda part: -style.mean((_at(run, part.place).value for run in runs), -1.0))
     of = configs[0] if len(configs) == 1 else None
@@ -92,8 +100,9 @@ def _blocks(models: Sequence[RunSeries]) -> list[list[Part]]:
     return blocks if any(blocks[1:]) else [[overall], _subsets(runs, called)]
 
 
-def _called(part: Part, languages: Mapping[str, Label]) -> Part:
-    return part._replace(label=languages.get(part.place.config or "", part.label))
+def _called(part: Part, languages: Mapping[str, tuple[Label, Label]]) -> Part:
+    label, short = languages.get(part.place.config or "", (part.label, None))
+    return part._replace(label=label, short=short)
 
 
 def _of_metric(metric: str, configs: Sequence[str], called: Mapping[str, Label]) -> list[Part]:
@@ -160,7 +169,7 @@ def _rows(models: Sequence[RunSeries], blocks: Sequence[Sequence[Part]]) -> "tup
     """A row for each part, with the models one below the other in it."""
     each = 0.09 + 0.11 * len(models)
     most = int(TALL / each)
-    places = _spaced(blocks)[:most]
+    places = _spaced(blocks, GAP / each)[:most]
     parts, last = [part for _, part in places], places[-1][0]
     labels = [folded(part.label, LETTERS, lines=1 if each < 0.3 else 2) for part in parts]
     height = each * (last + 1)
@@ -168,7 +177,9 @@ def _rows(models: Sequence[RunSeries], blocks: Sequence[Sequence[Part]]) -> "tup
     ax = style.place(figure, 0, 0, WIDTH, height)
     limits = _limits(models, parts)
     ax.set(xlim=limits, ylim=(last + 0.5, -0.5))
-    ax.set_xlabel("Accuracy (%)" + "; the axis does not start at 0" * (limits[0] > 0))
+    what = "Per cent" if models[0].run.record.benchmark.description.by_category else "Accuracy (%)"
+    ax.set_xlabel(what + "; the axis does not start at 0" * (limits[0] > 0))
+    ax.locator_params(axis="x", steps=STEPS)
     ax.grid(axis="x", color="#E5E5E5", linewidth=0.5)
     style.tick(ax.yaxis, [at for at, _ in places], labels)
     ax.get_yticklabels()[0].set_fontweight("bold")
@@ -181,11 +192,11 @@ def _rows(models: Sequence[RunSeries], blocks: Sequence[Sequence[Part]]) -> "tup
     return figure, parts
 
 
-def _spaced(blocks: Sequence[Sequence[Part]]) -> list[tuple[float, Part]]:
-    """Each part with its place, blocks a gap apart."""
+def _spaced(blocks: Sequence[Sequence[Part]], gap: float) -> list[tuple[float, Part]]:
+    """Each part with its place, in rows, blocks so far apart."""
     places: list[tuple[float, Part]] = []
     for number, block in enumerate(blocks):
-        before = len(places) + number * GAP
+        before = len(places) + number * gap
         places += [(before + place, part) for place, part in enumerate(block)]
     return places
 
@@ -197,16 +208,17 @@ def _panels(models: Sequence[RunSeries], blocks: Sequence[Sequence[Part]]) -> "t
     parts = [part for block in blocks for part in block][:most]
     down = -(-len(parts) // ACROSS)
     across = min(ACROSS, len(parts))
-    figure = style.sheet(across * (PANEL + APART) - APART, down * (each + ABOVE) - ABOVE)
+    width = min(WIDEST, (PANELS + APART) / across - APART)
+    figure = style.sheet(across * (width + APART) - APART, down * (each + ABOVE) - ABOVE)
     limits = _limits(models, parts)
     for number, part in enumerate(parts):
         row, column = divmod(number, ACROSS)
-        left, bottom = column * (PANEL + APART), (down - 1 - row) * (each + ABOVE)
-        ax = style.place(figure, left, bottom, PANEL, each)
+        left, bottom = column * (width + APART), (down - 1 - row) * (each + ABOVE)
+        ax = style.place(figure, left, bottom, width, each)
         ax.set(xlim=limits, ylim=(len(models) - 0.5, -0.5))
-        ax.locator_params(axis="x", nbins=4)
+        ax.locator_params(axis="x", nbins=4, steps=STEPS)
         ax.grid(axis="x", color="#E5E5E5", linewidth=0.5)
-        label = folded(part.label, 20, lines=2)
+        label = folded(part.short or part.label, int(BROAD * width), lines=2)
         weight = "bold" if number == 0 else "normal"
         ax.set_title(label.text, family=label.families, fontsize=8, fontweight=weight, loc="left", pad=3)
         names = [one.label if column == 0 else plain("") for one in models]

@@ -27,7 +27,7 @@ NAMES = {"Hans": "Han, simplified", "Hant": "Han, traditional"}
 MEAN = "mean of sections"
 INTERVALS = 4  # times as wide as an interval is the axis of differences, at the least
 TINY = 1e-9
-ENGLISH = "English:"
+ENGLISH, MINUS = "English:", "\N{MINUS SIGN}"
 
 
 def _languages(models: Sequence[RunSeries]) -> "Figure | None":
@@ -219,7 +219,9 @@ def _drop(models: Sequence[RunSeries]) -> "Figure | None":
     least = max(LEAST, INTERVALS * median(widths)) if widths else LEAST
     ax.set(xlim=(-0.5, len(names) - 0.5), ylim=style.extent(points, 0.0, least=least))
     ax.axhline(0, color="black", linewidth=0.8, zorder=1)
-    ax.yaxis.set_major_formatter(lambda place, _: f"{place:+.3g}" if abs(place) > TINY else f"{ENGLISH} 0")
+    ax.yaxis.set_major_formatter(
+        lambda place, _: f"{place:+.3g}".replace("-", MINUS) if abs(place) > TINY else f"{ENGLISH} 0"
+    )
     ax.grid(axis="y", color="#DDDDDD", linewidth=0.5)
     style.striped(ax.axvspan, len(names))
     style.tick(ax.xaxis, range(len(names)), [readable(name[:1].upper() + name[1:]) for name in names])

@@ -50,7 +50,7 @@ def series_of(runs: Sequence[Run], among: Sequence[Run] = ()) -> list[RunSeries]
     variants = _variants([*among, *runs])
     looks = _looks(variants.values())
     ordered = sorted(runs, key=lambda run: (_last_if_missing(run.headline.value), run.name, str(run.path)))
-    labels = _labels(_told_apart(ordered))
+    labels = _labels([run.name for run in ordered], _differences(ordered), [run.name for run in among])
     return [
         RunSeries(run.name, label, *looks[variants[_key(run)]], run=run)
         for run, label in zip(ordered, labels, strict=True)
@@ -67,7 +67,7 @@ def series_of_judges(accuracies: Mapping[str, float | None], among: Iterable[str
     # A name that the report does not know changes the colour of none that it does.
     looks = _looks(_Who(name) for name in known) if known else {}
     looks |= _looks([*(_Who(name) for name in names if name not in known)], first=len(known))
-    labels = _labels(_short(names))
+    labels = _labels(names, [""] * len(names), known)
     return [Series(name, label, *looks[_Who(name)]) for name, label in zip(names, labels, strict=True)]
 
 
@@ -136,18 +136,16 @@ def _data(run: Run) -> Settings:
     return (("data", Path(data.location).name), *limit)
 
 
-def _told_apart(runs: Sequence[Run]) -> list[str]:
-    """A name for each run: its model's, with what sets it apart from other runs of the model."""
-    known = [*dict.fromkeys(run.name for run in runs)]
-    names = dict(zip(known, _short(known), strict=True))
-    told = []
+def _differences(runs: Sequence[Run]) -> list[str]:
+    """What sets each run apart from other runs of its model; nothing where it is the only one."""
+    said = []
     for run in runs:
         own = [dict(_settings(one) + _data(one)) for one in runs if one.name == run.name]
-        differing = dict.fromkeys(field for one in own for field in one if len({other.get(field) for other in own}) > 1)
         settings = dict(_settings(run) + _data(run))
-        said = ", ".join(f"{field} {settings[field]}" for field in differing if field in settings)
-        told.append(f"{names[run.name]} ({said})" if said else names[run.name])
-    return [f"{name} ({run.path.name})" if told.count(name) > 1 else name for run, name in zip(runs, told, strict=True)]
+        differing = [field for field in settings if len({other.get(field) for other in own}) > 1]
+        said.append(", ".join(f"{field} {settings[field]}" for field in differing))
+    alike = [(run.name, one) for run, one in zip(runs, said, strict=True)]
+    return [run.path.name if alike.count((run.name, one)) > 1 else one for run, one in zip(runs, said, strict=True)]
 
 
 def _short(names: Sequence[str]) -> list[str]:
@@ -157,15 +155,26 @@ def _short(names: Sequence[str]) -> list[str]:
     return [name if parts.count(part) > 1 else part for name, part in zip(whole, parts, strict=True)]
 
 
-def _labels(names: Sequence[str]) -> list[Label]:
-    """Names that can be read, short, and unlike."""
-    read = [readable(name) for name in names]
-    texts = [one.text for one in read]
-    unlike = [
-        f"{text} ({texts[: place + 1].count(text)})" if texts.count(text) > 1 else text
-        for place, text in enumerate(texts)
+def _labels(names: Sequence[str], differences: Sequence[str], among: Iterable[str]) -> list[Label]:
+    """Labels that can be read, short, and unlike. names: of models, which may be there more than once.
+
+    among: further names, so that a model is called the same in all figures.
+    """
+    known = sorted({*names, *among})
+    read = {name: readable(short) for name, short in zip(known, _short(known), strict=True)}
+    short = dict(zip(known, shortened([one.text for one in read.values()]), strict=True))
+    added = [readable(one) for one in differences]
+    texts = [
+        f"{short[name]} ({more})" if more else short[name]
+        for name, more in zip(names, shortened([one.text for one in added]), strict=True)
     ]
-    return [Label(text, one.families) for text, one in zip(shortened(unlike), read, strict=True)]
+    return [
+        Label(
+            f"{text} ({texts[: place + 1].count(text)})" if texts.count(text) > 1 else text,
+            [*dict.fromkeys([*read[name].families, *more.families])],
+        )
+        for place, (name, text, more) in enumerate(zip(names, texts, added, strict=True))
+    ]
 
 
 def shortened(names: Sequence[str]) -> list[str]:

@@ -145,7 +145,7 @@ def dot(ax: "Axes", at: float, shown: Point, model: Series, *, upright: bool = F
 
 def marker(model: Series) -> dict[str, Any]:
     """How a model's dots look; the thin ones are larger."""
-    size = 6.5 if model.marker in "PX*" else 5
+    size = {"P": 6.5, "X": 6.5, "*": 8.0}.get(model.marker, 5.0)
     style = {"marker": model.marker, "markersize": size, "markeredgewidth": 0.3, "markeredgecolor": "white"}
     return style | {"color": model.colour, "linestyle": ""}
 
@@ -275,7 +275,11 @@ def any_value(rows: Iterable[Sequence[float | None]]) -> bool:
 
 def which(models: Sequence[Series]) -> str:
     """Whose results they are, for a title."""
-    return models[0].label.text if len(models) == 1 else f"{len(models)} models"
+    if len(models) == 1:
+        return models[0].label.text
+    names = len({one.name for one in models})
+    runs = "" if names == len(models) else f"{len(models)} runs of "
+    return f"{runs}{names} model{'s' * (names > 1)}"
 
 
 def whiskers(points: Iterable[Point] = ()) -> str:
