@@ -23,6 +23,7 @@ from matplotlib.figure import Figure
 from pluralbench import EvaluationError, Run, find_benchmark
 from pluralbench.reports.figures import fonts, languages
 from pluralbench.reports.figures.draw import draw
+from pluralbench.reports.figures.files import save
 from pluralbench.reports.figures.fonts import unrendered
 from pluralbench.reports.figures.series import series_of
 from pluralbench.reports.figures.style import drawing
@@ -156,9 +157,10 @@ def test_each_figure_is_a_png_and_an_svg(models: int, codes: Sequence[str], tmp_
 
 
 def test_the_same_runs_make_the_same_bytes_whatever_the_users_settings(tmp_path: Path) -> None:
-    runs = several(3, SOME)
+    some = pl.col("group").is_in(["overall", "apart", "config"]) & pl.col("metric").is_in(["overall", "accuracy"])
+    runs = [kept(run, some) for run in several(3, SOME)]
     first = [path.read_bytes() for path in draw(runs, tmp_path / "a")]
-    with mpl.rc_context({"font.size": 30, "svg.fonttype": "none", "axes.facecolor": "red"}):
+    with mpl.rc_context({"font.size": 30, "svg.fonttype": "path", "axes.facecolor": "red"}):
         before = dict(mpl.rcParams)
         second = [path.read_bytes() for path in draw(runs, tmp_path / "b")]
         assert dict(mpl.rcParams) == before
@@ -252,6 +254,24 @@ def test_dots_and_whiskers_are_those_of_the_metrics() -> None:
     assert ends == [[100 * (one.low or 0.0), 100 * (one.high or 0.0)] for one in found]
 
 
+@pytest.mark.parametrize(("width", "least"), [(0.002, 5), (0.06, 24)])
+def test_small_differences_from_english_look_small(width: float, least: float) -> None:
+    found = numbers_of(0, SOME)
+    tiny = {
+        place: Estimate(0.001, 0.001 - width / 2, 0.001 + width / 2)
+        for place in found
+        if place.metric == "drop" and place.group in {"section", "overall"}
+    }
+    figure = drawn([built(0, found | tiny, SOME)], "drop")
+    low, high = figure.axes[0].get_ylim()
+    assert low < 0 < high
+    assert high - low >= least
+    with drawing():
+        labels = [label.get_text() for label in figure.axes[0].get_yticklabels()]
+    assert "English: 0" in labels
+    assert f"In the median they are {100 * width:.1f} points wide." in words(figure).replace("\n", " ")
+
+
 def test_models_of_different_languages_are_pointed_out() -> None:
     alike, different = figures(several(2, SOME)), figures([a_run(0, SOME), a_run(1, ALL)])
     assert "not of the same languages" not in words(alike["languages"])
@@ -334,7 +354,9 @@ def test_a_language_that_is_not_known_is_its_code() -> None:
 )
 def test_a_models_name_is_only_a_name(name: str, shown: str, no_more_fonts: None, tmp_path: Path) -> None:
     run = a_run(0, SOME, model=name)
-    assert draw([run, a_run(1, SOME)], tmp_path)
+    figure = drawn([run, a_run(1, SOME)], "drop")
+    with drawing():
+        assert save(figure, tmp_path, "drop")
     assert series_of([run])[0].label.text == shown
 
 
