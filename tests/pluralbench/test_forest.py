@@ -86,9 +86,8 @@ def persona_run(number: int, folder: Path, variables: str = "all") -> Run:
             verdicts[-1] |= {"persona_variables": variables, "certainty": draws.randint(30, 99), "truth": truth}
             verdicts[-1] |= {"user": f"u{n % 12}"}
     table = pl.DataFrame(verdicts)
-    said = pl.lit(None, pl.String)
     decisions = pl.DataFrame(rows, schema=DECISIONS).with_columns(
-        said=table["answer"], said_swapped=said, truth=table["truth"]
+        said=table["answer"], said_swapped=pl.lit(None, pl.String), truth=table["truth"]
     )
     path = folder / f"persona-{number}-{variables}"
     path.mkdir(parents=True)
@@ -151,12 +150,11 @@ def test_marks_dots_and_whiskers_are_those_of_the_metrics(models: int) -> None:
     assert marks == {100 * value for value in REFERENCES.values()}
 
 
-def test_an_interval_that_is_no_bootstraps_is_marked() -> None:
-    usual, few = a_run(0, "pairs"), a_run(1, "pairs")
-    few = replace(few, metrics=few.metrics.with_columns(method=pl.lit("t")))
+def test_a_number_of_few_prompts_is_marked() -> None:
+    usual, few = a_run(0, "pairs"), a_run(1, "pairs", items=8)
     assert "Hollow" not in said(drawn([usual])["forest_pairs"])
     figure: Any = drawn([usual, few])["forest_pairs"]
-    assert "Hollow: from few prompts or users" in said(figure)
+    assert "Hollow: from fewer than 10 prompts or users." in said(figure)
     hollow = [line.get_markerfacecolor() == "white" for line in figure.axes[0].lines if line.get_marker() != "None"]
     assert sorted(hollow) == [False, True]
 

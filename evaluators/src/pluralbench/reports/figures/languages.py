@@ -259,7 +259,7 @@ def _consistency(models: Sequence[RunSeries]) -> "Figure | None":
     ax.set_xlabel("Cohen's kappa of the labels in the language against those in English")
     style.legend(ax, models)
     note = (
-        f"{style.whiskers()} " * whisker
+        f"{style.whiskers(one for row in by_code.values() for one in row)} " * whisker
         + "Black: mean over models." * (len(models) > 1)
         + style.dashes(values.values())
     )
@@ -341,8 +341,7 @@ def _overall(run: Run) -> Point:
 
 
 def _kappa(run: Run, code: str) -> Point:
-    # No interval of a kappa is a bootstrap's, so there is nothing special about one that is not.
-    return point(run.of(code, "kappa"), 1.0)._replace(special=False)
+    return point(run.of(code, "kappa"), 1.0)
 
 
 def _uneven(models: Sequence[RunSeries]) -> str:

@@ -26,6 +26,7 @@ GREY = "#555555"
 MISSING = "–"
 CELL = 0.335  # inches: "100.0" in 8 pt
 SUBSTANTIAL = 0.60  # kappa
+FEW = 10  # clusters, of which an interval says little
 LEAST = 5.0  # points that an axis of accuracies spans at the least
 SETTINGS: Any = {
     "axes.axisbelow": True,
@@ -48,12 +49,12 @@ _one_at_a_time = Lock()
 
 
 class Point(NamedTuple):
-    """A value and its interval, each None where it is missing. special: whether the interval is not a bootstrap's."""
+    """A value and its interval, each None where it is missing. few: whether fewer than `FEW` clusters are behind it."""
 
     value: float | None = None
     low: float | None = None
     high: float | None = None
-    special: bool = False
+    few: bool = False
 
 
 class Column(NamedTuple):
@@ -88,7 +89,7 @@ def _two_lines(label: Label) -> Label:
 def point(found: Estimate, scale: float = 100.0) -> Point:
     """A number of the metrics, in per cent."""
     value, low, high = (None if one is None else scale * one for one in (found.value, found.low, found.high))
-    return Point(value, low, high, found.method not in {None, "bootstrap"})
+    return Point(value, low, high, found.clusters is not None and found.clusters < FEW)
 
 
 def extent(points: Iterable[Point], *also: float, least: float = 0.0) -> tuple[float, float]:
@@ -140,7 +141,7 @@ def dot(ax: "Axes", at: float, shown: Point, model: Series, *, upright: bool = F
     if whisker and shown.low is not None and shown.high is not None:
         (ax.vlines if upright else ax.hlines)(at, shown.low, shown.high, colors=model.colour, linewidth=0.9, zorder=2)
     across, up = (at, shown.value) if upright else (shown.value, at)
-    ax.plot(across, up, **(hollow(model) if whisker and shown.special else marker(model)))
+    ax.plot(across, up, **(hollow(model) if whisker and shown.few else marker(model)))
 
 
 def marker(model: Series) -> dict[str, Any]:
@@ -284,8 +285,8 @@ def which(models: Sequence[Series]) -> str:
 
 def whiskers(points: Iterable[Point] = ()) -> str:
     """What the whiskers of these points are, for a note."""
-    special = " Hollow: from few prompts or users, or all alike, so made otherwise than by a bootstrap."
-    return f"Whiskers: {CONFIDENCE:.0%} intervals." + special * any(one.special for one in points)
+    few = f" Hollow: from fewer than {FEW} prompts or users." * any(one.few for one in points)
+    return f"Whiskers: {CONFIDENCE:.0%} intervals.{few}"
 
 
 def dashes(rows: Iterable[Sequence[float | None]]) -> str:
