@@ -20,18 +20,20 @@ from pluralbench.descriptions import Data, Judging, Orders, PersonaJudging, Prom
 from pluralbench.errors import EvaluationError
 from pluralbench.evaluation.settings import JudgeSettings, Loaded, load_benchmark, run_directory
 from pluralbench.metrics import measure
-from pluralbench.results.decisions import BASE, DECISIONS, decide, score_items
+from pluralbench.results.decisions import BASE, CALLS, DECISIONS, decide, score_items
 from pluralbench.results.metrics_frame import Place, metrics_frame
 from pluralbench.results.record import BootstrapRecord, JudgingRecord, RunRecord, provenance
 from pluralbench.results.runs import LEDGER_FILE, Run, read_run, write_run
 
 VERDICTS = {"chosen": "win", "rejected": "loss", "tie": "tie", "invalid": "invalid"}
-_VERDICTS: dict[str, type[pl.DataType]] = {
+_VERDICTS: dict[str, pl.DataType | type[pl.DataType]] = {
     "verdict": pl.String,
     "verdict_chosen_first": pl.String,
     "verdict_rejected_first": pl.String,
     "attempts": pl.Int64,
     "reason": pl.String,
+    "calls_chosen_first": CALLS,
+    "calls_rejected_first": CALLS,
 }
 JUDGED = pl.Schema([*DECISIONS.items(), *_VERDICTS.items()])
 
@@ -201,7 +203,16 @@ def _rated(the_judge: Judge, loaded: Loaded, contexts: Contexts, _: Orders, __: 
     scored: Scored = scores_of(ratings)
     decisions = decide(items, scored.scores, scored.cut)
     reasons = [rating.reason for group in ratings for rating in group if rating.reason]
-    return Said(score_items(loaded.benchmark, items, scored, decisions), decisions, reasons, {})
+    frame = score_items(loaded.benchmark, items, scored, decisions)
+    return Said(frame.with_columns(_calls_of(ratings, by_response="response" in frame.columns)), decisions, reasons, {})
+
+
+def _calls_of(ratings: Sequence[Sequence[Settled[float]]], *, by_response: bool) -> list[pl.Series]:
+    """The keys of the calls behind ratings: a row a response, or a row a pair with a column for each of its sides."""
+    if by_response:
+        return [pl.Series("calls", [list(rating.calls) for group in ratings for rating in group], CALLS)]
+    sides = ("calls_chosen", "calls_rejected")
+    return [pl.Series(name, [list(group[place].calls) for group in ratings], CALLS) for place, name in enumerate(sides)]
 
 
 def _compared(the_judge: Judge, loaded: Loaded, contexts: Contexts, orders: Orders, seed: int) -> Said:
@@ -233,6 +244,7 @@ def _compared(the_judge: Judge, loaded: Loaded, contexts: Contexts, orders: Orde
     for (place, side), settled in zip(asked, verdicts, strict=True):
         row = rows[place]
         row[f"verdict_{side}_first"] = settled.value or "invalid"
+        row[f"calls_{side}_first"] = list(settled.calls)
         row["attempts"] += settled.attempts
         if settled.reason:
             row["reason"] = settled.reason

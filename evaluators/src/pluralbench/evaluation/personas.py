@@ -27,7 +27,7 @@ from pluralbench.evaluation.judge import chat_of
 from pluralbench.evaluation.settings import run_directory
 from pluralbench.metrics import measure_personas
 from pluralbench.metrics.accuracy import rule_of
-from pluralbench.results.decisions import DECISIONS
+from pluralbench.results.decisions import CALLS, DECISIONS
 from pluralbench.results.record import (
     BenchmarkRecord,
     BootstrapRecord,
@@ -44,7 +44,7 @@ LOCAL_SAMPLING = {"seeded": True}
 NAMED = 20
 CHANGED, INVALID = "changed", "invalid"
 SWAPPED = {"A": "B", "B": "A", "C": "C"}
-_JUDGED: dict[str, type[pl.DataType]] = {
+_JUDGED: dict[str, pl.DataType | type[pl.DataType]] = {
     "task": pl.String,
     "row": pl.Int64,
     "user": pl.String,
@@ -57,6 +57,8 @@ _JUDGED: dict[str, type[pl.DataType]] = {
     "sentences": pl.Int64,
     "attempts": pl.Int64,
     "reason": pl.String,
+    "calls": CALLS,
+    "calls_swapped": CALLS,
 }
 JUDGED = pl.Schema([*DECISIONS.items(), *_JUDGED.items()])
 
@@ -275,6 +277,7 @@ def _decided(
     for question, one in zip(questions, settled, strict=True):
         row, said = rows[question.place], one.value
         row["said_swapped" if question.swapped else "said"] = said.letter if said else INVALID
+        row["calls_swapped" if question.swapped else "calls"] = list(one.calls)
         row["attempts"] += one.attempts
         if one.reason:
             row["reason"] = one.reason
