@@ -81,9 +81,7 @@ def _may_retry(settled: Settled[Value]) -> bool:
     return bool(settled.reason) and settled.answer.outcome != "error"
 
 
-def _settle(
-    item: Item, answer: Answer, parse: Callable[[Item, str], Value], calls: tuple[str, ...]
-) -> Settled[Value]:
+def _settle(item: Item, answer: Answer, parse: Callable[[Item, str], Value], calls: tuple[str, ...]) -> Settled[Value]:
     if answer.outcome == "error":
         return Settled(None, answer, "rejected by the server", calls)
     if answer.outcome != "answer":
