@@ -12,12 +12,13 @@ from pluralbench_calls.verdicts import legacy_points, readings
 from pluralbench_measures.bootstrap import Estimate
 from pluralbench_measures.rankings import pairs_of
 from pluralbench_rewards.contract import Group, ModelRecord, Scored
-from pluralbench_rewards.judge import Comparison, Judge, load_judge, scores_of
+from pluralbench_rewards.judge import Comparison, Judge, load_judge, prompts_digest, scores_of
 from pluralbench_runs import Output, check_recipe, stream
 
 from pluralbench.data.prompts import languages_told, told_to_judge
 from pluralbench.descriptions import Data, Judging, Orders, PersonaJudging, Prompt
 from pluralbench.errors import EvaluationError
+from pluralbench.evaluation.folders import run_folder
 from pluralbench.evaluation.settings import JudgeSettings, Loaded, load_benchmark, run_directory
 from pluralbench.metrics import measure
 from pluralbench.results.decisions import BASE, CALLS, DECISIONS, decide, score_items
@@ -81,7 +82,17 @@ def judge(
         judging = judging.model_copy(update={"orders": "one"})
     contexts = Contexts.of(loaded, judging)
     chat, connection = chat_of(model, judging, connection)
-    target = Path(out or Path("runs") / f"{loaded.name}-{Path(chat.model).name}-judge")
+    settings = JudgeSettings(
+        model=chat,
+        prompts_digest=prompts_digest(),
+        data=loaded.data_settings(),
+        prompt=loaded.prompt_settings(),
+        judging=judging,
+        seed=seed,
+        connection=connection,
+    )
+    name = f"{loaded.name}-{Path(chat.model).name}-judge"
+    target = Path(out or run_folder(name, settings, loaded.data, loaded.prompt, judging, seed=seed))
     the_judge = load_judge(
         chat,
         connection,
@@ -90,15 +101,6 @@ def judge(
         reply=judging.reply,
         criterion=judging.criterion,
         rule=judging.verdicts,
-    )
-    settings = JudgeSettings(
-        model=chat,
-        prompts_digest=the_judge.template_digest,
-        data=loaded.data_settings(),
-        prompt=loaded.prompt_settings(),
-        judging=judging,
-        seed=seed,
-        connection=connection,
     )
     with run_directory(target, settings, fresh=fresh) as output:
         if output is not None:

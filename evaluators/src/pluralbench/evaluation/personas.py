@@ -23,6 +23,7 @@ from pluralbench.data.persona_prompts import VERSION, messages_of, persona_diges
 from pluralbench.data.verdict_tables import COLUMNS as VERDICT_COLUMNS
 from pluralbench.data.verdict_tables import check_verdicts
 from pluralbench.descriptions import PersonaData, PersonaJudging, Setting
+from pluralbench.evaluation.folders import run_folder
 from pluralbench.evaluation.judge import chat_of
 from pluralbench.evaluation.settings import run_directory
 from pluralbench.metrics import measure_personas
@@ -153,7 +154,7 @@ def judge_personas(
         connection=connection,
     )
     name = f"{PERSONA_JUDGE}-{Path(chat.model).name}-{judging.setting}-{judging.variables}"
-    target = Path(out or Path("runs") / name)
+    target = Path(out or run_folder(name, settings, data, judging, seed=seed, said=("setting", "variables")))
     with run_directory(target, settings, fresh=fresh) as output:
         if output is not None:
             _judge(output, settings, personas, drawn)
