@@ -213,7 +213,8 @@ def test_each_verdict_names_the_calls_that_it_rests_on(data: Path, tmp_path: Pat
         about_the_first = any(re.search(r" 0( right|!)$", text) for text in shown(body))
         return Reply(f"{' | '.join(shown(body))}: {'who knows' if about_the_first else prefers('right')(body, 0).text}")
 
-    for number, options in enumerate([{"orders": "both"}, {"orders": "one"}, {"pointwise": True}]):
+    hows: list[dict[str, Any]] = [{"orders": "both"}, {"orders": "one"}, {"pointwise": True}]
+    for number, options in enumerate(hows):
         run, _ = judged(reply, data, tmp_path / f"run{number}", attempts=3, limit=4, **options)
         replies = dict(pl.read_parquet(run.path / "ledger.parquet").select("key", "text").iter_rows())
         columns = [name for name in run.items.columns if name.startswith("calls_")]

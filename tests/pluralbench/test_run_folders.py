@@ -96,10 +96,10 @@ def test_judges_have_folders_likewise(pairs: Callable[..., Rows]) -> None:
     personas = release(Path("data"), prism=persona_rows("prism", 3))
     with serve(lambda *_: Reply("[[A]] [[90]]")) as server:
         for name in ("org/j", "other/j"):
-            for options in ({}, {"orders": "one"}):
-                verbs.judge(name, benchmark="pairs", data=data, base_url=server.base_url, **options)
-        for options in ({}, {"samples": 2}, {"variables": "key"}):
-            verbs.judge_personas("j", data=personas, base_url=server.base_url, **options)
+            for orders in ("both", "one"):
+                verbs.judge(name, benchmark="pairs", data=data, base_url=server.base_url, orders=orders)
+        for samples, variables in ((None, "all"), (2, "all"), (None, "key")):
+            verbs.judge_personas("j", data=personas, base_url=server.base_url, samples=samples, variables=variables)
     names = folders()
     assert [name for name in names if len(name) < 20 or "persona" in name or name.endswith("order")] == [
         "pairs-j-judge",

@@ -15,6 +15,7 @@ from pluralbench.commands import (
     optimize,
     report,
     score,
+    show,
     study,
     train,
 )
@@ -32,6 +33,7 @@ for verb, command in (
     (judge_metrics, judge_metrics.judge_metrics),
     (compare, compare.compare),
     (report, report.report),
+    (show, show.show),
     (train, train.train),
     (best_of_n, best_of_n.best_of_n),
     (optimize, optimize.optimize),

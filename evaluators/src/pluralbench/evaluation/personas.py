@@ -157,11 +157,11 @@ def judge_personas(
     target = Path(out or run_folder(name, settings, data, judging, seed=seed, said=("setting", "variables")))
     with run_directory(target, settings, fresh=fresh) as output:
         if output is not None:
-            _judge(output, settings, personas, drawn)
+            _judge(output, settings, personas, drawn, data.split)
     return read_run(target)
 
 
-def _judge(output: Output, settings: PersonaSettings, personas: Personas, drawn: Drawn) -> None:
+def _judge(output: Output, settings: PersonaSettings, personas: Personas, drawn: Drawn, split: str) -> None:
     questions = _questions(drawn.frame, settings.judging)
     with working_ledger(output.work / "ledger.sqlite") as ledger:
         settled = ask_until_valid(
@@ -200,6 +200,7 @@ def _judge(output: Output, settings: PersonaSettings, personas: Personas, drawn:
                 rows=dict(personas.frame["config"].value_counts(sort=False).sort("config").iter_rows()),
                 ignored_columns=tuple(personas.ignored),
                 configs=settings.data.configs,
+                split=split,
             ),
             prompt=PromptRecord(
                 setting=judging.setting,
