@@ -12,6 +12,7 @@ from pluralbench.commands import (
     judge,
     judge_metrics,
     judge_personas,
+    list_benchmarks,
     optimize,
     report,
     score,
@@ -34,13 +35,14 @@ for verb, command in (
     (compare, compare.compare),
     (report, report.report),
     (show, show.show),
+    (list_benchmarks, list_benchmarks.list_),
     (train, train.train),
     (best_of_n, best_of_n.best_of_n),
     (optimize, optimize.optimize),
     (correlate, correlate.correlate),
     (study, study.study),
 ):
-    app.command(command.__name__.replace("_", "-"), epilog=verb.EXAMPLES)(command)
+    app.command(command.__name__.strip("_").replace("_", "-"), epilog=verb.EXAMPLES)(command)
 
 
 def main() -> NoReturn:

@@ -9,6 +9,7 @@ from pluralbench_runs import Recipe, Table, content_values, digest, is_made_by
 from pluralbench.results.runs import SETTINGS_FILE
 
 RUNS = Path("runs")
+SAMPLE = "sample"
 LONGEST = 80  # characters that choices add to a name
 FEW = 2  # names of configs that are spelled out
 # What is too long for a name, or changes no number by itself; the digest tells apart what differs only there.
@@ -51,6 +52,8 @@ def file_name(name: str) -> str:
 def _words(choice: Table, said: tuple[str, ...]) -> Iterator[str]:
     for field, info in type(choice).model_fields.items():
         value = getattr(choice, field)
+        if field == "location" and value == SAMPLE:
+            yield SAMPLE  # few rows that come with the package, which are no benchmark
         if field not in UNSAID and field not in said and value != info.default:
             yield _word(field, value)
 

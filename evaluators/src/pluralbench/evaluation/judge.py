@@ -74,7 +74,7 @@ def judge(
     Every call is recorded; an interrupted run goes on where it was. A verdict that cannot be read after all attempts
     is invalid. Of rankings by category that are counted in the legacy way, pairs are asked about in one order.
     """
-    judging = judging or Judging()
+    given = judging = judging or Judging()
     loaded = load_benchmark(benchmark, data, prompt)
     if not loaded.benchmark.strict and not judging.pointwise:
         # CHEEMS's code asks once a pair, and counts verdicts as its paper does.
@@ -92,7 +92,7 @@ def judge(
         connection=connection,
     )
     name = f"{loaded.name}-{Path(chat.model).name}-judge"
-    target = Path(out or run_folder(name, settings, loaded.data, loaded.prompt, judging, seed=seed))
+    target = Path(out or run_folder(name, settings, loaded.data, loaded.prompt, given, seed=seed))
     the_judge = load_judge(
         chat,
         connection,

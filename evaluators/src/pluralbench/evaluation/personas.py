@@ -127,7 +127,7 @@ def judge_personas(
     caller.
     """
     data = data if isinstance(data, PersonaData) else PersonaData(location=None if data is None else str(data))
-    judging = judging or PersonaJudging()
+    given = judging = judging or PersonaJudging()
     chat, connection = chat_of(model, judging, connection, LOCAL_SAMPLING)
     try:
         check_reachable(chat, connection)
@@ -154,7 +154,7 @@ def judge_personas(
         connection=connection,
     )
     name = f"{PERSONA_JUDGE}-{Path(chat.model).name}-{judging.setting}-{judging.variables}"
-    target = Path(out or run_folder(name, settings, data, judging, seed=seed, said=("setting", "variables")))
+    target = Path(out or run_folder(name, settings, data, given, seed=seed, said=("setting", "variables")))
     with run_directory(target, settings, fresh=fresh) as output:
         if output is not None:
             _judge(output, settings, personas, drawn, data.split)
