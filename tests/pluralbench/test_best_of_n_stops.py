@@ -101,9 +101,9 @@ def test_a_finished_directory_is_read_and_its_calls_serve_another(
 
 CHANGES: list[tuple[Row, str]] = [
     ({"n": 6}, "n 5, now 6"),
-    ({"k": (1, 5)}, "k none, now [1, 5]"),
+    ({"k": (1, 5)}, "k [1, 2, 4], now [1, 5]"),
     ({"temperature": 0.5}, "other settings (temperature 1.0, now 0.5);"),
-    ({"rewards": {"length": by_length}}, "rewards.letter.digest "),
+    ({"rewards": {"length": by_length}}, "rewards.letter.kind function, now none; "),
     ({"judged": "selected"}, "judged all, now selected"),
     ({"seed": 1}, "seed 0, now 1"),
 ]
