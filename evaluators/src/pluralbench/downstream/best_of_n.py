@@ -129,7 +129,6 @@ def _written(output: Output, settings: BestOfNSettings, loaded: Loaded, setup: S
             curves_of(found, settings.sampling.n, turns),
             settings.sampling.sizes,
             by_config=by_config,
-            seed=settings.seed,
         )
     )
     record = DownstreamRecord(

@@ -37,8 +37,8 @@ def verdict_rows(
     `verdict_metrics` says, `against_none` (see there) and `human` (see `compare_with_people`), None where there is
     nothing to compare.
     """
-    rows = all_verdict_metrics(verdicts, threshold=threshold, seed=seed)
-    persona = against_none(verdicts, seed=seed)
+    rows = all_verdict_metrics(verdicts, threshold=threshold)
+    persona = against_none(verdicts)
     people = [] if labels is None else compare_with_people(verdicts, labels, threshold=threshold, seed=seed)
     for name, parts in (("against_none", persona), ("human", people)):
         own = {_names(part): {key: value for key, value in part.items() if key not in GROUP} for part in parts}
