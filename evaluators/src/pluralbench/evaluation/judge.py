@@ -145,7 +145,7 @@ class Contexts(NamedTuple):
 
 def _write(output: Output, settings: JudgeSettings, loaded: Loaded, the_judge: Judge, said: Said) -> None:
     judging = settings.judging
-    metrics = measure(loaded.benchmark, said.decisions)
+    metrics = measure(loaded.benchmark, said.decisions, loaded.items.frame)
     if said.legacy is not None:
         place = Place("position", "accuracy_with_invalid_as_half")
         metrics = pl.concat([metrics, metrics_frame([(place, said.legacy)])])

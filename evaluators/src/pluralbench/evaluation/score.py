@@ -76,7 +76,7 @@ def _write(
     write_run(
         output,
         items=score_items(loaded.benchmark, loaded.items.frame, scored, decisions),
-        metrics=measure(loaded.benchmark, decisions),
+        metrics=measure(loaded.benchmark, decisions, loaded.items.frame),
         record=RunRecord(
             verb="score",
             model=model,

@@ -78,15 +78,20 @@ def count(benchmark: Benchmark, decisions: pl.DataFrame, leaves: Sequence[Leaf])
     counted = decisions.filter(pl.col("outcome").is_in(COUNTED))
     if not benchmark.by_category:
         return Counts(sums_by_leaf(counted, leaves, counted["outcome"] == "win"))
-    scored = decisions.filter(~pl.col("config").is_in(sorted(benchmark.outside)), pl.col("outcome") != "dropped")
-    keys = ["config", "subset", "id", "cluster"]
-    prompts = rankings.by_prompt(scored, keys, legacy=not benchmark.strict).filter(pl.col("counted") == 1)
+    prompts = prompts_of(benchmark, decisions)
     clusters = pl.concat([counted["cluster"], prompts["cluster"]])
     return Counts(
         sums_by_leaf(counted, leaves, counted["outcome"] == "win", clusters=clusters),
         sums_by_leaf(prompts, leaves, prompts["right"], prompts["pairs"], clusters=clusters),
         sums_by_leaf(prompts, leaves, prompts["exact"], clusters=clusters),
     )
+
+
+def prompts_of(benchmark: Benchmark, decisions: pl.DataFrame) -> pl.DataFrame:
+    """The prompts of rankings by category that count, as `rankings.by_prompt` makes them."""
+    scored = decisions.filter(~pl.col("config").is_in(sorted(benchmark.outside)), pl.col("outcome") != "dropped")
+    keys = ["config", "subset", "id", "cluster"]
+    return rankings.by_prompt(scored, keys, legacy=not benchmark.strict).filter(pl.col("counted") == 1)
 
 
 def sums_by_leaf(

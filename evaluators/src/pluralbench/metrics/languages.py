@@ -25,39 +25,51 @@ Numbers = Iterator[tuple[Place, Estimate]]
 
 
 def language_numbers(benchmark: Benchmark, decisions: pl.DataFrame) -> Numbers:
-    """What the runs of a benchmark add whose configs are languages.
+    """What the runs of a benchmark add whose configs are languages, beside `language_accuracies`.
 
     Of each language the `drop` by section and as a whole (a difference of shares on the ids that it shares with
     English, with a paired interval), and `kappa` with `kappa_left_out`, ids whose decision in one of the two is no
-    label. Over languages: their means, `kappa_sd`, the mean of each section, and the mean accuracy by resource level,
-    Joshi's class, family and script. variance: of the languages' accuracies in per cent, with n - 1, both Chinese
-    scripts averaged first. Data without English has no drop and no kappa.
+    label. Over languages: their means, `kappa_sd`, and the variance of the languages' accuracies in per cent, with
+    n - 1, both Chinese scripts averaged first. Data without English has no drop and no kappa.
     """
     if benchmark.reference is None:
         return
-    codes = [code for code in decisions["config"].unique(maintain_order=True) if code not in benchmark.outside]
-    own = decisions.filter(pl.col("config").is_in(codes))
-    counted = own.filter(pl.col("outcome").is_in(COUNTED))
+    codes, counted = _languages(benchmark, decisions)
     original = decisions.filter(config=benchmark.reference.config)
-    # A drop is measured on the ids that both have, so English is there once for each language.
-    shared = [_shared(counted.filter(config=code), original) for code in codes] if original.height else []
-    every = pl.concat([counted, *(frame for pair in shared for frame in pair)])
-    leaves = leaves_of(every)
-    tilted = tilt(_sums(counted, leaves, every))
+    if original.height:
+        # A drop is measured on the ids that both have, so English is there once for each language.
+        shared = [_shared(counted.filter(config=code), original) for code in codes]
+        yield from _drops(benchmark, codes, leaves_of(counted), shared)
+        yield from _consistency({code: decisions.filter(config=code) for code in codes}, original)
+    leaves = leaves_of(counted)
+    pairs = tilt(_sums(counted, leaves, counted)).sources[0]
+    whole = {code: _whole(code, section_values(benchmark, code, leaves, pairs), leaves, pairs) for code in codes}
+    yield Place("overall", "variance"), Estimate(_variance(whole), n=len(codes))
+
+
+def language_accuracies(benchmark: Benchmark, decisions: pl.DataFrame) -> Numbers:
+    """The mean of each section over languages, and the mean by resource level, Joshi's class, family and script."""
+    if benchmark.reference is None:
+        return
+    codes, counted = _languages(benchmark, decisions)
+    leaves = leaves_of(counted)
+    tilted = tilt(_sums(counted, leaves, counted))
     languages = tilted.sources[0]
     sections = {code: section_values(benchmark, code, leaves, languages) for code in codes}
-    values = {code: _whole(code, found, leaves, languages) for code, found in sections.items()}
-    if shared:
-        yield from _drops(benchmark, codes, leaves, shared, every)
-        yield from _consistency({code: own.filter(config=code) for code in codes}, original)
-    yield Place("overall", "variance"), Estimate(_variance(values), n=len(codes))
     places = places_of(leaves, codes)
     n, clusters = languages.decisions(places), languages.clusters(places)
     for name, weights in benchmark.sections.items():
         mean = mean_of([sections[code][name] for code in codes])
         inside = apart(place for place in places if leaves[place][1] in weights)
         yield Place("section", "accuracy", section=name), tilted.share(mean, inside, n, clusters)
+    values = {code: _whole(code, found, leaves, languages) for code, found in sections.items()}
     yield from _kinds(benchmark, values, leaves, tilted)
+
+
+def _languages(benchmark: Benchmark, decisions: pl.DataFrame) -> tuple[list[str], pl.DataFrame]:
+    """The languages that enter the overall number, and their decisions that count."""
+    codes = [code for code in decisions["config"].unique(maintain_order=True) if code not in benchmark.outside]
+    return codes, decisions.filter(pl.col("config").is_in(codes), pl.col("outcome").is_in(COUNTED))
 
 
 def _whole(code: str, sections: Mapping[str, Array], leaves: list[Leaf], pairs: Resampled) -> Array:
@@ -89,9 +101,9 @@ def _drops(
     codes: list[str],
     leaves: list[Leaf],
     shared: list[tuple[pl.DataFrame, pl.DataFrame]],
-    every: pl.DataFrame,
 ) -> Numbers:
-    tilted = tilt(*(_sums(pl.concat([pair[side] for pair in shared]), leaves, every) for side in (0, 1)))
+    rows = [pl.concat([pair[side] for pair in shared]) for side in (0, 1)]
+    tilted = tilt(*(_sums(own, leaves, pl.concat(rows)) for own in rows))
     ours, theirs = tilted.sources
     names: list[str | None] = [None, *benchmark.sections]
     drops: dict[str | None, list[Array]] = {name: [] for name in names}

@@ -10,10 +10,10 @@ a bootstrap over clusters where these are many. Where they are few:
   binomial variance of a whole cluster at the stratum's share, drawn to that of the whole by one cluster. So a section
   of three items that came out alike has a variance, and so has one of a single item.
 - A share has the binomial interval at its effective number of decisions, that at which independent ones would have this
-  variance (Korn and Graubard 1998, Surv. Methodol. 24:193), with their adjustment for a variance known from few
-  clusters. The interval is the mid-P one (Lancaster 1961, J. Am. Stat. Assoc. 56:223; Agresti and Gottard 2007), since
-  the exact one has more than 97 % at small numbers. One decision, half right and half wrong, enters the variance, so
-  that a value of 0 or 1 has an effective number: that of its clusters.
+  variance (Korn and Graubard 1998, Surv. Methodol. 24:193), less for a variance known from few clusters, as they adjust
+  it, but no less than if each cluster were one decision. The interval is the mid-P one (Lancaster 1961, J. Am. Stat.
+  Assoc. 56:223), since the exact one holds far more than 95 % at small numbers. One decision, half right and half
+  wrong, enters the variance, so that a value of 0 or 1 has an effective number: that of its clusters.
 - A difference of shares has a t interval, with two decisions in its variance that say either way (Bonett and Price
   2012, J. Educ. Behav. Stat. 37:479), so that two models that never differed have an interval too. Other numbers have
   a t interval. Degrees of freedom are Satterthwaite's, as if each cluster weighed what it does.
@@ -200,7 +200,7 @@ def _summed(pull: Array, part: Array, weights: Array, decisions: Array, shares: 
         degrees=float(whole.sum() ** 2 / (whole**2).sum()),
         model=weights**2 * lacking,
         shares=shares,
-        strata_clusters=1 / squares.sum(0),
+        strata_clusters=_over(np.ones(len(weights)), squares.sum(0)),
         shown=1 - float(weights**2 @ lacking) / seen,
     )
 
@@ -221,9 +221,10 @@ def _effective(value: float, variance: float, pulls: Pulls) -> float:
     added = one * ((1 - middle) ** 2 + middle**2) / 2 + clusters * (value - middle) ** 2
     size = clusters * middle * (1 - middle) * (clusters + one) / (clusters**2 * variance + added)
     size = min(size, max(pulls.decisions, clusters))
-    degrees = (pulls.decisions - 1 + one, pulls.degrees - 1 + one)
-    surely, perhaps = (stdtrit(max(of, 1.0), 1 - TAIL) for of in degrees)
-    return float(size * min(1.0, surely / perhaps) ** 2)
+    # Either as many decisions, or each cluster as one decision, which is the least that they can be worth.
+    both = ((size, pulls.decisions), (min(size, clusters), clusters))
+    perhaps = stdtrit(max(pulls.degrees - 1 + one, 1.0), 1 - TAIL)
+    return max(float(many * min(1.0, stdtrit(max(of - 1 + one, 1.0), 1 - TAIL) / perhaps) ** 2) for many, of in both)
 
 
 def _mid_p(value: float, size: float) -> tuple[float, float]:
