@@ -184,7 +184,7 @@ def _changes(means: _Estimates, model: str, sizes: Sequence[int]) -> Iterator[tu
     keys = [(model, "outcome", k) for k in sizes]
     if any(key not in means for key in keys):
         return
-    curve = np.stack([means.overall(key) for key in keys])  # [sizes, 1 + resamples]
+    curve = np.stack([means.overall(key) for key in keys])  # [sizes, rows]
     gained = curve[-1] - means.overall((None, "outcome", None))
     yield Place("best-of-n", "gain", None, model, str(sizes[-1])), means.estimate(gained, keys[-1])
     # The k that is best here: chosen by the same data, which favours it, so its interval is by the same k.

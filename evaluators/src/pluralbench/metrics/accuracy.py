@@ -178,7 +178,7 @@ def _config(benchmark: Benchmark, config: str, leaves: Sequence[Leaf], pairs: Re
 
 
 def section_values(benchmark: Benchmark, config: str, leaves: Sequence[Leaf], pairs: Resampled) -> dict[str, Array]:
-    """A config's sections, each the weighted mean of its subsets: [1 + resamples]."""
+    """A config's sections, each the weighted mean of its subsets: [rows]."""
     place = {leaf: number for number, leaf in enumerate(leaves)}
     sections = {}
     for name, weights in benchmark.sections.items():

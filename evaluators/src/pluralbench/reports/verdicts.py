@@ -154,10 +154,7 @@ def notes_of(rows: Rows) -> list[str]:
     whole = " and ".join(f"`{name}`" for name in by if name != "row")
     clustered = whole or "rows, each by itself, since there is no column `user`"
     at = f"{rows[0]['threshold']:g}"
-    said = [
-        f"Accuracy counts an invalid answer as wrong. Brackets: {CONFIDENCE:.0%} intervals from a bootstrap over "
-        f"{clustered}."
-    ]
+    said = [f"Accuracy counts an invalid answer as wrong. Brackets: {CONFIDENCE:.0%} intervals over {clustered}."]
     if any(row["by_certainty"] for row in rows):
         said += [
             f"≥ {at} and < {at} are right answers of valid ones with a certainty; > {at} is the other reading of the "

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
-from pluralbench_measures.bootstrap import CONFIDENCE, RESAMPLES
+from pluralbench_measures.bootstrap import CONFIDENCE
 from pluralbench_rewards import Mode, ModelRecord, Overflow, Work
 from pluralbench_runs import Table, versions
 from pydantic import ConfigDict, Field
@@ -53,7 +53,8 @@ class ReferenceRecord(Table):
 class DataRecord(Table):
     """Where the items come from. digest: of their content. rows: items by config. empty: ids with an empty text.
 
-    on_empty: what was done with those. configs, limit: what was asked for; without any, all.
+    on_empty: what was done with those. configs, split, limit: what was asked for; without it all configs and items, of
+    the benchmark's split.
     """
 
     location: str
@@ -66,6 +67,7 @@ class DataRecord(Table):
     empty: tuple[str, ...] = ()
     on_empty: str | None = None
     configs: tuple[str, ...] = ()
+    split: str | None = None
     limit: int | None = None
 
 
@@ -146,10 +148,10 @@ class JudgingRecord(Table):
 
 
 class BootstrapRecord(Table):
-    """Where intervals come from: their confidence, how many resamples, and the seed of these."""
+    """Of intervals: their confidence; how many resamples they are from, None where none are drawn; the run's seed."""
 
     confidence: float = CONFIDENCE
-    resamples: int = RESAMPLES
+    resamples: int | None = None
     seed: int
 
 

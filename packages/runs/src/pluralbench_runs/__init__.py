@@ -3,12 +3,14 @@
 from pluralbench_runs.canonical import Json, canonical_json, digest, file_digest, stream
 from pluralbench_runs.command import run
 from pluralbench_runs.errors import OutputError, RecipeError, UserError, one_line
-from pluralbench_runs.output import Output, output_directory, replaceable
+from pluralbench_runs.output import Output, is_made_by, output_directory, replaceable
 from pluralbench_runs.progress import Meter, progress
 from pluralbench_runs.recipe import (
     Recipe,
     Table,
     check_recipe,
+    content_values,
+    difference,
     differing_keys,
     read_recipe,
     recipe_path,
@@ -28,9 +30,12 @@ __all__ = [
     "UserError",
     "canonical_json",
     "check_recipe",
+    "content_values",
+    "difference",
     "differing_keys",
     "digest",
     "file_digest",
+    "is_made_by",
     "one_line",
     "output_directory",
     "progress",
