@@ -69,7 +69,7 @@ def judge(
 
     model: of the OpenAI-compatible endpoint of the connection (without a base URL, OpenAI's), or "local", the small
     embedded one. data, prompt: as of `score`. judging: how it is asked. connection: how it is reached, how fast it is
-    asked and what it may cost. seed: of the bootstrap and of every draw.
+    asked and what it may cost. seed: of every draw.
 
     Every call is recorded; an interrupted run goes on where it was. A verdict that cannot be read after all attempts
     is invalid. Of rankings by category that are counted in the legacy way, pairs are asked about in one order.
@@ -149,7 +149,7 @@ class Contexts(NamedTuple):
 
 def _write(output: Output, settings: JudgeSettings, loaded: Loaded, the_judge: Judge, said: Said) -> None:
     judging = settings.judging
-    metrics = measure(loaded.benchmark, said.decisions, seed=settings.seed)
+    metrics = measure(loaded.benchmark, said.decisions, loaded.items.frame)
     if said.legacy is not None:
         place = Place("position", "accuracy_with_invalid_as_half")
         metrics = pl.concat([metrics, metrics_frame([(place, said.legacy)])])

@@ -185,7 +185,7 @@ def _judge(output: Output, settings: PersonaSettings, personas: Personas, drawn:
     write_run(
         output,
         items=frame,
-        metrics=measure_personas(benchmark, frame, check_verdicts(verdicts), seed=settings.seed),
+        metrics=measure_personas(benchmark, frame, check_verdicts(verdicts), items=drawn.frame),
         record=RunRecord(
             verb="judge-personas",
             model=ModelRecord(name=settings.model.model, kind="generative", provider=settings.model.provider),

@@ -37,7 +37,7 @@ def score(
     of some groups a list with a number for each response. benchmark: a name, or a TOML file that describes one;
     without it that of the release which the data is, else "personalized".
     data: where the items are, or `Data` with further choices. prompt: what it says about the person. scoring: how a
-    model in this process runs. seed: of the bootstrap. fresh: start over.
+    model in this process runs. seed: recorded, for what is drawn of the run later. fresh: start over.
 
     A run that was interrupted goes on where it was. Raises a `UserError` for every mistake of the caller.
     """
@@ -75,7 +75,7 @@ def _write(
     write_run(
         output,
         items=score_items(loaded.benchmark, loaded.items.frame, scored, decisions),
-        metrics=measure(loaded.benchmark, decisions, seed=settings.seed),
+        metrics=measure(loaded.benchmark, decisions, loaded.items.frame),
         record=RunRecord(
             verb="score",
             model=model,

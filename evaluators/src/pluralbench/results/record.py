@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
-from pluralbench_measures.bootstrap import CONFIDENCE, RESAMPLES
+from pluralbench_measures.bootstrap import CONFIDENCE
 from pluralbench_rewards import Mode, ModelRecord, Overflow, Work
 from pluralbench_runs import Table, versions
 from pydantic import ConfigDict, Field
@@ -148,10 +148,10 @@ class JudgingRecord(Table):
 
 
 class BootstrapRecord(Table):
-    """Where intervals come from: their confidence, how many resamples, and the seed of these."""
+    """Of intervals: their confidence; how many resamples they are from, None where none are drawn; the run's seed."""
 
     confidence: float = CONFIDENCE
-    resamples: int = RESAMPLES
+    resamples: int | None = None
     seed: int
 
 
