@@ -1,6 +1,6 @@
 """What a reader of a report has to know beside its numbers, a sentence each."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import polars as pl
 from pluralbench_measures.bootstrap import Estimate
@@ -9,6 +9,8 @@ from pluralbench.results.decisions import decisions_of
 from pluralbench.results.runs import VERDICTS_FILE, Run
 
 NAMED = 5  # ids in a note
+USUAL = (None, "bootstrap")
+DAGGER = "†"
 OVERALL = "overall"
 
 
@@ -21,6 +23,7 @@ def notes(runs: Sequence[Run]) -> list[str]:
     )
     for part in (_language_notes, _ranking_notes, _persona_notes, _position_notes, _scoring_notes, _id_notes):
         said += [f"{run.path}: {note}" for run in runs for note in part(run)]
+    said += [f"{run.path}: took {told}." for run in runs if (told := took([run]))]
     return said
 
 
@@ -32,6 +35,50 @@ def with_interval(found: Estimate, scale: float, form: str) -> str:
         "" if found.low is None or found.high is None else f" [{scale * found.low:{form}}, {scale * found.high:{form}}]"
     )
     return f"{scale * found.value:{form}}{bounds}"
+
+
+def mark(found: Estimate) -> str:
+    """A dagger where the interval is not the usual one, which `method_notes` explain."""
+    return "" if found.low is None or found.method in USUAL else DAGGER
+
+
+def method_notes(numbers: Iterable[Estimate]) -> Iterator[str]:
+    """How the intervals with a dagger among some numbers were made, and from how many clusters."""
+    methods: dict[str, set[int]] = {}
+    for found in numbers:
+        if mark(found):
+            methods.setdefault(str(found.method), set()).add(found.clusters or 0)
+    if methods:
+        told = "; ".join(f"{method} over {_range(clusters)} clusters" for method, clusters in sorted(methods.items()))
+        yield f"{DAGGER} Not from a bootstrap, for which clusters are too few or all alike: {told}."
+
+
+def _range(numbers: set[int]) -> str:
+    low, high = min(numbers), max(numbers)
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
+
+
+def took(runs: Sequence[Run]) -> str:
+    """What some runs took, as "64 calls, 12,345 tokens, $0.12 at 0.25/2 a million, 31 s"; empty where none says it."""
+    judged = [run.record.judging for run in runs if run.record.judging is not None]
+    costs = [run.record.cost for run in runs if run.record.cost is not None]
+    priced = [(cost.dollars, cost.price) for cost in costs if cost.dollars is not None and cost.price is not None]
+    parts = []
+    if judged:
+        parts.append(f"{sum(one.calls for one in judged):,} calls")
+        parts.append(f"{sum(one.prompt_tokens + one.completion_tokens for one in judged):,} tokens")
+    if priced:
+        prices = dict.fromkeys(f"{price.input:g}/{price.output:g}" for _, price in priced)
+        parts.append(f"${_rounded(sum(dollars for dollars, _ in priced), 1)} at {' and '.join(prices)} a million")
+    if costs:
+        parts.append(f"{_rounded(sum(cost.seconds for cost in costs), 10)} s")
+    said = ", ".join(parts)
+    return f"{said} in {len(runs)} runs" if said and len(runs) > 1 else said
+
+
+def _rounded(number: float, whole: int) -> str:
+    """Two digits that say something, and from `whole` on as people write such an amount: cents, or whole seconds."""
+    return f"{number:,.{2 if whole == 1 else 0}f}" if number >= whole or not number else f"{number:.2g}"
 
 
 def _language_notes(run: Run) -> Iterator[str]:
