@@ -3,7 +3,8 @@
 The whole of what is known of each run, with ids, are the sentences of `pluralbench.reports.notes`.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from pluralbench_measures.bootstrap import Estimate
@@ -14,6 +15,8 @@ from pluralbench.reports.sheets import Row, Sheet
 from pluralbench.results.runs import Run
 
 LONGEST = 44  # columns of a name in a sentence
+MANY = 3  # so many unlike counts are told one by one
+EQUAL = "prompt whose responses all share one rank|prompts whose responses all share one rank"
 Told = Callable[[Run], str]
 
 
@@ -24,15 +27,12 @@ def footnotes(sheets: Sequence[Sheet], *, wide: bool = False) -> list[str]:
     """
     said = [_about_numbers(sheets), _rules(sheets), *_language_notes(sheets)]
     said += [*_reference_notes(sheets), *method_notes(_shown_numbers(sheets, wide=wide)), *_other_items(sheets)]
-    for begin, told in (
-        ("Counted as wrong", _wrong),
-        ("No part of accuracy", _left_out),
-        ("Truncated to fit the model", _truncated),
-        ("Left out, since their truth is a tie", _ties_left_out),
-        ("Left out, since the setting or the variables do not fit the task", _tasks_left_out),
-        ("Judged as without a persona, since the variables tell nothing of the person", _bare),
-    ):
-        said += _shared(begin, told, sheets)
+    said += _counted("Counted as wrong", {"ties": "tie|ties", "invalid": "invalid|invalid"}, sheets)
+    said += _counted("No part of accuracy", {"dropped": "item too long|items too long", "equal": EQUAL}, sheets)
+    said += _counted("Truncated to fit the model", {"truncated": "item|items"}, sheets)
+    said += _shared("Left out, since their truth is a tie", _ties_left_out, sheets)
+    said += _shared("Left out, since setting or variables do not fit the task", _tasks_left_out, sheets)
+    said += _shared("Judged as without a persona, since the variables tell nothing of the person", _bare, sheets)
     return [*said, *_cost_notes(sheets)]
 
 
@@ -49,16 +49,50 @@ def _cost_notes(sheets: Sequence[Sheet]) -> Iterator[str]:
         yield f"Took: {'; '.join(f'{name} {text}' for name, text in told)}."
 
 
+def _counted(begin: str, words: Mapping[str, str], sheets: Sequence[Sheet]) -> Iterator[str]:
+    """A sentence of what is counted in runs; of many runs with unlike counts the largest ones.
+
+    words: of each metric what one is called, and several.
+    """
+    found: list[tuple[str, list[Row]]] = _alike(lambda run: _counts(run, words), sheets)
+    if len(found) <= MANY:
+        yield from _sentence(begin, found, sheets)
+        return
+    rows = [row for _, same in found for row in same]
+    most = {metric: max(row.run.count(metric) for row in rows) for metric in words}
+    every = sum(len(sheet.rows) for sheet in sheets)
+    yield f"{begin}: in {len(rows)} of {every} runs, up to {_said(most, words)}; --detail has each."
+
+
+def _counts(run: Run, words: Mapping[str, str]) -> str:
+    # By legacy rules prompts whose responses all share one rank are part of the exact match.
+    ours = {
+        metric: run.count(metric) for metric in words if metric != "equal" or run.record.benchmark.description.strict
+    }
+    return _said(ours, words)
+
+
+def _said(counts: Mapping[str, int], words: Mapping[str, str]) -> str:
+    return ", ".join(f"{n:,} {words[metric].split('|')[n != 1]}" for metric, n in counts.items() if n)
+
+
 def _shared(begin: str, told: Told, sheets: Sequence[Sheet]) -> Iterator[str]:
-    """One sentence of what is told of runs, those together of which the same is told."""
+    """A sentence of what is told of runs, those together of which the same is told."""
+    yield from _sentence(begin, _alike(told, sheets), sheets)
+
+
+def _alike(told: Told, sheets: Sequence[Sheet]) -> list[tuple[str, list[Row]]]:
     found: dict[str, list[Row]] = {}
-    for sheet in sheets:
-        for row in sheet.rows:
-            if text := told(row.run):
-                found.setdefault(text, []).append(row)
+    for row in (row for sheet in sheets for row in sheet.rows):
+        if text := told(row.run):
+            found.setdefault(text, []).append(row)
+    return list(found.items())
+
+
+def _sentence(begin: str, found: Sequence[tuple[str, list[Row]]], sheets: Sequence[Sheet]) -> Iterator[str]:
     every = sum(len(sheet.rows) for sheet in sheets)
     parts = []
-    for text, rows in found.items():
+    for text, rows in found:
         if len(rows) == every:
             parts.append(f"{text} each" if every > 1 else text)
         else:
@@ -70,14 +104,16 @@ def _shared(begin: str, told: Told, sheets: Sequence[Sheet]) -> Iterator[str]:
 def _whose(told: Sequence[Row], sheets: Sequence[Sheet]) -> str:
     """The rows in words; a benchmark stands for all of its rows."""
     names = []
+    titles = Counter(sheet.title for sheet in sheets)
     for sheet in sheets:
+        where = ", ".join([sheet.title, *(sheet.told if titles[sheet.title] > 1 else ())])
         ours = [row for row in told if any(row is own for own in sheet.rows)]
         if ours and len(ours) == len(sheet.rows) and len(sheets) > 1:
-            names.append(sheet.title)
+            names.append(clean(where))
         elif ours:
-            where = f" ({sheet.title})" if len(sheets) > 1 else ""
-            names.append(", ".join(shortened([clean(row.name) for row in ours], LONGEST)) + where)
-    return ", ".join(dict.fromkeys(names))
+            named = ", ".join(shortened([clean(row.name) for row in ours], LONGEST))
+            names.append(f"{named} on {clean(where)}" if len(sheets) > 1 else named)
+    return ", ".join(names)
 
 
 def _about_numbers(sheets: Sequence[Sheet]) -> str:
@@ -100,10 +136,7 @@ def _rules(sheets: Sequence[Sheet]) -> str:
 def _language_notes(sheets: Sequence[Sheet]) -> Iterator[str]:
     metrics = {column.place.metric for sheet in sheets for column in sheet.columns}
     if "drop" in metrics:
-        yield (
-            "Against English: points on the same ids; kappa: how far labels agree with those in English; both are "
-            "means over languages."
-        )
+        yield "Against English: points on the same ids; kappa: agreement with the labels there."
     for sheet in sheets:
         for row in sheet.rows:
             reference = row.run.record.benchmark.description.reference
@@ -115,7 +148,7 @@ def _language_notes(sheets: Sequence[Sheet]) -> Iterator[str]:
 def _reference_notes(sheets: Sequence[Sheet]) -> Iterator[str]:
     names = dict.fromkeys(row.name for sheet in sheets for row in sheet.references)
     if names:
-        yield f"Reference points ({', '.join(names)}): what choosing so gets on the same items."
+        yield f"{', '.join(names).capitalize()}: what choosing so gets on the same items."
 
 
 def _shown_numbers(sheets: Sequence[Sheet], *, wide: bool) -> Iterator[Estimate]:
@@ -128,24 +161,6 @@ def _shown_numbers(sheets: Sequence[Sheet], *, wide: bool) -> Iterator[Estimate]
 def _other_items(sheets: Sequence[Sheet]) -> Iterator[str]:
     if any(sheet.other for sheet in sheets):
         yield "Tables of one benchmark with other items are no ranking: their numbers cannot be compared."
-
-
-def _wrong(run: Run) -> str:
-    return _counts(run, {"ties": "ties", "invalid": "invalid"})
-
-
-def _left_out(run: Run) -> str:
-    equal = "prompts whose responses all share one rank"
-    names = {"dropped": "dropped for their length"}
-    return _counts(run, names | ({"equal": equal} if run.record.benchmark.description.strict else {}))
-
-
-def _counts(run: Run, names: dict[str, str]) -> str:
-    return ", ".join(f"{run.count(metric):,} {name}" for metric, name in names.items() if run.count(metric))
-
-
-def _truncated(run: Run) -> str:
-    return _counts(run, {"truncated": "items"})
 
 
 def _ties_left_out(run: Run) -> str:

@@ -49,7 +49,7 @@ class Page(NamedTuple):
 class Laid(NamedTuple):
     """A page as it is drawn: one or more tables, which letters stand for what, and names that numbers stand for."""
 
-    tables: list[Drawn]
+    tables: list[Drawn | Text]
     legend: list[str]
     shortened: bool
 
@@ -74,16 +74,16 @@ def lay_out(page: Page, width: int | None = WIDTH) -> Laid:
         lines=tuple(line._replace(name=clean(line.name)) for line in page.lines),
     )
     if width is None:
-        return Laid([_drawn(page, Widths(_widest_name(page), tuple(_columns(page, 1)), 2))], [], shortened=False)
+        return _laid([(page, Widths(_widest_name(page), tuple(_columns(page, 1)), 2))], [], cell_len(page.title))
     found = _fitting(page, width)
     if found is not None:
-        return _laid([(page, found)], [])
+        return _laid([(page, found)], [], width)
     lettered, legend = _lettered(page, width)
     found = _fitting(lettered, width)
     if found is not None:
-        return _laid([(lettered, found)], legend)
+        return _laid([(lettered, found)], legend, width)
     pieces, legend = _pieces(page, width)
-    return _laid([(piece, _forced(piece, width)) for piece in pieces], legend)
+    return _laid([(piece, _forced(piece, width)) for piece in pieces], legend, width)
 
 
 def clean(text: str) -> str:
@@ -110,6 +110,8 @@ def shortened(names: Sequence[str], width: int) -> list[str]:
 
     Where no place of the cut tells them apart, each one's number is in front of it.
     """
+    if max(map(cell_len, names), default=0) <= width:
+        return list(names)
     for head in sorted(range(1, width - 1), key=lambda head: abs(head - width // 2)):
         cut = [_cut(name, head, width) for name in names]
         if len(set(cut)) == len(set(names)):
@@ -161,7 +163,7 @@ def _forced(page: Page, width: int) -> Widths:
 
 
 def _widest_name(page: Page) -> int:
-    return max(cell_len(line.name) for line in page.lines)
+    return max(1, *(cell_len(line.name) for line in page.lines))
 
 
 def _columns(page: Page, lines: int) -> Iterator[int]:
@@ -221,28 +223,32 @@ def _legend(named: dict[str, str], width: int) -> list[str]:
     return ["; ".join(f"{mark}: {text}" for mark, text in zip(named.values(), texts, strict=True))] if named else []
 
 
-def _laid(pieces: list[tuple[Page, Widths]], legend: list[str]) -> Laid:
+def _laid(pieces: list[tuple[Page, Widths]], legend: list[str], width: int) -> Laid:
     cut = any(widths.names < _widest_name(page) for page, widths in pieces)
-    return Laid([_drawn(page, widths) for page, widths in pieces], legend, cut)
+    return Laid([part for page, widths in pieces for part in _drawn(page, widths, width)], legend, cut)
 
 
-def _drawn(page: Page, widths: Widths) -> Drawn:
-    total = widths.names + sum(widths.columns) + widths.gap * len(widths.columns)
-    table = Drawn(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=0, width=total, header_style="bold")
+def _drawn(page: Page, widths: Widths, widest: int) -> Iterator[Drawn | Text]:
+    """A table, its title above the names where there is room for it, else in front of it."""
     headings = [broken(heading.text, width) for heading, width in zip(page.headings, widths.columns, strict=True)]
     title = broken(page.title, widths.names)
-    if title.count("\n") > max(heading.count("\n") for heading in headings):
-        table.title, title = Text(page.title), ""
-        table.title_justify, table.title_style = "left", "bold"
+    tallest = max(heading.count("\n") for heading in headings)
+    if title.count("\n") > tallest or max(map(cell_len, title.split("\n"))) > widths.names:
+        lines = broken(page.title, widest).split("\n")
+        yield Text("\n".join(_cut(line, widest // 2, widest) for line in lines), style="bold")
+        title = ""
+    total = widths.names + sum(widths.columns) + widths.gap * len(widths.columns)
+    table = Drawn(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=0, width=total, header_style="bold")
     table.add_column(Text(title), width=widths.names, no_wrap=True, vertical="bottom")
     for heading, width in zip(headings, widths.columns, strict=True):
         # Columns of this box have one space between them.
-        above = Text(heading, justify="right")
-        table.add_column(above, width=width + widths.gap - 1, justify="right", no_wrap=True, vertical="bottom")
+        table.add_column(Text(heading, justify="right"), width=width + widths.gap - 1, no_wrap=True, vertical="bottom")
     names = shortened([line.name for line in page.lines], widths.names)
     for name, line in zip(names, page.lines, strict=True):
-        table.add_row(Text(_isolated(name)), *map(Text, line.cells), style=Style(dim=line.quiet))
-    return table
+        # Not justified by the table, which takes away the spaces that put points below each other.
+        cells = (cell.rjust(width + widths.gap - 1) for cell, width in zip(line.cells, widths.columns, strict=True))
+        table.add_row(Text(_isolated(name)), *map(Text, cells), style=Style(dim=line.quiet))
+    yield table
 
 
 def _isolated(name: str) -> str:

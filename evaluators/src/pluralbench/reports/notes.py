@@ -69,16 +69,19 @@ def took(runs: Sequence[Run]) -> str:
         parts.append(f"{sum(one.prompt_tokens + one.completion_tokens for one in judged):,} tokens")
     if priced:
         prices = dict.fromkeys(f"{price.input:g}/{price.output:g}" for _, price in priced)
-        parts.append(f"${_rounded(sum(dollars for dollars, _ in priced), 1)} at {' and '.join(prices)} a million")
+        parts.append(f"${_money(sum(dollars for dollars, _ in priced))} at {' and '.join(prices)} a million")
     if costs:
-        parts.append(f"{_rounded(sum(cost.seconds for cost in costs), 10)} s")
+        parts.append(f"{_time(sum(cost.seconds for cost in costs))} s")
     said = ", ".join(parts)
     return f"{said} in {len(runs)} runs" if said and len(runs) > 1 else said
 
 
-def _rounded(number: float, whole: int) -> str:
-    """Two digits that say something, and from `whole` on as people write such an amount: cents, or whole seconds."""
-    return f"{number:,.{2 if whole == 1 else 0}f}" if number >= whole or not number else f"{number:.2g}"
+def _money(dollars: float) -> str:
+    return f"{dollars:,.2f}" if dollars >= 0.1 or not dollars else f"{dollars:.2g}"
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds:,.0f}" if seconds >= 10 else f"{seconds:.2g}"
 
 
 def _language_notes(run: Run) -> Iterator[str]:

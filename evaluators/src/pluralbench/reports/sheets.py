@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import polars as pl
 from pluralbench_measures.bootstrap import Estimate
 
+from pluralbench.data.benchmarks import Benchmark, known_benchmarks
 from pluralbench.reports.names import asked_differently, row_names
 from pluralbench.results.metrics_frame import Place
 from pluralbench.results.runs import MISSING, Run
@@ -108,9 +109,9 @@ def _grouped(runs: Sequence[Run], by: Callable[[Run], Any]) -> Iterator[list[Run
         yield [run for run in runs if keys[id(run)] == key]
 
 
-def _comparable(run: Run) -> tuple[str, str, bytes]:
+def _comparable(run: Run) -> tuple[tuple[str, str], bytes]:
     """Alike for runs whose numbers can be compared: made by one rule of the same items."""
-    return run.record.benchmark.rule, str(run.record.benchmark.description.sections), _content(run)
+    return _rule(run), _content(run)
 
 
 def _items(run: Run) -> pl.DataFrame:
@@ -138,15 +139,23 @@ def _apart(runs: Sequence[Run], sheets: Sequence[Sequence[Run]]) -> Iterator[str
     inside = [config for config in run.names("pooled", "config") if config not in benchmark.outside]
     if len(inside) == 1 and inside != [PLAIN]:
         yield inside[0]
-    if len(sheets) > 1:
-        if not benchmark.strict:
-            yield "legacy rules"
-        others = [sheet[0] for sheet in sheets]
-        sources = [how for how, of in DATA.items() if len({of(other) for other in others}) > 1]
-        values = ((how, DATA[how](run)) for how in sources)
-        yield from (how.format(value) for how, value in values if value)
-        if not sources:
-            yield f"content {run.record.data.digest[:7]}"
+    others = [sheet[0] for sheet in sheets]
+    sources = {how: of for how, of in DATA.items() if len({of(other) for other in others}) > 1}
+    yield from (how.format(of(run)) for how, of in sources.items() if of(run))
+    if not sources and len({_content(other) for other in others}) > 1:
+        yield f"content {run.record.data.digest[:7]}"
+    if len({_rule(other) for other in others}) > 1:
+        yield "legacy rules" if _is_legacy(benchmark) else "its own rules"
+
+
+def _rule(run: Run) -> tuple[str, str]:
+    """How the overall number is made, weights included."""
+    return run.record.benchmark.rule, str(run.record.benchmark.description.sections)
+
+
+def _is_legacy(benchmark: Benchmark) -> bool:
+    older = known_benchmarks()[benchmark.legacy].sections if benchmark.legacy else None
+    return not benchmark.strict or benchmark.sections == older
 
 
 def _sheet(runs: Sequence[Run], told: tuple[str, ...], *, other: bool) -> Sheet:
