@@ -10,6 +10,8 @@ from typing import Any
 
 import polars as pl
 import pytest
+from chat_server import serve
+from downstream_runs import MODELS, World, sampled
 from made_runs import decision, keep, run_of
 from pluralbench import EvaluationError, Run, find_benchmark, render, report_frame
 from pluralbench.reports.notes import closing, notes
@@ -127,13 +129,13 @@ def test_parts_are_sections_and_what_is_missing_is_no_number() -> None:
     assert "default: Reasoning" in text_of([run], detail=True)
 
 
-def test_a_few_clusters_are_marked_and_explained() -> None:
-    run = run_of([decision(n, cluster=f"u{n % 3}") for n in range(6)])
-    (row,) = json.loads(str(render([run], "json")))
-    assert row["overall"]["method"] not in {None, "bootstrap"}
-    text = text_of([run])
-    assert re.search(r"m +100\.0 \[[\d.]+, 100\.0\]†", text)
-    assert f"are too few or all alike: {row['overall']['method']} over 3 clusters." in " ".join(text.split())
+def test_an_interval_over_few_clusters_is_marked_and_explained() -> None:
+    few = run_of([decision(n, cluster=f"u{n % 4}") for n in range(8)], model="few")
+    more = run_of([decision(n, cluster=f"u{n % 9}") for n in range(18)], model="more")
+    for text in (text_of([few, more]), text_of([few, more], detail=True)):
+        assert len(re.findall(r"100\.0 \[[\d.]+, 100\.0\]†", text)) >= 2
+        assert "† Over few prompts or users, and so the wider: 4 to 9." in text
+    assert "wider: 4." in text_of([few])
     assert "†" not in text_of([a_run("fair", 9)])
 
 
@@ -184,27 +186,29 @@ def ten_runs() -> list[Run]:
     subsets = [subset for section in SECTIONS.values() for subset in list(section)[:2]]
     outcomes = ["win", "loss", "tie", "win", "invalid", "win", "dropped"]
 
-    def made(configs: Sequence[str], benchmark: str, name: str, seed: int) -> Run:
+    def made(configs: Sequence[str], benchmark: str, models: Sequence[str]) -> list[Run]:
         rows = [
-            decision(n, outcomes[(n * n + n * seed + len(config)) % 7], config=config, subset=subsets[n % 8])
+            decision(n, outcomes[(n * n + len(config)) % 7], config=config, subset=subsets[n % 8])
             for config in configs
             for n in range(48)
         ]
-        run = with_references(run_of(rows, benchmark, model=f"org/{name}", path=f"runs/{benchmark}-{seed}"))
-        return changed(run, cost=CostRecord(seconds=312.4))
+        run = changed(with_references(run_of(rows, benchmark)), cost=CostRecord(seconds=312.4))
+        return [
+            changed(replace(run, path=Path(f"runs/{benchmark}-{n}")), model__name=f"org/{name}")
+            for n, name in enumerate(models)
+        ]
 
     domains = ["Art_and_Entertainment", "Lifestyle_and_Personal_Development", "Society_and_Culture"]
     languages = ["eng_Latn", "spa_Latn", "arb_Arab", "zho_Hans", "zho_Hant", "hin_Deva"]
     judging = JudgingRecord(reply="brief", attempts=4, calls=1200, prompt_tokens=900_000, completion_tokens=12_345)
     price = ChatPrice(input=0.25, output=2)
-    found = [made(domains, "personalized", name, seed) for seed, name in enumerate(names)]
-    found += [made(languages, "multilingual", name, seed) for seed, name in enumerate(names)]
-    found += [made(["open", "human"], "chinese", name, seed) for seed, name in enumerate(names[:2])]
-    for seed, variables in enumerate(("all", "none")):
-        run = made(["empathic_conversations", "opinion_qa", "personal_reddit", "prism"], "pairs", "gpt-5-mini", seed)
+    found = [*made(domains, "personalized", names), *made(languages, "multilingual", names)]
+    found += made(["open", "human"], "chinese", names[:2])
+    tasks = ["empathic_conversations", "opinion_qa", "personal_reddit", "prism"]
+    for run, variables in zip(made(tasks, "pairs", ["gpt-5-mini"] * 2), ("all", "none"), strict=True):
         record = run.record.benchmark.model_copy(update={"name": "persona-judge", "title": "Persona judge"})
-        run = changed(run, benchmark=record, judging=judging, cost=CostRecord(seconds=61, dollars=0.25, price=price))
-        found.append(changed(run, prompt__setting="certainty", prompt__variables=variables))
+        judged = changed(run, benchmark=record, judging=judging, cost=CostRecord(seconds=61, dollars=0.25, price=price))
+        found.append(changed(judged, prompt__setting="certainty", prompt__variables=variables))
     return found
 
 
@@ -314,6 +318,20 @@ def test_the_command_prints_each_form_and_writes_a_file(runs: list[Run], run: Co
     for out in (tmp_path / "nowhere" / "t.md", tmp_path):
         status, _, error = run("report", paths[0], "--out", out)
         assert (status, error.count("\n")) == (2, 1)
+
+
+def test_directories_of_best_of_n_have_a_line_and_no_row(run: Command, sample: Path, tmp_path: Path) -> None:
+    with serve(World()) as server:
+        found = sampled(server, sample, tmp_path / "runs" / "best", MODELS, limit=1, n=2, k=())
+    line = rf"{found.path}: best of 2 answers of policy, outcome by reward model: \w+ [\d.]+, \w+ [\d.]+"
+    status, said, error = run("report", tmp_path / "runs")
+    assert (status, error) == (0, "")
+    assert re.fullmatch(line, said.strip())
+    keep(a_run("m", 3), tmp_path / "runs" / "m")
+    said = run("report", tmp_path / "runs")[1]
+    assert re.fullmatch(line, said.splitlines()[-1])
+    assert re.search(r"(?m)^m +15\.0 ", said)
+    assert len(json.loads(run("report", tmp_path / "runs", "--format", "json")[1])) == 1
 
 
 def test_no_run_and_a_run_that_cannot_be_read_are_one_sentence(run: Command, tmp_path: Path) -> None:

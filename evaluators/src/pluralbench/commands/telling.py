@@ -18,11 +18,12 @@ from pluralbench.results.runs import LEDGER_FILE, METRICS_FILE, Run
 
 
 def tell(done: Run) -> None:
-    """Print a run's row, what a reader has to know of it, and where it lies."""
+    """Print where a run lies and how it was made, then its row, what a reader has to know of it, and what it took."""
     console.print()
-    console.print(render([done], "table", width=min(WIDTH, console.width)))
     for line in closing(done):
         console.print(line)
+    console.print()
+    console.print(render([done], "table", width=min(WIDTH, console.width)))
 
 
 def tell_downstream(done: Downstream, plots: Path | None = None) -> None:

@@ -8,7 +8,7 @@ import polars as pl
 from pluralbench_measures.bootstrap import Estimate
 
 from pluralbench.reports.layout import DASH, Heading, Line, Page
-from pluralbench.reports.notes import mark, method_notes, notes, with_interval
+from pluralbench.reports.notes import mark, mark_notes, notes, with_interval
 from pluralbench.reports.writing import Content
 from pluralbench.results.metrics_frame import METRICS
 from pluralbench.results.runs import MISSING, Run
@@ -128,7 +128,7 @@ def _notes(runs: Sequence[Run]) -> list[str]:
     shares = (
         number for run in runs for place in places_of(run) for number in place[1:] if isinstance(number, Estimate)
     )
-    return [*notes(runs), *method_notes(shares)]
+    return [*notes(runs), *mark_notes(shares)]
 
 
 def _heading(run: Run) -> str:

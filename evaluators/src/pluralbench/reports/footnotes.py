@@ -10,7 +10,7 @@ from pathlib import Path
 from pluralbench_measures.bootstrap import Estimate
 
 from pluralbench.reports.layout import clean, shortened
-from pluralbench.reports.notes import method_notes, took
+from pluralbench.reports.notes import mark_notes, took
 from pluralbench.reports.sheets import Row, Sheet
 from pluralbench.results.runs import Run
 
@@ -26,7 +26,7 @@ def footnotes(sheets: Sequence[Sheet], *, wide: bool = False) -> list[str]:
     wide: parts have intervals too.
     """
     said = [_about_numbers(sheets), _rules(sheets), *_language_notes(sheets)]
-    said += [*_reference_notes(sheets), *method_notes(_shown_numbers(sheets, wide=wide)), *_other_items(sheets)]
+    said += [*_reference_notes(sheets), *mark_notes(_shown_numbers(sheets, wide=wide)), *_other_items(sheets)]
     said += _counted("Counted as wrong", {"ties": "tie|ties", "invalid": "invalid|invalid"}, sheets)
     said += _counted("No part of accuracy", {"dropped": "item too long|items too long", "equal": EQUAL}, sheets)
     said += _counted("Truncated to fit the model", {"truncated": "item|items"}, sheets)
@@ -118,10 +118,7 @@ def _whose(told: Sequence[Row], sheets: Sequence[Sheet]) -> str:
 
 def _about_numbers(sheets: Sequence[Sheet]) -> str:
     confidence = max(run.record.bootstrap.confidence for sheet in sheets for run in sheet.runs)
-    return (
-        f"Accuracy in %, with {confidence:.0%} intervals from a bootstrap over prompts or users; ties and invalid ones "
-        "count as wrong."
-    )
+    return f"Accuracy in %, with {confidence:.0%} intervals over prompts or users; ties and invalid ones are wrong."
 
 
 def _rules(sheets: Sequence[Sheet]) -> str:

@@ -9,8 +9,8 @@ from pluralbench.results.decisions import decisions_of
 from pluralbench.results.runs import VERDICTS_FILE, Run
 
 NAMED = 5  # ids in a note
-USUAL = (None, "bootstrap")
 DAGGER = "†"
+FEW = 10  # clusters under which an interval is marked
 OVERALL = "overall"
 
 
@@ -19,7 +19,7 @@ def notes(runs: Sequence[Run]) -> list[str]:
     said = [f"Overall: {run.record.benchmark.rule} ({run.path})." for run in runs]
     said.append(
         "Accuracy counts ties and invalid ones as wrong; brackets are "
-        f"{runs[0].record.bootstrap.confidence:.0%} intervals from a bootstrap over prompts or users."
+        f"{runs[0].record.bootstrap.confidence:.0%} intervals over prompts or users."
     )
     for part in (_language_notes, _ranking_notes, _persona_notes, _position_notes, _scoring_notes, _id_notes):
         said += [f"{run.path}: {note}" for run in runs for note in part(run)]
@@ -38,24 +38,16 @@ def with_interval(found: Estimate, scale: float, form: str) -> str:
 
 
 def mark(found: Estimate) -> str:
-    """A dagger where the interval is not the usual one, which `method_notes` explain."""
-    return "" if found.low is None or found.method in USUAL else DAGGER
+    """A dagger where an interval is over few clusters, which `mark_notes` explain."""
+    return DAGGER if found.low is not None and found.clusters is not None and found.clusters < FEW else ""
 
 
-def method_notes(numbers: Iterable[Estimate]) -> Iterator[str]:
-    """How the intervals with a dagger among some numbers were made, and from how many clusters."""
-    methods: dict[str, set[int]] = {}
-    for found in numbers:
-        if mark(found):
-            methods.setdefault(str(found.method), set()).add(found.clusters or 0)
-    if methods:
-        told = "; ".join(f"{method} over {_range(clusters)} clusters" for method, clusters in sorted(methods.items()))
-        yield f"{DAGGER} Not from a bootstrap, for which clusters are too few or all alike: {told}."
-
-
-def _range(numbers: set[int]) -> str:
-    low, high = min(numbers), max(numbers)
-    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
+def mark_notes(numbers: Iterable[Estimate]) -> Iterator[str]:
+    """What the daggers at some numbers mean."""
+    clusters = {found.clusters or 0 for found in numbers if mark(found)}
+    if clusters:
+        low, high = min(clusters), max(clusters)
+        yield f"{DAGGER} Over few prompts or users, and so the wider: {low}{f' to {high}' if high > low else ''}."
 
 
 def took(runs: Sequence[Run]) -> str:
@@ -197,7 +189,7 @@ def _named(ids: Sequence[str], of: int) -> str:
 
 
 def closing(run: Run) -> list[str]:
-    """What the command that made a run says at its end, after the report: its work, its data, and its files."""
+    """What the command that made a run says of it before its row: its work, its data, and its files."""
     said, data, scoring = [], run.record.data, run.record.scoring
     if scoring and scoring.work and scoring.work.seconds:
         work = scoring.work
