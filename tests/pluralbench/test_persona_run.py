@@ -108,6 +108,10 @@ def test_a_later_try_counts(judged: Callable[..., Judged]) -> None:
     )
     assert (len(requests), run.headline.value) == (4, 1.0)
     assert run.items["attempts"].to_list() == [2, 2]
+    texts = dict(read_ledger(run.path / "ledger.parquet").select("key", "text").iter_rows())
+    said = [[texts[key] for key in calls] for calls in run.items["calls"]]
+    assert [tries[0] for tries in said] == ["ninety"] * 2
+    assert [tries[1] for tries in said] == [f"[[{letter}]] [[60]]" for letter in run.items["said"]]
     assert judging(run).invalid_reasons == {}
 
 
@@ -241,7 +245,7 @@ def test_a_run_goes_on_where_it_was_and_asks_nothing_twice(judged: Callable[...,
     assert (requests, again.record) == ([], run.record)
     changes: list[dict[str, Any]] = [{"setting": "standard"}, {"variables": "key"}, {"samples": 2}, {"orders": "both"}]
     for change in changes:
-        with pytest.raises(OutputError, match=rf"`judging\.{next(iter(change))}`"):
+        with pytest.raises(OutputError, match=rf"other settings \({next(iter(change))} "):
             judged(script, out=out, **change)
     fresh, requests = judged(script, out=out, fresh=True, samples=2)
     assert (len(requests), fresh.items.height) == (4, 4)

@@ -4,7 +4,16 @@ from pathlib import Path
 from typing import ClassVar
 
 import pytest
-from pluralbench_runs import Recipe, RecipeError, Table, check_recipe, differing_keys, read_recipe, write_recipe
+from pluralbench_runs import (
+    Recipe,
+    RecipeError,
+    Table,
+    check_recipe,
+    difference,
+    differing_keys,
+    read_recipe,
+    write_recipe,
+)
 from pydantic import Field
 
 TEXTS = ["中文", "نص عربي", "טקסט", "हिन्दी", "👩‍👩‍👧", 'quo"te \\ \'\'\' """', "line\r\nbreak\u2028", "\x00\x7f"]
@@ -70,13 +79,13 @@ def test_defaults_are_filled_in_and_values_are_read(path: Path) -> None:
         ("seed = 1\n[llm]\nmodle = 'x'", "Recipe FILE: unknown key `llm.modle`; did you mean `model`?"),
         ("seed = 1\n[lllm]\n", "Recipe FILE: unknown key `lllm`; did you mean `llm`?"),
         ("seed = 1\n[llm]\nzzz = 1", "Recipe FILE: unknown key `llm.zzz`; the keys here are model, extra."),
-        ("", "Recipe FILE: `seed`: Field required."),
+        ("", "Recipe FILE: the key `seed` is missing."),
         (
             "seed = 'one'",
             "Recipe FILE: `seed`: Input should be a valid integer, unable to parse string as an integer.",
         ),
         ("seed = 1\nnames = ['a', 1]", "Recipe FILE: `names.1`: Input should be a valid string."),
-        ("seed = 1\nllm = 3", "Recipe FILE: `llm`: Input should be a valid dictionary or instance of Llm."),
+        ("seed = 1\nllm = 3", "Recipe FILE: `llm` must be a table; it is `3`."),
         ("seed = ", "The recipe FILE is not valid TOML: Invalid value (at end of document)."),
         ("seed = 1\nseed = 2", "The recipe FILE is not valid TOML: Cannot overwrite a value (at end of document)."),
     ],
@@ -116,7 +125,7 @@ def test_a_wrong_override_is_named_like_a_wrong_key(path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["seed = 1\nllm = 3", "seed = 1\n[[llm]]\nmodel = 'x'"])
 def test_an_override_into_what_is_no_table_is_a_sentence(path: Path, text: str) -> None:
-    assert message(path, text, {"llm.model": "x"}).startswith("Recipe FILE: `llm`: Input should be a valid dictionary")
+    assert message(path, text, {"llm.model": "x"}).startswith("Recipe FILE: `llm` must be a table; it is `")
 
 
 def test_a_recipe_is_frozen(path: Path) -> None:
@@ -128,7 +137,7 @@ def test_a_recipe_is_frozen(path: Path) -> None:
 
 def test_values_can_be_checked_without_a_file() -> None:
     assert check_recipe(Build, {"seed": 1}, "the flags") == Build(seed=1)
-    with pytest.raises(RecipeError, match=r"^Recipe the flags: `seed`: Field required\.$"):
+    with pytest.raises(RecipeError, match=r"^Recipe the flags: the key `seed` is missing\.$"):
         check_recipe(Build, {}, "the flags")
 
 
@@ -154,6 +163,45 @@ def test_what_is_written_reads_back_the_same(path: Path, text: str) -> None:
 def test_only_keys_that_change_the_content_differ(theirs: Build, keys: list[str]) -> None:
     assert differing_keys(Build(seed=1), theirs) == keys
     assert differing_keys(theirs, Build(seed=1)) == keys
+
+
+class Data(Table):
+    """A table whose digest follows its other keys."""
+
+    location: str = "a"
+    limit: int | None = None
+    digest: str = "0" * 64
+
+
+class Made(Recipe):
+    """Settings of a run."""
+
+    data: Data = Data()
+    languages: tuple[str, ...] = ("deu", "spa")
+    first: dict[str, int] = {"limit": 1}  # noqa: RUF012 - never changed
+    seed: int = 0
+
+
+@pytest.mark.parametrize(
+    ("theirs", "said"),
+    [
+        (Made(), ""),
+        (Made(seed=3), "seed 3, now 0"),
+        (Made(data=Data(limit=20, digest="1" * 64)), "limit 20, now none"),
+        (Made(data=Data(digest="1" * 64)), "data.digest 11111111…, now 00000000…"),
+        (Made(data=Data(location="b")), "data.location b, now a"),
+        (Made(first={"limit": 2}, data=Data(limit=4)), "data.limit 4, now none; first.limit 2, now 1"),
+        (Made(first={"seed": 3, "limit": 1}, seed=3), "first.seed 3, now none; seed 3, now 0"),
+        (Made(data=Data(limit=2), first={"limit": 1, "most": 2}), "limit 2, now none; most 2, now none"),
+        (
+            Made(languages=("fra", "ita", "nld", "pol", "rus"), seed=1, data=Data(location="/far/" * 9, limit=1)),
+            'limit 1, now none; data.location /far//far//far//far//far//far//…, now a; languages ["fra", "ita", '
+            '"nld", "pol", "r…, now ["deu", "spa"]; and 1 more',
+        ),
+    ],
+)
+def test_what_differs_is_said_in_few_words(theirs: Made, said: str) -> None:
+    assert difference(Made(), theirs) == said
 
 
 class Scoring(Table):

@@ -1,12 +1,12 @@
 """The benchmarks: a table of data (`benchmarks.toml`). A new one is an entry there, or a file of that form."""
 
 import tomllib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
-from pluralbench_runs import Table
+from pluralbench_runs import Table, first_fault
 from pydantic import Field, ValidationError
 
 from pluralbench.descriptions import OnEmpty
@@ -25,6 +25,7 @@ class Columns(Table):
     `labels` of one or more annotators (1 or 2 for the better one, anything else for a tie; the majority decides). A
     ranking has `responses`, a list of texts or of {id, content}, and `rank`, a list of whole numbers or of {id, rank},
     or a mapping by id (lower is better, ties share a number).
+    subset: what part of its config a row is of, which sections weigh.
     cluster: what the rows that belong together share, such as a user; without it the id.
     profile, aspects: of whom the prompt is, where the benchmark has them. system: a system message.
     named: which of these the caller named, so that they have to be there.
@@ -62,11 +63,12 @@ class Reference(Table):
 
 
 class Benchmark(Table):
-    """A benchmark.
+    """A benchmark, as an entry of `benchmarks.toml` describes it, and a file of one's own: its keys, or one such entry.
 
-    data: where it is when nobody says otherwise. split: of that data. apart: configs with columns of their own that
-    stay out of the overall number. sections: weights of subsets, by section. overall: the mean over "items", or the
-    unweighted mean over "configs", or that of "accuracy and exact match" over subsets and then configs.
+    title: what reports call it. columns: which column is what, see `Columns`. data: where it is when nobody says
+    otherwise. split: of that data. apart: configs with columns of their own that stay out of the overall number.
+    sections: weights of subsets, by section. overall: the mean over "items", or the unweighted mean over "configs", or
+    that of "accuracy and exact match" over subsets and then configs.
     on_empty: what to do with items that have an empty prompt or response when nobody says otherwise.
     reference: for one whose configs are languages, the original, which stays out of the overall number too.
     merged: rows of one prompt are one item, with the responses of all of them.
@@ -120,10 +122,54 @@ class Benchmark(Table):
         return self.columns.model_copy(update=self.apart.get(config, {}))
 
 
+class About(Table):
+    """What `pluralbench list` says of a benchmark, and nothing else depends on.
+
+    items: how many its data has. licence: of that data, as an SPDX name. source: where it is published, if not on the
+    Hub. takes: what may be given as data.
+    """
+
+    items: int | None = None
+    licence: str | None = None
+    source: str | None = None
+    takes: str | None = None
+
+
+class Described(Benchmark):
+    """A benchmark as its file describes it, with what is there for readers alone and no run records."""
+
+    about: About = About()
+
+    def benchmark(self) -> Benchmark:
+        """The benchmark by itself."""
+        return Benchmark.model_validate({name: getattr(self, name) for name in Benchmark.model_fields})
+
+
 def known_benchmarks() -> dict[str, Benchmark]:
     """The benchmarks of this package by name."""
+    return {name: described.benchmark() for name, described in _known().items()}
+
+
+def described_benchmarks(names: Sequence[str] = ()) -> dict[str, Described]:
+    """Benchmarks as they are described: those named, of which one may be a TOML file, or all of this package.
+
+    Raises `BenchmarkError` for an unknown name and a bad file.
+    """
+    known = _known()
+    return {name: _described(name, known) for name in names or known}
+
+
+def _known() -> dict[str, Described]:
     text = files("pluralbench.data").joinpath("benchmarks.toml").read_text(encoding="utf-8")
-    return {name: Benchmark.model_validate(values) for name, values in tomllib.loads(text).items()}
+    return {name: Described.model_validate(values) for name, values in tomllib.loads(text).items()}
+
+
+def _described(name: str, known: Mapping[str, Described]) -> Described:
+    if name in known:
+        return known[name]
+    if name.endswith(".toml"):
+        return _read(Path(name))
+    raise BenchmarkError(f"There is no benchmark {name!r}; choose {', '.join(known)}, or give a TOML file.")
 
 
 def find_benchmark(name: str, columns: Sequence[str] = (), *, legacy: bool = False) -> Benchmark:
@@ -135,13 +181,8 @@ def find_benchmark(name: str, columns: Sequence[str] = (), *, legacy: bool = Fal
     Raises `BenchmarkError` for an unknown name, a bad file, a change that names no column, legacy rules of a benchmark
     that has none, and the persona judge, whose items have neither pairs nor rankings of responses.
     """
-    known = known_benchmarks()
-    if name in known:
-        benchmark = known[name]
-    elif name.endswith(".toml"):
-        benchmark = _read(Path(name))
-    else:
-        raise BenchmarkError(f"There is no benchmark {name!r}; choose {', '.join(known)}, or give a TOML file.")
+    known = _known()
+    benchmark = _described(name, known).benchmark()
     if benchmark.personas:
         raise BenchmarkError(
             f"{benchmark.title} has no responses to score; run `pluralbench judge-personas MODEL --data DIR`, or in "
@@ -157,17 +198,28 @@ def find_benchmark(name: str, columns: Sequence[str] = (), *, legacy: bool = Fal
     return benchmark.model_copy(update={"columns": named})
 
 
-def _read(path: Path) -> Benchmark:
+def _read(path: Path) -> Described:
     try:
-        return Benchmark.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
+        return Described.model_validate(_entry(values, path))
     except FileNotFoundError:
         raise BenchmarkError(f"There is no file {path}.") from None
     except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"]))
-        raise BenchmarkError(f"{path} describes no benchmark: `{place}`: {first['msg']}.") from None
+        raise BenchmarkError(f"{path} describes no benchmark: {first_fault(Described, error)}") from None
     except (OSError, ValueError) as error:
         raise BenchmarkError(f"{path} cannot be read: {error}.") from None
+
+
+def _entry(values: Mapping[str, Any], path: Path) -> Mapping[str, Any]:
+    """A file's one description: its keys, or those of the one table it has, as an entry of `benchmarks.toml` is."""
+    tables = [value for value in values.values() if isinstance(value, dict)]
+    titled = any("title" in table for table in tables)  # of an entry: no table of a description has one
+    flat = values.keys() & Described.model_fields.keys() and not titled
+    if not tables or len(tables) < len(values) or flat:
+        return values
+    if len(values) > 1:
+        raise BenchmarkError(f"{path} describes several benchmarks ({', '.join(values)}); leave one in it.")
+    return tables[0]
 
 
 def _change(change: str) -> tuple[str, str | tuple[str, ...]]:

@@ -4,11 +4,13 @@ from collections import Counter
 from pathlib import Path
 
 import polars as pl
+from pluralbench_local import LocalModel
 from pluralbench_rewards import ModelRecord, Scored, Scoring
 from pluralbench_runs import Output
 
 from pluralbench.data.prompts import groups_of
 from pluralbench.descriptions import Data, Prompt
+from pluralbench.evaluation.folders import file_name, run_folder
 from pluralbench.evaluation.journal import journal
 from pluralbench.evaluation.models import Scorable, opened
 from pluralbench.evaluation.settings import Loaded, ScoreSettings, load_benchmark, run_directory
@@ -22,7 +24,7 @@ from pluralbench.results.runs import Run, read_run, write_run
 def score(
     model: Scorable,
     *,
-    benchmark: str = "personalized",
+    benchmark: str | None = None,
     data: str | Path | Data | None = None,
     prompt: Prompt | None = None,
     scoring: Scoring | None = None,
@@ -33,7 +35,8 @@ def score(
     """Score a reward model on a benchmark; returns the run, which lies in `out`.
 
     model: a folder or ORG/NAME, a description such as `LocalModel`, a `RewardModel`, or a function that gives for each
-    of some groups a list with a number for each response. benchmark: a name, or a TOML file that describes one.
+    of some groups a list with a number for each response. benchmark: a name, or a TOML file that describes one;
+    without it that of the release which the data is, else "personalized".
     data: where the items are, or `Data` with further choices. prompt: what it says about the person. scoring: how a
     model in this process runs. seed: of the bootstrap. fresh: start over.
 
@@ -50,7 +53,9 @@ def score(
         scoring=scoring,
         seed=seed,
     )
-    target = Path(out or Path("runs") / f"{loaded.name}-{_short(known_of_it)}")
+    name = f"{loaded.name}-{file_name(Path(known_of_it.name).name) or known_of_it.kind}"
+    choices = [model] if isinstance(model, LocalModel) else []
+    target = Path(out or run_folder(name, settings, loaded.data, loaded.prompt, *choices, scoring, seed=seed))
     with run_directory(target, settings, fresh=fresh) as output:
         if output is not None:
             with timed(output.work) as seconds:
@@ -61,12 +66,6 @@ def score(
                 cost = CostRecord(seconds=seconds())
                 _write(output, settings, loaded, opened_model.record(), scored, resumed, cost)
     return read_run(target)
-
-
-def _short(model: ModelRecord) -> str:
-    """A model's name as part of a file name."""
-    name = Path(model.name).name
-    return "".join(letter if letter.isalnum() or letter in "-_.@" else "-" for letter in name).strip("-") or model.kind
 
 
 def _write(

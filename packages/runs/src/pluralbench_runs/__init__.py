@@ -3,13 +3,17 @@
 from pluralbench_runs.canonical import Json, canonical_json, digest, file_digest, stream
 from pluralbench_runs.command import run
 from pluralbench_runs.errors import OutputError, RecipeError, UserError, one_line
-from pluralbench_runs.output import Output, output_directory, replaceable
+from pluralbench_runs.output import Output, is_made_by, output_directory, replaceable
+from pluralbench_runs.places import Place, public_place
 from pluralbench_runs.progress import Meter, progress
 from pluralbench_runs.recipe import (
     Recipe,
     Table,
     check_recipe,
+    content_values,
+    difference,
     differing_keys,
+    first_fault,
     read_recipe,
     recipe_path,
     recipe_values,
@@ -22,18 +26,24 @@ __all__ = [
     "Meter",
     "Output",
     "OutputError",
+    "Place",
     "Recipe",
     "RecipeError",
     "Table",
     "UserError",
     "canonical_json",
     "check_recipe",
+    "content_values",
+    "difference",
     "differing_keys",
     "digest",
     "file_digest",
+    "first_fault",
+    "is_made_by",
     "one_line",
     "output_directory",
     "progress",
+    "public_place",
     "read_recipe",
     "recipe_path",
     "recipe_values",

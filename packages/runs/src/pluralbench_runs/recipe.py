@@ -1,8 +1,10 @@
 """A recipe: what a command was asked to do, read from TOML and overridden by flags."""
 
 import difflib
+import json
+import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar, get_args
 
@@ -27,6 +29,11 @@ class Recipe(Table):
 
     operational: ClassVar[frozenset[str]] = frozenset()
 
+
+NAMED, LONGEST = 3, 32  # values that are named in an error, and characters of one
+DIGEST = "digest"
+VAGUE = {DIGEST, "name", "model", "location", "kind", "revision"}  # what says nothing without its table
+DIGITS = re.compile(r"(?:[0-9a-f]{24})?[0-9a-f]{40}")  # SHA-256, or a commit
 
 R = TypeVar("R", bound=Recipe)
 Model = TypeVar("Model", bound=Table)
@@ -65,13 +72,29 @@ def check_recipe(model: type[Model], values: Mapping[str, object], origin: str) 
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        first = error.errors()[0]
-        place = [str(part) for part in first["loc"]]
-        if first["type"] == "extra_forbidden":
-            raise RecipeError(f"Recipe {origin}: {_unknown_key(model, place)}") from None
-        where = f"`{'.'.join(place)}`: " if place else ""
-        message = first["msg"].removeprefix("Value error, ").rstrip(".")
-        raise RecipeError(f"Recipe {origin}: {where}{message}.") from None
+        raise RecipeError(f"Recipe {origin}: {first_fault(model, error)}") from None
+
+
+def first_fault(model: type[BaseModel], error: ValidationError) -> str:
+    """One of the faults that values of `model` have, with its key, in words that end with a full stop.
+
+    An unknown key comes first: it may be why another is missing.
+    """
+    faults = error.errors()
+    first = next((fault for fault in faults if fault["type"] == "extra_forbidden"), faults[0])
+    place = [str(part) for part in first["loc"]]
+    key = ".".join(place)
+    if first["type"] == "extra_forbidden":
+        return _unknown_key(model, place)
+    if first["type"] == "missing":
+        return f"the key `{key}` is missing."
+    if first["type"] == "literal_error":
+        allowed = first["ctx"]["expected"].replace("'", "").replace(" or ", ", ")
+        return f"`{key}` must be one of {allowed}; it is `{first['input']}`."
+    if first["type"] in {"dict_type", "model_type"}:
+        return f"`{key}` must be a table; it is `{first['input']}`."
+    message = first["msg"].removeprefix("Value error, ").rstrip(".")
+    return f"`{key}`: {message}." if place else f"{message}."
 
 
 def recipe_path(name: str, folder: Path) -> Path:
@@ -101,13 +124,53 @@ def write_recipe(recipe: Recipe, path: Path) -> None:
     new.replace(path)
 
 
+def content_values(recipe: Recipe) -> dict[str, Any]:
+    """What decides the content, by dotted key; operational values and those that are None are left out."""
+    return {key: value for key, value in _flat(recipe_values(recipe)) if not _is_operational(key, recipe)}
+
+
 def differing_keys(ours: Recipe, theirs: Recipe) -> list[str]:
     """Dotted keys in which two recipes ask for different content, sorted; operational ones are left out."""
-    a, b = (
-        {key: value for key, value in _flat(recipe_values(recipe)) if not _is_operational(key, recipe)}
-        for recipe in (ours, theirs)
-    )
+    a, b = content_values(ours), content_values(theirs)
     return sorted(key for key in a.keys() | b.keys() if a.get(key) != b.get(key))
+
+
+def difference(ours: Recipe, theirs: Recipe) -> str:
+    """In which content two recipes differ, in words: "limit 20, now none; seed 1, now 2; and 3 more". "" in none.
+
+    At most `NAMED` values are named. A digest is left out where something else in its table differs, as the digest of
+    the data does with every choice of the data.
+    """
+    keys = differing_keys(ours, theirs)
+    told = {key.rpartition(".")[0] for key in keys if not key.endswith(DIGEST)}
+    keys = [key for key in keys if not (key.endswith(DIGEST) and key.rpartition(".")[0] in told)]
+    now, then = content_values(ours), content_values(theirs)
+    # One choice may stand in several tables, as the temperature does in that of the model and that of the judge.
+    alike = {(_last(key), repr(then.get(key)), repr(now.get(key))): key for key in reversed(keys)}
+    keys = [key for key in keys if key in alike.values()]
+    named = [f"{_plain(key, keys)} {_short(then.get(key))}, now {_short(now.get(key))}" for key in keys[:NAMED]]
+    more = len(keys) - len(named)
+    return "; ".join([*named, f"and {more} more"] if more else named)
+
+
+def _last(key: str) -> str:
+    """The last part of a dotted key; the whole key where that says nothing."""
+    last = key.rpartition(".")[2]
+    return key if last in VAGUE else last
+
+
+def _plain(key: str, among: Sequence[str]) -> str:
+    """The last part of a dotted key; the whole key where that alone could be another's, or says nothing."""
+    return _last(key) if [_last(other) for other in among].count(_last(key)) == 1 else key
+
+
+def _short(value: object) -> str:
+    if value is None or value == []:
+        return "none"
+    if isinstance(value, str) and DIGITS.fullmatch(value):
+        return f"{value[:8]}…"
+    said = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return said if len(said) <= LONGEST else f"{said[: LONGEST - 1]}…"
 
 
 def _is_operational(key: str, recipe: Recipe) -> bool:

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 from pluralbench.downstream.study import Study
 from pluralbench.reports.figures import style
-from pluralbench.reports.figures.draw import save
+from pluralbench.reports.figures.files import save
+from pluralbench.reports.figures.series import series_of_judges
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -22,7 +23,7 @@ def draw_axis(found: Study, folder: Path) -> list[Path]:
 def _curves(found: Study) -> "Figure":
     figure = style.sheet(WIDTH, HEIGHT)
     ax = style.place(figure, 0, 0, WIDTH, HEIGHT)
-    lines = style.series_of_judges(dict.fromkeys(found.runs))
+    lines = series_of_judges(dict.fromkeys(found.runs))
     at = sorted({model.at for model in found.recipe.models if model.at is not None})
     if min(at, default=0) > 0:
         ax.set_xscale("log", base=2)
@@ -39,7 +40,7 @@ def _curves(found: Study) -> "Figure":
         )
         there = [(place, estimate) for place, estimate in points if estimate.value is not None]
         xs, ys = [place for place, _ in there], [100 * estimate.value for _, estimate in there]
-        ax.plot(xs, ys, linewidth=1.1, **(style.marker(one) | {"linestyle": "-"}), zorder=3)
+        ax.plot(xs, ys, linewidth=1.1, **(style.marker(one) | {"linestyle": one.line}), zorder=3)
         sure = [(place, estimate) for place, estimate in there if estimate.low is not None]
         low, high = [100 * estimate.low for _, estimate in sure], [100 * estimate.high for _, estimate in sure]
         ax.fill_between([place for place, _ in sure], low, high, color=one.colour, alpha=0.12, linewidth=0, zorder=2)

@@ -1,6 +1,6 @@
 """Figures of best-of-n: the outcome by k, and what was realised of the gain that rewards promised."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -8,9 +8,9 @@ from pluralbench_measures.bootstrap import CONFIDENCE, Estimate
 
 from pluralbench.errors import EvaluationError
 from pluralbench.reports.figures import style
-from pluralbench.reports.figures.draw import save
+from pluralbench.reports.figures.files import save
 from pluralbench.reports.figures.fonts import readable
-from pluralbench.reports.figures.style import Series
+from pluralbench.reports.figures.series import Series, series_of_judges
 from pluralbench.results.downstream import Downstream
 
 if TYPE_CHECKING:
@@ -26,20 +26,23 @@ UNITS = {
 }
 
 
-def draw_best_of_n(found: Downstream, folder: Path) -> list[Path]:
-    """Write `best_of_n` as PNG and SVG; the paths. Raises `EvaluationError` when there is nothing to draw."""
+def draw_best_of_n(found: Downstream, folder: Path, among: Iterable[str] = ()) -> list[Path]:
+    """Write `best_of_n` as PNG and SVG; the paths. Raises `EvaluationError` when there is nothing to draw.
+
+    among: the reward models in all figures of the report, by whose names the colours go.
+    """
     if not found.record.rewards:
         raise EvaluationError("There is nothing to draw: no reward model selected anything.")
     with style.drawing():
-        return save(curves(found), folder, "best_of_n")
+        return save(curves(found, among), folder, "best_of_n")
 
 
-def curves(found: Downstream) -> "Figure":
+def curves(found: Downstream, among: Iterable[str] = ()) -> "Figure":
     """Outcome by k with the policy's level; beside it realised against promised gain, where both are known."""
     outcome, last = found.record.outcome, found.sizes[-1]
     metric = "promised" if outcome is None else "outcome"
-    models = style.series_of_judges(
-        {model: found.estimate(metric, model=model, k=last).value for model in found.record.rewards}
+    models = series_of_judges(
+        {model: found.estimate(metric, model=model, k=last).value for model in found.record.rewards}, among
     )
     both = any(found.estimate("realised", model=one.name, k=last).value is not None for one in models)
     figure = style.sheet(SIZE * (1 + both) + APART * both, SIZE)
@@ -54,7 +57,7 @@ def curves(found: Downstream) -> "Figure":
     policy = readable(found.record.policy.name)
     judge = "" if outcome is None else f" Judged by {outcome.judge.name}: {outcome.scale}."
     title = f"Best of k from {Path(policy.text).name}"
-    level = " Dashed: the policy by itself." if metric == "outcome" else ""
+    level = " Grey, dashed: the policy by itself." if metric == "outcome" else ""
     bands = (
         f" Bands: {CONFIDENCE:.0%} intervals." if len(models) <= BANDS else f" Whiskers: {CONFIDENCE:.0%} intervals."
     )
@@ -83,7 +86,7 @@ def _by_k(ax: "Axes", found: Downstream, models: Sequence[Series], metric: str) 
         if not there:
             continue
         ks, values = [k for k, _ in there], [estimate.value for _, estimate in there]
-        ax.plot(ks, values, linewidth=1.1, **(style.marker(one) | {"linestyle": "-"}), zorder=3)
+        ax.plot(ks, values, linewidth=1.1, **(style.marker(one) | {"linestyle": one.line}), zorder=3)
         _interval(ax, there, one, number, len(models))
 
 
@@ -113,7 +116,7 @@ def _realised(ax: "Axes", found: Downstream, models: Sequence[Series]) -> None:
         there = [(promised, realised) for promised, realised in pairs if promised is not None and realised is not None]
         if there:
             across, up = zip(*there, strict=True)
-            ax.plot(across, up, linewidth=1.1, **(style.marker(one) | {"linestyle": "-"}), zorder=3)
+            ax.plot(across, up, linewidth=1.1, **(style.marker(one) | {"linestyle": one.line}), zorder=3)
             most = max(most, *across)
     ax.axhline(0, color=style.GREY, linewidth=0.8, linestyle="--", zorder=1)
     ax.plot([0, most], [0, most], color=style.GREY, linewidth=0.8, linestyle=":", zorder=1)
