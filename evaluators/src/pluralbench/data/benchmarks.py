@@ -64,7 +64,8 @@ class Reference(Table):
 class Benchmark(Table):
     """A benchmark.
 
-    data: where it is when nobody says otherwise. split: of that data. apart: configs with columns of their own that
+    data: where it is when nobody says otherwise. sample: the folder of its sample in `pluralbench.data.samples`.
+    split: of that data. apart: configs with columns of their own that
     stay out of the overall number. sections: weights of subsets, by section. overall: the mean over "items", or the
     unweighted mean over "configs", or that of "accuracy and exact match" over subsets and then configs.
     on_empty: what to do with items that have an empty prompt or response when nobody says otherwise.
@@ -79,6 +80,7 @@ class Benchmark(Table):
 
     title: str
     data: str | None = None
+    sample: str | None = None
     split: str = "test"
     columns: Columns = Columns()
     apart: dict[str, dict[str, str]] = Field(default_factory=dict)
