@@ -204,7 +204,8 @@ def test_an_extra_that_is_missing_is_named(
     monkeypatch.setattr("pluralbench_policies.optimization.find_spec", lambda name: None if name == "trl" else name)
     algorithm = ["--algorithm", "rloo"]
     assert refused(run, tmp_path / "out", *words, *algorithm) == (
-        'Policy optimisation by rloo needs trl: `pip install "pluralbench[optimize]"`.'
+        'Policy optimisation by rloo needs trl: `pip install "pluralbench-policies[optimize]"`, or in a checkout '
+        "`uv sync --inexact --package pluralbench-policies --extra optimize`."
     )
 
 

@@ -3,6 +3,7 @@
 from pluralbench_runs.canonical import Json, canonical_json, digest, file_digest, stream
 from pluralbench_runs.command import run
 from pluralbench_runs.errors import OutputError, RecipeError, UserError, one_line
+from pluralbench_runs.installing import how_to_install, how_to_install_weights
 from pluralbench_runs.output import Output, output_directory, replaceable
 from pluralbench_runs.progress import Meter, progress
 from pluralbench_runs.recipe import (
@@ -31,6 +32,8 @@ __all__ = [
     "differing_keys",
     "digest",
     "file_digest",
+    "how_to_install",
+    "how_to_install_weights",
     "one_line",
     "output_directory",
     "progress",
