@@ -32,7 +32,7 @@ build-chinese preference --annotated annotated.jsonl --prompts more.jsonl --judg
 LOCAL_JUDGE = {"seeded": True, "temperature": 0.0, "max_tokens": 64, "reply": "structured"}
 LOCAL_WRITER = {"seeded": True, "temperature": 0.7, "max_tokens": 256}
 
-app = typer.Typer(add_completion=False, rich_markup_mode="rich", invoke_without_command=True, epilog=EXAMPLES)
+app = typer.Typer(rich_markup_mode="rich", invoke_without_command=True, epilog=EXAMPLES)
 console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
 RecipeName = Annotated[
     str | None,
@@ -42,7 +42,7 @@ RecipeName = Annotated[
 
 def main() -> NoReturn:
     """Entry point of the command."""
-    run(app, mistakes=(TableError,))
+    run(app, "build-chinese", mistakes=(TableError,))
 
 
 @app.callback()

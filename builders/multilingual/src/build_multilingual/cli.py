@@ -21,14 +21,14 @@ build-multilingual --source pairs.jsonl --language deu_Latn --translator google 
 build-multilingual --recipe translation --rated wmt21.jsonl --per-level 50 --out dist/translation
 """
 
-app = typer.Typer(add_completion=False, rich_markup_mode="rich")
+app = typer.Typer(rich_markup_mode="rich")
 console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
 RATED = "Rated translations"
 
 
 def main() -> NoReturn:
     """Entry point of the command."""
-    run(app, mistakes=(TableError,))
+    run(app, "build-multilingual", mistakes=(TableError,))
 
 
 @app.command(epilog=EXAMPLES)

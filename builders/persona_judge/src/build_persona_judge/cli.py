@@ -19,14 +19,14 @@ build-persona-judge --prism HannahRoseKirk/prism-alignment --opinion-qa human_re
 build-persona-judge --people-csv my-survey --out dist/survey
 """
 
-app = typer.Typer(add_completion=False, rich_markup_mode="rich")
+app = typer.Typer(rich_markup_mode="rich")
 console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
 SOURCES = "Sources; naming any builds these alone"
 
 
 def main() -> NoReturn:
     """Entry point of the command."""
-    run(app, mistakes=(TableError,))
+    run(app, "build-persona-judge", mistakes=(TableError,))
 
 
 @app.command(epilog=EXAMPLES)

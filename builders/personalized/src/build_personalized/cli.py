@@ -24,13 +24,13 @@ build-personalized --llm local --limit 2 --out dist/local
 build-personalized --source stack-exchange:beer.stackexchange.com/Posts.xml --llm gpt-5-mini --out dist/beer
 """
 
-app = typer.Typer(add_completion=False, rich_markup_mode="rich")
+app = typer.Typer(rich_markup_mode="rich")
 console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
 
 
 def main() -> NoReturn:
     """Entry point of the command."""
-    run(app, mistakes=(TableError,))
+    run(app, "build-personalized", mistakes=(TableError,))
 
 
 @app.command(epilog=EXAMPLES)
