@@ -57,7 +57,8 @@ told = ask("--version")
 os.environ |= {f"_{name}_COMPLETE".replace("-", "_").upper(): "complete_bash", "COMP_CWORD": "1"}
 os.environ["COMP_WORDS"] = f"{name} --vers"
 completed = ask()
-print(json.dumps([answers, told, completed, sorted({name.partition(".")[0] for name in sys.modules}), threading.active_count()]))
+modules = sorted({name.partition(".")[0] for name in sys.modules})
+print(json.dumps([answers, told, completed, modules, threading.active_count()]))
 """
 
 

@@ -5,9 +5,9 @@ A run's settings record them, and the options of the command are made from them.
 """
 
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
-from pluralbench_calls.chat import ChatConnection
+from pluralbench_calls.chat import LOCAL, ChatConnection
 from pluralbench_local import LocalModel
 from pluralbench_local.training_options import TrainingOptions
 from pluralbench_policies.description import OptimizeOptions
@@ -47,6 +47,10 @@ Variables = Literal["all", "key", "least", "none", "key-code", "least-code"]
 PLACE = "DIR|FILE|ORG/NAME[@REVISION]"
 ATTEMPTS = "Tries for a reply that can be parsed."
 MAX_TOKENS = "Tokens of a reply."
+REPLY = (
+    "With reasons, the verdict alone (brief), or JSON by a schema that the server enforces (structured). Without it "
+    "reasoned, of personas brief, and of local structured."
+)
 
 
 class Data(Table):
@@ -105,7 +109,28 @@ class PersonaData(Table):
     split: str = Field("test", description="Which split.")
 
 
-class Judging(Table):
+class Asking(Table):
+    """In which form a judge replies. usual: what is asked of a model where nobody says.
+
+    The embedded model is then asked for JSON by a schema: it is too small to keep to a form by itself, and would write
+    for most of a minute before it is known to have said nothing.
+    """
+
+    usual: ClassVar[Reply] = "reasoned"
+
+    reply: Reply | None = Field(None, description=REPLY)
+
+    @property
+    def form(self) -> Reply:
+        """The form of the reply."""
+        return self.reply or self.usual
+
+    def asked_of(self, model: str) -> Self:
+        """This of a model: with the form that is asked of it where nobody says."""
+        return self.model_copy(update={"reply": self.reply or ("structured" if model == LOCAL else self.usual)})
+
+
+class Judging(Asking):
     """How a judge is asked.
 
     orders: "both" asks twice with the responses swapped, and calls it a tie where the verdicts disagree; "one" asks
@@ -117,9 +142,6 @@ class Judging(Table):
 
     orders: Orders = Field(
         "both", description="both: asked twice with the answers swapped; one: in an order drawn by the seed."
-    )
-    reply: Reply = Field(
-        "reasoned", description="With reasons, the verdict alone, or JSON by a schema that the server enforces."
     )
     pointwise: bool = Field(default=False, description="Rate each answer by itself, from 1 to 10.")
     criterion: Criterion = Field(
@@ -146,13 +168,15 @@ class Judging(Table):
     attempts: int = Field(4, ge=1, description=ATTEMPTS)
 
 
-class PersonaJudging(Table):
+class PersonaJudging(Asking):
     """How a judge for persons is asked. The sampling is that of "Can LLM be a Personalized Judge?" (section 4).
 
     setting: "standard" asks for a choice, "certainty" also for a certainty from 1 to 100, "tie" allows a tie as an
     answer. variables: which of the persona's sentences the judge is told. samples: at most so many items of each task.
     orders: "one" shows the options as the data places them; "both" asks again with them swapped.
     """
+
+    usual: ClassVar[Reply] = "brief"
 
     setting: Setting = Field(
         "certainty", description="A choice alone (standard), with a certainty, or with a tie as an answer."
@@ -161,9 +185,6 @@ class PersonaJudging(Table):
     samples: int | None = Field(None, ge=1, description="At most so many items of each task, drawn by the seed.")
     orders: Orders = Field(
         "one", description="one: as the data places the options; both: asked twice with the options swapped."
-    )
-    reply: Reply = Field(
-        "brief", description="With reasons, the verdict alone, or JSON by a schema that the server enforces."
     )
     temperature: float = Field(0.7, ge=0, description="Of every try.")
     top_p: float | None = Field(0.95, gt=0, le=1, description="Nucleus sampling.")

@@ -55,13 +55,13 @@ def command_of(app: typer.Typer, distribution: str) -> Any:
     Returns a `click.Command`, which typer carries under a name of its own.
     """
 
-    def tell(wanted: bool) -> None:  # noqa: FBT001 - typer calls it
+    def tell(wanted: bool) -> None:
         if wanted:
             typer.echo(f"{distribution} {version(distribution)}")
             raise typer.Exit
 
     def common(
-        version: Annotated[  # noqa: ARG001 - its callback acts
+        version: Annotated[
             bool,
             typer.Option("--version", help="Show the version.", callback=tell, is_eager=True, expose_value=False),
         ] = False,
