@@ -22,12 +22,10 @@ def report(
     runs: Annotated[list[Path], typer.Argument(help="Run directories.")],
     form: Annotated[
         Format,
-        typer.Option("--format", help="For people (table, markdown), or all metrics, a row a number (json, csv)."),
+        typer.Option("--format", help="How it is printed."),
     ] = "table",
     out: Annotated[Path | None, typer.Option(help="A file to write instead of the terminal.")] = None,
-    plots: Annotated[
-        Path | None, typer.Option(help="A folder for figures by language or category, as PNG and SVG.")
-    ] = None,
+    plots: Annotated[Path | None, typer.Option(help="A folder for figures, as PNG and SVG.")] = None,
 ) -> None:
     """Show what runs found, in one table, and draw what there is to see by language or category."""
     from pluralbench.commands.terminal import console  # noqa: PLC0415 - `--help` need not wait for tables and figures

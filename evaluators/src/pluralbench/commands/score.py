@@ -16,7 +16,10 @@ pluralbench score ./my-model --data dist/personalized-rewardbench --profile raw 
 
 pluralbench score ./policy --kind implicit --reference ./base --benchmark pairs --data pairs.jsonl
 """
-BENCHMARKS = "personalized, multilingual, reward-bench, chinese, pandalm, pairs, rankings, or a TOML file."
+BENCHMARKS = (
+    "personalized, multilingual, reward-bench, chinese, pandalm, pairs, rankings, prompts (which a policy answers), or "
+    "a TOML file."
+)
 BenchmarkName = Annotated[str, typer.Option("--benchmark", help=BENCHMARKS, rich_help_panel="Data")]
 
 

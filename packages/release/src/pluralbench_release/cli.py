@@ -48,9 +48,12 @@ def diff(
     a: Annotated[Path, typer.Argument(metavar="A", help="The older release.")],
     b: Annotated[Path, typer.Argument(metavar="B", help="The newer release.")],
     *,
-    as_json: Annotated[bool, typer.Option("--json", help="Print every id, as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Say which rows came, went or changed from A to B; exit 1 when any did."""
+    """Say which rows came, went or changed from A to B; exit 1 when any did.
+
+    JSON has every id, the table the first few.
+    """
     differences = releases.diff(a, b)
     if as_json:
         typer.echo(json.dumps([asdict(table) for table in differences], ensure_ascii=False, indent=2))

@@ -3,6 +3,7 @@
 import errno
 import sqlite3
 import sys
+from collections.abc import Mapping
 from importlib.metadata import version
 from typing import Annotated, Any, NoReturn
 
@@ -20,14 +21,20 @@ FULL_DISK = (
 COMPLETION = {"install_completion", "show_completion"}
 
 
-def run(app: typer.Typer, distribution: str, *, mistakes: tuple[type[Exception], ...] = ()) -> NoReturn:
+def run(
+    app: typer.Typer,
+    distribution: str,
+    *,
+    mistakes: tuple[type[Exception], ...] = (),
+    defaults: Mapping[str, str] | None = None,
+) -> NoReturn:
     """Run `app` and exit: with 0 on success, and with a `UserError`'s sentence and `exit_status` (2 for most).
 
     distribution: whose version --version tells. mistakes: further exceptions whose message is meant for the user; they
-    exit with 2.
+    exit with 2. defaults: see `command_of`.
     """
     try:
-        command_of(app, distribution)()
+        command_of(app, distribution, defaults)()
     except UserError as error:
         _fail(str(error), error.exit_status)
     except mistakes as error:
@@ -49,9 +56,10 @@ def run(app: typer.Typer, distribution: str, *, mistakes: tuple[type[Exception],
     sys.exit(0)
 
 
-def command_of(app: typer.Typer, distribution: str) -> Any:
+def command_of(app: typer.Typer, distribution: str, defaults: Mapping[str, str] | None = None) -> Any:
     """The command that typer makes of an app, with --version; what installs completion works, but is not listed.
 
+    defaults: what --help shows as the default of an option that has none of its own, by its parameter.
     Returns a `click.Command`, which typer carries under a name of its own.
     """
 
@@ -74,6 +82,10 @@ def command_of(app: typer.Typer, distribution: str) -> Any:
     for option in command.params:
         if option.name in COMPLETION:
             option.hidden = True  # type: ignore[attr-defined]
+    for one in [command, *getattr(command, "commands", {}).values()]:
+        for option in one.params:
+            if option.default is None and option.name in (defaults or {}):
+                option.show_default = (defaults or {})[option.name]
     return command
 
 
