@@ -57,6 +57,27 @@ def test_the_command_names_the_sample_where_no_data_is_on_the_hub(run: RunsComma
         assert "or take the few rows that come with this package with --data sample." in said
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (
+            ["--benchmark", "personalised"],
+            "'personalised'; did you mean `personalized`? choose",
+        ),
+        (
+            ["--benchmark", "multilingual", "--config", "spa"],
+            "The sample of M-RewardBench has no config 'spa'; did you mean `spa_Latn`?",
+        ),
+        (["--config", "art_and_entertainment"], "did you mean `Art_and_Entertainment`?"),
+        (["--config", "xyz"], "has no config 'xyz'; it has Art_and_Entertainment,"),
+    ],
+)
+def test_a_mistyped_name_is_answered_with_the_one_most_like_it(run: RunsCommand, words: list[str], said: str) -> None:
+    status, _, error = run("score", "./model", "--data", "sample", *words)
+    assert status == 2
+    assert said in error
+
+
 def test_a_benchmark_of_ones_own_has_no_sample(tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
     file.write_text('title = "Mine"\n', encoding="utf-8")

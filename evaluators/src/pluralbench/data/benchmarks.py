@@ -6,7 +6,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Literal, Self
 
-from pluralbench_runs import Table
+from pluralbench_runs import Table, did_you_mean
 from pydantic import Field, ValidationError
 
 from pluralbench.descriptions import OnEmpty
@@ -143,7 +143,8 @@ def find_benchmark(name: str, columns: Sequence[str] = (), *, legacy: bool = Fal
     elif name.endswith(".toml"):
         benchmark = _read(Path(name))
     else:
-        raise BenchmarkError(f"There is no benchmark {name!r}; choose {', '.join(known)}, or give a TOML file.")
+        hint = did_you_mean(name, known)
+        raise BenchmarkError(f"There is no benchmark {name!r}; {hint}choose {', '.join(known)}, or give a TOML file.")
     if benchmark.personas:
         raise BenchmarkError(
             f"{benchmark.title} has no responses to score; run `pluralbench judge-personas MODEL --data DIR`, or in "

@@ -2,7 +2,7 @@
 
 from pluralbench_runs.canonical import Json, canonical_json, digest, file_digest, stream
 from pluralbench_runs.command import run
-from pluralbench_runs.errors import OutputError, RecipeError, UserError, one_line
+from pluralbench_runs.errors import OutputError, RecipeError, UserError, did_you_mean, one_line
 from pluralbench_runs.installing import how_to_install, how_to_install_weights
 from pluralbench_runs.output import Output, output_directory, replaceable
 from pluralbench_runs.progress import Meter, progress
@@ -29,6 +29,7 @@ __all__ = [
     "UserError",
     "canonical_json",
     "check_recipe",
+    "did_you_mean",
     "differing_keys",
     "digest",
     "file_digest",

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from pluralbench_release import Tables, read_tables
+from pluralbench_release import Tables, TablesError, read_tables
 
 from pluralbench.errors import DataError
 
@@ -37,5 +37,9 @@ def read_data(
         return read_tables(location, split=split, configs=configs)
     if sample is None or not (FOLDER / sample).is_dir():
         raise DataError(f"{title} has no sample; say where its data is with --data (a folder of this name: ./sample).")
-    tables = read_tables(str(FOLDER / sample), split=split, configs=configs)
+    folder = str(FOLDER / sample)
+    try:
+        tables = read_tables(folder, split=split, configs=configs)
+    except TablesError as error:
+        raise TablesError(str(error).replace(folder, f"The sample of {title}")) from None
     return replace(tables, location=SAMPLE, paths={config: f"the sample's {config}" for config in tables.frames})
