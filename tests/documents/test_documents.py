@@ -42,7 +42,7 @@ CHAT, CLOUD = "{chat}", "{cloud}"
 NOT_RUN = {
     "pip install uv": "it changes the environment of the tests",
     "pip install pluralbench": "it changes the environment of the tests; .ci/run installs the wheel",
-    "pytest -n 2": "it is these tests",
+    "pytest -n 2 --dist worksteal": "it is these tests",
     "ruff check": "a step of .ci/run, in an environment of its own",
     "ruff format --check": "a step of .ci/run, in an environment of its own",
     "mypy": "a step of .ci/run, in an environment of its own",

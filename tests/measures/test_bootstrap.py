@@ -44,7 +44,7 @@ def test_a_share_without_spread_has_the_exact_interval_of_its_clusters() -> None
     every = resample(sums_of(np.zeros(9, dtype=np.int64), np.arange(9) % 3, np.ones(9)), 0)
     found = share(every.pooled([0]), 9, 3)
     exact = binomtest(3, 3).proportion_ci(CONFIDENCE, method="exact")
-    assert found == Estimate(1.0, pytest.approx(exact.low), 1.0, 9, 3)  # type: ignore[arg-type]
+    assert found == Estimate(1.0, pytest.approx(exact.low), 1.0, 9, 3, "exact")  # type: ignore[arg-type]
 
 
 def test_one_cluster_and_what_is_missing_have_no_interval() -> None:

@@ -33,7 +33,7 @@ def frames(draw: st.DrawFn) -> pl.DataFrame:
     for place in places:
         bounds = draw(st.tuples(numbers, numbers))
         bounds = bounds if None not in bounds else (None, None)
-        rows.append((*place, draw(numbers), *bounds, draw(sizes), draw(sizes)))
+        rows.append((*place, draw(numbers), *bounds, draw(sizes), draw(sizes), draw(names)))
     return pl.DataFrame(rows, schema=METRICS, orient="row")
 
 

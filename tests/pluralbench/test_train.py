@@ -179,3 +179,22 @@ def test_a_mistake_is_one_sentence(
     assert error.count("\n") == 1
     assert said in error
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.heavy
+def test_the_embedded_model_is_taught_and_its_weights_are_kept(
+    run: Command, pairs: Callable[..., Rows], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    data = write(tmp_path / "pairs.jsonl", pairs(6))
+    written_at = []
+    for out in ("first", "second"):
+        status, _, error = run("train", "local", "--data", data, "--out", tmp_path / out, "--trainable", "head", *WORDS)
+        assert status == 0, error
+        [kept] = (tmp_path / "cache/pluralbench").glob("*/model.safetensors")
+        written_at.append(kept.stat().st_mtime_ns)
+    assert written_at[0] == written_at[1]
+    ours, theirs = ((tmp_path / out / "model.safetensors").read_bytes() for out in ("first", "second"))
+    assert ours == theirs
+    scored = pluralbench.score(tmp_path / "first", benchmark="pairs", data=data, out=tmp_path / "run")
+    assert scored.headline.n == 6

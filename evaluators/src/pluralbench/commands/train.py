@@ -26,7 +26,9 @@ def train(
     base: Annotated[
         str,
         typer.Argument(
-            metavar="BASE", help="A language model, which gets a head, or a classifier: a folder, or ORG/NAME."
+            metavar="BASE",
+            help="A language model, which gets a head, or a classifier: a folder, or ORG/NAME; or `local`, the small "
+            "embedded language model.",
         ),
     ],
     *,

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from filelock import FileLock, Timeout
-from pluralbench_calls.chat import LOCAL
 from pluralbench_local import LocalModel, train, untrained
 from pluralbench_runs import (
     OutputError,
@@ -32,6 +31,7 @@ from pluralbench.downstream.optimization import optimize
 from pluralbench.downstream.sides import Side, side_of_downstream, side_of_optimized
 from pluralbench.downstream.study_recipe import Items, Model, StudyRecipe, Training, read_study
 from pluralbench.downstream.tables import side_of_runs
+from pluralbench.evaluation.models import to_begin_with
 from pluralbench.evaluation.score import score
 from pluralbench.evaluation.settings import load_benchmark
 from pluralbench.evaluation.train import flipped, rankings_of
@@ -39,7 +39,6 @@ from pluralbench.results.downstream import Downstream
 from pluralbench.results.runs import Run
 
 RECIPE_FILE, PAGE_FILE, LOCK = "study.toml", "README.md", ".lock"
-EMBEDDED = "SmolLM2-135M-Instruct"
 
 
 @dataclass
@@ -191,15 +190,7 @@ class _Work:
         return LocalModel(name=name, **self._recipe.running.model_dump(exclude_defaults=True, exclude={"dtype"}))
 
     def _policy(self) -> str:
-        return self._base(str(self._recipe.policy))
-
-    def _base(self, name: str) -> str:
-        """A model to begin with: of this name, or the embedded one's weights."""
-        if name != LOCAL:
-            return name
-        from pluralbench_policies import embedded_folder  # noqa: PLC0415 - needs torch
-
-        return str(embedded_folder(self._target / "embedded" / EMBEDDED))
+        return to_begin_with(str(self._recipe.policy))
 
     def _model(self, model: Model) -> str:
         """The folder or name of a reward model, trained where the study trains it."""
@@ -210,12 +201,12 @@ class _Work:
         items = load_benchmark(self._benchmark(training.items), self._data(training.items), self._told(training.items))
         rankings = flipped(rankings_of(items), training.flip, self._recipe.seed)
         if training.pairs == 0:
-            return str(untrained(self._changeable(self._base(training.base)), folder, seed=self._recipe.seed))
+            return str(untrained(self._changeable(to_begin_with(training.base)), folder, seed=self._recipe.seed))
         if training.pairs is not None:
             rankings.sort(key=lambda one: (stream(self._recipe.seed, "learned", one.id).random(), one.id))
             rankings = rankings[: training.pairs]
         options = check_recipe(TrainingOptions, {"seed": self._recipe.seed, **training.options}, "of the training")
-        return str(train(self._changeable(self._base(training.base)), rankings, folder, options=options).folder)
+        return str(train(self._changeable(to_begin_with(training.base)), rankings, folder, options=options).folder)
 
     def _told(self, items: Items) -> Any:
         return items.prompt if items.sample is None else None

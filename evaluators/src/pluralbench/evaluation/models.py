@@ -12,6 +12,7 @@ from pluralbench_rewards import Description, FunctionModel, ModelRecord, RewardM
 from pluralbench.descriptions import Running
 from pluralbench.errors import EvaluationError
 
+EMBEDDED = "SmolLM2-135M-Instruct"
 TWICE = "Two reward models are named {name}; give each a name of its own, as NAME=MODEL."
 
 Scorable = str | Path | Description | RewardModel | Callable[..., Any]
@@ -42,6 +43,19 @@ def here(name: str, running: Running, connection: ChatConnection) -> str | Local
     """A policy by its name on a command line: described to run in this process, unless an endpoint serves it."""
     served = name == LOCAL or connection.base_url is not None
     return name if served else LocalModel(name=name, **running.model_dump())
+
+
+def to_begin_with(name: str) -> str:
+    """The folder or name of a model to train; "local" is the embedded model, whose weights are kept in the cache.
+
+    They are written there in half a minute at first (`pluralbench_policies.embedded_folder`).
+    """
+    if name != LOCAL:
+        return name
+    from platformdirs import user_cache_path  # noqa: PLC0415 - used by few
+    from pluralbench_policies import embedded_folder  # noqa: PLC0415 - needs torch
+
+    return str(embedded_folder(user_cache_path("pluralbench") / EMBEDDED))
 
 
 def named_here(names: Sequence[str], running: Running) -> dict[str, LocalModel]:

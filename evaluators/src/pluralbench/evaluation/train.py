@@ -12,6 +12,7 @@ from pluralbench_runs import stream
 from pluralbench.data.prompts import groups_of
 from pluralbench.descriptions import Data, Prompt
 from pluralbench.errors import DataError
+from pluralbench.evaluation.models import to_begin_with
 from pluralbench.evaluation.settings import Loaded, load_benchmark
 
 
@@ -29,7 +30,8 @@ def train(
 ) -> Trained:
     """Train a reward model on the items of a benchmark, each of which is a ranking, into the folder `out`.
 
-    base: a language model, which gets a head, or a classifier of one logit. benchmark, data, prompt: as for `score`.
+    base: a language model, which gets a head, or a classifier of one logit; "local" is the small embedded language
+    model. benchmark, data, prompt: as for `score`.
     held_out: to measure accuracy on, a share of the clusters (of those who ask, where the benchmark says so), drawn by
     the seed, so that no cluster is in both parts; or where other items of the same shape are. flip: this share of the
     rankings, rounded to a whole number and drawn by the seed, is learned the wrong way round; held-out ones never.
@@ -41,6 +43,7 @@ def train(
     options = options or TrainingOptions()
     if not 0 <= flip <= 1:
         raise DataError(f"--flip {flip} is no share from 0 to 1.")
+    base = base if isinstance(base, LocalModel) else LocalModel(name=str(base))
     loaded = load_benchmark(benchmark, data, prompt)
     learned, judged = rankings_of(loaded), None
     if isinstance(held_out, float | int):
@@ -60,6 +63,7 @@ def train(
         "flip": flip,
         "flipped": [one.id for one, other in zip(learned, turned, strict=True) if one is not other],
     }
+    base = base.model_copy(update={"name": to_begin_with(base.name)})
     return train_on(base, turned, out, held_out=judged, options=options, origin=origin, fresh=fresh)
 
 

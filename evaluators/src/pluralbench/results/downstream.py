@@ -13,7 +13,7 @@ from polars.exceptions import PolarsError
 from pydantic import ConfigDict, Field
 
 from pluralbench.errors import RunError
-from pluralbench.results.metrics_frame import MetricsFile, check_metrics, frame_of_rows, metrics_text
+from pluralbench.results.metrics_frame import NUMBERS, MetricsFile, check_metrics, frame_of_rows, metrics_text
 from pluralbench.results.record import (
     SCHEMA_VERSION,
     BenchmarkRecord,
@@ -130,7 +130,7 @@ class Downstream:
         if rows.is_empty():
             return Estimate(None)
         row = rows.row(0, named=True)
-        return Estimate(*(row[name] for name in ("value", "low", "high", "n", "clusters")))
+        return Estimate(*(row[name] for name in NUMBERS))
 
     @property
     def sizes(self) -> tuple[int, ...]:

@@ -39,7 +39,8 @@ expected calibration error), and the counts `items`, `wins`, `losses`, `ties`, `
 value: a share from 0 to 1 where nothing else is said; null where it is missing, as the accuracy of no decision.
 low, high: the bounds of its interval, null where there is none. n: how many decisions (prompts of an exact match,
 verdicts, ids of a kappa, languages of a mean kappa) the value is over; clusters: how many clusters these are in, which
-is what a bootstrap draws; both null for counts and where they say nothing.
+is what a bootstrap draws; both null for counts and where they say nothing. method: how the interval was made (see
+`pluralbench_measures.bootstrap`), null where there is none.
 """
 
 from collections.abc import Iterable, Sequence
@@ -65,10 +66,11 @@ METRICS = pl.Schema(
         "high": pl.Float64,
         "n": pl.Int64,
         "clusters": pl.Int64,
+        "method": pl.String,
     }
 )
 PLACE = ("config", "section", "subset", "group", "metric")
-NUMBERS = ("value", "low", "high", "n", "clusters")
+NUMBERS = ("value", "low", "high", "n", "clusters", "method")
 
 
 class Place(NamedTuple):
@@ -96,6 +98,7 @@ class MetricRow(Table):
     high: float | None = None
     n: int | None = Field(None, ge=0)
     clusters: int | None = Field(None, ge=0)
+    method: str | None = None
 
 
 class MetricsFile(Table):

@@ -27,7 +27,7 @@ from pluralbench.results.record import SCHEMA_VERSION, RunRecord
 
 ITEMS_FILE, METRICS_FILE, RUN_FILE, SETTINGS_FILE = "items.parquet", "metrics.json", "run.json", "settings.toml"
 LEDGER_FILE, VERDICTS_FILE = "ledger.parquet", "verdicts.csv"
-MISSING = Estimate(None, None, None, None, None)
+MISSING = Estimate(None)
 File = TypeVar("File", bound=Table)
 
 

@@ -21,6 +21,7 @@ class Estimate:
     """A value and its interval, each None where it is missing.
 
     n: how many decisions it is over. clusters: how many clusters these are in. Both None where they say nothing.
+    method: how the interval was made, None without one.
     """
 
     value: float | None
@@ -28,6 +29,7 @@ class Estimate:
     high: float | None = None
     n: int | None = None
     clusters: int | None = None
+    method: str | None = None
 
 
 @dataclass(frozen=True)
@@ -121,7 +123,7 @@ def share(values: Array, n: int | None, clusters: int) -> Estimate:
         from scipy.stats import binomtest  # noqa: PLC0415 - two seconds that `--help` saves
 
         exact = binomtest(round(found.value * clusters), clusters).proportion_ci(CONFIDENCE, method="exact")
-        return Estimate(found.value, float(exact.low), float(exact.high), n, clusters)
+        return Estimate(found.value, float(exact.low), float(exact.high), n, clusters, "exact")
     return found if clusters > 1 else Estimate(found.value, None, None, n, clusters)
 
 
@@ -132,7 +134,7 @@ def spread(values: Array, n: int | None = None, clusters: int | None = None) -> 
         return Estimate(None if np.isnan(values[0]) else float(values[0]), None, None, n, clusters)
     tail = (1 - CONFIDENCE) / 2
     low, high = (float(bound) for bound in np.quantile(drawn, [tail, 1 - tail]))
-    return Estimate(float(values[0]), low, high, n, clusters)
+    return Estimate(float(values[0]), low, high, n, clusters, "bootstrap")
 
 
 def _ratio(numerator: Array, denominator: Array) -> Array:

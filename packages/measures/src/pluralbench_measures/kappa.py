@@ -25,4 +25,4 @@ def cohens_kappa(first: Sequence[str], second: Sequence[str]) -> Estimate:
         found = kappa_of(table)
     bounds = [float(found.kappa_low), float(found.kappa_upp)]
     low, high = bounds if np.isfinite(bounds).all() else (None, None)
-    return Estimate(float(found.kappa), low, high, len(first))
+    return Estimate(float(found.kappa), low, high, len(first), method=None if low is None else "asymptotic")

@@ -128,7 +128,7 @@ def interval(name: str, value: float, models: int, kept: float = 1.0, seed: int 
     if models < fewest(name) or kept <= 0:
         return Estimate(value, n=models)
     low, high = (told(name, value, models, tail, kept, seed) for tail in (TAIL, 1 - TAIL))
-    return Estimate(value, low, high, models)
+    return Estimate(value, low, high, models, method="test inversion")
 
 
 def told(name: str, value: float, models: int, above: float = 0.5, kept: float = 1.0, seed: int = 0) -> float:
