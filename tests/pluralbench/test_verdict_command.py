@@ -31,7 +31,7 @@ def metrics(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
     def words_to_result(*words: str | Path) -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "argv", ["judge-metrics", *map(str, words)])
         with pytest.raises(SystemExit) as exit_:
-            run_app(app)
+            run_app(app, "pluralbench")
         out = capsys.readouterr()
         return int(exit_.value.code or 0), out.out, out.err
 

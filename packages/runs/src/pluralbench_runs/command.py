@@ -86,6 +86,8 @@ def command_of(app: typer.Typer, distribution: str, defaults: Mapping[str, str] 
         for option in one.params:
             if option.default is None and option.name in (defaults or {}):
                 option.show_default = (defaults or {})[option.name]
+            if getattr(option, "is_flag", False):
+                option.metavar = " "  # typer would call it <bool>
     return command
 
 
