@@ -289,7 +289,7 @@ def test_a_changed_base_is_refused_by_name(run: Run, project: Project, base: Pat
     before = pin_of(Path("out"))
     (base / "chat_template.jinja").write_text("{{ messages[-1]['content'] }}{{ eos_token }}", encoding="utf-8")
     status, said = run(*words, "--out", "out")
-    assert (status, "differs from that of the run in out in `reward.digest`" in said) == (2, True), said
+    assert (status, "out was made with other settings (reward.digest " in said) == (2, True), said
     status, said = run(*words, "--reuse", "out", "--out", "other")
     assert (status, "120 recorded calls, 40 of them made now" in said) == (0, True), said
     assert (len(trainings), len(server.requests)) == (2, 80)

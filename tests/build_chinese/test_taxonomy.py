@@ -9,6 +9,7 @@ from build_chinese.errors import SourceError
 from build_chinese.judge_prompts import CRITERIA
 from build_chinese.taxonomy import Taxonomy, read_taxonomy
 from pluralbench_runs import UserError
+from pluralbench_schemas import CATEGORIES
 
 SAMPLE = Path(build_chinese.__file__).parent / "sample" / "taxonomy.toml"
 TEXT = """
@@ -94,6 +95,7 @@ def test_the_sample_has_criteria_for_each_of_its_categories() -> None:
     for name, category in taxonomy.categories.items():
         assert category.criteria in CRITERIA
         assert taxonomy.criteria(name) == CRITERIA[category.criteria]
+        assert category.english == CATEGORIES[name], "figures call it the same"
         names = [sub.name for sub in category.sub]
         assert len(set(names)) == len(names) > 0
     assert {category.criteria for category in taxonomy.categories.values()} == set(CRITERIA)

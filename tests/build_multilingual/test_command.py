@@ -6,6 +6,7 @@ Answers come from a ledger that a made-up translator filled, or from a script th
 import csv
 import hashlib
 import json
+import re
 import tomllib
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
@@ -191,12 +192,10 @@ def test_decisions_are_bound_by_their_content(run: Run, words: list[str | Path],
     }
     before = files(out)
     decisions(path, "5,,drop,grammar", "3,spa_Latn,drop,")
-    sentence = (
-        f"The recipe differs from that of the run in {out} in `filter.decisions_digest`; give the same recipe to go "
-        "on, choose another output directory, or start over with `fresh`."
-    )
-    refused(run(*words, "--decisions", path, "--out", out), sentence)
-    refused(run(*words, "--out", out), sentence)
+    for words_of_others, now in ((["--decisions", path], "[0-9a-f]{8}…"), ([], "none")):
+        status, said = run(*words, *words_of_others, "--out", out)
+        sentence = rf"Error: .*out was made with other settings \(decisions_digest [0-9a-f]{{8}}…, now {now}\); give .*"
+        assert (status, bool(re.fullmatch(sentence, said.strip()))) == (2, True), said
     assert files(out) == before
     refused(
         run("--recipe", out / RECIPE, "--replay", out, "--decisions", path, "--out", tmp_path / "other"),
@@ -518,8 +517,8 @@ def test_output_of_another_recipe_is_refused_with_the_keys(run: Run, tmp_path: P
     before = files(out)
     refused(
         run("--language", "ita_Latn", "--limit", "2", "--per-level", "2", "--seed", "7", "--out", out),
-        f"The recipe differs from that of the run in {out} in `languages`, `seed`, `source.limit`; give the same "
-        "recipe to go on, choose another output directory, or start over with `fresh`.",
+        f'{out} was made with other settings (languages ["spa_Latn"], now ["ita_Latn"]; seed 42, now 7; limit 1, now '
+        "2); give the same again to go on, choose another output directory, or start over with `fresh`.",
     )
     assert files(out) == before
     # The rate, the price and the account say nothing about the content.

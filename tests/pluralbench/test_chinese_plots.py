@@ -13,11 +13,12 @@ from drawn_figures import check_texts, dots, words
 from made_runs import run_of
 from matplotlib import image
 from matplotlib.figure import Figure
-from pluralbench import EvaluationError, Run
+from pluralbench import Run
 from pluralbench.data.items import ITEMS
 from pluralbench.reports.figures import categories, fonts
 from pluralbench.reports.figures.draw import draw, font_notes
-from pluralbench.reports.figures.style import drawing, series_of
+from pluralbench.reports.figures.series import series_of
+from pluralbench.reports.figures.style import drawing
 from pluralbench.results.decisions import decide
 from pluralbench_measures.bootstrap import Estimate
 
@@ -29,7 +30,8 @@ LONG = {
 }
 NAMES = ("org/Reward-V2-Llama-3.2-1B", "org/Nemotron-70B-Reward-with-a-very-long-name-v0.2", "org/奖励模型-七十二亿")
 needs_han = pytest.mark.skipif(
-    categories.named("理解").text != "理解", reason="fonts-noto-cjk is not installed, so no font has Han characters"
+    fonts.part_labels(["理解"])["理解"].text != "理解",
+    reason="fonts-noto-cjk is not installed, so no font has Han characters",
 )
 
 
@@ -75,7 +77,7 @@ def said(figure: Figure) -> str:
 @pytest.mark.parametrize("models", [1, 3, 12])
 def test_a_figure_for_each_config_and_one_of_the_calibration(models: int, tmp_path: Path) -> None:
     paths = draw(several(models), tmp_path / "plots")
-    stems = ("categories_open", "categories_human", "calibration")
+    stems = ("forest_chinese", "categories_open", "categories_human", "calibration")
     assert paths == [tmp_path / "plots" / f"{stem}.{form}" for stem in stems for form in ("png", "svg")]
     for path in paths[::2]:
         height, width = image.imread(path).shape[:2]
@@ -100,7 +102,7 @@ def test_categories_are_named_in_their_own_script() -> None:
         label.get_text(): label.get_fontfamily()
         for label in figures(several(1))["categories_open"].axes[0].get_yticklabels()
     }
-    assert labels["推理"] == ["DejaVu Sans", "Noto Sans CJK SC"], "as they are written in China"
+    assert labels["推理"] == ["DejaVu Sans", "Noto Sans CJK SC", "sans-serif"], "as they are written in China"
     assert font_notes(several(1)) == []
 
 
@@ -174,24 +176,29 @@ def test_what_is_missing_is_a_dash(tmp_path: Path) -> None:
     for stem in ("categories_open", "categories_human"):
         assert "–: missing." in said(made[stem])
     bare = [without(run, pl.col("group").is_in(["config", "category", "bin"])) for run in runs]
-    with pytest.raises(EvaluationError, match=r"^There is nothing to draw: the runs have no number for any .+\.$"):
-        draw(bare, tmp_path / "p")
-    assert not (tmp_path / "p").exists()
+    assert {path.stem for path in draw(bare, tmp_path)} == {"forest_chinese"}
 
 
 def test_a_config_of_any_name_is_a_file(tmp_path: Path) -> None:
     run = without(a_run(0), pl.col("config") == "human")
     run = replace(run, metrics=run.metrics.with_columns(pl.col("config").replace("open", "../人 a")))
-    assert [path.name for path in draw([run], tmp_path / "p")][::2] == ["categories_.._人_a.png", "calibration.png"]
+    made = [path.name for path in draw([run], tmp_path / "p")][::2]
+    assert made == ["forest_chinese.png", "categories_.._人_a.png", "calibration.png"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["p"]
 
 
-def test_characters_that_no_font_has_are_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_category_that_no_font_has_is_named_in_english(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(fonts, "_installed", list)
     monkeypatch.setattr(fonts, "_newly_installed", list)
-    assert draw(several(1), tmp_path)
-    [note] = font_notes(several(1))
+    runs = several(1, renamed={"其他": "我的类别"})
+    assert draw(runs, tmp_path)
+    shown = said(figures(runs)["categories_open"])
+    assert "Reasoning" in shown
+    assert "Part 1" in shown, "it has no English name"
+    [note] = font_notes(runs)
     assert note == (
-        "No font here has all characters of 推理, 其他, 理解, 复杂指令, 创作, 知识问答, 数学, so figures have question "
-        "marks for them; install Noto fonts (Debian: fonts-noto-core, fonts-noto-cjk)."
+        "No font here has all characters of some names, so figures of CheemsBench say Reasoning for 推理, Part 1 for "
+        "我的类别, Comprehension for 理解, Complex instructions for 复杂指令, Creative writing for 创作, Knowledge "
+        "questions for 知识问答, Mathematics for 数学; install Noto fonts (Debian: fonts-noto-core, fonts-noto-cjk)."
     )
+    assert "org/奖励模型-七十二亿, so figures have question marks" in font_notes(several(3))[-1]

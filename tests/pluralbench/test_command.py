@@ -34,7 +34,7 @@ from written_tables import write
 
 Rows = list[dict[str, Any]]
 Command = Callable[..., tuple[int, str, str]]
-VERBS = ["score", "judge", "judge-personas", "judge-metrics", "compare", "report", "train"]
+VERBS = ["score", "judge", "judge-personas", "judge-metrics", "compare", "report", "show", "list", "train"]
 VERBS += ["best-of-n", "optimize", "study", "correlate"]
 DESCRIPTIONS: dict[str, dict[str, type[Table]]] = {
     "score": {"model": LocalModel, "data": Data, "prompt": Prompt, "scoring": Scoring},

@@ -16,6 +16,7 @@ from pluralbench.downstream.sides import Side
 from pluralbench.downstream.tables import read_side, side_of_runs
 from pluralbench.reports.figures import style
 from pluralbench.reports.figures.correlation import draw_correlation, scatter, slopes
+from pluralbench.reports.figures.series import series_of_judges
 from pluralbench_measures.rank_intervals import reliability
 
 Command = Callable[..., tuple[int, str, str]]
@@ -129,7 +130,7 @@ def test_every_name_can_be_read_in_the_figures(count: int) -> None:
     items = np.concatenate([scores[None], scores + draw.normal(size=(60, count))])
     found = correlate(side(names, scores.tolist(), items), side(names, draw.normal(size=count).tolist()))
     with style.drawing():
-        models = style.series_of_judges(dict(zip(found.names, found.benchmark.scores.tolist(), strict=True)))
+        models = series_of_judges(dict(zip(found.names, found.benchmark.scores.tolist(), strict=True)))
         figures = {"ranks": slopes(found, models), "scores": scatter(found, models)}
     for what, figure in figures.items():
         check_texts(figure, what)
@@ -145,7 +146,7 @@ def test_lines_of_the_slope_chart_go_from_rank_to_rank() -> None:
     names = ["a", "b", "c", "d"]
     found = correlate(side(names, [9, 7, 7, 1]), side(names, [1, 2, 3, 4]))
     with style.drawing():
-        models = style.series_of_judges(dict(zip(names, [9, 7, 7, 1], strict=True)))
+        models = series_of_judges(dict(zip(names, [9, 7, 7, 1], strict=True)))
         figure = slopes(found, models)
     drawn = [np.atleast_1d(np.asarray(line.get_ydata())).tolist() for line in figure.axes[0].lines]
     lines = {tuple(ends) for ends in drawn if len(ends) == 2}

@@ -208,6 +208,27 @@ def test_an_invalid_verdict_is_no_half_point_and_no_part_of_the_share(data: Path
     assert (row["id"], row["attempts"], bool(row["reason"])) == ("q0", 4, True)
 
 
+def test_each_verdict_names_the_calls_that_it_rests_on(data: Path, tmp_path: Path) -> None:
+    def reply(body: dict[str, Any], _: int) -> Reply:
+        about_the_first = any(re.search(r" 0( right|!)$", text) for text in shown(body))
+        return Reply(f"{' | '.join(shown(body))}: {'who knows' if about_the_first else prefers('right')(body, 0).text}")
+
+    hows: list[dict[str, Any]] = [{"orders": "both"}, {"orders": "one"}, {"pointwise": True}]
+    for number, options in enumerate(hows):
+        run, _ = judged(reply, data, tmp_path / f"run{number}", attempts=3, limit=4, **options)
+        replies = dict(pl.read_parquet(run.path / "ledger.parquet").select("key", "text").iter_rows())
+        columns = [name for name in run.items.columns if name.startswith("calls_")]
+        keys = {key for name in columns for calls in run.items[name].drop_nulls() for key in calls}
+        assert keys == replies.keys(), "every call is of a verdict"
+        for place, row in enumerate(run.items.iter_rows(named=True)):
+            for name in columns:
+                tries = [replies[key] for key in row[name] or []]
+                # The side that stands first in the reply is the one that the column names.
+                assert all((" right" in said.split(" | ")[0]) == ("_chosen" in name) for said in tries)
+                if tries:
+                    assert len(tries) == (3 if place == 0 else 1)
+
+
 def test_ratings_that_are_equal_are_ties(data: Path, tmp_path: Path) -> None:
     run, _ = judged(says("Rating: [[7]]"), data, tmp_path / "run", pointwise=True)
     assert run.count("ties") == 16

@@ -107,6 +107,10 @@ def test_a_later_try_counts(judged: Callable[..., Judged]) -> None:
     )
     assert (len(requests), run.headline.value) == (4, 1.0)
     assert run.items["attempts"].to_list() == [2, 2]
+    texts = dict(read_ledger(run.path / "ledger.parquet").select("key", "text").iter_rows())
+    said = [[texts[key] for key in calls] for calls in run.items["calls"]]
+    assert [tries[0] for tries in said] == ["ninety"] * 2
+    assert [tries[1] for tries in said] == [f"[[{letter}]] [[60]]" for letter in run.items["said"]]
     assert judging(run).invalid_reasons == {}
 
 

@@ -17,14 +17,16 @@ import polars as pl
 import pytest
 from defusedxml import ElementTree
 from drawn_figures import check_texts, dots, words
-from made_runs import decision, record_of, run_of
+from made_runs import record_of
 from matplotlib import font_manager, image
 from matplotlib.figure import Figure
 from pluralbench import EvaluationError, Run, find_benchmark
 from pluralbench.reports.figures import fonts, languages
 from pluralbench.reports.figures.draw import draw
+from pluralbench.reports.figures.files import save
 from pluralbench.reports.figures.fonts import unrendered
-from pluralbench.reports.figures.style import RunSeries, drawing, series_of
+from pluralbench.reports.figures.series import series_of
+from pluralbench.reports.figures.style import drawing
 from pluralbench.results.metrics_frame import Place, metrics_frame
 from pluralbench_measures.bootstrap import Estimate
 from pluralbench_schemas import ENGLISH, LANGUAGES
@@ -36,7 +38,6 @@ NAMES = ("org/Reward-V2-Llama-3.2-1B", "org/Nemotron-70B-Reward-with-a-very-long
 ENGLISH_ONLY = ["Hindi", "Japanese", "Korean", "Chinese (simplified)", "Chinese (traditional)"]
 needs_noto = pytest.mark.skipif(bool(unrendered(LANGUAGES)), reason="fonts-noto-core and -cjk are not installed")
 WIN, LOSS = pl.lit("win"), pl.lit("loss")
-OTHER = run_of([decision(0)], model="other")
 BENCHMARK = find_benchmark("multilingual")
 Numbers = dict[Place, Estimate]
 
@@ -136,7 +137,7 @@ def no_more_fonts(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(("models", "codes"), [(1, ALL), (2, SOME), (3, ALL), (12, ALL)])
 def test_each_figure_is_a_png_and_an_svg(models: int, codes: Sequence[str], tmp_path: Path) -> None:
     paths = draw(several(models, codes), tmp_path / "new" / "plots")
-    stems = [stem for stem in languages.FIGURES if models >= 3 or stem != "instances"]
+    stems = [stem for stem in ("forest_multilingual", *languages.FIGURES) if models >= 3 or stem != "instances"]
     assert paths == [tmp_path / "new" / "plots" / f"{stem}.{form}" for stem in stems for form in ("png", "svg")]
     for path in paths:
         if path.suffix == ".png":
@@ -147,14 +148,19 @@ def test_each_figure_is_a_png_and_an_svg(models: int, codes: Sequence[str], tmp_
             root = ElementTree.parse(path).getroot()
             assert root is not None
             assert root.tag == "{http://www.w3.org/2000/svg}svg"
-            assert not list(root.iter("{http://www.w3.org/2000/svg}text")), "letters are paths, so that all see them"
-            assert list(root.iter("{http://www.w3.org/2000/svg}path"))
+            shown = ["".join(text.itertext()) for text in root.iter("{http://www.w3.org/2000/svg}text")]
+            assert any(NAMES[0].rpartition("/")[2] in text or "models" in text for text in shown), "text is text"
+            fonts_named = {
+                text.get("style", "").rpartition(",")[2] for text in root.iter() if text.tag.endswith("}text")
+            }
+            assert all(style.startswith(" sans-serif") for style in fonts_named), "for who has none of the fonts"
 
 
 def test_the_same_runs_make_the_same_bytes_whatever_the_users_settings(tmp_path: Path) -> None:
-    runs = several(3, SOME)
+    some = pl.col("group").is_in(["overall", "apart", "config"]) & pl.col("metric").is_in(["overall", "accuracy"])
+    runs = [kept(run, some) for run in several(3, SOME)]
     first = [path.read_bytes() for path in draw(runs, tmp_path / "a")]
-    with mpl.rc_context({"font.size": 30, "svg.fonttype": "none", "axes.facecolor": "red"}):
+    with mpl.rc_context({"font.size": 30, "svg.fonttype": "path", "axes.facecolor": "red"}):
         before = dict(mpl.rcParams)
         second = [path.read_bytes() for path in draw(runs, tmp_path / "b")]
         assert dict(mpl.rcParams) == before
@@ -166,23 +172,17 @@ def test_the_same_runs_make_the_same_bytes_whatever_the_users_settings(tmp_path:
 
 def test_figures_without_data_are_left_out(tmp_path: Path) -> None:
     runs = several(3, SOME, english=False)
-    assert {path.stem for path in draw(runs, tmp_path)} == {"languages", "dimensions", "translation"}
+    stems = {"forest_multilingual", "languages", "dimensions", "translation"}
+    assert {path.stem for path in draw(runs, tmp_path)} == stems
     bare = [kept(run, pl.col("group").is_in(["overall", "config"])) for run in runs]
     assert list(figures(bare)) == ["languages"]
 
 
-def test_runs_of_other_benchmarks_are_left_out(tmp_path: Path) -> None:
-    first, second = (draw([*more, *several(2, SOME)], tmp_path / str(len(more))) for more in ([], [OTHER]))
-    assert [path.read_bytes() for path in first] == [path.read_bytes() for path in second]
-
-
 def test_what_cannot_be_drawn_is_said_in_a_sentence(tmp_path: Path) -> None:
-    for runs in ([], [OTHER]):
-        with pytest.raises(EvaluationError, match=r"^There is nothing to draw: none of the runs is of a .+\.$"):
+    empty = kept(a_run(0, SOME, english=False), pl.col("group") == "pooled")
+    for runs in ([], [empty]):
+        with pytest.raises(EvaluationError, match=r"^There is nothing to draw: no run has a number\.$"):
             draw(runs, tmp_path / "p")
-    empty = kept(a_run(0, SOME, english=False), pl.col("group") == "overall")
-    with pytest.raises(EvaluationError, match=r"^There is nothing to draw: the runs have no number for any .+\.$"):
-        draw([empty], tmp_path / "p")
     assert not (tmp_path / "p").exists()
     (tmp_path / "file").write_text("", encoding="utf-8")
     with pytest.raises(EvaluationError, match=r"^The figures cannot be written to .+file: .+\.$"):
@@ -254,6 +254,24 @@ def test_dots_and_whiskers_are_those_of_the_metrics() -> None:
     assert ends == [[100 * (one.low or 0.0), 100 * (one.high or 0.0)] for one in found]
 
 
+@pytest.mark.parametrize(("width", "least"), [(0.002, 5), (0.06, 24)])
+def test_small_differences_from_english_look_small(width: float, least: float) -> None:
+    found = numbers_of(0, SOME)
+    tiny = {
+        place: Estimate(0.001, 0.001 - width / 2, 0.001 + width / 2)
+        for place in found
+        if place.metric == "drop" and place.group in {"section", "overall"}
+    }
+    figure = drawn([built(0, found | tiny, SOME)], "drop")
+    low, high = figure.axes[0].get_ylim()
+    assert low < 0 < high
+    assert high - low >= least
+    with drawing():
+        labels = [label.get_text() for label in figure.axes[0].get_yticklabels()]
+    assert "English: 0" in labels
+    assert f"In the median they are {100 * width:.1f} points wide." in words(figure).replace("\n", " ")
+
+
 def test_models_of_different_languages_are_pointed_out() -> None:
     alike, different = figures(several(2, SOME)), figures([a_run(0, SOME), a_run(1, ALL)])
     assert "not of the same languages" not in words(alike["languages"])
@@ -288,7 +306,7 @@ def test_every_language_is_also_named_in_its_own_script() -> None:
             assert LANGUAGES[code].autonym in words(made[stem])
     labels = made["consistency"].axes[0].get_yticklabels()
     families = {label.get_text().split("  ")[0]: label.get_fontfamily() for label in labels}
-    assert families["Arabic"] == ["DejaVu Sans"]
+    assert families["Arabic"] == ["DejaVu Sans", "sans-serif"]
     assert families["Hindi"][0] == "DejaVu Sans"
     assert families["Hindi"][1].startswith("Noto Sans")
     assert families["Chinese (traditional)"] != families["Chinese (simplified)"], "each has its own forms of characters"
@@ -336,18 +354,10 @@ def test_a_language_that_is_not_known_is_its_code() -> None:
 )
 def test_a_models_name_is_only_a_name(name: str, shown: str, no_more_fonts: None, tmp_path: Path) -> None:
     run = a_run(0, SOME, model=name)
-    assert draw([run, a_run(1, SOME)], tmp_path)
+    figure = drawn([run, a_run(1, SOME)], "drop")
+    with drawing():
+        assert save(figure, tmp_path, "drop")
     assert series_of([run])[0].label.text == shown
-
-
-def test_models_of_one_name_can_be_told_apart() -> None:
-    names = ["a/checkpoint", "b/checkpoint", "c" * 20 + "d" * 40, "c" * 20 + "e" + "d" * 40]
-    runs = [a_run(n, SOME, model=name) for n, name in enumerate(names)]
-    labels = {one.label.text for one in series_of(runs)}
-    assert len(labels) == 4
-    assert {"checkpoint (0)", "checkpoint (1)"} < labels
-    many: list[RunSeries] = series_of([a_run(n % 4, SOME) for n in range(84)])
-    assert len({(one.colour, one.marker) for one in many}) == 84
 
 
 def kappa(first: Sequence[str], second: Sequence[str]) -> float | None:

@@ -136,6 +136,13 @@ def test_settings_and_sets_have_figures_of_their_own_and_ties_none(drawn: Drawn)
     }
 
 
+def test_the_tasks_of_one_judge_share_a_panel(drawn: Drawn) -> None:
+    one, two = (drawn(some(judges, 3))["persona"] for judges in (1, 2))
+    assert (len(one.axes), len(two.axes)) == (2, 2 * 3)
+    assert [label.get_text() for label in one.axes[0].get_yticklabels()] == sorted(TASKS[:3])
+    assert all(ax.get_title(loc="left") in TASKS for ax in two.axes[::2])
+
+
 def test_pairs_that_are_not_of_the_same_items_are_said(drawn: Drawn) -> None:
     rows: Rows = [{"row": row, "truth": "AB"[row % 2]} for row in range(4)]
     rows += [{"row": row, "truth": "A", "persona_variables": "none"} for row in range(4)]

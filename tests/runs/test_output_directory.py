@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import pytest
 from commands import environment
-from pluralbench_runs import Output, OutputError, Recipe, RecipeError, Table, output_directory, write_recipe
+from pluralbench_runs import Output, OutputError, Recipe, RecipeError, Table, is_made_by, output_directory, write_recipe
 
 RECIPE_FILE = "provenance/recipe.toml"
 HOLD = """
@@ -147,15 +147,15 @@ def test_the_same_recipe_goes_on_and_replaces(target: Path) -> None:
     assert data(target) == "second"
 
 
-def test_another_recipe_is_refused_and_the_keys_named(target: Path) -> None:
+def test_other_settings_are_refused_and_said_in_plain_words(target: Path) -> None:
     interrupted(target)
+    mend = "give the same again to go on, choose another output directory, or start over with `fresh`."
     assert refusal(target, TWO) == (
-        f"The recipe differs from that of an unfinished run in {target} in `retriever`, `seed`; give the same recipe "
-        "to go on, choose another output directory, or start over with `fresh`."
+        f"An unfinished run in {target} was made with other settings (retriever bm25, now tfidf; seed 1, now 2); {mend}"
     )
     assert (work_of(target) / "calls").exists()
     build(target)
-    assert refusal(target, Build(seed=3)).startswith(f"The recipe differs from that of the run in {target} in `seed`; ")
+    assert refusal(target, Build(seed=3)) == f"{target} was made with other settings (seed 1, now 3); {mend}"
     assert not work_of(target).exists()
     assert data(target) == "data"
 
@@ -255,6 +255,27 @@ def test_a_run_that_begins_after_a_publish_keeps_its_work(target: Path) -> None:
             output.publish(staged)
             second = stack.enter_context(opened(target))
         assert second.work.is_dir()
+
+
+def test_whose_a_directory_is_can_be_asked(target: Path) -> None:
+    def made_by(recipe: Recipe) -> bool | None:
+        return is_made_by(target, recipe, recipe_file=RECIPE_FILE)
+
+    assert made_by(ONE) is None
+    target.mkdir()
+    assert made_by(ONE) is None, "an empty directory is nobody's"
+    interrupted(target)
+    assert (made_by(ONE), made_by(TWO)) == (True, False)
+    build(target)
+    assert (made_by(ONE), made_by(Build(seed=1, connection=Connection(concurrency=1))), made_by(TWO)) == (
+        True,
+        True,
+        False,
+    )
+    (target / RECIPE_FILE).write_text("retired = 2\n", encoding="utf-8")
+    assert made_by(ONE) is False
+    (target / RECIPE_FILE).unlink()
+    assert made_by(ONE) is False, "what others wrote there stays theirs"
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs limits on file sizes")

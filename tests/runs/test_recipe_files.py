@@ -4,7 +4,16 @@ from pathlib import Path
 from typing import ClassVar
 
 import pytest
-from pluralbench_runs import Recipe, RecipeError, Table, check_recipe, differing_keys, read_recipe, write_recipe
+from pluralbench_runs import (
+    Recipe,
+    RecipeError,
+    Table,
+    check_recipe,
+    difference,
+    differing_keys,
+    read_recipe,
+    write_recipe,
+)
 from pydantic import Field
 
 TEXTS = ["中文", "نص عربي", "טקסט", "हिन्दी", "👩‍👩‍👧", 'quo"te \\ \'\'\' """', "line\r\nbreak\u2028", "\x00\x7f"]
@@ -154,6 +163,43 @@ def test_what_is_written_reads_back_the_same(path: Path, text: str) -> None:
 def test_only_keys_that_change_the_content_differ(theirs: Build, keys: list[str]) -> None:
     assert differing_keys(Build(seed=1), theirs) == keys
     assert differing_keys(theirs, Build(seed=1)) == keys
+
+
+class Data(Table):
+    """A table whose digest follows its other keys."""
+
+    location: str = "a"
+    limit: int | None = None
+    digest: str = "0" * 64
+
+
+class Made(Recipe):
+    """Settings of a run."""
+
+    data: Data = Data()
+    languages: tuple[str, ...] = ("deu", "spa")
+    first: dict[str, int] = {"limit": 1}  # noqa: RUF012 - never changed
+    seed: int = 0
+
+
+@pytest.mark.parametrize(
+    ("theirs", "said"),
+    [
+        (Made(), ""),
+        (Made(seed=3), "seed 3, now 0"),
+        (Made(data=Data(limit=20, digest="1" * 64)), "limit 20, now none"),
+        (Made(data=Data(digest="1" * 64)), "data.digest 11111111…, now 00000000…"),
+        (Made(data=Data(location="b")), "data.location b, now a"),
+        (Made(first={"limit": 2}, data=Data(limit=4)), "data.limit 4, now none; first.limit 2, now 1"),
+        (
+            Made(languages=("fra", "ita", "nld", "pol", "rus"), seed=1, data=Data(location="/far/" * 9, limit=1)),
+            'limit 1, now none; data.location /far//far//far//far//far//far//…, now a; languages ["fra", "ita", '
+            '"nld", "pol", "r…, now ["deu", "spa"]; and 1 more',
+        ),
+    ],
+)
+def test_what_differs_is_said_in_few_words(theirs: Made, said: str) -> None:
+    assert difference(Made(), theirs) == said
 
 
 class Scoring(Table):

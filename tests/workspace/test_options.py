@@ -14,10 +14,11 @@ from pydantic.fields import FieldInfo
 
 COMMANDS = {name: entry for member in MEMBERS for name, entry in load(member)["project"].get("scripts", {}).items()}
 DIFFERENT = {
+    "--data": "the data of a run that is shown may have moved",
     "--format": "a command has the formats that fit what it prints",
     "--judge": "the benchmarks have stand-ins of their own for a judge",
     "--learning-rate": "the rate of a reward model falls, that of a policy does not",
-    "--limit": "builders count what their source has: questions, rows of a subset, prompts",
+    "--limit": "builders count what their source has, `show` the items of all configs",
     "--max-length": "what is trained has a limit of its own, what is scored the model's",
     "--on-overflow": "training cannot truncate a response",
     "--out": "what is written is a run, a release, a model, a folder of tasks or a file",

@@ -1,4 +1,5 @@
 from .catalogue import SCHEMAS
+from .categories import CATEGORIES
 from .chinese import RANK, RANKED_RESPONSES, RESPONSE, RankedResponses
 from .errors import TableError
 from .languages import ENGLISH, LANGUAGES, Language, language_of, near_languages
@@ -19,6 +20,7 @@ from .personalized import (
 from .validation import validate
 
 __all__ = [
+    "CATEGORIES",
     "ENGLISH",
     "LANGUAGES",
     "POST",

@@ -12,9 +12,11 @@ from pluralbench.commands import (
     judge,
     judge_metrics,
     judge_personas,
+    list_benchmarks,
     optimize,
     report,
     score,
+    show,
     study,
     train,
 )
@@ -31,13 +33,15 @@ for verb, command in (
     (judge_metrics, judge_metrics.judge_metrics),
     (compare, compare.compare),
     (report, report.report),
+    (show, show.show),
+    (list_benchmarks, list_benchmarks.list_),
     (train, train.train),
     (best_of_n, best_of_n.best_of_n),
     (optimize, optimize.optimize),
     (correlate, correlate.correlate),
     (study, study.study),
 ):
-    app.command(command.__name__.replace("_", "-"), epilog=verb.EXAMPLES)(command)
+    app.command(command.__name__.strip("_").replace("_", "-"), epilog=verb.EXAMPLES)(command)
 
 
 def main() -> NoReturn:

@@ -1,7 +1,7 @@
 """The benchmarks: a table of data (`benchmarks.toml`). A new one is an entry there, or a file of that form."""
 
 import tomllib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Literal, Self
@@ -122,10 +122,55 @@ class Benchmark(Table):
         return self.columns.model_copy(update=self.apart.get(config, {}))
 
 
+class About(Table):
+    """What `pluralbench list` says of a benchmark, and nothing else depends on.
+
+    items: how many its data has. licence: of that data, as an SPDX name. source: where it is published, if not on the
+    Hub. takes: what may be given as data.
+    """
+
+    items: int | None = None
+    licence: str | None = None
+    source: str | None = None
+    takes: str | None = None
+
+
+class Described(Benchmark):
+    """A benchmark as its file describes it, with what is there for readers alone and no run records."""
+
+    about: About = About()
+
+    def benchmark(self) -> Benchmark:
+        """The benchmark by itself."""
+        return Benchmark.model_validate({name: getattr(self, name) for name in Benchmark.model_fields})
+
+
 def known_benchmarks() -> dict[str, Benchmark]:
     """The benchmarks of this package by name."""
+    return {name: described.benchmark() for name, described in _known().items()}
+
+
+def described_benchmarks(names: Sequence[str] = ()) -> dict[str, Described]:
+    """Benchmarks as they are described: those named, of which one may be a TOML file, or all of this package.
+
+    Raises `BenchmarkError` for an unknown name and a bad file.
+    """
+    known = _known()
+    return {name: _described(name, known) for name in names or known}
+
+
+def _known() -> dict[str, Described]:
     text = files("pluralbench.data").joinpath("benchmarks.toml").read_text(encoding="utf-8")
-    return {name: Benchmark.model_validate(values) for name, values in tomllib.loads(text).items()}
+    return {name: Described.model_validate(values) for name, values in tomllib.loads(text).items()}
+
+
+def _described(name: str, known: Mapping[str, Described]) -> Described:
+    if name in known:
+        return known[name]
+    if name.endswith(".toml"):
+        return _read(Path(name))
+    hint = did_you_mean(name, known)
+    raise BenchmarkError(f"There is no benchmark {name!r}; {hint}choose {', '.join(known)}, or give a TOML file.")
 
 
 def find_benchmark(name: str, columns: Sequence[str] = (), *, legacy: bool = False) -> Benchmark:
@@ -137,14 +182,8 @@ def find_benchmark(name: str, columns: Sequence[str] = (), *, legacy: bool = Fal
     Raises `BenchmarkError` for an unknown name, a bad file, a change that names no column, legacy rules of a benchmark
     that has none, and the persona judge, whose items have neither pairs nor rankings of responses.
     """
-    known = known_benchmarks()
-    if name in known:
-        benchmark = known[name]
-    elif name.endswith(".toml"):
-        benchmark = _read(Path(name))
-    else:
-        hint = did_you_mean(name, known)
-        raise BenchmarkError(f"There is no benchmark {name!r}; {hint}choose {', '.join(known)}, or give a TOML file.")
+    known = _known()
+    benchmark = _described(name, known).benchmark()
     if benchmark.personas:
         raise BenchmarkError(
             f"{benchmark.title} has no responses to score; run `pluralbench judge-personas MODEL --data DIR`, or in "
@@ -160,9 +199,9 @@ def find_benchmark(name: str, columns: Sequence[str] = (), *, legacy: bool = Fal
     return benchmark.model_copy(update={"columns": named})
 
 
-def _read(path: Path) -> Benchmark:
+def _read(path: Path) -> Described:
     try:
-        return Benchmark.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
+        return Described.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
     except FileNotFoundError:
         raise BenchmarkError(f"There is no file {path}.") from None
     except ValidationError as error:

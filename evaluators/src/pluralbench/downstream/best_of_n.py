@@ -18,6 +18,7 @@ from pluralbench.downstream.records import curves_of, outcome_record, rewarded_r
 from pluralbench.downstream.settings import DownstreamSettings
 from pluralbench.downstream.walk import Found, Setup, known_of, opened_name, reused_ledger, walk
 from pluralbench.errors import EvaluationError
+from pluralbench.evaluation.folders import file_name, run_folder
 from pluralbench.evaluation.models import TWICE, Scorable
 from pluralbench.evaluation.settings import Loaded, load_benchmark, run_directory
 from pluralbench.results.downstream import (
@@ -75,7 +76,6 @@ def best_of_n(
     groups = groups_of(loaded.items.frame, loaded.prompt, loaded.plans)
     scorables = named_models(rewards)
     asked = policy_of(policy, sampling, policy_connection)
-    target = Path(out or Path("runs") / f"{loaded.name}-{_file_name(asked.record.name)}-best-of-{sampling.n}")
     juror = juror_of(outcome, judge_connection)
     aspects = aspects_of(loaded.items.frame) if juror is not None and outcome.measure == "rubric" else {}
     scoring = scoring or Scoring()
@@ -93,6 +93,9 @@ def best_of_n(
         system_digest=digest(SYSTEM),
         seed=seed,
     )
+    choices = [*([policy] if isinstance(policy, LocalModel) else []), sampling, scoring, outcome]
+    name = f"{loaded.name}-{file_name(Path(asked.record.name).name)}-best-of-{sampling.n}"
+    target = Path(out or run_folder(name, settings, loaded.data, prompt, *choices, seed=seed, said=("n", "judge")))
     with run_directory(target, settings, fresh=fresh, finished=DOWNSTREAM_FILE) as output:
         if output is not None:
             with reused_ledger(output.work, reuse_from) as ledger:
@@ -114,10 +117,6 @@ def named_models(rewards: Mapping[str, Scorable] | Sequence[Scorable]) -> dict[s
             raise EvaluationError(TWICE.format(name=name))
         named[name] = model
     return named
-
-
-def _file_name(name: str) -> str:
-    return "".join(letter if letter.isalnum() or letter in "-_.@" else "-" for letter in Path(name).name).strip("-")
 
 
 def _written(output: Output, settings: BestOfNSettings, loaded: Loaded, setup: Setup, found: Found, turns: int) -> Path:

@@ -21,6 +21,7 @@ from pluralbench.downstream.outcomes import Aspects, Juror, aspects_of, juror_of
 from pluralbench.downstream.records import curves_of, outcome_record, sampling_record
 from pluralbench.downstream.settings import DownstreamSettings
 from pluralbench.downstream.walk import Found, Setup, known_of, opened_name, reused_ledger, scoring_for, walk
+from pluralbench.evaluation.folders import run_folder
 from pluralbench.evaluation.models import Scorable, opened
 from pluralbench.evaluation.settings import DataSettings, Loaded, load_benchmark, run_directory
 from pluralbench.results.downstream import (
@@ -97,7 +98,6 @@ def optimize(
     juror = juror_of(outcome, judge_connection)
     # Now, since what lacks them would be told only after hours of optimising.
     aspects = aspects_of(loaded.items.frame) if juror is not None and outcome.measure == "rubric" else {}
-    target = Path(out or Path("runs") / f"{loaded.name}-{Path(start.name).name}-{options.algorithm}-{name}")
     settings = OptimizedSettings(
         policy=start.record().model_copy(update={"kind": "policy"}),
         reward=known_of(reward, scoring),
@@ -113,6 +113,9 @@ def optimize(
         system_digest=digest(SYSTEM),
         seed=seed,
     )
+    place = f"{loaded.name}-{Path(start.name).name}-{options.algorithm}-{name}"
+    choices = (loaded.data, prompt, start, options, scoring, outcome)
+    target = Path(out or run_folder(place, settings, *choices, seed=seed, said=("algorithm", "judge")))
     with run_directory(target, settings, fresh=fresh, finished=DOWNSTREAM_FILE) as output:
         if output is not None:
             end, rewarded, made = _optimized(start, reward, trained, settings, output.work)

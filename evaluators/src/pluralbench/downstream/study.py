@@ -16,7 +16,7 @@ from pluralbench_local import LocalModel, train, untrained
 from pluralbench_runs import (
     OutputError,
     check_recipe,
-    differing_keys,
+    difference,
     read_recipe,
     stream,
     write_recipe,
@@ -98,11 +98,11 @@ def _directory(target: Path, recipe: StudyRecipe, *, fresh: bool) -> Iterator[No
         if fresh:
             _clear(target)
         elif made.exists():
-            keys = differing_keys(recipe, read_recipe(StudyRecipe, made))
-            if keys:
+            differs = difference(recipe, read_recipe(StudyRecipe, made))
+            if differs:
                 raise OutputError(
-                    f"The study in {target} was begun with other values of {', '.join(f'`{key}`' for key in keys)}; "
-                    "give the same to go on, choose another output directory, or start over with `fresh`."
+                    f"The study in {target} was begun with other settings ({differs}); give the same again to go on, "
+                    "choose another output directory, or start over with `fresh`."
                 )
         write_recipe(recipe, made)
         yield

@@ -12,26 +12,29 @@ from pluralbench_calls.verdicts import legacy_points, readings
 from pluralbench_measures.bootstrap import Estimate
 from pluralbench_measures.rankings import pairs_of
 from pluralbench_rewards.contract import Group, ModelRecord, Scored
-from pluralbench_rewards.judge import Comparison, Judge, load_judge, scores_of
+from pluralbench_rewards.judge import Comparison, Judge, load_judge, prompts_digest, scores_of
 from pluralbench_runs import Output, check_recipe, stream
 
 from pluralbench.data.prompts import languages_told, told_to_judge
 from pluralbench.descriptions import Data, Judging, Orders, PersonaJudging, Prompt
 from pluralbench.errors import EvaluationError
+from pluralbench.evaluation.folders import run_folder
 from pluralbench.evaluation.settings import JudgeSettings, Loaded, load_benchmark, run_directory
 from pluralbench.metrics import measure
-from pluralbench.results.decisions import BASE, DECISIONS, decide, score_items
+from pluralbench.results.decisions import BASE, CALLS, DECISIONS, decide, score_items
 from pluralbench.results.metrics_frame import Place, metrics_frame
 from pluralbench.results.record import BootstrapRecord, JudgingRecord, RunRecord, provenance
 from pluralbench.results.runs import LEDGER_FILE, Run, read_run, write_run
 
 VERDICTS = {"chosen": "win", "rejected": "loss", "tie": "tie", "invalid": "invalid"}
-_VERDICTS: dict[str, type[pl.DataType]] = {
+_VERDICTS: dict[str, pl.DataType | type[pl.DataType]] = {
     "verdict": pl.String,
     "verdict_chosen_first": pl.String,
     "verdict_rejected_first": pl.String,
     "attempts": pl.Int64,
     "reason": pl.String,
+    "calls_chosen_first": CALLS,
+    "calls_rejected_first": CALLS,
 }
 JUDGED = pl.Schema([*DECISIONS.items(), *_VERDICTS.items()])
 
@@ -71,7 +74,8 @@ def judge(
     Every call is recorded; an interrupted run goes on where it was. A verdict that cannot be read after all attempts
     is invalid. Of rankings by category that are counted in the legacy way, pairs are asked about in one order.
     """
-    judging = (judging or Judging()).asked_of(model)
+    given = judging or Judging()
+    judging = given.asked_of(model)
     loaded = load_benchmark(benchmark, data, prompt)
     if not loaded.benchmark.strict and not judging.pointwise:
         # CHEEMS's code asks once a pair, and counts verdicts as its paper does.
@@ -79,7 +83,17 @@ def judge(
         judging = judging.model_copy(update={"orders": "one"})
     contexts = Contexts.of(loaded, judging)
     chat, connection = chat_of(model, judging, connection)
-    target = Path(out or Path("runs") / f"{loaded.name}-{Path(chat.model).name}-judge")
+    settings = JudgeSettings(
+        model=chat,
+        prompts_digest=prompts_digest(),
+        data=loaded.data_settings(),
+        prompt=loaded.prompt_settings(),
+        judging=judging,
+        seed=seed,
+        connection=connection,
+    )
+    name = f"{loaded.name}-{Path(chat.model).name}-judge"
+    target = Path(out or run_folder(name, settings, loaded.data, loaded.prompt, given, seed=seed))
     the_judge = load_judge(
         chat,
         connection,
@@ -88,15 +102,6 @@ def judge(
         reply=judging.form,
         criterion=judging.criterion,
         rule=judging.verdicts,
-    )
-    settings = JudgeSettings(
-        model=chat,
-        prompts_digest=the_judge.template_digest,
-        data=loaded.data_settings(),
-        prompt=loaded.prompt_settings(),
-        judging=judging,
-        seed=seed,
-        connection=connection,
     )
     with run_directory(target, settings, fresh=fresh) as output:
         if output is not None:
@@ -201,7 +206,16 @@ def _rated(the_judge: Judge, loaded: Loaded, contexts: Contexts, _: Orders, __: 
     scored: Scored = scores_of(ratings)
     decisions = decide(items, scored.scores, scored.cut)
     reasons = [rating.reason for group in ratings for rating in group if rating.reason]
-    return Said(score_items(loaded.benchmark, items, scored, decisions), decisions, reasons, {})
+    frame = score_items(loaded.benchmark, items, scored, decisions)
+    return Said(frame.with_columns(_calls_of(ratings, by_response="response" in frame.columns)), decisions, reasons, {})
+
+
+def _calls_of(ratings: Sequence[Sequence[Settled[float]]], *, by_response: bool) -> list[pl.Series]:
+    """The keys of the calls behind ratings: a row a response, or a row a pair with a column for each of its sides."""
+    if by_response:
+        return [pl.Series("calls", [list(rating.calls) for group in ratings for rating in group], CALLS)]
+    sides = ("calls_chosen", "calls_rejected")
+    return [pl.Series(name, [list(group[place].calls) for group in ratings], CALLS) for place, name in enumerate(sides)]
 
 
 def _compared(the_judge: Judge, loaded: Loaded, contexts: Contexts, orders: Orders, seed: int) -> Said:
@@ -233,6 +247,7 @@ def _compared(the_judge: Judge, loaded: Loaded, contexts: Contexts, orders: Orde
     for (place, side), settled in zip(asked, verdicts, strict=True):
         row = rows[place]
         row[f"verdict_{side}_first"] = settled.value or "invalid"
+        row[f"calls_{side}_first"] = list(settled.calls)
         row["attempts"] += settled.attempts
         if settled.reason:
             row["reason"] = settled.reason

@@ -23,11 +23,12 @@ from pluralbench.data.persona_prompts import VERSION, messages_of, persona_diges
 from pluralbench.data.verdict_tables import COLUMNS as VERDICT_COLUMNS
 from pluralbench.data.verdict_tables import check_verdicts
 from pluralbench.descriptions import PersonaData, PersonaJudging, Setting
+from pluralbench.evaluation.folders import run_folder
 from pluralbench.evaluation.judge import chat_of
 from pluralbench.evaluation.settings import run_directory
 from pluralbench.metrics import measure_personas
 from pluralbench.metrics.accuracy import rule_of
-from pluralbench.results.decisions import DECISIONS
+from pluralbench.results.decisions import CALLS, DECISIONS
 from pluralbench.results.record import (
     BenchmarkRecord,
     BootstrapRecord,
@@ -44,7 +45,7 @@ LOCAL_SAMPLING = {"seeded": True}
 NAMED = 20
 CHANGED, INVALID = "changed", "invalid"
 SWAPPED = {"A": "B", "B": "A", "C": "C"}
-_JUDGED: dict[str, type[pl.DataType]] = {
+_JUDGED: dict[str, pl.DataType | type[pl.DataType]] = {
     "task": pl.String,
     "row": pl.Int64,
     "user": pl.String,
@@ -57,6 +58,8 @@ _JUDGED: dict[str, type[pl.DataType]] = {
     "sentences": pl.Int64,
     "attempts": pl.Int64,
     "reason": pl.String,
+    "calls": CALLS,
+    "calls_swapped": CALLS,
 }
 JUDGED = pl.Schema([*DECISIONS.items(), *_JUDGED.items()])
 
@@ -124,7 +127,8 @@ def judge_personas(
     caller.
     """
     data = data if isinstance(data, PersonaData) else PersonaData(location=None if data is None else str(data))
-    judging = (judging or PersonaJudging()).asked_of(model)
+    given = judging or PersonaJudging()
+    judging = given.asked_of(model)
     chat, connection = chat_of(model, judging, connection, LOCAL_SAMPLING)
     try:
         check_reachable(chat, connection)
@@ -151,14 +155,14 @@ def judge_personas(
         connection=connection,
     )
     name = f"{PERSONA_JUDGE}-{Path(chat.model).name}-{judging.setting}-{judging.variables}"
-    target = Path(out or Path("runs") / name)
+    target = Path(out or run_folder(name, settings, data, given, seed=seed, said=("setting", "variables")))
     with run_directory(target, settings, fresh=fresh) as output:
         if output is not None:
-            _judge(output, settings, personas, drawn)
+            _judge(output, settings, personas, drawn, data.split)
     return read_run(target)
 
 
-def _judge(output: Output, settings: PersonaSettings, personas: Personas, drawn: Drawn) -> None:
+def _judge(output: Output, settings: PersonaSettings, personas: Personas, drawn: Drawn, split: str) -> None:
     questions = _questions(drawn.frame, settings.judging)
     with working_ledger(output.work / "ledger.sqlite") as ledger:
         settled = ask_until_valid(
@@ -197,6 +201,7 @@ def _judge(output: Output, settings: PersonaSettings, personas: Personas, drawn:
                 rows=dict(personas.frame["config"].value_counts(sort=False).sort("config").iter_rows()),
                 ignored_columns=tuple(personas.ignored),
                 configs=settings.data.configs,
+                split=split,
             ),
             prompt=PromptRecord(
                 setting=judging.setting,
@@ -275,6 +280,7 @@ def _decided(
     for question, one in zip(questions, settled, strict=True):
         row, said = rows[question.place], one.value
         row["said_swapped" if question.swapped else "said"] = said.letter if said else INVALID
+        row["calls_swapped" if question.swapped else "calls"] = list(one.calls)
         row["attempts"] += one.attempts
         if one.reason:
             row["reason"] = one.reason

@@ -4,11 +4,13 @@ from collections import Counter
 from pathlib import Path
 
 import polars as pl
+from pluralbench_local import LocalModel
 from pluralbench_rewards import ModelRecord, Scored, Scoring
 from pluralbench_runs import Output
 
 from pluralbench.data.prompts import groups_of
 from pluralbench.descriptions import Data, Prompt
+from pluralbench.evaluation.folders import file_name, run_folder
 from pluralbench.evaluation.journal import journal
 from pluralbench.evaluation.models import Scorable, opened
 from pluralbench.evaluation.settings import Loaded, ScoreSettings, load_benchmark, run_directory
@@ -49,7 +51,9 @@ def score(
         scoring=scoring,
         seed=seed,
     )
-    target = Path(out or Path("runs") / f"{loaded.name}-{_short(known_of_it)}")
+    name = f"{loaded.name}-{file_name(Path(known_of_it.name).name) or known_of_it.kind}"
+    choices = [model] if isinstance(model, LocalModel) else []
+    target = Path(out or run_folder(name, settings, loaded.data, loaded.prompt, *choices, scoring, seed=seed))
     with run_directory(target, settings, fresh=fresh) as output:
         if output is not None:
             opened_model = open_model()
@@ -58,12 +62,6 @@ def score(
                 scored = opened_model.score(groups, known=known, on_scored=record)
             _write(output, settings, loaded, opened_model.record(), scored, resumed)
     return read_run(target)
-
-
-def _short(model: ModelRecord) -> str:
-    """A model's name as part of a file name."""
-    name = Path(model.name).name
-    return "".join(letter if letter.isalnum() or letter in "-_.@" else "-" for letter in name).strip("-") or model.kind
 
 
 def _write(

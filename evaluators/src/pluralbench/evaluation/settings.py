@@ -108,8 +108,8 @@ class Loaded(NamedTuple):
 
     def data_record(self) -> DataRecord:
         """The data as a run records it."""
-        source = self.items.source | {"configs": self.data.configs, "limit": self.data.limit}
-        return DataRecord.model_validate(source)
+        asked = {name: getattr(self.data, name) for name in ("configs", "split", "limit")}
+        return DataRecord.model_validate(self.items.source | asked)
 
     def prompt_record(self) -> PromptRecord:
         """The prompt as a run records it."""

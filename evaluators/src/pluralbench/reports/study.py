@@ -182,11 +182,11 @@ def _link(found: Study, path: Path) -> str:
 
 def _drawn(found: Study) -> Iterator[tuple[str, Path]]:
     """The PNG of each figure by its name."""
-    folder = found.path / FIGURES
+    folder, models = found.path / FIGURES, [model.name for model in found.recipe.models]
     if found.best_of_n is not None:
-        yield "best_of_n", draw_best_of_n(found.best_of_n, folder)[0]
+        yield "best_of_n", draw_best_of_n(found.best_of_n, folder, models)[0]
     for name, one in found.correlations.items():
-        for path in draw_correlation(one, folder / name):
+        for path in draw_correlation(one, folder / name, models):
             if path.suffix == ".png":
                 yield f"{name}/{path.stem}", path
     if found.recipe.axis is not None and found.runs:

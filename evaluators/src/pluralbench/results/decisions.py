@@ -18,6 +18,9 @@ the benchmark calls the responses equally good, so nothing can be right or wrong
 BASE = ("config", "id", "cluster", "subset", "digest")
 """What a decision has of its item."""
 
+CALLS = pl.List(pl.String)
+"""Keys of a judge's recorded calls: those of `ledger.parquet`, the tries for one reply in their order."""
+
 DECISIONS = pl.Schema(
     {
         "config": pl.String,

@@ -53,7 +53,8 @@ class ReferenceRecord(Table):
 class DataRecord(Table):
     """Where the items come from. digest: of their content. rows: items by config. empty: ids with an empty text.
 
-    on_empty: what was done with those. configs, limit: what was asked for; without any, all.
+    on_empty: what was done with those. configs, split, limit: what was asked for; without it all configs and items, of
+    the benchmark's split.
     """
 
     location: str
@@ -66,6 +67,7 @@ class DataRecord(Table):
     empty: tuple[str, ...] = ()
     on_empty: str | None = None
     configs: tuple[str, ...] = ()
+    split: str | None = None
     limit: int | None = None
 
 

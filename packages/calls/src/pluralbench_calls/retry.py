@@ -34,13 +34,18 @@ def after_thinking(text: str) -> str:
 class Settled(Generic[Value]):
     """What came of an item: a value with the answer it was parsed from, or a reason why there is none.
 
-    attempts: how many answers were asked for.
+    calls: the keys of all answers that were asked for, in their order; the last is that of `answer`.
     """
 
     value: Value | None
     answer: Answer
     reason: str
-    attempts: int
+    calls: tuple[str, ...]
+
+    @property
+    def attempts(self) -> int:
+        """How many answers were asked for."""
+        return len(self.calls)
 
 
 def ask_until_valid(
@@ -67,7 +72,8 @@ def ask_until_valid(
         # Each item that is asked again has been answered: what is rejected now is a single request's trouble.
         answers = ask(requests, ledger, backend, limits=limits, label=label, answered=attempt > 0)
         for index, answer in zip(waiting, answers, strict=True):
-            settled[index] = _settle(items[index], answer, parse, attempt + 1)
+            before = settled[index].calls if index in settled else ()
+            settled[index] = _settle(items[index], answer, parse, (*before, answer.key))
     return [settled[index] for index in range(len(items))]
 
 
@@ -75,12 +81,12 @@ def _may_retry(settled: Settled[Value]) -> bool:
     return bool(settled.reason) and settled.answer.outcome != "error"
 
 
-def _settle(item: Item, answer: Answer, parse: Callable[[Item, str], Value], attempts: int) -> Settled[Value]:
+def _settle(item: Item, answer: Answer, parse: Callable[[Item, str], Value], calls: tuple[str, ...]) -> Settled[Value]:
     if answer.outcome == "error":
-        return Settled(None, answer, "rejected by the server", attempts)
+        return Settled(None, answer, "rejected by the server", calls)
     if answer.outcome != "answer":
-        return Settled(None, answer, NOT_AN_ANSWER[answer.outcome], attempts)
+        return Settled(None, answer, NOT_AN_ANSWER[answer.outcome], calls)
     try:
-        return Settled(parse(item, answer.text), answer, "", attempts)
+        return Settled(parse(item, answer.text), answer, "", calls)
     except InvalidAnswer as invalid:
-        return Settled(None, answer, str(invalid) or "invalid", attempts)
+        return Settled(None, answer, str(invalid) or "invalid", calls)

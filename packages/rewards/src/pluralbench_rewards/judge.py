@@ -101,6 +101,11 @@ PROMPTS: dict[str, Json] = {
 }
 
 
+def prompts_digest() -> str:
+    """SHA-256 of the prompts above."""
+    return digest(dict(PROMPTS))
+
+
 @dataclass(frozen=True)
 class Comparison:
     """Two responses to one prompt, in the order in which the judge sees them.
@@ -144,7 +149,7 @@ class Judge:
     @property
     def template_digest(self) -> str:
         """SHA-256 of the prompts."""
-        return digest(dict(PROMPTS))
+        return prompts_digest()
 
     @cached_property
     def _backend(self) -> Backend:  # one for all that it judges: it remembers what the endpoint refuses

@@ -4,12 +4,14 @@ from pluralbench_runs.canonical import Json, canonical_json, digest, file_digest
 from pluralbench_runs.command import run
 from pluralbench_runs.errors import OutputError, RecipeError, UserError, did_you_mean, one_line
 from pluralbench_runs.installing import how_to_install, how_to_install_weights
-from pluralbench_runs.output import Output, output_directory, replaceable
+from pluralbench_runs.output import Output, is_made_by, output_directory, replaceable
 from pluralbench_runs.progress import Meter, progress
 from pluralbench_runs.recipe import (
     Recipe,
     Table,
     check_recipe,
+    content_values,
+    difference,
     differing_keys,
     read_recipe,
     recipe_path,
@@ -29,12 +31,15 @@ __all__ = [
     "UserError",
     "canonical_json",
     "check_recipe",
+    "content_values",
     "did_you_mean",
+    "difference",
     "differing_keys",
     "digest",
     "file_digest",
     "how_to_install",
     "how_to_install_weights",
+    "is_made_by",
     "one_line",
     "output_directory",
     "progress",

@@ -10,7 +10,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from pluralbench_runs.errors import OutputError, RecipeError
-from pluralbench_runs.recipe import Recipe, differing_keys, read_recipe, write_recipe
+from pluralbench_runs.recipe import Recipe, difference, differing_keys, read_recipe, write_recipe
 
 LOCK = "lock"
 RECIPE = "recipe.toml"
@@ -57,7 +57,7 @@ def output_directory(target: Path, recipe: Recipe, *, recipe_file: str, fresh: b
     recipe_file: where a finished directory keeps its recipe, relative to `target`.
     fresh: discard what an interrupted run left, and replace a directory that another recipe made.
 
-    Raises `OutputError` when another recipe made the directory (the sentence names the keys that differ), when it
+    Raises `OutputError` when another recipe made the directory (the sentence names values that differ), when it
     holds other files, when another process is writing it, or when it is or holds the current directory. Nothing in
     `target` changes before `publish`.
     """
@@ -143,14 +143,13 @@ def _check(target: Path, work: Path, recipe: Recipe, recipe_file: str, *, fresh:
     if fresh:
         _clear(work)
         return
-    for made, what in ((work / RECIPE, "an unfinished run in"), (finished, "the run in")):
+    for made, what in ((work / RECIPE, "An unfinished run in "), (finished, "")):
         if made.exists():
-            keys = differing_keys(recipe, _made_by(type(recipe), made, target))
-            if keys:
-                named = ", ".join(f"`{key}`" for key in keys)
+            differs = difference(recipe, _made_by(type(recipe), made, target))
+            if differs:
                 raise OutputError(
-                    f"The recipe differs from that of {what} {target} in {named}; "
-                    "give the same recipe to go on, choose another output directory, or start over with `fresh`."
+                    f"{what}{target} was made with other settings ({differs}); give the same again to go on, choose "
+                    "another output directory, or start over with `fresh`."
                 )
 
 
@@ -158,7 +157,20 @@ def _made_by(model: type[Recipe], recipe_file: Path, target: Path) -> Recipe:
     try:
         return read_recipe(model, recipe_file)
     except RecipeError as error:
+        said = str(error).removeprefix(f"Recipe {recipe_file}: ")
         raise RecipeError(
-            f"{target} was made by a recipe that this version does not read: {error} "
+            f"{target} was made with settings that this version does not read: {said} "
             "Choose another output directory, or start over with `fresh`."
         ) from None
+
+
+def is_made_by(target: Path, recipe: Recipe, *, recipe_file: str) -> bool | None:
+    """Whether this recipe made `target`, or began to; None where there is nothing yet, or an empty directory."""
+    begun, finished = target.with_name(target.name + ".work") / RECIPE, target / recipe_file
+    made = [path for path in (begun, finished) if path.exists()]
+    if not made:
+        return False if target.is_file() or (target.is_dir() and any(target.iterdir())) else None
+    try:
+        return not any(differing_keys(recipe, read_recipe(type(recipe), path)) for path in made)
+    except RecipeError:
+        return False  # of another version, or of another kind

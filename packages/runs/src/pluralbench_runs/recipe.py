@@ -1,7 +1,9 @@
 """A recipe: what a command was asked to do, read from TOML and overridden by flags."""
 
+import json
+import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar, get_args
 
@@ -26,6 +28,11 @@ class Recipe(Table):
 
     operational: ClassVar[frozenset[str]] = frozenset()
 
+
+NAMED, LONGEST = 3, 32  # values that are named in an error, and characters of one
+DIGEST = "digest"
+VAGUE = {DIGEST, "name", "model", "location", "kind", "revision"}  # what says nothing without its table
+SHA_256 = re.compile(r"[0-9a-f]{64}")
 
 R = TypeVar("R", bound=Recipe)
 Model = TypeVar("Model", bound=Table)
@@ -100,13 +107,45 @@ def write_recipe(recipe: Recipe, path: Path) -> None:
     new.replace(path)
 
 
+def content_values(recipe: Recipe) -> dict[str, Any]:
+    """What decides the content, by dotted key; operational values and those that are None are left out."""
+    return {key: value for key, value in _flat(recipe_values(recipe)) if not _is_operational(key, recipe)}
+
+
 def differing_keys(ours: Recipe, theirs: Recipe) -> list[str]:
     """Dotted keys in which two recipes ask for different content, sorted; operational ones are left out."""
-    a, b = (
-        {key: value for key, value in _flat(recipe_values(recipe)) if not _is_operational(key, recipe)}
-        for recipe in (ours, theirs)
-    )
+    a, b = content_values(ours), content_values(theirs)
     return sorted(key for key in a.keys() | b.keys() if a.get(key) != b.get(key))
+
+
+def difference(ours: Recipe, theirs: Recipe) -> str:
+    """In which content two recipes differ, in words: "limit 20, now none; seed 1, now 2; and 3 more". "" in none.
+
+    At most `NAMED` values are named. A digest is left out where something else in its table differs, as the digest of
+    the data does with every choice of the data.
+    """
+    keys = differing_keys(ours, theirs)
+    told = {key.rpartition(".")[0] for key in keys if not key.endswith(DIGEST)}
+    keys = [key for key in keys if not (key.endswith(DIGEST) and key.rpartition(".")[0] in told)]
+    now, then = content_values(ours), content_values(theirs)
+    named = [f"{_plain(key, keys)} {_short(then.get(key))}, now {_short(now.get(key))}" for key in keys[:NAMED]]
+    more = len(keys) - len(named)
+    return "; ".join([*named, f"and {more} more"] if more else named)
+
+
+def _plain(key: str, among: Sequence[str]) -> str:
+    """The last part of a dotted key; the whole key where that alone could be another's, or says nothing."""
+    last = key.rpartition(".")[2]
+    return last if last not in VAGUE and [other.rpartition(".")[2] for other in among].count(last) == 1 else key
+
+
+def _short(value: object) -> str:
+    if value is None or value == []:
+        return "none"
+    if isinstance(value, str) and SHA_256.fullmatch(value):
+        return f"{value[:8]}…"
+    said = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return said if len(said) <= LONGEST else f"{said[: LONGEST - 1]}…"
 
 
 def _is_operational(key: str, recipe: Recipe) -> bool:

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 from pluralbench.downstream.study import Study
 from pluralbench.reports.figures import style
-from pluralbench.reports.figures.draw import save
+from pluralbench.reports.figures.files import save
+from pluralbench.reports.figures.series import series_of_judges
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -22,7 +23,7 @@ def draw_axis(found: Study, folder: Path) -> list[Path]:
 def _curves(found: Study) -> "Figure":
     figure = style.sheet(WIDTH, HEIGHT)
     ax = style.place(figure, 0, 0, WIDTH, HEIGHT)
-    lines = style.series_of_judges(dict.fromkeys(found.runs))
+    lines = series_of_judges(dict.fromkeys(found.runs))
     at = sorted({model.at for model in found.recipe.models if model.at is not None})
     if min(at, default=0) > 0:
         ax.set_xscale("log", base=2)

@@ -1,6 +1,6 @@
 """Figures of best-of-n: the outcome by k, and what was realised of the gain that rewards promised."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -8,9 +8,9 @@ from pluralbench_measures.bootstrap import CONFIDENCE, Estimate
 
 from pluralbench.errors import EvaluationError
 from pluralbench.reports.figures import style
-from pluralbench.reports.figures.draw import save
+from pluralbench.reports.figures.files import save
 from pluralbench.reports.figures.fonts import readable
-from pluralbench.reports.figures.style import Series
+from pluralbench.reports.figures.series import Series, series_of_judges
 from pluralbench.results.downstream import Downstream
 
 if TYPE_CHECKING:
@@ -26,20 +26,23 @@ UNITS = {
 }
 
 
-def draw_best_of_n(found: Downstream, folder: Path) -> list[Path]:
-    """Write `best_of_n` as PNG and SVG; the paths. Raises `EvaluationError` when there is nothing to draw."""
+def draw_best_of_n(found: Downstream, folder: Path, among: Iterable[str] = ()) -> list[Path]:
+    """Write `best_of_n` as PNG and SVG; the paths. Raises `EvaluationError` when there is nothing to draw.
+
+    among: the reward models in all figures of the report, by whose names the colours go.
+    """
     if not found.record.rewards:
         raise EvaluationError("There is nothing to draw: no reward model selected anything.")
     with style.drawing():
-        return save(curves(found), folder, "best_of_n")
+        return save(curves(found, among), folder, "best_of_n")
 
 
-def curves(found: Downstream) -> "Figure":
+def curves(found: Downstream, among: Iterable[str] = ()) -> "Figure":
     """Outcome by k with the policy's level; beside it realised against promised gain, where both are known."""
     outcome, last = found.record.outcome, found.sizes[-1]
     metric = "promised" if outcome is None else "outcome"
-    models = style.series_of_judges(
-        {model: found.estimate(metric, model=model, k=last).value for model in found.record.rewards}
+    models = series_of_judges(
+        {model: found.estimate(metric, model=model, k=last).value for model in found.record.rewards}, among
     )
     both = any(found.estimate("realised", model=one.name, k=last).value is not None for one in models)
     figure = style.sheet(SIZE * (1 + both) + APART * both, SIZE)

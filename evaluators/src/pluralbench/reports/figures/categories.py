@@ -3,13 +3,12 @@
 import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from textwrap import wrap
 from typing import TYPE_CHECKING
-from unicodedata import east_asian_width
 
 from pluralbench.reports.figures import style
-from pluralbench.reports.figures.fonts import HAN, Label, plain, readable
-from pluralbench.reports.figures.style import Column, Point, RunSeries, dot, heading, point
+from pluralbench.reports.figures.fonts import Label, folded, part_labels, plain
+from pluralbench.reports.figures.series import RunSeries
+from pluralbench.reports.figures.style import Column, Point, dot, heading, point
 from pluralbench.results.runs import Run
 
 if TYPE_CHECKING:
@@ -30,17 +29,15 @@ def figures_of(models: Sequence[RunSeries]) -> "dict[str, Callable[[Sequence[Run
     return {stem: partial(_categories, config=config) for stem, config in stems.items()} | {"calibration": _calibration}
 
 
-def categories_of(runs: Iterable[Run]) -> list[str]:
-    """The names of all categories in these runs."""
-    return list(dict.fromkeys(name for run in runs for name in run.names("category", "subset")))
-
-
-def named(text: str) -> Label:
-    """A text whose Han characters, if it has any, are drawn as in China."""
-    return readable(text, HAN["Hans"])
+def labels_of(runs: Iterable[Run]) -> dict[str, Label]:
+    """What to call each part of a benchmark, the same in every figure of these runs."""
+    groups = {"config": "config", "apart": "config", "section": "section", "category": "subset", "subset": "subset"}
+    of = list(runs)
+    return part_labels(name for group, column in groups.items() for run in of for name in run.names(group, column))
 
 
 def _categories(models: Sequence[RunSeries], config: str) -> "Figure | None":
+    called = {MEAN: plain(MEAN)} | labels_of(one.run for one in models)
     rows = [(MEAN, [_shares(one.run, config) for one in models])]
     names = dict.fromkeys(name for one in models for name in one.run.names("category", "subset", config=config))
     rows += [(name, [_shares(one.run, config, name) for one in models]) for name in names]
@@ -48,21 +45,21 @@ def _categories(models: Sequence[RunSeries], config: str) -> "Figure | None":
         return None
     first, *others = rows
     rows = [first, *sorted(others, key=lambda row: -style.mean([accuracy.value for accuracy, _ in row[1]], -1.0))]
-    title = f"Accuracy and exact match (%) by category, {config}, {style.which(models)}"
+    title = f"Accuracy and exact match (%) by category, {called[config].text}, {style.which(models)}"
     values = [[pair[panel].value for pair in pairs] for _, pairs in rows for panel in (0, 1)]
     note = f"{MEAN}: each weighs alike. Exact match: all pairs of a prompt are right.{style.dashes(values)}"
     if len(models) > SIDE_BY_SIDE:
         columns = [
             Column(
                 panel * (len(rows) + 0.4) + number + 0.2 * (number > 0),
-                _folded(name, 2 * WIDTH, lines=1, below=what.lower()),
+                folded(called[name], 2 * WIDTH, lines=1, below=what.lower()),
                 [pair[panel].value for pair in pairs],
             )
             for panel, what in enumerate(PANELS)
             for number, (name, pairs) in enumerate(rows)
         ]
         return heading(style.heat(models, columns, unit="Per cent"), title, f"{note} The table has the intervals.")
-    labels = [_folded(name, WIDTH) for name, _ in rows]
+    labels = [folded(called[name], WIDTH) for name, _ in rows]
     lines = max(label.text.count("\n") + 1 for label in labels)
     size = max(0.3, 0.13 * len(models), 0.16 * lines) * len(rows)
     figure = style.sheet(5.9, size)
@@ -76,7 +73,8 @@ def _categories(models: Sequence[RunSeries], config: str) -> "Figure | None":
         for row, (_, pairs) in enumerate(rows):
             _bars(ax, row, [pair[panel] for pair in pairs], models)
     style.legend(ax, models)
-    return heading(figure, title, f"{style.whiskers()} Dashed: chance. {note}")
+    whiskers = style.whiskers(one for _, pairs in rows for pair in pairs for one in pair)
+    return heading(figure, title, f"{whiskers} Dashed: chance. {note}")
 
 
 def _bars(ax: "Axes", row: int, shown: Sequence[Point], models: Sequence[RunSeries]) -> None:
@@ -94,7 +92,7 @@ def _calibration(models: Sequence[RunSeries]) -> "Figure | None":
     across = min(ACROSS, len(shown))
     side = 3.0 if across == 1 else 1.75
     down = -(-len(shown) // across)
-    titles = [_folded(one.label.text, 22) for one in shown]
+    titles = [folded(one.label, 22) for one in shown]
     apart = side + 0.42 + 0.16 * max(label.text.count("\n") + 1 for label in titles)
     figure = style.sheet(across * (side + 0.25), down * apart)
     for number, (one, name) in enumerate(zip(shown, titles, strict=True)):
@@ -118,7 +116,7 @@ def _calibration(models: Sequence[RunSeries]) -> "Figure | None":
     note = (
         "Pairs in five equal bins by the difference of their scores: the probability that the mean difference stands "
         "for, and how many are right. ECE: expected calibration error. Dashed: as it should be. "
-        f"{style.whiskers()}"
+        f"{style.whiskers(found for one in shown for _, found in _bins(one.run))}"
     )
     gone = ", ".join(one.label.text for one in models if one not in shown)
     note += f" No scores, and so no panel: {gone}." if gone else ""
@@ -133,17 +131,6 @@ def _bins(run: Run) -> list[tuple[float, Point]]:
         if probability is not None:
             found.append((100 * probability, point(run.estimate("accuracy", "bin", subset=name))))
     return found
-
-
-def _folded(text: str, width: int, lines: int = 3, below: str = "") -> Label:
-    """A text on about so many lines of this many letters, of which a wide character takes two, and what is below."""
-    label = named(" ".join(text.split()))
-    wide = any(east_asian_width(sign) in "WF" for sign in label.text)
-    most = width // 2 if wide else width
-    short = label.text if len(label.text) <= lines * most else f"{label.text[: lines * most - 1]}…"
-    # Wide text breaks anywhere, so its lines can be of one length.
-    even = -(-len(short) // -(-len(short) // most)) if wide else most
-    return Label("\n".join([*wrap(short, even), *filter(None, [below])]), label.families)
 
 
 def _shares(run: Run, config: str, category: str | None = None) -> tuple[Point, Point]:

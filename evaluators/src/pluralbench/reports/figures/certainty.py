@@ -2,7 +2,8 @@
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,9 +11,10 @@ from pluralbench_measures.bootstrap import CONFIDENCE, Estimate
 
 from pluralbench.errors import EvaluationError
 from pluralbench.reports.figures import style
-from pluralbench.reports.figures.draw import save
+from pluralbench.reports.figures.files import save
 from pluralbench.reports.figures.fonts import plain, readable
-from pluralbench.reports.figures.style import Point, Series, dot, heading
+from pluralbench.reports.figures.series import Series, series_of_judges
+from pluralbench.reports.figures.style import Point, dot, heading, hollow
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,36 +32,45 @@ WHISKERS = f"Whiskers: {CONFIDENCE:.0%} intervals."
 def draw_verdicts(rows: Rows, folder: Path) -> list[Path]:
     """Write the figures that these verdicts have data for, each as PNG and SVG, and say which files those are.
 
-    rows: as `verdict_rows` makes them. Figures with certainties are one for each setting and set of persona variables,
-    `certainty_SETTING_VARIABLES` and `risk_coverage_SETTING_VARIABLES`, with a panel a task; `persona` is the other.
-    Raises `EvaluationError` when there is nothing to draw, and where nothing can be written.
+    rows: as `verdict_rows` makes them. Raises `EvaluationError` when there is nothing to draw, and where nothing can be
+    written.
     """
-    rated = [row for row in rows if row["by_certainty"]]
-    sets = dict.fromkeys((row["setting"], row["persona_variables"]) for row in rated)
-    compared = [row for row in rows if row["against_none"]]
-    if not sets and not compared:
+    figures = figures_of(rows)
+    if not figures:
         raise EvaluationError(
             "There is nothing to draw: no verdict has a certainty, and there are none with and without a persona."
         )
-    paths: list[Path] = []
     with style.drawing():
-        judges = _judges(rows)
-        for setting, variables in sets:
-            ours = [row for row in rated if (row["setting"], row["persona_variables"]) == (setting, variables)]
-            told = f"{setting}, persona: {variables}"
-            end = re.sub(r"[^\w.-]+", "_", f"{setting}_{variables}")
-            paths += save(_by_certainty(ours, judges, told), folder, f"certainty_{end}")
-            paths += save(_risk_coverage(ours, judges, told), folder, f"risk_coverage_{end}")
-        if compared:
-            paths += save(_persona(compared, judges), folder, "persona")
-    return paths
+        return [path for stem, make in figures.items() for path in save(make(), folder, stem)]
 
 
-def _judges(rows: Rows) -> dict[str, Series]:
+def figures_of(rows: Rows, among: Iterable[str] = ()) -> "dict[str, Callable[[], Figure]]":
+    """The figures that these verdicts have data for, by the stem of their files.
+
+    Those with certainties are one for each setting and set of persona variables, `certainty_SETTING_VARIABLES` and
+    `risk_coverage_SETTING_VARIABLES`, with a panel a task; `persona` is the other. among: the names of all models in
+    the report, by which the colours go.
+    """
+    rated = [row for row in rows if row["by_certainty"]]
+    compared = [row for row in rows if row["against_none"]]
+    judges = _judges(rows, among)
+    figures: dict[str, Callable[[], Figure]] = {}
+    for setting, variables in dict.fromkeys((row["setting"], row["persona_variables"]) for row in rated):
+        ours = [row for row in rated if (row["setting"], row["persona_variables"]) == (setting, variables)]
+        told = f"{setting}, persona: {variables}"
+        end = re.sub(r"[^\w.-]+", "_", f"{setting}_{variables}")
+        figures[f"certainty_{end}"] = partial(_by_certainty, ours, judges, told)
+        figures[f"risk_coverage_{end}"] = partial(_risk_coverage, ours, judges, told)
+    if compared:
+        figures["persona"] = partial(_persona, compared, judges)
+    return figures
+
+
+def _judges(rows: Rows, among: Iterable[str]) -> dict[str, Series]:
     """Each judge's label, colour and marker, the same in every figure; the best first."""
     names = dict.fromkeys(row["judge"] for row in rows)
     means = {name: style.mean(row["accuracy"] for row in rows if row["judge"] == name) for name in names}
-    return {one.name: one for one in style.series_of_judges(means)}
+    return {one.name: one for one in series_of_judges(means, among)}
 
 
 def _panels(rows: Rows, judges: Mapping[str, Series], heights: Sequence[float], draw: Sequence[Draw]) -> "Figure":
@@ -122,7 +133,7 @@ def _by_certainty(rows: Rows, judges: Mapping[str, Series], told: str) -> "Figur
                 at, shown = cell["from"] + left + step / 2, _point(cell, "accuracy")
                 dot(ax, at, shown, model, upright=True, whisker=whiskers)
                 if cell["n"] < FEW:
-                    ax.plot(at, shown.value or 0.0, **_hollow(model))
+                    ax.plot(at, shown.value or 0.0, **_over(model))
 
     def histogram(ax: "Axes", ours: Rows, judges: Mapping[str, Series]) -> None:
         bins(ax)
@@ -145,11 +156,6 @@ def _by_certainty(rows: Rows, judges: Mapping[str, Series], told: str) -> "Figur
     return heading(figure, f"Accuracy by certainty, {_which(rows, judges)} ({told})", note)
 
 
-def _hollow(model: Series) -> dict[str, Any]:
-    looks = {"markerfacecolor": "white", "markeredgecolor": model.colour, "markeredgewidth": 1, "zorder": 2.5}
-    return style.marker(model) | looks
-
-
 def _beside(rows: Rows, judges: Mapping[str, Series]) -> list[tuple[Mapping[str, Any], Series, float, float]]:
     """Each judge's row, with its place within a decile and the room that it has there."""
     ours = [(row, model) for name, model in judges.items() for row in rows if row["judge"] == name]
@@ -170,7 +176,7 @@ def _risk_coverage(rows: Rows, judges: Mapping[str, Series], told: str) -> "Figu
         for row in ours:
             model, curve = judges[row["judge"]], _curve(row)
             ax.plot([x for x, _ in curve], [y for _, y in curve], color=model.colour, linewidth=1.1, zorder=1.5)
-            cell, looks = (_all(row), _hollow(model)) if few(row) else (row["high"], style.marker(model))
+            cell, looks = (_all(row), _over(model)) if few(row) else (row["high"], style.marker(model))
             across = 100 * cell["total"] / _all(row)["total"]
             ax.plot(across, 100 * (1 - cell["correct"] / cell["total"]), **looks)
 
@@ -201,47 +207,58 @@ def _curve(row: Mapping[str, Any]) -> list[tuple[float, float]]:
     return points
 
 
+def _over(model: Series) -> dict[str, Any]:
+    """A hollow dot on a filled one."""
+    return hollow(model) | {"zorder": 2.5}
+
+
 def _persona(rows: Rows, judges: Mapping[str, Series]) -> "Figure":
+    best, alone = list(judges), len(_shown(rows, judges)) == 1
     telling = [name for name in ("setting", "persona_variables") if len({row[name] for row in rows}) > 1]
-    tasks = {task: [row for row in rows if row["task"] == task] for task in dict.fromkeys(row["task"] for row in rows)}
-    best = list(judges)
-    sizes = [0.24 * len(ours) + 0.1 for ours in tasks.values()]
+    # Of one judge the tasks are rows of one panel; else each has a panel, whose rows are the judges.
+    panels: dict[str, list[Mapping[str, Any]]] = {}
+    for row in sorted(rows, key=lambda row: (row["task"], best.index(row["judge"]), row["setting"])):
+        panels.setdefault("" if alone else row["task"], []).append(row)
+    sizes = [0.24 * len(ours) + 0.1 for ours in panels.values()]
     bottom = sum(sizes) + 0.32 * (len(sizes) - 1)
     figure = style.sheet(6.2, bottom)
     shifts = [_point(row["against_none"], "difference") for row in rows]
     both = [_point(row["against_none"], name) for row in rows for name in ("accuracy", "accuracy_without")]
-    for (task, ours), size in zip(tasks.items(), sizes, strict=True):
-        ours.sort(key=lambda row: (best.index(row["judge"]), row["setting"]))
+    limits = style.extent(both, least=style.LEAST), style.extent(shifts, 0.0, least=style.LEAST)
+    for (task, ours), size in zip(panels.items(), sizes, strict=True):
         left, right = (style.place(figure, at, bottom - size, 2.95, size) for at in (0.0, 3.25))
         bottom -= size + 0.32
-        labels = [judges[row["judge"]].label for row in ours]
+        labels = [readable(row["task"]) if alone else judges[row["judge"]].label for row in ours]
         if telling:
             labels = [
                 label._replace(text=f"{label.text} ({', '.join(row[name] for name in telling)})")
                 for label, row in zip(labels, ours, strict=True)
             ]
-        style.tick(left.yaxis, range(len(ours)), labels)
-        style.tick(right.yaxis, range(len(ours)), [plain("")] * len(ours))
-        for ax, limits in ((left, style.extent(both)), (right, style.extent(shifts, 0.0))):
-            ax.set(xlim=limits, ylim=(len(ours) - 0.5, -0.5))
+        for ax, limit, shown in zip((left, right), limits, (labels, [plain("")] * len(ours)), strict=True):
+            style.tick(ax.yaxis, range(len(ours)), shown)
+            ax.set(xlim=limit, ylim=(len(ours) - 0.5, -0.5))
             ax.grid(axis="x", color="#DDDDDD", linewidth=0.5)
             ax.tick_params(axis="x", labelbottom=bottom < 0)
         title = readable(task)
         left.set_title(title.text, family=title.families, fontsize=9, loc="left", pad=4)
-        right.axvline(0, color=style.GREY, linewidth=0.8, linestyle="--", zorder=1)
-        for at, row in enumerate(ours):
-            model, found = judges[row["judge"]], row["against_none"]
-            dot(left, at - 0.14, _point(found, "accuracy"), model)
-            without = _point(found, "accuracy_without")
-            dot(left, at + 0.14, without, model)
-            left.plot(without.value or 0.0, at + 0.14, **_hollow(model))
-            dot(right, at, _point(found, "difference"), model)
+        _with_and_without(left, right, ours, judges)
     left.set_xlabel("Accuracy (%)")
     right.set_xlabel("Difference (points)")
     note = f"Filled: with a persona; hollow: without. {WHISKERS} Dashed: no difference."
     apart = sum(not row["against_none"]["same_items"] for row in rows)
     note += f" {apart} of {len(rows)} pairs are not of the same items, so they are resampled apart." if apart else ""
     return heading(figure, f"With and without a persona, {_which(rows, judges)}", note)
+
+
+def _with_and_without(left: "Axes", right: "Axes", rows: Rows, judges: Mapping[str, Series]) -> None:
+    right.axvline(0, color=style.GREY, linewidth=0.8, linestyle="--", zorder=1)
+    for at, row in enumerate(rows):
+        model, found = judges[row["judge"]], row["against_none"]
+        dot(left, at - 0.14, _point(found, "accuracy"), model)
+        without = _point(found, "accuracy_without")
+        dot(left, at + 0.14, without, model)
+        left.plot(without.value or 0.0, at + 0.14, **_over(model))
+        dot(right, at, _point(found, "difference"), model)
 
 
 def _point(cell: Mapping[str, Any], name: str) -> Point:

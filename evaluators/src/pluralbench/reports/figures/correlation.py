@@ -1,6 +1,6 @@
 """`correlate --plots`: rank against rank, and score against score."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING
@@ -11,9 +11,10 @@ from pluralbench_measures.bootstrap import CONFIDENCE, spread
 from pluralbench.downstream.correlate import Correlation
 from pluralbench.downstream.sides import Side
 from pluralbench.reports.figures import style
-from pluralbench.reports.figures.draw import save
+from pluralbench.reports.figures.files import save
 from pluralbench.reports.figures.fonts import readable
-from pluralbench.reports.figures.style import Point, Series, dot, heading
+from pluralbench.reports.figures.series import Series, series_of_judges
+from pluralbench.reports.figures.style import Point, dot, heading
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -22,13 +23,14 @@ LINE = 0.18  # inches between names
 SLOPE = 3.0  # inches from ranking to ranking
 
 
-def draw_correlation(found: Correlation, folder: Path) -> list[Path]:
+def draw_correlation(found: Correlation, folder: Path, among: Iterable[str] = ()) -> list[Path]:
     """Write `ranks` (a slope chart) and `scores` (a scatter plot), each as PNG and SVG, and say which files those are.
 
-    Raises `EvaluationError` where they cannot be written.
+    among: the models in all figures of the report, by whose names the colours go. Raises `EvaluationError` where they
+    cannot be written.
     """
     with style.drawing():
-        models = style.series_of_judges(dict(zip(found.names, found.benchmark.scores.tolist(), strict=True)))
+        models = series_of_judges(dict(zip(found.names, found.benchmark.scores.tolist(), strict=True)), among)
         figures = {"ranks": slopes(found, models), "scores": scatter(found, models)}
         return [path for stem, figure in figures.items() for path in save(figure, folder, stem)]
 

@@ -1,40 +1,69 @@
-"""`report --plots`: what runs found, as figures across languages and by category."""
+"""`report --plots`: what runs found, as figures of every benchmark, across languages, by category and of verdicts."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+import polars as pl
+
+from pluralbench.data.verdict_tables import read_verdicts
 from pluralbench.errors import EvaluationError
-from pluralbench.reports.figures import categories, languages
-from pluralbench.reports.figures.fonts import unrendered
-from pluralbench.reports.figures.style import drawing, series_of
-from pluralbench.results.runs import Run
+from pluralbench.reports.figures import categories, certainty, forest, languages
+from pluralbench.reports.figures.files import save
+from pluralbench.reports.figures.fonts import readable, unrendered
+from pluralbench.reports.figures.series import series_of
+from pluralbench.reports.figures.style import drawing
+from pluralbench.reports.verdicts import verdict_rows
+from pluralbench.results.runs import VERDICTS_FILE, Run
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+Make = Callable[[], "Figure | None"]
 
 
 def draw(runs: Sequence[Run], folder: Path) -> list[Path]:
     """Write the figures that these runs have data for, each as PNG and SVG, and say which files those are.
 
-    Runs of benchmarks without languages and without categories are left out. Raises `EvaluationError` when there is
-    nothing to draw, and where nothing can be written.
+    A model has one colour and marker in all of them, by its name. Raises `EvaluationError` when there is nothing to
+    draw, and where nothing can be written.
     """
-    across, by_category = series_of(_in_languages(runs)), series_of(_by_category(runs))
-    if not across and not by_category:
-        raise EvaluationError(
-            "There is nothing to draw: none of the runs is of a benchmark with several languages or with categories."
-        )
     paths: list[Path] = []
     with drawing():
-        for models, figures in ((across, languages.FIGURES), (by_category, categories.figures_of(by_category))):
-            for stem, make in figures.items() if models else ():
-                figure = make(models)
-                if figure is not None:
-                    paths += save(figure, folder, stem)
+        for stem, make in _figures(runs):
+            figure = make()
+            if figure is not None:
+                paths += save(figure, folder, stem)
     if not paths:
-        raise EvaluationError("There is nothing to draw: the runs have no number for any language or category.")
+        raise EvaluationError("There is nothing to draw: no run has a number.")
     return paths
+
+
+def _figures(runs: Sequence[Run]) -> Iterator[tuple[str, Make]]:
+    yield from forest.forests(runs).items()
+    across, by_category = series_of(_in_languages(runs), runs), series_of(_by_category(runs), runs)
+    for models, figures in ((across, languages.FIGURES), (by_category, categories.figures_of(by_category))):
+        for stem, make in figures.items() if models else ():
+            yield stem, partial(make, models)
+    verdicts = _verdicts(runs)
+    if verdicts is not None:
+        seed = next(run.record.bootstrap.seed for run in runs if run.record.benchmark.description.personas)
+        rows = verdict_rows(verdicts, seed=seed)
+        yield from certainty.figures_of(rows, among=[run.name for run in runs]).items()
+
+
+def _verdicts(runs: Sequence[Run]) -> pl.DataFrame | None:
+    """The verdicts of the persona judge's runs in one table, each setting of a judge once or under another name."""
+    frames, seen = [], set()
+    for run in sorted(runs, key=lambda run: str(run.path)):
+        if not run.record.benchmark.description.personas or not (run.path / VERDICTS_FILE).exists():
+            continue
+        key = run.name, run.record.prompt.setting, run.record.prompt.variables
+        judge = f"{run.name} ({run.path.name})" if key in seen else run.name
+        seen.add(key)
+        frames.append(read_verdicts(str(run.path / VERDICTS_FILE)).with_columns(judge=pl.lit(judge)))
+    return pl.concat(frames, how="diagonal") if frames else None
 
 
 def font_notes(runs: Sequence[Run]) -> list[str]:
@@ -44,7 +73,14 @@ def font_notes(runs: Sequence[Run]) -> list[str]:
     lacking = unrendered(codes)
     if lacking:
         notes.append(f"No font here has the script of {', '.join(lacking)}, so figures name them in English alone")
-    names = [name for name in categories.categories_of(runs) if categories.named(name).text != name]
+    for title in sorted({run.record.benchmark.title for run in runs}):
+        labels = categories.labels_of(run for run in runs if run.record.benchmark.title == title)
+        others = [f"{label.text} for {name}" for name, label in labels.items() if label.text != name]
+        if others:
+            notes.append(
+                f"No font here has all characters of some names, so figures of {title} say {', '.join(others)}"
+            )
+    names = sorted({run.name for run in runs if readable(run.name).text != run.name})
     if names:
         notes.append(f"No font here has all characters of {', '.join(names)}, so figures have question marks for them")
     return [f"{note}; install Noto fonts (Debian: fonts-noto-core, fonts-noto-cjk)." for note in notes]
@@ -56,16 +92,3 @@ def _in_languages(runs: Sequence[Run]) -> list[Run]:
 
 def _by_category(runs: Sequence[Run]) -> list[Run]:
     return [run for run in runs if run.record.benchmark.description.by_category]
-
-
-def save(figure: "Figure", folder: Path, stem: str) -> list[Path]:
-    """Write a figure as PNG and SVG, the same bytes each time; the paths."""
-    paths = [folder / f"{stem}.png", folder / f"{stem}.svg"]
-    box: Any = {"bbox_inches": "tight", "pad_inches": 0.1}
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        figure.savefig(paths[0], dpi=200, **box)
-        figure.savefig(paths[1], metadata={"Date": None}, **box)
-    except OSError as error:
-        raise EvaluationError(f"The figures cannot be written to {folder}: {error.strerror}.") from None
-    return paths

@@ -3,14 +3,17 @@
 matplotlib takes a second to import, so it is imported where something is drawn.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from functools import lru_cache
 from typing import NamedTuple
+from unicodedata import east_asian_width
 
-from pluralbench_schemas import LANGUAGES, language_of
+from pluralbench_schemas import CATEGORIES, LANGUAGES, language_of
 
 LETTERS = "DejaVu Sans"
+GENERIC = "sans-serif"  # what a browser takes that has none of the others
 # One font family of Noto has all Han characters four times, each as one language writes them.
 HAN = {"Hans": "Noto Sans CJK SC", "Hant": "Noto Sans CJK TC", "Jpan": "Noto Sans CJK JP", "Hang": "Noto Sans CJK KR"}
 
@@ -39,8 +42,8 @@ def language_label(code: str, fonts: Mapping[str, str | None], between: str = " 
         return readable(code)
     name, autonym, family = LANGUAGES[code].name, LANGUAGES[code].autonym, fonts.get(code)
     if family is None or autonym.casefold() == name.casefold():
-        return Label(name, [LETTERS])
-    return Label(f"{name}{between}{autonym}", [LETTERS, *filter(None, [family])])
+        return plain(name)
+    return Label(f"{name}{between}{autonym}", [LETTERS, *filter(None, [family]), GENERIC])
 
 
 def short_name(code: str) -> str:
@@ -51,7 +54,7 @@ def short_name(code: str) -> str:
 
 def plain(text: str) -> Label:
     """A text of ours, in the letters that matplotlib brings."""
-    return Label(text, [LETTERS])
+    return Label(text, [LETTERS, GENERIC])
 
 
 def readable(text: str, wanted: str = "") -> Label:
@@ -59,7 +62,47 @@ def readable(text: str, wanted: str = "") -> Label:
     lacking = _lacking(text)
     families = {sign: _family(sign, wanted) for sign in sorted(lacking)}
     shown = "".join("?" if families.get(sign, "") is None else sign for sign in text)
-    return Label(shown, [LETTERS, *dict.fromkeys(family for family in families.values() if family)])
+    return Label(shown, [LETTERS, *dict.fromkeys(family for family in families.values() if family), GENERIC])
+
+
+def part_labels(names: Iterable[str]) -> dict[str, Label]:
+    """Names of parts of a benchmark, Han characters as in China; those that no font here has in English.
+
+    One that has no English name in `CATEGORIES` is "Part" and its number among such, in their order.
+    """
+    labels: dict[str, Label] = {}
+    numbered = 0
+    for name in dict.fromkeys(names):
+        found = readable(name, HAN["Hans"])
+        if found.text != name and _lacking(name):
+            numbered += name not in CATEGORIES
+            found = plain(CATEGORIES.get(name, f"Part {numbered}"))
+        labels[name] = found
+    return labels
+
+
+def folded(label: Label, width: int, lines: int = 3, below: str = "") -> Label:
+    """A label on some lines of so many letters, and what is below; a Han character is as wide as two letters."""
+    found = [""]
+    for word in filter(None, re.findall(r"[^\s_/-]*[\s_/-]*", " ".join(label.text.split()))):
+        # A word that is too long for a line is broken into parts of one length, so that none has a letter alone.
+        count = max(1, -(-_cells(word.rstrip()) // width))
+        size = -(-len(word) // count)
+        for part in (word[place : place + size] for place in range(0, len(word), size)):
+            if _cells((found[-1] + part).rstrip()) <= width or not found[-1]:
+                found[-1] += part
+            else:
+                found.append(part)
+    shown = [line.rstrip() for line in found[:lines]]
+    if len(found) > lines:
+        while _cells(shown[-1]) >= width:
+            shown[-1] = shown[-1][:-1]
+        shown[-1] += "…"
+    return Label("\n".join([*shown, *filter(None, [below])]), label.families)
+
+
+def _cells(text: str) -> int:
+    return sum(2 if east_asian_width(sign) in "WF" else 1 for sign in text)
 
 
 def _family(text: str, wanted: str = "") -> str | None:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from statistics import fmean
+from statistics import fmean, median
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from pluralbench.reports.figures import style
 from pluralbench.reports.figures.fonts import Label, find_fonts, language_label, plain, readable, short_name
-from pluralbench.reports.figures.style import MISSING, Column, Point, RunSeries, dot, heading, point
+from pluralbench.reports.figures.series import RunSeries
+from pluralbench.reports.figures.style import LEAST, MISSING, Column, Point, dot, heading, point
 from pluralbench.results.runs import Run
 
 if TYPE_CHECKING:
@@ -24,6 +25,9 @@ GROUPS = {"class": "Class of Joshi et al.", "resource": "Resources", "family": "
 ORDERED = {"class": ["5", "4", "3", "2", "1"], "resource": ["High", "Mid", "Low"]}
 NAMES = {"Hans": "Han, simplified", "Hant": "Han, traditional"}
 MEAN = "mean of sections"
+INTERVALS = 4  # times as wide as an interval is the axis of differences, at the least
+TINY = 1e-9
+ENGLISH, MINUS = "English:", "\N{MINUS SIGN}"
 
 
 def _languages(models: Sequence[RunSeries]) -> "Figure | None":
@@ -53,7 +57,8 @@ def _english_and_multilingual(models: Sequence[RunSeries]) -> "Figure | None":
     if not shown:
         return None
     shown.sort(key=lambda row: row[4])
-    low, high = style.extent(either for _, x, y, *_ in shown for either in (x, y))
+    points = [either for _, x, y, *_ in shown for either in (x, y)]
+    low, high = style.extent(points, least=LEAST)
     side = max(3.6, 0.17 * len(shown))
     figure = style.sheet(side, side)
     ax = style.place(figure, 0, 0, side, side)
@@ -70,7 +75,9 @@ def _english_and_multilingual(models: Sequence[RunSeries]) -> "Figure | None":
     ax.set(xlabel="English: mean of sections, accuracy (%)", ylabel="Mean over languages, accuracy (%)")
     there = [one for one, *_ in shown]
     gone = ", ".join(one.label.text for one in models if one not in there)
-    note = f"{style.whiskers()} Dashed: as good in both.{' The axes do not start at 0.' * (low > 0)}{_uneven(there)}"
+    note = (
+        f"{style.whiskers(points)} Dashed: as good in both.{' The axes do not start at 0.' * (low > 0)}{_uneven(there)}"
+    )
     note += f" No point, since a value is missing: {gone}." if gone else ""
     title = f"Accuracy in English and over languages, {style.which(there)}"
     return heading(figure, title + _correlations([row[3] for row in shown], [row[4] for row in shown]), note)
@@ -92,7 +99,8 @@ def _dimensions(models: Sequence[RunSeries]) -> "Figure | None":
         return None
     overall = style.mean([_overall(one.run).value for one in models])
     alone = len(models) == 1
-    limits = style.extent(every if alone else (Point(one.value) for one in every), *filter(None, [overall]))
+    drawn = every if alone else [Point(one.value) for one in every]
+    limits = style.extent(drawn, *filter(None, [overall]), least=LEAST)
     sizes = [0.22 * len(rows) for rows in panels.values()]
     bottom = sum(sizes) + 0.36 * (len(sizes) - 1)
     figure = style.sheet(4.2, bottom)
@@ -103,6 +111,8 @@ def _dimensions(models: Sequence[RunSeries]) -> "Figure | None":
         ax.set_title(GROUPS[kind], loc="left", fontsize=9, pad=3)
         ax.grid(axis="x", color="#DDDDDD", linewidth=0.5)
         ax.tick_params(axis="x", labelbottom=bottom < 0)
+        if kind == next(iter(panels)):
+            style.legend(ax, models, away=0.5)
         style.tick(ax.yaxis, range(len(rows)), [label for label, _ in rows])
         if overall is not None:
             ax.axvline(overall, color=style.GREY, linewidth=0.8, linestyle="--", zorder=1)
@@ -113,10 +123,12 @@ def _dimensions(models: Sequence[RunSeries]) -> "Figure | None":
             if alone and present:
                 dot(ax, row, points[0], models[0])
             elif present:
-                ax.plot(present, [row] * len(present), "o", markersize=4, mfc="none", mec="#0072B2", mew=0.7)
-                ax.plot(fmean(present), row, "D", color="black", markersize=5, mec="white", mew=0.4)
+                for one, model in zip(points, models, strict=True):
+                    if one.value is not None:
+                        ax.plot(one.value, row, **style.marker(model))
+                ax.vlines(fmean(present), row - 0.42, row + 0.42, colors="black", linewidth=1.2, zorder=1.5)
     ax.set_xlabel("Accuracy (%)" + "; the axis does not start at 0" * (limits[0] > 0))
-    what = style.whiskers() if alone else "Diamonds, numbers: mean over models. Circles: each model."
+    what = style.whiskers(every) if alone else "Black, numbers: mean over models."
     note = f"{what} Dashed: mean over all languages. In brackets: languages. Class 0 is left out."
     note += style.dashes([[one.value for one in every]]) + _uneven(models)
     return heading(figure, f"Accuracy by kind of language, {style.which(models)}", note)
@@ -174,7 +186,9 @@ def _translation(models: Sequence[RunSeries]) -> "Figure | None":
         for row, way in enumerate(ways):
             style.dots(ax, row, values[*way, level], models, 0.2)
     style.legend(ax, models)
-    return heading(figure, title, f"{style.whiskers()} Dashed: chance.{dashes}")
+    return heading(
+        figure, title, f"{style.whiskers(one for row in values.values() for one in row)} Dashed: chance.{dashes}"
+    )
 
 
 def _translated(run: Run) -> dict[tuple[str, str, str], Point]:
@@ -199,8 +213,15 @@ def _drop(models: Sequence[RunSeries]) -> "Figure | None":
     width = max(4.8, 0.105 * len(models) * len(names))
     figure = style.sheet(width, 3.0)
     ax = style.place(figure, 0, 0, width, 3.0)
-    ax.set(xlim=(-0.5, len(names) - 0.5), ylim=style.extent((one for row in found for one in row), 0.0))
+    points = [one for row in found for one in row]
+    widths = [one.high - one.low for one in points if one.low is not None and one.high is not None]
+    # So that differences look as small as they are, beside what chance makes of them.
+    least = max(LEAST, INTERVALS * median(widths)) if widths else LEAST
+    ax.set(xlim=(-0.5, len(names) - 0.5), ylim=style.extent(points, 0.0, least=least))
     ax.axhline(0, color="black", linewidth=0.8, zorder=1)
+    ax.yaxis.set_major_formatter(
+        lambda place, _: f"{place:+.3g}".replace("-", MINUS) if abs(place) > TINY else f"{ENGLISH} 0"
+    )
     ax.grid(axis="y", color="#DDDDDD", linewidth=0.5)
     style.striped(ax.axvspan, len(names))
     style.tick(ax.xaxis, range(len(names)), [readable(name[:1].upper() + name[1:]) for name in names])
@@ -208,7 +229,8 @@ def _drop(models: Sequence[RunSeries]) -> "Figure | None":
         style.dots(ax, group, row, models, 0.12, upright=True)
     ax.set_ylabel("Accuracy less that in English\n(percentage points)")
     style.legend(ax, models)
-    note = f"Mean over languages. Below 0: worse than in English. {style.whiskers()}"
+    note = f"Mean over languages. Below 0: worse than in English. {style.whiskers(points)}"
+    note += f" In the median they are {median(widths):.1f} points wide." if widths else ""
     note += style.dashes(values) + _uneven(models)
     return heading(figure, f"Drop from English by section, {style.which(models)}", note)
 
@@ -237,7 +259,7 @@ def _consistency(models: Sequence[RunSeries]) -> "Figure | None":
     ax.set_xlabel("Cohen's kappa of the labels in the language against those in English")
     style.legend(ax, models)
     note = (
-        f"{style.whiskers()} " * whisker
+        f"{style.whiskers(one for row in by_code.values() for one in row)} " * whisker
         + "Black: mean over models." * (len(models) > 1)
         + style.dashes(values.values())
     )
@@ -251,7 +273,7 @@ def _instances(models: Sequence[RunSeries]) -> "Figure | None":
         return None
     figure = style.sheet(4.6, 2.6)
     ax = style.place(figure, 0, 0, 4.6, 2.6)
-    ax.hist(found, [edge / 10 for edge in range(-10, 11)], color="#56B4E9", edgecolor="black", linewidth=0.5)
+    ax.hist(found, [edge / 10 for edge in range(-10, 11)], color="#BBBBBB", edgecolor="black", linewidth=0.5)
     ax.set(xlim=(-1.02, 1.02), xlabel="Cohen's kappa of an item across models", ylabel="Items, all languages")
     style.guides(ax)
     raters = " to ".join(str(n) for n in dict.fromkeys((labels["raters"].min(), labels["raters"].max())))

@@ -1,4 +1,4 @@
-"""What the figures share: colours and markers, sheets, dots and cells.
+"""What the figures share: settings, sheets, dots and cells.
 
 matplotlib takes a second to import, so it is imported where something is drawn.
 """
@@ -6,9 +6,6 @@ matplotlib takes a second to import, so it is imported where something is drawn.
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from math import inf
-from pathlib import Path
 from statistics import fmean
 from textwrap import wrap
 from threading import Lock
@@ -16,34 +13,33 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pluralbench_measures.bootstrap import CONFIDENCE, Estimate
 
-from pluralbench.reports.figures.fonts import LETTERS, Label, readable
-from pluralbench.results.runs import Run
+from pluralbench.reports.figures.fonts import GENERIC, LETTERS, Label, readable
+from pluralbench.reports.figures.series import Series
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
-# Okabe and Ito's colours, without the yellow that white paper swallows. Seven and twelve share no divisor.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p", "*", "h")
 MAP = "cividis"
 GREY = "#555555"
 MISSING = "–"
 CELL = 0.335  # inches: "100.0" in 8 pt
 SUBSTANTIAL = 0.60  # kappa
-NAME = 36  # characters of a model's name
+FEW = 10  # clusters, of which an interval says little
+LEAST = 5.0  # points that an axis of accuracies spans at the least
 SETTINGS: Any = {
     "axes.axisbelow": True,
     "axes.labelsize": 9,
     "axes.linewidth": 0.6,
     "axes.spines.right": False,
     "axes.spines.top": False,
-    "font.family": [LETTERS],
+    "font.family": [LETTERS, GENERIC],
+    "font.sans-serif": [LETTERS, "Verdana", "Helvetica", "Arial"],
     "font.size": 8,
     "hatch.linewidth": 0.5,
     "legend.frameon": False,
-    "svg.fonttype": "path",
+    "svg.fonttype": "none",  # text is text, to be searched, copied and read aloud
     "svg.hashsalt": "pluralbench",
     "text.parse_math": False,  # a model's name may have dollar signs
     "xtick.labelsize": 8,
@@ -53,11 +49,12 @@ _one_at_a_time = Lock()
 
 
 class Point(NamedTuple):
-    """A value and its interval, each None where it is missing."""
+    """A value and its interval, each None where it is missing. few: whether fewer than `FEW` clusters are behind it."""
 
     value: float | None = None
     low: float | None = None
     high: float | None = None
+    few: bool = False
 
 
 class Column(NamedTuple):
@@ -66,23 +63,6 @@ class Column(NamedTuple):
     left: float
     label: Label
     values: Sequence[float | None]
-
-
-@dataclass(frozen=True)
-class Series:
-    """A model or a judge in figures: the same colour and marker in each of them."""
-
-    name: str
-    label: Label
-    colour: str
-    marker: str
-
-
-@dataclass(frozen=True)
-class RunSeries(Series):
-    """The series of a run."""
-
-    run: Run
 
 
 @contextmanager
@@ -94,45 +74,6 @@ def drawing() -> Iterator[None]:
         mpl.rcdefaults()
         mpl.rcParams.update(SETTINGS)
         yield
-
-
-def series_of(runs: Sequence[Run]) -> list[RunSeries]:
-    """A series for each run, the best first, with labels that tell them apart."""
-    ordered = sorted(runs, key=lambda run: _last_if_missing(run.headline.value))
-    names = [_short(run.name) for run in ordered]
-    labels = [
-        f"{name} ({run.path.name})" if names.count(name) > 1 else name for run, name in zip(ordered, names, strict=True)
-    ]
-    styled = _coloured([run.name for run in ordered], labels)
-    return [RunSeries(**vars(one), run=run) for one, run in zip(styled, ordered, strict=True)]
-
-
-def series_of_judges(accuracies: Mapping[str, float | None]) -> list[Series]:
-    """A series for each judge, by its name and accuracy, the best first."""
-    names = sorted(accuracies, key=lambda name: _last_if_missing(accuracies[name]))
-    short = [_short(name) for name in names]
-    return _coloured(names, [name if short.count(one) > 1 else one for name, one in zip(names, short, strict=True)])
-
-
-def _last_if_missing(accuracy: float | None) -> float:
-    return inf if accuracy is None else -accuracy
-
-
-def _short(name: str) -> str:
-    return Path(" ".join(name.split())).name
-
-
-def _coloured(names: Sequence[str], labels: Sequence[str]) -> list[Series]:
-    short = [label if len(label) <= NAME else f"{label[: NAME - 16]}…{label[-15:]}" for label in labels]
-    return [
-        Series(
-            name,
-            readable(f"{label} ({number})" if short.count(label) > 1 else label),
-            COLOURS[(number - 1) % len(COLOURS)],
-            MARKERS[(number - 1) % len(MARKERS)],
-        )
-        for number, (name, label) in enumerate(zip(names, short, strict=True), start=1)
-    ]
 
 
 def _two_lines(label: Label) -> Label:
@@ -147,14 +88,15 @@ def _two_lines(label: Label) -> Label:
 
 def point(found: Estimate, scale: float = 100.0) -> Point:
     """A number of the metrics, in per cent."""
-    return Point(*(None if one is None else scale * one for one in (found.value, found.low, found.high)))
+    value, low, high = (None if one is None else scale * one for one in (found.value, found.low, found.high))
+    return Point(value, low, high, found.clusters is not None and found.clusters < FEW)
 
 
-def extent(points: Iterable[Point], *also: float) -> tuple[float, float]:
-    """Limits of an axis that has room for all points, their intervals, and these values."""
-    values = [number for one in points for number in one if number is not None] + list(also)
+def extent(points: Iterable[Point], *also: float, least: float = 0.0) -> tuple[float, float]:
+    """Limits of an axis that has room for all points, their intervals, and these values, and spans at least so much."""
+    values = [number for one in points for number in one[:3] if number is not None] + list(also)
     low, high = min(values), max(values)
-    room = 0.06 * (high - low) or 1.0
+    room = max(0.06 * (high - low) or 1.0, (least - (high - low)) / 2)
     return low - room, high + room
 
 
@@ -199,28 +141,39 @@ def dot(ax: "Axes", at: float, shown: Point, model: Series, *, upright: bool = F
     if whisker and shown.low is not None and shown.high is not None:
         (ax.vlines if upright else ax.hlines)(at, shown.low, shown.high, colors=model.colour, linewidth=0.9, zorder=2)
     across, up = (at, shown.value) if upright else (shown.value, at)
-    ax.plot(across, up, **marker(model))
+    ax.plot(across, up, **(hollow(model) if whisker and shown.few else marker(model)))
 
 
 def marker(model: Series) -> dict[str, Any]:
     """How a model's dots look; the thin ones are larger."""
-    size = 6.5 if model.marker in "PX*" else 5
+    size = {"P": 6.5, "X": 6.5, "*": 8.0}.get(model.marker, 5.0)
     style = {"marker": model.marker, "markersize": size, "markeredgewidth": 0.3, "markeredgecolor": "white"}
     return style | {"color": model.colour, "linestyle": ""}
 
 
-def legend(ax: "Axes", models: Sequence[Series]) -> None:
-    """Who is who, right of the axes, when there is more than one model."""
+def hollow(model: Series) -> dict[str, Any]:
+    """How a dot looks that needs a word of its own in the note."""
+    return marker(model) | {"markerfacecolor": "white", "markeredgecolor": model.colour, "markeredgewidth": 1}
+
+
+def legend(
+    ax: "Axes", models: Sequence[Series], also: Mapping[str, dict[str, Any]] | None = None, away: float = 0.16
+) -> None:
+    """Who is who, right of the axes, when there is more than one model.
+
+    also: other lines by what they are. away: inches from the axes.
+    """
     from matplotlib.lines import Line2D  # noqa: PLC0415 - a second that `--help` saves
 
-    if len(models) < 2:
+    shown = [(one.label, marker(one)) for one in models if len(models) > 1]
+    shown += [(readable(name), looks) for name, looks in (also or {}).items()]
+    if not shown:
         return
-    handles = [Line2D([], [], **marker(one)) for one in models]
-    made = ax.legend(
-        handles, [one.label.text for one in models], loc="upper left", bbox_to_anchor=(1.05, 1.0), borderaxespad=0
-    )
-    for text, one in zip(made.get_texts(), models, strict=True):
-        text.set_fontfamily(one.label.families)
+    handles, names = [Line2D([], [], **looks) for _, looks in shown], [label.text for label, _ in shown]
+    beside = 1 + away / ax.get_window_extent().transformed(ax.figure.dpi_scale_trans.inverted()).width
+    made = ax.legend(handles, names, loc="upper left", bbox_to_anchor=(beside, 1.0), borderaxespad=0)
+    for text, (label, _) in zip(made.get_texts(), shown, strict=True):
+        text.set_fontfamily(label.families)
 
 
 def heat(models: Sequence[Series], columns: Sequence[Column], bare: int = 0, unit: str = "Accuracy (%)") -> "Figure":
@@ -323,12 +276,17 @@ def any_value(rows: Iterable[Sequence[float | None]]) -> bool:
 
 def which(models: Sequence[Series]) -> str:
     """Whose results they are, for a title."""
-    return models[0].label.text if len(models) == 1 else f"{len(models)} models"
+    if len(models) == 1:
+        return models[0].label.text
+    names = len({one.name for one in models})
+    runs = "" if names == len(models) else f"{len(models)} runs of "
+    return f"{runs}{names} model{'s' * (names > 1)}"
 
 
-def whiskers() -> str:
-    """What the whiskers are, for a note."""
-    return f"Whiskers: {CONFIDENCE:.0%} intervals."
+def whiskers(points: Iterable[Point] = ()) -> str:
+    """What the whiskers of these points are, for a note."""
+    few = f" Hollow: from fewer than {FEW} prompts or users." * any(one.few for one in points)
+    return f"Whiskers: {CONFIDENCE:.0%} intervals.{few}"
 
 
 def dashes(rows: Iterable[Sequence[float | None]]) -> str:

@@ -1,0 +1,41 @@
+"""`list`: the benchmarks."""
+
+import json
+from textwrap import fill
+from typing import Annotated
+
+import typer
+
+EXAMPLES = """\
+Examples:
+
+pluralbench list
+
+pluralbench list personalized my-benchmark.toml --json
+"""
+
+
+def list_(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(help="Benchmarks, or TOML files of your own; without any, all.", metavar="NAME"),
+    ] = None,
+    *,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """List the benchmarks: their items, how the overall number is made, licence, and where the data comes from."""
+    from pluralbench.commands.terminal import console  # noqa: PLC0415 - `--help` need not wait for tables
+    from pluralbench.data.benchmarks import described_benchmarks  # noqa: PLC0415 - the same
+    from pluralbench.reports.benchmarks import benchmark_lines, benchmark_rows  # noqa: PLC0415 - the same
+
+    rows = benchmark_rows(described_benchmarks(names or ()))
+    if as_json:
+        typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))
+        return
+    for number, row in enumerate(rows):
+        if number:
+            console.print()
+        first, *others = benchmark_lines(row)
+        console.print(first, style="bold")
+        for line in others:
+            console.print(fill(line, console.width, initial_indent="  ", subsequent_indent="    "))

@@ -1,0 +1,60 @@
+"""The benchmarks for people: what each is of, how its number is made, and where its data comes from."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pluralbench.data.benchmarks import Benchmark, Described
+from pluralbench.metrics.accuracy import rule_of
+
+Row = dict[str, Any]
+
+
+def benchmark_rows(benchmarks: Mapping[str, Described]) -> list[Row]:
+    """A row a benchmark, as plain values that JSON takes.
+
+    name: what `--benchmark` takes. items: how many of what `unit` says; null where the data is one's own. overall: how
+    the overall number is made. hub: the data's repository on the Hub. licence: of that data. data: what may be given
+    instead. verbs: the commands that take it.
+    """
+    return [
+        {
+            "name": name,
+            "title": described.title,
+            "items": described.about.items,
+            "unit": _unit(described),
+            "overall": rule_of(described),
+            "licence": described.about.licence,
+            "hub": described.data,
+            "source": described.about.source,
+            "data": described.about.takes,
+            "verbs": _verbs(described),
+        }
+        for name, described in benchmarks.items()
+    ]
+
+
+def _unit(benchmark: Benchmark) -> str:
+    if benchmark.prompts or benchmark.personas:
+        return "prompts" if benchmark.prompts else "choices of a person"
+    return "rankings" if benchmark.is_ranking else "pairs"
+
+
+def _verbs(benchmark: Benchmark) -> list[str]:
+    if benchmark.personas:
+        return ["judge-personas"]
+    sampling = ["best-of-n", "optimize"]
+    return sampling if benchmark.prompts else ["score", "judge", "train", *sampling]
+
+
+def benchmark_lines(row: Row) -> Iterator[str]:
+    """What a row says, a line for each thing; the first is its name and title."""
+    yield f"{row['name']}: {row['title']}"
+    where = f"{row['hub']} on the Hub" if row["hub"] else row["source"]
+    count = row["unit"] if row["items"] is None else f"{row['items']:,} {row['unit']}"
+    yield f"items: {count}{'' if where else ' of your own'}"
+    if row["unit"] != "prompts":
+        yield f"overall: {row['overall']}"
+    if where:
+        yield f"data: {where}{f' ({licence})' if (licence := row['licence']) else ''}"
+    if row["data"]:
+        yield f"--data: {row['data']}"

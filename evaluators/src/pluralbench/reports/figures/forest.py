@@ -1,0 +1,237 @@
+"""A forest plot for each benchmark: its overall number and its parts, with intervals, models side by side."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pluralbench.reports.figures import style
+from pluralbench.reports.figures.categories import labels_of
+from pluralbench.reports.figures.fonts import Label, find_fonts, folded, language_label, plain
+from pluralbench.reports.figures.series import RunSeries, series_of
+from pluralbench.reports.figures.style import Point, dot, heading, point
+from pluralbench.results.metrics_frame import Place
+from pluralbench.results.runs import Run
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+SIDE_BY_SIDE = 3  # models that rows can show
+TALL = 13.4  # inches of rows or panels, at the most
+ACROSS = 6  # panels in a row
+WIDTH, PANELS, WIDEST, APART = (
+    3.6,
+    8.5,
+    1.9,
+    0.2,
+)  # of rows, of all panels, of one at the most, and between them, in inches
+LINE, ABOVE = 0.17, 0.62  # of a model in a panel and above the panel, in inches
+GAP = 0.13  # between blocks of parts, in inches
+STEPS = [1, 2, 5, 10]  # between numbers on an axis
+LETTERS, BROAD = 36, 14  # of a part's name in a line beside rows, and in an inch of a panel
+MARKS: Mapping[str, Mapping[str, Any]] = {
+    "coin": {"color": "#777777", "linewidth": 1.0, "linestyle": ":"},
+    "longer": {"color": "#999999", "linewidth": 1.3, "linestyle": "-"},
+    "shorter": {"color": "#999999", "linewidth": 1.3, "linestyle": "--"},
+}
+SAID = {"coin": "A coin", "longer": "The longer answer", "shorter": "The shorter answer"}
+
+
+class Part(NamedTuple):
+    """A row of the plot: what it is called, where the metrics have it, and what to call it over a small panel."""
+
+    label: Label
+    place: Place
+    short: Label | None = None
+
+
+def forests(runs: Sequence[Run]) -> "dict[str, Callable[[], Figure | None]]":
+    """The forest plot of each benchmark, by the stem of its files."""
+    made: dict[str, Callable[[], Figure | None]] = {}
+    for name in sorted({run.record.benchmark.name for run in runs}):
+        own = [run for run in runs if run.record.benchmark.name == name]
+        stem = "forest_" + re.sub(r"[^\w.-]+", "_", Path(name).name.removesuffix(".toml"))
+        numbered = f"{stem}_{len(made) + 1}" if stem in made else stem
+        made[numbered] = partial(forest, series_of(own, runs))
+    return made
+
+
+def forest(models: Sequence[RunSeries]) -> "Figure | None":
+    """The plot of these runs of one benchmark; None where they have no number."""
+    blocks = [
+        [part for part in block if style.any_value([[_at(one.run, part.place).value for one in models]])]
+        for block in _blocks(models)
+    ]
+    if not any(blocks):
+        return None
+    draw = _rows if len(models) <= SIDE_BY_SIDE else _panels
+    figure, shown = draw(models, [block for block in blocks if block])
+    points = [_at(one.run, part.place) for part in shown for one in models]
+    first = models[0].run.record.benchmark
+    note = f"Overall: {first.rule}. {style.whiskers(points)}{style.dashes([[one.value for one in points]])}"
+    hidden = sum(map(len, blocks)) - len(shown)
+    note += f" {hidden} more parts have no room here; `report --format csv` has them." if hidden else ""
+    note += _data_note(models)
+    return heading(figure, f"{first.title}: overall and parts (%), {style.which(models)}", note)
+
+
+def _blocks(models: Sequence[RunSeries]) -> list[list[Part]]:
+    """The overall number, and its parts by kind, as far as the metrics know them."""
+    runs = [one.run for one in models]
+    called = {name: Label(text.replace("_", " "), families) for name, (text, families) in labels_of(runs).items()}
+    overall = Part(plain("Overall"), Place("overall", "overall"))
+    configs = _names(runs, "config", "config")
+    if runs[0].record.benchmark.description.by_category:
+        return [[overall], *(_of_metric(metric, configs, called) for metric in ("accuracy", "exact_match"))]
+    apart = [Part(called[name], Place("apart", "accuracy", name)) for name in _names(runs, "apart", "config")]
+    own = [Part(called[name], Place("config", "accuracy", name)) for name in configs]
+    if runs[0].record.benchmark.description.reference is not None:
+        fonts = find_fonts([*configs, *_names(runs, "apart", "config")])
+        languages = {code: (language_label(code, fonts), language_label(code, {})) for code in fonts}
+        apart, own = ([_called(part, languages) for part in block] for block in (apart, own))
+        own.sort(key=lambda part: -style.mean((_at(run, part.place).value for run in runs), -1.0))
+    of = configs[0] if len(configs) == 1 else None
+    sections = [
+        Part(called[name], Place("section", "accuracy", of, name)) for name in _names(runs, "section", "section")
+    ]
+    blocks = [[overall], sections, apart, own if len(own) > 1 else []]
+    return blocks if any(blocks[1:]) else [[overall], _subsets(runs, called)]
+
+
+def _called(part: Part, languages: Mapping[str, tuple[Label, Label]]) -> Part:
+    label, short = languages.get(part.place.config or "", (part.label, None))
+    return part._replace(label=label, short=short)
+
+
+def _of_metric(metric: str, configs: Sequence[str], called: Mapping[str, Label]) -> list[Part]:
+    name = metric.replace("_", " ").capitalize()
+    parts = [Part(plain(name), Place("overall", metric))]
+    return parts + [
+        Part(called[config]._replace(text=f"{name}, {called[config].text}"), Place("config", metric, config))
+        for config in configs
+    ]
+
+
+def _subsets(runs: Sequence[Run], called: Mapping[str, Label]) -> list[Part]:
+    """The subsets of a benchmark that has nothing between them and the overall number, those of most items first."""
+    places = {
+        Place("subset", "accuracy", config, None, name): run.count("items", "subset", config=config, subset=name)
+        for run in runs
+        for config in run.names("config", "config")
+        for name in run.names("subset", "subset", config=config)
+    }
+    ordered = sorted(places, key=lambda place: -places[place])
+    return [Part(called[place.subset or ""], place) for place in ordered]
+
+
+def _names(runs: Sequence[Run], group: str, column: str) -> list[str]:
+    return list(dict.fromkeys(name for run in runs for name in run.names(group, column)))
+
+
+def _at(run: Run, place: Place) -> Point:
+    return point(run.estimate(**place._asdict()))
+
+
+def _mark(run: Run, place: Place, what: str) -> float | None:
+    """What a coin, the longer or the shorter answer gets at a place."""
+    metric = what if place.metric == "accuracy" else f"{place.metric}_of_{what}"
+    return _at(run, place._replace(metric=metric)).value
+
+
+def _marks(models: Sequence[RunSeries], parts: Sequence[Part]) -> dict[str, dict[str, Any]]:
+    """How the reference points look that there are, by what they are."""
+    found = [
+        what
+        for what in MARKS
+        if style.any_value([_mark(one.run, part.place, what) for one in models] for part in parts)
+    ]
+    return {SAID[what]: dict(MARKS[what]) for what in found}
+
+
+def _limits(models: Sequence[RunSeries], parts: Sequence[Part]) -> tuple[float, float]:
+    points = [_at(one.run, part.place) for part in parts for one in models]
+    marks = [_mark(one.run, part.place, what) for part in parts for one in models for what in MARKS]
+    return style.extent(points, *(mark for mark in marks if mark is not None), least=2 * style.LEAST)
+
+
+def _dot(ax: "Axes", at: float, room: float, part: Part, model: RunSeries) -> None:
+    """A model's value in its row, and the reference points of the same items behind it."""
+    for what, looks in MARKS.items():
+        mark = _mark(model.run, part.place, what)
+        if mark is not None:
+            ax.plot([mark, mark], [at - room / 2, at + room / 2], zorder=1.2, **looks)
+    dot(ax, at, _at(model.run, part.place), model)
+
+
+def _rows(models: Sequence[RunSeries], blocks: Sequence[Sequence[Part]]) -> "tuple[Figure, list[Part]]":
+    """A row for each part, with the models one below the other in it."""
+    each = 0.09 + 0.11 * len(models)
+    most = int(TALL / each)
+    places = _spaced(blocks, GAP / each)[:most]
+    parts, last = [part for _, part in places], places[-1][0]
+    labels = [folded(part.label, LETTERS, lines=1 if each < 0.3 else 2) for part in parts]
+    height = each * (last + 1)
+    figure = style.sheet(WIDTH, height)
+    ax = style.place(figure, 0, 0, WIDTH, height)
+    limits = _limits(models, parts)
+    ax.set(xlim=limits, ylim=(last + 0.5, -0.5))
+    what = "Per cent" if models[0].run.record.benchmark.description.by_category else "Accuracy (%)"
+    ax.set_xlabel(what + "; the axis does not start at 0" * (limits[0] > 0))
+    ax.locator_params(axis="x", steps=STEPS)
+    ax.grid(axis="x", color="#E5E5E5", linewidth=0.5)
+    style.tick(ax.yaxis, [at for at, _ in places], labels)
+    ax.get_yticklabels()[0].set_fontweight("bold")
+    step = 0.8 / len(models)
+    for at, part in places:
+        ax.axhspan(at - 0.46, at + 0.46, color="#F4F4F4", linewidth=0, zorder=0)
+        for number, model in enumerate(models):
+            _dot(ax, at + (number - (len(models) - 1) / 2) * step, step, part, model)
+    style.legend(ax, models, _marks(models, parts), away=0.3)
+    return figure, parts
+
+
+def _spaced(blocks: Sequence[Sequence[Part]], gap: float) -> list[tuple[float, Part]]:
+    """Each part with its place, in rows, blocks so far apart."""
+    places: list[tuple[float, Part]] = []
+    for number, block in enumerate(blocks):
+        before = len(places) + number * gap
+        places += [(before + place, part) for place, part in enumerate(block)]
+    return places
+
+
+def _panels(models: Sequence[RunSeries], blocks: Sequence[Sequence[Part]]) -> "tuple[Figure, list[Part]]":
+    """A panel for each part, with a line for each model."""
+    each = LINE * len(models)
+    most = max(1, int(TALL / (each + ABOVE))) * ACROSS
+    parts = [part for block in blocks for part in block][:most]
+    down = -(-len(parts) // ACROSS)
+    across = min(ACROSS, len(parts))
+    width = min(WIDEST, (PANELS + APART) / across - APART)
+    figure = style.sheet(across * (width + APART) - APART, down * (each + ABOVE) - ABOVE)
+    limits = _limits(models, parts)
+    for number, part in enumerate(parts):
+        row, column = divmod(number, ACROSS)
+        left, bottom = column * (width + APART), (down - 1 - row) * (each + ABOVE)
+        ax = style.place(figure, left, bottom, width, each)
+        ax.set(xlim=limits, ylim=(len(models) - 0.5, -0.5))
+        ax.locator_params(axis="x", nbins=4, steps=STEPS)
+        ax.grid(axis="x", color="#E5E5E5", linewidth=0.5)
+        label = folded(part.short or part.label, int(BROAD * width), lines=2)
+        weight = "bold" if number == 0 else "normal"
+        ax.set_title(label.text, family=label.families, fontsize=8, fontweight=weight, loc="left", pad=3)
+        names = [one.label if column == 0 else plain("") for one in models]
+        style.tick(ax.yaxis, range(len(models)), names)
+        style.striped(ax.axhspan, len(models))
+        for at, model in enumerate(models):
+            _dot(ax, at, 1.0, part, model)
+        if number == across - 1:
+            style.legend(ax, models[:1], _marks(models, parts))
+    return figure, parts
+
+
+def _data_note(models: Sequence[RunSeries]) -> str:
+    """That the runs are not of the same items, where that is so."""
+    alike = len({(one.run.record.data.digest, one.run.record.data.limit) for one in models}) == 1
+    return "" if alike else " The runs are not of the same data."

@@ -1,0 +1,176 @@
+"""A run's items for people: each on a page of the terminal, with its texts."""
+
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from rich.cells import cell_len
+from rich.console import Console
+from rich.text import Text
+
+from pluralbench.reports.notes import with_interval
+from pluralbench.results.examples import outcomes_of
+from pluralbench.results.runs import Run
+
+Row = Mapping[str, Any]
+LONG, LONG_POST, POSTS = 1_200, 240, 3  # characters of a text and of a post, and how many posts
+SIDES = {"chosen", "rejected"}
+CAME_OUT = {
+    "win": "won",
+    "loss": "lost",
+    "tie": "tied",
+    "invalid": "invalid",
+    "dropped": "dropped for its length",
+    "equal": "equal by the benchmark",
+}
+VERDICTS = {"A": "took the first (A)", "B": "took the second (B)", "C": "called it a tie (C)"}
+# Control sequences and strings, by escape or by their one-character introducers; what is not ended is no string.
+ESCAPE = re.compile(
+    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"
+    r"|(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)"
+)
+REORDERING = set("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+
+
+def plain(text: str) -> str:
+    """A text that a terminal takes as text: without escape sequences and whatever else controls it."""
+    bare = ESCAPE.sub("", text.replace("\r\n", "\n")).expandtabs(4)
+    return "".join(
+        letter
+        for letter in bare
+        if letter == "\n" or (unicodedata.category(letter) != "Cc" and letter not in REORDERING)
+    )
+
+
+def overview(run: Run) -> list[str]:
+    """What a run is, and how many of its decisions came out how."""
+    record = run.record
+    overall = with_interval(run.headline, 100, ".1f")
+    said = ", ".join(f"{CAME_OUT[outcome]} {count:,}" for outcome, count in outcomes_of(run).items())
+    return [
+        f"{run.path}: {record.benchmark.title}, {sum(record.data.rows.values()):,} items, by {plain(run.name)}",
+        *([f"Overall {overall}"] if overall else []),
+        f"Decisions: {said}",
+    ]
+
+
+def item_page(example: Row, console: Console, *, full: bool = False) -> Iterator[Text]:
+    """An item as `examples` gives it, in lines that fit the console. full: show long texts whole."""
+    title = _title(example)
+    yield Text(f"{title} {'─' * (console.width - cell_len(title) - 1)}", style="bold")
+    for part in _parts(example, full=full):
+        for line in Text(part.text, style=part.style).wrap(console, max(console.width - part.by, 20)):
+            line.rstrip()
+            yield Text(" " * part.by).append_text(line)
+
+
+def _parts(example: Row, *, full: bool) -> Iterator["Part"]:
+    for message in example["prompt"]:
+        name = "Prompt" if message["role"] == "user" else message["role"].capitalize()
+        yield _heading(name)
+        yield _text(_cut(message["content"], LONG, full=full))
+    yield from _person(example["person"], full=full)
+    for answer in example["answers"]:
+        yield _heading(_answer(answer))
+        yield _text(_cut(answer["text"], LONG, full=full))
+        yield from _replies(answer.get("replies", []), full=full)
+    for decision in example["decisions"]:
+        if len(example["decisions"]) > 1:
+            names = f"Answer {decision['chosen']} over answer {decision['rejected']}"
+            yield _heading(f"{names}: {CAME_OUT[decision['outcome']]}{_margin(decision)}")
+        yield from _decision(decision, full=full)
+
+
+def _title(example: Row) -> str:
+    """What the item is, and how it came out."""
+    outcomes, first = example["outcomes"], example["decisions"][0]
+    one = len(example["decisions"]) == 1
+    came = ", ".join(f"{'' if one else f'{count} '}{CAME_OUT[outcome]}" for outcome, count in outcomes.items())
+    place = example["config"] if example["subset"] is None else f"{example['config']}, {example['subset']}"
+    return plain(f"{example['id']} ({place}): {came}{_margin(first) if one else ''}").replace("\n", " ")
+
+
+def _margin(decision: Row) -> str:
+    return "" if decision.get("margin") is None else f", margin {decision['margin']:+.4g}"
+
+
+def _answer(answer: Row) -> str:
+    named = _named(answer["name"])
+    rank = "" if answer["name"] in SIDES or "rank" not in answer else f", rank {answer['rank']}"
+    score = "" if "score" not in answer else f", score {_number(answer['score'])}"
+    return f"{named[0].upper()}{named[1:]}{rank}{score}"
+
+
+def _named(answer: str) -> str:
+    return answer if answer in SIDES else f"answer {answer}"
+
+
+def _number(value: float | None) -> str:
+    return "none" if value is None else f"{value:.4g}"
+
+
+def _person(person: Row, *, full: bool) -> Iterator["Part"]:
+    if not person:
+        return
+    yield _heading("Person")
+    yield _text(person["told"])
+    if person.get("persona"):
+        yield _text(" ".join(person["persona"]))
+    if person.get("untold"):
+        yield _text(f"Not told: {' '.join(person['untold'])}")
+    if person.get("aspects"):
+        yield _text("What they expect of an answer:")
+    for aspect in person.get("aspects", []):
+        reason = f": {aspect['reason']}" if aspect["reason"] else ""
+        yield _text(_cut(f"- {aspect['aspect']}{reason}", LONG_POST, full=full), by=4)
+    posts = person.get("posts", [])
+    for number, post in enumerate(posts if full else posts[:POSTS], start=1):
+        category = f" ({post['category']})" if post["category"] else ""
+        yield _text(f"Post {number} of {len(posts)}{category}")
+        yield _text(_cut(post["text"], LONG_POST, full=full), by=4)
+    if len(posts) > POSTS and not full:
+        yield _text(f"{len(posts) - POSTS:,} more posts; --full shows all.")
+
+
+def _decision(decision: Row, *, full: bool) -> Iterator["Part"]:
+    """What a judge said of a pair."""
+    for order in decision.get("orders", []):
+        first = _named(order["first"])
+        yield _heading(f"Judge, shown {first} first: {VERDICTS.get(order['verdict'], 'invalid')}")
+        yield from _replies(order.get("replies", []), full=full)
+    certainty = "" if decision.get("certainty") is None else f", certainty {decision['certainty']:g}"
+    if "truth" in decision:
+        yield _heading(f"Verdict {decision['verdict']}{certainty}; the truth is {decision['truth']}")
+    if decision.get("reason"):
+        yield _text(f"Invalid: {decision['reason']}.")
+
+
+def _replies(replies: Sequence[Row], *, full: bool) -> Iterator["Part"]:
+    for number, reply in enumerate(replies, start=1):
+        what = "" if reply["outcome"] == "answer" else f" ({reply['outcome'].replace('_', ' ')})"
+        yield _text(f"{f'Try {number} of {len(replies)}' if len(replies) > 1 else 'Reply'}{what}:")
+        yield _text(_cut(reply["text"], LONG, full=full), by=4)
+
+
+def _cut(text: str, most: int, *, full: bool) -> str:
+    bare = plain(text).strip()
+    if full or len(bare) <= most:
+        return bare or "(nothing)"
+    return f"{bare[:most].rstrip()} … ({len(bare) - most:,} more characters)"
+
+
+class Part(NamedTuple):
+    """A text of a page, its style, and by how much it is indented."""
+
+    text: str
+    style: str
+    by: int
+
+
+def _heading(text: str) -> Part:
+    return Part(plain(text), "bold", 0)
+
+
+def _text(text: str, by: int = 2) -> Part:
+    return Part(plain(text), "", by)

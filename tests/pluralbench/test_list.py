@@ -1,0 +1,63 @@
+"""`pluralbench list`: what benchmarks there are, for people and as JSON, without a network."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pluralbench import known_benchmarks
+from pluralbench.commands.terminal import console
+
+Command = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture(autouse=True)
+def _narrow(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(console, "width", 80)
+
+
+def test_every_benchmark_is_listed_with_where_it_comes_from(run: Command) -> None:
+    status, said, error = run("list")
+    assert (status, error) == (0, "")
+    assert max(map(len, said.splitlines())) <= 80
+    blocks = said.split("\n\n")
+    assert [block.partition(":")[0] for block in blocks] == list(known_benchmarks())
+    for block, described in zip(blocks, known_benchmarks().values(), strict=True):
+        assert described.title in block
+        assert "--data: " in block
+        assert f"data: {described.data} on the Hub" in " ".join(block.split()) or described.data is None
+
+
+def test_the_rows_are_json(run: Command) -> None:
+    rows = {row["name"]: row for row in json.loads(run("list", "--json")[1])}
+    assert list(rows) == list(known_benchmarks())
+    whole = rows["personalized"]
+    assert (whole["items"], whole["unit"], whole["licence"]) == (2830, "pairs", "Apache-2.0")
+    assert whole["hub"] == "QiyaoMa/Personalized-RewardBench"
+    assert whole["verbs"] == ["score", "judge", "train", "best-of-n", "optimize"]
+    assert rows["multilingual"]["items"] == 23 * 2869 + 800
+    assert rows["chinese"]["items"] == 1146 + 1346
+    assert (rows["chinese"]["unit"], rows["pairs"]["items"]) == ("rankings", None)
+    assert (rows["persona-judge"]["verbs"], rows["prompts"]["verbs"]) == (["judge-personas"], ["best-of-n", "optimize"])
+    assert "accuracy and exact match" in rows["chinese"]["overall"]
+
+
+def test_a_benchmark_of_ones_own_is_listed_beside_others(run: Command, tmp_path: Path) -> None:
+    own = tmp_path / "mine.toml"
+    own.write_text(
+        'title = "Mine"\ndata = "org/name"\noverall = "configs"\n[columns]\nprompt = ["question"]\n'
+        '[about]\nitems = 1200\nlicence = "CC0-1.0"\n',
+        encoding="utf-8",
+    )
+    status, said, _ = run("list", own, "pairs")
+    assert status == 0
+    assert said.splitlines()[:4] == [
+        f"{own}: Mine",
+        "  items: 1,200 pairs",
+        "  overall: unweighted mean of the configs",
+        "  data: org/name on the Hub (CC0-1.0)",
+    ]
+    assert "items: pairs of your own" in said
+    for name, part in (("beer", "There is no benchmark 'beer'"), ("none.toml", "There is no file none.toml")):
+        status, said, error = run("list", name)
+        assert (status, said, part in error) == (2, "", True)

@@ -1,0 +1,111 @@
+"""Where runs lie when nobody says where: what gives other numbers has a folder of its own, with a name that is read."""
+
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import verbs
+from chat_server import Reply, serve
+from persona_tables import release
+from persona_tables import rows as persona_rows
+from pluralbench import Data, Judging, LocalModel, Prompt, Scoring, read_run
+from pluralbench.evaluation.folders import run_folder
+from pluralbench_rewards import FunctionModel
+from pluralbench_runs import Recipe
+from verbs import by_text
+from written_tables import write
+
+Rows = list[dict[str, Any]]
+CHOICES: dict[str, Any] = {
+    "": (),
+    "limit20-raw-exact": (Data(limit=20), Prompt(profile="raw"), Scoring(mode="exact")),
+    "raw-3-posts-implicit": (Prompt(profile="raw", profile_size=3), LocalModel(name="m", kind="implicit")),
+    "fr-zh-legacy": (Data(configs=("fr", "zh"), legacy=True),),
+    "3-configs-split-train-empty-drop": (Data(configs=("fr", "zh", "de"), split="train", on_empty="drop"),),
+    "one-order-brief-oracle-temperature0.5-attempts1": (
+        Judging(orders="one", reply="brief", oracle=True, temperature=0.5, attempts=1),
+    ),
+    "logit-1-max-length99": (
+        LocalModel(name="m", label="logit:1", device="cpu"),
+        Scoring(max_length=99, token_budget=5),
+    ),
+}
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def folders() -> list[str]:
+    return sorted(path.name for path in Path("runs").iterdir())
+
+
+@pytest.mark.parametrize("words", CHOICES)
+def test_a_name_says_what_is_not_the_default(words: str) -> None:
+    found = run_folder("personalized-m", Recipe(), *CHOICES[words])
+    assert found == Path("runs") / "-".join(["personalized-m", *([words] if words else [])])
+
+
+def test_a_name_stays_short() -> None:
+    every = Judging(orders="one", reply="brief", criterion="person", oracle=True, verdicts="strict", max_tokens=9)
+    found = run_folder("p" * 20, Recipe(), Data(limit=3), Prompt(profile="raw", profile_size=2), every, seed=3)
+    assert len(found.name) <= 110
+    assert found.name.startswith("pppppppppppppppppppp-limit3-raw-2-posts-one-order-brief")
+
+
+def test_some_items_first_and_all_of_them_after(run: Any, pairs: Callable[..., Rows], monkeypatch: Any) -> None:
+    monkeypatch.setattr("pluralbench_local.loading.load_to_score", lambda *_: FunctionModel(by_text))
+    words = ["score", "models/m", "--benchmark", "pairs", "--data", write(Path("p.jsonl"), pairs(6))]
+    for further in (["--limit", "2"], [], ["--seed", "5"], ["--limit", "2"]):
+        assert run(*words, *further)[::2] == (0, "")
+    assert folders() == ["pairs-m", "pairs-m-limit2", "pairs-m-seed5"]
+    assert verbs.value(read_run("runs/pairs-m-limit2"), "items") == 2
+    status, _, error = run(*words, "--limit", "3", "--mode", "exact", "--seed", "1", "--out", "runs/pairs-m")
+    assert (status, " ".join(error.split())) == (
+        2,
+        "Error: runs/pairs-m was made with other settings (limit none, now 3; mode fast, now exact; seed 0, now 1); "
+        "give the same again to go on, choose another output directory, or start over with `fresh`.",
+    )
+
+
+def test_other_data_and_another_model_of_one_name_have_folders_of_their_own(
+    run: Any, pairs: Callable[..., Rows], monkeypatch: Any
+) -> None:
+    monkeypatch.setattr("pluralbench_local.loading.load_to_score", lambda *_: FunctionModel(by_text))
+    for seed in (0, 1):
+        write(Path(f"{seed}.jsonl"), pairs(4, seed=seed))
+    cases = [("a/m", "0.jsonl"), ("b/m", "0.jsonl"), ("a/m", "1.jsonl")]
+    for again in range(2):
+        for model, data in cases:
+            assert run("score", model, "--benchmark", "pairs", "--data", data)[0] == 0
+        names = folders()
+        assert len(names) == 3
+        assert (names[0], {len(name) for name in names[1:]}) == ("pairs-m", {len("pairs-m-012345")})
+        made = [tomllib.loads((Path("runs") / name / "settings.toml").read_text(encoding="utf-8")) for name in names]
+        assert {(one["model"]["name"], one["data"]["location"]) for one in made} == set(cases), again
+    assert run("score", "b/m", "--benchmark", "pairs", "--data", "0.jsonl", "--fresh")[0] == 0
+    assert folders() == names, "to start over replaces the run of these settings and no other"
+    assert 'name = "a/m"' in Path("runs/pairs-m/settings.toml").read_text(encoding="utf-8")
+
+
+def test_judges_have_folders_likewise(pairs: Callable[..., Rows]) -> None:
+    data = write(Path("p.jsonl"), pairs(2))
+    personas = release(Path("data"), prism=persona_rows("prism", 3))
+    with serve(lambda *_: Reply("[[A]] [[90]]")) as server:
+        for name in ("org/j", "other/j"):
+            for orders in ("both", "one"):
+                verbs.judge(name, benchmark="pairs", data=data, base_url=server.base_url, orders=orders)
+        for samples, variables in ((None, "all"), (2, "all"), (None, "key")):
+            verbs.judge_personas("j", data=personas, base_url=server.base_url, samples=samples, variables=variables)
+    names = folders()
+    assert [name for name in names if len(name) < 20 or "persona" in name or name.endswith("order")] == [
+        "pairs-j-judge",
+        "pairs-j-judge-one-order",
+        "persona-judge-j-certainty-all",
+        "persona-judge-j-certainty-all-samples2",
+        "persona-judge-j-certainty-key",
+    ]
+    assert len(names) == 7

@@ -1,0 +1,74 @@
+"""Who is who in figures: a model looks the same whatever else is drawn, and no two names or looks are alike."""
+
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+from hypothesis import given
+from hypothesis import strategies as st
+from made_runs import record_of
+from pluralbench import Run, find_benchmark
+from pluralbench.reports.figures.series import NAME, series_of, series_of_judges, shortened
+from pluralbench.results.metrics_frame import Place, metrics_frame
+from pluralbench_measures.bootstrap import Estimate
+
+RECORDS = {name: record_of(find_benchmark(name), name, {}) for name in ("personalized", "pairs")}
+NAMES = st.lists(st.text("abc/-模", min_size=1, max_size=8), min_size=1, max_size=20, unique=True)
+
+
+def a_run(name: str, value: float = 0.5, benchmark: str = "pairs", path: str = "", **prompt: Any) -> Run:
+    record = RECORDS[benchmark]
+    model, shown = record.model.model_copy(update={"name": name}), record.prompt.model_copy(update=prompt)
+    record = record.model_copy(update={"model": model, "prompt": shown})
+    metrics = metrics_frame([(Place("overall", "overall"), Estimate(value))])
+    return Run(Path(path or f"runs/{benchmark}-{name.replace('/', '-')}"), pl.DataFrame(), metrics, record)
+
+
+@given(st.data())
+def test_a_models_look_goes_by_its_name_and_not_by_its_rank(data: st.DataObject) -> None:
+    names = data.draw(NAMES)
+    values = st.lists(st.floats(0, 1), min_size=len(names), max_size=len(names))
+    ours, theirs = (
+        [a_run(name, value, benchmark) for name, value in zip(names, data.draw(values), strict=True)]
+        for benchmark in RECORDS
+    )
+    some = data.draw(st.lists(st.sampled_from(theirs), unique_by=lambda run: run.name, min_size=1))
+    among = data.draw(st.permutations([*ours, *theirs]))
+    looks = {one.name: (one.colour, one.marker) for one in series_of(ours, among)}
+    assert len(set(looks.values())) == len(names)
+    assert {one.name: (one.colour, one.marker) for one in series_of(some, among)}.items() <= looks.items()
+    judges = series_of_judges({run.name: run.headline.value for run in some} | {"no run": 0.1}, names)
+    known = {one.name: (one.colour, one.marker) for one in judges if one.name != "no run"}
+    assert known.items() <= looks.items(), "a judge that no run is of changes nobody's look"
+
+
+def test_runs_of_a_model_share_its_colour_and_have_markers_of_their_own() -> None:
+    raw, bare = (a_run("m", profile=profile, path=f"runs/{profile}") for profile in ("raw", "none"))
+    other, elsewhere = a_run("n"), a_run("m", benchmark="personalized", profile="raw")
+    shown = {one.run.path.name: one for one in series_of([raw, bare, other], [raw, bare, other, elsewhere])}
+    assert shown["raw"].colour == shown["none"].colour != shown["pairs-n"].colour
+    assert shown["raw"].marker != shown["none"].marker
+    assert [shown[name].label.text for name in shown] == ["m (profile none)", "m (profile raw)", "n"]
+    [there] = series_of([elsewhere], [raw, bare, other, elsewhere])
+    assert (there.marker, there.label.text) == (shown["raw"].marker, "m"), "the same settings on another benchmark"
+    again = a_run("m", profile="raw", path="runs/again")
+    assert [one.label.text for one in series_of([raw, again])] == ["m (again)", "m (raw)"]
+    many = series_of([a_run(f"m{n % 21}", path=f"runs/{n}") for n in range(84)])
+    assert len({(one.colour, one.marker) for one in many}) == len({one.label.text for one in many}) == 84
+
+
+def test_names_are_short_and_models_of_one_name_can_be_told_apart() -> None:
+    names = ["a/checkpoint", "b/checkpoint", "org/model", "c" * 20 + "d" * 40, "c" * 20 + "e" + "d" * 40]
+    labels = [one.label.text for one in series_of_judges(dict.fromkeys(names))]
+    assert labels[:2] == ["a/checkpoint", "b/checkpoint"]
+    assert "model" in labels
+    assert max(map(len, labels)) <= NAME
+
+
+@given(st.lists(st.text("ab-", min_size=1, max_size=90), min_size=1, max_size=12))
+def test_names_that_are_unlike_stay_unlike(names: list[str]) -> None:
+    short = shortened(names)
+    assert len(set(short)) == len(set(names))
+    for one, whole in zip(short, names, strict=True):
+        before, _, after = one.partition("…")
+        assert one == whole or (whole.startswith(before) and whole.endswith(after) and len(one) < len(whole))
