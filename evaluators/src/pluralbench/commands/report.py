@@ -23,12 +23,10 @@ pluralbench report runs/multilingual-* --plots figures
 def report(
     runs: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Run directories, or folders with some.")],
     form: Annotated[
-        Format, typer.Option("--format", help="For people (table, markdown, latex) or programs (json, csv).")
+        Format, typer.Option("--format", help="How it is printed: for people (table, markdown, latex) or programs.")
     ] = "table",
     out: Annotated[Path | None, typer.Option(help="A file to write instead of the terminal.")] = None,
-    plots: Annotated[
-        Path | None, typer.Option(help="A folder for figures by language or category, as PNG and SVG.")
-    ] = None,
+    plots: Annotated[Path | None, typer.Option(help="A folder for figures, as PNG and SVG.")] = None,
     *,
     detail: Annotated[
         bool, typer.Option("--detail", help="Every config, section and category, a row each, and the ids in notes.")

@@ -75,7 +75,8 @@ def judge(
     Every call is recorded; an interrupted run goes on where it was. A verdict that cannot be read after all attempts
     is invalid. Of rankings by category that are counted in the legacy way, pairs are asked about in one order.
     """
-    given = judging = judging or Judging()
+    given = judging or Judging()
+    judging = given.asked_of(model)
     loaded = load_benchmark(benchmark, data, prompt)
     if not loaded.benchmark.strict and not judging.pointwise:
         # CHEEMS's code asks once a pair, and counts verdicts as its paper does.
@@ -99,7 +100,7 @@ def judge(
         connection,
         target.with_name(target.name + ".work") / "ledger.sqlite",
         attempts=judging.attempts,
-        reply=judging.reply,
+        reply=judging.form,
         criterion=judging.criterion,
         rule=judging.verdicts,
     )
@@ -177,7 +178,7 @@ def _write(
             data=loaded.data_record(),
             prompt=loaded.prompt_record().model_copy(update=asked),
             judging=JudgingRecord(
-                reply=judging.reply,
+                reply=judging.form,
                 orders=None if judging.pointwise else judging.orders,
                 pointwise=judging.pointwise,
                 criterion=judging.criterion,

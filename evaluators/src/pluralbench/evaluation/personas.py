@@ -128,7 +128,8 @@ def judge_personas(
     caller.
     """
     data = data if isinstance(data, PersonaData) else PersonaData(location=None if data is None else str(data))
-    given = judging = judging or PersonaJudging()
+    given = judging or PersonaJudging()
+    judging = given.asked_of(model)
     chat, connection = chat_of(model, judging, connection, LOCAL_SAMPLING)
     try:
         check_reachable(chat, connection)
@@ -218,7 +219,7 @@ def _judge(
                 prompts_digest=settings.prompts_digest,
             ),
             judging=JudgingRecord(
-                reply=judging.reply,
+                reply=judging.form,
                 orders=judging.orders,
                 samples=judging.samples,
                 temperature=judging.temperature,
@@ -245,7 +246,7 @@ def _questions(items: pl.DataFrame, judging: PersonaJudging) -> list[Question]:
     questions = []
     for place, item in enumerate(items.iter_rows(named=True)):
         for swapped in (False, True) if judging.orders == "both" else (False,):
-            messages = messages_of(item, judging.variables, judging.setting, judging.reply, swapped=swapped)
+            messages = messages_of(item, judging.variables, judging.setting, judging.form, swapped=swapped)
             text = tuple(message["content"] for message in messages)
             label = f"the verdict on {item['config']}/{item['id']}{', swapped' if swapped else ''}"
             questions.append(Question(place, label, messages, swapped, seen[text]))
@@ -260,7 +261,7 @@ def _request(settings: PersonaSettings, question: Question, attempt: int) -> Req
         seed=settings.seed,
         label=question.label,
         attempt=attempt,
-        schema=schema_of(settings.judging.setting) if settings.judging.reply == "structured" else None,
+        schema=schema_of(settings.judging.setting) if settings.judging.form == "structured" else None,
     )
     # Without a persona many items read the same; each is a draw of its own, as its row in the metrics is.
     return replace(request, sample=attempt + settings.judging.attempts * question.copy)
