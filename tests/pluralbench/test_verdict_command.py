@@ -63,7 +63,7 @@ def test_the_table_fits_a_terminal_and_says_what_its_numbers_are(metrics: Comman
     assert max(map(len, grid_lines(out))) <= 100
     for part in ("≥ 75", "< 75", "> 75", "ECE", "AURC", "share of A", "difference", "majority"):
         assert part in out, part
-    assert "95% intervals from a bootstrap over `user`." in out
+    assert "95% intervals over `user`." in out
     assert "Certainties that are no number from 1 to 100: drinks, ada-1, certainty, all (3)." in out
     assert "Valid answers without a certainty: drinks, ada-1, certainty, all (4)." in out
     assert "and so left out of the comparison: drinks, ada-1, certainty, all (8)." in out
@@ -78,7 +78,7 @@ def test_the_table_fits_a_terminal_and_says_what_its_numbers_are(metrics: Comman
 def test_without_a_user_the_report_says_that_rows_are_drawn(metrics: Command, tmp_path: Path) -> None:
     text = "\n".join(line.rpartition(",")[0] for line in SAMPLE.splitlines())
     _, out, _ = metrics(written(tmp_path, text))
-    assert "from a bootstrap over rows, each by itself, since there is no column `user`." in out
+    assert "intervals over rows, each by itself, since there is no column `user`." in out
 
 
 def test_markdown_has_the_same_numbers_in_whole_tables(metrics: Command, tmp_path: Path) -> None:

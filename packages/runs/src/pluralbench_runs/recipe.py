@@ -72,13 +72,29 @@ def check_recipe(model: type[Model], values: Mapping[str, object], origin: str) 
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        first = error.errors()[0]
-        place = [str(part) for part in first["loc"]]
-        if first["type"] == "extra_forbidden":
-            raise RecipeError(f"Recipe {origin}: {_unknown_key(model, place)}") from None
-        where = f"`{'.'.join(place)}`: " if place else ""
-        message = first["msg"].removeprefix("Value error, ").rstrip(".")
-        raise RecipeError(f"Recipe {origin}: {where}{message}.") from None
+        raise RecipeError(f"Recipe {origin}: {first_fault(model, error)}") from None
+
+
+def first_fault(model: type[BaseModel], error: ValidationError) -> str:
+    """One of the faults that values of `model` have, with its key, in words that end with a full stop.
+
+    An unknown key comes first: it may be why another is missing.
+    """
+    faults = error.errors()
+    first = next((fault for fault in faults if fault["type"] == "extra_forbidden"), faults[0])
+    place = [str(part) for part in first["loc"]]
+    key = ".".join(place)
+    if first["type"] == "extra_forbidden":
+        return _unknown_key(model, place)
+    if first["type"] == "missing":
+        return f"the key `{key}` is missing."
+    if first["type"] == "literal_error":
+        allowed = first["ctx"]["expected"].replace("'", "").replace(" or ", ", ")
+        return f"`{key}` must be one of {allowed}; it is `{first['input']}`."
+    if first["type"] in {"dict_type", "model_type"}:
+        return f"`{key}` must be a table; it is `{first['input']}`."
+    message = first["msg"].removeprefix("Value error, ").rstrip(".")
+    return f"`{key}`: {message}." if place else f"{message}."
 
 
 def recipe_path(name: str, folder: Path) -> Path:
