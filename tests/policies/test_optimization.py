@@ -156,7 +156,7 @@ def test_what_was_made_by_other_settings_is_refused_by_name(optimized: Runs, bas
     cases: dict[str, dict[str, Any]] = {
         "kl": {"options": quick("rloo", kl=0.1)},
         "tasks": {"tasks": [*TASKS[:-1], replace(TASKS[-1], messages=user("something else"))]},
-        "reward.digest": {"reward": FunctionModel(lambda groups: [[1.0] * len(group.responses) for group in groups])},
+        "reward.name": {"reward": FunctionModel(lambda groups: [[1.0] * len(group.responses) for group in groups])},
     }
     for key, changed in cases.items():
         given: dict[str, Any] = {
