@@ -89,7 +89,7 @@ def test_each_form_has_the_same_rows_and_numbers(runs: list[Run]) -> None:
     assert frame["row"].to_list() == names
     head = given[2].headline
     assert rows[0]["overall"] == {"value": head.value, "low": head.low, "high": head.high} | {
-        "n": head.n, "clusters": head.clusters, "method": "bootstrap",
+        "n": head.n, "clusters": head.clusters, "method": head.method,
     }  # fmt: skip
     for field in ("value", "low", "high", "n", "clusters"):
         assert frame[f"overall.{field}"][0] == pytest.approx(rows[0]["overall"][field])
