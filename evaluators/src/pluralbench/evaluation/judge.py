@@ -56,7 +56,7 @@ class Said(NamedTuple):
 def judge(
     model: str,
     *,
-    benchmark: str = "personalized",
+    benchmark: str | None = None,
     data: str | Path | Data | None = None,
     prompt: Prompt | None = None,
     judging: Judging | None = None,

@@ -23,7 +23,7 @@ from pluralbench.results.runs import Run, read_run, write_run
 def score(
     model: Scorable,
     *,
-    benchmark: str = "personalized",
+    benchmark: str | None = None,
     data: str | Path | Data | None = None,
     prompt: Prompt | None = None,
     scoring: Scoring | None = None,
@@ -34,7 +34,8 @@ def score(
     """Score a reward model on a benchmark; returns the run, which lies in `out`.
 
     model: a folder or ORG/NAME, a description such as `LocalModel`, a `RewardModel`, or a function that gives for each
-    of some groups a list with a number for each response. benchmark: a name, or a TOML file that describes one.
+    of some groups a list with a number for each response. benchmark: a name, or a TOML file that describes one;
+    without it that of the release which the data is, else "personalized".
     data: where the items are, or `Data` with further choices. prompt: what it says about the person. scoring: how a
     model in this process runs. seed: of the bootstrap. fresh: start over.
 
