@@ -1,6 +1,5 @@
 """A recipe: what a command was asked to do, read from TOML and overridden by flags."""
 
-import difflib
 import json
 import re
 import tomllib
@@ -11,7 +10,7 @@ from typing import Any, ClassVar, TypeVar, get_args
 import tomli_w
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from pluralbench_runs.errors import RecipeError
+from pluralbench_runs.errors import RecipeError, did_you_mean
 
 
 class Table(BaseModel):
@@ -197,6 +196,5 @@ def _unknown_key(model: type[BaseModel], place: list[str]) -> str:
     for part in place[:-1]:
         field = model.model_fields.get(part)
         model = next(_models(field.annotation), model) if field is not None else model
-    near = difflib.get_close_matches(place[-1], model.model_fields, n=1, cutoff=0.6)
-    hint = f"did you mean `{near[0]}`?" if near else f"the keys here are {', '.join(model.model_fields)}."
-    return f"unknown key `{'.'.join(place)}`; {hint}"
+    hint = did_you_mean(place[-1], model.model_fields) or f"the keys here are {', '.join(model.model_fields)}."
+    return f"unknown key `{'.'.join(place)}`; {hint.rstrip()}"

@@ -48,5 +48,5 @@ def _curves(found: Study) -> "Figure":
     ax.minorticks_off()
     ax.set(xlabel=found.recipe.axis, ylabel="Overall number (%)")
     style.legend(ax, lines)
-    note = "Bands: 95% intervals from a bootstrap over prompts or users."
+    note = "Bands: 95% intervals over prompts or users."
     return style.heading(figure, found.recipe.title, note)
