@@ -87,7 +87,7 @@ def test_the_curves_are_the_numbers(runs: dict[str, Downstream], which: str) -> 
     level = found.estimate("outcome").value
     assert any(list(line.get_ydata()) == [level, level] for line in figure.axes[0].lines)  # type: ignore[arg-type]
     said = words(figure)
-    assert "Dashed: the policy by itself." in said.replace("\n", " ")
+    assert "Grey, dashed: the policy by itself." in said.replace("\n", " ")
     assert ("Bands: 95% intervals." in said) == (which == "two")
 
 

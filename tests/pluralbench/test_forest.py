@@ -9,18 +9,15 @@ from typing import Any
 import polars as pl
 import pytest
 from drawn_figures import check_texts, words
-from made_runs import decision, record_of, run_of
+from made_runs import decision, run_of
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from pluralbench import Run, find_benchmark
 from pluralbench.data.benchmarks import PERSONA_JUDGE, known_benchmarks
-from pluralbench.data.verdict_tables import check_verdicts
-from pluralbench.metrics import measure_personas
 from pluralbench.reports.figures import draw as drawing_
 from pluralbench.reports.figures.draw import draw
 from pluralbench.reports.figures.forest import forests
 from pluralbench.reports.figures.style import drawing
-from pluralbench.results.decisions import DECISIONS
 from pluralbench.results.metrics_frame import METRICS
 
 LONG = "org/" + "Skywork-Reward-V2-Llama-3.1-8B-finetuned-on-the-preferences-of-people-run-{}-last"
@@ -71,8 +68,7 @@ def a_run(number: int, benchmark: str, *, items: int = 20) -> Run:
     ]
     described = find_benchmark(benchmark if benchmark in PARTS else "pairs")
     run = run_of(rows, described, model=name_of(number), path=f"runs/{benchmark}-{number}")
-    about = run.record.benchmark.model_copy(update={"name": benchmark if benchmark in PARTS else "my/mine.toml"})
-    return replace(run, record=run.record.model_copy(update={"benchmark": about}))
+    return recorded(run, benchmark if benchmark in PARTS else "my/mine.toml")
 
 
 def persona_run(number: int, folder: Path, variables: str = "all") -> Run:
@@ -86,17 +82,18 @@ def persona_run(number: int, folder: Path, variables: str = "all") -> Run:
             verdicts[-1] |= {"persona_variables": variables, "certainty": draws.randint(30, 99), "truth": truth}
             verdicts[-1] |= {"user": f"u{n % 12}"}
     table = pl.DataFrame(verdicts)
-    decisions = pl.DataFrame(rows, schema=DECISIONS).with_columns(
-        said=table["answer"], said_swapped=pl.lit(None, pl.String), truth=table["truth"]
-    )
     path = folder / f"persona-{number}-{variables}"
     path.mkdir(parents=True)
     table.write_csv(path / "verdicts.csv")
-    benchmark = known_benchmarks()[PERSONA_JUDGE]
-    record = record_of(benchmark, PERSONA_JUDGE, dict.fromkeys(TASKS, 30), model=name_of(number))
-    prompt = record.prompt.model_copy(update={"profile": None, "setting": "certainty", "variables": variables})
-    metrics = measure_personas(benchmark, decisions, check_verdicts(table))
-    return Run(path, decisions, metrics, record.model_copy(update={"prompt": prompt}))
+    run = run_of(rows, known_benchmarks()[PERSONA_JUDGE], model=name_of(number), path=path)
+    prompt = run.record.prompt.model_copy(update={"profile": None, "setting": "certainty", "variables": variables})
+    return recorded(run, PERSONA_JUDGE, prompt=prompt)
+
+
+def recorded(run: Run, benchmark: str, **changes: Any) -> Run:
+    """The run as one of a benchmark of this name, with changes of its record."""
+    about = run.record.benchmark.model_copy(update={"name": benchmark})
+    return replace(run, record=run.record.model_copy(update={"benchmark": about, **changes}))
 
 
 def with_references(run: Run) -> Run:

@@ -55,6 +55,8 @@ def test_runs_of_a_model_share_its_colour_and_have_markers_of_their_own() -> Non
     assert [one.label.text for one in series_of([raw, again])] == ["m (again)", "m (raw)"]
     many = series_of([a_run(f"m{n % 21}", path=f"runs/{n}") for n in range(84)])
     assert len({(one.colour, one.marker) for one in many}) == len({one.label.text for one in many}) == 84
+    curves = series_of_judges({f"m{n:02}": None for n in range(21)})
+    assert len({(one.colour, one.line) for one in curves}) == 21
 
 
 def test_names_are_short_and_models_of_one_name_can_be_told_apart() -> None:

@@ -185,7 +185,8 @@ def _risk_coverage(rows: Rows, judges: Mapping[str, Series], told: str) -> "Figu
     figure = _panels(rows, judges, (2.2,), (curves,))
     note = (
         f"Errors among the surest answers, from {FEW} on, by how many of the valid ones with a certainty are kept. "
-        f"Equally sure ones in any order. Grey, dashed: chance. Filled: certainty of at least {rows[0]['threshold']:g}."
+        "Equally sure ones are in any order. Grey, dashed: chance. Filled: certainty of at least "
+        f"{rows[0]['threshold']:g}."
     )
     note += f" Hollow: all, where fewer than {FEW} are so sure." if any(few(row) for row in rows) else ""
     return heading(figure, f"Risk and coverage, {_which(rows, judges)} ({told})", note)

@@ -48,9 +48,8 @@ def _figures(runs: Sequence[Run]) -> Iterator[tuple[str, Make]]:
             yield stem, partial(make, models)
     verdicts = _verdicts(runs)
     if verdicts is not None:
-        seed = next(run.record.bootstrap.seed for run in runs if run.record.benchmark.description.personas)
-        rows = verdict_rows(verdicts, seed=seed)
-        yield from certainty.figures_of(rows, among=[run.name for run in runs]).items()
+        names = [run.name for run in runs]
+        yield from certainty.figures_of(verdict_rows(verdicts), among=names).items()
 
 
 def _verdicts(runs: Sequence[Run]) -> pl.DataFrame | None:
