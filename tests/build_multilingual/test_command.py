@@ -154,7 +154,7 @@ def test_a_row_may_go_in_its_language_alone(run: Run, words: list[str | Path], t
     assert list(rows(tmp_path / "out", "spa_Latn")) == [3, 5, 9, 12]
     assert list(rows(tmp_path / "out", "deu_Latn")) == [3, 5, 8, 9]
     assert list(rows(tmp_path / "out", "eng_Latn")) == [3, 5, 8, 9, 12]
-    assert not any(rebuild(tmp_path / "out", tmp_path / "again"))
+    assert not any(rebuild(tmp_path / "out", tmp_path / "again", sources=[str(words[1])]))
 
 
 def test_people_decide(run: Run, words: list[str | Path], tmp_path: Path) -> None:
@@ -167,7 +167,7 @@ def test_people_decide(run: Run, words: list[str | Path], tmp_path: Path) -> Non
     assert pl.read_parquet(out / "provenance/decisions.parquet").height == 3
     assert verify(out) == []
     path.unlink()  # a rebuild takes them from the release
-    assert not any(rebuild(out, tmp_path / "again"))
+    assert not any(rebuild(out, tmp_path / "again", sources=[str(words[1])]))
     assert files(tmp_path / "again")["provenance/decisions.parquet"] == files(out)["provenance/decisions.parquet"]
 
 
@@ -198,7 +198,7 @@ def test_decisions_are_bound_by_their_content(run: Run, words: list[str | Path],
         assert (status, bool(re.fullmatch(sentence, said.strip()))) == (2, True), said
     assert files(out) == before
     refused(
-        run("--recipe", out / RECIPE, "--replay", out, "--decisions", path, "--out", tmp_path / "other"),
+        run("--recipe", out / RECIPE, *words[:2], "--replay", out, "--decisions", path, "--out", tmp_path / "other"),
         "The decisions are not those that the recipe names by `filter.decisions_digest`.",
     )
     assert run(*words, "--decisions", path, "--out", out, "--fresh")[0] == 0
@@ -336,7 +336,7 @@ def test_only_pairs_of_translations(run: Run, tmp_path: Path) -> None:
     assert (status, "translation-pairs 0.1.0, 0 recorded calls, 0 of them made now" in said) == (0, True), said
     manifest = read_manifest(out)
     assert [(table.config, table.rows) for table in manifest.tables] == [("translation", 20)]
-    assert [source.location for source in manifest.sources] == [str(path)]
+    assert [source.location for source in manifest.sources] == ["mine.jsonl"]
     assert verify(out) == []
     path.rename(tmp_path / "moved.jsonl")
     assert not any(rebuild(out, tmp_path / "again", sources=[str(tmp_path / "moved.jsonl")]))
@@ -500,7 +500,7 @@ def test_equal_answers_in_the_source_are_dropped_without_a_call(
         (20, "eng_Latn", "source", "identical answers"),
         (21, "eng_Latn", "source", "identical answers"),
     ]
-    assert not any(rebuild(tmp_path / "out", tmp_path / "again"))
+    assert not any(rebuild(tmp_path / "out", tmp_path / "again", sources=[str(path)]))
 
 
 def test_a_source_of_equal_answers_alone_is_a_sentence(run: Run, words: list[str | Path], tmp_path: Path) -> None:
@@ -538,7 +538,7 @@ def recipe(path: Path, **tables: Any) -> Path:
     [
         ({"langauges": []}, "unknown key `langauges`; did you mean `languages`?"),
         ({"translator": {"name": "apertium", "modle": "x"}}, "unknown key `translator.modle`; did you mean `model`?"),
-        ({"filter": {"drop": "some"}}, "`filter.drop`: Input should be 'everywhere' or 'language'."),
+        ({"filter": {"drop": "some"}}, "`filter.drop` must be one of everywhere, language; it is `some`."),
         ({"checks": {"shortest": 0}}, "`checks.shortest`: Input should be greater than 0."),
         ({"connection": {"concurrency": 0}}, "`connection.concurrency`: Input should be greater than or equal to 1."),
         ({"source": {"location": "sample", "limit": 0}}, "`source.limit`: Input should be greater than or equal to 1."),
@@ -553,9 +553,9 @@ def test_a_bad_recipe_is_named_with_its_key(run: Run, tmp_path: Path, tables: di
 
 
 def test_every_build_writes_a_recipe_that_builds_it(run: Run, tmp_path: Path) -> None:
-    assert run("--language", "por_Latn", "--limit", "1", "--out", tmp_path / "a")[0] == 0
-    assert run("--recipe", tmp_path / "a" / RECIPE, "--out", tmp_path / "b")[0] == 0
-    assert files(tmp_path / "b") == files(tmp_path / "a")
+    assert run("--language", "por_Latn", "--limit", "1", "--out", tmp_path / "a/name")[0] == 0
+    assert run("--recipe", tmp_path / "a/name" / RECIPE, "--out", tmp_path / "b/name")[0] == 0
+    assert files(tmp_path / "b/name") == files(tmp_path / "a/name")
 
 
 def test_the_recipes_that_come_with_it_are_read() -> None:

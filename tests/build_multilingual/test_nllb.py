@@ -210,7 +210,7 @@ def test_a_batch_changes_no_translation(model: nllb.Nllb) -> None:
 def test_a_language_that_the_model_does_not_know(model: nllb.Nllb) -> None:
     with pytest.raises(UnsupportedLanguage) as caught:
         ask(model, E, "fra_Latn")
-    assert str(caught.value) == f"The translation model {model.model} does not know the language fra_Latn."
+    assert str(caught.value) == f"The translation model {model._place} does not know the language fra_Latn."
 
 
 def test_a_generation_without_an_end_is_cut_off(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -274,7 +274,7 @@ def test_a_build_and_its_replay(run: Run, folder: Path, tmp_path: Path) -> None:
         (SPANISH[E[0]], f"{SPANISH[E[1]]} {SPANISH[E[2]]}\n\n{SPANISH[E[3]]}", SPANISH[E[4]]),
         (f"{SPANISH[E[5]]}\n{SPANISH[E[6]]}", "def add(a, b):\n    return a + b", "def add(a, b):\n    return a - b"),
     ]
-    assert set(made["translator"]) == {str(folder)}
+    assert set(made["translator"]) == {folder.name}
     german = pl.read_parquet(tmp_path / "out/data/deu_Latn/test.parquet")
     assert german["prompt"].to_list() == [GERMAN[E[0]], f"{GERMAN[E[5]]}\n{GERMAN[E[6]]}"]
     ledger = read_ledger(tmp_path / "out/provenance/ledger.parquet")

@@ -86,7 +86,7 @@ def test_a_translation_a_row(tmp_path: Path, name: str) -> None:
     assert (found.score, found.scale, found.left_out) == ("score", SCALES["score"], {})
     assert found.source.model_dump(exclude={"digest"}) == {
         "name": "MAPLE",
-        "location": str(location),
+        "location": location.name,
         "revision": None,
         "rows": 5,
         "licence": "cc-by-nc-4.0",

@@ -179,8 +179,11 @@ def all_of(own: Path) -> list[object]:
     ]
 
 
-def test_own_sources_are_built_rebuilt_and_rebuilt_from_elsewhere(run: Run, own: Path) -> None:
-    status, said = run(*all_of(own), "--out", own / "dist")
+def test_own_sources_are_built_rebuilt_and_rebuilt_from_elsewhere(
+    run: Run, own: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(own)
+    status, said = run(*all_of(Path()), "--out", own / "dist")
     assert status == 0, said
     assert list(digests(own / "dist")) == [*DIGESTS, "drinks"]
     assert all(sum(t != "tie" for t in rows(own / "dist", name)["truth"]) == 2 for name in digests(own / "dist"))

@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 from build_personalized.cli import main
-from build_personalized.errors import SourceError
 from chat_server import Reply, serve
 from commands import command, fails, in_process
-from pluralbench_release import rebuild, verify
+from pluralbench_release import ReleaseError, rebuild, verify
 
 Run = Callable[..., tuple[int, str]]
 
@@ -115,7 +114,7 @@ def test_a_moved_source_rebuilds(run: Run, tmp_path: Path) -> None:
         assert status == 0, said
     (tmp_path / "elsewhere").mkdir()
     moved = dump.rename(tmp_path / "elsewhere" / dump.name)
-    with pytest.raises(SourceError, match=f"There is no dump {re.escape(str(dump))}"):
+    with pytest.raises(ReleaseError, match=rf"There is no dump {re.escape(dump.name)}\. .* say with `sources`"):
         rebuild(tmp_path / "out", tmp_path / "again")
     assert not any(rebuild(tmp_path / "out", tmp_path / "again", sources=[f"stack-exchange:{moved}"]))
 

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 from commands import command
 from hub_server import Hub, card, publish, serving
-from pluralbench import BenchmarkError, DataError, Run, find_benchmark, read_run
+from pluralbench import DataError, Run, find_benchmark, read_run
 from verbs import load_items, value
 from written_tables import SUFFIXES, TEXTS, write
 
@@ -200,24 +200,6 @@ def test_a_benchmark_of_ones_own_is_a_file(
     assert run.headline.clusters == 3
     green, black = (value(run, "accuracy", "subset", config="a", section="All", subset=k) for k in ("green", "black"))
     assert value(run, "accuracy", "section", config="a", section="All") == pytest.approx((3 * green + black) / 4)
-
-
-@pytest.mark.parametrize(
-    ("text", "parts"),
-    [
-        ("titel = 'x'", ["describes no benchmark", "title"]),
-        ("title = 'x'\noverall = 'median'", ["describes no benchmark", "overall"]),
-        ("title = 'x'\n[columns]\nprompts = ['a']", ["columns.prompts"]),
-        ("[", ["cannot be read"]),
-    ],
-)
-def test_a_benchmark_file_that_is_none_is_named(tmp_path: Path, text: str, parts: list[str]) -> None:
-    (tmp_path / "b.toml").write_text(text, encoding="utf-8")
-    with pytest.raises(BenchmarkError) as caught:
-        find_benchmark(str(tmp_path / "b.toml"))
-    for part in [str(tmp_path / "b.toml"), *parts]:
-        assert part in str(caught.value)
-    assert "\n" not in str(caught.value)
 
 
 @pytest.fixture(scope="module")

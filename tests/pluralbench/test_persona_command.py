@@ -1,6 +1,7 @@
 """`pluralbench judge-personas` and `judge-metrics`, as they are called."""
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 from chat_server import Reply, serve
 from commands import command
 from persona_tables import item, knows, release, rows
+from pluralbench import read_run
 
 Command = Callable[..., tuple[int, str, str]]
 
@@ -28,7 +30,12 @@ def test_a_run_says_what_it_found_and_judge_metrics_reads_it(run: Command, data:
         assert run(*words, "--samples", "3", "--out", out) == (0, said, ""), "the same again, unasked"
         assert len(server.requests) == 6
     assert f"{out}: items.parquet, metrics.json, run.json, verdicts.csv" in said
-    assert "setting certainty, persona variables all" in said
+    assert "Persona judge, setting certainty, variables all, 6 items" in said
+    assert re.search(r"(?m)^j +100\.0 \[[\d.]+, 100\.0\].* +100\.0 +100\.0$", said), "the run and its tasks"
+    cost = read_run(out).record.cost
+    assert cost is not None
+    assert cost.dollars == pytest.approx(6 * 15 * 0.1 / 1e6)
+    assert f"Took 6 calls, 90 tokens, ${cost.dollars:.2g} at 0.1/0.1 a million, " in " ".join(said.split())
     status, said, _ = run("judge-metrics", out / "verdicts.csv", "--json")
     assert status == 0
     assert [(row["task"], row["n"], row["correct"], row["high"]) for row in json.loads(said)] == [

@@ -72,13 +72,14 @@ def release(tmp_path: Path, pairs: Callable[..., pl.DataFrame]) -> Callable[...,
         licences: Sequence[str] = ("cc-by-4.0",),
         configs: Sequence[str] = ("Art", "no", "Society"),
         builder: str = "nobody",
+        title: str | None = None,
     ) -> Path:
         frames = frames or (pairs("q1", "q2", "q3", "q4"), pairs("ש1", "中2"))
         keys = [key for frame in frames for name in ("chosen_call", "rejected_call") for key in frame[name]]
         ledger = tmp_path / "ledger.parquet"
         pl.DataFrame({"key": keys, "answer": [TEXTS[0]] * len(keys)}).write_parquet(ledger)
         directory = tmp_path / name
-        directory.mkdir()
+        directory.mkdir(parents=True)
         contents = Contents(
             tables=[
                 ReleaseTable(config, "test", frame, "PersonalizedPairs")
@@ -105,11 +106,12 @@ def release(tmp_path: Path, pairs: Callable[..., pl.DataFrame]) -> Callable[...,
                 tags=["reward-model"],
                 columns={"id": "the row", "chosen": "the better answer"},
                 sections=[Section(title="Uses", body="Not for {{ training }} <b>&amp;</b>.")],
-                citation="@misc{tiny}",
+                citation="Cite it.",
+                papers=("@misc{paper,\n  title = {A paper},\n}",),
             ),
         )
         made_by = Builder(builder, "pluralbench-release")
-        write(directory, contents, recipe=TinyRecipe(name="tiny"), builder=made_by, ledger=ledger)
+        write(directory, contents, recipe=TinyRecipe(name="tiny", title=title), builder=made_by, ledger=ledger)
         return directory
 
     return make

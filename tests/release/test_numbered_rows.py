@@ -82,9 +82,9 @@ def released(directory: Path, *frames: pl.DataFrame, records: Mapping[str, pl.Da
     """A release in `directory`, a config for each frame."""
     names = ("prompt_calls", "chosen_calls", "rejected_calls")
     keys = {call for frame in frames for name in names for call in frame[name].explode().drop_nulls()}
+    directory.mkdir(parents=True)
     ledger = directory.with_suffix(".ledger")
     pl.DataFrame({"key": sorted(keys), "text": TEXTS[0]}).write_parquet(ledger)
-    directory.mkdir()
     contents = Contents(
         tables=[
             ReleaseTable(config, "test", frame, "MultilingualPairs")
@@ -163,7 +163,8 @@ def test_a_release_of_numbered_rows_verifies(release: Path) -> None:
 
 
 def test_two_writes_of_the_same_rows_in_another_order(tmp_path: Path) -> None:
-    a, b = released(tmp_path / "a", rows_of(*NUMBERS)), released(tmp_path / "b", rows_of(*NUMBERS[::-1]))
+    a = released(tmp_path / "one" / "name", rows_of(*NUMBERS))
+    b = released(tmp_path / "two" / "name", rows_of(*NUMBERS[::-1]))
     for name in ("provenance/row_digests.parquet", LEDGER, "provenance/dropped.parquet", "README.md"):
         assert (a / name).read_bytes() == (b / name).read_bytes()
     assert not any(diff(a, b))

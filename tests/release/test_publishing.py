@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from commands import command
 from pluralbench_release import ReleaseError, check_publishable, push_to_hub, read_manifest, verify
+from pluralbench_release.citation import as_published
 from pluralbench_release.manifest import MANIFEST
 from writable_hub import OID, WritableHub, taking
 
@@ -100,14 +101,27 @@ def test_a_release_is_sent_whole_and_tagged(release: Make, hub: WritableHub) -> 
     assert sent == {
         path.relative_to(directory).as_posix(): path.read_bytes() for path in directory.rglob("*") if path.is_file()
     }
+    card = sent["README.md"].decode()
+    assert 'load_dataset("org/name", "Art", split="test")' in card
+    assert (
+        r"  howpublished = {\url{https://huggingface.co/datasets/org/name}, built with pluralbench-release 0." in card
+    )
+    assert verify(directory) == []
     [tag] = hub.bodies(f"/api/datasets/org/name/tag/{OID}")
     assert tag["tag"] == "v0.1.0"
 
 
-def test_what_the_hub_does_not_take_is_one_sentence(run: Run, release: Make, hub: WritableHub) -> None:
+def test_what_the_hub_does_not_take_is_one_sentence(run: Run, release: Make, hub: WritableHub, tmp_path: Path) -> None:
     hub.refuse = 403
     status, said = run("publish", release(), "org/name")
     assert (status, said.count("\n")) == (2, 1), said
     for part in ("Error: The Hub did not take", "as org/name", "hf auth login"):
         assert part in said
     assert hub.bodies("/tag/") == []
+    assert 'load_dataset("release", "Art"' in (tmp_path / "release/README.md").read_text(encoding="utf-8")
+
+
+def test_a_card_is_published_again_elsewhere_and_may_have_been_edited(release: Make) -> None:
+    card = (release() / "README.md").read_text(encoding="utf-8")
+    assert as_published(as_published(card, "old/name"), "org/name") == as_published(card, "org/name") != card
+    assert as_published("Mine alone.", "org/name") == "Mine alone."

@@ -13,7 +13,7 @@ from pluralbench_release import ReleaseError, TableDiff, diff, rebuild
 Make = Callable[..., Path]
 Pairs = Callable[..., pl.DataFrame]
 Run = Callable[..., tuple[int, str]]
-SAME = "The same content in all 2 tables: digests are equal.\n"
+SAME = "The same content in 2 tables: digests are equal.\n"
 BUILDER = """
 import shutil
 from pathlib import Path

@@ -1,5 +1,6 @@
 """Tables become a directory that is already a Hub repository."""
 
+import re
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -83,7 +84,7 @@ def test_the_manifest_says_what_is_there(release: Make, pairs: Pairs) -> None:
 def test_two_writes_give_the_same_bytes(release: Make, pairs: Pairs) -> None:
     rows = pairs(*(f"q{number}" for number in range(50)))
     in_pieces = pl.concat([rows[:7], rows[7:30], rows[30:]], rechunk=False)
-    assert contents(release("a", rows)) == contents(release("b", in_pieces))
+    assert contents(release("one/name", rows)) == contents(release("two/name", in_pieces))
 
 
 @pytest.mark.parametrize(
@@ -116,13 +117,19 @@ def test_the_card_is_what_the_hub_reads(release: Make) -> None:
         '# Tiny: "benchmark" 中文\n',
         "मैं चाय पीता हूँ 🍵👨‍👩‍👧",
         "Version 0.1.0, 6 rows, built by `pluralbench-release`",
-        'load_dataset("ORGANISATION/tiny", "Art", split="test")',
+        'load_dataset("release", "Art", split="test")',
         "| `id` | String | the row |\n| `chosen` | String | the better answer |\n",
         "## Uses\n\nNot for {{ training }} <b>&amp;</b>.\n",
         "(`somewhere` at revision `abc123`), 4 rows",
         "the 12 recorded calls",
     ):
         assert part in card_text(directory)
+
+
+def test_the_card_has_bibtex_of_the_paper_the_release_and_the_software(release: Make) -> None:
+    entries = re.findall(r"^@\w+\{([^,]+),$", card_text(release()), re.MULTILINE)
+    assert entries == ["paper", "tiny", "pluralbench"]
+    assert r"  title = {100\% \& more}," in card_text(release("more", title="100% & more"))
 
 
 @pytest.mark.parametrize(("rows", "size"), [(999, "n<1K"), (1000, "1K<n<10K"), (10_000, "10K<n<100K")])

@@ -79,13 +79,13 @@ def test_defaults_are_filled_in_and_values_are_read(path: Path) -> None:
         ("seed = 1\n[llm]\nmodle = 'x'", "Recipe FILE: unknown key `llm.modle`; did you mean `model`?"),
         ("seed = 1\n[lllm]\n", "Recipe FILE: unknown key `lllm`; did you mean `llm`?"),
         ("seed = 1\n[llm]\nzzz = 1", "Recipe FILE: unknown key `llm.zzz`; the keys here are model, extra."),
-        ("", "Recipe FILE: `seed`: Field required."),
+        ("", "Recipe FILE: the key `seed` is missing."),
         (
             "seed = 'one'",
             "Recipe FILE: `seed`: Input should be a valid integer, unable to parse string as an integer.",
         ),
         ("seed = 1\nnames = ['a', 1]", "Recipe FILE: `names.1`: Input should be a valid string."),
-        ("seed = 1\nllm = 3", "Recipe FILE: `llm`: Input should be a valid dictionary or instance of Llm."),
+        ("seed = 1\nllm = 3", "Recipe FILE: `llm` must be a table; it is `3`."),
         ("seed = ", "The recipe FILE is not valid TOML: Invalid value (at end of document)."),
         ("seed = 1\nseed = 2", "The recipe FILE is not valid TOML: Cannot overwrite a value (at end of document)."),
     ],
@@ -125,7 +125,7 @@ def test_a_wrong_override_is_named_like_a_wrong_key(path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["seed = 1\nllm = 3", "seed = 1\n[[llm]]\nmodel = 'x'"])
 def test_an_override_into_what_is_no_table_is_a_sentence(path: Path, text: str) -> None:
-    assert message(path, text, {"llm.model": "x"}).startswith("Recipe FILE: `llm`: Input should be a valid dictionary")
+    assert message(path, text, {"llm.model": "x"}).startswith("Recipe FILE: `llm` must be a table; it is `")
 
 
 def test_a_recipe_is_frozen(path: Path) -> None:
@@ -137,7 +137,7 @@ def test_a_recipe_is_frozen(path: Path) -> None:
 
 def test_values_can_be_checked_without_a_file() -> None:
     assert check_recipe(Build, {"seed": 1}, "the flags") == Build(seed=1)
-    with pytest.raises(RecipeError, match=r"^Recipe the flags: `seed`: Field required\.$"):
+    with pytest.raises(RecipeError, match=r"^Recipe the flags: the key `seed` is missing\.$"):
         check_recipe(Build, {}, "the flags")
 
 
@@ -191,6 +191,8 @@ class Made(Recipe):
         (Made(data=Data(digest="1" * 64)), "data.digest 11111111…, now 00000000…"),
         (Made(data=Data(location="b")), "data.location b, now a"),
         (Made(first={"limit": 2}, data=Data(limit=4)), "data.limit 4, now none; first.limit 2, now 1"),
+        (Made(first={"seed": 3, "limit": 1}, seed=3), "first.seed 3, now none; seed 3, now 0"),
+        (Made(data=Data(limit=2), first={"limit": 1, "most": 2}), "limit 2, now none; most 2, now none"),
         (
             Made(languages=("fra", "ita", "nld", "pol", "rus"), seed=1, data=Data(location="/far/" * 9, limit=1)),
             'limit 1, now none; data.location /far//far//far//far//far//far//…, now a; languages ["fra", "ita", '

@@ -1,4 +1,4 @@
-from .catalogue import SCHEMAS
+from .catalogue import SCHEMAS, release_columns
 from .categories import CATEGORIES
 from .chinese import RANK, RANKED_RESPONSES, RESPONSE, RankedResponses
 from .errors import TableError
@@ -44,6 +44,7 @@ __all__ = [
     "language_of",
     "near_languages",
     "normalized",
+    "release_columns",
     "render_posts",
     "render_profile",
     "validate",

@@ -1,5 +1,7 @@
 """Every schema by name."""
 
+from collections.abc import Iterable
+
 import pandera.polars as pa
 
 from pluralbench_schemas.chinese import RankedResponses
@@ -26,3 +28,14 @@ SCHEMAS: dict[str, type[pa.DataFrameModel]] = {
     )
 }
 """Every schema by the name that a release's manifest gives it."""
+
+
+def release_columns(columns: Iterable[str]) -> set[str]:
+    """The columns that a schema knows, of a table with these; none where it has not all that any schema requires."""
+    there = set(columns)
+    known = set()
+    for schema in SCHEMAS.values():
+        parts = schema.to_schema().columns
+        if {name for name, column in parts.items() if column.required} <= there:
+            known |= there & parts.keys()
+    return known

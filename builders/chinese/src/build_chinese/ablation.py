@@ -14,7 +14,7 @@ from pluralbench_calls import Ledger, Replay, working_ledger
 from pluralbench_measures.rankings import ranking_metrics
 from pluralbench_release import LEDGER, RECIPE
 from pluralbench_rewards import Group
-from pluralbench_runs import output_directory, progress, read_recipe, stream, write_recipe
+from pluralbench_runs import output_directory, progress, stream, write_recipe
 from pluralbench_studies import read_jsonl, write_jsonl
 
 from build_chinese import reward_model, source
@@ -37,17 +37,26 @@ STRATEGIES = {
 FULL = "judge + distant + length + human"
 
 
-def ablate(release: Path, people: Mapping[str, Sequence[Row]], human: Sequence[Row], *, fresh: bool = False) -> Path:
+def ablate(
+    release: Path,
+    recipe: ChineseRecipe,
+    people: Mapping[str, Sequence[Row]],
+    human: Sequence[Row],
+    *,
+    fresh: bool = False,
+) -> Path:
     """Measure every strategy of the preference set of a release; the path of the table.
 
-    people: resolved rows by benchmark, to measure on. human: those of the human part. The table and the figures go to a
-    folder beside the release; what an interrupted run has measured is not measured again. Without distant supervision
+    recipe: what the release was built from, with the places of its files. people: resolved rows by benchmark, to
+    measure on. human: those of the human part.
+
+    The table and the figures go to a folder beside the release; what an interrupted run has measured is not measured
+    again. Without distant supervision
     cycles are resolved and the votes that the ranks keep are learned from. The human part is trained on as
     [reward.training] says, each variant with the judge's votes with the changes of [reward.large], all at one seed.
 
     Raises `NothingLeft` for a release without a benchmark or without votes, and the errors of `reward_model`.
     """
-    recipe = read_recipe(ChineseRecipe, release / RECIPE)
     benchmarks = {name: rows for name, rows in people.items() if rows}
     if not benchmarks or recipe.reward is None or recipe.unlabelled is None or recipe.judge is None:
         raise NothingLeft(

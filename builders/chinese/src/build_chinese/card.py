@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from pluralbench_release import Card, Section, markdown_table
+from pluralbench_release import Card, Section, counted, markdown_table
 
 from build_chinese.figures import figures_tables
 from build_chinese.recipe import ChineseRecipe
@@ -31,6 +31,15 @@ COLUMNS = {
 }
 CITATION = """\
 The method is that of *CHEEMS* (Wen et al., 2025). Cite it, the version above and the content digests."""
+PAPER = """\
+@misc{wen2025cheems,
+  title = {{CHEEMS}: A Practical Guidance for Building and Evaluating {Chinese} Reward Models from Scratch},
+  author = {Wen, Xueru and Lou, Jie and Li, Zichao and Lu, Yaojie and XingYu and Ji, Yuqiu and Xu, Guohai and
+    Lin, Hongyu and He, Ben and Han, Xianpei and Sun, Le and Zhang, Debing},
+  year = {2025},
+  eprint = {2502.17173},
+  archivePrefix = {arXiv},
+}"""
 
 
 def card(recipe: ChineseRecipe, figures: dict[str, Any]) -> Card:
@@ -51,6 +60,7 @@ def card(recipe: ChineseRecipe, figures: dict[str, Any]) -> Card:
         columns=COLUMNS,
         sections=sections,
         citation=CITATION,
+        papers=(PAPER,),
     )
 
 
@@ -81,7 +91,7 @@ def _built(recipe: ChineseRecipe, figures: dict[str, Any]) -> str:
         )
         cut = figures["preference"]["responses_cut_for_the_reward_model"]
         if cut:
-            said.append(f"{cut:,} responses were too long for the reward model, which saw a shortened prompt.")
+            said.append(f"Of {counted(cut, 'response')}, too long for the reward model, it saw a shortened prompt.")
     recorded = ["Every vote"] * (recipe.unlabelled is not None) + ["every reward"] * _distant(recipe)
     calls = f"{' and '.join(recorded)} is recorded in `provenance/ledger.parquet`, the" if recorded else "The"
     said.append(

@@ -7,7 +7,7 @@ import typer
 from pluralbench_calls import chosen_model
 from pluralbench_calls.options import ApiKeyEnv, BaseUrl, TokenPrice, price_values
 from pluralbench_runs import RecipeError, read_recipe, recipe_path, replaceable, run
-from pluralbench_runs.options import Fresh, MaxCost, Out, ReplayFrom, RetryErrors, ReuseFrom, Seed
+from pluralbench_runs.options import Fresh, MaxCost, Name, Out, ReplayFrom, RetryErrors, ReuseFrom, Seed
 from pluralbench_schemas import TableError
 from rich.console import Console
 
@@ -50,6 +50,7 @@ def command(
     context: typer.Context,
     recipe: Annotated[str, typer.Option(help="`sample`, `paper`, or a TOML file.")] = "sample",
     out: Out = None,
+    name: Name = None,
     seed: Seed = None,
     replay: ReplayFrom = None,
     reuse: ReuseFrom = None,
@@ -70,7 +71,7 @@ def command(
             flag = before[0].replace("_", "-")
             raise RecipeError(f"Options go behind the verb: build-chinese {context.invoked_subcommand} --{flag} ...")
         return
-    asked = _asked(recipe, {"seed": seed}, own=None)
+    asked = _asked(recipe, {"name": name, "seed": seed}, own=None)
     target = replaceable(out or Path("dist") / asked.name)
     if recipe == "sample":
         _sample_steps(asked, target, fresh=fresh)
@@ -199,6 +200,7 @@ def preference(
     price: TokenPrice = None,
     max_cost: MaxCost = None,
     out: Out = None,
+    name: Name = None,
     replay: ReplayFrom = None,
     reuse: ReuseFrom = None,
     *,
@@ -210,6 +212,7 @@ def preference(
 ) -> None:
     """Build the preference set by distant supervision, and the benchmarks beside it, as a release."""
     overrides: dict[str, Any] = {
+        "name": name,
         "annotated.location": annotated,
         "unlabelled.location": prompts,
         "unlabelled.taxonomy": taxonomy,
@@ -235,7 +238,7 @@ def preference(
         from build_chinese import ablation  # noqa: PLC0415 - the same
         from build_chinese.build import people  # noqa: PLC0415 - the same
 
-        path = ablation.ablate(target, *people(asked), fresh=fresh)
+        path = ablation.ablate(target, asked, *people(asked), fresh=fresh)
         tell_table(console, f"Ablation ({path})", ablation.table(path))
 
 

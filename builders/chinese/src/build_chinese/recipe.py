@@ -5,7 +5,7 @@ from typing import Any, ClassVar, Literal, Self
 
 from pluralbench_calls import ChatConnection, ChatModel, check_reachable
 from pluralbench_release import ReleaseName, ReleaseRecipe
-from pluralbench_runs import Table
+from pluralbench_runs import Place, Table
 from pydantic import Field, model_validator
 
 from build_chinese.annotation.tasks import Tasks
@@ -24,11 +24,11 @@ class PromptsTable(Table):
     `responses`, where somebody else has given the tasks out.
     """
 
-    location: str
-    responses: str | None = None
-    taxonomy: str = SAMPLE
-    checks: str | None = None
-    assigned: str | None = None
+    location: Place
+    responses: Place | None = None
+    taxonomy: Place = SAMPLE
+    checks: Place | None = None
+    assigned: Place | None = None
 
 
 class Writer(ChatModel):
@@ -45,7 +45,7 @@ class AnnotatedTable(Table):
     human part that the reward model learns from and that the preference set begins with.
     """
 
-    location: str
+    location: Place
     benchmarks: list[str] = Field(default_factory=lambda: ["open", "human"])
     licence: str | None = None
     attribution: str | None = None
@@ -54,8 +54,8 @@ class AnnotatedTable(Table):
 class UnlabelledTable(Table):
     """Prompts with responses that a judge model votes on: JSONL with `input`, `category`, `responses`, or `sample`."""
 
-    location: str
-    taxonomy: str = SAMPLE
+    location: Place
+    taxonomy: Place = SAMPLE
     limit: int | None = Field(None, ge=1)
     licence: str | None = None
     attribution: str | None = None
@@ -82,7 +82,7 @@ class RewardTable(Table):
     fewer is too small.
     """
 
-    base: str
+    base: Place
     name: str | None = None
     digest: str | None = None
     device: str = "auto"
@@ -112,7 +112,7 @@ class PreferenceTable(Table):
 class ChineseRecipe(ReleaseRecipe):
     """A build of CheemsBench and CheemsPreference. Defaults are the paper's where it gives a value."""
 
-    operational: ClassVar[frozenset[str]] = frozenset({"connection"})
+    operational: ClassVar[frozenset[str]] = ReleaseRecipe.operational | {"connection"}
 
     name: ReleaseName = "chinese-rewardbench"
     prompts: PromptsTable | None = None

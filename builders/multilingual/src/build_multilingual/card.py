@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from pluralbench_release import Card, Section, markdown_table
+from pluralbench_release import Card, Section, counted, markdown_table
+from pluralbench_runs import public_place
 from pluralbench_schemas import ENGLISH, LANGUAGES, language_of
 
 from build_multilingual.figures import figures_tables
@@ -34,6 +35,15 @@ PAIR_COLUMNS = {
 CITATION = """\
 The method is that of *M-RewardBench* (Gureja et al., 2024), whose English source is RewardBench (Lambert et al., 2024).
 Cite both, the version above and the content digests."""
+PAPER = """\
+@misc{gureja2024mrewardbench,
+  title = {{M-RewardBench}: Evaluating Reward Models in Multilingual Settings},
+  author = {Gureja, Srishti and Miranda, Lester James V. and Islam, Shayekh Bin and Maheshwary, Rishabh and
+    Sharma, Drishti and Winata, Gusti and Lambert, Nathan and Ruder, Sebastian and Hooker, Sara and Fadaee, Marzieh},
+  year = {2024},
+  eprint = {2410.15522},
+  archivePrefix = {arXiv},
+}"""
 
 
 def card(recipe: MultilingualRecipe, figures: dict[str, Any], *, numbered: bool) -> Card:
@@ -59,6 +69,7 @@ def card(recipe: MultilingualRecipe, figures: dict[str, Any], *, numbered: bool)
         columns=columns,
         sections=sections,
         citation=CITATION,
+        papers=(PAPER,),
     )
 
 
@@ -75,16 +86,16 @@ def _languages(recipe: MultilingualRecipe, figures: dict[str, Any]) -> list[str]
 def _built(recipe: MultilingualRecipe, figures: dict[str, Any], *, numbered: bool) -> str:
     said = []
     if recipe.languages and recipe.source is not None and recipe.translator is not None:
-        model = f" ({recipe.translator.model})" if recipe.translator.model else ""
+        model = f" ({public_place(recipe.translator.model)})" if recipe.translator.model else ""
         kept = "in all" if recipe.filter.drop == "everywhere" else "in that language"
         only = ", ".join(f"`{pattern}`" for pattern in recipe.source.prompt_only)
         said.append(
-            f"{figures['source_rows']:,} English pairs were translated by `{recipe.translator.name}`{model} into "
-            f"{len(recipe.languages)} languages. Of the subsets {only}, whose answers are code, only the prompt is. "
-            "Code, LaTeX, URLs, placeholders and numbers go through as they are. A text that came back empty, "
-            "unchanged, in another language, far too short or too long, or without something that had to survive, and "
-            "answers that became the same, were asked for once more, in smaller pieces; what failed again was set "
-            f"aside. A row that is set aside in one language, or that a person dropped, is dropped {kept}."
+            f"Into {counted(len(recipe.languages), 'language')}, `{recipe.translator.name}`{model} translated "
+            f"{counted(figures['source_rows'], 'English pair')}. Of the subsets {only}, whose answers are code, only "
+            "the prompt is. Code, LaTeX, URLs, placeholders and numbers go through as they are. A text that came back "
+            "empty, unchanged, in another language, far too short or too long, or without something that had to "
+            "survive, and answers that became the same, were asked for once more, in smaller pieces; what failed again "
+            f"was set aside. A row that is set aside in one language, or that a person dropped, is dropped {kept}."
         )
         if numbered:
             said.append("The source's ids are no whole numbers, so `id` is the number of the row there.")

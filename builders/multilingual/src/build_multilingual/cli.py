@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, NoReturn
 
 import typer
 from pluralbench_runs import RecipeError, read_recipe, recipe_path, run
-from pluralbench_runs.options import Fresh, MaxCost, Out, ReplayFrom, RetryErrors, ReuseFrom, Seed
+from pluralbench_runs.options import Fresh, MaxCost, Name, Out, ReplayFrom, RetryErrors, ReuseFrom, Seed
 from pluralbench_schemas import TableError
 from rich.console import Console
 
@@ -93,6 +93,7 @@ def command(
     price: Annotated[float | None, typer.Option(min=0, help="US dollars for a million characters.")] = None,
     max_cost: MaxCost = None,
     out: Out = None,
+    name: Name = None,
     replay: ReplayFrom = None,
     reuse: ReuseFrom = None,
     *,
@@ -110,15 +111,16 @@ def command(
     from build_multilingual.figures import ONLY_ON_THE_CARD, figures_tables  # noqa: PLC0415 - the same
     from build_multilingual.recipe import RECIPES, MultilingualRecipe  # noqa: PLC0415 - the same
 
-    name, _, model = (translator or "").partition(":")
+    translates, _, model = (translator or "").partition(":")
     overrides: dict[str, Any] = {
+        "name": name,
         "source.location": source,
         "source.split": source_split,
         "source.limit": limit,
         "source.columns": _columns(column),
         "languages": language,
         "english": english,
-        "translator.name": name or None,
+        "translator.name": translates or None,
         "translator.model": model or None,
         "translator.glossary": glossary,
         "connection.project": project,

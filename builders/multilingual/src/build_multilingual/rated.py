@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import polars as pl
 from pluralbench_release import Source, TablesError, content_digest, read_tables
-from pluralbench_runs import Table, digest
+from pluralbench_runs import Place, Table, digest, public_place
 from pydantic import Field, field_validator
 
 from build_multilingual.errors import SourceError
@@ -71,7 +71,7 @@ class RatedTable(Table):
     name, licence, attribution: for the card; the licence is for sources that state none.
     """
 
-    location: str
+    location: Place
     split: str = "train"
     direction: str | None = None
     score: str | None = None
@@ -142,7 +142,7 @@ def read(table: RatedTable) -> Rated:
     frame = merged(pl.DataFrame([_scored(row, scale) for row in good], schema=RATED))
     if frame.height < len(good):
         left_out["repeated translation"] = len(good) - frame.height
-    name = table.name or tables.location
+    name = table.name or public_place(tables.location)
     source = Source(
         name=name,
         location=tables.location,

@@ -5,7 +5,7 @@ from typing import ClassVar, Literal
 
 from pluralbench_calls import Limits, Price
 from pluralbench_release import ReleaseName, ReleaseRecipe
-from pluralbench_runs import Table
+from pluralbench_runs import Place, Table
 from pluralbench_schemas import ENGLISH, LANGUAGES, near_languages
 from pydantic import Field, field_validator, model_validator
 
@@ -39,7 +39,7 @@ class SourceTable(Table):
     prompt_only: subsets (shell patterns) whose answers are code, so that only the prompt is translated.
     """
 
-    location: str
+    location: Place
     split: str = "filtered"
     limit: int | None = Field(None, ge=1)
     columns: dict[str, str] = Field(default_factory=dict)
@@ -65,7 +65,7 @@ class TranslatorTable(Table):
     """
 
     name: str
-    model: str | None = None
+    model: Place | None = None
     glossary: str | None = None
 
 
@@ -129,7 +129,7 @@ class FilterTable(Table):
 class ReviewTable(Table):
     """Human decisions: CSV files with `id`, `language`, `decision`, `reason`."""
 
-    decisions: list[str] = Field(default_factory=list)
+    decisions: list[Place] = Field(default_factory=list)
 
 
 class TranslationTable(Table):
@@ -145,7 +145,7 @@ class MultilingualRecipe(ReleaseRecipe):
     languages: FLORES-200 codes. english: add the source itself as config `eng_Latn`, which the original leaves out.
     """
 
-    operational: ClassVar[frozenset[str]] = frozenset({"connection", "review"})
+    operational: ClassVar[frozenset[str]] = ReleaseRecipe.operational | {"connection", "review"}
 
     name: ReleaseName = "multilingual-rewardbench"
     languages: list[str] = Field(default_factory=list)

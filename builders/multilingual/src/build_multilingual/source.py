@@ -7,7 +7,7 @@ from pathlib import Path
 
 import polars as pl
 from pluralbench_release import Source, TablesError, content_digest, pinned, read_tables
-from pluralbench_runs import digest, one_line
+from pluralbench_runs import digest, one_line, public_place
 from polars.exceptions import PolarsError
 
 from build_multilingual.errors import SourceError
@@ -66,7 +66,7 @@ def load(source: SourceTable) -> Loaded:
         rows = rows.filter(pl.int_range(pl.len()).over("subset") < source.limit)
     _check(rows, source)
     entry = Source(
-        name="PluralBench sample" if sample else source.name or source.location.partition("@")[0],
+        name="PluralBench sample" if sample else source.name or public_place(source.location).partition("@")[0],
         location="sample" if sample else tables.location,
         revision=tables.revision,
         digest=digest(content_digest(rows)),
@@ -81,7 +81,11 @@ def load(source: SourceTable) -> Loaded:
 
 
 def _attribution(location: str) -> str:
-    return "RewardBench (Lambert et al., 2024)." if location == REWARD_BENCH else f"The authors of {location}."
+    return (
+        "RewardBench (Lambert et al., 2024)."
+        if location == REWARD_BENCH
+        else f"The authors of {public_place(location)}."
+    )
 
 
 def _named(frame: pl.DataFrame, source: SourceTable, where: str, config: str) -> pl.DataFrame:

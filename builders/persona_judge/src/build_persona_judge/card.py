@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from pluralbench_release import Card, Section, markdown_table
+from pluralbench_release import Card, Section, counted, markdown_table
+from pluralbench_runs import public_place
 
 from build_persona_judge.figures import figures_tables
 from build_persona_judge.recipe import SAMPLE, PersonaJudgeRecipe
@@ -32,6 +33,14 @@ COLUMNS = {
 CITATION = """\
 The method is that of *Can LLM be a Personalized Judge?* (Dong, Hu and Collier, 2024). Cite it, the sources, the version
 above and the content digests."""
+PAPER = """\
+@misc{dong2024personalized,
+  title = {Can {LLM} be a Personalized Judge?},
+  author = {Dong, Yijiang River and Hu, Tiancheng and Collier, Nigel},
+  year = {2024},
+  eprint = {2406.11657},
+  archivePrefix = {arXiv},
+}"""
 
 
 def card(recipe: PersonaJudgeRecipe, figures: dict[str, Any]) -> Card:
@@ -52,6 +61,7 @@ def card(recipe: PersonaJudgeRecipe, figures: dict[str, Any]) -> Card:
         columns=COLUMNS,
         sections=sections,
         citation=CITATION,
+        papers=(PAPER,),
     )
 
 
@@ -67,22 +77,26 @@ def _built(recipe: PersonaJudgeRecipe) -> str:
     if recipe.opinion_qa is not None:
         said.append(
             "**opinion_qa**: one question with two options a wave, drawn, and "
-            f"{recipe.opinion_qa.respondents} respondents, drawn among those who chose one of the two."
+            f"{counted(recipe.opinion_qa.respondents, 'respondent')}, drawn among those who chose one of the two."
         )
     if recipe.empathic_conversations is not None:
         table = recipe.empathic_conversations
         said.append(
-            f"**empathic_conversations**: two people's essays on one article, {table.pairs_per_article} pairs an "
-            "article where there are as many, and the persona of one of the two, drawn; a tie where their empathy or "
+            "**empathic_conversations**: two people's essays on one article, "
+            f"{counted(table.pairs_per_article, 'pair')} an article where there are as many, and the persona "
+            "of one of the two, drawn; a tie where their empathy or "
             f"their distress differs by less than {table.tie_gap:g}, at most {table.tie_share:.0%} of the items."
         )
     if recipe.personal_reddit is not None:
         said.append(
             "**personal_reddit**: a person's answer to a question, and an answer to another question by the person "
-            f"whose persona is most like theirs, by `{recipe.retriever}`; each ranking is recorded in "
+            f"whose persona is most like theirs, by `{public_place(recipe.retriever)}`; each ranking is recorded in "
             "`provenance/ledger.parquet`."
         )
-    said += [f"**{table.task}**: choices between two options, from `{table.location}`." for table in recipe.people_csv]
+    said += [
+        f"**{table.task}**: choices between two options, from `{public_place(table.location)}`."
+        for table in recipe.people_csv
+    ]
     return "\n\n".join(said)
 
 

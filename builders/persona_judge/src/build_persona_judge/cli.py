@@ -5,7 +5,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 from pluralbench_runs import RecipeError, read_recipe, recipe_path, run
-from pluralbench_runs.options import Fresh, Out, ReplayFrom, ReuseFrom, Seed
+from pluralbench_runs.options import Fresh, Name, Out, ReplayFrom, ReuseFrom, Seed
 from pluralbench_schemas import TableError
 from rich.console import Console
 
@@ -71,6 +71,7 @@ def command(
     ] = None,
     seed: Seed = None,
     out: Out = None,
+    name: Name = None,
     replay: ReplayFrom = None,
     reuse: ReuseFrom = None,
     *,
@@ -104,7 +105,7 @@ def command(
     overrides["people_csv"] = [table | ({} if size is None else {"size": size}) for table in tables]
     overrides |= _only("opinion_qa", kept, "respondents", respondents)
     overrides |= _only("prism", kept, "exclude_families", exclude_family)
-    overrides |= {"retriever": retriever, "seed": seed}
+    overrides |= {"name": name, "retriever": retriever, "seed": seed}
     asked = read_recipe(PersonaJudgeRecipe, file, overrides)
     asked = asked.model_copy(update={task: None for task in TASKS if task not in kept})
     target = out or Path("dist") / asked.name

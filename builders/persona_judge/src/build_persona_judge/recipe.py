@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Literal
 
 from pluralbench_release import ReleaseName, ReleaseRecipe
-from pluralbench_runs import Table
+from pluralbench_runs import Place, Table
 from pydantic import Field, field_validator, model_validator
 
 from build_persona_judge.persona import SETS
@@ -23,7 +23,7 @@ class SourceTable(Table):
     be passed on, in a sentence for the card; empty where it may.
     """
 
-    location: str
+    location: Place
     size: int | None = Field(None, ge=1)
     licence: str | None = None
     redistribution: str = ""
@@ -115,7 +115,7 @@ class PersonaJudgeRecipe(ReleaseRecipe):
     """
 
     name: ReleaseName = "persona-judge"
-    retriever: str = "sentence-transformers:sentence-transformers/all-MiniLM-L6-v2"
+    retriever: Place = "sentence-transformers:sentence-transformers/all-MiniLM-L6-v2"
     prism: PrismTable | None = None
     opinion_qa: OpinionQaTable | None = None
     empathic_conversations: EmpathicTable | None = None

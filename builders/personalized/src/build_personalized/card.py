@@ -3,7 +3,8 @@
 from typing import Any
 
 import polars as pl
-from pluralbench_release import Card, Section, markdown_table
+from pluralbench_release import Card, Section, counted, markdown_table
+from pluralbench_runs import public_place
 
 from build_personalized.audit import SHORT
 from build_personalized.recipe import PersonalizedRecipe
@@ -26,6 +27,14 @@ COLUMNS = {
 CITATION = """\
 The method is that of *Personalized RewardBench*; the questions of the original come from LaMP-QA (Salemi and Zamani,
 2025). Cite both, the version above and the content digests."""
+PAPER = """\
+@misc{ma2026personalized,
+  title = {Personalized {RewardBench}: Evaluating Reward Models with Human Aligned Personalization},
+  author = {Ma, Qiyao and Gao, Dechen and Cai, Rui and Zhao, Boqi and Zhou, Hanchu and Zhang, Junshan and Zhao, Zhe},
+  year = {2026},
+  eprint = {2604.07343},
+  archivePrefix = {arXiv},
+}"""
 
 
 def generator_note(recipe: PersonalizedRecipe) -> str:
@@ -85,8 +94,9 @@ def card(recipe: PersonalizedRecipe, figures: dict[str, Any]) -> Card:
     """The card of a release."""
     audit = "\n\n".join(f"### {title}\n\n{markdown_table(table)}" for title, table in figures_tables(figures).items())
     built = (
-        f"{figures['questions']} questions gave {figures['pairs']} pairs. Posts are ranked by `{recipe.retriever}`; "
-        f"the first {recipe.profile_size} go into a prompt. Both prompts hold the question, these posts and the "
+        f"{counted(figures['questions'], 'question')} gave {counted(figures['pairs'], 'pair')}. Posts are ranked by "
+        f"`{public_place(recipe.retriever)}`; the first {recipe.profile_size} go into a prompt. "
+        f"Both prompts hold the question, these posts and the "
         f"aspects, and differ only in whether the aspects are to be covered or kept out; answers have at most "
         f"{recipe.word_limit} words. {generator_note(recipe)} Every call is recorded in `provenance/ledger.parquet`, "
         "the whole recipe in `provenance/recipe.toml`."
@@ -119,4 +129,5 @@ def card(recipe: PersonalizedRecipe, figures: dict[str, Any]) -> Card:
             Section(title="Known limits", body=limits),
         ],
         citation=CITATION,
+        papers=(PAPER,),
     )

@@ -7,7 +7,7 @@ import typer
 from pluralbench_calls import chosen_model
 from pluralbench_calls.options import ApiKeyEnv, BaseUrl, TokenPrice, price_values
 from pluralbench_runs import RecipeError, read_recipe, recipe_path, run
-from pluralbench_runs.options import Fresh, MaxCost, Out, ReplayFrom, RetryErrors, ReuseFrom, Seed
+from pluralbench_runs.options import Fresh, MaxCost, Name, Out, ReplayFrom, RetryErrors, ReuseFrom, Seed
 from pluralbench_schemas import TableError
 from rich.console import Console
 
@@ -44,6 +44,7 @@ def command(
         ),
     ] = None,
     out: Out = None,
+    name: Name = None,
     llm: Annotated[
         str | None, typer.Option(help="`hand-written`, `local` (the embedded model), or a model of --base-url.")
     ] = None,
@@ -75,6 +76,7 @@ def command(
     from build_personalized.recipe import RECIPES, PersonalizedRecipe  # noqa: PLC0415 - the same
 
     overrides: dict[str, Any] = {
+        "name": name,
         "source.locations": source,
         "source.limit": limit,
         "retriever": retriever,

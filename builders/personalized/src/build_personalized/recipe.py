@@ -1,14 +1,23 @@
 """What a build of Personalized RewardBench can be asked to do."""
 
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pluralbench_calls import ChatConnection, ChatModel, check_reachable
 from pluralbench_release import ReleaseName, ReleaseRecipe
-from pluralbench_runs import Table
-from pydantic import Field, model_validator
+from pluralbench_runs import Place, Table, public_place
+from pydantic import Field, PlainSerializer, model_validator
 
 RECIPES = Path(__file__).parent / "recipes"
+
+
+def public_source(location: str) -> str:
+    """A location of `SourceTable` as others may read it; a dump that is called Posts.xml is known by its folder."""
+    kind, _, path = location.partition(":")
+    public = public_place(location)
+    if public == location or not public.endswith(":Posts.xml"):
+        return public
+    return f"{kind}:{Path(path).resolve().parent.name}/Posts.xml"
 
 
 class SourceTable(Table):
@@ -24,7 +33,7 @@ class SourceTable(Table):
     max_posts: of a Stack Exchange user's earlier questions, keep so many of the newest.
     """
 
-    locations: list[str] = Field(min_length=1)
+    locations: list[Annotated[str, PlainSerializer(public_source, when_used="json")]] = Field(min_length=1)
     split: str = "test"
     limit: int | None = Field(None, ge=1)
     evidence: Literal["verbatim", "paraphrased"] = "verbatim"
@@ -72,10 +81,10 @@ class PersonalizedRecipe(ReleaseRecipe):
     max_aspects: the most rubric aspects to extract from a narrative.
     """
 
-    operational: ClassVar[frozenset[str]] = frozenset({"connection", "audit"})
+    operational: ClassVar[frozenset[str]] = ReleaseRecipe.operational | {"connection", "audit"}
 
     name: ReleaseName = "personalized-rewardbench"
-    retriever: str = "bm25"
+    retriever: Place = "bm25"
     profile_size: int = Field(10, ge=1)
     word_limit: int = Field(100, ge=1)
     attempts: int = Field(5, ge=1)

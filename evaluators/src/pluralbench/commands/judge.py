@@ -22,7 +22,7 @@ Model = Annotated[str, typer.Argument(help="A model of --base-url, or `local`, t
 def judge(
     model: Model,
     *,
-    benchmark: BenchmarkName = "personalized",
+    benchmark: BenchmarkName = None,
     data: Annotated[Data, Options("Data")],
     prompt: Annotated[Prompt, Options("Prompt")],
     judging: Annotated[Judging, Options("Judging")],

@@ -17,14 +17,15 @@ pluralbench score ./my-model --data dist/personalized-rewardbench --profile raw 
 pluralbench score ./policy --kind implicit --reference ./base --benchmark pairs --data pairs.jsonl
 """
 BENCHMARKS = "personalized, multilingual, reward-bench, chinese, pandalm, pairs, rankings, or a TOML file."
-BenchmarkName = Annotated[str, typer.Option("--benchmark", help=BENCHMARKS, rich_help_panel="Data")]
+FOUND = f"{BENCHMARKS} Without it what the manifest of --data says, else personalized."
+BenchmarkName = Annotated[str | None, typer.Option("--benchmark", help=FOUND, rich_help_panel="Data")]
 
 
 @with_options
 def score(
     name: Annotated[str, typer.Argument(metavar="MODEL", help="A folder, or ORG/NAME on the Hub.")],
     *,
-    benchmark: BenchmarkName = "personalized",
+    benchmark: BenchmarkName = None,
     data: Annotated[Data, Options("Data")],
     prompt: Annotated[Prompt, Options("Prompt")],
     model: Annotated[LocalModel, Options("Model", given={"name": "name"})],

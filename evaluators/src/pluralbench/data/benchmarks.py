@@ -4,9 +4,9 @@ import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
-from pluralbench_runs import Table
+from pluralbench_runs import Table, first_fault
 from pydantic import Field, ValidationError
 
 from pluralbench.descriptions import OnEmpty
@@ -25,6 +25,7 @@ class Columns(Table):
     `labels` of one or more annotators (1 or 2 for the better one, anything else for a tie; the majority decides). A
     ranking has `responses`, a list of texts or of {id, content}, and `rank`, a list of whole numbers or of {id, rank},
     or a mapping by id (lower is better, ties share a number).
+    subset: what part of its config a row is of, which sections weigh.
     cluster: what the rows that belong together share, such as a user; without it the id.
     profile, aspects: of whom the prompt is, where the benchmark has them. system: a system message.
     named: which of these the caller named, so that they have to be there.
@@ -62,11 +63,12 @@ class Reference(Table):
 
 
 class Benchmark(Table):
-    """A benchmark.
+    """A benchmark, as an entry of `benchmarks.toml` describes it, and a file of one's own: its keys, or one such entry.
 
-    data: where it is when nobody says otherwise. split: of that data. apart: configs with columns of their own that
-    stay out of the overall number. sections: weights of subsets, by section. overall: the mean over "items", or the
-    unweighted mean over "configs", or that of "accuracy and exact match" over subsets and then configs.
+    title: what reports call it. columns: which column is what, see `Columns`. data: where it is when nobody says
+    otherwise. split: of that data. apart: configs with columns of their own that stay out of the overall number.
+    sections: weights of subsets, by section. overall: the mean over "items", or the unweighted mean over "configs", or
+    that of "accuracy and exact match" over subsets and then configs.
     on_empty: what to do with items that have an empty prompt or response when nobody says otherwise.
     reference: for one whose configs are languages, the original, which stays out of the overall number too.
     merged: rows of one prompt are one item, with the responses of all of them.
@@ -198,15 +200,26 @@ def find_benchmark(name: str, columns: Sequence[str] = (), *, legacy: bool = Fal
 
 def _read(path: Path) -> Described:
     try:
-        return Described.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
+        return Described.model_validate(_entry(values, path))
     except FileNotFoundError:
         raise BenchmarkError(f"There is no file {path}.") from None
     except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"]))
-        raise BenchmarkError(f"{path} describes no benchmark: `{place}`: {first['msg']}.") from None
+        raise BenchmarkError(f"{path} describes no benchmark: {first_fault(Described, error)}") from None
     except (OSError, ValueError) as error:
         raise BenchmarkError(f"{path} cannot be read: {error}.") from None
+
+
+def _entry(values: Mapping[str, Any], path: Path) -> Mapping[str, Any]:
+    """A file's one description: its keys, or those of the one table it has, as an entry of `benchmarks.toml` is."""
+    tables = [value for value in values.values() if isinstance(value, dict)]
+    titled = any("title" in table for table in tables)  # of an entry: no table of a description has one
+    flat = values.keys() & Described.model_fields.keys() and not titled
+    if not tables or len(tables) < len(values) or flat:
+        return values
+    if len(values) > 1:
+        raise BenchmarkError(f"{path} describes several benchmarks ({', '.join(values)}); leave one in it.")
+    return tables[0]
 
 
 def _change(change: str) -> tuple[str, str | tuple[str, ...]]:

@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 from pluralbench_release import Tables, content_digest, read_tables
 from pluralbench_runs import digest
-from pluralbench_schemas import POST, RUBRIC_ASPECT
+from pluralbench_schemas import POST, RUBRIC_ASPECT, release_columns
 
 from pluralbench.data.benchmarks import LISTS, ROW_NUMBER, Benchmark, Columns
 from pluralbench.descriptions import Data, OnEmpty
@@ -46,8 +46,8 @@ class Items:
     and ranks.
     location, revision, licence: of the data. digest: SHA-256 of the content of what is scored.
     reference: where the English original comes from, if not from the data itself.
-    ignored: columns that nothing here reads. empty: ids of items with an empty text, of which
-    `on_empty` says whether they were kept or dropped.
+    ignored: columns that nothing here reads, but for those that releases have. empty: ids of items with an empty text,
+    of which `on_empty` says whether they were kept or dropped.
     """
 
     frame: pl.DataFrame
@@ -100,7 +100,8 @@ def load_items(benchmark: Benchmark, data: Data) -> Items:
         columns = _columns_of(benchmark, config, frame)
         where = paths[config]
         _check_columns(frame, columns, where, {} if benchmark.prompts else _of_responses(columns))
-        ignored |= set(frame.columns) - _read_columns(columns, frame)
+        unread = set(frame.columns) - _read_columns(columns, frame)
+        ignored |= unread - release_columns(frame.columns)
         merged = benchmark.merged and not benchmark.prompts
         part = _merged(frame, columns, where) if merged else frame.iter_rows(named=True)
         made = [

@@ -20,6 +20,7 @@ from pluralbench.descriptions import Data, Judging, Orders, PersonaJudging, Prom
 from pluralbench.errors import EvaluationError
 from pluralbench.evaluation.folders import run_folder
 from pluralbench.evaluation.settings import JudgeSettings, Loaded, load_benchmark, run_directory
+from pluralbench.evaluation.timing import cost_of_calls, timed
 from pluralbench.metrics import measure
 from pluralbench.results.decisions import BASE, CALLS, DECISIONS, decide, score_items
 from pluralbench.results.metrics_frame import Place, metrics_frame
@@ -56,7 +57,7 @@ class Said(NamedTuple):
 def judge(
     model: str,
     *,
-    benchmark: str = "personalized",
+    benchmark: str | None = None,
     data: str | Path | Data | None = None,
     prompt: Prompt | None = None,
     judging: Judging | None = None,
@@ -104,8 +105,9 @@ def judge(
     )
     with run_directory(target, settings, fresh=fresh) as output:
         if output is not None:
-            said = (_rated if judging.pointwise else _compared)(the_judge, loaded, contexts, judging.orders, seed)
-            _write(output, settings, loaded, the_judge, said)
+            with timed(output.work) as seconds:
+                said = (_rated if judging.pointwise else _compared)(the_judge, loaded, contexts, judging.orders, seed)
+                _write(output, settings, loaded, the_judge, said, seconds())
     return read_run(target)
 
 
@@ -147,7 +149,9 @@ class Contexts(NamedTuple):
         )
 
 
-def _write(output: Output, settings: JudgeSettings, loaded: Loaded, the_judge: Judge, said: Said) -> None:
+def _write(
+    output: Output, settings: JudgeSettings, loaded: Loaded, the_judge: Judge, said: Said, seconds: float
+) -> None:
     judging = settings.judging
     metrics = measure(loaded.benchmark, said.decisions, loaded.items.frame)
     if said.legacy is not None:
@@ -189,6 +193,7 @@ def _write(output: Output, settings: JudgeSettings, loaded: Loaded, the_judge: J
                 readings=said.readings,
             ),
             bootstrap=BootstrapRecord(seed=settings.seed),
+            cost=cost_of_calls(seconds, settings.connection, prompt_tokens, completion_tokens),
             provenance=provenance(),
         ),
     )

@@ -5,7 +5,7 @@ certainty, a choice that may be a tie. Unlike there, a reply is parsed anchored,
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple
@@ -26,6 +26,7 @@ from pluralbench.descriptions import PersonaData, PersonaJudging, Setting
 from pluralbench.evaluation.folders import run_folder
 from pluralbench.evaluation.judge import chat_of
 from pluralbench.evaluation.settings import run_directory
+from pluralbench.evaluation.timing import cost_of_calls, timed
 from pluralbench.metrics import measure_personas
 from pluralbench.metrics.accuracy import rule_of
 from pluralbench.results.decisions import CALLS, DECISIONS
@@ -157,11 +158,19 @@ def judge_personas(
     target = Path(out or run_folder(name, settings, data, given, seed=seed, said=("setting", "variables")))
     with run_directory(target, settings, fresh=fresh) as output:
         if output is not None:
-            _judge(output, settings, personas, drawn, data.split)
+            with timed(output.work) as seconds:
+                _judge(output, settings, personas, drawn, data.split, seconds)
     return read_run(target)
 
 
-def _judge(output: Output, settings: PersonaSettings, personas: Personas, drawn: Drawn, split: str) -> None:
+def _judge(
+    output: Output,
+    settings: PersonaSettings,
+    personas: Personas,
+    drawn: Drawn,
+    split: str,
+    seconds: Callable[[], float],
+) -> None:
     questions = _questions(drawn.frame, settings.judging)
     with working_ledger(output.work / "ledger.sqlite") as ledger:
         settled = ask_until_valid(
@@ -225,6 +234,7 @@ def _judge(output: Output, settings: PersonaSettings, personas: Personas, drawn:
                 without_persona=_without_persona(frame, judging),
             ),
             bootstrap=BootstrapRecord(seed=settings.seed),
+            cost=cost_of_calls(seconds(), settings.connection, prompt_tokens, completion_tokens),
             provenance=provenance(),
         ),
     )

@@ -14,16 +14,17 @@ from pluralbench.evaluation.folders import file_name, run_folder
 from pluralbench.evaluation.journal import journal
 from pluralbench.evaluation.models import Scorable, opened
 from pluralbench.evaluation.settings import Loaded, ScoreSettings, load_benchmark, run_directory
+from pluralbench.evaluation.timing import timed
 from pluralbench.metrics import measure
 from pluralbench.results.decisions import decide, score_items
-from pluralbench.results.record import BootstrapRecord, RunRecord, ScoringRecord, provenance
+from pluralbench.results.record import BootstrapRecord, CostRecord, RunRecord, ScoringRecord, provenance
 from pluralbench.results.runs import Run, read_run, write_run
 
 
 def score(
     model: Scorable,
     *,
-    benchmark: str = "personalized",
+    benchmark: str | None = None,
     data: str | Path | Data | None = None,
     prompt: Prompt | None = None,
     scoring: Scoring | None = None,
@@ -34,7 +35,8 @@ def score(
     """Score a reward model on a benchmark; returns the run, which lies in `out`.
 
     model: a folder or ORG/NAME, a description such as `LocalModel`, a `RewardModel`, or a function that gives for each
-    of some groups a list with a number for each response. benchmark: a name, or a TOML file that describes one.
+    of some groups a list with a number for each response. benchmark: a name, or a TOML file that describes one;
+    without it that of the release which the data is, else "personalized".
     data: where the items are, or `Data` with further choices. prompt: what it says about the person. scoring: how a
     model in this process runs. seed: recorded, for what is drawn of the run later. fresh: start over.
 
@@ -56,16 +58,24 @@ def score(
     target = Path(out or run_folder(name, settings, loaded.data, loaded.prompt, *choices, scoring, seed=seed))
     with run_directory(target, settings, fresh=fresh) as output:
         if output is not None:
-            opened_model = open_model()
-            with journal(output.work) as (known, record):
-                resumed = len(known)
-                scored = opened_model.score(groups, known=known, on_scored=record)
-            _write(output, settings, loaded, opened_model.record(), scored, resumed)
+            with timed(output.work) as seconds:
+                opened_model = open_model()
+                with journal(output.work) as (known, record):
+                    resumed = len(known)
+                    scored = opened_model.score(groups, known=known, on_scored=record)
+                cost = CostRecord(seconds=seconds())
+                _write(output, settings, loaded, opened_model.record(), scored, resumed, cost)
     return read_run(target)
 
 
 def _write(
-    output: Output, settings: ScoreSettings, loaded: Loaded, model: ModelRecord, scored: Scored, resumed: int
+    output: Output,
+    settings: ScoreSettings,
+    loaded: Loaded,
+    model: ModelRecord,
+    scored: Scored,
+    resumed: int,
+    cost: CostRecord,
 ) -> None:
     decisions = decide(loaded.items.frame, scored.scores, scored.cut)
     prompt = loaded.prompt_record().model_copy(update={"chat_template_digest": model.chat_template_digest})
@@ -93,6 +103,7 @@ def _write(
                 work=scored.work,
             ),
             bootstrap=BootstrapRecord(seed=settings.seed),
+            cost=cost,
             provenance=provenance(),
         ),
     )

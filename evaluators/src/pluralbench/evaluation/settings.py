@@ -6,17 +6,21 @@ from pathlib import Path
 from typing import ClassVar, Literal, NamedTuple
 
 from pluralbench_calls import ChatConnection, ChatModel
+from pluralbench_release import manifest_at
 from pluralbench_rewards import ModelRecord, Scoring
 from pluralbench_runs import Output, Recipe, Table, digest, output_directory
 
-from pluralbench.data.benchmarks import Benchmark, find_benchmark
+from pluralbench.data.benchmarks import Benchmark, find_benchmark, known_benchmarks
 from pluralbench.data.items import Items, load_items
 from pluralbench.data.prompts import plans_for, wordings_digest
 from pluralbench.descriptions import Data, Judging, Prompt
-from pluralbench.errors import BenchmarkError
+from pluralbench.errors import BenchmarkError, DataError
 from pluralbench.metrics.accuracy import rule_of
 from pluralbench.results.record import BenchmarkRecord, DataRecord, PromptRecord
 from pluralbench.results.runs import RUN_FILE, SETTINGS_FILE
+
+DEFAULT = "personalized"
+SAMPLE = "sample"
 
 
 class DataSettings(Table):
@@ -117,13 +121,15 @@ class Loaded(NamedTuple):
 
 
 def load_benchmark(
-    benchmark: str, data: str | Path | Data | None, prompt: Prompt | None, *, sampled: bool = False
+    benchmark: str | None, data: str | Path | Data | None, prompt: Prompt | None, *, sampled: bool = False
 ) -> Loaded:
     """A benchmark's description and items. Raises a `UserError` for every mistake of the caller.
 
+    benchmark: without one that which the manifest of the data names, or else `DEFAULT`.
     sampled: responses are sampled from a policy, so of the items only the prompts are read.
     """
     data = data if isinstance(data, Data) else Data(location=None if data is None else str(data))
+    benchmark = benchmark or _benchmark_of(data.location) or DEFAULT
     prompt = prompt or Prompt()
     described = find_benchmark(benchmark, data.columns, legacy=data.legacy)
     if described.prompts and not sampled:
@@ -133,8 +139,27 @@ def load_benchmark(
         )
     if sampled:
         described = described.model_copy(update={"prompts": True})
-    items = load_items(described, data)
+    items = _items(benchmark, described, data)
     return Loaded(Path(benchmark).stem, described.fitted(items.frame["subset"]), items, data, prompt, plans_for(prompt))
+
+
+def _items(name: str, benchmark: Benchmark, data: Data) -> Items:
+    """The items; where they are not of the benchmark's shape, the error says what the data's manifest says it is."""
+    try:
+        return load_items(benchmark, data)
+    except DataError as error:
+        own = _benchmark_of(data.location)
+        if own in {None, name}:
+            raise
+        raise DataError(
+            f"{error} By its manifest this data is of the benchmark {own}: leave out --benchmark."
+        ) from None
+
+
+def _benchmark_of(location: str | None) -> str | None:
+    """The benchmark that a release says it is for, by its builder, which has the benchmark's name."""
+    manifest = None if location in {None, SAMPLE} else manifest_at(str(location))
+    return None if manifest is None or manifest.builder.name not in known_benchmarks() else manifest.builder.name
 
 
 @contextmanager

@@ -1,5 +1,5 @@
 from .building import Building, building, known_ledgers
-from .card import Card, Section, markdown_table, read_card
+from .card import Card, Section, counted, markdown_table, read_card
 from .content import ReleaseTable, content_digest
 from .diff import TableDiff, diff
 from .errors import ReleaseError, TablesError
@@ -7,7 +7,7 @@ from .manifest import LEDGER, RECIPE, Built, Manifest, Source, read_manifest
 from .publishing import check_publishable, push_to_hub
 from .rebuild import rebuild
 from .summary import tell, tell_table
-from .tables import Tables, pinned, read_tables
+from .tables import Tables, manifest_at, pinned, read_tables
 from .verify import verify
 from .write import Builder, Contents, ReleaseName, ReleaseRecipe, write
 
@@ -32,8 +32,10 @@ __all__ = [
     "building",
     "check_publishable",
     "content_digest",
+    "counted",
     "diff",
     "known_ledgers",
+    "manifest_at",
     "markdown_table",
     "pinned",
     "push_to_hub",

@@ -42,7 +42,14 @@ class Building:
         Raises `pluralbench_schemas.TableError` for rows that break their schema and `ReleaseError` for no rows at all.
         """
         staged = self.output.staging()
-        manifest = write(staged, contents, recipe=self.recipe, builder=self.builder, ledger=calls.extract)
+        manifest = write(
+            staged,
+            contents,
+            recipe=self.recipe,
+            builder=self.builder,
+            ledger=calls.extract,
+            place=self.output.target.resolve().name,
+        )
         self.output.publish(staged)
         return Built(manifest, contents.statistics, calls.new)
 

@@ -9,6 +9,7 @@ from huggingface_hub import CardData, DatasetCard, DatasetCardData
 from pluralbench_runs import one_line
 from yaml import YAMLError
 
+from pluralbench_release.citation import release_entry, software_entry
 from pluralbench_release.content import ReleaseTable
 from pluralbench_release.errors import ReleaseError
 from pluralbench_release.manifest import CARD, Entry, Manifest, TableEntry
@@ -27,7 +28,8 @@ class Section(Entry):
 class Card(Entry):
     """What a builder has to say on the card; the rest comes from the files and the manifest.
 
-    languages: BCP 47 codes. tasks: the Hub's task categories. columns: what each column means, by name.
+    languages: BCP 47 codes. tasks: the Hub's task categories. columns: what each column means, by name. citation: what
+    to cite, in a sentence. papers: its BibTeX entries; those of the release and of PluralBench come by themselves.
     """
 
     pretty_name: str
@@ -38,6 +40,7 @@ class Card(Entry):
     columns: dict[str, str]
     sections: list[Section]
     citation: str
+    papers: tuple[str, ...] = ()
 
 
 def card_configs(tables: list[TableEntry]) -> list[dict[str, Any]]:
@@ -51,8 +54,8 @@ def card_configs(tables: list[TableEntry]) -> list[dict[str, Any]]:
     ]
 
 
-def write_card(directory: Path, card: Card, manifest: Manifest, tables: Sequence[ReleaseTable]) -> None:
-    """Write `README.md` for the tables of a release."""
+def write_card(directory: Path, card: Card, manifest: Manifest, tables: Sequence[ReleaseTable], *, place: str) -> None:
+    """Write `README.md` for the tables of a release. place: by what name its example loads it."""
     rows = sum(table.rows for table in manifest.tables)
     licences = sorted({source.licence for source in manifest.sources})
     data = DatasetCardData(
@@ -72,7 +75,10 @@ def write_card(directory: Path, card: Card, manifest: Manifest, tables: Sequence
         manifest=manifest,
         rows=rows,
         column_types=column_types,
-        name=manifest.name,
+        place=place,
+        counted=counted,
+        own_entry=release_entry(manifest, card.pretty_name),
+        software_entry=software_entry(),
     ).content
     (directory / CARD).write_text(content.rstrip() + "\n", encoding="utf-8")
 
@@ -99,9 +105,15 @@ def read_card_configs(directory: Path) -> dict[tuple[str, str], str]:
         raise ReleaseError(f"The `configs:` of {CARD} cannot be read ({error!r}).") from None
 
 
+def counted(number: int, what: str) -> str:
+    """A number of things in words: "1 row", "1,200 rows"."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
 def markdown_table(frame: pl.DataFrame) -> str:
     """A small frame as a Markdown table, numbers as they are; a bar in a text does not end its cell."""
     frame = frame.with_columns(pl.col(pl.String).str.replace_all("|", r"\|", literal=True))
+    frame = frame.rename(lambda name: name.replace("|", r"\|"))
     with pl.Config(
         tbl_formatting="ASCII_MARKDOWN",
         tbl_hide_column_data_types=True,

@@ -40,9 +40,9 @@ def verify(directory: Release) -> None:
         console.print(problem)
     if problems:
         raise typer.Exit(1)
-    rows = sum(table.rows for table in manifest.tables)
-    tables = "1 table" if len(manifest.tables) == 1 else f"{len(manifest.tables)} tables"
-    console.print(f"{directory}: {rows:,} rows in {tables}, as the manifest says.")
+    rows = releases.counted(sum(table.rows for table in manifest.tables), "row")
+    tables = releases.counted(len(manifest.tables), "table")
+    console.print(f"{directory}: {rows} in {tables}, as the manifest says.")
 
 
 @app.command(epilog="Example: pluralbench-release diff dist/personalized-rewardbench other/personalized-rewardbench")
@@ -95,7 +95,8 @@ def publish(
 
 def _print_differences(differences: "list[TableDiff]") -> None:
     if not any(differences):
-        console.print(f"The same content in all {len(differences)} tables: digests are equal.")
+        tables = releases.counted(len(differences), "table")
+        console.print(f"The same content in {tables}: digests are equal.")
         return
     grid = Grid("config/split", "rows", "ids")
     for table in differences:

@@ -91,19 +91,27 @@ def _builder(repository: Repository, config: str) -> "DatasetBuilder":
 
 
 def _card(repo: str, commit: str) -> CardData:
-    """The YAML of a dataset's card, which the Hub's cache keeps for when there is no network."""
+    """The YAML of a dataset's card."""
+    card = file_at(repo, commit, CARD)
+    return CardData() if card is None else read_card(card.parent)
+
+
+def file_at(repo: str, commit: str, path: str) -> Path | None:
+    """A file of a dataset, which the Hub's cache keeps for when there is no network; None where the dataset has none.
+
+    Raises `TablesError` where that cannot be known.
+    """
     from huggingface_hub import _CACHED_NO_EXIST, hf_hub_download, try_to_load_from_cache  # noqa: PLC0415 - as above
     from huggingface_hub.errors import EntryNotFoundError, LocalEntryNotFoundError  # noqa: PLC0415 - the same
 
     try:
-        card = hf_hub_download(repo, CARD, repo_type="dataset", revision=commit)
+        return Path(hf_hub_download(repo, path, repo_type="dataset", revision=commit))
     except LocalEntryNotFoundError:
-        if try_to_load_from_cache(repo, CARD, repo_type="dataset", revision=commit) is not _CACHED_NO_EXIST:
+        if try_to_load_from_cache(repo, path, repo_type="dataset", revision=commit) is not _CACHED_NO_EXIST:
             raise _not_here(repo, commit) from None
-        return CardData()
+        return None
     except EntryNotFoundError:
-        return CardData()
-    return read_card(Path(card).parent)
+        return None
 
 
 def _shown(repo: str, commit: str) -> str:

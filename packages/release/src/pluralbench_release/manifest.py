@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ValidationError
+from pluralbench_runs import public_place
+from pydantic import AfterValidator, BaseModel, ValidationError
 
 from pluralbench_release.errors import ReleaseError
 
@@ -23,6 +24,7 @@ class Entry(BaseModel, frozen=True, extra="forbid"):
 class Source(Entry):
     """Where rows came from.
 
+    location: the folders of the machine that built the release are taken from it (`pluralbench_runs.public_place`).
     revision: a commit for a Hub repository; None for files, which `digest` pins.
     digest: SHA-256 of the rows that were read, as canonical JSON.
     licence: as the source states it (an SPDX-like Hub identifier), "unknown" where it states none.
@@ -30,7 +32,7 @@ class Source(Entry):
     """
 
     name: str
-    location: str
+    location: Annotated[str, AfterValidator(public_place)]
     revision: str | None = None
     digest: str
     rows: int

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from pluralbench_runs import one_line
 
+from pluralbench_release.citation import as_published
 from pluralbench_release.errors import ReleaseError
 from pluralbench_release.manifest import CARD, MANIFEST, Manifest, read_manifest
 from pluralbench_release.tables import HUB_REPOSITORY
@@ -22,7 +23,8 @@ def check_publishable(manifest: Manifest) -> None:
 def push_to_hub(directory: Path, repository: str, *, private: bool = False, version_tag: bool = False) -> str:
     """Put the release in `directory` into the Hub's dataset `repository` (ORG/NAME) and return the commit's address.
 
-    What lies in `directory` and is not of the release stays here.
+    What lies in `directory` and is not of the release stays here. The card names the repository from then on, there and
+    in `directory`.
 
     private: make the dataset a private one, where it is not there yet. version_tag: tag the commit with the release's
     version, such as v0.1.0.
@@ -36,16 +38,20 @@ def push_to_hub(directory: Path, repository: str, *, private: bool = False, vers
     problems = verify(directory)
     if problems:
         raise ReleaseError(f"{directory} does not verify, so it is not published: {problems[0]}")
-    from huggingface_hub import HfApi  # noqa: PLC0415 - reads its settings from the environment when imported
+    card = as_published((directory / CARD).read_text(encoding="utf-8"), repository)
+    files = {
+        path: directory / path for path in (MANIFEST, *manifest.provenance, *(table.path for table in manifest.tables))
+    }
+    # Imported late: it reads its settings from the environment.
+    from huggingface_hub import CommitOperationAdd, HfApi  # noqa: PLC0415
 
     hub = HfApi()
     try:
         hub.create_repo(repository, repo_type="dataset", private=private, exist_ok=True)
-        made = hub.upload_folder(
-            repo_id=repository,
+        made = hub.create_commit(
+            repository,
+            [CommitOperationAdd(CARD, card.encode()), *(CommitOperationAdd(path, directory / path) for path in files)],
             repo_type="dataset",
-            folder_path=directory,
-            allow_patterns=[CARD, MANIFEST, *manifest.provenance, *(table.path for table in manifest.tables)],
             commit_message=f"{manifest.name} {manifest.version}",
         )
         if version_tag:
@@ -55,4 +61,5 @@ def push_to_hub(directory: Path, repository: str, *, private: bool = False, vers
             f"The Hub did not take {directory} as {repository}: {one_line(error, 300)}. Log in with `hf auth login` as "
             "somebody who may write there, and run the same command again."
         ) from None
+    (directory / CARD).write_text(card, encoding="utf-8")
     return str(made.commit_url)

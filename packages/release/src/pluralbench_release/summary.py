@@ -7,6 +7,7 @@ import polars as pl
 from rich.console import Console
 from rich.table import Table as Grid
 
+from pluralbench_release.card import counted
 from pluralbench_release.manifest import Manifest
 
 
@@ -25,7 +26,7 @@ def tell(
     figures: small frames of strings. following: commands beside those that fit every release.
     """
     console.print(
-        f"\n{target}: {manifest.name} {manifest.version}, {manifest.ledger.calls:,} recorded calls, "
+        f"\n{target}: {manifest.name} {manifest.version}, {counted(manifest.ledger.calls, 'recorded call')}, "
         f"{new_calls:,} of them made now"
     )
     grid = Grid("config", "split", "rows", "content digest")

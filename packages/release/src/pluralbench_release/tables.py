@@ -10,8 +10,8 @@ from huggingface_hub import CardData
 
 from pluralbench_release.card import read_card
 from pluralbench_release.errors import NoSplit, ReleaseError, TablesError
-from pluralbench_release.hub import Repository, commit_of, open_repository, read_config
-from pluralbench_release.manifest import CARD
+from pluralbench_release.hub import Repository, commit_of, file_at, open_repository, read_config
+from pluralbench_release.manifest import CARD, MANIFEST, Manifest, read_manifest
 from pluralbench_release.table_files import SUFFIXES, check_parts, find_tables, read_files
 
 HUB_REPOSITORY = re.compile(r"\w[\w.-]*/\w[\w.-]*")
@@ -83,6 +83,21 @@ def read_tables(location: str, *, split: str = "test", configs: Sequence[str] | 
         return _read_hub(open_repository(repo, commit), split, configs)
     path = Path(place)
     return _read_directory(path, place, split, configs) if path.is_dir() else _read_file(path, place, configs)
+
+
+def manifest_at(location: str) -> Manifest | None:
+    """The manifest of the release at a location that `read_tables` takes, also of one that holds it; None without one.
+
+    Raises `ReleaseError` for a manifest that is damaged, and `TablesError` as `pinned` does.
+    """
+    place = pinned(location)
+    if not _is_local(place):
+        repo, _, commit = place.partition("@")
+        found = file_at(repo, commit, MANIFEST)
+        return None if found is None else read_manifest(found.parents[1])
+    path = Path(place).resolve()
+    above = [path, *path.parents][: len(Path("RELEASE/data/CONFIG/FILE").parts)]
+    return next((read_manifest(folder) for folder in above if (folder / MANIFEST).is_file()), None)
 
 
 def _is_local(location: str) -> bool:

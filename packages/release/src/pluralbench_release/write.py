@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version as installed
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import polars as pl
 import pyarrow.parquet as pq
@@ -38,11 +38,22 @@ ReleaseName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
 
 
 class ReleaseRecipe(Recipe):
-    """A recipe of which a release is made. seed: of every random draw."""
+    """A recipe of which a release is made.
+
+    name: of the release, and of its folder. title: what its card calls it. seed: of every random draw.
+    """
+
+    operational: ClassVar[frozenset[str]] = frozenset({"title"})
 
     name: ReleaseName
     version: str = Field("0.1.0", pattern=r"^\d+\.\d+\.\d+$")
     seed: int = 42
+    title: str | None = Field(None, pattern=r"^[^\n]*\S[^\n]*$")
+
+    def titled(self, own: str) -> str:
+        """What the card calls the release: its title, or `own` under the name that its builder gives, or its name."""
+        name = type(self).model_fields["name"]
+        return self.title or (own if name.is_required() or self.name == name.default else self.name)
 
 
 @dataclass(frozen=True)
@@ -70,10 +81,19 @@ class Contents:
     files: Mapping[str, Path] = field(default_factory=dict)
 
 
-def write(directory: Path, contents: Contents, *, recipe: ReleaseRecipe, builder: Builder, ledger: Path) -> Manifest:
+def write(
+    directory: Path,
+    contents: Contents,
+    *,
+    recipe: ReleaseRecipe,
+    builder: Builder,
+    ledger: Path,
+    place: str | None = None,
+) -> Manifest:
     """Fill the empty `directory` with a release of these contents and return its manifest.
 
-    ledger: Parquet of the recorded calls that the rows depend on; it is copied.
+    ledger: Parquet of the recorded calls that the rows depend on; it is copied. place: the name of the folder that the
+    release will lie in, where that is another.
 
     Raises `pluralbench_schemas.TableError` for rows that break their schema and `ReleaseError` for no rows at all.
     """
@@ -109,7 +129,8 @@ def write(directory: Path, contents: Contents, *, recipe: ReleaseRecipe, builder
         provenance={path: file_digest(directory / path) for path in (*FILES, *recorded, *contents.files)},
         software={package: installed(package) for package in ("polars", "pyarrow", "pluralbench-release")},
     )
-    write_card(directory, contents.card, manifest, contents.tables)
+    card = contents.card.model_copy(update={"pretty_name": recipe.titled(contents.card.pretty_name)})
+    write_card(directory, card, manifest, contents.tables, place=place or directory.resolve().name)
     _write_json(directory / MANIFEST, manifest.model_dump(mode="json"))
     return manifest
 

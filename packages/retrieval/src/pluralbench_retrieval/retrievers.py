@@ -9,7 +9,7 @@ from typing import Any, Self, cast
 
 import bm25s
 from pluralbench_calls import Answer, Backend, Ledger, Request, ask
-from pluralbench_runs import one_line
+from pluralbench_runs import one_line, public_place
 
 from pluralbench_retrieval.errors import MissingExtra, RetrievalError
 
@@ -35,7 +35,8 @@ class Retriever:
     concurrency: int | None = 1
 
     def __init__(self, provider: str, model: str, load: Callable[[str], Scorer]) -> None:
-        self.provider, self.model, self._load = provider, model, load
+        self.provider, self.model = provider, public_place(model)
+        self._place, self._load = model, load
 
     async def __aenter__(self) -> Self:
         """Nothing yet: the first request loads the model."""
@@ -44,10 +45,10 @@ class Retriever:
     @cached_property
     def _scorer(self) -> Scorer:
         try:
-            return self._load(self.model)
+            return self._load(self._place)
         except (OSError, ValueError) as error:
             reason = one_line(error)
-            raise RetrievalError(f"The retrieval model {self.model} cannot be loaded: {reason}.") from None
+            raise RetrievalError(f"The retrieval model {self._place} cannot be loaded: {reason}.") from None
 
     async def __aexit__(self, *exc: object) -> None:
         """The model stays loaded."""

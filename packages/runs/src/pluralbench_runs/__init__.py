@@ -4,6 +4,7 @@ from pluralbench_runs.canonical import Json, canonical_json, digest, file_digest
 from pluralbench_runs.command import run
 from pluralbench_runs.errors import OutputError, RecipeError, UserError, one_line
 from pluralbench_runs.output import Output, is_made_by, output_directory, replaceable
+from pluralbench_runs.places import Place, public_place
 from pluralbench_runs.progress import Meter, progress
 from pluralbench_runs.recipe import (
     Recipe,
@@ -12,6 +13,7 @@ from pluralbench_runs.recipe import (
     content_values,
     difference,
     differing_keys,
+    first_fault,
     read_recipe,
     recipe_path,
     recipe_values,
@@ -24,6 +26,7 @@ __all__ = [
     "Meter",
     "Output",
     "OutputError",
+    "Place",
     "Recipe",
     "RecipeError",
     "Table",
@@ -35,10 +38,12 @@ __all__ = [
     "differing_keys",
     "digest",
     "file_digest",
+    "first_fault",
     "is_made_by",
     "one_line",
     "output_directory",
     "progress",
+    "public_place",
     "read_recipe",
     "recipe_path",
     "recipe_values",

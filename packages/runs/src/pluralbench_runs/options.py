@@ -6,6 +6,10 @@ from typing import Annotated
 import typer
 
 Out = Annotated[Path | None, typer.Option(help="Release directory; without it dist/NAME.")]
+Name = Annotated[
+    str | None,
+    typer.Option(help="What the dataset is called, as dist/NAME and on its card."),
+]
 Seed = Annotated[int | None, typer.Option(help="Seed of every random draw.")]
 MaxCost = Annotated[
     float | None, typer.Option(min=0, help="Spending ceiling in US dollars, by --price or the recipe's.")

@@ -33,7 +33,7 @@ class Recipe(Table):
 NAMED, LONGEST = 3, 32  # values that are named in an error, and characters of one
 DIGEST = "digest"
 VAGUE = {DIGEST, "name", "model", "location", "kind", "revision"}  # what says nothing without its table
-SHA_256 = re.compile(r"[0-9a-f]{64}")
+DIGITS = re.compile(r"(?:[0-9a-f]{24})?[0-9a-f]{40}")  # SHA-256, or a commit
 
 R = TypeVar("R", bound=Recipe)
 Model = TypeVar("Model", bound=Table)
@@ -72,13 +72,29 @@ def check_recipe(model: type[Model], values: Mapping[str, object], origin: str) 
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        first = error.errors()[0]
-        place = [str(part) for part in first["loc"]]
-        if first["type"] == "extra_forbidden":
-            raise RecipeError(f"Recipe {origin}: {_unknown_key(model, place)}") from None
-        where = f"`{'.'.join(place)}`: " if place else ""
-        message = first["msg"].removeprefix("Value error, ").rstrip(".")
-        raise RecipeError(f"Recipe {origin}: {where}{message}.") from None
+        raise RecipeError(f"Recipe {origin}: {first_fault(model, error)}") from None
+
+
+def first_fault(model: type[BaseModel], error: ValidationError) -> str:
+    """One of the faults that values of `model` have, with its key, in words that end with a full stop.
+
+    An unknown key comes first: it may be why another is missing.
+    """
+    faults = error.errors()
+    first = next((fault for fault in faults if fault["type"] == "extra_forbidden"), faults[0])
+    place = [str(part) for part in first["loc"]]
+    key = ".".join(place)
+    if first["type"] == "extra_forbidden":
+        return _unknown_key(model, place)
+    if first["type"] == "missing":
+        return f"the key `{key}` is missing."
+    if first["type"] == "literal_error":
+        allowed = first["ctx"]["expected"].replace("'", "").replace(" or ", ", ")
+        return f"`{key}` must be one of {allowed}; it is `{first['input']}`."
+    if first["type"] in {"dict_type", "model_type"}:
+        return f"`{key}` must be a table; it is `{first['input']}`."
+    message = first["msg"].removeprefix("Value error, ").rstrip(".")
+    return f"`{key}`: {message}." if place else f"{message}."
 
 
 def recipe_path(name: str, folder: Path) -> Path:
@@ -129,21 +145,29 @@ def difference(ours: Recipe, theirs: Recipe) -> str:
     told = {key.rpartition(".")[0] for key in keys if not key.endswith(DIGEST)}
     keys = [key for key in keys if not (key.endswith(DIGEST) and key.rpartition(".")[0] in told)]
     now, then = content_values(ours), content_values(theirs)
+    # One choice may stand in several tables, as the temperature does in that of the model and that of the judge.
+    alike = {(_last(key), repr(then.get(key)), repr(now.get(key))): key for key in reversed(keys)}
+    keys = [key for key in keys if key in alike.values()]
     named = [f"{_plain(key, keys)} {_short(then.get(key))}, now {_short(now.get(key))}" for key in keys[:NAMED]]
     more = len(keys) - len(named)
     return "; ".join([*named, f"and {more} more"] if more else named)
 
 
+def _last(key: str) -> str:
+    """The last part of a dotted key; the whole key where that says nothing."""
+    last = key.rpartition(".")[2]
+    return key if last in VAGUE else last
+
+
 def _plain(key: str, among: Sequence[str]) -> str:
     """The last part of a dotted key; the whole key where that alone could be another's, or says nothing."""
-    last = key.rpartition(".")[2]
-    return last if last not in VAGUE and [other.rpartition(".")[2] for other in among].count(last) == 1 else key
+    return _last(key) if [_last(other) for other in among].count(_last(key)) == 1 else key
 
 
 def _short(value: object) -> str:
     if value is None or value == []:
         return "none"
-    if isinstance(value, str) and SHA_256.fullmatch(value):
+    if isinstance(value, str) and DIGITS.fullmatch(value):
         return f"{value[:8]}…"
     said = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return said if len(said) <= LONGEST else f"{said[: LONGEST - 1]}…"

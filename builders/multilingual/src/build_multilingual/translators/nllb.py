@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Any, Self
 
 from pluralbench_calls import Answer, Outcome, Request
-from pluralbench_runs import Json, one_line
+from pluralbench_runs import Json, one_line, public_place
 from pluralbench_schemas import ENGLISH, LANGUAGES, Language
 
 from build_multilingual.errors import TranslatorError, UnsupportedLanguage
@@ -36,8 +36,8 @@ class Nllb:
     longest = 100_000
     concurrency: int | None = 1
 
-    def __init__(self, model: str) -> None:
-        self.model = model
+    def __init__(self, place: str) -> None:
+        self.model, self._place = public_place(place), place
         self._network: Any = None
 
     def body(self, text: str, language: Language) -> dict[str, Json]:
@@ -64,11 +64,11 @@ class Nllb:
                     'a checkout, or `pip install "build-multilingual[nllb]"`.'
                 ) from None
             try:
-                self._tokenizer = AutoTokenizer.from_pretrained(self.model, src_lang=LANGUAGES[ENGLISH].nllb)
-                network = AutoModelForSeq2SeqLM.from_pretrained(self.model)
+                self._tokenizer = AutoTokenizer.from_pretrained(self._place, src_lang=LANGUAGES[ENGLISH].nllb)
+                network = AutoModelForSeq2SeqLM.from_pretrained(self._place)
             except Exception as error:  # noqa: BLE001 - several libraries read the files, each with errors of its own
                 raise TranslatorError(
-                    f"The translation model {self.model} cannot be loaded: {one_line(error)}."
+                    f"The translation model {self._place} cannot be loaded: {one_line(error)}."
                 ) from None
             self._network = network.to("cuda" if torch.cuda.is_available() else "cpu").eval()
         return self
@@ -86,7 +86,7 @@ class Nllb:
         target = str(requests[0].body["target"])
         token = self._tokenizer.convert_tokens_to_ids(target)
         if not isinstance(token, int) or token == self._tokenizer.unk_token_id:
-            raise UnsupportedLanguage(f"The translation model {self.model} does not know the language {target}.")
+            raise UnsupportedLanguage(f"The translation model {self._place} does not know the language {target}.")
         texts = [self._parts(text_of(request)) for request in requests]
         unique = sorted({core for text in texts for core, _ in text if core}, key=lambda core: (-len(core), core))
         known: dict[str, tuple[str, bool]] = {}

@@ -9,6 +9,8 @@
 from pathlib import Path
 from typing import Any
 
+from pluralbench_runs import public_place
+
 from build_persona_judge.errors import SourceError
 from build_persona_judge.pairing import Pair
 from build_persona_judge.persona import known, variables_of
@@ -54,7 +56,7 @@ def load(table: PeopleTable) -> Loaded[Pair]:
         else:
             pairs[pair.id] = pair
     source = source_of(
-        table, choices, people, questions, name=table.task, attribution=f"The owners of {table.location}."
+        table, choices, people, questions, name=table.task, attribution=f"The owners of {public_place(table.location)}."
     )
     return Loaded([pairs[name] for name in sorted(pairs)], personas, sorted(left_out), source)
 

@@ -27,7 +27,7 @@ from inscriptis.model.html_element import HtmlElement
 from pluralbench_release import Source
 
 from build_personalized.errors import SourceError
-from build_personalized.recipe import SourceTable
+from build_personalized.recipe import SourceTable, public_source
 from build_personalized.sources.loaded import QUESTIONS, Loaded, drops_frame, rows_digest
 
 QUESTION = "1"  # PostTypeId
@@ -96,7 +96,7 @@ def _people(path: Path, posts: sqlite3.Connection, source: SourceTable) -> tuple
     questions = pl.concat(frames)
     entry = Source(
         name=f"Stack Exchange dump of {site}",
-        location=f"stack-exchange:{path}",
+        location=public_source(f"stack-exchange:{path}"),
         digest=rows_digest(questions),
         rows=questions.height,
         licence=max(licences),

@@ -40,7 +40,7 @@ def _curves(found: Study) -> "Figure":
         )
         there = [(place, estimate) for place, estimate in points if estimate.value is not None]
         xs, ys = [place for place, _ in there], [100 * estimate.value for _, estimate in there]
-        ax.plot(xs, ys, linewidth=1.1, **(style.marker(one) | {"linestyle": "-"}), zorder=3)
+        ax.plot(xs, ys, linewidth=1.1, **(style.marker(one) | {"linestyle": one.line}), zorder=3)
         sure = [(place, estimate) for place, estimate in there if estimate.low is not None]
         low, high = [100 * estimate.low for _, estimate in sure], [100 * estimate.high for _, estimate in sure]
         ax.fill_between([place for place, _ in sure], low, high, color=one.colour, alpha=0.12, linewidth=0, zorder=2)

@@ -1,0 +1,44 @@
+"""A release says itself what it is to be scored as, and none of its columns is one that nobody knows."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+from pluralbench import Data
+from pluralbench.data.persona_items import load_personas
+from pluralbench.errors import BenchmarkError, DataError
+from pluralbench.evaluation.settings import load_benchmark
+from pluralbench_release import manifest_at
+from samples import sample
+
+BUILT = {"build-personalized": "personalized", "build-multilingual": "multilingual", "build-chinese": "chinese"}
+PERSONAS = "run `pluralbench judge-personas MODEL --data DIR`"
+
+
+@pytest.mark.parametrize("builder", BUILT)
+def test_the_manifest_names_the_benchmark_and_the_schema_the_columns(builder: str, tmp_path: Path) -> None:
+    release = sample(builder).release
+    for place in (release, next(release.glob("data/*/test.parquet"))):
+        loaded = load_benchmark(None, place, None)
+        assert (loaded.name, loaded.items.ignored) == (BUILT[builder], [])
+    alone = shutil.copytree(release / "data", tmp_path / "data")
+    assert manifest_at(str(alone)) is None
+    assert load_benchmark(BUILT[builder], alone, None).items.ignored == []
+
+
+def test_a_release_for_persona_judges_says_what_to_run() -> None:
+    release = sample("build-persona-judge").release
+    assert load_personas(str(release)).ignored == []
+    with pytest.raises(BenchmarkError) as caught:
+        load_benchmark(None, release, None)
+    assert PERSONAS in str(caught.value)
+
+
+def test_another_benchmark_may_be_named_and_an_error_says_what_the_data_is() -> None:
+    release = sample("build-multilingual").release
+    assert load_benchmark("pairs", Data(location=str(release), configs=("spa_Latn",)), None).name == "pairs"
+    with pytest.raises(DataError) as caught:
+        load_benchmark("chinese", release, None)
+    assert str(caught.value).endswith(
+        " By its manifest this data is of the benchmark multilingual: leave out --benchmark."
+    )

@@ -1,0 +1,59 @@
+"""A benchmark of one's own: a copied entry, its keys explained, and the sentence for each mistake."""
+
+import inspect
+import re
+import tomllib
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+import tomli_w
+from members import ROOT
+from pluralbench import BenchmarkError, find_benchmark
+from pluralbench.data.benchmarks import About, Benchmark, Columns
+
+
+def test_a_copied_entry_is_a_benchmark_file(tmp_path: Path) -> None:
+    text = files("pluralbench.data").joinpath("benchmarks.toml").read_text(encoding="utf-8")
+    entries = tomllib.loads(text)
+    for name, values in entries.items():
+        (tmp_path / "one.toml").write_text(tomli_w.dumps({name: values}), encoding="utf-8")
+        (tmp_path / "flat.toml").write_text(tomli_w.dumps(values), encoding="utf-8")
+        if name != "persona-judge":
+            one, flat = (find_benchmark(str(tmp_path / f"{form}.toml")) for form in ("one", "flat"))
+            assert one == flat == find_benchmark(name)
+
+
+def test_every_key_of_a_benchmark_is_explained() -> None:
+    page = (ROOT / "evaluators/README.md").read_text(encoding="utf-8")
+    of_samples = {"sample"}  # those of this package alone
+    for model in (Benchmark, Columns, About):
+        said = inspect.getdoc(model) or ""
+        for key in model.model_fields.keys() - of_samples:
+            assert re.search(rf"\b{key}\b", said), key
+            assert f"`{key}`" in page or key == "named", key
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("titel = 'x'", ["describes no benchmark: unknown key `titel`; did you mean `title`?"]),
+        ("overall = 'items'", ["the key `title` is missing."]),
+        (
+            "title = 'x'\noverall = 'median'",
+            ["`overall` must be one of items, configs, accuracy and exact match; it is `median`."],
+        ),
+        ("[mine]\ntitle = 'x'\non_empty = 'yes'", ["`on_empty` must be one of error, drop, keep; it is `yes`."]),
+        ("title = 'x'\n[columns]\nprompts = ['a']", ["unknown key `columns.prompts`; did you mean `prompt`?"]),
+        ("[mine]\ntitle = 'x'\n[mine.sections]\nAll = 3", ["`sections.All` must be a table; it is `3`."]),
+        ("[a]\ntitle = 'x'\n[b]\ntitle = 'y'", ["describes several benchmarks (a, b); leave one in it."]),
+        ("[", ["cannot be read"]),
+    ],
+)
+def test_a_benchmark_file_that_is_none_is_named(tmp_path: Path, text: str, parts: list[str]) -> None:
+    (tmp_path / "b.toml").write_text(text, encoding="utf-8")
+    with pytest.raises(BenchmarkError) as caught:
+        find_benchmark(str(tmp_path / "b.toml"))
+    for part in [str(tmp_path / "b.toml"), *parts]:
+        assert part in str(caught.value)
+    assert "\n" not in str(caught.value)
