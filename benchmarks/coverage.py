@@ -140,8 +140,8 @@ def command(
     shown = found.group_by("design", "method", "clusters", maintain_order=True).agg(pl.col("held", "printed").sum())
     shown = shown.filter(pl.col("printed") > 0).with_columns(held=100 * pl.col("held") / pl.col("printed"))
     _draw(shown, out, draws)
-    with pl.Config(tbl_rows=-1, tbl_cols=-1, tbl_hide_dataframe_shape=True, tbl_hide_column_data_types=True):
-        print(shown.drop("printed").pivot("clusters", index=["design", "method"], values="held"))
+    with pl.Config(tbl_rows=-1, fmt_str_lengths=40, tbl_hide_dataframe_shape=True, tbl_hide_column_data_types=True):
+        print(shown.drop("printed").with_columns(pl.col("held").round(1)))
 
 
 def _draw(shown: pl.DataFrame, folder: Path, draws: int) -> None:

@@ -119,11 +119,11 @@ def test_intervals_hold_the_truth_as_often_as_they_say(program: ModuleType, desi
     assert printed == 3 * draws
     assert held / printed >= 0.93
     # Few clusters come out in few ways, so that their intervals hold the truth more often.
-    assert held / printed <= (0.975 if clusters >= 100 else 1.0)
+    assert held / printed <= (0.98 if clusters >= 500 else 1.0)
 
 
 @pytest.mark.heavy
 def test_percentiles_of_a_bootstrap_hold_it_less_often(program: ModuleType) -> None:
-    for design in ("one to four a cluster", "sections of three", "difference of two models"):
+    for design in ("one to four a cluster", "sections of three"):
         held, printed = program.coverage(design, 5, 0.9, 150, program.BEFORE)
         assert held / printed < 0.85

@@ -103,7 +103,7 @@ def test_a_damaged_run_is_refused_in_a_sentence(tmp_path: Path, file: str, text:
 
 
 def test_items_and_metrics_of_another_shape_are_refused(tmp_path: Path) -> None:
-    run = run_of([decision(0), decision(1)])
+    run = run_of([decision(0), decision(1), decision(2)])
     for items, said in (
         (run.items.drop("cluster"), "there is no column `cluster`"),
         (run.items.with_columns(margin=pl.lit("x")), "the column `margin` is of type String, and not Float64"),
