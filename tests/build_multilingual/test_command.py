@@ -290,7 +290,7 @@ def apertium(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_build_asks_and_the_same_again_asks_nothing(run: Run, apertium: Path, pairs: Path, tmp_path: Path) -> None:
-    words = ["--source", pairs, "--language", "spa_Latn", "--no-english", "--out", tmp_path / "out"]
+    words = ["--source", pairs, "--language", "spa_Latn", "--no-add-english", "--out", tmp_path / "out"]
     status, said = run(*words)
     assert (status, "13 recorded calls, 13 of them made now" in said) == (0, True), said
     asked = apertium.read_text(encoding="utf-8").splitlines()
@@ -307,7 +307,7 @@ def test_a_build_asks_and_the_same_again_asks_nothing(run: Run, apertium: Path, 
 def test_a_build_that_was_stopped_goes_on_with_the_same_command(
     run: Run, apertium: Path, pairs: Path, tmp_path: Path
 ) -> None:
-    words = ["--source", pairs, "--language", "spa_Latn", "--no-english", "--out", tmp_path / "out"]
+    words = ["--source", pairs, "--language", "spa_Latn", "--no-add-english", "--out", tmp_path / "out"]
     (apertium.parent / "broken").touch()
     status, said = run(*words)
     assert status == 2
@@ -362,9 +362,9 @@ SAMPLE_RECIPE, TRANSLATION_RECIPE = (f"Recipe {RECIPES / f'{name}.toml'}: " for 
 NO_RATED = "says something about rated translations; say where they are with --rated."
 MISTAKES: list[tuple[list[str], str]] = [
     (["--recipe", "papre"], "There is no recipe 'papre': give paper, sample, translation or the path of a TOML file."),
-    (["--column", "prompt"], "--column 'prompt' is not of the form NAME=COLUMN, such as prompt=text."),
-    (["--column", "=text"], "--column '=text' is not of the form NAME=COLUMN, such as prompt=text."),
-    (["--column", "prompt="], "--column 'prompt=' is not of the form NAME=COLUMN, such as prompt=text."),
+    (["--column", "prompt"], "--column 'prompt' is not of the form WHAT=COLUMN, such as prompt=text."),
+    (["--column", "=text"], "--column '=text' is not of the form WHAT=COLUMN, such as prompt=text."),
+    (["--column", "prompt="], "--column 'prompt=' is not of the form WHAT=COLUMN, such as prompt=text."),
     (
         ["--column", "question=text"],
         f"{SAMPLE_RECIPE}`source.columns`: there is no column `question` to rename; the columns are id, prompt, "
@@ -423,7 +423,7 @@ MISTAKES: list[tuple[list[str], str]] = [
         f"{TRANSLATION_RECIPE}languages need a `location` under [source] and a `name` under [translator].",
     ),
     (
-        ["--recipe", "translation", "--english", "--rated", "x"],
+        ["--recipe", "translation", "--add-english", "--rated", "x"],
         f"{TRANSLATION_RECIPE}`english = true` needs a `location` under [source].",
     ),
     (["--source", "nowhere"], "There is no file or directory nowhere, and a dataset on the Hub is named ORG/NAME."),

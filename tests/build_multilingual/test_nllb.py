@@ -305,8 +305,8 @@ def test_the_extra_is_not_installed(
     words = ["--source", pairs(tmp_path), "--translator", f"nllb:{folder}", "--language", "spa_Latn"]
     assert run(*words, "--out", tmp_path / "out") == (
         2,
-        "Error: NLLB needs an extra: `uv run --package build-multilingual --extra nllb build-multilingual ...` in a "
-        'checkout, or `pip install "build-multilingual[nllb]"`.\n',
+        'Error: NLLB needs an extra: `pip install "build-multilingual[nllb]"`, or in a checkout '
+        "`uv sync --inexact --package build-multilingual --extra nllb`.\n",
     )
 
 

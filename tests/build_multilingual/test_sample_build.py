@@ -133,7 +133,7 @@ def test_the_digests_are_of_the_rows(sample: Sample) -> None:
 
 
 def test_a_part_of_it_has_the_same_rows(run: Run, sample: Sample, tmp_path: Path) -> None:
-    words: list[Any] = ["--language", "ita_Latn", "--no-english", "--limit", "1", "--out", tmp_path / "part"]
+    words: list[Any] = ["--language", "ita_Latn", "--no-add-english", "--limit", "1", "--out", tmp_path / "part"]
     assert run(*words)[0] == 0
     assert list(digests(tmp_path / "part")) == ["ita_Latn", "translation"]
     part, whole = rows(tmp_path / "part", "ita_Latn"), rows(sample[0], "ita_Latn")

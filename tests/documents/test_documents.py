@@ -74,8 +74,8 @@ ELSEWHERE = {
     "pluralbench judge ": f"--base-url {CHAT}",
     "pluralbench judge-personas": f"--base-url {CHAT}",
     "pluralbench best-of-n": f"--judge-base-url {CHAT} --n 2 --max-tokens 8 --limit 1",
-    "pluralbench optimize": f"--judge-base-url {CHAT} --steps 1 --prompts 2 --mini-batch 2 --micro-batch 2 --limit 1 "
-    "--max-tokens 8 --sample-max-tokens 8",
+    "pluralbench optimize": f"--judge-base-url {CHAT} --steps 1 --prompts-per-step 2 --mini-batch 2 --micro-batch 2 "
+    "--limit 1 --max-tokens 8 --sample-max-tokens 8",
     "my-model --judge gpt-5-mini": "--data dist/personalized-rewardbench",
     "--benchmark personalized": "--data dist/personalized-rewardbench",
     "--benchmark multilingual": "--data dist/multilingual-rewardbench",

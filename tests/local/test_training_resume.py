@@ -177,8 +177,8 @@ def test_a_finished_folder_is_not_trained_again_and_other_options_are_refused(
     chosen = options(seed=7, epochs=3)
     with pytest.raises(OutputError) as failed:
         train(base, RANKINGS, out, held_out=HELD_OUT, options=chosen, device="cpu")
-    assert f"the run in {out} in `options.epochs`, `options.seed`; " in str(failed.value)
-    with pytest.raises(OutputError, match="in `data`;"):
+    assert f"{out} was made with other settings (epochs 2, now 3; seed 0, now 7); " in str(failed.value)
+    with pytest.raises(OutputError, match=r"other settings \(data "):
         train(base, RANKINGS[1:], out, held_out=HELD_OUT, options=QUICK, device="cpu")
 
 
@@ -215,10 +215,10 @@ def test_another_base_under_the_same_path_is_refused_by_name(
         (base / "chat_template.jinja").write_text("{{ messages[-1]['content'] }}{{ eos_token }}", encoding="utf-8")
     with pytest.raises(OutputError) as failed:
         run()
-    assert f"an unfinished run in {out} in `model.digest`; " in str(failed.value)
+    assert f"An unfinished run in {out} was made with other settings (model.digest " in str(failed.value)
     for path, content in was.items():
         path.write_bytes(content)
     assert run().folder == out
     save_language_model(base, seed=2, **SMALL)
-    with pytest.raises(OutputError, match=r"the run in .*out in `model.digest`; "):
+    with pytest.raises(OutputError, match=r"out was made with other settings \(model.digest "):
         run()

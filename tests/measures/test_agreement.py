@@ -19,21 +19,24 @@ def test_wilsons_interval(count: int, of: int) -> None:
 def test_a_share_of_nothing() -> None:
     none = {"share": None, "low": None, "high": None}
     assert share_of(0, 0) == {"count": 0, "of": 0, **none}
-    assert clustered_share([], [], 0) == clustered_share([0, 0], [0, 0], 0) == none
+    assert clustered_share([], []) == clustered_share([0, 0], [0, 0]) == none
 
 
 def test_the_interval_of_a_share_draws_whole_clusters() -> None:
-    together = clustered_share([10, 0] * 20, [10] * 40, 1)
-    apart = clustered_share([5] * 20 + [4, 6] * 10, [10] * 40, 1)
+    together = clustered_share([10, 0] * 20, [10] * 40)
+    apart = clustered_share([5] * 20 + [4, 6] * 10, [10] * 40)
     assert together["share"] == apart["share"] == 0.5
     # Forty draws of all or nothing: half a width of 1.96 * 0.5 / sqrt(40), which is 0.155.
     assert together["low"] == pytest.approx(0.345, abs=0.03)
     assert together["high"] == pytest.approx(0.655, abs=0.03)
-    assert apart["low"] == pytest.approx(0.48, abs=0.015)
-    assert clustered_share([10, 0] * 20, [10] * 40, 1) == together
-    assert clustered_share([3], [4], 1) == {"share": 0.75, "low": None, "high": None}  # one cluster has no spread
-    alike = clustered_share([4, 4, 4], [4, 4, 4], 1)
-    assert alike["low"] == pytest.approx(0.025 ** (1 / 3))  # exact: all three came out alike
+    # Clusters that hang together less than by chance count as 400 draws at most: 1.96 * 0.5 / sqrt(400) is 0.049.
+    assert apart["low"] == pytest.approx(0.451, abs=0.005)
+    assert clustered_share([10, 0] * 20, [10] * 40) == together
+    assert clustered_share([3], [4]) == {"share": 0.75, "low": None, "high": None}  # one cluster has no spread
+    alike = clustered_share([4, 4, 4], [4, 4, 4])
+    assert alike["low"] == pytest.approx(
+        0.05 ** (1 / 3), abs=0.04
+    )  # three clusters that came out alike: half of p^3 is 2.5 %
     assert alike["high"] == 1
 
 

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pluralbench_measures.bootstrap import CONFIDENCE, RESAMPLES, Estimate, mean_of, resample, share, spread, sums_of
-from scipy.stats import binomtest
+from pluralbench_measures.bootstrap import RESAMPLES, Estimate, mean_of, resample, spread, sums_of
 
 rows = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 4), st.booleans()), min_size=1, max_size=30)
 
@@ -40,18 +39,8 @@ def test_two_runs_on_the_same_clusters_are_drawn_together() -> None:
     assert not np.array_equal(first, resample(sums_of(leaf, cluster, won.astype(np.float64)), 8).pooled([0]))
 
 
-def test_a_share_without_spread_has_the_exact_interval_of_its_clusters() -> None:
-    every = resample(sums_of(np.zeros(9, dtype=np.int64), np.arange(9) % 3, np.ones(9)), 0)
-    found = share(every.pooled([0]), 9, 3)
-    exact = binomtest(3, 3).proportion_ci(CONFIDENCE, method="exact")
-    assert found == Estimate(1.0, pytest.approx(exact.low), 1.0, 9, 3, "exact")  # type: ignore[arg-type]
-
-
-def test_one_cluster_and_what_is_missing_have_no_interval() -> None:
-    alone = resample(sums_of(np.zeros(4, dtype=np.int64), np.zeros(4, dtype=np.int64), np.array([1.0, 0, 0, 1])), 0)
-    assert share(alone.pooled([0]), 4, 1) == Estimate(0.5, None, None, 4, 1)
+def test_what_is_missing_has_no_interval() -> None:
     missing = np.full(1 + RESAMPLES, np.nan)
-    assert share(missing, 0, 0) == Estimate(None, None, None, 0, 0)
     assert spread(missing) == Estimate(None)
     assert np.isnan(mean_of([]))
     assert np.isnan(mean_of([missing, np.zeros(1 + RESAMPLES)])).all()
@@ -68,7 +57,7 @@ def test_a_difference_has_the_interval_of_its_resamples() -> None:
 def test_measuring_needs_no_torch_and_no_scipy_before_it_is_used() -> None:
     code = (
         "import sys\n"
-        "from pluralbench_measures import bootstrap, calibration, kappa, paired, rankings\n"
+        "from pluralbench_measures import bootstrap, calibration, intervals, kappa, paired, rankings\n"
         "print([name for name in ('torch', 'scipy', 'statsmodels', 'pandas') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)

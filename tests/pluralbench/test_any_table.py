@@ -241,5 +241,5 @@ def test_a_dataset_on_the_hub_is_pinned_to_its_commit(hub: Hub, tmp_path: Path) 
 
 
 def test_a_benchmark_without_data_of_its_own_asks_for_it() -> None:
-    with pytest.raises(DataError, match="Pairs has no data of its own; say where it is with --data"):
+    with pytest.raises(DataError, match="Pairs has no data on the Hub; say where yours is with --data"):
         load_items(find_benchmark("pairs"))

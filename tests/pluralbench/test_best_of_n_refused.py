@@ -77,7 +77,7 @@ def sometimes(groups: Sequence[Group]) -> list[list[float]]:
          "be reckoned by."),
         (["--judge-attempts", "0"], "--judge-attempts"),
         (["--top-p", "1.5"], "--top-p: "),
-        (["--reuse-from", "nowhere.sqlite"], "nowhere.sqlite"),
+        (["--reuse", "nowhere.sqlite"], "nowhere.sqlite"),
     ],
 )  # fmt: skip
 def test_a_mistake_is_one_sentence_and_leaves_nothing(

@@ -100,12 +100,12 @@ def test_a_finished_directory_is_read_and_its_calls_serve_another(
 
 
 CHANGES: list[tuple[Row, str]] = [
-    ({"n": 6}, "`sampling.n`"),
-    ({"k": (1, 5)}, "`sampling.k`"),
-    ({"temperature": 0.5}, "`policy.temperature`, `sampling.temperature`"),
-    ({"rewards": {"length": by_length}}, "`rewards.letter.digest`"),
-    ({"judged": "selected"}, "`outcome.judged`"),
-    ({"seed": 1}, "`seed`"),
+    ({"n": 6}, "n 5, now 6"),
+    ({"k": (1, 5)}, "k [1, 2, 4], now [1, 5]"),
+    ({"temperature": 0.5}, "other settings (temperature 1.0, now 0.5);"),
+    ({"rewards": {"length": by_length}}, "rewards.letter.kind function, now none; "),
+    ({"judged": "selected"}, "judged all, now selected"),
+    ({"seed": 1}, "seed 0, now 1"),
 ]
 
 

@@ -162,7 +162,7 @@ def test_a_judge_is_asked_about_every_pair_in_both_orders(run: Command, judge: C
         halves += [fmean(map(fmean, accuracies)), fmean(map(fmean, exact))]
     assert made.headline.value == pytest.approx(fmean(halves))
     assert made.estimate("ece", "pooled").value is None, "verdicts have no margin"
-    assert "all share one rank: 4; they are left out" in said
+    assert "No part of accuracy: 4 prompts whose responses all share one rank." in said
     assert "calibration" not in said
 
 
@@ -198,13 +198,16 @@ def test_a_judge_that_rates_is_counted_like_a_reward_model(run: Command, tmp_pat
 def test_the_report_has_a_row_for_each_category(run: Command, tmp_path: Path) -> None:
     out = tmp_path / "run"
     made = verbs.score(by_length, benchmark="chinese", data=published(tmp_path / "bench"), out=out)
-    rows = json.loads(run("report", out, "--format", "json")[1])
+    rows = json.loads(run("report", out, "--format", "json", "--detail")[1])
     assert [row["subset"] for row in rows if (row["group"], row["metric"]) == ("category", "accuracy")] == [
         name for config in ("human", "open") for name in CATEGORIES[config]
     ]
-    table, markdown = run("report", out)[1], run("report", out, "--format", "markdown")[1]
+    table = " ".join(run("report", out)[1].split())
+    assert "CheemsBench, 16 items" in table
+    assert "No part of accuracy: 4 prompts whose responses all share one rank." in table
+    table, markdown = (run("report", out, "--detail", "--format", form)[1] for form in ("table", "markdown"))
     error = made.estimate("ece", "pooled").value
-    for text in (table, markdown):
+    for text in (" ".join(table.split()), markdown):
         assert "share one rank: 4; they are left out" in text
         assert f"the largest difference in the last bin: overall {error:.3f} [" in text
     for config in CATEGORIES:

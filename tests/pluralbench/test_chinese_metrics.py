@@ -91,9 +91,7 @@ def test_every_number_has_its_interval_from_whole_prompts(legacy: bool) -> None:
     assert head.low is not None
     assert head.high is not None
     assert head.high - head.low > 0.02
-    again, other = (measured(decisions(many(0)), legacy=legacy, seed=seed).headline for seed in (0, 1))
-    assert again == head
-    assert (other.value, other.low) != (head.value, head.low)
+    assert measured(decisions(many(0)), legacy=legacy, seed=1).headline == head, "nothing is drawn"
 
 
 def test_a_prompt_that_was_dropped_counts_for_nothing_by_either_rule() -> None:

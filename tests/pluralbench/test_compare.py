@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 from made_runs import by_length, decision, keep, run_of, scored
 from pluralbench import Run, RunComparison, RunError, compare, find_benchmark
-from scipy.stats import binomtest
+from scipy.stats import binomtest, t
 from written_tables import write
 
 Command = Callable[..., tuple[int, str, str]]
@@ -44,7 +44,7 @@ def headline(found: RunComparison) -> tuple[float, float, float, float]:
 
 
 @pytest.mark.parametrize(
-    ("both", "first", "second", "neither"), [(40, 6, 18, 20), (10, 5, 5, 3), (60, 1, 9, 0), (5, 3, 0, 0)]
+    ("both", "first", "second", "neither"), [(40, 6, 18, 20), (10, 5, 5, 3), (60, 1, 9, 0), (25, 15, 0, 0)]
 )
 def test_a_known_table_gives_its_difference_and_the_sign_tests_probability(
     both: int, first: int, second: int, neither: int
@@ -59,9 +59,10 @@ def test_a_known_table_gives_its_difference_and_the_sign_tests_probability(
     assert p_value == pytest.approx(binomtest(second, first + second).pvalue, abs=0.02)
     assert low <= difference <= high
     assert (found.left_out, found.first, found.second, found.tested) == (0, "a", "b", 0)
-    # The normal interval of a paired difference, by a formula of its own.
-    spread = 1.96 * np.sqrt((first + second) / total - difference**2) / np.sqrt(total)
-    assert high - low == pytest.approx(2 * spread, rel=0.35)
+    # Bonett and Price (2012) by their formula, with t for z: one more decision either way.
+    more = (first + 1) / (total + 2), (second + 1) / (total + 2)
+    spread = t.ppf(0.975, total + 1) * np.sqrt((sum(more) - (more[1] - more[0]) ** 2) / (total + 2))
+    assert high - low == pytest.approx(2 * spread, rel=0.03)
 
 
 def test_the_other_way_round_is_the_same_finding_with_the_other_sign() -> None:
@@ -75,7 +76,10 @@ def test_the_other_way_round_is_the_same_finding_with_the_other_sign() -> None:
 def test_a_run_does_not_differ_from_itself() -> None:
     run = made("a", ["win", "loss", "tie"] * 9)
     found = compare(run, run)
-    assert headline(found) == (0.0, 0.0, 0.0, 1.0)
+    difference, low, high, p_value = headline(found)
+    assert (difference, low, p_value) == (0.0, -high, 1.0)
+    # That 27 decisions are the same does not say that the next will be: beside them stand one more either way.
+    assert high == pytest.approx(t.ppf(0.975, 28) * np.sqrt(2) / 29, rel=1e-4)
     assert (found.only_first, found.only_second) == (0, 0)
 
 

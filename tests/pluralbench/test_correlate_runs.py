@@ -162,12 +162,12 @@ def test_the_command_draws(run: Command, tmp_path: Path) -> None:
         table(tmp_path / f"{name}.csv", {f"m{n}": score for n, score in enumerate(scores)})
         for name, scores in sides.items()
     ]
-    status, out, _ = run("correlate", *paths, "--plot", tmp_path / "figures")
+    status, out, _ = run("correlate", *paths, "--plots", tmp_path / "figures")
     assert status == 0
     made = sorted(path.name for path in (tmp_path / "figures").iterdir())
     assert made == ["ranks.png", "ranks.svg", "scores.png", "scores.svg"]
     assert all(f"Wrote {tmp_path / 'figures' / name}" in out for name in made)
-    status, out, err = run("correlate", *paths, "--plot", tmp_path / "figures", "--json")
+    status, out, err = run("correlate", *paths, "--plots", tmp_path / "figures", "--json")
     assert json.loads(out)["n"] == 6
     assert "Wrote" in err
     first = (tmp_path / "figures" / "ranks.svg").read_bytes()

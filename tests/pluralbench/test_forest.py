@@ -95,7 +95,7 @@ def persona_run(number: int, folder: Path, variables: str = "all") -> Run:
     benchmark = known_benchmarks()[PERSONA_JUDGE]
     record = record_of(benchmark, PERSONA_JUDGE, dict.fromkeys(TASKS, 30), model=name_of(number))
     prompt = record.prompt.model_copy(update={"profile": None, "setting": "certainty", "variables": variables})
-    metrics = measure_personas(benchmark, decisions, check_verdicts(table), seed=0)
+    metrics = measure_personas(benchmark, decisions, check_verdicts(table))
     return Run(path, decisions, metrics, record.model_copy(update={"prompt": prompt}))
 
 

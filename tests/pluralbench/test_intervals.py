@@ -42,11 +42,9 @@ def width(decisions: pl.DataFrame) -> float:
     return high - low
 
 
-def test_an_interval_is_a_matter_of_the_seed_alone() -> None:
+def test_an_interval_is_the_same_whatever_the_seed() -> None:
     won = [place % 3 > 0 for place in range(61)]
-    decisions = frame(won, range(61))
-    assert interval(decisions, seed=1) == interval(decisions, seed=1)
-    assert len({interval(decisions, seed=seed) for seed in range(6)}) > 1
+    assert len({interval(frame(won, range(61)), seed=seed) for seed in range(3)}) == 1
 
 
 def test_rows_of_one_cluster_are_no_independent_evidence() -> None:
@@ -81,7 +79,9 @@ def test_fewer_prompts_make_a_wider_interval() -> None:
 @pytest.mark.parametrize("right", [True, False])
 def test_decisions_that_all_came_out_alike_are_not_certain(right: bool) -> None:
     low, high = interval(frame([right] * 20, range(20)))
-    assert (low, high) == pytest.approx((0.8316, 1.0) if right else (0.0, 0.1684), abs=1e-4)
+    # Half of share^20 is 2.5 %.
+    edge = 0.05 ** (1 / 20)
+    assert (low, high) == pytest.approx((edge, 1.0) if right else (0.0, 1 - edge), abs=1e-4)
     wider = interval(frame([right] * 20, [place % 4 for place in range(20)]))
     assert wider[1] - wider[0] > 0.5, "four clusters say less than twenty"
 

@@ -17,7 +17,18 @@ from written_tables import write
 
 Command = Callable[..., tuple[int, str, str]]
 Folders = Callable[..., str]
-BY_PPO = ["--algorithm", "ppo", "--prompts", "4", "--mini-batch", "4", "--max-tokens", "12", "--learning-rate", "1e-2"]
+BY_PPO = [
+    "--algorithm",
+    "ppo",
+    "--prompts-per-step",
+    "4",
+    "--mini-batch",
+    "4",
+    "--max-tokens",
+    "12",
+    "--learning-rate",
+    "1e-2",
+]
 JUDGED = ["--judge", "rubric-overlap", "--sample-max-tokens", "16", "--profile", "none", "--device", "cpu"]
 
 
@@ -204,7 +215,8 @@ def test_an_extra_that_is_missing_is_named(
     monkeypatch.setattr("pluralbench_policies.optimization.find_spec", lambda name: None if name == "trl" else name)
     algorithm = ["--algorithm", "rloo"]
     assert refused(run, tmp_path / "out", *words, *algorithm) == (
-        'Policy optimisation by rloo needs trl: `pip install "pluralbench[optimize]"`.'
+        'Policy optimisation by rloo needs trl: `pip install "pluralbench-policies[optimize]"`, or in a checkout '
+        "`uv sync --inexact --package pluralbench-policies --extra optimize`."
     )
 
 
@@ -231,7 +243,9 @@ def test_items_that_cannot_be_judged_are_refused_before_anything_is_optimised(
 
 
 def test_contradicting_options_are_refused(run: Command, words: list[Any], tmp_path: Path) -> None:
-    assert "`prompts` 6 is no multiple of `mini_batch` 4" in refused(run, tmp_path / "out", *words, "--prompts", "6")
+    assert "`prompts` 6 is no multiple of `mini_batch` 4" in refused(
+        run, tmp_path / "out", *words, "--prompts-per-step", "6"
+    )
 
 
 @pytest.mark.heavy

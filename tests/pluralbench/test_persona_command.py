@@ -1,6 +1,7 @@
 """`pluralbench judge-personas` and `judge-metrics`, as they are called."""
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 from chat_server import Reply, serve
 from commands import command
 from persona_tables import item, knows, release, rows
+from pluralbench import read_run
 
 Command = Callable[..., tuple[int, str, str]]
 
@@ -21,15 +23,20 @@ def test_a_run_says_what_it_found_and_judge_metrics_reads_it(run: Command, data:
     out = tmp_path / "run"
     with serve(lambda body, _: Reply(f"[[{knows(body)}]] [[90]]")) as server:
         words = ["judge-personas", "j", "--data", data, "--base-url", server.base_url]
-        status, said, error = run(*words, "--samples", "3", "--price", "0.1/0.1", "--max-cost", "1", "--out", out)
+        status, said, error = run(*words, "--limit", "3", "--price", "0.1/0.1", "--max-cost", "1", "--out", out)
         assert (status, error) == (0, "")
         assert {(body["temperature"], body["top_p"]) for body in server.requests} == {(0.7, 0.95)}
         assert len(server.requests) == 6
-        assert run(*words, "--samples", "3", "--out", out) == (0, said, ""), "the same again, unasked"
+        assert run(*words, "--limit", "3", "--out", out) == (0, said, ""), "the same again, unasked"
         assert len(server.requests) == 6
     assert f"{out}: items.parquet, metrics.json, run.json, verdicts.csv" in said
-    assert "setting certainty, persona variables all" in said
-    status, said, _ = run("judge-metrics", out / "verdicts.csv", "--json")
+    assert "Persona judge, setting certainty, variables all, 6 items" in said
+    assert re.search(r"(?m)^j +100\.0 \[[\d.]+, 100\.0\].* +100\.0 +100\.0$", said), "the run and its tasks"
+    cost = read_run(out).record.cost
+    assert cost is not None
+    assert cost.dollars == pytest.approx(6 * 15 * 0.1 / 1e6)
+    assert f"Took 6 calls, 90 tokens, ${cost.dollars:.2g} at 0.1/0.1 a million, " in " ".join(said.split())
+    status, said, _ = run("judge-metrics", out / "verdicts.csv", "--format", "json")
     assert status == 0
     assert [(row["task"], row["n"], row["correct"], row["high"]) for row in json.loads(said)] == [
         ("opinion_qa", 3, 3, {"correct": 3, "total": 3}),
@@ -98,5 +105,5 @@ def test_the_embedded_model_judges_and_what_it_says_is_read(tmp_path: Path) -> N
     lines = [line.split(",") for line in tables[0].splitlines()[1:]]
     assert {line[5] for line in lines} <= {"A", "B"}
     assert all(1 <= int(line[6]) <= 100 for line in lines)
-    measured = command("pluralbench", "judge-metrics", tmp_path / "first" / "verdicts.csv", "--json")
+    measured = command("pluralbench", "judge-metrics", tmp_path / "first" / "verdicts.csv", "--format", "json")
     assert json.loads(measured.stdout)[0]["n"] == 3

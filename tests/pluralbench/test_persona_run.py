@@ -1,5 +1,6 @@
 """What a run of the persona judge asks, what becomes of the replies, and what can be read from it afterwards."""
 
+import json
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -199,9 +200,19 @@ def test_a_report_keeps_settings_apart_and_names_what_was_left_out(judged: Calla
     assert headlines.rows() == [("certainty", "all", 0.5), ("standard", "none", 1.0), ("tie", "all", 1.0)]
     text = render([certain, bare, tie], "markdown")
     assert isinstance(text, str)
-    assert "| setting" in text
-    assert "left out in this setting: prism 2." in text
-    assert "left out: opinion_qa (no ties)." in text
+    for told in (
+        "**Persona judge, setting certainty, variables all, 10 items**",
+        "**Persona judge, setting standard, variables none, 10 items**",
+        "**Persona judge, setting tie, variables all, prism, 8 items**",
+        "Left out, since their truth is a tie: Persona judge, setting certainty, variables all, Persona judge, setting "
+        "standard, variables none: prism 2.",
+        "Left out, since setting or variables do not fit the task: Persona judge, setting tie, variables all, prism: "
+        "opinion_qa (no ties).",
+    ):
+        assert told in text
+    both = json.loads(str(render([certain, judged(right(" 50"), variables="none")[0]], "json")))
+    assert [row["row"] for row in both if row["reference"] is None] == ["judge-1 (none)", "judge-1 (all)"]
+    assert {*both[0]["parts"]} == {"opinion_qa", "prism"}
 
 
 def test_two_runs_are_compared_on_the_items_they_share(judged: Callable[..., Judged], tmp_path: Path) -> None:
@@ -234,7 +245,7 @@ def test_a_run_goes_on_where_it_was_and_asks_nothing_twice(judged: Callable[...,
     assert (requests, again.record) == ([], run.record)
     changes: list[dict[str, Any]] = [{"setting": "standard"}, {"variables": "key"}, {"samples": 2}, {"orders": "both"}]
     for change in changes:
-        with pytest.raises(OutputError, match=rf"`judging\.{next(iter(change))}`"):
+        with pytest.raises(OutputError, match=rf"other settings \({next(iter(change))} "):
             judged(script, out=out, **change)
     fresh, requests = judged(script, out=out, fresh=True, samples=2)
     assert (len(requests), fresh.items.height) == (4, 4)

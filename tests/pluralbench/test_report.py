@@ -1,20 +1,28 @@
-"""What runs found, in one table: for the terminal, Markdown, JSON and CSV."""
+"""What runs found, a row a model: for the terminal, Markdown, LaTeX, JSON and CSV."""
 
 import io
 import json
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
+from chat_server import serve
+from downstream_runs import MODELS, World, sampled
 from made_runs import decision, keep, run_of
 from pluralbench import EvaluationError, Run, find_benchmark, render, report_frame
 from pluralbench.reports.notes import closing, notes
-from pluralbench.reports.report import broken, shown
 from pluralbench.results.metrics_frame import METRICS
+from pluralbench.results.record import CostRecord, JudgingRecord
+from pluralbench_calls import ChatPrice
 from rich.console import Console
 
 Command = Callable[..., tuple[int, str, str]]
+SECTIONS = find_benchmark("multilingual").sections
+REFERENCES = ("coin", "longer", "shorter")
 
 
 def a_run(name: str, right: int, *, benchmark: str = "pairs", of: int = 20, path: Path | None = None) -> Run:
@@ -29,9 +37,37 @@ def runs() -> list[Run]:
     return [a_run("org/constant", 0), a_run("org/fair", 9), a_run("org/best", 14)]
 
 
-def console_text(runs: list[Run], width: int = 80) -> str:
-    console = Console(width=width, file=io.StringIO(), force_terminal=False)
-    console.print(render(runs, "table"))
+def changed(run: Run, **changes: Any) -> Run:
+    """A run with changes of its record, `part__field=value` of a part of it."""
+    record = run.record
+    for name, value in changes.items():
+        part, _, field = name.partition("__")
+        inner = getattr(record, part).model_copy(update={field: value}) if field else value
+        record = record.model_copy(update={part: inner})
+    return replace(run, record=record)
+
+
+def with_references(run: Run) -> Run:
+    """A run whose metrics have reference points wherever they have an accuracy."""
+    of = {"overall": "overall_of_{}", "accuracy": "{}", "exact_match": "exact_match_of_{}"}
+    own = run.metrics.filter(pl.col("metric").is_in([*of]))
+    more = [
+        own.with_columns(
+            value=pl.lit(0.5),
+            low=pl.lit(None if name == "coin" else 0.4, dtype=pl.Float64),
+            high=pl.lit(None if name == "coin" else 0.6, dtype=pl.Float64),
+            method=pl.lit(None if name == "coin" else "bootstrap", dtype=pl.String),
+            metric=pl.col("metric").replace_strict({metric: form.format(name) for metric, form in of.items()}),
+        )
+        for name in REFERENCES
+    ]
+    return replace(run, metrics=pl.concat([run.metrics, *more]))
+
+
+def text_of(runs: Sequence[Run], width: int = 80, **options: Any) -> str:
+    """What the terminal shows, which is as wide as it likes."""
+    console = Console(width=300, file=io.StringIO(), force_terminal=False)
+    console.print(render(runs, "table", width=width, **options))
     return console.file.getvalue()  # type: ignore[attr-defined, no-any-return]
 
 
@@ -39,111 +75,263 @@ def test_the_frame_has_every_number_of_every_run_the_best_one_first(runs: list[R
     frame = report_frame(runs)
     assert frame.columns == ["run", "model", "kind", "benchmark", "profile", "setting", "variables", *METRICS]
     assert frame["model"].unique(maintain_order=True).to_list() == ["org/best", "org/fair", "org/constant"]
-    assert frame.filter(group="overall")["value"].to_list() == [0.7, 0.45, 0.0]
+    assert frame.filter(group="overall", metric="overall")["value"].to_list() == [0.7, 0.45, 0.0]
     own = frame.filter(run="runs/org-fair").select(*METRICS)
     assert own.equals(runs[1].metrics)
 
 
-def test_each_form_says_the_same(runs: list[Run]) -> None:
+def test_each_form_has_the_same_rows_and_numbers(runs: list[Run]) -> None:
+    given = [with_references(run) for run in runs]
+    names = ["best", "fair", "constant", "coin", "longer answer", "shorter answer"]
+    rows = json.loads(str(render(given, "json")))
+    assert [row["row"] for row in rows] == names
+    frame = pl.read_csv(io.StringIO(str(render(given, "csv"))))
+    assert frame["row"].to_list() == names
+    head = given[2].headline
+    assert rows[0]["overall"] == {"value": head.value, "low": head.low, "high": head.high} | {
+        "n": head.n, "clusters": head.clusters, "method": "bootstrap",
+    }  # fmt: skip
+    for field in ("value", "low", "high", "n", "clusters"):
+        assert frame[f"overall.{field}"][0] == pytest.approx(rows[0]["overall"][field])
+        assert frame[f"parts.zh.{field}"][1] == pytest.approx(rows[1]["parts"]["zh"][field])
+    told = [f"{100 * row['parts']['fr']['value']:.1f}" for row in rows]
+    low, high = f"{100 * (head.low or 0):.1f}", f"{100 * (head.high or 0):.1f}"
+    terminal, markdown, latex = text_of(given), str(render(given, "markdown")), str(render(given, "latex"))
+    for text, line in ((terminal, r"{}.*{}"), (markdown, r"\| {} .*\| {} *\|"), (latex, r" {} .*& +{} +\\\\")):
+        assert f"70.0 [{low}, {high}]" in text
+        found = [re.search(f"(?m)^{line.format(name, number)}", text) for name, number in zip(names, told, strict=True)]
+        assert all(found), text
+        places = [match.start() for match in found if match]
+        assert places == sorted(places)
+    assert {line.count("|") for line in markdown.splitlines() if line.startswith("|")} == {5}
+    for rule in (r"\toprule", r"\midrule", r"\bottomrule", r"\begin{tabular}{lrrr}"):
+        assert rule in latex
+
+
+def test_every_number_is_in_the_long_frame_in_detail(runs: list[Run]) -> None:
     frame = report_frame(runs)
-    assert json.loads(str(render(runs, "json"))) == frame.to_dicts()
-    parsed = pl.read_csv(io.StringIO(str(render(runs, "csv"))))
+    assert json.loads(str(render(runs, "json", detail=True))) == frame.to_dicts()
+    parsed = pl.read_csv(io.StringIO(str(render(runs, "csv", detail=True))))
     assert parsed.columns == frame.columns
     assert parsed["value"].to_list() == pytest.approx(frame["value"].to_list(), nan_ok=True)
-    head = runs[2].headline
-    assert head.value
-    assert head.low
-    assert head.high
-    best = f"{100 * head.value:.1f} [{100 * head.low:.1f}, {100 * head.high:.1f}]"
-    markdown = str(render(runs, "markdown"))
-    assert best in markdown
-    assert best.replace(" [", "\n[").split("\n")[1] in console_text(runs)
-    lines = [line for line in markdown.splitlines() if line.startswith("|")]
-    assert len(lines) == 3 * 3 + 2
-    assert len({line.count("|") for line in lines}) == 1
+    text = text_of([run_of([decision(0), decision(1, "dropped"), decision(2, "invalid")])], detail=True)
+    assert re.search(r"accuracy +n +invalid +dropped\n", text), "counts that are all nothing are left out"
+    assert "runs/m: invalid: ids q2." in text
 
 
-def test_sections_and_what_is_missing_have_rows_of_their_own() -> None:
-    rows = [decision(n, subset="hep-go", config="default") for n in range(6)]
-    frame = shown([run_of(rows, "reward-bench")])
-    assert frame["config"].to_list()[:2] == ["overall", "default"]
-    assert {f"default: {name}" for name in find_benchmark("reward-bench").sections} <= set(frame["config"])
-    assert frame.filter(config="overall")["accuracy"].to_list() == ["–"], "what is missing is no number"
+def test_parts_are_sections_and_what_is_missing_is_no_number() -> None:
+    run = run_of([decision(n, subset="hep-go", config="default") for n in range(6)], "reward-bench")
+    (row,) = json.loads(str(render([run], "json")))
+    assert list(row["parts"]) == [*find_benchmark("reward-bench").sections]
+    assert [row["overall"]["value"], row["parts"]["Reasoning"]["value"]] == [None, 1.0]
+    line = next(line for line in text_of([run]).splitlines() if line.startswith("m "))
+    assert line.split() == ["m", "–", "–", "–", "–", "100.0"]
+    assert "default: Reasoning" in text_of([run], detail=True)
 
 
-def test_counts_that_are_all_nothing_are_left_out() -> None:
-    table = shown([run_of([decision(0), decision(1, "dropped"), decision(2, "invalid")])])
-    assert table.columns == ["model", "config", "accuracy", "n", "invalid", "dropped"]
+def test_an_interval_over_few_clusters_is_marked_and_explained() -> None:
+    few = run_of([decision(n, cluster=f"u{n % 4}") for n in range(8)], model="few")
+    more = run_of([decision(n, cluster=f"u{n % 9}") for n in range(18)], model="more")
+    for text in (text_of([few, more]), text_of([few, more], detail=True)):
+        assert len(re.findall(r"100\.0 \[[\d.]+, 100\.0\]†", text)) >= 2
+        assert "† Over few prompts or users, and so the wider: 4 to 9." in text
+    assert "wider: 4." in text_of([few])
+    assert "†" not in text_of([a_run("fair", 9)])
 
 
-def test_what_a_reader_has_to_know_is_said() -> None:
-    rows = [decision(n, "invalid", margin=None) for n in range(3)] + [
-        decision(3, "dropped"),
-        decision(4, truncated=True),
+def test_runs_on_other_items_stand_apart_with_their_own_reference_points() -> None:
+    whole = with_references(a_run("a", 9))
+    part = with_references(changed(a_run("b", 5, of=10), data__limit=10))
+    text = text_of([part, whole])
+    assert text.index("Pairs, 40 items") < text.index("Pairs, limit 10, 20 other items")
+    assert text.count("longer answer") == 3, "below each table, and in a note"
+    assert "Tables of one benchmark with other items are no ranking" in text
+    assert "other items" not in text_of([whole, with_references(a_run("c", 3))])
+    texts = run_of(whole.items.with_columns(digest=pl.lit("e")), model="a", path="runs/z")
+    rows = json.loads(str(render([whole, changed(texts, data__digest="another")], "json")))
+    assert [rows[0]["sheet"], rows[-1]["sheet"]] == [
+        "Pairs, content d, 40 items",
+        "Pairs, content another, 40 other items",
     ]
-    said = "\n".join(notes([run_of(rows)]))
+
+
+def test_runs_by_other_rules_stand_apart() -> None:
+    rows = [decision(n, "win" if n % 3 else "loss", subset="a") for n in range(9)]
+    pair = [run_of(rows, "chinese", path="runs/a"), run_of(rows, "chinese", path="runs/b", legacy=True)]
+    text = text_of(pair)
+    for told in ("CheemsBench, c, its own rules, 9 items", "CheemsBench, c, legacy rules, 9 items"):
+        assert told in " ".join(text.split())
+
+
+def test_runs_of_one_model_are_told_apart_by_what_differs() -> None:
+    def rows(runs: Sequence[Run]) -> list[str]:
+        return [row["row"] for row in json.loads(str(render(runs, "json")))]
+
+    first, second = a_run("m", 5, path=Path("runs/a")), a_run("m", 3, path=Path("runs/b"))
+    assert rows([first, second]) == ["m (a)", "m (b)"]
+    assert rows([first, changed(second, prompt__profile="raw")]) == ["m (none)", "m (raw)"]
+    assert "in brackets the profile" in text_of([first, changed(second, prompt__profile="raw")])
+    exact = [changed(one, scoring__mode=mode) for one, mode in ((first, "fast"), (second, "exact"))]
+    assert rows(exact) == ["m (mode fast)", "m (mode exact)"]
+    assert rows([a_run("x/m", 5), a_run("y/m", 3)]) == ["x/m", "y/m"]
+    assert rows([a_run("x/m", 5), a_run("y/n", 3)]) == ["m", "n"]
+    nested = [a_run("m", 5, path=Path("x/run")), a_run("m", 3, path=Path("y/run"))]
+    assert rows(nested) == ["m (x/run)", "m (y/run)"]
+
+
+@pytest.fixture(scope="module")
+def ten_runs() -> list[Run]:
+    """On four benchmarks, with names and parts as long as real ones are."""
+    names = ["Skywork-Reward-V2-Llama-3.2-1B", "Skywork-Reward-V2-Qwen3-4B", "ArmoRM-Llama3-8B-v0.1"]
+    subsets = [subset for section in SECTIONS.values() for subset in list(section)[:2]]
+    outcomes = ["win", "loss", "tie", "win", "invalid", "win", "dropped"]
+
+    def made(configs: Sequence[str], benchmark: str, models: Sequence[str]) -> list[Run]:
+        rows = [
+            decision(n, outcomes[(n * n + len(config)) % 7], config=config, subset=subsets[n % 8])
+            for config in configs
+            for n in range(48)
+        ]
+        run = changed(with_references(run_of(rows, benchmark)), cost=CostRecord(seconds=312.4))
+        return [
+            changed(replace(run, path=Path(f"runs/{benchmark}-{n}")), model__name=f"org/{name}")
+            for n, name in enumerate(models)
+        ]
+
+    domains = ["Art_and_Entertainment", "Lifestyle_and_Personal_Development", "Society_and_Culture"]
+    languages = ["eng_Latn", "spa_Latn", "arb_Arab", "zho_Hans", "zho_Hant", "hin_Deva"]
+    judging = JudgingRecord(reply="brief", attempts=4, calls=1200, prompt_tokens=900_000, completion_tokens=12_345)
+    price = ChatPrice(input=0.25, output=2)
+    found = [*made(domains, "personalized", names), *made(languages, "multilingual", names)]
+    found += made(["open", "human"], "chinese", names[:2])
+    tasks = ["empathic_conversations", "opinion_qa", "personal_reddit", "prism"]
+    for run, variables in zip(made(tasks, "pairs", ["gpt-5-mini"] * 2), ("all", "none"), strict=True):
+        record = run.record.benchmark.model_copy(update={"name": "persona-judge", "title": "Persona judge"})
+        judged = changed(run, benchmark=record, judging=judging, cost=CostRecord(seconds=61, dollars=0.25, price=price))
+        found.append(changed(judged, prompt__setting="certainty", prompt__variables=variables))
+    return found
+
+
+def test_ten_runs_on_four_benchmarks_fit_a_screen(ten_runs: list[Run]) -> None:
+    text = text_of(ten_runs)
+    lines = text.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert len(lines) <= 60
+    assert text.count("longer answer") == 5
+    for part in ("gpt-5-mini (none)", "against", "kappa", "Reasoning", "Entertainment", "human:", "accuracy"):
+        assert part in text
+    assert "$0.50 at 0.25/2 a million, 122 s in 2 runs" in " ".join(text.split())
+    for sheet in {row["sheet"] for row in json.loads(str(render(ten_runs, "json")))}:
+        assert sheet.split(",")[0] in " ".join(text.split())
+
+
+@pytest.mark.parametrize("benchmark", ["personalized", "chinese", "multilingual", "pairs"])
+def test_one_or_twelve_models_fit_with_names_and_numbers_whole(benchmark: str) -> None:
+    subsets = [("win", "hep-go"), ("loss", "donotanswer"), ("tie", "mt-bench-hard")] * 4
+    rows = [
+        decision(n, outcome, config=config, subset=subset)
+        for config in ("Lifestyle_and_Personal_Development", "Art_and_Entertainment", "eng_Latn")
+        for n, (outcome, subset) in enumerate(subsets)
+    ]
+    one = run_of(rows, benchmark, model="org/model-0", path="runs/0")
+    twelve = [changed(replace(one, path=Path(f"runs/{n}")), model__name=f"org/model-{n}") for n in range(12)]
+    for runs, options in (([one], {}), (twelve, {}), ([one], {"detail": True}), (twelve, {"detail": True})):
+        text = text_of(runs, **options)
+        assert max(map(len, text.splitlines())) <= 80
+        for n in range(len(runs)):
+            assert re.search(rf"(?m)^model-{n}\b", text)
+        table = text[: text.rindex("\n\n")]
+        shares = {f"{100 * value:.1f}" for value in one.metrics["value"].drop_nulls() if -1 <= value <= 1}
+        assert set(re.findall(r"(?<![\[\d.])\d+\.\d\b(?![\],†])", table)) <= shares
+
+
+def test_wide_tables_have_every_interval(ten_runs: list[Run]) -> None:
+    narrow, wide = text_of(ten_runs), text_of(ten_runs, wide=True)
+    assert max(map(len, wide.splitlines())) > 100
+    assert wide.count("[") > 3 * narrow.count("[")
+    assert "Skywork-Reward-V2-Llama-3.2-1B " in wide
+
+
+def test_the_notes_say_once_what_runs_share_and_whose_is_what_they_do_not() -> None:
+    rows = [decision(n, "invalid" if n < 2 else "win") for n in range(5)]
+    alike = [run_of(rows, model=name, path=f"runs/{name}") for name in "ab"]
+    assert "Counted as wrong: 2 invalid each." in text_of(alike)
+    other = run_of([decision(0, "tie"), *rows[1:3], decision(3, "dropped"), decision(4, truncated=True)], model="c")
+    text = " ".join(text_of([*alike, other]).split())
+    assert "Counted as wrong: a, b: 2 invalid; c: 1 tie, 1 invalid." in text
+    assert "No part of accuracy: c: 1 item too long." in text
+    assert "Truncated to fit the model: c: 1 item." in text
+    assert text.count("Overall: mean over all items.") == 1
+    said = "\n".join(notes([other]))
     for part in (
-        "Overall: mean over all items (runs/m).", "ties and invalid ones as wrong", "95%",
-        "runs/m: invalid: ids q0, q1, q2.", "dropped: ids q3.", "truncated: ids q4.",
-    ):  # fmt: skip
-        assert part in said
+        "Overall: mean over all items (runs/m).",
+        "dropped: ids q3.",
+        "truncated: ids q4.",
+        "invalid: ids q1.",
+    ):
+        assert f"{part}" in said
+
+
+def test_what_a_run_took_is_told_and_an_older_run_says_nothing() -> None:
+    run = a_run("m", 3)
+    assert "Took" not in text_of([run])
+    assert "\nTook 0.25 s." in text_of([changed(run, cost=CostRecord(seconds=0.2512))])
+    assert "runs/m: took 1,234 s." in text_of([changed(run, cost=CostRecord(seconds=1234))], detail=True)
+    (row,) = json.loads(str(render([changed(run, cost=CostRecord(seconds=0.25))], "json")))
+    assert row["cost"] == dict.fromkeys(["seconds", "calls", "prompt_tokens", "completion_tokens", "dollars"]) | {
+        "seconds": 0.25
+    }
 
 
 def test_a_command_that_made_a_run_says_where_it_lies() -> None:
     assert closing(run_of([decision(0)])) == ["runs/m: items.parquet, metrics.json, run.json"]
 
 
-def test_names_with_bars_and_brackets_are_shown_as_they_are(run: Command, tmp_path: Path) -> None:
-    made = keep(run_of([decision(0, config="a|b [bold]")], "personalized"), tmp_path / "run")
+def test_names_are_shown_as_they_are_in_every_form(run: Command, tmp_path: Path) -> None:
+    rows = [decision(0, config="a|b [bold]"), decision(1, config="50%_of&{c}")]
+    made = keep(run_of(rows, "personalized", model="[x] \u05d0\u05d1\n$m$"), tmp_path / "run")
     lines = [line for line in str(render([made], "markdown")).splitlines() if line.startswith("|")]
     assert len({line.replace("\\|", "").count("|") for line in lines}) == 1
-    assert "a|b [bold]" in run("report", made.path)[1]
-
-
-@pytest.mark.parametrize("benchmark", ["personalized", "chinese", "multilingual"])
-def test_the_table_fits_a_narrow_terminal_and_breaks_names_where_their_parts_meet(benchmark: str) -> None:
-    names = ["Lifestyle_and_Personal_Development", "Art_and_Entertainment", "eng_Latn"]
-    subsets = ["mt-bench-hard", "hep-go", "donotanswer", "alpacaeval-easy"]
-    rows = [
-        decision(n, outcome, config=config, subset=subsets[n % 4])
-        for config in names
-        for n, outcome in enumerate(["win", "loss", "tie", "invalid", "dropped"] * 4)
-    ]
-    runs = [run_of(rows, benchmark, model=f"org/a-model-with-a-long-name-{n}", path=f"runs/{n}") for n in range(2)]
-    text = console_text(runs)
-    assert max(map(len, text.splitlines())) <= 80
-    for word in ("Lifestyle_and_", "Personal_Development", "Art_and_Entertainment", "accuracy"):
-        assert word in text
-    assert broken("org/a-model-with-a-long-name-0") == "org/a-model-with-a-\nlong-name-0"
-
-
-def test_runs_of_one_model_can_be_told_apart() -> None:
-    pair = [a_run("m", 3, path=Path("runs/a")), a_run("m", 5, path=Path("runs/b"))]
-    assert shown(pair)["run"].unique(maintain_order=True).to_list() == ["runs/b", "runs/a"]
-    alike = [a_run("a/checkpoint", 3, path=Path("runs/a")), a_run("b/checkpoint", 5, path=Path("runs/b"))]
-    assert "run" in shown(alike).columns
-    assert "run" not in shown([a_run("a", 3), a_run("b", 5)]).columns
+    said = run("report", made.path)[1]
+    assert "a|b" in said
+    assert "[bold]" in said
+    assert "\u2068[x] \u05d0\u05d1 $m$\u2069" in said, "a name read from the right leaves the numbers where they are"
+    latex = str(render([made], "latex"))
+    assert r"50\%\_of\&\{c\}" in latex
+    assert re.search(r"\\midrule\n \{\}\[x\] \S+ \\\$m\\\$ +& ", latex), "a bracket after a row's end is an argument"
 
 
 def test_the_command_prints_each_form_and_writes_a_file(runs: list[Run], run: Command, tmp_path: Path) -> None:
-    paths = [keep(one, tmp_path / one.path.name).path for one in runs]
-    (tmp_path / "half.work").mkdir()
-    status, said, _ = run("report", *paths, tmp_path / "half.work")
+    folder = tmp_path / "runs"
+    paths = [keep(one, folder / "deep" / one.path.name).path for one in runs]
+    (folder / "half.work").mkdir()
+    status, said, _ = run("report", folder)
     assert status == 0
-    assert "overall" in said
-    assert "Accuracy counts ties and invalid ones as wrong" in said
-    rows = report_frame(runs).height
-    status, said, _ = run("report", *paths, "--format", "json")
-    assert (status, len(json.loads(said))) == (0, rows)
-    assert pl.read_csv(io.StringIO(run("report", *paths, "--format", "csv")[1])).height == rows
-    status, said, _ = run("report", *paths, "--format", "csv", "--out", tmp_path / "t.csv")
+    assert re.findall(r"(?m)^(best|fair|constant) ", said) == ["best", "fair", "constant"]
+    assert said == run("report", *paths, folder / "half.work", paths[0])[1], "each run once"
+    assert len(json.loads(run("report", folder, "--format", "json")[1])) == 3
+    status, said, _ = run("report", folder, "--format", "csv", "--detail", "--out", tmp_path / "t.csv")
     assert (status, said.strip()) == (0, f"Wrote {tmp_path / 't.csv'}")
-    assert pl.read_csv(tmp_path / "t.csv").height == rows
-    run("report", *paths, "--out", tmp_path / "t.md")
-    assert (tmp_path / "t.md").read_text(encoding="utf-8").startswith("|")
+    assert pl.read_csv(tmp_path / "t.csv").height == report_frame(runs).height
+    run("report", folder, "--out", tmp_path / "t.md")
+    assert (tmp_path / "t.md").read_text(encoding="utf-8").startswith("**Pairs, 40 items**\n\n| model ")
     for out in (tmp_path / "nowhere" / "t.md", tmp_path):
         status, _, error = run("report", paths[0], "--out", out)
         assert (status, error.count("\n")) == (2, 1)
+
+
+def test_directories_of_best_of_n_have_a_line_and_no_row(run: Command, sample: Path, tmp_path: Path) -> None:
+    with serve(World()) as server:
+        found = sampled(server, sample, tmp_path / "runs" / "best", MODELS, limit=1, n=2, k=())
+    line = rf"{found.path}: best of 2 answers of policy, outcome by reward model: \w+ [\d.]+, \w+ [\d.]+"
+    status, said, error = run("report", tmp_path / "runs")
+    assert (status, error) == (0, "")
+    assert re.fullmatch(line, said.strip())
+    keep(a_run("m", 3), tmp_path / "runs" / "m")
+    said = run("report", tmp_path / "runs")[1]
+    assert re.fullmatch(line, said.splitlines()[-1])
+    assert re.search(r"(?m)^m +15\.0 ", said)
+    assert len(json.loads(run("report", tmp_path / "runs", "--format", "json")[1])) == 1
 
 
 def test_no_run_and_a_run_that_cannot_be_read_are_one_sentence(run: Command, tmp_path: Path) -> None:
@@ -151,6 +339,17 @@ def test_no_run_and_a_run_that_cannot_be_read_are_one_sentence(run: Command, tmp
         render([], "table")
     made = keep(run_of([decision(0)]), tmp_path / "run")
     (made.path / "run.json").write_text("[]", encoding="utf-8")
-    for path in (made.path, tmp_path / "none"):
+    empty, begun = tmp_path / "empty", tmp_path / "begun"
+    empty.mkdir()
+    (begun / "a.work").mkdir(parents=True)
+    for path, part in (
+        (made.path, "has no schema_version"),
+        (tmp_path / "none", f"There is no directory {tmp_path / 'none'}."),
+        (empty, f"{empty} has no run in it."),
+        (begun, f"{begun} has no finished run in it; run the commands of the unfinished ones again to go on."),
+        (begun / "a", f"{begun / 'a'} is no finished run: run its command again to go on."),
+        (made.path / "items.parquet", "is a file; give the directory of a run, or a folder with some."),
+    ):
         status, _, error = run("report", path)
         assert (status, error.count("\n")) == (2, 1)
+        assert part in error

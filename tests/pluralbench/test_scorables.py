@@ -94,9 +94,9 @@ def test_another_function_in_the_same_place_is_refused_by_name(
         return [[-float(len(answer)) for answer in group.responses] for group in groups]
 
     score("personalized", data, by=first, out=tmp_path / "run")
-    with pytest.raises(OutputError, match=r"`model\.digest`; .*`fresh`"):
+    with pytest.raises(OutputError, match=r"other settings \(model\.digest .*`fresh`"):
         score("personalized", data, by=length, out=tmp_path / "run")
-    with pytest.raises(OutputError, match=r"`model\.name`"):
+    with pytest.raises(OutputError, match=r"other settings \(model\.name "):
         score("personalized", data, out=tmp_path / "run")
 
 
@@ -151,7 +151,7 @@ def test_a_reward_model_of_ones_own_is_scored_and_goes_on(data: Path, tmp_path: 
     assert len(model.known) == scoring(run).items_from_an_earlier_part == 50
     assert run.record.model == model.record()
     assert run.items["score_chosen"].to_list() == [values[0] for values in by_text(model.groups)]
-    with pytest.raises(OutputError, match=r"`model\.name`"):
+    with pytest.raises(OutputError, match=r"other settings \(model\.name "):
         pluralbench.score(Fixed("another"), data=data, out=tmp_path / "run")
 
 

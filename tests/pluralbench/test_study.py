@@ -162,7 +162,7 @@ def test_stopped_after_each_step_it_ends_in_the_same_scores(
 @pytest.mark.parametrize(
     ("values", "differs"),
     [
-        ({"seed": 4}, "optimization.options.seed 3, now 4; seed 3, now 4"),
+        ({"seed": 4}, "seed 3, now 4"),
         ({"sampling": {"n": 4, "k": [1, 4], "max_tokens": 9}}, "k [1, 2, 4], now [1, 4]; max_tokens 16, now 9"),
         ({"outcome": {"judge": "gpt-x"}}, "judge rubric-overlap, now gpt-x"),
     ],

@@ -31,7 +31,7 @@ def metrics(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
     def words_to_result(*words: str | Path) -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "argv", ["judge-metrics", *map(str, words)])
         with pytest.raises(SystemExit) as exit_:
-            run_app(app)
+            run_app(app, "pluralbench")
         out = capsys.readouterr()
         return int(exit_.value.code or 0), out.out, out.err
 
@@ -45,7 +45,7 @@ def grid_lines(out: str) -> list[str]:
 
 def test_json_has_a_row_for_each_group_with_the_promised_names(metrics: Command, tmp_path: Path) -> None:
     path = written(tmp_path)
-    status, out, err = metrics(path, "--json")
+    status, out, err = metrics(path, "--format", "json")
     assert (status, err) == (0, "")
     rows = json.loads(out)
     assert rows == verdict_rows(read_verdicts(path))
@@ -58,12 +58,12 @@ def test_json_has_a_row_for_each_group_with_the_promised_names(metrics: Command,
 
 def test_the_table_fits_a_terminal_and_says_what_its_numbers_are(metrics: Command, tmp_path: Path) -> None:
     labels = written(tmp_path, LABELS, "labels.csv")
-    status, out, _ = metrics(written(tmp_path), "--human", labels, "--threshold", "75")
+    status, out, _ = metrics(written(tmp_path), "--labels", labels, "--threshold", "75")
     assert status == 0
     assert max(map(len, grid_lines(out))) <= 100
     for part in ("≥ 75", "< 75", "> 75", "ECE", "AURC", "share of A", "difference", "majority"):
         assert part in out, part
-    assert "95% intervals from a bootstrap over `user`." in out
+    assert "95% intervals over `user`." in out
     assert "Certainties that are no number from 1 to 100: drinks, ada-1, certainty, all (3)." in out
     assert "Valid answers without a certainty: drinks, ada-1, certainty, all (4)." in out
     assert "and so left out of the comparison: drinks, ada-1, certainty, all (8)." in out
@@ -78,7 +78,7 @@ def test_the_table_fits_a_terminal_and_says_what_its_numbers_are(metrics: Comman
 def test_without_a_user_the_report_says_that_rows_are_drawn(metrics: Command, tmp_path: Path) -> None:
     text = "\n".join(line.rpartition(",")[0] for line in SAMPLE.splitlines())
     _, out, _ = metrics(written(tmp_path, text))
-    assert "from a bootstrap over rows, each by itself, since there is no column `user`." in out
+    assert "intervals over rows, each by itself, since there is no column `user`." in out
 
 
 def test_markdown_has_the_same_numbers_in_whole_tables(metrics: Command, tmp_path: Path) -> None:
@@ -104,7 +104,7 @@ def test_many_judges_of_long_names_still_fit(metrics: Command, tmp_path: Path) -
 
 def test_figures_are_named_where_they_do_not_disturb(metrics: Command, tmp_path: Path) -> None:
     path, folder = written(tmp_path), tmp_path / "figures"
-    status, out, err = metrics(path, "--json", "--plots", folder)
+    status, out, err = metrics(path, "--format", "json", "--plots", folder)
     assert status == 0
     json.loads(out)
     written_ = sorted(place.name for place in folder.iterdir())
@@ -122,7 +122,7 @@ def test_figures_are_named_where_they_do_not_disturb(metrics: Command, tmp_path:
     [
         (("nowhere.csv",), "There is no file or directory nowhere.csv"),
         (("bad.csv",), "bad.csv has no column `truth`; it has task, judge"),
-        (("verdicts.csv", "--human", "bad.csv"), "bad.csv has no column `annotator`; it has task, judge"),
+        (("verdicts.csv", "--labels", "bad.csv"), "bad.csv has no column `annotator`; it has task, judge"),
         (("tie.csv", "--plots", "figures"), "There is nothing to draw: no verdict has a certainty, and there are none"),
     ],
 )
@@ -158,7 +158,7 @@ def test_no_figure_means_no_matplotlib(tmp_path: Path) -> None:
 
 @needs_shared
 def test_the_recorded_verdicts_through_the_command(metrics: Command) -> None:
-    status, out, _ = metrics(RECORDED, "--json")
+    status, out, _ = metrics(RECORDED, "--format", "json")
     assert status == 0
     found = {(row["task"], row["judge"]): row for row in json.loads(out) if row["setting"] == "certainty"}
     assert found["personal_reddit", "gpt-4o-2024-05-13"]["high"] == {"correct": 229, "total": 243}

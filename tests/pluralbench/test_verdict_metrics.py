@@ -5,6 +5,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given, settings
@@ -12,6 +13,8 @@ from hypothesis import strategies as st
 from pluralbench.data.verdict_tables import check_verdicts, read_verdicts
 from pluralbench.metrics.certainty import against_none, all_verdict_metrics, verdict_metrics, verdict_numbers
 from pluralbench.results.metrics_frame import metrics_frame
+from pluralbench_measures.intervals import FEWEST
+from scipy.stats import t
 from written_verdicts import Rows, verdicts, written
 
 RECORDED = Path(__file__).parents[2].parent / "shared" / "data" / "persona_judge" / "recorded_verdicts.csv"
@@ -218,14 +221,12 @@ def test_counts_add_up_and_shares_lie_in_their_intervals(given_: Answers) -> Non
     assert sure == sorted(set(sure), reverse=True)
     for name in ("accuracy", "parsed_accuracy", "high_accuracy", "low_accuracy", "coverage", "share_of_a"):
         value, bounds = found[name], found[f"{name}_interval"]
-        # One person says nothing of the spread of others, unless all or none of it is right.
-        assert bounds is not None or value is None or (people < 2 or 0 < value < 1)
+        # One or two people say nothing of the spread of others.
+        assert bounds is None or people >= FEWEST
         if bounds is not None:
             assert value is not None
-            assert 0 <= bounds[0] <= bounds[1] <= 1
-            # A resample of few people may miss a value's own, so that the bounds need not have it between them; where
-            # all came out alike they are exact.
-            assert value not in {0.0, 1.0} or bounds[0] <= value <= bounds[1]
+            assert 0 <= bounds[0] <= value <= bounds[1] <= 1
+            assert bounds[0] < bounds[1]
 
 
 def test_intervals_are_of_people_where_these_are_named() -> None:
@@ -243,7 +244,7 @@ def test_where_all_is_alike_the_error_and_the_area_have_no_interval() -> None:
     found = measured([(True, 80, number) for number in range(5)])
     assert (found["calibration_error"], found["calibration_error_interval"]) == (pytest.approx(0.2), None)
     assert (found["risk_coverage_area"], found["risk_coverage_area_interval"]) == (0.0, None)
-    assert found["accuracy_interval"] == [pytest.approx(0.478, abs=0.001), 1.0], "exact, of five people"
+    assert found["accuracy_interval"] == [pytest.approx(0.05 ** (1 / 5), abs=0.005), 1.0], "half of share^5 is 2.5 %"
 
 
 def persona(with_: str, without: str, *, truth: str = "AAAA", **other: str) -> list[dict[str, Any]]:
@@ -262,12 +263,17 @@ def test_with_and_without_a_persona_are_compared_on_the_same_items() -> None:
     low, high = found["difference_interval"]
     assert low <= 0.25 <= high
     (same,) = persona("AAAB", "AAAB")
-    assert (same["difference"], same["difference_interval"]) == (0.0, None), "resampled together, they never differ"
+    assert same["difference"] == 0.0
+    low, high = same["difference_interval"]
+    assert high == pytest.approx(t.ppf(0.975, 5) * np.sqrt(2) / 6, rel=1e-4), (
+        "four that never differ, and one either way"
+    )
+    assert low == -high
     (part,) = persona("AAAB", "ABB")
     assert (part["n"], part["n_without"], part["left_out"], part["accuracy"]) == (3, 3, 1, 1.0)
 
 
-def test_other_items_are_resampled_apart() -> None:
+def test_other_items_are_taken_apart() -> None:
     (found,) = persona("AAAAABBB", "AAAAABBB", truth="AAAAAAAB")
     assert (found["same_items"], found["n"], found["n_without"], found["left_out"]) == (False, 8, 8, 0)
     assert found["difference"] == 0.125
@@ -275,7 +281,8 @@ def test_other_items_are_resampled_apart() -> None:
     (paired,) = persona("AAAAABBA", "AAAAABBB", truth="AAAAAAAA")
     paired_low, paired_high = paired["difference_interval"]
     assert paired["difference"] == 0.125
-    assert low < -0.1 < 0 <= paired_low < paired_high < high, "only one row differs when they are resampled together"
+    assert paired["same_items"]
+    assert low < paired_low < 0.125 < paired_high < high, "only one row differs when it is compared with itself"
 
 
 def test_another_setting_stands_in_for_a_missing_one_but_not_that_with_ties() -> None:

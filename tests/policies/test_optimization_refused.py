@@ -156,7 +156,8 @@ def test_what_is_missing_is_said_with_how_to_install_it(
 ) -> None:
     monkeypatch.setattr(optimization, "find_spec", lambda name: None if name == "trl" else name)
     assert refused(base, tmp_path / "out") == (
-        'Policy optimisation by rloo needs trl: `pip install "pluralbench[optimize]"`.'
+        'Policy optimisation by rloo needs trl: `pip install "pluralbench-policies[optimize]"`, or in a checkout '
+        "`uv sync --inexact --package pluralbench-policies --extra optimize`."
     )
 
 

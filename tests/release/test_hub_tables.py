@@ -133,7 +133,7 @@ def test_what_the_hub_does_not_give_is_said_in_a_sentence(hub: Hub) -> None:
         (
             "read_tables",
             {"location": name, "configs": ["art"]},
-            f"{name} at bbbbbbbbbbbb has no config 'art'; it has Zen, Art.",
+            f"{name} at bbbbbbbbbbbb has no config 'art'; did you mean `Art`? it has Zen, Art.",
         ),
         (
             "read_tables",

@@ -102,7 +102,10 @@ def test_only_the_configs_that_are_asked_for_are_read(tmp_path: Path) -> None:
     write(tmp_path / "New/train.jsonl", ids("new"))
     assert read(tmp_path, configs=["Law", "Art"]) == {"Art": ["Art"], "Law": ["Law"]}
     assert read(tmp_path, configs=[]) == {}
-    assert refused(tmp_path, configs=["art"]) == f"{tmp_path} has no config 'art'; it has Art, Law, Sea."
+    assert (
+        refused(tmp_path, configs=["art"])
+        == f"{tmp_path} has no config 'art'; did you mean `Art`? it has Art, Law, Sea."
+    )
     assert refused(tmp_path, configs=["New"]) == f"The config 'New' of {tmp_path} has no split 'test'; it has train."
     assert refused(tmp_path / "Art/test.jsonl", configs=["Art"]).endswith("has no config 'Art'; it has test.")
 

@@ -131,7 +131,7 @@ def test_a_missing_extra_says_how_to_install_it(
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(MissingExtra) as caught:
         ranked(name, "q", POSTS, tmp_path / "l")
-    assert f"--extra {extra} " in str(caught.value)
+    assert f"--package pluralbench-retrieval --extra {extra}`" in str(caught.value)
     assert f'pip install "pluralbench-retrieval[{extra}]"' in str(caught.value)
 
 

@@ -47,8 +47,8 @@ def test_long_work_says_a_line_now_and_then_and_one_at_the_end(sleep: Callable[[
             sleep(10)
             meter.advance(cost=0.01)
     assert file.getvalue().splitlines() == [
-        "Answers: 2 of 5, 0.1/s, 30 s left, $0.02",
-        "Answers: 4 of 5, 0.1/s, 10 s left, $0.04",
+        "Answers: 2 of 5, 6.0/min, 30 s left, $0.02",
+        "Answers: 4 of 5, 6.0/min, 10 s left, $0.04",
         "Answers: 5 of 5 in 50 s",
     ]
 
@@ -60,8 +60,8 @@ def test_a_note_is_said_as_it_is(sleep: Callable[[float], None]) -> None:
             sleep(15)
             meter.advance(cost=0.01, note="loss 0.5 [茶]")
     assert file.getvalue().splitlines() == [
-        "Answers: 1 of 2, 0.1/s, 15 s left, $0.01, loss 0.5 [茶]",
-        "Answers: 2 of 2, 0.1/s, 0 s left, $0.02, loss 0.5 [茶]",
+        "Answers: 1 of 2, 4.0/min, 15 s left, $0.01, loss 0.5 [茶]",
+        "Answers: 2 of 2, 4.0/min, 0 s left, $0.02, loss 0.5 [茶]",
         "Answers: 2 of 2 in 30 s",
     ]
 
@@ -72,7 +72,10 @@ def test_work_that_fails_says_how_far_it_came(sleep: Callable[[float], None]) ->
         sleep(20)
         meter.advance()
         raise KeyboardInterrupt
-    assert file.getvalue().splitlines() == ["Réponses 中文: 1 of 3, 0.1/s, 40 s left", "Réponses 中文: 1 of 3 in 20 s"]
+    assert file.getvalue().splitlines() == [
+        "Réponses 中文: 1 of 3, 3.0/min, 40 s left",
+        "Réponses 中文: 1 of 3 in 20 s",
+    ]
 
 
 def test_lines_go_to_standard_error(sleep: Callable[[float], None], capsys: pytest.CaptureFixture[str]) -> None:
@@ -109,6 +112,41 @@ def test_where_room_is_short_the_bar_makes_room_for_counts_and_note(
             meter.advance(note=note)
     assert "12/340 4.0/s" in file.getvalue()
     assert note in file.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("seconds", "total", "said"),
+    [
+        (100, 2, "Answers: 1 of 2, 36.0/h, 2 min left"),
+        (50, 200, "Answers: 1 of 200, 1.2/min, 2.8 h left"),
+        (90, 2, "Answers: 1 of 2, 40.0/h, 90 s left"),
+    ],
+)
+def test_slow_work_is_told_in_minutes_and_hours(
+    sleep: Callable[[float], None], seconds: float, total: int, said: str
+) -> None:
+    console, file = quiet()
+    with progress("Answers", total, console) as meter:
+        sleep(seconds)
+        meter.advance()
+    assert file.getvalue().splitlines()[0] == said
+
+
+def test_a_bar_says_how_long_it_waits_for_the_first_item_and_then_counts_down(
+    sleep: Callable[[float], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    file = io.StringIO()
+    with progress("Answers", 3, Console(file=file, force_terminal=True, color_system=None, width=80)) as meter:
+        assert meter._bar is not None
+        sleep(12)
+        meter._bar.refresh()
+        meter.advance()
+        meter._bar.refresh()
+        sleep(5)
+        meter._bar.refresh()
+    for said in ("12 s so far", "1/3 5.0/min 24 s left", "1/3 5.0/min 19 s left"):
+        assert said in file.getvalue()
 
 
 class Widget:
@@ -157,7 +195,7 @@ def test_a_notebook_without_widgets_gets_lines(
     with progress("Answers", 1, Console(force_jupyter=True)) as meter:
         sleep(20)
         meter.advance()
-    assert [line.text for line in shown] == ["Answers: 1 of 1, 0.1/s, 0 s left\n", "Answers: 1 of 1 in 20 s\n"]
+    assert [line.text for line in shown] == ["Answers: 1 of 1, 3.0/min, 0 s left\n", "Answers: 1 of 1 in 20 s\n"]
 
 
 def test_work_goes_on_where_nothing_can_be_shown(sleep: Callable[[float], None]) -> None:

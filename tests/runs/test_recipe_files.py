@@ -191,6 +191,8 @@ class Made(Recipe):
         (Made(data=Data(digest="1" * 64)), "data.digest 11111111…, now 00000000…"),
         (Made(data=Data(location="b")), "data.location b, now a"),
         (Made(first={"limit": 2}, data=Data(limit=4)), "data.limit 4, now none; first.limit 2, now 1"),
+        (Made(first={"seed": 3, "limit": 1}, seed=3), "first.seed 3, now none; seed 3, now 0"),
+        (Made(data=Data(limit=2), first={"limit": 1, "most": 2}), "limit 2, now none; most 2, now none"),
         (
             Made(languages=("fra", "ita", "nld", "pol", "rus"), seed=1, data=Data(location="/far/" * 9, limit=1)),
             'limit 1, now none; data.location /far//far//far//far//far//far//…, now a; languages ["fra", "ita", '

@@ -21,7 +21,7 @@ app = typer.Typer(add_completion=False)
 @app.command()
 def command(number: int = 1) -> None:
 {body}
-run(app, mistakes=(Broken,))
+run(app, "pluralbench-runs", mistakes=(Broken,))
 """
 FULL = "; nothing that was recorded is lost: free some space and run the same command again.\n"
 SQLITE_FULL = """

@@ -79,7 +79,7 @@ def run_of(
     decisions = rows if isinstance(rows, pl.DataFrame) else pl.DataFrame(rows, schema=DECISIONS)
     counts = dict(decisions.group_by("config").agg(pl.col("id").n_unique()).iter_rows())
     record = record_of(described, name, counts, model=model, seed=seed)
-    return Run(Path(path), decisions, measure(described, decisions, seed=seed), record)
+    return Run(Path(path), decisions, measure(described, decisions), record)
 
 
 def keep(run: Run, out: Path | None = None) -> Run:
@@ -106,4 +106,4 @@ def scored(
     frame = score_items(described, items.frame, Scored(scores), decisions)
     counts = dict(items.frame["config"].value_counts().iter_rows())
     record = record_of(described, benchmark, counts, model=model, seed=seed)
-    return keep(Run(out, frame, measure(described, decisions, seed=seed), record))
+    return keep(Run(out, frame, measure(described, decisions), record))

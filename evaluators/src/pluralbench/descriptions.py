@@ -5,9 +5,9 @@ A run's settings record them, and the options of the command are made from them.
 """
 
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
-from pluralbench_calls.chat import ChatConnection
+from pluralbench_calls.chat import LOCAL, ChatConnection
 from pluralbench_local import LocalModel
 from pluralbench_local.training_options import TrainingOptions
 from pluralbench_policies.description import OptimizeOptions
@@ -45,8 +45,20 @@ Setting = Literal["standard", "certainty", "tie"]
 Variables = Literal["all", "key", "least", "none", "key-code", "least-code"]
 
 PLACE = "DIR|FILE|ORG/NAME[@REVISION]"
+WHERE = "Where the items are; sample is a few that come with this package. Without it on the Hub."
+CONFIG = "Only this config; repeatable."
+SPLIT = "Which split of the data; without it the benchmark's."
+LIMIT = "At most so many items of each config."
+TEMPERATURE = "Of sampling; 0 takes the likeliest token."
+TOP_P = "Draw from the likeliest tokens of this total probability only."
+PROFILE = "What is told of the person: nothing (none), their posts (raw), or what a planner inferred (plan)."
 ATTEMPTS = "Tries for a reply that can be parsed."
-MAX_TOKENS = "Tokens of a reply."
+MAX_TOKENS = "The most tokens of an answer."
+ORDERS = "both: asked twice with the two swapped; one: asked once, in an order drawn by the seed or that of the data."
+REPLY = (
+    "With reasons, the verdict alone (brief), or JSON by a schema that the server enforces (structured). Without it "
+    "reasoned, of personas brief, and of local structured."
+)
 
 
 class Data(Table):
@@ -58,19 +70,17 @@ class Data(Table):
 
     location: str | None = Field(
         None,
-        description="Where the items are; without it on the Hub.",
+        description=WHERE,
         json_schema_extra={"flag": "--data", "metavar": PLACE},
     )
-    configs: tuple[str, ...] = Field(
-        (), description="Only this config; may be given more than once.", json_schema_extra={"flag": "--config"}
-    )
-    split: str | None = Field(None, description="Another split than the benchmark's.")
+    configs: tuple[str, ...] = Field((), description=CONFIG, json_schema_extra={"flag": "--config"})
+    split: str | None = Field(None, description=SPLIT)
     columns: tuple[str, ...] = Field(
         (),
         description="Which column is what, such as prompt=text; repeatable.",
         json_schema_extra={"flag": "--column", "metavar": "WHAT=COLUMN"},
     )
-    limit: int | None = Field(None, ge=1, description="At most so many items of each config.")
+    limit: int | None = Field(None, ge=1, description=LIMIT)
     on_empty: OnEmpty | None = Field(
         None,
         description="What to do with an empty prompt or response; without it error for data of your own.",
@@ -86,8 +96,8 @@ class Data(Table):
 class Prompt(Table):
     """What the prompt says about the person."""
 
-    profile: Profile = Field("none", description="Tell the model the person's posts, or what a planner inferred.")
-    profile_size: int = Field(10, ge=1, description="Posts of a profile.")
+    profile: Profile = Field("none", description=PROFILE)
+    profile_size: int = Field(10, ge=1, description="Posts of a profile that go into a prompt.")
     plans: Path | None = Field(None, description="JSON Lines with id and aspects, for --profile plan.")
 
 
@@ -96,16 +106,35 @@ class PersonaData(Table):
 
     location: str | None = Field(
         None,
-        description="A release of build-persona-judge.",
+        description=WHERE,
         json_schema_extra={"flag": "--data", "metavar": PLACE},
     )
-    configs: tuple[str, ...] = Field(
-        (), description="Only this task; may be given more than once.", json_schema_extra={"flag": "--config"}
-    )
-    split: str = Field("test", description="Which split.")
+    configs: tuple[str, ...] = Field((), description=CONFIG, json_schema_extra={"flag": "--config"})
+    split: str = Field("test", description=SPLIT)
 
 
-class Judging(Table):
+class Asking(Table):
+    """In which form a judge replies. usual: what is asked of a model where nobody says.
+
+    The embedded model is then asked for JSON by a schema: it is too small to keep to a form by itself, and would write
+    for most of a minute before it is known to have said nothing.
+    """
+
+    usual: ClassVar[Reply] = "reasoned"
+
+    reply: Reply | None = Field(None, description=REPLY)
+
+    @property
+    def form(self) -> Reply:
+        """The form of the reply."""
+        return self.reply or self.usual
+
+    def asked_of(self, model: str) -> Self:
+        """This of a model: with the form that is asked of it where nobody says."""
+        return self.model_copy(update={"reply": self.reply or ("structured" if model == LOCAL else self.usual)})
+
+
+class Judging(Asking):
     """How a judge is asked.
 
     orders: "both" asks twice with the responses swapped, and calls it a tie where the verdicts disagree; "one" asks
@@ -115,12 +144,7 @@ class Judging(Table):
     benchmark in many languages, see `pluralbench.data.prompts.languages_told`.
     """
 
-    orders: Orders = Field(
-        "both", description="both: asked twice with the answers swapped; one: in an order drawn by the seed."
-    )
-    reply: Reply = Field(
-        "reasoned", description="With reasons, the verdict alone, or JSON by a schema that the server enforces."
-    )
+    orders: Orders = Field("both", description=ORDERS)
     pointwise: bool = Field(default=False, description="Rate each answer by itself, from 1 to 10.")
     criterion: Criterion = Field(
         "quality",
@@ -140,13 +164,13 @@ class Judging(Table):
         "target",
         description="Which language multilingual's judges expect; english is what the authors' runner says.",
     )
-    temperature: float = Field(0.0, ge=0, description="Of the first try; each further one is warmer.")
-    top_p: float | None = Field(None, gt=0, le=1, description="Nucleus sampling; not sent without it.")
+    temperature: float = Field(0.0, ge=0, description=TEMPERATURE)
+    top_p: float | None = Field(None, gt=0, le=1, description=TOP_P)
     max_tokens: int = Field(512, ge=1, description=MAX_TOKENS)
     attempts: int = Field(4, ge=1, description=ATTEMPTS)
 
 
-class PersonaJudging(Table):
+class PersonaJudging(Asking):
     """How a judge for persons is asked. The sampling is that of "Can LLM be a Personalized Judge?" (section 4).
 
     setting: "standard" asks for a choice, "certainty" also for a certainty from 1 to 100, "tie" allows a tie as an
@@ -154,19 +178,16 @@ class PersonaJudging(Table):
     orders: "one" shows the options as the data places them; "both" asks again with them swapped.
     """
 
+    usual: ClassVar[Reply] = "brief"
+
     setting: Setting = Field(
         "certainty", description="A choice alone (standard), with a certainty, or with a tie as an answer."
     )
     variables: Variables = Field("all", description="Which of the persona's variables the judge is told.")
-    samples: int | None = Field(None, ge=1, description="At most so many items of each task, drawn by the seed.")
-    orders: Orders = Field(
-        "one", description="one: as the data places the options; both: asked twice with the options swapped."
-    )
-    reply: Reply = Field(
-        "brief", description="With reasons, the verdict alone, or JSON by a schema that the server enforces."
-    )
-    temperature: float = Field(0.7, ge=0, description="Of every try.")
-    top_p: float | None = Field(0.95, gt=0, le=1, description="Nucleus sampling.")
+    samples: int | None = Field(None, ge=1, description=LIMIT, json_schema_extra={"flag": "--limit"})
+    orders: Orders = Field("one", description=ORDERS)
+    temperature: float = Field(0.7, ge=0, description=TEMPERATURE)
+    top_p: float | None = Field(0.95, gt=0, le=1, description=TOP_P)
     max_tokens: int = Field(512, ge=1, description=MAX_TOKENS)
     attempts: int = Field(4, ge=1, description=ATTEMPTS)
 
@@ -174,9 +195,7 @@ class PersonaJudging(Table):
 class DownstreamPrompt(Prompt):
     """What policy and reward models are told about the person: the same (Personalized RewardBench, section 5.1)."""
 
-    profile: Profile = Field(
-        "raw", description="Tell policy and reward models the person's posts, what a planner inferred, or nothing."
-    )
+    profile: Profile = Field("raw", description=PROFILE)
 
 
 class Running(Table):
@@ -203,9 +222,9 @@ class Sampling(Table):
         description="Best of how many, such as 1,2,4; without it the powers of 2 up to --n.",
         json_schema_extra={"as_text": True, "metavar": "K,K,..."},
     )
-    temperature: float = Field(1.0, ge=0, description="Of the policy; 0 takes the likeliest token.")
-    top_p: float | None = Field(0.9, gt=0, le=1, description="Nucleus sampling of the policy.")
-    max_tokens: int = Field(512, ge=1, description="Tokens of a candidate; what is longer is cut there, and counted.")
+    temperature: float = Field(1.0, ge=0, description=TEMPERATURE)
+    top_p: float | None = Field(0.9, gt=0, le=1, description=TOP_P)
+    max_tokens: int = Field(512, ge=1, description=MAX_TOKENS)
 
     @field_validator("k", mode="before")
     @classmethod

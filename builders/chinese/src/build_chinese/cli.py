@@ -7,7 +7,18 @@ import typer
 from pluralbench_calls import chosen_model
 from pluralbench_calls.options import ApiKeyEnv, BaseUrl, TokenPrice, price_values
 from pluralbench_runs import RecipeError, read_recipe, recipe_path, replaceable, run
-from pluralbench_runs.options import Fresh, MaxCost, Name, Out, ReplayFrom, RetryErrors, ReuseFrom, Seed
+from pluralbench_runs.options import (
+    Fresh,
+    Key,
+    MaxCost,
+    Name,
+    Out,
+    ReplayFrom,
+    RetryErrors,
+    ReuseFrom,
+    Seed,
+    recipe_defaults,
+)
 from pluralbench_schemas import TableError
 from rich.console import Console
 
@@ -32,17 +43,32 @@ build-chinese preference --annotated annotated.jsonl --prompts more.jsonl --judg
 LOCAL_JUDGE = {"seeded": True, "temperature": 0.0, "max_tokens": 64, "reply": "structured"}
 LOCAL_WRITER = {"seeded": True, "temperature": 0.7, "max_tokens": 256}
 
-app = typer.Typer(add_completion=False, rich_markup_mode="rich", invoke_without_command=True, epilog=EXAMPLES)
+app = typer.Typer(rich_markup_mode="rich", invoke_without_command=True, epilog=EXAMPLES)
 console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
 RecipeName = Annotated[
     str | None,
-    typer.Option("--recipe", help="`sample`, `paper` or a TOML file; without it `paper` for own files, else `sample`."),
+    typer.Option("--recipe", help="`sample`, `paper`, or a TOML file; without it `sample`, or `paper` for own files."),
 ]
+
+# What --help shows of the recipes.
+KEYS = {
+    "judge": Key("judge.model"),
+    "reward_base": Key("reward.base"),
+    "margin": Key("reward.margin", 0.0),
+    "distant": Key("preference.distant", True),
+    "length": Key("preference.length", True),
+    "human": Key("preference.human", True),
+    "limit": Key("unlabelled.limit"),
+    "price": Key("connection.price"),
+    "max_cost": Key("connection.max_cost"),
+    "seed": Key("seed"),
+}
 
 
 def main() -> NoReturn:
     """Entry point of the command."""
-    run(app, mistakes=(TableError,))
+    defaults = recipe_defaults(Path(__file__).parent / "recipes", KEYS)
+    run(app, "build-chinese", mistakes=(TableError,), defaults=defaults)
 
 
 @app.callback()
@@ -83,7 +109,7 @@ def tasks(
     recipe: RecipeName = None,
     prompts: Annotated[str | None, typer.Option(help="JSONL with id, input, category and config, or `sample`.")] = None,
     responses: Annotated[str | None, typer.Option(help="JSONL with prompt, id, content and model.")] = None,
-    taxonomy: Annotated[str | None, typer.Option(help="TOML with the categories, or `sample`.")] = None,
+    taxonomy: Annotated[str | None, typer.Option(help="TOML with the categories of --prompts, or `sample`.")] = None,
     writer: Annotated[
         list[str] | None,
         typer.Option(help="A model that answers prompts: `local` or one of --base-url; repeatable."),
@@ -179,7 +205,8 @@ def preference(
     prompts: Annotated[str | None, typer.Option(help="Prompts with responses that the judge votes on.")] = None,
     taxonomy: Annotated[str | None, typer.Option(help="TOML with the categories of --prompts, or `sample`.")] = None,
     judge: Annotated[
-        str | None, typer.Option(help="`recorded` (the sample's votes), `local`, or a model of --base-url.")
+        str | None,
+        typer.Option(metavar="MODEL", help="`recorded` (the sample's votes), `local`, or a model of --base-url."),
     ] = None,
     base_url: BaseUrl = None,
     api_key_env: ApiKeyEnv = None,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 from pluralbench_calls import Answer, Ledger, Replay, Request, ask
 from pluralbench_rewards import Group, model_digest
-from pluralbench_runs import canonical_json, check_recipe, digest, file_digest
+from pluralbench_runs import canonical_json, check_recipe, digest, file_digest, how_to_install
 
 from build_chinese.errors import BuildError, SourceError, TrainingDataError
 from build_chinese.rankings import Row, ranked_pairs
@@ -175,10 +175,7 @@ def trained(taught: Taught, reward: RewardTable, folder: Path) -> Path:
 def training_options(reward: RewardTable) -> "TrainingOptions":
     """The options under `training`. Raises `BuildError` without the extra `train`, `RecipeError` for a wrong option."""
     if find_spec("pluralbench_local") is None:
-        raise BuildError(
-            'Training a reward model needs an extra: `pip install "build-chinese[train]"`, or in a checkout '
-            "`uv run --group evaluator build-chinese ...`."
-        )
+        raise BuildError(f"Training a reward model needs an extra: {how_to_install('build-chinese', 'train')}.")
     from pluralbench_local import TrainingOptions  # noqa: PLC0415 - an extra
 
     return check_recipe(TrainingOptions, PAPERS | reward.training, "[reward.training]")

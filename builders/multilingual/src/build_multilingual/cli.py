@@ -5,7 +5,18 @@ from typing import Annotated, Any, Literal, NoReturn
 
 import typer
 from pluralbench_runs import RecipeError, read_recipe, recipe_path, run
-from pluralbench_runs.options import Fresh, MaxCost, Name, Out, ReplayFrom, RetryErrors, ReuseFrom, Seed
+from pluralbench_runs.options import (
+    Fresh,
+    Key,
+    MaxCost,
+    Name,
+    Out,
+    ReplayFrom,
+    RetryErrors,
+    ReuseFrom,
+    Seed,
+    recipe_defaults,
+)
 from pluralbench_schemas import TableError
 from rich.console import Console
 
@@ -21,14 +32,30 @@ build-multilingual --source pairs.jsonl --language deu_Latn --translator google 
 build-multilingual --recipe translation --rated wmt21.jsonl --per-level 50 --out dist/translation
 """
 
-app = typer.Typer(add_completion=False, rich_markup_mode="rich")
+app = typer.Typer(rich_markup_mode="rich")
 console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
 RATED = "Rated translations"
+
+# What --help shows of the recipes.
+KEYS = {
+    "source": Key("source.location"),
+    "language": Key("languages"),
+    "english": Key("english", False),
+    "translator": Key("translator.name"),
+    "location": Key("connection.location", "global"),
+    "drop": Key("filter.drop", "everywhere"),
+    "per_level": Key("translation.per_level", 100),
+    "limit": Key("source.limit"),
+    "price": Key("connection.price"),
+    "max_cost": Key("connection.max_cost"),
+    "seed": Key("seed"),
+}
 
 
 def main() -> NoReturn:
     """Entry point of the command."""
-    run(app, mistakes=(TableError,))
+    defaults = recipe_defaults(Path(__file__).parent / "recipes", KEYS)
+    run(app, "build-multilingual", mistakes=(TableError,), defaults=defaults)
 
 
 @app.command(epilog=EXAMPLES)
@@ -40,13 +67,11 @@ def command(
     source_split: Annotated[str | None, typer.Option(help="Split of --source; RewardBench's is `filtered`.")] = None,
     column: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME=COLUMN", help="Which column of --source is what, such as prompt=text; repeatable."),
+        typer.Option(metavar="WHAT=COLUMN", help="Which column is what, such as prompt=text; repeatable."),
     ] = None,
-    language: Annotated[
-        list[str] | None, typer.Option(help="FLORES-200 code, such as spa_Latn; may be given more than once.")
-    ] = None,
+    language: Annotated[list[str] | None, typer.Option(help="FLORES-200 code, such as spa_Latn; repeatable.")] = None,
     english: Annotated[
-        bool | None, typer.Option("--english/--no-english", help="Add the source itself as config eng_Latn.")
+        bool | None, typer.Option("--add-english/--no-add-english", help="Add the source itself as config eng_Latn.")
     ] = None,
     translator: Annotated[
         str | None, typer.Option(metavar="NAME[:MODEL]", help=f"{', '.join(known_translators())}.")
@@ -90,7 +115,9 @@ def command(
     ] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="At most so many rows of each subset.")] = None,
     seed: Seed = None,
-    price: Annotated[float | None, typer.Option(min=0, help="US dollars for a million characters.")] = None,
+    price: Annotated[
+        float | None, typer.Option(min=0, metavar="DOLLARS", help="US dollars for a million characters, such as 20.")
+    ] = None,
     max_cost: MaxCost = None,
     out: Out = None,
     name: Name = None,
@@ -168,7 +195,7 @@ def _columns(changes: list[str] | None) -> dict[str, str] | None:
     pairs = [change.partition("=") for change in changes]
     for what, equals, name in pairs:
         if not (what and equals and name):
-            raise RecipeError(f"--column {what + equals + name!r} is not of the form NAME=COLUMN, such as prompt=text.")
+            raise RecipeError(f"--column {what + equals + name!r} is not of the form WHAT=COLUMN, such as prompt=text.")
     return {what: name for what, _, name in pairs}
 
 

@@ -5,7 +5,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 from pluralbench_runs import RecipeError, read_recipe, recipe_path, run
-from pluralbench_runs.options import Fresh, Name, Out, ReplayFrom, ReuseFrom, Seed
+from pluralbench_runs.options import Fresh, Key, Name, Out, ReplayFrom, ReuseFrom, Seed, recipe_defaults
 from pluralbench_schemas import TableError
 from rich.console import Console
 
@@ -19,23 +19,30 @@ build-persona-judge --prism HannahRoseKirk/prism-alignment --opinion-qa human_re
 build-persona-judge --people-csv my-survey --out dist/survey
 """
 
-app = typer.Typer(add_completion=False, rich_markup_mode="rich")
+app = typer.Typer(rich_markup_mode="rich")
 console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
 SOURCES = "Sources; naming any builds these alone"
+
+# What --help shows of the recipes.
+KEYS = {
+    "respondents": Key("opinion_qa.respondents", 200),
+    "exclude_family": Key("prism.exclude_families"),
+    "retriever": Key("retriever"),
+    "seed": Key("seed"),
+}
 
 
 def main() -> NoReturn:
     """Entry point of the command."""
-    run(app, mistakes=(TableError,))
+    defaults = recipe_defaults(Path(__file__).parent / "recipes", KEYS)
+    run(app, "build-persona-judge", mistakes=(TableError,), defaults=defaults)
 
 
 @app.command(epilog=EXAMPLES)
 def command(
     recipe: Annotated[
         str | None,
-        typer.Option(
-            help="`sample`, `paper`, or a TOML file; without it `sample`, or `paper` for sources of one's own."
-        ),
+        typer.Option(help="`sample`, `paper`, or a TOML file; without it `sample`, or `paper` for own files."),
     ] = None,
     prism: Annotated[
         str | None,
@@ -67,7 +74,7 @@ def command(
         typer.Option(help="Leave out PRISM's responses of models whose name contains this; repeatable."),
     ] = None,
     retriever: Annotated[
-        str | None, typer.Option(help="Who finds like people: `sentence-transformers:MODEL`, `contriever` or `bm25`.")
+        str | None, typer.Option(help="`bm25`, `contriever[:MODEL]` or `sentence-transformers:MODEL`.")
     ] = None,
     seed: Seed = None,
     out: Out = None,

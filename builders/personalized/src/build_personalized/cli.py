@@ -7,7 +7,18 @@ import typer
 from pluralbench_calls import chosen_model
 from pluralbench_calls.options import ApiKeyEnv, BaseUrl, TokenPrice, price_values
 from pluralbench_runs import RecipeError, read_recipe, recipe_path, run
-from pluralbench_runs.options import Fresh, MaxCost, Name, Out, ReplayFrom, RetryErrors, ReuseFrom, Seed
+from pluralbench_runs.options import (
+    Fresh,
+    Key,
+    MaxCost,
+    Name,
+    Out,
+    ReplayFrom,
+    RetryErrors,
+    ReuseFrom,
+    Seed,
+    recipe_defaults,
+)
 from pluralbench_schemas import TableError
 from rich.console import Console
 
@@ -24,13 +35,26 @@ build-personalized --llm local --limit 2 --out dist/local
 build-personalized --source stack-exchange:beer.stackexchange.com/Posts.xml --llm gpt-5-mini --out dist/beer
 """
 
-app = typer.Typer(add_completion=False, rich_markup_mode="rich")
+app = typer.Typer(rich_markup_mode="rich")
 console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
+
+# What --help shows of the recipes.
+KEYS = {
+    "source": Key("source.locations"),
+    "llm": Key("llm.model"),
+    "retriever": Key("retriever", "bm25"),
+    "profile_size": Key("profile_size", 10),
+    "limit": Key("source.limit"),
+    "price": Key("connection.price"),
+    "max_cost": Key("connection.max_cost"),
+    "seed": Key("seed"),
+}
 
 
 def main() -> NoReturn:
     """Entry point of the command."""
-    run(app, mistakes=(TableError,))
+    defaults = recipe_defaults(Path(__file__).parent / "recipes", KEYS)
+    run(app, "build-personalized", mistakes=(TableError,), defaults=defaults)
 
 
 @app.command(epilog=EXAMPLES)
@@ -40,7 +64,7 @@ def command(
         list[str] | None,
         typer.Option(
             help="`sample`, `lamp-qa`, `lamp-qa:DIRECTORY`, `lamp-qa:ORG/NAME@REVISION` or "
-            "`stack-exchange:POSTS_XML`; may be given more than once."
+            "`stack-exchange:POSTS_XML`; repeatable."
         ),
     ] = None,
     out: Out = None,
@@ -54,7 +78,7 @@ def command(
         str | None, typer.Option(help="`bm25`, `contriever[:MODEL]` or `sentence-transformers:MODEL`.")
     ] = None,
     profile_size: Annotated[int | None, typer.Option(min=1, help="Posts of a profile that go into a prompt.")] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="At most so many questions of each config.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="At most so many items of each config.")] = None,
     seed: Seed = None,
     max_cost: MaxCost = None,
     price: TokenPrice = None,

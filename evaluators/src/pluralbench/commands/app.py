@@ -22,7 +22,6 @@ from pluralbench.commands import (
 )
 
 app = typer.Typer(
-    add_completion=False,
     rich_markup_mode="rich",
     no_args_is_help=True,
     help="Score reward models on benchmarks in which better depends on who is asking.",
@@ -47,4 +46,4 @@ for verb, command in (
 
 def main() -> NoReturn:
     """Entry point of the command."""
-    run(app)
+    run(app, "pluralbench")

@@ -31,16 +31,16 @@ Policy = Annotated[
         rich_help_panel="Policy",
     ),
 ]
-DownstreamBenchmark = Annotated[
-    str, typer.Option("--benchmark", help=f"Whose prompts: prompts, {BENCHMARKS}", rich_help_panel="Data")
-]
+DownstreamBenchmark = Annotated[str, typer.Option("--benchmark", help=BENCHMARKS, rich_help_panel="Data")]
 PolicyConnection = Annotated[ChatConnection, Options("Policy", prefix="policy-", left_out=CONNECTION)]
 JudgeConnection = Annotated[ChatConnection, Options("Judge", prefix="judge-", left_out=CONNECTION)]
 ReuseFrom = Annotated[
     Path | None,
-    typer.Option(help="A finished directory whose calls are not made again.", rich_help_panel="Result"),
+    typer.Option(
+        "--reuse", help="Take the answers that are recorded here; ask for the rest.", rich_help_panel="Result"
+    ),
 ]
-Plots = Annotated[Path | None, typer.Option(help="A folder for the curves, as PNG and SVG.", rich_help_panel="Result")]
+Plots = Annotated[Path | None, typer.Option(help="A folder for figures, as PNG and SVG.", rich_help_panel="Result")]
 
 
 @with_options

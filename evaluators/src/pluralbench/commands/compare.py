@@ -23,7 +23,7 @@ pluralbench compare runs/a runs/b --json > comparison.json
 def compare(
     first: Annotated[Path, typer.Argument(help="A run directory.")],
     second: Annotated[Path, typer.Argument(help="Another one, on the same items.")],
-    seed: Annotated[int, typer.Option(help="Seed of the resamples and exchanges.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of every draw.")] = 0,
     *,
     differing_text: Annotated[
         bool,

@@ -13,7 +13,7 @@ pluralbench correlate benchmark.csv best_of_16.csv
 
 pluralbench correlate benchmark.csv ppo.csv --columns art,lifestyle,society      # the mean of the three
 
-pluralbench correlate runs/personalized best_of_16.csv --baseline arena=arena.csv --plot figures
+pluralbench correlate runs/personalized best_of_16.csv --baseline arena=arena.csv --plots figures
 
 pluralbench correlate benchmark.csv best_of_16.csv --json > correlation.json
 """
@@ -30,13 +30,13 @@ def correlate(
     ] = None,
     baseline: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME=FILE", help="Another benchmark to compare with; may be given several times."),
+        typer.Option(metavar="NAME=FILE", help="Another benchmark to compare with; repeatable."),
     ] = None,
     baseline_columns: Annotated[
         str | None, typer.Option(metavar="A,B,C", help="Columns of the baselines' tables.")
     ] = None,
-    plot: Annotated[Path | None, typer.Option(help="A folder for figures, as PNG and SVG.")] = None,
-    seed: Annotated[int, typer.Option(help="Seed of all that is drawn.", min=0)] = 0,
+    plots: Annotated[Path | None, typer.Option(help="A folder for figures, as PNG and SVG.")] = None,
+    seed: Annotated[int, typer.Option(help="Seed of every draw.", min=0)] = 0,
     *,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
@@ -63,10 +63,10 @@ def correlate(
     else:
         for part in [*tables(found), *closing(found)]:
             console.print(part)
-    if plot is not None:
+    if plots is not None:
         from pluralbench.reports.figures.correlation import draw_correlation  # noqa: PLC0415 - figures are drawn by few
 
-        for path in draw_correlation(found, plot):
+        for path in draw_correlation(found, plots):
             (errors if as_json else console).print(f"Wrote {path}")
 
 

@@ -34,7 +34,8 @@ def judge(
     """Let a language model judge a benchmark.
 
     Every call is recorded in the run directory, so an interrupted run goes on with the same command and asks nothing
-    twice. A verdict that cannot be read after --attempts tries counts as invalid, never as an answer.
+    twice. A verdict that cannot be read after --attempts tries, each warmer than the one before, counts as invalid,
+    never as an answer.
     """
     from pluralbench.commands.telling import tell  # noqa: PLC0415 - `--help` need not wait for it
     from pluralbench.evaluation.judge import judge as run_judge  # noqa: PLC0415 - the same

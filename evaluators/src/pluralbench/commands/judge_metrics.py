@@ -11,9 +11,9 @@ Examples:
 
 pluralbench judge-metrics verdicts.csv
 
-pluralbench judge-metrics verdicts.csv --threshold 90 --human labels.csv --plots figures
+pluralbench judge-metrics verdicts.csv --threshold 90 --labels labels.csv --plots figures
 
-pluralbench judge-metrics verdicts.parquet --json > metrics.json
+pluralbench judge-metrics verdicts.parquet --format json > metrics.json
 """
 
 
@@ -27,18 +27,18 @@ def judge_metrics(
         ),
     ],
     threshold: Annotated[float, typer.Option(min=1, max=100, help="What is high: at least so certain.")] = 80,
-    human: Annotated[
+    labels: Annotated[
         str | None,
         typer.Option(
-            metavar="LABELS",
+            metavar="FILE",
             help="Third-person labels to compare with: task and row or id, annotator, answer, certainty.",
         ),
     ] = None,
     plots: Annotated[Path | None, typer.Option(help="A folder for figures, as PNG and SVG.")] = None,
-    form: Annotated[Literal["table", "markdown"], typer.Option("--format", help="How to print it.")] = "table",
-    seed: Annotated[int, typer.Option(help="Seed of every resample.")] = 0,
-    *,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    form: Annotated[
+        Literal["table", "markdown", "json"], typer.Option("--format", help="How it is printed.")
+    ] = "table",
+    seed: Annotated[int, typer.Option(help="Seed of every draw.")] = 0,
 ) -> None:
     """Measure judges' verdicts with certainty: accuracy, calibration, and what a threshold of certainty buys."""
     from pluralbench_release import markdown_table  # noqa: PLC0415 - `--help` need not wait for what measures
@@ -49,9 +49,9 @@ def judge_metrics(
     from pluralbench.reports.verdicts import grid_of, notes_of, sheets_of, verdict_rows  # noqa: PLC0415 - the same
 
     rows = verdict_rows(
-        read_verdicts(verdicts), threshold=threshold, seed=seed, labels=None if human is None else read_labels(human)
+        read_verdicts(verdicts), threshold=threshold, seed=seed, labels=None if labels is None else read_labels(labels)
     )
-    if as_json:
+    if form == "json":
         typer.echo(json.dumps(rows, indent=2, ensure_ascii=False, allow_nan=False))
     elif form == "markdown":
         sheets = [f"{sheet.title}\n\n{markdown_table(sheet.frame)}" for sheet in sheets_of(rows)]
@@ -65,4 +65,4 @@ def judge_metrics(
         from pluralbench.reports.figures.certainty import draw_verdicts  # noqa: PLC0415 - figures are drawn by few
 
         for path in draw_verdicts(rows, plots):
-            (errors if as_json or form == "markdown" else console).print(f"Wrote {path}")
+            (console if form == "table" else errors).print(f"Wrote {path}")

@@ -11,7 +11,7 @@ Examples:
 
 pluralbench judge-personas gpt-5-mini --data dist/persona-judge --price 0.25/2 --max-cost 2
 
-pluralbench judge-personas gpt-5-mini --data dist/persona-judge --variables none --samples 200
+pluralbench judge-personas gpt-5-mini --data dist/persona-judge --variables none --limit 200
 """
 
 
@@ -29,7 +29,8 @@ def judge_personas(
     """Let a language model judge for people of whom it knows only a persona, and say how sure it is.
 
     Every call is recorded in the run directory, so an interrupted run goes on with the same command and asks nothing
-    twice. A verdict that cannot be read after --attempts tries is invalid and wrong, never the first option.
+    twice. With --limit the items are drawn by the seed. A verdict that cannot be read after --attempts tries is invalid
+    and wrong, never the first option.
     """
     from pluralbench.commands.telling import tell  # noqa: PLC0415 - `--help` need not wait for it
     from pluralbench.evaluation.personas import judge_personas as run_judge_personas  # noqa: PLC0415 - the same

@@ -16,7 +16,7 @@ Examples:
 
 pluralbench optimize --policy ./policy --reward ./rm-a --data dist/personalized-rewardbench --judge gpt-5-mini
 
-pluralbench optimize --policy ./policy --reward ./rm-a --algorithm rloo --steps 20 --prompts 8 --learning-rate 1e-5
+pluralbench optimize --policy ./policy --reward ./rm-a --algorithm rloo --steps 20 --prompts-per-step 8
 """
 
 

@@ -13,11 +13,9 @@ from pydantic.fields import FieldInfo
 
 RESULT = "Result"
 
-Seed = Annotated[int, typer.Option(help="Seed of the bootstrap and of every draw.", rich_help_panel=RESULT)]
+Seed = Annotated[int, typer.Option(help="Seed of every draw.", rich_help_panel=RESULT)]
 Out = Annotated[str | None, typer.Option(help="Run directory; without it under runs/.", rich_help_panel=RESULT)]
-Fresh = Annotated[
-    bool, typer.Option("--fresh", help="Start over, and replace what other settings made.", rich_help_panel=RESULT)
-]
+Fresh = Annotated[bool, typer.Option("--fresh", help="Start over, and replace what is there.", rich_help_panel=RESULT)]
 
 
 class Options(NamedTuple):

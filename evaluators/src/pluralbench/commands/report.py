@@ -10,51 +10,42 @@ from pluralbench.reports import Format
 EXAMPLES = """\
 Examples:
 
-pluralbench report runs/*
+pluralbench report runs
 
-pluralbench report runs/a runs/b --format csv --out metrics.csv
+pluralbench report runs/a runs/b --format latex --out table.tex
+
+pluralbench report runs --format csv --detail --out metrics.csv
 
 pluralbench report runs/multilingual-* --plots figures
 """
 
 
 def report(
-    runs: Annotated[list[Path], typer.Argument(help="Run directories.")],
+    runs: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Run directories, or folders with some.")],
     form: Annotated[
-        Format,
-        typer.Option("--format", help="For people (table, markdown), or all metrics, a row a number (json, csv)."),
+        Format, typer.Option("--format", help="How it is printed: for people (table, markdown, latex) or programs.")
     ] = "table",
     out: Annotated[Path | None, typer.Option(help="A file to write instead of the terminal.")] = None,
-    plots: Annotated[
-        Path | None, typer.Option(help="A folder for figures by language or category, as PNG and SVG.")
-    ] = None,
+    plots: Annotated[Path | None, typer.Option(help="A folder for figures, as PNG and SVG.")] = None,
+    *,
+    detail: Annotated[
+        bool, typer.Option("--detail", help="Every config, section and category, a row each, and the ids in notes.")
+    ] = False,
+    wide: Annotated[
+        bool, typer.Option("--wide", help="As many columns as it needs rather than 80; intervals of the parts too.")
+    ] = False,
 ) -> None:
-    """Show what runs found, in one table, and draw what there is to see by language or category."""
-    from pluralbench.commands.terminal import console  # noqa: PLC0415 - `--help` need not wait for tables and figures
-    from pluralbench.errors import EvaluationError  # noqa: PLC0415 - the same
-    from pluralbench.reports.notes import notes  # noqa: PLC0415 - the same
-    from pluralbench.reports.report import render  # noqa: PLC0415 - the same
-    from pluralbench.results.runs import read_run  # noqa: PLC0415 - the same
+    """Show what runs found: a table for each benchmark with a row for each model, and figures with --plots."""
+    from pluralbench.commands.telling import tell_found  # noqa: PLC0415 - `--help` need not wait for tables and figures
+    from pluralbench.results.finding import find_runs  # noqa: PLC0415 - the same
 
-    # A shell's `runs/*` has the working directories of unfinished runs among its paths.
-    read = [read_run(path) for path in runs if path.suffix != ".work"]
-    rendered = render(read, "markdown" if out is not None and form == "table" else form)
-    if out is not None:
-        try:
-            out.write_text(f"{str(rendered).rstrip()}\n", encoding="utf-8")
-        except OSError as error:
-            raise EvaluationError(f"{out} cannot be written: {error.strerror}.") from None
-        console.print(f"Wrote {out}")
-    elif isinstance(rendered, str):
-        typer.echo(rendered.rstrip())
-    else:
-        console.print(rendered)
-        for note in notes(read):
-            console.print(note)
+    found = find_runs(runs)
+    tell_found(found, form, out, detail=detail, wide=wide)
     if plots is not None:
-        from pluralbench.reports.figures.draw import draw, font_notes  # noqa: PLC0415 - figures are drawn by few
+        from pluralbench.commands.terminal import console  # noqa: PLC0415 - figures are drawn by few
+        from pluralbench.reports.figures.draw import draw, font_notes  # noqa: PLC0415 - the same
 
-        for path in draw(read, plots):
+        for path in draw(found.runs, plots):
             console.print(f"Wrote {path}")
-        for note in font_notes(read):
+        for note in font_notes(found.runs):
             console.print(note)

@@ -27,7 +27,7 @@ def show(
     *,
     ids: Annotated[
         list[str] | None,
-        typer.Option("--id", metavar="ID", help="This item; may be given more than once.", rich_help_panel=WHICH),
+        typer.Option("--id", metavar="ID", help="This item; repeatable.", rich_help_panel=WHICH),
     ] = None,
     invalid: Annotated[
         bool, typer.Option("--invalid", help="Without a score or a verdict that can be read.", rich_help_panel=WHICH)
@@ -48,7 +48,7 @@ def show(
         str | None,
         typer.Option(metavar="DIR|FILE|ORG/NAME[@REVISION]", help="Where the run's data is now, if it has moved."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, every text whole.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Show items of a run: prompt, person, answers, and their scores or what the judge replied.
 

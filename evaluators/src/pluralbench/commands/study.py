@@ -23,7 +23,7 @@ def study(
     out: Annotated[Path | None, typer.Option(help="The study's directory; without it under studies/.")] = None,
     *,
     show: Annotated[bool, typer.Option("--show", help="Print the recipe instead, to make another of it.")] = False,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Start over.")] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Start over, and replace what is there.")] = False,
 ) -> None:
     """Tell from beginning to end whether a benchmark predicts what reward models do to a policy.
 

@@ -1,21 +1,29 @@
 """What a command says of the run that it made."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
+import typer
+
 from pluralbench.commands.terminal import console
-from pluralbench.reports.downstream import curve_grid, downstream_notes
-from pluralbench.reports.notes import closing, notes
+from pluralbench.errors import EvaluationError
+from pluralbench.reports import Format
+from pluralbench.reports.downstream import curve_grid, downstream_notes, line_of
+from pluralbench.reports.layout import WIDTH
+from pluralbench.reports.notes import closing
 from pluralbench.reports.report import render
 from pluralbench.results.downstream import DOWNSTREAM_FILE, POLICY_FOLDER, Downstream
+from pluralbench.results.finding import Found
 from pluralbench.results.runs import LEDGER_FILE, METRICS_FILE, Run
 
 
 def tell(done: Run) -> None:
-    """Print a run's table, and what a reader has to know of it."""
+    """Print where a run lies and how it was made, then its row, what a reader has to know of it, and what it took."""
     console.print()
-    console.print(render([done], "table"))
-    for line in [*notes([done]), *closing(done)]:
+    for line in closing(done):
         console.print(line)
+    console.print()
+    console.print(render([done], "table", width=min(WIDTH, console.width)))
 
 
 def tell_downstream(done: Downstream, plots: Path | None = None) -> None:
@@ -34,3 +42,30 @@ def tell_downstream(done: Downstream, plots: Path | None = None) -> None:
     files = [path.name for path in done.path.glob("*.parquet") if path.name != LEDGER_FILE]
     policy = [] if sampled else [POLICY_FOLDER]
     console.print(f"{done.path}: {', '.join([DOWNSTREAM_FILE, METRICS_FILE, *sorted(files), *policy])}")
+
+
+def tell_found(found: Found, form: Format, out: Path | None, *, detail: bool, wide: bool) -> None:
+    """Print the report of some runs, or write it to a file. Raises `EvaluationError` where there is no run.
+
+    Directories of `best-of-n` and `optimize` have a line each, and no row.
+    """
+    if found.runs or not found.downstream:
+        _print_or_write(found.runs, form, out, detail=detail, wide=wide)
+    if form == "table":
+        for one in found.downstream:
+            console.print(line_of(one))
+
+
+def _print_or_write(runs: Sequence[Run], form: Format, out: Path | None, *, detail: bool, wide: bool) -> None:
+    form = "markdown" if out is not None and form == "table" else form
+    rendered = render(runs, form, detail=detail, wide=wide, width=min(WIDTH, console.width))
+    if out is not None:
+        try:
+            out.write_text(f"{str(rendered).rstrip()}\n", encoding="utf-8")
+        except OSError as error:
+            raise EvaluationError(f"{out} cannot be written: {error.strerror}.") from None
+        console.print(f"Wrote {out}")
+    elif isinstance(rendered, str):
+        typer.echo(rendered.rstrip())
+    else:
+        console.print(rendered)

@@ -6,7 +6,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from pluralbench_runs import Table, first_fault
+from pluralbench_runs import Table, did_you_mean, first_fault
 from pydantic import Field, ValidationError
 
 from pluralbench.descriptions import OnEmpty
@@ -66,9 +66,10 @@ class Benchmark(Table):
     """A benchmark, as an entry of `benchmarks.toml` describes it, and a file of one's own: its keys, or one such entry.
 
     title: what reports call it. columns: which column is what, see `Columns`. data: where it is when nobody says
-    otherwise. split: of that data. apart: configs with columns of their own that stay out of the overall number.
-    sections: weights of subsets, by section. overall: the mean over "items", or the unweighted mean over "configs", or
-    that of "accuracy and exact match" over subsets and then configs.
+    otherwise. sample: the folder of its sample in `pluralbench.data.samples`. split: of that data. apart: configs with
+    columns of their own that stay out of the overall number. sections: weights of subsets, by section. overall: the
+    mean over "items", or the unweighted mean over "configs", or that of "accuracy and exact match" over subsets and
+    then configs.
     on_empty: what to do with items that have an empty prompt or response when nobody says otherwise.
     reference: for one whose configs are languages, the original, which stays out of the overall number too.
     merged: rows of one prompt are one item, with the responses of all of them.
@@ -81,6 +82,7 @@ class Benchmark(Table):
 
     title: str
     data: str | None = None
+    sample: str | None = None
     split: str = "test"
     columns: Columns = Columns()
     apart: dict[str, dict[str, str]] = Field(default_factory=dict)
@@ -169,7 +171,8 @@ def _described(name: str, known: Mapping[str, Described]) -> Described:
         return known[name]
     if name.endswith(".toml"):
         return _read(Path(name))
-    raise BenchmarkError(f"There is no benchmark {name!r}; choose {', '.join(known)}, or give a TOML file.")
+    hint = did_you_mean(name, known)
+    raise BenchmarkError(f"There is no benchmark {name!r}; {hint}choose {', '.join(known)}, or give a TOML file.")
 
 
 def find_benchmark(name: str, columns: Sequence[str] = (), *, legacy: bool = False) -> Benchmark:

@@ -13,6 +13,7 @@ from pluralbench_runs import digest
 from pluralbench_schemas import POST, RUBRIC_ASPECT, release_columns
 
 from pluralbench.data.benchmarks import LISTS, ROW_NUMBER, Benchmark, Columns
+from pluralbench.data.samples import read_data
 from pluralbench.descriptions import Data, OnEmpty
 from pluralbench.errors import DataError
 
@@ -79,17 +80,21 @@ class Items:
 def load_items(benchmark: Benchmark, data: Data) -> Items:
     """Read the items of a benchmark.
 
-    Without a location they are the benchmark's own, on the Hub. limit: at most so many items of each config, the first
+    Without a location they are the benchmark's own, on the Hub; the location "sample" is a few rows that come with this
+    package. limit: at most so many items of each config, the first
     ones; of the English original those that share an id with them. on_empty: without it as the benchmark says.
     english: where the original of a translated benchmark is; without it in the data, or, for the benchmark's own data,
     where the benchmark says. Of it the items whose ids the data has are read.
 
     Raises `DataError` for data that is not of the benchmark's shape, and `TablesError` for what cannot be read.
     """
-    location = data.location or benchmark.data
-    if location is None:
-        raise DataError(f"{benchmark.title} has no data of its own; say where it is with --data.")
-    tables = read_tables(location, split=data.split or benchmark.split, configs=data.configs or None)
+    tables = read_data(
+        data.location or benchmark.data,
+        title=benchmark.title,
+        sample=benchmark.sample,
+        split=data.split or benchmark.split,
+        configs=data.configs or None,
+    )
     frames, paths, reference = _with_reference(benchmark, tables, data)
     responses = _no_responses if benchmark.prompts else _responses
     policy = data.on_empty or benchmark.on_empty
@@ -118,7 +123,7 @@ def load_items(benchmark: Benchmark, data: Data) -> Items:
         empty += bare
         rows += [item for item in made if item["id"] not in gone]
     if not rows:
-        raise DataError(f"{location} has no items.")
+        raise DataError(f"{tables.location} has no items.")
     frame = pl.DataFrame(rows, schema=ITEMS)
     parts = frame.partition_by("config", as_dict=True)
     content = digest({str(config): content_digest(part) for (config,), part in parts.items()})

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
-from pluralbench_release import read_tables
 from pluralbench_runs import digest, stream
 from pluralbench_schemas import VARIABLE, PersonaItems, TableError, validate
 
+from pluralbench.data.benchmarks import PERSONA_JUDGE
+from pluralbench.data.samples import read_data
 from pluralbench.descriptions import Setting
 from pluralbench.errors import DataError
 
@@ -60,9 +61,7 @@ def load_personas(data: str | None, *, configs: Sequence[str] | None = None, spl
 
     Raises `DataError` for tables that are not of this shape, and `TablesError` for what cannot be read.
     """
-    if data is None:
-        raise DataError("The persona judge has no data of its own; build it with build-persona-judge, and give --data.")
-    tables = read_tables(data, split=split, configs=configs)
+    tables = read_data(data, title="Persona judge", sample=PERSONA_JUDGE, split=split, configs=configs)
     frames: list[pl.DataFrame] = []
     digests: dict[str, list[str]] = {}
     ignored: set[str] = set()

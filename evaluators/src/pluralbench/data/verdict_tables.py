@@ -38,7 +38,7 @@ def check_verdicts(frame: pl.DataFrame, where: str = "The table of verdicts") ->
     - certainty: 1 to 100, null for everything else;
     - unusable: whether there is a certainty that is none, such as 0, 101 or "ninety";
     - options: how many answers there are to choose from, 2 or 3;
-    - cluster: what a bootstrap draws, and clustered_by: which column it is.
+    - cluster: what intervals take as drawn, and clustered_by: which column it is.
 
     Raises `DataError`, naming the row, for a missing column, an empty cell in what tells rows apart, a truth that is
     none of these, and an item that a judge answered twice under the same setting and variables.

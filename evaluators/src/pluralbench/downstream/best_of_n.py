@@ -65,7 +65,7 @@ def best_of_n(
     policy: see `candidates.policy_of`. rewards: what `pluralbench.score` takes, by a name of one's own or in a row.
     benchmark, data: the prompts; responses that come with them are not used. prompt: what policy and reward models are
     told of the person. sampling, outcome: see there. scoring: how models in this process score. policy_connection,
-    judge_connection: how the two are reached. seed: of the candidates, where the policy takes seeds, and the bootstrap.
+    judge_connection: how the two are reached. seed: of the candidates, where the policy takes seeds.
     reuse_from: a ledger or a finished directory whose calls are not made again.
 
     Candidates are sampled once and recorded, each is scored by each reward model as one of a group and judged at most
@@ -128,7 +128,6 @@ def _written(output: Output, settings: BestOfNSettings, loaded: Loaded, setup: S
             curves_of(found, settings.sampling.n, turns),
             settings.sampling.sizes,
             by_config=by_config,
-            seed=settings.seed,
         )
     )
     record = DownstreamRecord(

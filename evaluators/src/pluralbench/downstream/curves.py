@@ -1,7 +1,7 @@
 """Best-of-k as curves: what a policy gains by a reward model, and what the reward model says that it gains.
 
-Every number is a mean over items, within a config and then over configs as the benchmark has it, with a bootstrap over
-clusters (prompts or users). All are resampled together, so differences are paired.
+Every number is a mean over items, within a config and then over configs as the benchmark has it, with an interval that
+takes clusters (prompts or users) as drawn. Differences are item by item.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,7 +10,8 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from pluralbench_measures.bootstrap import Array, Estimate, mean_of, resample, spread, sums_of
+from pluralbench_measures.bootstrap import Array, Estimate, Resampled, Sums, mean_of, resample, sums_of
+from pluralbench_measures.intervals import tilt
 
 from pluralbench.downstream.selection import expected, weights_of_best
 from pluralbench.results.metrics_frame import Place
@@ -41,9 +42,7 @@ class Table(NamedTuple):
     selected: Mapping[tuple[str, int], Array]
 
 
-def curve_numbers(
-    table: Table, sizes: Sequence[int], *, by_config: bool, seed: int
-) -> Iterator[tuple[Place, Estimate]]:
+def curve_numbers(table: Table, sizes: Sequence[int], *, by_config: bool) -> Iterator[tuple[Place, Estimate]]:
     """All numbers of best-of-k at their places; see `pluralbench.results.metrics_frame`.
 
     by_config: the overall number is the unweighted mean over configs, else over all items.
@@ -51,18 +50,18 @@ def curve_numbers(
     columns = {key: values for key, values in _columns(table, sizes) if not np.isnan(values).all()}
     if not columns:
         return
-    means = _Means(table, columns, by_config=by_config, seed=seed)
+    means = _Estimates(table, columns, by_config=by_config)
     for key in columns:
         yield from means.places("policy" if key[0] is None else "best-of-n", key)
     for model in table.rewards:
         yield from _changes(means, model, sizes)
 
 
-def level_numbers(start: Table, end: Table, *, by_config: bool, seed: int) -> Iterator[tuple[Place, Estimate]]:
+def level_numbers(start: Table, end: Table, *, by_config: bool) -> Iterator[tuple[Place, Estimate]]:
     """The level of a policy, what it was at the start, and the difference, on the same items in the same order."""
     levels: dict[Key, Array] = {(None, "outcome", None): _level(end), (START, "outcome", None): _level(start)}
     columns = {key: values for key, values in levels.items() if not np.isnan(values).all()}
-    means = _Means(end, columns, by_config=by_config, seed=seed)
+    means = _Estimates(end, columns, by_config=by_config)
     for key in columns:
         yield from means.places("policy", key)
     if len(columns) == len(levels):
@@ -97,14 +96,14 @@ def _columns(table: Table, sizes: Sequence[int]) -> Iterator[tuple[Key, Array]]:
 def outcomes_at(table: Table, models: Sequence[str], k: int, *, by_config: bool, seed: int) -> Array:
     """The outcome of the best of k by each reward model, as it is and in each resample: [1 + resamples, models]."""
     columns = {key: values for key, values in _columns(table, (k,)) if key[1:] == ("outcome", k)}
-    means = _Means(table, columns, by_config=by_config, seed=seed)
+    means = _resampled(table, columns, by_config=by_config, seed=seed)
     return np.stack([means.overall((model, "outcome", k)) for model in models], axis=1)
 
 
 def levels(tables: Sequence[Table], *, by_config: bool, seed: int) -> Array:
     """The levels of some policies on the same items in one order: [1 + resamples, policies]."""
     columns: dict[Key, Array] = {(str(number), "outcome", None): _level(table) for number, table in enumerate(tables)}
-    means = _Means(tables[0], columns, by_config=by_config, seed=seed)
+    means = _resampled(tables[0], columns, by_config=by_config, seed=seed)
     return np.stack([means.overall(key) for key in columns], axis=1)
 
 
@@ -117,35 +116,44 @@ def _level(table: Table) -> Array:
 
 
 class _Means:
-    """Means over items, by config and overall, as they are and in each resample."""
+    """Means over items, by config and overall, in each row of what is made of their sums."""
 
-    def __init__(self, table: Table, columns: Mapping[Key, Array], *, by_config: bool, seed: int) -> None:
+    def __init__(self, table: Table, columns: Mapping[Key, Array], drawn: Resampled, *, by_config: bool) -> None:
         self._configs, self._by_config = table.configs, by_config
         self._place = {key: number for number, key in enumerate(columns)}
-        width = len(table.configs)
-        values = np.stack(list(columns.values()))
-        column, item = np.nonzero(~np.isnan(values))
-        shape = (int(table.cluster.max(initial=-1)) + 1, len(columns) * width)
-        leaf = column * width + table.config[item]
-        sums = sums_of(leaf.astype(np.int64), table.cluster[item], values[column, item], shape=shape)
-        self._drawn = resample(sums, seed)
+        self._drawn = drawn
 
     def __contains__(self, key: Key) -> bool:
         return key in self._place
 
     def overall(self, key: Key) -> Array:
-        """The overall mean, [1 + resamples]. Configs without a value are left out."""
+        """The overall mean, [rows]. Configs without a value are left out."""
         leaves = self._leaves(key)
         if not self._by_config:
             return self._drawn.pooled(leaves)
         return mean_of([self._drawn.pooled([leaf]) for leaf in leaves if self._drawn.decisions([leaf])])
 
+    def _leaves(self, key: Key) -> list[int]:
+        width = len(self._configs)
+        return [self._place[key] * width + number for number in range(width)]
+
+
+class _Estimates(_Means):
+    """The means with their intervals."""
+
+    def __init__(self, table: Table, columns: Mapping[Key, Array], *, by_config: bool) -> None:
+        self._tilted = tilt(_sums(table, columns))
+        super().__init__(table, columns, self._tilted.sources[0], by_config=by_config)
+
     def estimate(self, values: Array, key: Key, config: int | None = None) -> Estimate:
-        """With its interval, none where there is one cluster."""
-        leaves = self._leaves(key) if config is None else [self._leaves(key)[config]]
-        n, clusters = self._drawn.decisions(leaves), self._drawn.clusters(leaves)
-        found = spread(values, n, clusters)
-        return found if clusters > 1 else Estimate(found.value, None, None, n, clusters)
+        """What was made of the means, over as many items as a mean has."""
+        width, several = len(self._configs), len(self._place)
+        by_config = [range(number, several * width, width) for number in range(width)]
+        leaves = self._leaves(key)
+        if config is not None:
+            leaves, by_config = [leaves[config]], [by_config[config]]
+        strata = by_config if self._by_config else [[leaf for inner in by_config for leaf in inner]]
+        return self._tilted.spread(values, strata, self._drawn.decisions(leaves), self._drawn.clusters(leaves))
 
     def places(self, group: str, key: Key) -> Iterator[tuple[Place, Estimate]]:
         """The overall number and that of each config."""
@@ -156,17 +164,27 @@ class _Means:
             values = self._drawn.pooled([self._leaves(key)[number]])
             yield Place(group, metric, config, model, subset), self.estimate(values, key, number)
 
-    def _leaves(self, key: Key) -> list[int]:
-        width = len(self._configs)
-        return [self._place[key] * width + number for number in range(width)]
+
+def _resampled(table: Table, columns: Mapping[Key, Array], *, by_config: bool, seed: int) -> _Means:
+    return _Means(table, columns, resample(_sums(table, columns), seed), by_config=by_config)
 
 
-def _changes(means: _Means, model: str, sizes: Sequence[int]) -> Iterator[tuple[Place, Estimate]]:
+def _sums(table: Table, columns: Mapping[Key, Array]) -> Sums:
+    """The sums of each column by cluster and config; the leaves are the configs of the first column, then the next."""
+    width = len(table.configs)
+    values = np.stack(list(columns.values()))
+    column, item = np.nonzero(~np.isnan(values))
+    shape = (int(table.cluster.max(initial=-1)) + 1, len(columns) * width)
+    leaf = column * width + table.config[item]
+    return sums_of(leaf.astype(np.int64), table.cluster[item], values[column, item], shape=shape)
+
+
+def _changes(means: _Estimates, model: str, sizes: Sequence[int]) -> Iterator[tuple[Place, Estimate]]:
     """What the largest k adds to the policy's own level, and what is lost there against the best k."""
     keys = [(model, "outcome", k) for k in sizes]
     if any(key not in means for key in keys):
         return
-    curve = np.stack([means.overall(key) for key in keys])  # [sizes, 1 + resamples]
+    curve = np.stack([means.overall(key) for key in keys])  # [sizes, rows]
     gained = curve[-1] - means.overall((None, "outcome", None))
     yield Place("best-of-n", "gain", None, model, str(sizes[-1])), means.estimate(gained, keys[-1])
     # The k that is best here: chosen by the same data, which favours it, so its interval is by the same k.

@@ -192,7 +192,7 @@ def _written(
     turns = max(map(turns_of, groups))
     by_config = loaded.benchmark.overall != "items"
     tables = (curves_of(walked.found, settings.sampling.n, turns) for walked in (before, after))
-    numbers = [] if after.found.outcomes is None else level_numbers(*tables, by_config=by_config, seed=settings.seed)
+    numbers = [] if after.found.outcomes is None else level_numbers(*tables, by_config=by_config)
     record = DownstreamRecord(
         verb="optimize",
         policy=settings.policy,

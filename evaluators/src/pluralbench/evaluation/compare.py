@@ -1,16 +1,18 @@
 """`compare`: two runs on the decisions they share, by paired tests of the overall number and of its parts."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import numpy as np
 import polars as pl
-from pluralbench_measures.bootstrap import Array, Estimate, Sums, resample, spread
+from pluralbench_measures.bootstrap import Array
+from pluralbench_measures.intervals import Tilted
 from pluralbench_measures.paired import exchange, holm, p_value
 
 from pluralbench.data.benchmarks import Benchmark
 from pluralbench.errors import RunError
-from pluralbench.metrics.accuracy import COUNTED, Counts, Drawn, Leaf, Number, count, drawn, leaves_of, numbers
+from pluralbench.metrics.accuracy import COUNTED, Counts, Drawn, Leaf, Number, count, leaves_of, numbers, tilted
 from pluralbench.results.decisions import BASE, decisions_of
 from pluralbench.results.metrics_frame import METRICS, PLACE, Place
 from pluralbench.results.runs import Run
@@ -19,7 +21,7 @@ KEYS = ["config", "id", "chosen", "rejected"]
 DIFFERENCES = pl.Schema(
     {name: METRICS[name] for name in PLACE}
     | {name: pl.Float64() for name in ("first", "second", "difference", "low", "high", "p_value", "p_holm")}
-    | {"n": pl.Int64(), "clusters": pl.Int64()}
+    | {"n": pl.Int64(), "clusters": pl.Int64(), "method": pl.String()}
 )
 """What is said of each part: its place (see `pluralbench.results.metrics_frame`), both runs' numbers and the test."""
 
@@ -28,7 +30,8 @@ DIFFERENCES = pl.Schema(
 class Difference:
     """A number of both runs, and the second less the first with its interval and p-value, each None where missing.
 
-    p_value: of no difference, two-sided, by exchanging the runs within clusters (prompts or users).
+    method: how the interval was made. p_value: of no difference, two-sided, by exchanging the runs within clusters
+    (prompts or users).
     """
 
     first: float | None
@@ -36,6 +39,7 @@ class Difference:
     difference: float | None
     low: float | None
     high: float | None
+    method: str | None
     p_value: float | None
 
 
@@ -71,9 +75,9 @@ class RunComparison:
 def compare(first: Run, second: Run, *, seed: int = 0, differing_text: bool = False) -> RunComparison:
     """Compare two runs of one benchmark by the overall number and its parts, each on the decisions that both have.
 
-    The same numbers are made of both runs' decisions as in their metrics. Intervals are from clusters resampled
-    together, p-values from exchanging the runs within clusters. seed: of both. differing_text: whether items with the
-    same id may differ in their texts, as those of two translators do.
+    The same numbers are made of both runs' decisions as in their metrics. Intervals are of the differences cluster by
+    cluster (see `pluralbench_measures.intervals`), p-values from exchanging the runs within clusters, by the seed.
+    differing_text: whether items with the same id may differ in their texts, as those of two translators do.
 
     Raises `RunError` for runs of other benchmarks, of other sections or weights, on other clusters, on items that
     differ in content, or with no decision in common.
@@ -153,19 +157,16 @@ def _differences(
     benchmark: Benchmark, leaves: Sequence[Leaf], first: Counts, second: Counts, seed: int
 ) -> list[tuple[Place, Difference, Number]]:
     """The overall number first, then the parts."""
-    resampled = [numbers(benchmark, leaves, drawn(one, _resampled(seed))) for one in (first, second)]
+    found, sides = tilted(first, second)
+    raised = [numbers(benchmark, leaves, one) for one in sides]
     exchanged = [numbers(benchmark, leaves, one) for one in _exchanged(first, second, seed)]
-    wanted = _parts(benchmark, [one.place for one in resampled[0]])
-    rows = zip(*resampled, *exchanged, strict=True)
+    wanted = _parts(benchmark, [one.place for one in raised[0]])
+    rows = zip(*raised, *exchanged, strict=True)
     return [
-        (one.place, _difference(one, other, tested.values - base.values), one)
+        (one.place, _difference(found, one, other, tested.values - base.values), one)
         for one, other, base, tested in rows
         if one.place in wanted
     ]
-
-
-def _resampled(seed: int) -> Callable[[Sums], Any]:
-    return lambda sums: resample(sums, seed)
 
 
 def _exchanged(first: Counts, second: Counts, seed: int) -> tuple[Drawn, Drawn]:
@@ -183,8 +184,7 @@ def _parts(benchmark: Benchmark, places: Iterable[Place]) -> set[Place]:
     return wanted | (configs if len({place.config for place in configs}) > 1 else set())
 
 
-def _difference(first: Number, second: Number, exchanged: Array) -> Difference:
-    values: list[Estimate] = [spread(number.values[:1]) for number in (first, second)]
-    found = spread(second.values - first.values)
-    bounds = (found.low, found.high) if first.clusters > 1 else (None, None)
-    return Difference(values[0].value, values[1].value, found.value, *bounds, p_value(exchanged))
+def _difference(tilted: Tilted, first: Number, second: Number, exchanged: Array) -> Difference:
+    found = tilted.difference(second.values - first.values, first.strata, first.n, first.clusters)
+    ours, theirs = (None if np.isnan(one.values[0]) else float(one.values[0]) for one in (first, second))
+    return Difference(ours, theirs, found.value, found.low, found.high, found.method, p_value(exchanged))

@@ -20,6 +20,7 @@ from pluralbench.descriptions import Data, Judging, Orders, PersonaJudging, Prom
 from pluralbench.errors import EvaluationError
 from pluralbench.evaluation.folders import run_folder
 from pluralbench.evaluation.settings import JudgeSettings, Loaded, load_benchmark, run_directory
+from pluralbench.evaluation.timing import cost_of_calls, timed
 from pluralbench.metrics import measure
 from pluralbench.results.decisions import BASE, CALLS, DECISIONS, decide, score_items
 from pluralbench.results.metrics_frame import Place, metrics_frame
@@ -69,12 +70,13 @@ def judge(
 
     model: of the OpenAI-compatible endpoint of the connection (without a base URL, OpenAI's), or "local", the small
     embedded one. data, prompt: as of `score`. judging: how it is asked. connection: how it is reached, how fast it is
-    asked and what it may cost. seed: of the bootstrap and of every draw.
+    asked and what it may cost. seed: of every draw.
 
     Every call is recorded; an interrupted run goes on where it was. A verdict that cannot be read after all attempts
     is invalid. Of rankings by category that are counted in the legacy way, pairs are asked about in one order.
     """
-    given = judging = judging or Judging()
+    given = judging or Judging()
+    judging = given.asked_of(model)
     loaded = load_benchmark(benchmark, data, prompt)
     if not loaded.benchmark.strict and not judging.pointwise:
         # CHEEMS's code asks once a pair, and counts verdicts as its paper does.
@@ -98,14 +100,15 @@ def judge(
         connection,
         target.with_name(target.name + ".work") / "ledger.sqlite",
         attempts=judging.attempts,
-        reply=judging.reply,
+        reply=judging.form,
         criterion=judging.criterion,
         rule=judging.verdicts,
     )
     with run_directory(target, settings, fresh=fresh) as output:
         if output is not None:
-            said = (_rated if judging.pointwise else _compared)(the_judge, loaded, contexts, judging.orders, seed)
-            _write(output, settings, loaded, the_judge, said)
+            with timed(output.work) as seconds:
+                said = (_rated if judging.pointwise else _compared)(the_judge, loaded, contexts, judging.orders, seed)
+                _write(output, settings, loaded, the_judge, said, seconds())
     return read_run(target)
 
 
@@ -147,9 +150,11 @@ class Contexts(NamedTuple):
         )
 
 
-def _write(output: Output, settings: JudgeSettings, loaded: Loaded, the_judge: Judge, said: Said) -> None:
+def _write(
+    output: Output, settings: JudgeSettings, loaded: Loaded, the_judge: Judge, said: Said, seconds: float
+) -> None:
     judging = settings.judging
-    metrics = measure(loaded.benchmark, said.decisions, seed=settings.seed)
+    metrics = measure(loaded.benchmark, said.decisions, loaded.items.frame)
     if said.legacy is not None:
         place = Place("position", "accuracy_with_invalid_as_half")
         metrics = pl.concat([metrics, metrics_frame([(place, said.legacy)])])
@@ -173,7 +178,7 @@ def _write(output: Output, settings: JudgeSettings, loaded: Loaded, the_judge: J
             data=loaded.data_record(),
             prompt=loaded.prompt_record().model_copy(update=asked),
             judging=JudgingRecord(
-                reply=judging.reply,
+                reply=judging.form,
                 orders=None if judging.pointwise else judging.orders,
                 pointwise=judging.pointwise,
                 criterion=judging.criterion,
@@ -189,6 +194,7 @@ def _write(output: Output, settings: JudgeSettings, loaded: Loaded, the_judge: J
                 readings=said.readings,
             ),
             bootstrap=BootstrapRecord(seed=settings.seed),
+            cost=cost_of_calls(seconds, settings.connection, prompt_tokens, completion_tokens),
             provenance=provenance(),
         ),
     )

@@ -5,7 +5,7 @@ certainty, a choice that may be a tie. Unlike there, a reply is parsed anchored,
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple
@@ -26,6 +26,7 @@ from pluralbench.descriptions import PersonaData, PersonaJudging, Setting
 from pluralbench.evaluation.folders import run_folder
 from pluralbench.evaluation.judge import chat_of
 from pluralbench.evaluation.settings import run_directory
+from pluralbench.evaluation.timing import cost_of_calls, timed
 from pluralbench.metrics import measure_personas
 from pluralbench.metrics.accuracy import rule_of
 from pluralbench.results.decisions import CALLS, DECISIONS
@@ -127,7 +128,8 @@ def judge_personas(
     caller.
     """
     data = data if isinstance(data, PersonaData) else PersonaData(location=None if data is None else str(data))
-    given = judging = judging or PersonaJudging()
+    given = judging or PersonaJudging()
+    judging = given.asked_of(model)
     chat, connection = chat_of(model, judging, connection, LOCAL_SAMPLING)
     try:
         check_reachable(chat, connection)
@@ -157,11 +159,19 @@ def judge_personas(
     target = Path(out or run_folder(name, settings, data, given, seed=seed, said=("setting", "variables")))
     with run_directory(target, settings, fresh=fresh) as output:
         if output is not None:
-            _judge(output, settings, personas, drawn, data.split)
+            with timed(output.work) as seconds:
+                _judge(output, settings, personas, drawn, data.split, seconds)
     return read_run(target)
 
 
-def _judge(output: Output, settings: PersonaSettings, personas: Personas, drawn: Drawn, split: str) -> None:
+def _judge(
+    output: Output,
+    settings: PersonaSettings,
+    personas: Personas,
+    drawn: Drawn,
+    split: str,
+    seconds: Callable[[], float],
+) -> None:
     questions = _questions(drawn.frame, settings.judging)
     with working_ledger(output.work / "ledger.sqlite") as ledger:
         settled = ask_until_valid(
@@ -185,7 +195,7 @@ def _judge(output: Output, settings: PersonaSettings, personas: Personas, drawn:
     write_run(
         output,
         items=frame,
-        metrics=measure_personas(benchmark, frame, check_verdicts(verdicts), seed=settings.seed),
+        metrics=measure_personas(benchmark, frame, check_verdicts(verdicts), items=drawn.frame),
         record=RunRecord(
             verb="judge-personas",
             model=ModelRecord(name=settings.model.model, kind="generative", provider=settings.model.provider),
@@ -209,7 +219,7 @@ def _judge(output: Output, settings: PersonaSettings, personas: Personas, drawn:
                 prompts_digest=settings.prompts_digest,
             ),
             judging=JudgingRecord(
-                reply=judging.reply,
+                reply=judging.form,
                 orders=judging.orders,
                 samples=judging.samples,
                 temperature=judging.temperature,
@@ -225,6 +235,7 @@ def _judge(output: Output, settings: PersonaSettings, personas: Personas, drawn:
                 without_persona=_without_persona(frame, judging),
             ),
             bootstrap=BootstrapRecord(seed=settings.seed),
+            cost=cost_of_calls(seconds(), settings.connection, prompt_tokens, completion_tokens),
             provenance=provenance(),
         ),
     )
@@ -235,7 +246,7 @@ def _questions(items: pl.DataFrame, judging: PersonaJudging) -> list[Question]:
     questions = []
     for place, item in enumerate(items.iter_rows(named=True)):
         for swapped in (False, True) if judging.orders == "both" else (False,):
-            messages = messages_of(item, judging.variables, judging.setting, judging.reply, swapped=swapped)
+            messages = messages_of(item, judging.variables, judging.setting, judging.form, swapped=swapped)
             text = tuple(message["content"] for message in messages)
             label = f"the verdict on {item['config']}/{item['id']}{', swapped' if swapped else ''}"
             questions.append(Question(place, label, messages, swapped, seen[text]))
@@ -250,7 +261,7 @@ def _request(settings: PersonaSettings, question: Question, attempt: int) -> Req
         seed=settings.seed,
         label=question.label,
         attempt=attempt,
-        schema=schema_of(settings.judging.setting) if settings.judging.reply == "structured" else None,
+        schema=schema_of(settings.judging.setting) if settings.judging.form == "structured" else None,
     )
     # Without a persona many items read the same; each is a draw of its own, as its row in the metrics is.
     return replace(request, sample=attempt + settings.judging.attempts * question.copy)

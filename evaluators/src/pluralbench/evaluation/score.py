@@ -14,9 +14,10 @@ from pluralbench.evaluation.folders import file_name, run_folder
 from pluralbench.evaluation.journal import journal
 from pluralbench.evaluation.models import Scorable, opened
 from pluralbench.evaluation.settings import Loaded, ScoreSettings, load_benchmark, run_directory
+from pluralbench.evaluation.timing import timed
 from pluralbench.metrics import measure
 from pluralbench.results.decisions import decide, score_items
-from pluralbench.results.record import BootstrapRecord, RunRecord, ScoringRecord, provenance
+from pluralbench.results.record import BootstrapRecord, CostRecord, RunRecord, ScoringRecord, provenance
 from pluralbench.results.runs import Run, read_run, write_run
 
 
@@ -37,7 +38,7 @@ def score(
     of some groups a list with a number for each response. benchmark: a name, or a TOML file that describes one;
     without it that of the release which the data is, else "personalized".
     data: where the items are, or `Data` with further choices. prompt: what it says about the person. scoring: how a
-    model in this process runs. seed: of the bootstrap. fresh: start over.
+    model in this process runs. seed: recorded, for what is drawn of the run later. fresh: start over.
 
     A run that was interrupted goes on where it was. Raises a `UserError` for every mistake of the caller.
     """
@@ -57,16 +58,24 @@ def score(
     target = Path(out or run_folder(name, settings, loaded.data, loaded.prompt, *choices, scoring, seed=seed))
     with run_directory(target, settings, fresh=fresh) as output:
         if output is not None:
-            opened_model = open_model()
-            with journal(output.work) as (known, record):
-                resumed = len(known)
-                scored = opened_model.score(groups, known=known, on_scored=record)
-            _write(output, settings, loaded, opened_model.record(), scored, resumed)
+            with timed(output.work) as seconds:
+                opened_model = open_model()
+                with journal(output.work) as (known, record):
+                    resumed = len(known)
+                    scored = opened_model.score(groups, known=known, on_scored=record)
+                cost = CostRecord(seconds=seconds())
+                _write(output, settings, loaded, opened_model.record(), scored, resumed, cost)
     return read_run(target)
 
 
 def _write(
-    output: Output, settings: ScoreSettings, loaded: Loaded, model: ModelRecord, scored: Scored, resumed: int
+    output: Output,
+    settings: ScoreSettings,
+    loaded: Loaded,
+    model: ModelRecord,
+    scored: Scored,
+    resumed: int,
+    cost: CostRecord,
 ) -> None:
     decisions = decide(loaded.items.frame, scored.scores, scored.cut)
     prompt = loaded.prompt_record().model_copy(update={"chat_template_digest": model.chat_template_digest})
@@ -75,7 +84,7 @@ def _write(
     write_run(
         output,
         items=score_items(loaded.benchmark, loaded.items.frame, scored, decisions),
-        metrics=measure(loaded.benchmark, decisions, seed=settings.seed),
+        metrics=measure(loaded.benchmark, decisions, loaded.items.frame),
         record=RunRecord(
             verb="score",
             model=model,
@@ -94,6 +103,7 @@ def _write(
                 work=scored.work,
             ),
             bootstrap=BootstrapRecord(seed=settings.seed),
+            cost=cost,
             provenance=provenance(),
         ),
     )

@@ -4,28 +4,32 @@ A metric is a function from decisions to numbers at their places; `measure` puts
 """
 
 from collections.abc import Iterator
+from itertools import chain
 
 import polars as pl
-from pluralbench_measures.bootstrap import Estimate, resample
+from pluralbench_measures.bootstrap import Estimate
 
 from pluralbench.data.benchmarks import Benchmark
-from pluralbench.metrics.accuracy import count, drawn, leaves_of, numbers, outcome_counts
+from pluralbench.metrics.accuracy import estimates, leaves_of, outcome_counts
 from pluralbench.metrics.calibration import calibration_numbers
 from pluralbench.metrics.certainty import THRESHOLD, all_verdict_metrics, verdict_numbers
-from pluralbench.metrics.languages import language_numbers
+from pluralbench.metrics.languages import language_accuracies, language_numbers
 from pluralbench.metrics.position import position_of_options, position_of_pairs
+from pluralbench.metrics.references import persona_references, reference_numbers
 from pluralbench.results.metrics_frame import Place, metrics_frame
 
 Numbers = Iterator[tuple[Place, Estimate]]
 
 
-def measure(benchmark: Benchmark, decisions: pl.DataFrame, *, seed: int) -> pl.DataFrame:
+def measure(benchmark: Benchmark, decisions: pl.DataFrame, items: pl.DataFrame | None = None) -> pl.DataFrame:
     """All metrics of a run's decisions: accuracies, counts, and what the benchmark's kind adds to them.
 
     decisions: as `pluralbench.results.decisions.decide` makes them; with `verdict_chosen_first` and
-    `verdict_rejected_first` (see `metrics.position`) where a judge compared responses. seed: of the bootstrap.
+    `verdict_rejected_first` (see `metrics.position`) where a judge compared responses. items: of the
+    benchmark, which the references are made of (see `metrics.references`); without them there are none.
     """
-    return metrics_frame(_measured(benchmark, decisions, seed))
+    references = () if items is None else reference_numbers(benchmark, items)
+    return metrics_frame(chain(_measured(benchmark, decisions), references))
 
 
 def measure_personas(
@@ -33,35 +37,37 @@ def measure_personas(
     decisions: pl.DataFrame,
     verdicts: pl.DataFrame,
     *,
-    seed: int,
     threshold: float = THRESHOLD,
+    items: pl.DataFrame | None = None,
 ) -> pl.DataFrame:
     """All metrics of a persona judge's run: those of `measure`, and by task those of its verdicts with certainty.
 
     decisions: with `said` and `said_swapped` (see `metrics.position`). verdicts: of the same items, as `check_verdicts`
-    makes them. threshold: what a high certainty is.
+    makes them. threshold: what a high certainty is. items: the same ones, with `option_a` and `option_b`, which the
+    references are made of.
     """
 
     def found() -> Numbers:
-        yield from _measured(benchmark, decisions, seed)
+        yield from _measured(benchmark, decisions)
         yield from position_of_options(decisions)
-        for metrics in all_verdict_metrics(verdicts, threshold=threshold, seed=seed):
+        for metrics in all_verdict_metrics(verdicts, threshold=threshold):
             yield from verdict_numbers(metrics)
+        if items is not None:
+            yield from persona_references(benchmark, decisions, items, options=int(verdicts["options"][0]))
 
     return metrics_frame(found())
 
 
-def _measured(benchmark: Benchmark, decisions: pl.DataFrame, seed: int) -> Numbers:
+def _measured(benchmark: Benchmark, decisions: pl.DataFrame) -> Numbers:
     leaves = leaves_of(decisions)
     ours = decisions.filter(~pl.col("config").is_in(sorted(benchmark.outside)))
-    for one in numbers(
-        benchmark, leaves, drawn(count(benchmark, decisions, leaves), lambda sums: resample(sums, seed))
-    ):
-        yield one.place, one.estimate
-        if one.place.group in {"pooled", "subset", "category"} and one.place.metric == "accuracy":
-            yield from outcome_counts(_inside(ours, decisions, one.place), one.place)
-    yield from language_numbers(benchmark, decisions, seed=seed)
-    yield from calibration_numbers(benchmark, decisions, seed=seed)
+    for place, found in estimates(benchmark, leaves, decisions):
+        yield place, found
+        if place.group in {"pooled", "subset", "category"} and place.metric == "accuracy":
+            yield from outcome_counts(_inside(ours, decisions, place), place)
+    yield from language_numbers(benchmark, decisions)
+    yield from language_accuracies(benchmark, decisions)
+    yield from calibration_numbers(benchmark, decisions)
     if "verdict_chosen_first" in decisions.columns:
         yield from position_of_pairs(decisions)
 

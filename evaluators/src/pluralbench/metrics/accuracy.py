@@ -14,7 +14,8 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 from pluralbench_measures import rankings
-from pluralbench_measures.bootstrap import Array, Estimate, Resampled, Sums, mean_of, share, sums_of
+from pluralbench_measures.bootstrap import Array, Estimate, Resampled, Sums, mean_of, sums_of
+from pluralbench_measures.intervals import Strata, Tilted, tilt
 
 from pluralbench.data.benchmarks import Benchmark
 from pluralbench.results.decisions import OUTCOMES
@@ -35,7 +36,7 @@ class Counts(NamedTuple):
 
 
 class Drawn(NamedTuple):
-    """`Counts` as they are, and resampled or exchanged."""
+    """`Counts` as they are, and tilted, resampled or exchanged."""
 
     decisions: Resampled
     pairs: Resampled | None = None
@@ -44,17 +45,16 @@ class Drawn(NamedTuple):
 
 @dataclass(frozen=True)
 class Number:
-    """A share at its place, as it is and in each resample: values, [1 + resamples]; over n in so many clusters."""
+    """A share at its place, as it is and in each row of what it was made of: values, [rows].
+
+    strata: the leaves that it is made of (see `Tilted.share`). n, clusters: of its decisions.
+    """
 
     place: Place
     values: Array
+    strata: Strata
     n: int
     clusters: int
-
-    @property
-    def estimate(self) -> Estimate:
-        """The share with its interval."""
-        return share(self.values, self.n, self.clusters)
 
 
 def rule_of(benchmark: Benchmark) -> str:
@@ -76,14 +76,22 @@ def leaves_of(decisions: pl.DataFrame) -> list[Leaf]:
 def count(benchmark: Benchmark, decisions: pl.DataFrame, leaves: Sequence[Leaf]) -> Counts:
     """The sums of decisions by cluster and leaf."""
     counted = decisions.filter(pl.col("outcome").is_in(COUNTED))
-    found = Counts(sums_by_leaf(counted, leaves, counted["outcome"] == "win"))
     if not benchmark.by_category:
-        return found
+        return Counts(sums_by_leaf(counted, leaves, counted["outcome"] == "win"))
+    prompts = prompts_of(benchmark, decisions)
+    clusters = pl.concat([counted["cluster"], prompts["cluster"]])
+    return Counts(
+        sums_by_leaf(counted, leaves, counted["outcome"] == "win", clusters=clusters),
+        sums_by_leaf(prompts, leaves, prompts["right"], prompts["pairs"], clusters=clusters),
+        sums_by_leaf(prompts, leaves, prompts["exact"], clusters=clusters),
+    )
+
+
+def prompts_of(benchmark: Benchmark, decisions: pl.DataFrame) -> pl.DataFrame:
+    """The prompts of rankings by category that count, as `rankings.by_prompt` makes them."""
     scored = decisions.filter(~pl.col("config").is_in(sorted(benchmark.outside)), pl.col("outcome") != "dropped")
     keys = ["config", "subset", "id", "cluster"]
-    prompts = rankings.by_prompt(scored, keys, legacy=not benchmark.strict).filter(pl.col("counted") == 1)
-    pairs = sums_by_leaf(prompts, leaves, prompts["right"], prompts["pairs"])
-    return found._replace(pairs=pairs, exact=sums_by_leaf(prompts, leaves, prompts["exact"]))
+    return rankings.by_prompt(scored, keys, legacy=not benchmark.strict).filter(pl.col("counted") == 1)
 
 
 def sums_by_leaf(
@@ -114,6 +122,22 @@ def drawn(counts: Counts, draw: Callable[[Sums], Resampled]) -> Drawn:
     return Drawn(draw(counts.decisions), pairs, exact)
 
 
+def tilted(*sides: Counts) -> tuple[Tilted, list[Drawn]]:
+    """The counts of some runs, on the same clusters and leaves, with each sum raised in turn; see `Tilted`."""
+    found = tilt(*(sums for counts in sides for sums in counts if sums is not None))
+    sources = iter(found.sources)
+    return found, [Drawn(*(None if sums is None else next(sources) for sums in counts)) for counts in sides]  # type: ignore[arg-type]
+
+
+def estimates(
+    benchmark: Benchmark, leaves: Sequence[Leaf], decisions: pl.DataFrame
+) -> Iterator[tuple[Place, Estimate]]:
+    """Each share that the benchmark says of some decisions, with its interval, the overall number first."""
+    found, (source,) = tilted(count(benchmark, decisions, leaves))
+    for one in numbers(benchmark, leaves, source):
+        yield one.place, found.share(one.values, one.strata, one.n, one.clusters)
+
+
 def numbers(benchmark: Benchmark, leaves: Sequence[Leaf], found: Drawn) -> list[Number]:
     """Each share that the benchmark says of some decisions, the overall number first."""
     configs = list(dict.fromkeys(config for config, _ in leaves))
@@ -131,8 +155,10 @@ def _overall(
 ) -> Number:
     places, place = places_of(leaves, ours), Place("overall", "overall")
     if benchmark.overall == "items":
-        return _number(place, pairs.pooled(places), pairs, places)
-    return _number(place, mean_of([one.values for one in parts if one.place.group == "config"]), pairs, places)
+        return _number(place, pairs.pooled(places), pairs, [places])
+    configs = [one for one in parts if one.place.group == "config"]
+    strata = [inner for one in configs for inner in one.strata]
+    return _number(place, mean_of([one.values for one in configs]), pairs, strata)
 
 
 def _config(benchmark: Benchmark, config: str, leaves: Sequence[Leaf], pairs: Resampled) -> Iterator[Number]:
@@ -141,18 +167,18 @@ def _config(benchmark: Benchmark, config: str, leaves: Sequence[Leaf], pairs: Re
     group = "apart" if config in benchmark.outside else "config"
     own = Place(group, "accuracy", config)
     if not benchmark.sections or config in benchmark.apart:
-        yield _number(own, pairs.pooled(places), pairs, places)
+        yield _number(own, pairs.pooled(places), pairs, [places])
         return
     sections = section_values(benchmark, config, leaves, pairs)
     # A section that is missing makes the mean missing: a mean of fewer sections would be of something else.
-    yield _number(own, mean_of(list(sections.values())), pairs, places)
+    yield _number(own, mean_of(list(sections.values())), pairs, apart(places))
     for name, values in sections.items():
         inner = [place for place in places if leaves[place][1] in benchmark.sections[name]]
-        yield _number(Place("section", "accuracy", config, name), values, pairs, inner)
+        yield _number(Place("section", "accuracy", config, name), values, pairs, apart(inner))
 
 
 def section_values(benchmark: Benchmark, config: str, leaves: Sequence[Leaf], pairs: Resampled) -> dict[str, Array]:
-    """A config's sections, each the weighted mean of its subsets: [1 + resamples]."""
+    """A config's sections, each the weighted mean of its subsets: [rows]."""
     place = {leaf: number for number, leaf in enumerate(leaves)}
     sections = {}
     for name, weights in benchmark.sections.items():
@@ -170,11 +196,11 @@ def _by_category(leaves: Sequence[Leaf], found: Drawn, ours: Sequence[str]) -> I
         places = places_of(leaves, [config])
         for (metric, values), source in zip(means.items(), (pairs, exact), strict=True):
             mean = rankings.category_mean(source.won[:, places], source.counts[:, places])
-            values.append(_number(Place("config", metric, config), mean, source, places))
+            values.append(_number(Place("config", metric, config), mean, source, apart(places)))
     accuracy, matched = ([one.values for one in values] for values in means.values())
-    every = places_of(leaves, ours)
+    every = apart(places_of(leaves, ours))
     yield _number(Place("overall", "overall"), rankings.overall(accuracy, matched), exact, every)
-    yield _number(Place("overall", "accuracy"), mean_of(accuracy), pairs, every, exact.clusters(every))
+    yield _number(Place("overall", "accuracy"), mean_of(accuracy), pairs, every, exact)
     yield _number(Place("overall", "exact_match"), mean_of(matched), exact, every)
     for one in zip(*means.values(), strict=True):
         yield from one
@@ -196,15 +222,22 @@ def _pooled(
                 inner = None if config in benchmark.apart else section.get(subset)
                 parts.append((Place(kind, "accuracy", config, inner, subset), [leaf]))
     for place, inside in parts:
-        yield _number(place, found.decisions.pooled(inside), found.decisions, inside)
+        yield _number(place, found.decisions.pooled(inside), found.decisions, [inside])
         if found.exact is not None and place.config not in benchmark.outside:
-            yield _number(place._replace(metric="exact_match"), found.exact.pooled(inside), found.exact, inside)
+            yield _number(place._replace(metric="exact_match"), found.exact.pooled(inside), found.exact, [inside])
 
 
 def _number(
-    place: Place, values: Array, source: Resampled, places: Sequence[int], clusters: int | None = None
+    place: Place, values: Array, source: Resampled, strata: Strata, clustered: Resampled | None = None
 ) -> Number:
-    return Number(place, values, source.decisions(places), source.clusters(places) if clusters is None else clusters)
+    """clustered: where the clusters are counted, where that is not the source."""
+    places = [leaf for leaves in strata for leaf in leaves]
+    return Number(place, values, strata, source.decisions(places), (clustered or source).clusters(places))
+
+
+def apart(places: Iterable[int]) -> list[list[int]]:
+    """The strata of a mean over leaves: each by itself."""
+    return [[place] for place in places]
 
 
 def places_of(leaves: Sequence[Leaf], configs: Sequence[str]) -> list[int]:

@@ -4,8 +4,9 @@ from collections.abc import Iterator
 
 import numpy as np
 import polars as pl
-from pluralbench_measures.bootstrap import Estimate, resample, share, spread, sums_of
+from pluralbench_measures.bootstrap import Estimate, sums_of
 from pluralbench_measures.calibration import BINS, bins_of, calibration_error
+from pluralbench_measures.intervals import tilt
 
 from pluralbench.data.benchmarks import Benchmark
 from pluralbench.results.metrics_frame import Place
@@ -13,22 +14,22 @@ from pluralbench.results.metrics_frame import Place
 Numbers = Iterator[tuple[Place, Estimate]]
 
 
-def calibration_numbers(benchmark: Benchmark, decisions: pl.DataFrame, *, seed: int) -> Numbers:
+def calibration_numbers(benchmark: Benchmark, decisions: pl.DataFrame) -> Numbers:
     """Of a benchmark of rankings by category, the calibration of all scored pairs and of those of each config.
 
     `ece`, the expected calibration error, and of each bin that is not empty the mean `difference` of scores, the
     `probability` that it stands for, and the `accuracy`. The largest difference is in the last bin, by the legacy rules
-    in none. Resamples have the bins of the data itself.
+    in none. Intervals are by the bins of the data itself.
     """
     ours = decisions.filter(~pl.col("config").is_in(sorted(benchmark.outside)))
     if not benchmark.by_category or ours["margin"].null_count() == ours.height:
         return
-    yield from _calibration(benchmark, ours, None, seed)
+    yield from _calibration(benchmark, ours, None)
     for (config,), part in ours.partition_by("config", as_dict=True).items():
-        yield from _calibration(benchmark, part, str(config), seed)
+        yield from _calibration(benchmark, part, str(config))
 
 
-def _calibration(benchmark: Benchmark, decisions: pl.DataFrame, config: str | None, seed: int) -> Numbers:
+def _calibration(benchmark: Benchmark, decisions: pl.DataFrame, config: str | None) -> Numbers:
     scored = decisions.filter(pl.col("margin").is_not_null())
     bins = bins_of(scored["margin"].abs().to_numpy(), legacy=not benchmark.strict)
     scored, bins = scored.filter(bins >= 0), bins[bins >= 0]
@@ -39,14 +40,15 @@ def _calibration(benchmark: Benchmark, decisions: pl.DataFrame, config: str | No
     cluster = scored["cluster"].rank("dense").cast(pl.Int64).to_numpy() - 1
     shape = int(cluster.max()) + 1, BINS
     won = (scored["outcome"] == "win").to_numpy().astype(np.float64)
-    pairs = resample(sums_of(bins, cluster, won, shape=shape), seed)
-    apart = resample(sums_of(bins, cluster, scored["margin"].abs().to_numpy(), shape=shape), seed).won
+    margins = scored["margin"].abs().to_numpy()
+    tilted = tilt(*(sums_of(bins, cluster, values, shape=shape) for values in (won, margins)))
+    pairs, apart = tilted.sources[0], tilted.sources[1].won
     errors = calibration_error(pairs.won, pairs.counts, apart)
-    yield place, spread(errors, len(bins), shape[0])
+    yield place, tilted.spread(errors, [range(BINS)], len(bins), shape[0], within=(0.0, 1.0))
     for number in np.unique(bins).tolist():
         n, clusters = pairs.decisions([number]), pairs.clusters([number])
         mean = float(apart[0, number] / pairs.counts[0, number])
         name = Place("bin", "accuracy", config, subset=str(number + 1))
-        yield name, share(pairs.pooled([number]), n, clusters)
+        yield name, tilted.share(pairs.pooled([number]), [[number]], n, clusters)
         yield name._replace(metric="difference"), Estimate(mean, n=n)
         yield name._replace(metric="probability"), Estimate(float(1 / (1 + np.exp(-mean))), n=n)

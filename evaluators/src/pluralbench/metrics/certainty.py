@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from pluralbench_measures.bootstrap import Array, Estimate, Resampled, resample, share, spread, sums_of
+from pluralbench_measures.bootstrap import Array, Estimate, Resampled, Sums, sums_of
+from pluralbench_measures.intervals import EFFECTIVE, STUDENT, Tilted, tilt
 
 from pluralbench.data.verdict_tables import GROUP, TIE
 from pluralbench.results.metrics_frame import Place
@@ -20,16 +21,17 @@ THRESHOLD = 80
 DECILES = 10
 WITHOUT = "none"
 ORDER = ("all", "key", "least", WITHOUT)  # of persona variables; others stand before the last
+NO_SHARES = ("calibration_error", "risk_coverage_area")
 SETTINGS = ("standard", "certainty")  # without a persona, in the order in which they stand in for a missing one
 Mask = NDArray[np.bool_]
 
 
-def all_verdict_metrics(verdicts: pl.DataFrame, *, threshold: float = THRESHOLD, seed: int = 0) -> list[dict[str, Any]]:
+def all_verdict_metrics(verdicts: pl.DataFrame, *, threshold: float = THRESHOLD) -> list[dict[str, Any]]:
     """The metrics of each task, setting, set of persona variables and judge, whatever the order of the rows.
 
     verdicts: as `check_verdicts` makes them. Each result has the four names and what `verdict_metrics` says.
     """
-    return [names | verdict_metrics(rows, threshold=threshold, seed=seed) for names, rows in groups_of(verdicts)]
+    return [names | verdict_metrics(rows, threshold=threshold) for names, rows in groups_of(verdicts)]
 
 
 def groups_of(verdicts: pl.DataFrame) -> list[tuple[dict[str, str], pl.DataFrame]]:
@@ -48,7 +50,7 @@ def place_of(names: Mapping[str, Any]) -> tuple[Any, ...]:
     return names["task"], names["setting"], place, variables, names["judge"]
 
 
-def verdict_metrics(verdicts: pl.DataFrame, *, threshold: float = THRESHOLD, seed: int = 0) -> dict[str, Any]:
+def verdict_metrics(verdicts: pl.DataFrame, *, threshold: float = THRESHOLD) -> dict[str, Any]:
     """The metrics of one group of verdicts. Shares are from 0 to 1; `NAME_interval` has the 95 % bounds of NAME.
 
     - n, correct, accuracy: over all rows, an invalid answer being wrong; parsed, parsed_accuracy: over the valid ones.
@@ -65,10 +67,10 @@ def verdict_metrics(verdicts: pl.DataFrame, *, threshold: float = THRESHOLD, see
     - share_of_a: among valid answers.
     - by_certainty, deciles: the counts behind these.
 
-    Intervals are from resamples of clusters (`bootstrap.resample`); where every row came out alike they are exact
-    binomial ones, and None for the error and the area, of which a bootstrap can then say nothing.
+    Intervals take clusters as drawn (see `pluralbench_measures.intervals`); they are None of fewer than its `FEWEST`,
+    and for the error and the area where every row came out alike.
     """
-    found, kinds = _resampled(verdicts, seed)
+    found, kinds = _tilted(verdicts)
     certainty = kinds["certainty"].fill_null(np.nan).to_numpy()
     parsed, first = (kinds[name].to_numpy() for name in ("parsed", "first"))
     every, rated = np.ones_like(parsed), parsed & ~np.isnan(certainty)
@@ -89,17 +91,17 @@ def verdict_metrics(verdicts: pl.DataFrame, *, threshold: float = THRESHOLD, see
         "low": _count(found, low),
         **_named("high_accuracy", _share(found, high)),
         **_named("low_accuracy", _share(found, low)),
-        **_named("coverage", _share(_those(found, high), every & rated.any())),
+        **_named("coverage", _share(found, every & rated.any(), high)),
         "above": {
             "high": _count(found, above),
             "low": _count(found, not_above),
             **_named("high_accuracy", _share(found, above)),
             **_named("low_accuracy", _share(found, not_above)),
-            **_named("coverage", _share(_those(found, above), every & rated.any())),
+            **_named("coverage", _share(found, every & rated.any(), above)),
         },
-        **_spread("calibration_error", _calibration_error(found, certainty, rated)),
-        **_spread("risk_coverage_area", _area(found, certainty, rated)),
-        **_named("share_of_a", _share(_those(found, first), parsed)),
+        **_spread("calibration_error", found, _calibration_error(found.sources[0], certainty, rated)),
+        **_spread("risk_coverage_area", found, _area(found.sources[0], certainty, rated)),
+        **_named("share_of_a", _share(found, parsed, first)),
         "chance": 1 / int(verdicts["options"][0]),
         "clusters": verdicts["cluster"].n_unique(),
         "clustered_by": verdicts["clustered_by"][0],
@@ -112,12 +114,13 @@ def verdict_metrics(verdicts: pl.DataFrame, *, threshold: float = THRESHOLD, see
     }
 
 
-def against_none(verdicts: pl.DataFrame, *, seed: int = 0) -> list[dict[str, Any]]:
+def against_none(verdicts: pl.DataFrame) -> list[dict[str, Any]]:
     """For each task and judge, accuracy with each set of persona variables against accuracy without any.
 
     setting_without: the setting of the latter, the same where there is one. same_items: whether both are about the same
-    items, which is so where all rows that they share have the same truth; then only these rows count and are resampled
-    together, else all rows of both, each by itself. n, n_without: rows that count; left_out: those that are not shared.
+    items, which is so where all rows that they share have the same truth; then only these rows count and the
+    difference is taken item by item, else all rows of both, each by itself. n, n_without: rows that count; left_out:
+    those that are not shared.
     accuracy, accuracy_without: with and without a persona, and difference, the first less the second, from -1 to 1.
     """
     groups = groups_of(verdicts)
@@ -130,7 +133,7 @@ def against_none(verdicts: pl.DataFrame, *, seed: int = 0) -> list[dict[str, Any
         }
         setting = None if names["persona_variables"] == WITHOUT else _comparable(names["setting"], without)
         if setting is not None:
-            compared.append(names | {"setting_without": setting} | compare_verdicts(rows, without[setting], seed=seed))
+            compared.append(names | {"setting_without": setting} | compare_verdicts(rows, without[setting]))
     return compared
 
 
@@ -142,7 +145,7 @@ def _comparable(setting: str, known: Collection[str]) -> str | None:
     return next(iter(others), None)
 
 
-def compare_verdicts(first: pl.DataFrame, second: pl.DataFrame, *, seed: int = 0) -> dict[str, Any]:
+def compare_verdicts(first: pl.DataFrame, second: pl.DataFrame) -> dict[str, Any]:
     """The accuracies of two groups of verdicts and their difference; see `against_none`."""
     both = first.join(second.select("row", other="truth"), on="row")
     same = both.height > 0 and bool((both["truth"] == both["other"]).all())
@@ -159,21 +162,30 @@ def compare_verdicts(first: pl.DataFrame, second: pl.DataFrame, *, seed: int = 0
         )
         for number, side in enumerate(sides)
     )
-    won = together["won"].to_numpy().astype(np.float64)
-    pairs = resample(sums_of(together["side"].cast(pl.Int64).to_numpy(), _numbered(together["cluster"]), won), seed)
-    accuracies = [pairs.pooled([number]) for number in (0, 1)]
+    tilted = tilt(*_by_side(together))
+    accuracies = [source.pooled([0]) for source in tilted.sources]
+    clusters = [source.clusters([0]) for source in tilted.sources]
+    difference = tilted.difference(accuracies[0] - accuracies[1], [[0]], None, min(clusters))
     return {
         "same_items": same,
         "n": sides[0].height,
         "n_without": sides[1].height,
         "left_out": left_out,
-        **_named("accuracy", share(accuracies[0], None, pairs.clusters([0]))),
-        **_named("accuracy_without", share(accuracies[1], None, pairs.clusters([1]))),
-        **_spread("difference", accuracies[0] - accuracies[1]),
+        **_named("accuracy", tilted.share(accuracies[0], [[0]], None, clusters[0])),
+        **_named("accuracy_without", tilted.share(accuracies[1], [[0]], None, clusters[1])),
+        **_named("difference", difference),
     }
 
 
-def _resampled(verdicts: pl.DataFrame, seed: int) -> tuple[Resampled, pl.DataFrame]:
+def _by_side(together: pl.DataFrame) -> list[Sums]:
+    """Right answers of either side, on the clusters of both."""
+    cluster, won = _numbered(together["cluster"]), together["won"].to_numpy().astype(np.float64)
+    shape = int(cluster.max()) + 1, 1
+    sides = [(together["side"] == number).to_numpy() for number in (0, 1)]
+    return [sums_of(np.zeros(int(on.sum()), dtype=np.int64), cluster[on], won[on], shape=shape) for on in sides]
+
+
+def _tilted(verdicts: pl.DataFrame) -> tuple[Tilted, pl.DataFrame]:
     """Right answers and rows by kind of answer: whether it is valid, whether it is A, and its certainty."""
     rows = verdicts.select(
         "cluster",
@@ -186,7 +198,7 @@ def _resampled(verdicts: pl.DataFrame, seed: int) -> tuple[Resampled, pl.DataFra
     kinds = rows.select(names).unique().sort(names)
     rows = rows.join(kinds.with_row_index("place"), on=names, how="left", nulls_equal=True, maintain_order="left")
     leaf = rows["place"].cast(pl.Int64).to_numpy()
-    return resample(sums_of(leaf, _numbered(rows["cluster"]), rows["won"].to_numpy()), seed), kinds
+    return tilt(sums_of(leaf, _numbered(rows["cluster"]), rows["won"].to_numpy())), kinds
 
 
 def _numbered(names: pl.Series) -> NDArray[np.int64]:
@@ -194,18 +206,16 @@ def _numbered(names: pl.Series) -> NDArray[np.int64]:
     return names.rank("dense").cast(pl.Int64).to_numpy() - 1
 
 
-def _count(found: Resampled, mask: Mask) -> dict[str, int]:
-    return {"correct": int(found.won[0, mask].sum()), "total": int(found.counts[0, mask].sum())}
+def _count(found: Tilted, mask: Mask) -> dict[str, int]:
+    source = found.sources[0]
+    return {"correct": int(source.won[0, mask].sum()), "total": int(source.counts[0, mask].sum())}
 
 
-def _those(found: Resampled, mask: Mask) -> Resampled:
-    """The same rows, but these are what counts as won."""
-    return replace(found, won=found.counts * mask)
-
-
-def _share(found: Resampled, mask: Mask) -> Estimate:
-    places = np.flatnonzero(mask).tolist()
-    return share(found.pooled(places), None, found.clusters(places))
+def _share(found: Tilted, mask: Mask, won: Mask | None = None) -> Estimate:
+    """How many of the rows of some kinds are right, or are of the kinds that `won` says."""
+    source, places = found.sources[0], np.flatnonzero(mask).tolist()
+    counted = source if won is None else replace(source, won=source.counts * won)
+    return found.share(counted.pooled(places), [places], None, source.clusters(places))
 
 
 def _named(name: str, found: Estimate) -> dict[str, Any]:
@@ -213,10 +223,11 @@ def _named(name: str, found: Estimate) -> dict[str, Any]:
     return {name: found.value, f"{name}_interval": bounds}
 
 
-def _spread(name: str, values: Array) -> dict[str, Any]:
-    """A value that is no share of rows, and its interval, None where the resamples are all alike."""
-    found = spread(values)
-    return _named(name, Estimate(found.value) if found.low == found.high else found)
+def _spread(name: str, tilted: Tilted, values: Array) -> dict[str, Any]:
+    """A value from 0 to 1 that is no share of rows, and its interval."""
+    kinds = range(tilted.sums[0].counts.shape[1])
+    clusters = tilted.sources[0].clusters(kinds)
+    return _named(name, tilted.spread(values, [kinds], None, clusters, within=(0.0, 1.0)))
 
 
 def _decile(certainty: Array) -> NDArray[np.int64]:
@@ -224,12 +235,12 @@ def _decile(certainty: Array) -> NDArray[np.int64]:
 
 
 def _sums(columns: Array, masks: Iterable[Mask]) -> Array:
-    """[resamples, leaves] to [resamples, masks]."""
+    """[rows, leaves] to [rows, masks]."""
     return np.stack([columns[:, mask].sum(1) for mask in masks], axis=1)
 
 
 def _over(sums: Array, counts: Array) -> Array:
-    """All sums over all counts, NaN where there are none: [resamples, parts] to [resamples]."""
+    """All sums over all counts, NaN where there are none: [rows, parts] to [rows]."""
     return Resampled(sums, counts, np.empty((0, 0), dtype=np.bool_)).pooled(range(sums.shape[1]))
 
 
@@ -240,12 +251,15 @@ def _calibration_error(found: Resampled, certainty: Array, rated: Mask) -> Array
 
 
 def _area(found: Resampled, certainty: Array, rated: Mask) -> Array:
-    """The area under the risk-coverage curve in each resample.
+    """The area under the risk-coverage curve in each row.
 
     Of a block of n equally sure answers with e errors, after N surer ones with E errors, the k-th answer overall is
     expected to have E + (k - N) e / n errors at or before it. The sum of that over k, each divided by k, is
-    e + (E - N e / n) (H(N + n) - H(N)), with H the harmonic numbers.
+    e + (E - N e / n) (H(N + n) - H(N)), with H the harmonic numbers: the digamma function of one more, less a constant,
+    which is also defined between whole numbers.
     """
+    from scipy.special import digamma  # noqa: PLC0415 - two seconds that `--help` saves
+
     values = np.unique(certainty[rated])[::-1]
     if not len(values):
         return np.full(len(found.counts), np.nan)
@@ -254,19 +268,18 @@ def _area(found: Resampled, certainty: Array, rated: Mask) -> Array:
     e = n - _sums(found.won, masks)
     up_to = np.cumsum(n, axis=1)
     before, errors = up_to - n, np.cumsum(e, axis=1) - e
-    harmonic = np.concatenate([[0.0], np.cumsum(1 / np.arange(1, int(up_to.max()) + 1))])
-    passed = harmonic[up_to.astype(np.int64)] - harmonic[before.astype(np.int64)]
+    passed = digamma(up_to + 1) - digamma(before + 1)
     rate = np.divide(e, n, out=np.zeros_like(e), where=n > 0)
     return _over(e + (errors - before * rate) * passed, n)
 
 
-def _deciles(found: Resampled, certainty: Array, rated: Mask) -> list[dict[str, Any]]:
+def _deciles(found: Tilted, certainty: Array, rated: Mask) -> list[dict[str, Any]]:
     """The deciles that are not empty, by their lower bound: 0, 10, ..., 90; certainty: the mean."""
     deciles = []
     for decile in np.unique(_decile(certainty)[rated]).tolist():
         mask = rated & (_decile(certainty) == decile)
         count = _count(found, mask)
-        said = float((found.counts[0, mask] * certainty[mask]).sum()) / count["total"]
+        said = float((found.sources[0].counts[0, mask] * certainty[mask]).sum()) / count["total"]
         cell = {"from": 10 * decile, "n": count["total"], "correct": count["correct"], "certainty": said}
         deciles.append(cell | _named("accuracy", _share(found, mask)))
     return deciles
@@ -294,14 +307,15 @@ def verdict_numbers(metrics: Mapping[str, Any]) -> Iterator[tuple[Place, Estimat
     for name, n in of.items():
         low, high = every[f"{name}_interval"] or (None, None)
         clusters = metrics["clusters"] if name == "accuracy" else None
-        yield Place("task", name, task), Estimate(every[name], low, high, n, clusters)
+        method = None if low is None else STUDENT if name in NO_SHARES else EFFECTIVE
+        yield Place("task", name, task), Estimate(every[name], low, high, n, clusters, method)
     for name in ("correct", "invalid", "without_certainty", "unusable_certainty"):
         yield Place("task", name, task), Estimate(float(metrics[name]))
     yield Place("task", "chance", task), Estimate(metrics["chance"])
     for decile in metrics["deciles"]:
         low, high = decile["accuracy_interval"] or (None, None)
         place = Place("decile", "accuracy", task, subset=str(decile["from"]))
-        yield place, Estimate(decile["accuracy"], low, high, decile["n"])
+        yield place, Estimate(decile["accuracy"], low, high, decile["n"], method=None if low is None else EFFECTIVE)
         yield place._replace(metric="certainty"), Estimate(decile["certainty"], n=decile["n"])
     for one in metrics["by_certainty"]:
         place = Place("certainty", "accuracy", task, subset=f"{one['certainty']:g}")

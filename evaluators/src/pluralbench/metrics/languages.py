@@ -8,12 +8,13 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 import polars as pl
-from pluralbench_measures.bootstrap import Array, Estimate, Resampled, mean_of, resample, share, spread
+from pluralbench_measures.bootstrap import Array, Estimate, Resampled, Sums, mean_of
+from pluralbench_measures.intervals import Strata, Tilted, tilt
 from pluralbench_measures.kappa import cohens_kappa
 from pluralbench_schemas import LANGUAGES, Language
 
 from pluralbench.data.benchmarks import Benchmark
-from pluralbench.metrics.accuracy import COUNTED, Leaf, leaves_of, places_of, section_values, sums_by_leaf
+from pluralbench.metrics.accuracy import COUNTED, Leaf, apart, leaves_of, places_of, section_values, sums_by_leaf
 from pluralbench.results.metrics_frame import Place
 
 LABELS = ("win", "loss", "tie")
@@ -23,41 +24,52 @@ KINDS = ("resource", "class", "family", "script")
 Numbers = Iterator[tuple[Place, Estimate]]
 
 
-def language_numbers(benchmark: Benchmark, decisions: pl.DataFrame, *, seed: int) -> Numbers:
-    """What the runs of a benchmark add whose configs are languages.
+def language_numbers(benchmark: Benchmark, decisions: pl.DataFrame) -> Numbers:
+    """What the runs of a benchmark add whose configs are languages, beside `language_accuracies`.
 
     Of each language the `drop` by section and as a whole (a difference of shares on the ids that it shares with
     English, with a paired interval), and `kappa` with `kappa_left_out`, ids whose decision in one of the two is no
-    label. Over languages: their means, `kappa_sd`, the mean of each section, and the mean accuracy by resource level,
-    Joshi's class, family and script. variance: of the languages' accuracies in per cent, with n - 1, both Chinese
-    scripts averaged first. Data without English has no drop and no kappa.
+    label. Over languages: their means, `kappa_sd`, and the variance of the languages' accuracies in per cent, with
+    n - 1, both Chinese scripts averaged first. Data without English has no drop and no kappa.
     """
     if benchmark.reference is None:
         return
-    codes = [code for code in decisions["config"].unique(maintain_order=True) if code not in benchmark.outside]
-    own = decisions.filter(pl.col("config").is_in(codes))
-    counted = own.filter(pl.col("outcome").is_in(COUNTED))
+    codes, counted = _languages(benchmark, decisions)
     original = decisions.filter(config=benchmark.reference.config)
-    # A drop is measured on the ids that both have, so English is there once for each language.
-    shared = [_shared(counted.filter(config=code), original) for code in codes] if original.height else []
-    every = pl.concat([counted, *(frame for pair in shared for frame in pair)])
-    leaves = leaves_of(every)
-    # All parts are drawn by one seed from the same clusters, so each resample is of the same prompts everywhere.
-    languages = _resampled(counted, leaves, every, seed)
+    if original.height:
+        # A drop is measured on the ids that both have, so English is there once for each language.
+        shared = [_shared(counted.filter(config=code), original) for code in codes]
+        yield from _drops(benchmark, codes, leaves_of(counted), shared)
+        yield from _consistency({code: decisions.filter(config=code) for code in codes}, original)
+    leaves = leaves_of(counted)
+    pairs = tilt(_sums(counted, leaves, counted)).sources[0]
+    whole = {code: _whole(code, section_values(benchmark, code, leaves, pairs), leaves, pairs) for code in codes}
+    yield Place("overall", "variance"), Estimate(_variance(whole), n=len(codes))
+
+
+def language_accuracies(benchmark: Benchmark, decisions: pl.DataFrame) -> Numbers:
+    """The mean of each section over languages, and the mean by resource level, Joshi's class, family and script."""
+    if benchmark.reference is None:
+        return
+    codes, counted = _languages(benchmark, decisions)
+    leaves = leaves_of(counted)
+    tilted = tilt(_sums(counted, leaves, counted))
+    languages = tilted.sources[0]
     sections = {code: section_values(benchmark, code, leaves, languages) for code in codes}
-    values = {code: _whole(code, found, leaves, languages) for code, found in sections.items()}
-    if shared:
-        yield from _drops(benchmark, codes, leaves, shared, every, seed)
-        yield from _consistency({code: own.filter(config=code) for code in codes}, original)
-    yield Place("overall", "variance"), Estimate(_variance(values), n=len(codes))
     places = places_of(leaves, codes)
-    for name in benchmark.sections:
+    n, clusters = languages.decisions(places), languages.clusters(places)
+    for name, weights in benchmark.sections.items():
         mean = mean_of([sections[code][name] for code in codes])
-        yield (
-            Place("section", "accuracy", section=name),
-            share(mean, languages.decisions(places), languages.clusters(places)),
-        )
-    yield from _kinds(values, leaves, languages)
+        inside = apart(place for place in places if leaves[place][1] in weights)
+        yield Place("section", "accuracy", section=name), tilted.share(mean, inside, n, clusters)
+    values = {code: _whole(code, found, leaves, languages) for code, found in sections.items()}
+    yield from _kinds(benchmark, values, leaves, tilted)
+
+
+def _languages(benchmark: Benchmark, decisions: pl.DataFrame) -> tuple[list[str], pl.DataFrame]:
+    """The languages that enter the overall number, and their decisions that count."""
+    codes = [code for code in decisions["config"].unique(maintain_order=True) if code not in benchmark.outside]
+    return codes, decisions.filter(pl.col("config").is_in(codes), pl.col("outcome").is_in(COUNTED))
 
 
 def _whole(code: str, sections: Mapping[str, Array], leaves: list[Leaf], pairs: Resampled) -> Array:
@@ -65,8 +77,14 @@ def _whole(code: str, sections: Mapping[str, Array], leaves: list[Leaf], pairs: 
     return mean_of(list(sections.values())) if sections else pairs.pooled(places_of(leaves, [code]))
 
 
-def _resampled(rows: pl.DataFrame, leaves: list[Leaf], every: pl.DataFrame, seed: int) -> Resampled:
-    return resample(sums_by_leaf(rows, leaves, rows["outcome"] == "win", clusters=every["cluster"]), seed)
+def _strata(benchmark: Benchmark, leaves: list[Leaf], codes: list[str]) -> Strata:
+    """Those of a mean over languages' own numbers."""
+    every = [places_of(leaves, [code]) for code in codes]
+    return apart(place for places in every for place in places) if benchmark.sections else every
+
+
+def _sums(rows: pl.DataFrame, leaves: list[Leaf], every: pl.DataFrame) -> Sums:
+    return sums_by_leaf(rows, leaves, rows["outcome"] == "win", clusters=every["cluster"])
 
 
 def _shared(language: pl.DataFrame, original: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -83,10 +101,10 @@ def _drops(
     codes: list[str],
     leaves: list[Leaf],
     shared: list[tuple[pl.DataFrame, pl.DataFrame]],
-    every: pl.DataFrame,
-    seed: int,
 ) -> Numbers:
-    ours, theirs = (_resampled(pl.concat([pair[side] for pair in shared]), leaves, every, seed) for side in (0, 1))
+    rows = [pl.concat([pair[side] for pair in shared]) for side in (0, 1)]
+    tilted = tilt(*(_sums(own, leaves, pl.concat(rows)) for own in rows))
+    ours, theirs = tilted.sources
     names: list[str | None] = [None, *benchmark.sections]
     drops: dict[str | None, list[Array]] = {name: [] for name in names}
     for code in codes:
@@ -100,10 +118,13 @@ def _drops(
             drops[name].append(drop)
             place = Place("config" if name is None else "section", "drop", code, name)
             inside = [at for at in places if name is None or leaves[at][1] in benchmark.sections[name]]
-            yield place, spread(drop, ours.decisions(inside), ours.clusters(inside))
+            strata = _strata(benchmark, leaves, [code]) if name is None else apart(inside)
+            yield place, tilted.difference(drop, strata, ours.decisions(inside), ours.clusters(inside))
     for name, found in drops.items():
         place = Place("overall" if name is None else "section", "drop", section=name)
-        yield place, spread(mean_of(found), n=len(codes))
+        inside = [at for at in places_of(leaves, codes) if name is None or leaves[at][1] in benchmark.sections[name]]
+        strata = _strata(benchmark, leaves, codes) if name is None else apart(inside)
+        yield place, tilted.difference(mean_of(found), strata, len(codes), ours.clusters(inside))
 
 
 def _consistency(languages: Mapping[str, pl.DataFrame], original: pl.DataFrame) -> Numbers:
@@ -113,9 +134,11 @@ def _consistency(languages: Mapping[str, pl.DataFrame], original: pl.DataFrame) 
     """
     kappas = []
     for code, decisions in languages.items():
-        both = decisions.select("id", "outcome").join(original.select("id", "outcome"), on="id", suffix="_english")
+        both = decisions.select("id", "outcome", "cluster").join(
+            original.select("id", "outcome"), on="id", suffix="_english"
+        )
         valid = both.filter(pl.col("outcome").is_in(LABELS), pl.col("outcome_english").is_in(LABELS))
-        found = cohens_kappa(valid["outcome"].to_list(), valid["outcome_english"].to_list())
+        found = cohens_kappa(*(valid[name].to_list() for name in ("outcome", "outcome_english", "cluster")))
         yield Place("config", "kappa", code), found
         yield Place("config", "kappa_left_out", code), Estimate(float(both.height - valid.height))
         if found.value is not None:
@@ -135,7 +158,7 @@ def _variance(values: Mapping[str, Array]) -> float | None:
     return float(np.var(found, ddof=1)) if len(found) > 1 and not np.isnan(found).any() else None
 
 
-def _kinds(values: Mapping[str, Array], leaves: list[Leaf], pairs: Resampled) -> Numbers:
+def _kinds(benchmark: Benchmark, values: Mapping[str, Array], leaves: list[Leaf], tilted: Tilted) -> Numbers:
     """The mean accuracy of the languages of each kind, and how many these are."""
     known = {code: LANGUAGES[code] for code in values if code in LANGUAGES}
     for kind in KINDS:
@@ -145,7 +168,9 @@ def _kinds(values: Mapping[str, Array], leaves: list[Leaf], pairs: Resampled) ->
         for name, codes in sorted(members.items()):
             places = places_of(leaves, codes)
             mean = mean_of([values[code] for code in codes])
-            yield Place(kind, "accuracy", subset=name), share(mean, pairs.decisions(places), pairs.clusters(places))
+            n, clusters = tilted.sources[0].decisions(places), tilted.sources[0].clusters(places)
+            found = tilted.share(mean, _strata(benchmark, leaves, codes), n, clusters)
+            yield Place(kind, "accuracy", subset=name), found
             yield Place(kind, "languages", subset=name), Estimate(float(len(codes)))
 
 

@@ -55,7 +55,7 @@ def compare_with_people(
     - verdicts, majority, single_labels: what `verdict_metrics` says of each on these items. The majority's answer is
       the one that more annotators gave than any other, its certainty the mean over those who gave it; without one the
       item is invalid, and so wrong;
-    - difference: the judge's accuracy less the majority's, resampled together;
+    - difference: the judge's accuracy less the majority's, item by item;
     - agrees: items with an answer of both on which they are the same, of how many;
     - agreement: mean and sd over `draws` draws of `size`, 30 where there are so many, without replacement.
       between_annotators: of items with two annotators of each, and whether these agree; with_truth: of single labels.
@@ -103,7 +103,7 @@ def _compared(
     same = same.with_columns(pl.when((pl.col("answer") != "C") | (pl.col("options") == 3)).then("answer"))
     judge = group.join(same.select("row").unique(), on="row", how="semi")
     majority = _majority(same, judge)
-    compared = compare_verdicts(judge, majority, seed=seed)
+    compared = compare_verdicts(judge, majority)
     both = judge.join(majority.select("row", people="answer"), on="row").drop_nulls(["answer", "people"])
     return {
         "items": judge.height,
@@ -111,7 +111,7 @@ def _compared(
         "other_truth": joined["row"].n_unique() - judge.height,
         "annotators": same["annotator"].n_unique(),
         **{
-            name: verdict_metrics(rows, threshold=threshold, seed=seed)
+            name: verdict_metrics(rows, threshold=threshold)
             for name, rows in (("verdicts", judge), ("majority", majority), ("single_labels", same))
         },
         "difference": compared["difference"],

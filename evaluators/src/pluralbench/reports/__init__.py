@@ -2,5 +2,5 @@
 
 from typing import Literal
 
-Format = Literal["table", "markdown", "json", "csv"]
-"""How a report is printed: for people as a table or Markdown, for programs as JSON or CSV."""
+Format = Literal["table", "markdown", "latex", "json", "csv"]
+"""How a report is printed: for people as a table, Markdown or LaTeX, for programs as JSON or CSV."""

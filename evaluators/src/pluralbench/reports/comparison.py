@@ -7,7 +7,7 @@ from rich import box
 from rich.table import Table as Grid
 
 from pluralbench.evaluation.compare import RunComparison
-from pluralbench.reports.report import broken
+from pluralbench.reports.layout import broken
 
 WHOLE = {"accuracy": "accuracy", "exact_match": "exact match"}
 

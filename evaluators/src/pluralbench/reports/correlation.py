@@ -9,7 +9,7 @@ from rich import box
 from rich.table import Table as Grid
 
 from pluralbench.downstream.correlate import Baseline, Correlation, Statistic
-from pluralbench.reports.report import DASH, broken
+from pluralbench.reports.layout import DASH, broken
 
 LABELS = {
     "ndcg": "NDCG",

@@ -10,8 +10,8 @@ from rich import box
 from rich.table import Table as Grid
 
 from pluralbench.downstream.curves import START
+from pluralbench.reports.layout import broken
 from pluralbench.reports.notes import with_interval
-from pluralbench.reports.report import broken
 from pluralbench.results.downstream import Downstream
 
 DASH = "–"
@@ -101,7 +101,7 @@ def _outcome_notes(found: Downstream) -> Iterator[str]:
         over = "in expectation over all sets of k candidates" if expectation else "of the first k candidates"
         yield (
             f"Best of k {over}; gain: of the largest k over the policy by itself, with "
-            f"{record.bootstrap.confidence:.0%} intervals from a bootstrap over prompts or users."
+            f"{record.bootstrap.confidence:.0%} intervals over prompts or users."
         )
     if outcome.invalid:
         reasons = ", ".join(f"{reason} ({count:,})" for reason, count in outcome.invalid_reasons.items())
@@ -175,3 +175,14 @@ def _reward_notes(found: Downstream) -> Iterator[str]:
                 f"{name}: all candidates of {rewarded.alike:,} of {found.record.sampling.prompts:,} prompts have the "
                 "same reward, so chance or the order in which they were sampled selects among them."
             )
+
+
+def line_of(found: Downstream) -> str:
+    """A directory of `best-of-n` or `optimize` in one line."""
+    policy = Path(found.record.policy.name).name
+    if found.record.verb == "optimize":
+        return f"{found.path}: {policy} optimised, {level_note(found)}"
+    frame = curve_table(found)
+    last = f"best of {found.sizes[-1]}"
+    told = ", ".join(f"{name} {value}" for name, value in frame.select("reward model", last).iter_rows())
+    return f"{found.path}: {last} answers of {policy}, {_metric(found)} by reward model: {told}"

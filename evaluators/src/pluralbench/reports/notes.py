@@ -1,6 +1,6 @@
 """What a reader of a report has to know beside its numbers, a sentence each."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import polars as pl
 from pluralbench_measures.bootstrap import Estimate
@@ -9,6 +9,8 @@ from pluralbench.results.decisions import decisions_of
 from pluralbench.results.runs import VERDICTS_FILE, Run
 
 NAMED = 5  # ids in a note
+DAGGER = "†"
+FEW = 10  # clusters under which an interval is marked
 OVERALL = "overall"
 
 
@@ -17,10 +19,11 @@ def notes(runs: Sequence[Run]) -> list[str]:
     said = [f"Overall: {run.record.benchmark.rule} ({run.path})." for run in runs]
     said.append(
         "Accuracy counts ties and invalid ones as wrong; brackets are "
-        f"{runs[0].record.bootstrap.confidence:.0%} intervals from a bootstrap over prompts or users."
+        f"{runs[0].record.bootstrap.confidence:.0%} intervals over prompts or users."
     )
     for part in (_language_notes, _ranking_notes, _persona_notes, _position_notes, _scoring_notes, _id_notes):
         said += [f"{run.path}: {note}" for run in runs for note in part(run)]
+    said += [f"{run.path}: took {told}." for run in runs if (told := took([run]))]
     return said
 
 
@@ -32,6 +35,45 @@ def with_interval(found: Estimate, scale: float, form: str) -> str:
         "" if found.low is None or found.high is None else f" [{scale * found.low:{form}}, {scale * found.high:{form}}]"
     )
     return f"{scale * found.value:{form}}{bounds}"
+
+
+def mark(found: Estimate) -> str:
+    """A dagger where an interval is over few clusters, which `mark_notes` explain."""
+    return DAGGER if found.low is not None and found.clusters is not None and found.clusters < FEW else ""
+
+
+def mark_notes(numbers: Iterable[Estimate]) -> Iterator[str]:
+    """What the daggers at some numbers mean."""
+    clusters = {found.clusters or 0 for found in numbers if mark(found)}
+    if clusters:
+        low, high = min(clusters), max(clusters)
+        yield f"{DAGGER} Over few prompts or users, and so the wider: {low}{f' to {high}' if high > low else ''}."
+
+
+def took(runs: Sequence[Run]) -> str:
+    """What some runs took, as "64 calls, 12,345 tokens, $0.12 at 0.25/2 a million, 31 s"; empty where none says it."""
+    judged = [run.record.judging for run in runs if run.record.judging is not None]
+    costs = [run.record.cost for run in runs if run.record.cost is not None]
+    priced = [(cost.dollars, cost.price) for cost in costs if cost.dollars is not None and cost.price is not None]
+    parts = []
+    if judged:
+        parts.append(f"{sum(one.calls for one in judged):,} calls")
+        parts.append(f"{sum(one.prompt_tokens + one.completion_tokens for one in judged):,} tokens")
+    if priced:
+        prices = dict.fromkeys(f"{price.input:g}/{price.output:g}" for _, price in priced)
+        parts.append(f"${_money(sum(dollars for dollars, _ in priced))} at {' and '.join(prices)} a million")
+    if costs:
+        parts.append(f"{_time(sum(cost.seconds for cost in costs))} s")
+    said = ", ".join(parts)
+    return f"{said} in {len(runs)} runs" if said and len(runs) > 1 else said
+
+
+def _money(dollars: float) -> str:
+    return f"{dollars:,.2f}" if dollars >= 0.1 or not dollars else f"{dollars:.2g}"
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds:,.0f}" if seconds >= 10 else f"{seconds:.2g}"
 
 
 def _language_notes(run: Run) -> Iterator[str]:
@@ -147,7 +189,7 @@ def _named(ids: Sequence[str], of: int) -> str:
 
 
 def closing(run: Run) -> list[str]:
-    """What the command that made a run says at its end, after the report: its work, its data, and its files."""
+    """What the command that made a run says of it before its row: its work, its data, and its files."""
     said, data, scoring = [], run.record.data, run.record.scoring
     if scoring and scoring.work and scoring.work.seconds:
         work = scoring.work

@@ -142,7 +142,7 @@ def _benchmark_notes(found: Study) -> Iterator[str]:
             f"- {name}: {run.record.benchmark.title}, in per cent; {run.record.benchmark.rule}; {over}{among}."
         )
     if notes:
-        yield "\n".join([*notes, "- Brackets are 95% intervals from a bootstrap over prompts or users."])
+        yield "\n".join([*notes, "- Brackets are 95% intervals over prompts or users."])
 
 
 def _optimization_notes(found: Study) -> Iterator[str]:

@@ -37,8 +37,8 @@ def verdict_rows(
     `verdict_metrics` says, `against_none` (see there) and `human` (see `compare_with_people`), None where there is
     nothing to compare.
     """
-    rows = all_verdict_metrics(verdicts, threshold=threshold, seed=seed)
-    persona = against_none(verdicts, seed=seed)
+    rows = all_verdict_metrics(verdicts, threshold=threshold)
+    persona = against_none(verdicts)
     people = [] if labels is None else compare_with_people(verdicts, labels, threshold=threshold, seed=seed)
     for name, parts in (("against_none", persona), ("human", people)):
         own = {_names(part): {key: value for key, value in part.items() if key not in GROUP} for part in parts}
@@ -154,10 +154,7 @@ def notes_of(rows: Rows) -> list[str]:
     whole = " and ".join(f"`{name}`" for name in by if name != "row")
     clustered = whole or "rows, each by itself, since there is no column `user`"
     at = f"{rows[0]['threshold']:g}"
-    said = [
-        f"Accuracy counts an invalid answer as wrong. Brackets: {CONFIDENCE:.0%} intervals from a bootstrap over "
-        f"{clustered}."
-    ]
+    said = [f"Accuracy counts an invalid answer as wrong. Brackets: {CONFIDENCE:.0%} intervals over {clustered}."]
     if any(row["by_certainty"] for row in rows):
         said += [
             f"≥ {at} and < {at} are right answers of valid ones with a certainty; > {at} is the other reading of the "

@@ -32,15 +32,19 @@ best-of-n  name/-  model    k           of the best of k by a reward model: `out
                                         largest k lost against this one)
 best-of-n  name/-  model    -           `agreement`: rank correlation of reward and outcome within prompts, their mean
 
+Where a run has `accuracy`, `exact_match` and `overall`, it also has what references get on the same items: `coin`,
+`longer` and `shorter` beside accuracy, and `exact_match_of_coin`, `overall_of_coin` and so on (see
+`pluralbench.metrics.references`). Runs recorded before there were any have none.
+
 Pooled numbers are `accuracy`, `accuracy_of_valid`, `mean_margin`, of rankings by category `exact_match` and `ece` (the
 expected calibration error), and the counts `items`, `wins`, `losses`, `ties`, `invalid`, `dropped`, `equal` and
 `truncated` (items). Of a count `value` is the count.
 
 value: a share from 0 to 1 where nothing else is said; null where it is missing, as the accuracy of no decision.
 low, high: the bounds of its interval, null where there is none. n: how many decisions (prompts of an exact match,
-verdicts, ids of a kappa, languages of a mean kappa) the value is over; clusters: how many clusters these are in, which
-is what a bootstrap draws; both null for counts and where they say nothing. method: how the interval was made (see
-`pluralbench_measures.bootstrap`), null where there is none.
+verdicts, ids of a kappa, languages of a mean kappa) the value is over; clusters: how many clusters (prompts or users)
+these are in; both null for counts and where they say nothing. method: how the interval was made, "effective" or "t"
+(see `pluralbench_measures.intervals`), null where there is none.
 """
 
 from collections.abc import Iterable, Sequence

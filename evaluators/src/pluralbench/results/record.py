@@ -10,7 +10,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
-from pluralbench_measures.bootstrap import CONFIDENCE, RESAMPLES
+from pluralbench_calls import ChatPrice
+from pluralbench_measures.bootstrap import CONFIDENCE
 from pluralbench_rewards import Mode, ModelRecord, Overflow, Work
 from pluralbench_runs import Table, versions
 from pydantic import ConfigDict, Field
@@ -147,11 +148,23 @@ class JudgingRecord(Table):
     without_persona: WithoutPersona | None = None
 
 
+class CostRecord(Table):
+    """What a run took; how many calls and tokens a judge needed is in `JudgingRecord`.
+
+    seconds: of the work, models' loading included, over all parts of a run that was interrupted. price: US dollars for
+    a million tokens as it was given, null without one. dollars: what all calls cost by it.
+    """
+
+    seconds: float = Field(ge=0)
+    dollars: float | None = Field(None, ge=0)
+    price: ChatPrice | None = None
+
+
 class BootstrapRecord(Table):
-    """Where intervals come from: their confidence, how many resamples, and the seed of these."""
+    """Of intervals: their confidence; how many resamples they are from, None where none are drawn; the run's seed."""
 
     confidence: float = CONFIDENCE
-    resamples: int = RESAMPLES
+    resamples: int | None = None
     seed: int
 
 
@@ -176,6 +189,8 @@ class ProvenanceRecord(Table):
 class RunRecord(Table):
     """All that a run says of itself beside its items and metrics. scoring: null for judges; judging: null for models.
 
+    cost: null in runs of earlier versions.
+
     `$schema` in the file names the JSON Schema, and `schema_version` its version.
     """
 
@@ -192,6 +207,7 @@ class RunRecord(Table):
     scoring: ScoringRecord | None = None
     judging: JudgingRecord | None = None
     bootstrap: BootstrapRecord
+    cost: CostRecord | None = None
     provenance: ProvenanceRecord
 
 

@@ -57,10 +57,11 @@ class ChatConnection(Table):
     """How a chat model is reached, how fast it is asked and what it may cost. A run may go on under other values."""
 
     base_url: str | None = Field(
-        None, description="Base URL of the OpenAI-compatible endpoint, such as https://HOST/v1."
+        None, description="OpenAI-compatible endpoint of the model, such as https://HOST/v1; without it OpenAI's."
     )
     api_key_env: str | None = Field(
-        None, description="Environment variable that holds the endpoint's key; empty for none."
+        None,
+        description="Environment variable with the endpoint's key; without it OPENAI_API_KEY for OpenAI, else none.",
     )
     timeout: float = Field(120.0, gt=0, description="Seconds to wait for one try of a request.")
     max_retries: int = Field(
@@ -73,13 +74,13 @@ class ChatConnection(Table):
     )
     price: ChatPrice = Field(
         ChatPrice(),
-        description="US dollars for a million tokens in and out, such as 0.25/2.",
+        description="US dollars for a million tokens of prompts and of replies, such as 0.25/2.",
         json_schema_extra={"metavar": "IN/OUT"},
     )
     max_cost: float | None = Field(
         None,
         ge=0,
-        description="Spending ceiling in US dollars, which needs a price; no request is sent that may cross it.",
+        description="Spending ceiling in US dollars, by the price; no request is sent that may cross it.",
     )
 
     @field_validator("price", mode="before")

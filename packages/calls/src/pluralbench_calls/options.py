@@ -4,16 +4,13 @@ from typing import Annotated, Any
 
 import typer
 
-from pluralbench_calls.chat import OPENAI
+from pluralbench_calls.chat import ChatConnection
 
-BaseUrl = Annotated[str | None, typer.Option(help=f"OpenAI-compatible endpoint of the model; without it {OPENAI}.")]
-ApiKeyEnv = Annotated[
-    str | None, typer.Option(help="Environment variable with the endpoint's key; OPENAI_API_KEY for OpenAI.")
-]
-TokenPrice = Annotated[
-    str | None,
-    typer.Option("--price", metavar="IN/OUT", help="US dollars for a million tokens in and out, such as 0.25/2."),
-]
+_FIELDS = ChatConnection.model_fields
+
+BaseUrl = Annotated[str | None, typer.Option(help=_FIELDS["base_url"].description)]
+ApiKeyEnv = Annotated[str | None, typer.Option(help=_FIELDS["api_key_env"].description)]
+TokenPrice = Annotated[str | None, typer.Option("--price", metavar="IN/OUT", help=_FIELDS["price"].description)]
 
 
 def price_values(price: str | None) -> dict[str, Any]:

@@ -33,7 +33,7 @@ class LocalModel(Table):
     device: str = Field("auto", description="auto, cpu, cuda, cuda:1, or spread over all GPUs.")
     dtype: Dtype = Field("auto", description="Precision; auto is as it was saved.")
     trust_remote_code: bool = Field(
-        default=False, description="Run Python code that comes with the model, with your rights."
+        default=False, description="Run Python code that comes with a model, with your rights."
     )
 
     def record(self) -> ModelRecord:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import torch
+from pluralbench_runs import how_to_install
 from torch import Tensor, nn
 from transformers import AutoModelForSequenceClassification, PreTrainedModel
 
@@ -176,7 +177,7 @@ def _with_adapters(model: PreTrainedModel, lora: Lora) -> nn.Module:
     try:
         from peft import LoraConfig, get_peft_model  # noqa: PLC0415 - an extra
     except ImportError:
-        raise ModelError('LoRA needs an extra: `pip install "pluralbench-local[lora]"`.') from None
+        raise ModelError(f"LoRA needs an extra: {how_to_install('pluralbench-local', 'lora')}.") from None
     targets = lora.targets if isinstance(lora.targets, str) else list(lora.targets)
     settings = LoraConfig(
         task_type="SEQ_CLS", r=lora.rank, lora_alpha=lora.alpha, lora_dropout=lora.dropout, target_modules=targets

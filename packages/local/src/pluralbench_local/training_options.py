@@ -28,20 +28,20 @@ class TrainingOptions(Table):
     times higher and more epochs, which cost next to nothing.
     """
 
-    epochs: int = Field(2, ge=1, description="Times that each pair is used; 1 for a large set, 2 for a small one.")
+    epochs: int = Field(2, ge=1, description="How often each item is used.")
     batch_size: int = Field(16, ge=2, description="Responses whose pairs count together.")
     accumulation: int = Field(16, ge=1, description="Batches a step, the loss of each with the same weight.")
     learning_rate: float = Field(
-        5e-6, gt=0, description="The highest; it falls by a cosine to 0. For the head alone some 0.01."
+        5e-6, gt=0, description="The highest rate, from which it falls by a cosine to 0; for a head alone some 0.01."
     )
     warmup: float = Field(0.1, ge=0, lt=1, description="Share of the steps in which the rate rises from 0.")
     regulariser: float = Field(0.1, ge=0, description="Weight of the mean of the squared rewards.")
     weight_decay: float = Field(0.0, ge=0, description="Of AdamW.")
-    clip: float = Field(1.0, gt=0, description="The largest norm of a gradient.")
-    max_length: int = Field(2048, ge=1, description="Tokens of a conversation.")
-    on_overflow: Literal["drop", "error"] = Field(
-        "drop", description="What to do with a response whose conversation is longer."
+    clip: float = Field(
+        1.0, gt=0, description="The largest norm of a gradient.", json_schema_extra={"flag": "--max-gradient-norm"}
     )
+    max_length: int = Field(2048, ge=1, description="The most tokens of a conversation.")
+    on_overflow: Literal["drop", "error"] = Field("drop", description="What to do with a longer conversation.")
     trainable: Literal["all", "head"] = Field(
         "all", description="head: the base stays as it is, and each response is computed once."
     )
@@ -55,20 +55,14 @@ class TrainingOptions(Table):
         description="Adapters in place of all weights, such as 16/32; they want a rate some twenty times higher.",
         json_schema_extra={"metavar": "RANK/ALPHA"},
     )
-    gradient_checkpointing: bool = Field(
-        default=False,
-        description="Gradient checkpointing: less memory for a third more time.",
-        json_schema_extra={"flag": "--recompute"},
-    )
+    gradient_checkpointing: bool = Field(default=False, description="Less memory for a third more time.")
     save_dtype: Literal["auto", "float32", "bfloat16", "float16"] = Field(
         "auto", description="Precision of the saved weights; auto is that of the base."
     )
-    token_budget: int | None = Field(
-        None, ge=1, description="Tokens, padding included, of one forward pass of a batch's parts."
-    )
+    token_budget: int | None = Field(None, ge=1, description="The most tokens of a forward pass, padding included.")
     measure_every: int = Field(50, ge=1, description="Steps between two measures of held-out accuracy.")
     checkpoint_every: int = Field(50, ge=1, description="Steps between two checkpoints.")
-    seed: int = Field(0, description="Of the head, the batches and their order.")
+    seed: int = Field(0, description="Seed of every draw.")
 
     @field_validator("lora", mode="before")
     @classmethod

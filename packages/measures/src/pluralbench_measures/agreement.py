@@ -5,7 +5,8 @@ from typing import Literal
 
 import numpy as np
 
-from pluralbench_measures.bootstrap import Sums, resample, share
+from pluralbench_measures.bootstrap import Sums
+from pluralbench_measures.intervals import tilt
 
 Level = Literal["nominal", "ordinal", "interval"]
 LEVELS: tuple[Level, ...] = ("nominal", "ordinal", "interval")
@@ -25,16 +26,16 @@ def share_of(count: int, of: int) -> dict[str, float | None]:
     return {"count": count, "of": of, "share": count / of, "low": low, "high": high}
 
 
-def clustered_share(counts: Sequence[int], of: Sequence[int], seed: int) -> dict[str, float | None]:
-    """A share of cases that hang together: `share`, and `low` and `high`, the 95 % interval of the bootstrap.
+def clustered_share(counts: Sequence[int], of: Sequence[int]) -> dict[str, float | None]:
+    """A share of cases that hang together: `share`, and `low` and `high`, its 95 % interval (see `intervals`).
 
-    counts, of: by cluster. The interval is None for fewer than two clusters, and exact where all cases came out alike
-    (see `bootstrap.share`).
+    counts, of: by cluster. The interval is None for fewer clusters than `intervals.FEWEST`.
     """
     if not sum(of):
         return {"share": None, "low": None, "high": None}
     hits, totals = (np.asarray(values, dtype=np.float64)[:, None] for values in (counts, of))
-    found = share(resample(Sums(hits, totals), seed).pooled([0]), None, len(of))
+    tilted = tilt(Sums(hits, totals))
+    found = tilted.share(tilted.sources[0].pooled([0]), [[0]], None, int((totals > 0).sum()))
     return {"share": found.value, "low": found.low, "high": found.high}
 
 

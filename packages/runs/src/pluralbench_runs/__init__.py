@@ -2,7 +2,8 @@
 
 from pluralbench_runs.canonical import Json, canonical_json, digest, file_digest, stream
 from pluralbench_runs.command import run
-from pluralbench_runs.errors import OutputError, RecipeError, UserError, one_line
+from pluralbench_runs.errors import OutputError, RecipeError, UserError, did_you_mean, one_line
+from pluralbench_runs.installing import how_to_install, how_to_install_weights
 from pluralbench_runs.output import Output, is_made_by, output_directory, replaceable
 from pluralbench_runs.places import Place, public_place
 from pluralbench_runs.progress import Meter, progress
@@ -34,11 +35,14 @@ __all__ = [
     "canonical_json",
     "check_recipe",
     "content_values",
+    "did_you_mean",
     "difference",
     "differing_keys",
     "digest",
     "file_digest",
     "first_fault",
+    "how_to_install",
+    "how_to_install_weights",
     "is_made_by",
     "one_line",
     "output_directory",

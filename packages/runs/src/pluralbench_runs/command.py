@@ -1,12 +1,15 @@
-"""Turns errors into exit statuses, the same way in every command."""
+"""What every command does alike: --version, completion in the shell, errors to exit statuses."""
 
 import errno
 import sqlite3
 import sys
-from typing import NoReturn
+from collections.abc import Mapping
+from importlib.metadata import version
+from typing import Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
+from typer.main import get_command
 
 from pluralbench_runs.errors import UserError
 
@@ -15,13 +18,23 @@ FULL_DISK = (
 )
 
 
-def run(app: typer.Typer, *, mistakes: tuple[type[Exception], ...] = ()) -> NoReturn:
+COMPLETION = {"install_completion", "show_completion"}
+
+
+def run(
+    app: typer.Typer,
+    distribution: str,
+    *,
+    mistakes: tuple[type[Exception], ...] = (),
+    defaults: Mapping[str, str] | None = None,
+) -> NoReturn:
     """Run `app` and exit: with 0 on success, and with a `UserError`'s sentence and `exit_status` (2 for most).
 
-    mistakes: further exceptions whose message is meant for the user; they exit with 2.
+    distribution: whose version --version tells. mistakes: further exceptions whose message is meant for the user; they
+    exit with 2. defaults: see `command_of`.
     """
     try:
-        app()
+        command_of(app, distribution, defaults)()
     except UserError as error:
         _fail(str(error), error.exit_status)
     except mistakes as error:
@@ -41,6 +54,41 @@ def run(app: typer.Typer, *, mistakes: tuple[type[Exception], ...] = ()) -> NoRe
             _fail(f"The ledger cannot be written ({error}); nothing that was recorded is lost: mend the disk.", 2)
         raise
     sys.exit(0)
+
+
+def command_of(app: typer.Typer, distribution: str, defaults: Mapping[str, str] | None = None) -> Any:
+    """The command that typer makes of an app, with --version; what installs completion works, but is not listed.
+
+    defaults: what --help shows as the default of an option that has none of its own, by its parameter.
+    Returns a `click.Command`, which typer carries under a name of its own.
+    """
+
+    def tell(wanted: bool) -> None:
+        if wanted:
+            typer.echo(f"{distribution} {version(distribution)}")
+            raise typer.Exit
+
+    def common(
+        version: Annotated[
+            bool,
+            typer.Option("--version", help="Show the version.", callback=tell, is_eager=True, expose_value=False),
+        ] = False,
+    ) -> None: ...
+
+    alone = typer.Typer(add_completion=False)
+    alone.command()(common)
+    command = get_command(app)
+    command.params += [option for option in get_command(alone).params if option.name == "version"]
+    for option in command.params:
+        if option.name in COMPLETION:
+            option.hidden = True  # type: ignore[attr-defined]
+    for one in [command, *getattr(command, "commands", {}).values()]:
+        for option in one.params:
+            if option.default is None and option.name in (defaults or {}):
+                option.show_default = (defaults or {})[option.name]
+            if getattr(option, "is_flag", False):
+                option.metavar = " "  # typer would call it <bool>
+    return command
 
 
 def _fail(sentence: str, status: int) -> NoReturn:

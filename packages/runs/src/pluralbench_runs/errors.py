@@ -1,5 +1,8 @@
 """What went wrong for the person at the keyboard, in one sentence."""
 
+from collections.abc import Iterable
+from difflib import get_close_matches
+
 
 class UserError(Exception):
     """A mistake or a condition that the user can mend.
@@ -25,3 +28,9 @@ def one_line(error: object, limit: int = 200) -> str:
     So it can stand inside a sentence of our own, before its full stop or in brackets.
     """
     return " ".join(str(error).split())[:limit].rstrip(". ")
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """The question whether the name most like `word` was meant, and a space; nothing where none is like it."""
+    near = get_close_matches(word, [*known], n=1, cutoff=0.6)
+    return f"did you mean `{near[0]}`? " if near else ""

@@ -1,7 +1,9 @@
 """Options that every builder's command has, named and explained the same way."""
 
+import tomllib
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
@@ -10,11 +12,58 @@ Name = Annotated[
     str | None,
     typer.Option(help="What the dataset is called, as dist/NAME and on its card."),
 ]
-Seed = Annotated[int | None, typer.Option(help="Seed of every random draw.")]
+Seed = Annotated[int | None, typer.Option(help="Seed of every draw.")]
 MaxCost = Annotated[
-    float | None, typer.Option(min=0, help="Spending ceiling in US dollars, by --price or the recipe's.")
+    float | None,
+    typer.Option(min=0, help="Spending ceiling in US dollars, by the price; no request is sent that may cross it."),
 ]
 ReplayFrom = Annotated[Path | None, typer.Option(help="Take every answer from this ledger or release; send nothing.")]
-ReuseFrom = Annotated[Path | None, typer.Option(help="Take what this ledger or release knows; ask for the rest.")]
+ReuseFrom = Annotated[Path | None, typer.Option(help="Take the answers that are recorded here; ask for the rest.")]
 RetryErrors = Annotated[bool, typer.Option("--retry-errors", help="Ask again what the server rejected.")]
-Fresh = Annotated[bool, typer.Option("--fresh", help="Start over, and replace what another recipe made.")]
+Fresh = Annotated[bool, typer.Option("--fresh", help="Start over, and replace what is there.")]
+
+MANY = 3
+
+
+class Key(NamedTuple):
+    """Where a recipe has what an option says, with dots; `otherwise` is what it is where a recipe is silent."""
+
+    dotted: str
+    otherwise: object = None
+
+
+def recipe_defaults(folder: Path, keys: Mapping[str, Key]) -> dict[str, str]:
+    """What a builder's recipes say for options that are not given, to be shown by --help.
+
+    folder: of its recipes. keys: by the option's parameter. The text is the value, or, where the recipes differ, each
+    one's, such as "paper: 100, sample: 10". Options of which no recipe says anything are left out. The files alone are
+    read: a recipe's model would make --help wait.
+    """
+    recipes = {path.stem: tomllib.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.toml"))}
+    shown = {}
+    for name, key in keys.items():
+        values = {recipe: _value(table, key) for recipe, table in recipes.items()}
+        said = {recipe: _said(value) for recipe, value in values.items() if value is not None}
+        if said:
+            alike = len(said) == len(recipes) and len({*said.values()}) == 1
+            shown[name] = (
+                next(iter(said.values())) if alike else ", ".join(f"{recipe}: {text}" for recipe, text in said.items())
+            )
+    return shown
+
+
+def _value(table: Mapping[str, Any], key: Key) -> Any:
+    *tables, last = key.dotted.split(".")
+    for name in tables:
+        table = table.get(name, {})
+    return table.get(last, key.otherwise)
+
+
+def _said(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, dict):
+        return "/".join(map(str, value.values()))
+    if isinstance(value, list):
+        return " ".join(map(str, value)) if len(value) <= MANY else f"{len(value)} of them"
+    return str(value)

@@ -6,8 +6,9 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn
 from rich.table import Column
+from rich.text import Text
 
 QUIET_SECONDS = 15.0
 
@@ -27,12 +28,14 @@ class Meter:
                 BarColumn(),
                 MofNCompleteColumn(table_column=whole),
                 TextColumn("{task.fields[rate]}"),
-                TimeRemainingColumn(table_column=whole),
+                _TimeLeft(table_column=whole),
                 TextColumn("{task.fields[cost]}"),
                 TextColumn("{task.fields[note]}", markup=False),
             )
             self._bar = Progress(*columns, console=console, transient=True)
-            self._task = self._bar.add_task(label, total=total, rate="", cost="", note="")
+            self._task = self._bar.add_task(
+                label, total=total, rate="", cost="", note="", started=self._started, end=None
+            )
             self._bar.start()
 
     def advance(self, cost: float = 0.0, note: str = "") -> None:
@@ -40,14 +43,15 @@ class Meter:
         self._done += 1
         self._cost += cost
         now = time.monotonic()
-        rate = f"{self._done / max(now - self._started, 1e-9):.1f}/s"
+        pace = max(now - self._started, 1e-9) / self._done
+        left = (self._total - self._done) * pace
+        rate = _rate(pace)
         money = f"${self._cost:.2f}" if self._cost else ""
         if self._bar is not None:
-            self._bar.update(self._task, completed=self._done, rate=rate, cost=money, note=note)
+            self._bar.update(self._task, completed=self._done, rate=rate, cost=money, note=note, end=now + left)
         elif now - self._said >= QUIET_SECONDS:
             self._said = now
-            left = (self._total - self._done) * (now - self._started) / self._done
-            parts = [f"{self._label}: {self._done} of {self._total}", rate, f"{left:.0f} s left", money, note]
+            parts = [f"{self._label}: {self._done} of {self._total}", rate, f"{_duration(left)} left", money, note]
             self._say(", ".join(part for part in parts if part))
 
     def stop(self) -> None:
@@ -56,10 +60,39 @@ class Meter:
             self._bar.stop()
         elif self._said != self._started:
             seconds = time.monotonic() - self._started
-            self._say(f"{self._label}: {self._done} of {self._total} in {seconds:.0f} s")
+            self._say(f"{self._label}: {self._done} of {self._total} in {_duration(seconds)}")
 
     def _say(self, line: str) -> None:
         self._console.print(line, highlight=False, markup=False, soft_wrap=True)
+
+
+class _TimeLeft(ProgressColumn):
+    """The time left, counting down between items; how long the work goes on already before the first is finished.
+
+    Unlike rich's own column it also knows of work of which an item takes longer than half a minute.
+    """
+
+    def render(self, task: Task) -> Text:
+        """The text of the column."""
+        end = task.fields["end"]
+        now = time.monotonic()
+        started = task.fields["started"]
+        text = f"{_duration(now - started)} so far" if end is None else f"{_duration(end - now)} left"
+        return Text(text)
+
+
+def _rate(pace: float) -> str:
+    """How many items are finished in the unit of time in which that is at least one. pace: seconds of one item."""
+    unit, seconds = next(((unit, s) for unit, s in (("s", 1), ("min", 60)) if pace <= s), ("h", 3600))
+    return f"{seconds / pace:.1f}/{unit}"
+
+
+def _duration(seconds: float) -> str:
+    """A length of time in the unit in which it is a short number."""
+    seconds = max(seconds, 0.0)
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 100 * 60 else f"{seconds / 3600:.1f} h"
 
 
 def _draws(console: Console) -> bool:

@@ -1,6 +1,5 @@
 """A recipe: what a command was asked to do, read from TOML and overridden by flags."""
 
-import difflib
 import json
 import re
 import tomllib
@@ -11,7 +10,7 @@ from typing import Any, ClassVar, TypeVar, get_args
 import tomli_w
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from pluralbench_runs.errors import RecipeError
+from pluralbench_runs.errors import RecipeError, did_you_mean
 
 
 class Table(BaseModel):
@@ -33,7 +32,7 @@ class Recipe(Table):
 NAMED, LONGEST = 3, 32  # values that are named in an error, and characters of one
 DIGEST = "digest"
 VAGUE = {DIGEST, "name", "model", "location", "kind", "revision"}  # what says nothing without its table
-SHA_256 = re.compile(r"[0-9a-f]{64}")
+DIGITS = re.compile(r"(?:[0-9a-f]{24})?[0-9a-f]{40}")  # SHA-256, or a commit
 
 R = TypeVar("R", bound=Recipe)
 Model = TypeVar("Model", bound=Table)
@@ -145,21 +144,29 @@ def difference(ours: Recipe, theirs: Recipe) -> str:
     told = {key.rpartition(".")[0] for key in keys if not key.endswith(DIGEST)}
     keys = [key for key in keys if not (key.endswith(DIGEST) and key.rpartition(".")[0] in told)]
     now, then = content_values(ours), content_values(theirs)
+    # One choice may stand in several tables, as the temperature does in that of the model and that of the judge.
+    alike = {(_last(key), repr(then.get(key)), repr(now.get(key))): key for key in reversed(keys)}
+    keys = [key for key in keys if key in alike.values()]
     named = [f"{_plain(key, keys)} {_short(then.get(key))}, now {_short(now.get(key))}" for key in keys[:NAMED]]
     more = len(keys) - len(named)
     return "; ".join([*named, f"and {more} more"] if more else named)
 
 
+def _last(key: str) -> str:
+    """The last part of a dotted key; the whole key where that says nothing."""
+    last = key.rpartition(".")[2]
+    return key if last in VAGUE else last
+
+
 def _plain(key: str, among: Sequence[str]) -> str:
     """The last part of a dotted key; the whole key where that alone could be another's, or says nothing."""
-    last = key.rpartition(".")[2]
-    return last if last not in VAGUE and [other.rpartition(".")[2] for other in among].count(last) == 1 else key
+    return _last(key) if [_last(other) for other in among].count(_last(key)) == 1 else key
 
 
 def _short(value: object) -> str:
     if value is None or value == []:
         return "none"
-    if isinstance(value, str) and SHA_256.fullmatch(value):
+    if isinstance(value, str) and DIGITS.fullmatch(value):
         return f"{value[:8]}…"
     said = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return said if len(said) <= LONGEST else f"{said[: LONGEST - 1]}…"
@@ -189,6 +196,5 @@ def _unknown_key(model: type[BaseModel], place: list[str]) -> str:
     for part in place[:-1]:
         field = model.model_fields.get(part)
         model = next(_models(field.annotation), model) if field is not None else model
-    near = difflib.get_close_matches(place[-1], model.model_fields, n=1, cutoff=0.6)
-    hint = f"did you mean `{near[0]}`?" if near else f"the keys here are {', '.join(model.model_fields)}."
-    return f"unknown key `{'.'.join(place)}`; {hint}"
+    hint = did_you_mean(place[-1], model.model_fields) or f"the keys here are {', '.join(model.model_fields)}."
+    return f"unknown key `{'.'.join(place)}`; {hint.rstrip()}"

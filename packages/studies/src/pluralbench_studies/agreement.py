@@ -23,7 +23,7 @@ def agreement(
     scale: the answers there are, in order. cluster: the column whose values hang together.
 
     `pairs`: `units` that more than one annotator answered, `compared` pairs of answers on them, how many are
-    `agreeing`, and their `share` with the 95 % interval of a bootstrap over clusters (`low`, `high`). `alpha`:
+    `agreeing`, and their `share` with the 95 % interval over clusters (`low`, `high`). `alpha`:
     Krippendorff's, for a scale without order ("nominal"), with one ("ordinal") and with even steps ("interval"); None
     where it is not defined. `annotators`: by name, which share of the pairs of answers with others are the same, with
     Wilson's 95 % interval.
@@ -45,7 +45,7 @@ def agreement(
             "units": units.height,
             "compared": sum(of),
             "agreeing": sum(agreeing),
-            **clustered_share(agreeing, of, seed),
+            **clustered_share(agreeing, of),
         },
         "alpha": dict(krippendorff_alpha(units.drop(keys).rows())),
         "annotators": {name: share_of(*by_name.get(name, (0, 0))) for name in own["annotator"].unique().sort()},

@@ -40,7 +40,7 @@ def _curves(found: Study) -> "Figure":
         )
         there = [(place, estimate) for place, estimate in points if estimate.value is not None]
         xs, ys = [place for place, _ in there], [100 * estimate.value for _, estimate in there]
-        ax.plot(xs, ys, linewidth=1.1, **(style.marker(one) | {"linestyle": "-"}), zorder=3)
+        ax.plot(xs, ys, linewidth=1.1, **(style.marker(one) | {"linestyle": one.line}), zorder=3)
         sure = [(place, estimate) for place, estimate in there if estimate.low is not None]
         low, high = [100 * estimate.low for _, estimate in sure], [100 * estimate.high for _, estimate in sure]
         ax.fill_between([place for place, _ in sure], low, high, color=one.colour, alpha=0.12, linewidth=0, zorder=2)
@@ -48,5 +48,5 @@ def _curves(found: Study) -> "Figure":
     ax.minorticks_off()
     ax.set(xlabel=found.recipe.axis, ylabel="Overall number (%)")
     style.legend(ax, lines)
-    note = "Bands: 95% intervals from a bootstrap over prompts or users."
+    note = "Bands: 95% intervals over prompts or users."
     return style.heading(figure, found.recipe.title, note)

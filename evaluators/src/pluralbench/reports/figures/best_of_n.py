@@ -57,7 +57,7 @@ def curves(found: Downstream, among: Iterable[str] = ()) -> "Figure":
     policy = readable(found.record.policy.name)
     judge = "" if outcome is None else f" Judged by {outcome.judge.name}: {outcome.scale}."
     title = f"Best of k from {Path(policy.text).name}"
-    level = " Dashed: the policy by itself." if metric == "outcome" else ""
+    level = " Grey, dashed: the policy by itself." if metric == "outcome" else ""
     bands = (
         f" Bands: {CONFIDENCE:.0%} intervals." if len(models) <= BANDS else f" Whiskers: {CONFIDENCE:.0%} intervals."
     )
@@ -86,7 +86,7 @@ def _by_k(ax: "Axes", found: Downstream, models: Sequence[Series], metric: str) 
         if not there:
             continue
         ks, values = [k for k, _ in there], [estimate.value for _, estimate in there]
-        ax.plot(ks, values, linewidth=1.1, **(style.marker(one) | {"linestyle": "-"}), zorder=3)
+        ax.plot(ks, values, linewidth=1.1, **(style.marker(one) | {"linestyle": one.line}), zorder=3)
         _interval(ax, there, one, number, len(models))
 
 
@@ -116,7 +116,7 @@ def _realised(ax: "Axes", found: Downstream, models: Sequence[Series]) -> None:
         there = [(promised, realised) for promised, realised in pairs if promised is not None and realised is not None]
         if there:
             across, up = zip(*there, strict=True)
-            ax.plot(across, up, linewidth=1.1, **(style.marker(one) | {"linestyle": "-"}), zorder=3)
+            ax.plot(across, up, linewidth=1.1, **(style.marker(one) | {"linestyle": one.line}), zorder=3)
             most = max(most, *across)
     ax.axhline(0, color=style.GREY, linewidth=0.8, linestyle="--", zorder=1)
     ax.plot([0, most], [0, most], color=style.GREY, linewidth=0.8, linestyle=":", zorder=1)

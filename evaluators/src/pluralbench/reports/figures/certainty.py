@@ -128,7 +128,7 @@ def _by_certainty(rows: Rows, judges: Mapping[str, Series], told: str) -> "Figur
             xs = [decile + left + step / 2 for decile in range(0, 100, 10)]
             ys = [known.get(decile) for decile in range(0, 100, 10)]
             # matplotlib leaves a gap where a value is NaN.
-            ax.plot(xs, [math.nan if y is None else y for y in ys], color=model.colour, linewidth=0.8, zorder=1.5)
+            ax.plot(xs, [math.nan if y is None else y for y in ys], linewidth=0.8, zorder=1.5, **_curved(model))
             for cell in row["deciles"]:
                 at, shown = cell["from"] + left + step / 2, _point(cell, "accuracy")
                 dot(ax, at, shown, model, upright=True, whisker=whiskers)
@@ -152,7 +152,9 @@ def _by_certainty(rows: Rows, judges: Mapping[str, Series], told: str) -> "Figur
     )
     if any(cell["n"] < FEW for row in rows for cell in row["deciles"]):
         note += f" Hollow: fewer than {FEW}."
-    note += f" Dashed: chance. Dotted: as right as sure. {WHISKERS if whiskers else 'The JSON has the intervals.'}"
+    note += (
+        f" Grey, dashed: chance. Dotted: as right as sure. {WHISKERS if whiskers else 'The JSON has the intervals.'}"
+    )
     return heading(figure, f"Accuracy by certainty, {_which(rows, judges)} ({told})", note)
 
 
@@ -175,7 +177,7 @@ def _risk_coverage(rows: Rows, judges: Mapping[str, Series], told: str) -> "Figu
         ax.axhline(100 * (1 - ours[0]["chance"]), color=style.GREY, linewidth=0.8, linestyle="--", zorder=1)
         for row in ours:
             model, curve = judges[row["judge"]], _curve(row)
-            ax.plot([x for x, _ in curve], [y for _, y in curve], color=model.colour, linewidth=1.1, zorder=1.5)
+            ax.plot([x for x, _ in curve], [y for _, y in curve], linewidth=1.1, zorder=1.5, **_curved(model))
             cell, looks = (_all(row), _over(model)) if few(row) else (row["high"], style.marker(model))
             across = 100 * cell["total"] / _all(row)["total"]
             ax.plot(across, 100 * (1 - cell["correct"] / cell["total"]), **looks)
@@ -183,7 +185,7 @@ def _risk_coverage(rows: Rows, judges: Mapping[str, Series], told: str) -> "Figu
     figure = _panels(rows, judges, (2.2,), (curves,))
     note = (
         f"Errors among the surest answers, from {FEW} on, by how many of the valid ones with a certainty are kept. "
-        f"Equally sure ones are in any order. Dashed: chance. Filled: certainty of at least {rows[0]['threshold']:g}."
+        f"Equally sure ones in any order. Grey, dashed: chance. Filled: certainty of at least {rows[0]['threshold']:g}."
     )
     note += f" Hollow: all, where fewer than {FEW} are so sure." if any(few(row) for row in rows) else ""
     return heading(figure, f"Risk and coverage, {_which(rows, judges)} ({told})", note)
@@ -205,6 +207,10 @@ def _curve(row: Mapping[str, Any]) -> list[tuple[float, float]]:
         points += [(100 * k / total, 100 * (wrong + (k - before) * rate) / k) for k in places]
         before, wrong = before + cell["n"], wrong + cell["n"] * rate
     return points
+
+
+def _curved(model: Series) -> dict[str, Any]:
+    return {"color": model.colour, "linestyle": model.line}
 
 
 def _over(model: Series) -> dict[str, Any]:

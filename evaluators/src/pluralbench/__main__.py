@@ -1,0 +1,5 @@
+"""`python -m pluralbench`."""
+
+from pluralbench.commands.app import main
+
+main()

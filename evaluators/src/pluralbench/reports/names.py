@@ -1,0 +1,68 @@
+"""What runs are called beside each other: by their model, and by what else tells them apart."""
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from pluralbench.results.runs import Run
+
+ASKED: dict[str, Callable[[Run], Any]] = {
+    "profile": lambda run: run.record.prompt.profile,
+    "variables": lambda run: run.record.prompt.variables,
+}
+"""What changes what a model is asked, so that it is told wherever runs differ in it."""
+
+TOLD: dict[str, Callable[[Run], Any]] = {
+    "{} posts": lambda run: run.record.prompt.profile_size,
+    "oracle {}": lambda run: run.record.prompt.oracle,
+    "answers in {}": lambda run: run.record.prompt.answer_language,
+    "criterion {}": lambda run: run.record.judging and run.record.judging.criterion,
+    "{}": lambda run: run.record.judging and run.record.judging.reply,
+    "orders {}": lambda run: run.record.judging and run.record.judging.orders,
+    "pointwise {}": lambda run: run.record.judging and run.record.judging.pointwise,
+    "verdicts {}": lambda run: run.record.judging and run.record.judging.verdict_rule,
+    "temperature {}": lambda run: run.record.judging and run.record.judging.temperature,
+    "mode {}": lambda run: run.record.scoring and run.record.scoring.mode,
+    "{} if too long": lambda run: run.record.scoring and run.record.scoring.on_overflow,
+    "seed {}": lambda run: run.record.bootstrap.seed,
+}
+"""What else can tell runs of one model apart, and how that is said."""
+
+FEW = 2  # so many differences are told; for more the run's folder stands
+
+
+def asked_differently(runs: Sequence[Run]) -> list[str]:
+    """In what of `ASKED` some runs differ; `row_names` has its values in brackets."""
+    return [what for what, of in ASKED.items() if len({of(run) for run in runs}) > 1]
+
+
+def row_names(runs: Sequence[Run]) -> list[str]:
+    """What each run is called: its model, and in brackets what tells it from the others."""
+    short = [Path(run.name).name or run.name for run in runs]
+    whole: dict[str, set[str]] = {}
+    for run, name in zip(runs, short, strict=True):
+        whole.setdefault(name, set()).add(run.name)
+    names = [run.name if len(whole[name]) > 1 else name for run, name in zip(runs, short, strict=True)]
+    differ = asked_differently(runs)
+    asked = [tuple(_word(ASKED[what](run)) for what in differ) for run in runs]
+    named = list(zip(names, asked, strict=True))
+    found = []
+    for place, (name, values) in enumerate(named):
+        same = [run for run, one in zip(runs, named, strict=True) if one == (name, values)]
+        brackets = [*values, *(_apart(runs[place], same) if len(same) > 1 else ())]
+        found.append(f"{name} ({', '.join(brackets)})" if brackets else name)
+    return found
+
+
+def _apart(run: Run, same: Sequence[Run]) -> Iterator[str]:
+    """What tells a run from others of its model that are asked alike: settings, or where these do not, its folder."""
+    differ = {how: of for how, of in TOLD.items() if len({of(other) for other in same}) > 1}
+    if len(differ) <= FEW and len({tuple(of(other) for of in differ.values()) for other in same}) == len(same):
+        yield from (how.format(_word(of(run))) for how, of in differ.items())
+    else:
+        by_name = len({other.path.name for other in same}) == len(same)
+        yield run.path.name if by_name else str(run.path)
+
+
+def _word(value: Any) -> str:
+    return "none" if value is None else {"True": "yes", "False": "no"}.get(str(value), str(value))

@@ -1,0 +1,65 @@
+"""Where runs are: directories of runs themselves, and folders that have some below them."""
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from pluralbench.errors import RunError
+from pluralbench.results.downstream import DOWNSTREAM_FILE, Downstream, read_downstream
+from pluralbench.results.runs import RUN_FILE, Run, read_run
+
+UNFINISHED = ".work"
+
+
+class Found(NamedTuple):
+    """Finished runs, and the directories of `best-of-n` and `optimize` among them."""
+
+    runs: list[Run]
+    downstream: list[Downstream]
+
+
+def find_runs(paths: Sequence[Path]) -> Found:
+    """The runs at some paths and in the folders below them, each once.
+
+    Working directories of unfinished runs are passed over. Raises `RunError` for a path without a run, and for a run
+    that cannot be read.
+    """
+    runs: dict[Path, Path] = {}
+    downstream: dict[Path, Path] = {}
+    for path in paths:
+        # A shell's `runs/*` has the working directories of unfinished runs among its paths.
+        if path.suffix == UNFINISHED:
+            continue
+        below = list(_below(path))
+        if not below:
+            raise RunError(_none_at(path))
+        for folder in below:
+            if (folder / RUN_FILE).is_file():
+                runs.setdefault(folder.resolve(), folder)
+            else:
+                downstream.setdefault(folder.resolve(), folder)
+    return Found([read_run(path) for path in runs.values()], [read_downstream(path) for path in downstream.values()])
+
+
+def _below(path: Path) -> Iterator[Path]:
+    for folder, inside, files in os.walk(path, followlinks=True):
+        if {RUN_FILE, DOWNSTREAM_FILE} & set(files):
+            yield Path(folder)
+            inside.clear()
+        inside[:] = sorted(name for name in inside if not name.endswith(UNFINISHED) and not _loops(Path(folder, name)))
+
+
+def _loops(path: Path) -> bool:
+    """Whether a link leads to a folder that holds it, so that a walk would never end."""
+    return path.is_symlink() and path.resolve() in path.absolute().parents
+
+
+def _none_at(path: Path) -> str:
+    if path.is_file():
+        return f"{path} is a file; give the directory of a run, or a folder with some."
+    if path.is_dir() and any(inside.suffix == UNFINISHED for inside in path.iterdir()):
+        return f"{path} has no finished run in it; run the commands of the unfinished ones again to go on."
+    if path.with_name(path.name + UNFINISHED).exists():
+        return f"{path} is no finished run: run its command again to go on."
+    return f"{path} has no run in it." if path.is_dir() else f"There is no directory {path}."

@@ -1,0 +1,134 @@
+"""What a coin, the longer and the shorter answer get: the numbers of scorers that do just that."""
+
+from collections.abc import Sequence
+from itertools import permutations, product
+from pathlib import Path
+from statistics import fmean
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from made_runs import decision, run_of
+from pluralbench import Run, find_benchmark, read_run, score
+from pluralbench.data.benchmarks import known_benchmarks
+from pluralbench.data.items import load_items
+from pluralbench.descriptions import Data
+from pluralbench.metrics.accuracy import estimates, leaves_of
+from pluralbench.metrics.references import REFERENCES, matches_by_chance, named, persona_references, reference_numbers
+from pluralbench.results.decisions import decide
+from pluralbench.results.metrics_frame import Place
+from pluralbench_rewards import Group
+from written_tables import write
+
+METRICS = ("accuracy", "exact_match", "overall")
+ranks = st.lists(st.integers(1, 4), min_size=1, max_size=5)
+
+
+def longer(groups: Sequence[Group]) -> list[list[float]]:
+    return [[float(len(response)) for response in group.responses] for group in groups]
+
+
+def shorter(groups: Sequence[Group]) -> list[list[float]]:
+    return [[-float(len(response)) for response in group.responses] for group in groups]
+
+
+def pairs(tmp_path: Path) -> str:
+    rows = [
+        {"prompt": f"q{n}", "chosen": "x" * (1 + n % 5), "rejected": "y" * (1 + n % 3), "subset": "ab"[n % 2]}
+        for n in range(30)
+    ]
+    return str(write(tmp_path / "pairs.jsonl", rows))
+
+
+def own(run: Run, reference: str | None = None) -> pl.DataFrame:
+    """The numbers of a run, or those of a reference, by place."""
+    wanted = {metric: metric if reference is None else named(metric, reference) for metric in METRICS}
+    back = {name: metric for metric, name in wanted.items()}
+    rows = run.metrics.filter(pl.col("metric").is_in(list(wanted.values())), pl.col("group") != "bin")
+    return rows.with_columns(pl.col("metric").replace(back)).sort(pl.all())
+
+
+@pytest.mark.parametrize(("scorer", "reference"), [(longer, "longer"), (shorter, "shorter")])
+def test_the_longer_and_the_shorter_answer_are_scorers_like_any_other(
+    tmp_path: Path, scorer: object, reference: str
+) -> None:
+    data = pairs(tmp_path)
+    run = score(scorer, benchmark="pairs", data=data, out=tmp_path / "run")  # type: ignore[arg-type]
+    assert own(run, reference).equals(own(run))
+    assert own(run).height >= 3
+    coin = own(run, "coin")
+    assert coin.height == own(run).height
+    assert set(coin["value"]) == {0.5}
+    assert coin["low"].null_count() == coin.height
+    assert read_run(run.path).metrics.equals(run.metrics)
+
+
+def test_a_run_that_was_recorded_without_references_shows_none() -> None:
+    run = run_of([decision(0), decision(1)])
+    assert run.metrics.filter(pl.col("metric").is_in(REFERENCES)).is_empty()
+    assert run.estimate("coin", "pooled").value is None
+
+
+@given(ranks)
+def test_a_coins_exact_match_is_the_share_of_orders_that_keep_the_ranking(rank: list[int]) -> None:
+    orders = list(permutations(range(len(rank))))
+    kept = sum(
+        all(order[a] > order[b] for a, one in enumerate(rank) for b, other in enumerate(rank) if one < other)
+        for order in orders
+    )
+    assert matches_by_chance(rank) == pytest.approx(kept / len(orders))
+
+
+def test_a_coin_gets_the_mean_over_all_orders_of_the_responses() -> None:
+    """Each place of rankings by category, with ranks that tie, responses that tie and a prompt without a pair."""
+    benchmark = find_benchmark("chinese")
+    made = [("open", "x", [1, 2, 2]), ("open", "y", [2, 1]), ("human", "x", [3, 1, 2]), ("open", "y", [1, 1])]
+    items = pl.DataFrame(
+        [
+            {"config": config, "id": f"q{n}", "cluster": f"q{n}", "subset": subset, "digest": "d", "rank": rank}
+            | {"response_ids": [*map(str, rank)], "responses": ["text"] * len(rank)}
+            for n, (config, subset, rank) in enumerate(made)
+        ]
+    )
+    every: dict[Place, list[float]] = {}
+    for orders in product(*(permutations(map(float, range(len(rank)))) for _, _, rank in made)):
+        decisions = decide(items, orders)
+        for place, found in estimates(benchmark, leaves_of(decisions), decisions):
+            every.setdefault(place._replace(metric=named(place.metric, "coin")), []).append(found.value or 0.0)
+    coin = {place: found for place, found in reference_numbers(benchmark, items) if "coin" in place.metric}
+    assert coin.keys() == every.keys()
+    assert {place: found.value for place, found in coin.items()} == {
+        place: pytest.approx(fmean(values)) for place, values in every.items()
+    }
+    assert {found.low for found in coin.values()} == {None}
+
+
+def test_a_benchmark_in_languages_has_references_at_its_means(tmp_path: Path) -> None:
+    column = find_benchmark("multilingual").columns.subset or "subset"
+    rows = [
+        {"id": f"q{n}", "prompt": "q", "chosen": "longer", "rejected": "short", column: next(iter(weights))}
+        for n, weights in enumerate(find_benchmark("multilingual").sections.values())
+    ]
+    for code in ("deu_Latn", "jpn_Jpan"):
+        write(tmp_path / "data" / f"{code}.jsonl", rows)
+    items = load_items(find_benchmark("multilingual"), Data(location=str(tmp_path / "data")))
+    found = dict(reference_numbers(find_benchmark("multilingual"), items.frame))
+    for name in find_benchmark("multilingual").sections:
+        places = [Place("section", metric, section=name) for metric in ("longer", "shorter", "coin")]
+        assert [found[place].value for place in places] == [1.0, 0.0, 0.5]
+    pooled = [Place("pooled", metric, "deu_Latn") for metric in ("longer", "shorter", "coin")]
+    assert [found[place].value for place in pooled] == [1.0, 0.0, 0.5]
+
+
+def test_the_persona_judge_has_references_in_which_no_way_to_choose_is_a_tie() -> None:
+    options = pl.DataFrame({"option_a": ["long", "a", "same"], "option_b": ["b", "long", "text"]})
+    decisions = pl.DataFrame([decision(n, config="prism") | {"truth": truth} for n, truth in enumerate("AAC")])
+    benchmark = known_benchmarks()["persona-judge"]
+    for answers, right in (
+        (3, {"coin": 1 / 3, "longer": 2 / 3, "shorter": 2 / 3}),
+        (2, {"coin": 1 / 2, "longer": 1 / 3}),
+    ):
+        found = dict(persona_references(benchmark, decisions, options, options=answers))
+        for reference, share in right.items():
+            assert found[Place("pooled", reference)].value == pytest.approx(share)

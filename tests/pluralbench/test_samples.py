@@ -1,0 +1,101 @@
+"""`--data sample`: rows that come with the package, for every benchmark."""
+
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pluralbench import Data, DataError, Run, find_benchmark, known_benchmarks, load_items
+from pluralbench.data.persona_items import load_personas
+from pluralbench.data.samples import FOLDER, read_data
+from pluralbench_release import content_digest, read_tables
+from write_samples import BUILDERS, tables, write
+
+RunsCommand = Callable[..., tuple[int, str, str]]
+SCORED = [name for name, known in known_benchmarks().items() if not (known.personas or known.prompts)]
+
+
+@pytest.mark.parametrize(
+    "name", [name if name == "personalized" else pytest.param(name, marks=pytest.mark.heavy) for name in BUILDERS]
+)
+def test_the_sample_is_the_release_that_the_builder_makes_bare(name: str) -> None:
+    """If this fails, a builder's sample has changed: run tests/support/write_samples.py."""
+    built = {config: content_digest(frame) for config, frame in tables(BUILDERS[name]).items()}
+    kept = read_tables(str(FOLDER / name)).frames
+    assert {config: content_digest(frame) for config, frame in kept.items()} == built
+
+
+def test_writing_the_samples_again_changes_no_file(tmp_path: Path) -> None:
+    write(tmp_path, tables("build-personalized"))
+    for path in (FOLDER / "personalized").glob("*.jsonl"):
+        assert (tmp_path / path.name).read_text(encoding="utf-8") == path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", SCORED)
+def test_every_benchmark_can_be_scored_on_its_sample(score: Callable[..., Run], name: str) -> None:
+    run = score(name, "sample")
+    assert run.record.data.location == "sample"
+    assert run.record.data.licence == "apache-2.0"
+    assert math.isfinite(run.headline.value or math.nan)
+
+
+def test_the_sample_in_many_languages_has_its_english_original(score: Callable[..., Run]) -> None:
+    run = score("multilingual", "sample")
+    assert {"eng_Latn", "translation", "spa_Latn"} <= set(run.items["config"].unique())
+
+
+def test_the_sample_of_prompts_is_for_a_policy() -> None:
+    items = load_items(find_benchmark("prompts"), Data(location="sample"))
+    assert set(items.frame["responses"].list.len()) == {0}
+
+
+def test_the_command_names_the_sample_where_no_data_is_on_the_hub(run: RunsCommand, tmp_path: Path) -> None:
+    for words in (["score", "./model", "--benchmark", "chinese"], ["judge-personas", "local"]):
+        status, _, said = run(*words, "--out", tmp_path / "run")
+        assert status == 2
+        assert "or take the few rows that come with this package with --data sample." in said
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (
+            ["--benchmark", "personalised"],
+            "'personalised'; did you mean `personalized`? choose",
+        ),
+        (
+            ["--benchmark", "multilingual", "--config", "spa"],
+            "The sample of M-RewardBench has no config 'spa'; did you mean `spa_Latn`?",
+        ),
+        (["--config", "art_and_entertainment"], "did you mean `Art_and_Entertainment`?"),
+        (["--config", "xyz"], "has no config 'xyz'; it has Art_and_Entertainment,"),
+    ],
+)
+def test_a_mistyped_name_is_answered_with_the_one_most_like_it(run: RunsCommand, words: list[str], said: str) -> None:
+    status, _, error = run("score", "./model", "--data", "sample", *words)
+    assert status == 2
+    assert said in error
+
+
+def test_a_benchmark_of_ones_own_has_no_sample(tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text('title = "Mine"\n', encoding="utf-8")
+    with pytest.raises(DataError, match=r"Mine has no sample; say where its data is with --data"):
+        load_items(find_benchmark(str(file)), Data(location="sample"))
+
+
+def test_a_folder_called_sample_can_still_be_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "sample"
+    folder.mkdir()
+    row = {"id": "mine", "prompt": "Which?", "chosen": "this", "rejected": "that"}
+    (folder / "mine.jsonl").write_text(json.dumps(row), encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    found = read_data("./sample", title="Pairs", sample="pairs", split="test")
+    assert list(found.frames) == ["mine"]
+
+
+def test_the_sample_of_persons_has_every_task() -> None:
+    personas = load_personas("sample")
+    assert set(personas.frame["task"]) == {"prism", "opinion_qa", "empathic_conversations", "personal_reddit"}
+    assert personas.licence == "apache-2.0"
