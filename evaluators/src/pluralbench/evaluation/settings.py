@@ -13,6 +13,7 @@ from pluralbench_runs import Output, Recipe, Table, digest, output_directory
 from pluralbench.data.benchmarks import Benchmark, find_benchmark, known_benchmarks
 from pluralbench.data.items import Items, load_items
 from pluralbench.data.prompts import plans_for, wordings_digest
+from pluralbench.data.samples import SAMPLE
 from pluralbench.descriptions import Data, Judging, Prompt
 from pluralbench.errors import BenchmarkError, DataError
 from pluralbench.metrics.accuracy import rule_of
@@ -20,7 +21,6 @@ from pluralbench.results.record import BenchmarkRecord, DataRecord, PromptRecord
 from pluralbench.results.runs import RUN_FILE, SETTINGS_FILE
 
 DEFAULT = "personalized"
-SAMPLE = "sample"
 
 
 class DataSettings(Table):

@@ -1,0 +1,221 @@
+"""Whom Google Cloud Translation knows: credentials, project, host, encryption."""
+
+import datetime as dt
+import json
+import os
+from ipaddress import ip_address
+from pathlib import Path
+
+import grpc
+import pytest
+from commands import command, fails
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+from google_builds import (
+    GO_ON,
+    PROJECT,
+    Run,
+    recipe,
+    refused,
+    rows,
+)
+from translation_server import (
+    by_words,
+    serve,
+)
+
+# ---- Credentials, project, host
+
+
+def lonely(monkeypatch: pytest.MonkeyPatch, home: Path) -> dict[str, str]:
+    """An environment in which nothing of Google is set, and the machine is none of theirs."""
+    for name in list(os.environ):
+        if name.startswith(("GOOGLE_", "GCE_", "CLOUDSDK_", "GCLOUD_")):
+            monkeypatch.delenv(name)
+    home.mkdir()
+    values = {"HOME": str(home), "CLOUDSDK_CONFIG": str(home / "gcloud"), "NO_GCE_CHECK": "true"}
+    for name, value in values.items():
+        monkeypatch.setenv(name, value)
+    return values
+
+
+NO_CREDENTIALS = (
+    "Google Cloud has no credentials here ({reason}); run `gcloud auth application-default login` or set "
+    "GOOGLE_APPLICATION_CREDENTIALS to the file of a service account. 0 of 3 texts in spa_Latn are recorded" + GO_ON
+)
+
+
+def test_no_credentials(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lonely(monkeypatch, tmp_path / "home")
+    result = run("--recipe", recipe(tmp_path, "", rows(1)), "--out", tmp_path / "out")
+    reason = (
+        "Your default credentials were not found. To set up Application Default Credentials, see "
+        "https://cloud.google.com/docs/authentication/external/set-up-adc for more information"
+    )
+    refused(result, NO_CREDENTIALS.format(reason=reason))
+    assert not (tmp_path / "out.work").exists()
+
+
+def test_credentials_that_are_not_where_they_should_be(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lonely(monkeypatch, tmp_path / "home")
+    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", "nowhere.json")
+    result = run("--recipe", recipe(tmp_path, "", rows(1)), "--out", tmp_path / "out")
+    refused(result, NO_CREDENTIALS.format(reason="File nowhere.json was not found"))
+
+
+@pytest.mark.parametrize("text", ['{"type": "service_account", "private_key": "no"}', '{"type": "serv'])
+def test_damaged_credentials_are_said_in_words(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    lonely(monkeypatch, tmp_path / "home")
+    (tmp_path / "key.json").write_text(text, encoding="utf-8")
+    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(tmp_path / "key.json"))
+    status, said = run("--recipe", recipe(tmp_path, "", rows(1)), "--out", tmp_path / "out")
+    assert status == 2
+    assert "key.json" in said
+    assert "Error(" not in said
+    assert "((" not in said
+
+
+def test_no_project(run: Run, tmp_path: Path) -> None:
+    asked = recipe(tmp_path, "http://127.0.0.1:9", rows(1), connection={"project": None})
+    refused(
+        run("--recipe", asked, "--out", tmp_path / "out"),
+        "Google Cloud Translation wants a project to bill: give --project.",
+    )
+
+
+@pytest.mark.parametrize(
+    "host", ["translate.googleapis.com", "127.0.0.1.example.org", "localhost.example.org", "192.168.0.1", "10.0.0.1"]
+)
+def test_texts_are_not_sent_unencrypted_to_another_machine(run: Run, tmp_path: Path, host: str) -> None:
+    refused(
+        run("--recipe", recipe(tmp_path, f"http://{host}:8080", rows(1)), "--out", tmp_path / "out"),
+        f"http://{host} would send texts unencrypted; http:// is for a server on this machine alone.",
+    )
+
+
+@pytest.mark.parametrize(
+    "endpoint",
+    [
+        "http://",
+        "http://[::1",
+        "http://127.0.0.1:99999",
+        "http://127.0.0.1:port",
+        "http://127.0.0.1:9/v3",
+        "http://u:secret@127.0.0.1:9",
+        "http://127.0.0.1@example.org",
+        "https://127.0.0.1:9",
+        "https://u:secret@translate.googleapis.com",
+        "u:secret@127.0.0.1:9",
+        "ftp://127.0.0.1",
+        "127.0.0.1:9/v3",
+        "http://127.0.0.1:9?key=secret",
+        "127.0.0.1:9#secret",
+        "127.0.0.1 :9",
+    ],
+)
+def test_an_endpoint_of_another_form_is_refused_at_once_and_not_shown(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, endpoint: str
+) -> None:
+    keys, _ = service_account(tmp_path)
+    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(keys))
+    asked = recipe(tmp_path, endpoint, rows(1), connection={"retry_seconds": 0.3})
+    refused(
+        run("--recipe", asked, "--out", tmp_path / "out"),
+        "The endpoint is neither a host such as translate-eu.googleapis.com nor http://127.0.0.1:PORT.",
+    )
+    assert not (tmp_path / "out.work").exists()
+
+
+# ---- Encryption and keys, as with Google itself
+
+
+def service_account(folder: Path) -> tuple[Path, grpc.ServerCredentials]:
+    """The file of a service account that is nobody's, and a certificate for a server on this machine.
+
+    The certificate is in `folder / "roots.pem"`, for clients that are to trust it.
+    """
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    pem = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
+    now = dt.datetime.now(dt.UTC)
+    names = x509.SubjectAlternativeName([x509.DNSName("localhost"), x509.IPAddress(ip_address("127.0.0.1"))])
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - dt.timedelta(days=1))
+        .not_valid_after(now + dt.timedelta(days=1))
+        .add_extension(names, critical=False)
+        .sign(key, hashes.SHA256())
+        .public_bytes(serialization.Encoding.PEM)
+    )
+    (folder / "roots.pem").write_bytes(certificate)
+    account = {
+        "type": "service_account",
+        "project_id": PROJECT,
+        "private_key_id": "1",
+        "private_key": pem.decode(),
+        "client_email": f"nobody@{PROJECT}.iam.gserviceaccount.com",
+        "client_id": "1",
+        "token_uri": "http://127.0.0.1:9/token",
+    }
+    (folder / "key.json").write_text(json.dumps(account), encoding="utf-8")
+    return folder / "key.json", grpc.ssl_server_credentials([(pem, certificate)])
+
+
+@pytest.mark.heavy
+def test_a_service_account_over_an_encrypted_channel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    env = lonely(monkeypatch, tmp_path / "home")
+    keys, credentials = service_account(tmp_path)
+    env |= {
+        "GOOGLE_APPLICATION_CREDENTIALS": str(keys),
+        "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH": str(tmp_path / "roots.pem"),
+    }
+    with serve(by_words, credentials=credentials) as server:
+        asked = recipe(tmp_path, server.endpoint, rows(3))
+        built = command("build-multilingual", "--recipe", asked, "--out", tmp_path / "out", env=env)
+    assert built.returncode == 0, built.stderr
+    (headers,) = server.metadata
+    assert headers["authorization"].startswith("Bearer ey")
+    secrets = [headers["authorization"].removeprefix("Bearer "), json.loads(keys.read_text())["private_key"][100:160]]
+    for path in (tmp_path / "out").rglob("*"):
+        assert not path.is_file() or not any(secret.encode() in path.read_bytes() for secret in secrets)
+
+
+@pytest.mark.heavy
+def test_credentials_that_expired_are_said_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    env = lonely(monkeypatch, tmp_path / "home")
+    _, credentials = service_account(tmp_path)
+    env |= {"GRPC_DEFAULT_SSL_ROOTS_FILE_PATH": str(tmp_path / "roots.pem")}
+    # What a login of some weeks ago does: the token cannot be renewed.
+    code = """
+import sys
+import google.auth
+from google.auth.credentials import Credentials
+from google.auth.exceptions import RefreshError
+from build_multilingual.cli import main
+
+class Expired(Credentials):
+    def refresh(self, request):
+        raise RefreshError("invalid_grant: Token has been expired or revoked.")
+
+google.auth.default = lambda **_: (Expired(), None)
+sys.argv = ["build-multilingual", *sys.argv[1:]]
+main()
+"""
+    with serve(by_words, credentials=credentials) as server:
+        asked = recipe(tmp_path, server.endpoint, rows(1), connection={"retry_seconds": 0.3})
+        result = command("python", "-c", code, "--recipe", asked, "--out", tmp_path / "out", env=env)
+    assert server.requests == []
+    fails(result)
+    assert result.stderr == (
+        "Error: Google Cloud's credentials cannot be used (invalid_grant: Token has been expired or revoked); run "
+        f"`gcloud auth application-default login` again. 0 of 3 texts in spa_Latn are recorded{GO_ON}\n"
+    )

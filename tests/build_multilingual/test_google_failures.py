@@ -1,0 +1,285 @@
+"""Google Cloud Translation when it fails, costs too much or is killed: what is said, and what is kept."""
+
+import re
+import signal
+import sqlite3
+import subprocess
+import threading
+import time
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+from build_multilingual.translators.google import REFUSED_IN_A_ROW
+from commands import environment, script
+from google_builds import GO_ON, Run, calls, prose, recipe, record, refused, released, rows, texts_of
+from pluralbench_calls import read_ledger
+from translation_server import (
+    BAD_LANGUAGE,
+    BAD_TEXT,
+    QUOTA,
+    UNAVAILABLE,
+    Fault,
+    by_words,
+    in_order,
+    refusing,
+    serve,
+)
+
+# ---- What fails
+
+
+def test_a_failing_server_and_a_quota_are_waited_out(run: Run, tmp_path: Path) -> None:
+    with serve(by_words, in_order(UNAVAILABLE, QUOTA)) as server:
+        status, said = run("--recipe", recipe(tmp_path, server.endpoint, rows(5)), "--out", tmp_path / "out")
+    assert status == 0, said
+    assert len(server.requests) == 3
+    assert len({tuple(request.contents) for request in server.requests}) == 1, "the same message"
+    assert sorted(server.texts()) == sorted(texts_of(rows(5)))
+
+
+@pytest.mark.parametrize(
+    ("fault", "sentence"),
+    [
+        (UNAVAILABLE, "keeps failing (The service is currently unavailable)."),
+        (Fault(grpc.StatusCode.RESOURCE_EXHAUSTED, "Daily limit."), "keeps refusing for its quota (Daily limit)."),
+        (Fault(grpc.StatusCode.INTERNAL, "Internal error."), "keeps failing (Internal error)."),
+        (Fault(grpc.StatusCode.DEADLINE_EXCEEDED, "Too late."), "keeps failing (Too late)."),
+        (Fault(grpc.StatusCode.UNAUTHENTICATED, "Expired."), "does not accept the credentials (Expired)."),
+        (Fault(grpc.StatusCode.PERMISSION_DENIED, "No role."), "does not accept the credentials (No role)."),
+        (Fault(grpc.StatusCode.NOT_FOUND, "No model."), "does not know what is asked (No model)."),
+        (Fault(grpc.StatusCode.DATA_LOSS, "Gone."), "keeps failing (Gone)."),
+        (BAD_LANGUAGE, "refuses what is asked (Target language: xx is not supported)."),
+    ],
+)
+def test_what_concerns_every_text_is_said_in_a_sentence(run: Run, tmp_path: Path, fault: Fault, sentence: str) -> None:
+    with serve(by_words, lambda *_: fault) as server:
+        asked = recipe(tmp_path, server.endpoint, rows(4), connection={"retry_seconds": 0.3})
+        result = run("--recipe", asked, "--out", tmp_path / "out")
+        refused(result, f"Google Cloud Translation {sentence} 0 of 12 texts in spa_Latn are recorded{GO_ON}")
+        assert len(server.requests) == 1 or "keeps" in sentence
+    assert not (tmp_path / "out").exists()
+    assert not (tmp_path / "out.work").exists(), "nothing was done, so nothing binds the next run"
+
+
+def test_a_server_that_is_not_there_is_said_in_a_sentence(run: Run, tmp_path: Path) -> None:
+    asked = recipe(tmp_path, "http://127.0.0.1:9", rows(1), connection={"retry_seconds": 0.3})
+    status, said = run("--recipe", asked, "--out", tmp_path / "out")
+    assert status == 2
+    assert said.startswith("Error: Google Cloud Translation keeps failing (failed to connect to all addresses")
+    assert said.endswith(f"). 0 of 3 texts in spa_Latn are recorded{GO_ON}\n")
+
+
+def test_a_quota_that_ends_midway_loses_nothing_and_the_same_command_sends_the_rest(run: Run, tmp_path: Path) -> None:
+    pairs = rows(4, 1350)  # 12 texts, three a message
+    spent = [2]
+    with serve(by_words, lambda _, number: QUOTA if number >= spent[0] else None) as server:
+        asked = recipe(tmp_path, server.endpoint, pairs, connection={"retry_seconds": 0.3})
+        words = ["--recipe", asked, "--out", tmp_path / "out"]
+        refused(
+            run(*words),
+            "Google Cloud Translation keeps refusing for its quota (Quota exceeded for quota metric 'v3 and v3beta "
+            "general model characters' and limit 'v3 and v3beta general model characters per minute per project' of "
+            f"service 'translate.googleapis.com'). 6 of 12 texts in spa_Latn are recorded{GO_ON}",
+        )
+        done = server.texts()
+        assert len(done) == 6
+        assert not (tmp_path / "out").exists()
+        assert read_ledger(tmp_path / "out.work/ledger.sqlite").height == 6
+        spent[0] = 10_000
+        status, said = run(*words)
+        assert status == 0, said
+        assert "12 recorded calls, 6 of them made now" in said
+    assert Counter(server.texts()) == Counter(texts_of(pairs)), "each text was translated once"
+    assert server.texts()[:6] == done
+
+
+def test_one_refused_text_is_found_and_the_rest_is_kept(run: Run, tmp_path: Path) -> None:
+    pairs = rows(30)
+    pairs[17]["chosen"] = "This forbidden sentence is one that the translator will never take from anybody."
+    bad = pairs[17]["chosen"]
+    with serve(by_words, refusing(bad)) as server:
+        status, said = run("--recipe", recipe(tmp_path, server.endpoint, pairs), "--out", tmp_path / "out")
+    assert status == 0, said
+    assert Counter(server.texts()) == Counter(text for text in texts_of(pairs) if text != bad), "the others once each"
+    assert len(server.requests) <= 1 + 2 * 7 + 1, "halves of 90 texts, and the text alone once more"
+    assert record(tmp_path / "out", "dropped").rows() == [
+        (17, "spa_Latn", "check", "chosen: refused by the translator")
+    ]
+    assert released(tmp_path / "out")["id"].to_list() == [number for number in range(30) if number != 17]
+    errors = calls(tmp_path / "out").filter(outcome="error")
+    assert errors.select("text", "finish_reason", "label").unique().rows() == [
+        ("Request contains an invalid argument", "INVALID_ARGUMENT", "the chosen of 17 in spa_Latn")
+    ]
+
+
+def test_a_refused_text_may_pass_sentence_by_sentence(run: Run, tmp_path: Path) -> None:
+    pairs = rows(5)
+    bad = pairs[3]["prompt"] = f"{prose('one')} {prose('two')}"
+    with serve(by_words, refusing(bad)) as server:
+        assert run("--recipe", recipe(tmp_path, server.endpoint, pairs), "--out", tmp_path / "out")[0] == 0
+    made = released(tmp_path / "out")
+    assert made.height == 5
+    assert [made["prompt"][3]] == by_words([bad], "en", "es")
+
+
+def test_refused_texts_are_asked_again_on_demand(run: Run, tmp_path: Path) -> None:
+    pairs = rows(8)
+    pairs[5]["prompt"] = "This forbidden sentence is one that the translator will not take today."
+    words = ["--recipe", recipe(tmp_path, "", pairs), "--out", tmp_path / "out", "--endpoint"]
+    with serve(by_words, refusing(pairs[5]["prompt"])) as server:
+        assert run(*words, server.endpoint)[0] == 0
+    with serve(by_words) as server:
+        assert run(*words, server.endpoint)[0] == 0
+        assert server.requests == []
+        assert released(tmp_path / "out").height == 7
+        status, said = run(*words, server.endpoint, "--retry-errors")
+        assert status == 0, said
+    assert server.texts() == [pairs[5]["prompt"]]
+    assert released(tmp_path / "out").height == 8
+
+
+def test_when_text_after_text_is_refused_it_is_not_the_texts(run: Run, tmp_path: Path) -> None:
+    broken = [True]
+    with serve(by_words, lambda *_: BAD_TEXT if broken[0] else None) as server:
+        words = ["--recipe", recipe(tmp_path, server.endpoint, rows(40)), "--out", tmp_path / "out"]
+        refused(
+            run(*words),
+            "Google Cloud Translation refuses what is asked (Request contains an invalid argument). "
+            f"{REFUSED_IN_A_ROW - 1} of 120 texts in spa_Latn are recorded{GO_ON}",
+        )
+        alone = [request for request in server.requests if len(request.contents) == 1]
+        assert len(alone) == REFUSED_IN_A_ROW
+        assert len(server.requests) < 30
+        broken[0] = False
+        assert run(*words)[0] == 0
+    assert released(tmp_path / "out").height == 40, "those that were refused got through, sentence by sentence"
+
+
+def test_what_is_translated_while_a_refused_text_is_looked_for_is_not_lost(run: Run, tmp_path: Path) -> None:
+    pairs = rows(30)
+    bad = pairs[3]["chosen"]
+    ended = threading.Event()
+
+    def faults(request: Any, _: int) -> Fault | None:
+        if bad in request.contents:
+            return BAD_TEXT
+        if ended.is_set():
+            return QUOTA
+        if len(server.answered) == 2:
+            ended.set()
+        return None
+
+    with serve(by_words, faults) as server:
+        asked = recipe(tmp_path, server.endpoint, pairs, connection={"retry_seconds": 0.3})
+        status, said = run("--recipe", asked, "--out", tmp_path / "out")
+    assert status == 2
+    assert server.texts(), "paid for"
+    assert {*by_words(server.texts(), "en", "es")} <= recorded_texts(tmp_path / "out.work/ledger.sqlite")
+    assert "keeps refusing for its quota" in said
+
+
+def test_another_number_of_texts_than_were_sent_is_not_believed(run: Run, tmp_path: Path) -> None:
+    pairs = rows(4, 1350)
+    short = [1]
+
+    def fewer(texts: Sequence[str], source: str, target: str) -> list[str]:
+        translated = by_words(texts, source, target)
+        return translated[1:] if len(server.answered) == short[0] else translated
+
+    with serve(fewer) as server:
+        words = ["--recipe", recipe(tmp_path, server.endpoint, pairs), "--out", tmp_path / "out"]
+        refused(
+            run(*words),
+            "Google Cloud Translation answered 2 texts for 3 sent, so which is which cannot be told, and none of them "
+            f"is recorded. 3 of 12 texts in spa_Latn are recorded{GO_ON}",
+        )
+        short[0] = 10_000
+        assert run(*words)[0] == 0
+    made = released(tmp_path / "out")
+    for side in ("prompt", "chosen", "rejected"):
+        assert made[side].to_list() == by_words([row[side] for row in pairs], "en", "es")
+
+
+# ---- Money
+
+
+def test_the_spending_ceiling_stops_the_build_and_a_higher_one_goes_on(run: Run, tmp_path: Path) -> None:
+    pairs = rows(4, 1350)
+    with serve(by_words) as server:
+        words = ["--recipe", recipe(tmp_path, server.endpoint, pairs), "--out", tmp_path / "out", "--price", "20"]
+        status, said = run(*words, "--max-cost", "1.2")
+        assert status == 2
+        spent = sum(map(len, server.texts())) * 20 / 1e6
+        assert re.fullmatch(
+            rf"Error: The spending ceiling of \$1\.20 is reached: \${spent:.4f} is spent and the next call could cost "
+            rf"\$0\.\d{{4}}; raise `max_cost` to go on. 6 of 12 texts in spa_Latn are recorded{re.escape(GO_ON)}\n",
+            said,
+        ), said
+        assert spent <= 1.2
+        assert run(*words, "--max-cost", "5")[0] == 0
+    assert Counter(server.texts()) == Counter(texts_of(pairs))
+
+
+def test_a_ceiling_that_covers_all_texts_lets_them_through(run: Run, tmp_path: Path) -> None:
+    pairs = rows(10, 12)
+    cost = sum(map(len, texts_of(pairs))) * 20 / 1e6
+    with serve(by_words) as server:
+        asked = recipe(tmp_path, server.endpoint, pairs, connection={"price": 20.0, "max_cost": cost * 1.01})
+        status, said = run("--recipe", asked, "--out", tmp_path / "out")
+    assert status == 0, said
+
+
+def test_a_ceiling_without_a_price_is_refused(run: Run, tmp_path: Path) -> None:
+    status, said = run("--recipe", recipe(tmp_path, "", rows(1)), "--max-cost", "1", "--out", tmp_path / "out")
+    assert status == 2
+    assert "a `max_cost` needs a `price` under [connection] (or --price) to be reckoned by" in said
+
+
+# ---- Killed
+
+
+def test_a_killed_build_goes_on_and_asks_for_no_recorded_text_again(run: Run, tmp_path: Path) -> None:
+    pairs, messages = rows(16, 1350), 9  # 48 texts, three a message
+    answers: dict[str, str] = {}
+
+    def slow(texts: Sequence[str], source: str, target: str) -> list[str]:
+        time.sleep(0.1)
+        answers.update(zip(texts, by_words(texts, source, target), strict=True))
+        return [answers[text] for text in texts]
+
+    with serve(slow) as server:
+        asked = recipe(tmp_path, server.endpoint, pairs, connection={"concurrency": 2})
+        words = [script("build-multilingual"), "--recipe", str(asked), "--out", str(tmp_path / "out")]
+        with subprocess.Popen(words, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as build_:
+            until = time.monotonic() + 60
+            while len(server.answered) < messages:
+                assert time.monotonic() < until
+                assert build_.poll() is None
+                time.sleep(0.005)
+            build_.send_signal(signal.SIGKILL)
+        time.sleep(0.3)  # what was on its way has been answered
+        assert not (tmp_path / "out").exists()
+        recorded = recorded_texts(tmp_path / "out.work/ledger.sqlite")
+        assert len(recorded) >= 3 * (messages - 2), "all but what was in flight"
+        before = len(server.texts())
+        assert before < 48
+        assert run("--recipe", asked, "--out", tmp_path / "out")[0] == 0
+        again = server.texts()[before:]
+    assert not [text for text in again if answers[text] in recorded]
+    assert len(again) == 48 - len(recorded)
+    assert set(server.texts()) == set(texts_of(pairs))
+    assert sum(count - 1 for count in Counter(server.texts()).values()) <= 2 * 3, "only what was in flight is repeated"
+    assert released(tmp_path / "out").height == 16
+
+
+def recorded_texts(ledger: Path) -> set[str]:
+    """The answers in a working ledger, none where it was not yet made."""
+    if not ledger.exists():
+        return set()
+    with closing(sqlite3.connect(ledger)) as database:
+        return {text for (text,) in database.execute("SELECT text FROM calls")}

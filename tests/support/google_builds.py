@@ -1,0 +1,85 @@
+"""Builds by Google Cloud Translation from made texts, and what they leave."""
+
+import json
+import random
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import tomli_w
+from pluralbench_calls import read_ledger
+
+PROJECT = "the-builders-own"
+GO_ON = "; run the same command again to go on."
+Run = Callable[..., tuple[int, str]]
+Row = Mapping[str, Any]
+
+VOCABULARY = """
+    the a bread garden window river teacher winter music never always small bright quiet letter morning kitchen walks
+    reads finds keeps brings under before because through many few old young neighbour station market bicycle ticket
+    coffee mountain village children answer question story paper table yellow green carries opens remembers slowly
+"""
+
+
+def prose(name: str, words: int = 20) -> str:
+    """English sentences, always the same for a name and others for another."""
+    draws = random.Random(name)
+    vocabulary, sentences = VOCABULARY.split(), []
+    while words > 0:
+        count = min(words, draws.randint(8, 14))
+        sentences.append(" ".join(draws.choice(vocabulary) for _ in range(count)).capitalize() + ".")
+        words -= count
+    return " ".join(sentences)
+
+
+def rows(count: int, words: int = 20, subset: str = "chat") -> list[dict[str, Any]]:
+    sides = ("prompt", "chosen", "rejected")
+    return [
+        {"id": number, **{side: prose(f"{side} {number}", words) for side in sides}, "subset": subset}
+        for number in range(count)
+    ]
+
+
+def recipe(folder: Path, endpoint: str, pairs: Sequence[Row], **tables: Any) -> Path:
+    """A recipe for Spanish by the server at `endpoint`; a table given here adds to the one that is there."""
+    path = folder / "pairs.jsonl"
+    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in pairs), encoding="utf-8")
+    values: dict[str, Any] = {
+        "languages": ["spa_Latn"],
+        "source": {"location": str(path)},
+        "translator": {"name": "google"},
+        "connection": {"project": PROJECT, "endpoint": endpoint, "retry_seconds": 30.0, "concurrency": 1},
+    }
+    for name, value in tables.items():
+        values[name] = values[name] | value if isinstance(value, dict) and name in values else value
+    if values["connection"]["project"] is None:
+        del values["connection"]["project"]
+    (folder / "recipe.toml").write_text(tomli_w.dumps(values), encoding="utf-8")
+    return folder / "recipe.toml"
+
+
+def released(out: Path, config: str = "spa_Latn") -> pl.DataFrame:
+    return pl.read_parquet(out / f"data/{config}/test.parquet")
+
+
+def record(out: Path, name: str) -> pl.DataFrame:
+    return pl.read_parquet(out / f"provenance/{name}.parquet")
+
+
+def calls(out: Path) -> pl.DataFrame:
+    return read_ledger(out / "provenance/ledger.parquet")
+
+
+def digests(out: Path) -> dict[str, str]:
+    manifest = json.loads((out / "provenance/manifest.json").read_text(encoding="utf-8"))
+    return {table["config"]: table["digest"] for table in manifest["tables"]}
+
+
+def texts_of(pairs: Sequence[Row]) -> list[str]:
+    return [row[side] for row in pairs for side in ("prompt", "chosen", "rejected")]
+
+
+def refused(result: tuple[int, str], sentence: str) -> None:
+    """Exactly this sentence on standard error, and status 2."""
+    assert result == (2, f"Error: {sentence}\n")
