@@ -19,7 +19,7 @@ a bootstrap over clusters where these are many. Where they are few:
   a t interval. Degrees of freedom are Satterthwaite's, as if each cluster weighed what it does.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import NamedTuple
@@ -45,7 +45,8 @@ class Pulls:
     """How clusters pull a number.
 
     variance: what their residuals show of it, of which `shown` is the share if all clusters vary alike. clusters,
-    decisions: how many of equal weight would be worth as much. degrees: of freedom. By stratum, [strata]: shares, how
+    decisions: how many of equal weight would be worth as much. degrees: of freedom, and one. unit: how far a cluster
+    typically pulls it of those that do, the mean of the pulls weighted by their squares. By stratum, [strata]: shares, how
     many clusters of equal size are worth as much, and what no residual shows, in units of a cluster's variance (model).
     """
 
@@ -57,6 +58,7 @@ class Pulls:
     shares: Array
     strata_clusters: Array
     shown: float
+    unit: float
 
     @property
     def one(self) -> float:
@@ -90,7 +92,7 @@ class Tilted:
 
     def difference(self, values: Array, strata: Strata, n: int | None, clusters: int) -> Estimate:
         """The estimate of a difference of shares, from -1 to 1, whose sides are two of the tables."""
-        return self._t(values, strata, n, clusters, (-1.0, 1.0), 2)
+        return self._student(values, strata, n, clusters, (-1.0, 1.0), _between)
 
     def spread(
         self,
@@ -101,28 +103,26 @@ class Tilted:
         within: tuple[float, float] = (-inf, inf),
     ) -> Estimate:
         """The estimate of any number that lies `within` these; it has no interval where no cluster pulls it."""
-        return self._t(values, strata, n, clusters, within, 0)
+        return self._student(values, strata, n, clusters, within, _around)
 
-    def _t(
-        self, values: Array, strata: Strata, n: int | None, clusters: int, within: tuple[float, float], added: int
+    def _student(
+        self,
+        values: Array,
+        strata: Strata,
+        n: int | None,
+        clusters: int,
+        within: tuple[float, float],
+        bounds_of: Callable[[float, Pulls], tuple[float, float] | None],
     ) -> Estimate:
-        """added: decisions that say as much as can be, either way, in the variance."""
-        from scipy.special import stdtrit  # noqa: PLC0415 - two seconds that `--help` saves
-
         value = float(values[0])
         none = Estimate(None if np.isnan(value) else value, None, None, n, clusters)
         if np.isnan(value) or clusters < FEWEST:
             return none
         pulls = self._pulls(values, strata)
-        if pulls.shown <= 0:
+        bounds = bounds_of(value, pulls) if pulls.shown > 0 else None
+        if bounds is None:
             return none
-        mass = added * pulls.one
-        variance = (pulls.clusters**2 * pulls.variance / pulls.shown + mass) / (pulls.clusters + mass) ** 2
-        if variance <= ROUNDING * max(1.0, value**2):
-            return none
-        half = float(stdtrit(max(pulls.degrees - 1 + mass, 1.0), 1 - TAIL)) * variance**0.5
-        low, high = max(value - half, within[0]), min(value + half, within[1])
-        return Estimate(value, low, high, n, clusters, STUDENT)
+        return Estimate(value, max(bounds[0], within[0]), min(bounds[1], within[1]), n, clusters, STUDENT)
 
     def _pulls(self, values: Array, strata: Strata) -> Pulls:
         strata = [leaves for leaves in strata if len(leaves)]
@@ -191,9 +191,13 @@ def _summed(pull: Array, part: Array, weights: Array, decisions: Array, shares: 
     """pull, part: [clusters, strata], the latter the cluster's share of the stratum."""
     squares = part**2
     whole = (part @ weights) ** 2
+    # What each cluster would be of the number if those of its strata were as large, and how much of that it pulls.
+    even = (part > 0) @ (weights * squares.sum(0))
+    pulled = np.abs(_over(pull.sum(1), even))
     lacking = (squares**2).sum(0)
     seen = float(weights**2 @ squares.sum(0))
     return Pulls(
+        unit=_usual(even) * (_usual(pulled) if pulled.max() > ROUNDING**0.5 else 1.0),
         variance=float((((pull * np.sqrt(1 + part)).sum(1)) ** 2).sum()),
         clusters=1 / float(whole.sum()),
         decisions=1 / float((weights**2 / np.maximum(decisions, 1)).sum()),
@@ -205,6 +209,11 @@ def _summed(pull: Array, part: Array, weights: Array, decisions: Array, shares: 
     )
 
 
+def _usual(sizes: Array) -> float:
+    """The mean of sizes, weighted by their squares: what decides how much so many of them vary."""
+    return float((sizes**3).sum() / (sizes**2).sum())
+
+
 def _drawn_in(value: float, pulls: Pulls) -> Array:
     """The variance of a cluster in each stratum, by its own share drawn to that of the whole by one cluster."""
     middle = (pulls.clusters * value + 0.5) / (pulls.clusters + 1)
@@ -212,10 +221,38 @@ def _drawn_in(value: float, pulls: Pulls) -> Array:
     return np.asarray(shares * (1 - shares))
 
 
-def _effective(value: float, variance: float, pulls: Pulls) -> float:
-    """How many independent decisions would say as much."""
+def _around(value: float, pulls: Pulls) -> tuple[float, float] | None:
+    """The t interval of any number, None where nothing pulls it."""
+    variance = pulls.variance / pulls.shown
+    if variance <= ROUNDING * max(1.0, value**2):
+        return None
+    half = _quantile(pulls.degrees - 1) * variance**0.5
+    return value - half, value + half
+
+
+def _between(value: float, pulls: Pulls) -> tuple[float, float]:
+    """From the least to the greatest difference that lies within what it, or the data, would let this one stray."""
+    quantile = _quantile(pulls.degrees)
+    half = quantile * (pulls.variance / pulls.shown + pulls.unit**2) ** 0.5
+    bounds = [value - half, value + half]
+    # A difference d has the variance |d| * unit - d^2 / clusters if all that differs does so one way.
+    scale = 1 + quantile**2 / pulls.clusters
+    for side in (1.0, -1.0):
+        middle = side * value + quantile**2 * pulls.unit / 2
+        square = middle**2 - scale * value**2
+        if middle > 0 and square >= 0:
+            bounds += [side * (middle + root) / scale for root in (-(square**0.5), square**0.5)]
+    return min(bounds), max(bounds)
+
+
+def _quantile(degrees: float) -> float:
     from scipy.special import stdtrit  # noqa: PLC0415 - two seconds that `--help` saves
 
+    return float(stdtrit(max(degrees, 1.0), 1 - TAIL))
+
+
+def _effective(value: float, variance: float, pulls: Pulls) -> float:
+    """How many independent decisions would say as much."""
     clusters, one = pulls.clusters, pulls.one
     middle = (clusters * value + one / 2) / (clusters + one)
     added = one * ((1 - middle) ** 2 + middle**2) / 2 + clusters * (value - middle) ** 2
@@ -223,8 +260,8 @@ def _effective(value: float, variance: float, pulls: Pulls) -> float:
     size = min(size, max(pulls.decisions, clusters))
     # Either as many decisions, or each cluster as one decision, which is the least that they can be worth.
     both = ((size, pulls.decisions), (min(size, clusters), clusters))
-    perhaps = stdtrit(max(pulls.degrees - 1 + one, 1.0), 1 - TAIL)
-    return max(float(many * min(1.0, stdtrit(max(of - 1 + one, 1.0), 1 - TAIL) / perhaps) ** 2) for many, of in both)
+    perhaps = _quantile(pulls.degrees - 1 + one)
+    return max(many * min(1.0, _quantile(of - 1 + one) / perhaps) ** 2 for many, of in both)
 
 
 def _mid_p(value: float, size: float) -> tuple[float, float]:
