@@ -14,9 +14,12 @@ a bootstrap over clusters where these are many. Where they are few:
   it, but no less than if each cluster were one decision. The interval is the mid-P one (Lancaster 1961, J. Am. Stat.
   Assoc. 56:223), since the exact one holds far more than 95 % at small numbers. One decision, half right and half
   wrong, enters the variance, so that a value of 0 or 1 has an effective number: that of its clusters.
-- A difference of shares has a t interval, with two decisions in its variance that say either way (Bonett and Price
-  2012, J. Educ. Behav. Stat. 37:479), so that two models that never differed have an interval too. Other numbers have
-  a t interval. Degrees of freedom are Satterthwaite's, as if each cluster weighed what it does.
+- Other numbers have a t interval, with one more cluster in their variance that pulls as far as those that do: where few
+  pull, how many is by chance. Degrees of freedom are Satterthwaite's, as if each cluster weighed what it does.
+- A difference of shares has all differences that a test does not tell from it. To differ by d, clusters must: if all
+  that do differ one way, it has a variance of |d| times what each adds, less d^2 over their number, and so it has where
+  the data show less (as in score tests, Tango 1998, Stat. Med. 17:891). So two models that never differed have an
+  interval too.
 """
 
 from collections.abc import Callable, Sequence
@@ -45,9 +48,9 @@ class Pulls:
     """How clusters pull a number.
 
     variance: what their residuals show of it, of which `shown` is the share if all clusters vary alike. clusters,
-    decisions: how many of equal weight would be worth as much. degrees: of freedom, and one. unit: how far a cluster
-    typically pulls it of those that do, the mean of the pulls weighted by their squares. By stratum, [strata]: shares, how
-    many clusters of equal size are worth as much, and what no residual shows, in units of a cluster's variance (model).
+    decisions: how many of equal weight would be worth as much. degrees: of freedom, and one. unit: how far one of those
+    that pull it does, the mean of all weighted by their squares. By stratum, [strata]: shares, how many clusters of
+    equal size are worth as much, and what no residual shows, in units of a cluster's variance (model).
     """
 
     variance: float
@@ -223,17 +226,15 @@ def _drawn_in(value: float, pulls: Pulls) -> Array:
 
 def _around(value: float, pulls: Pulls) -> tuple[float, float] | None:
     """The t interval of any number, None where nothing pulls it."""
-    variance = pulls.variance / pulls.shown
-    if variance <= ROUNDING * max(1.0, value**2):
+    if pulls.variance / pulls.shown <= ROUNDING * max(1.0, value**2):
         return None
-    half = _quantile(pulls.degrees - 1) * variance**0.5
+    half = _half(pulls)
     return value - half, value + half
 
 
 def _between(value: float, pulls: Pulls) -> tuple[float, float]:
-    """From the least to the greatest difference that lies within what it, or the data, would let this one stray."""
-    quantile = _quantile(pulls.degrees)
-    half = quantile * (pulls.variance / pulls.shown + pulls.unit**2) ** 0.5
+    """The t interval of a difference, and all that the differences at its ends would themselves reach."""
+    quantile, half = _quantile(pulls.degrees), _half(pulls)
     bounds = [value - half, value + half]
     # A difference d has the variance |d| * unit - d^2 / clusters if all that differs does so one way.
     scale = 1 + quantile**2 / pulls.clusters
@@ -243,6 +244,10 @@ def _between(value: float, pulls: Pulls) -> tuple[float, float]:
         if middle > 0 and square >= 0:
             bounds += [side * (middle + root) / scale for root in (-(square**0.5), square**0.5)]
     return min(bounds), max(bounds)
+
+
+def _half(pulls: Pulls) -> float:
+    return _quantile(pulls.degrees) * float(pulls.variance / pulls.shown + pulls.unit**2) ** 0.5
 
 
 def _quantile(degrees: float) -> float:
@@ -255,7 +260,10 @@ def _effective(value: float, variance: float, pulls: Pulls) -> float:
     """How many independent decisions would say as much."""
     clusters, one = pulls.clusters, pulls.one
     middle = (clusters * value + one / 2) / (clusters + one)
-    added = one * ((1 - middle) ** 2 + middle**2) / 2 + clusters * (value - middle) ** 2
+    # What of a decision's weight the decisions of its cluster share: all of it where they always come out alike.
+    whole = value * (1 - value)
+    alike = min(1.0, max(one, clusters * variance / whole)) if whole > ROUNDING else 1.0
+    added = one * alike * ((1 - middle) ** 2 + middle**2) / 2 + clusters * (value - middle) ** 2
     size = clusters * middle * (1 - middle) * (clusters + one) / (clusters**2 * variance + added)
     size = min(size, max(pulls.decisions, clusters))
     # Either as many decisions, or each cluster as one decision, which is the least that they can be worth.
