@@ -17,6 +17,7 @@ import polars as pl
 import typer
 from numpy.typing import NDArray
 from pluralbench.reports.figures import style
+from pluralbench.reports.figures.series import COLOURS, MARKERS
 from pluralbench_measures.bootstrap import Array, Estimate, Resampled, Sums, resample, spread
 from pluralbench_measures.intervals import Strata, Tilted, tilt
 from pluralbench_runs import run
@@ -25,7 +26,8 @@ CLUSTERS = (2, 3, 4, 5, 7, 10, 15, 30, 100, 500)
 SHARES = (0.5, 0.7, 0.9)
 ALIKE = 0.3  # the correlation of decisions of a cluster
 MOST = 4  # decisions of a cluster
-AGREED = 0.6  # of decisions that two models share
+SELDOM = 0.6  # of its decisions a model takes from another that it seldom differs from; then they agree in some 90 %
+CLUSTERS_BEFORE = (2, 3, 5, 10, 30, 100)
 BEFORE, AFTER = "percentiles of a bootstrap", "as they are made now"
 
 
@@ -91,13 +93,23 @@ def _sections(clusters: int, share: float, generator: np.random.Generator) -> Dr
     return Drawn([sums], [[place] for place in range(number)], share)
 
 
-def _paired(clusters: int, share: float, generator: np.random.Generator) -> Drawn:
-    """Two models on clusters of one to four decisions, of which most are the same for both."""
+def _apart(clusters: int, share: float, generator: np.random.Generator) -> Drawn:
+    """Two models that are right alike often and have only the clusters in common: they agree in some 75 %."""
+    return _paired(clusters, share, 0.0, generator)
+
+
+def _alike(clusters: int, share: float, generator: np.random.Generator) -> Drawn:
+    """Two models that are right alike often and seldom differ."""
+    return _paired(clusters, share, SELDOM, generator)
+
+
+def _paired(clusters: int, share: float, taken: float, generator: np.random.Generator) -> Drawn:
+    """Two models on clusters of one to four decisions. taken: how many the second takes from the first."""
     sizes = generator.integers(1, MOST + 1, clusters)
     there = np.arange(MOST) < sizes[:, None]
     rates = _rates(share, clusters, generator)[:, None]
     first = generator.random((clusters, MOST)) < rates
-    second = np.where(generator.random((clusters, MOST)) < AGREED, first, generator.random((clusters, MOST)) < rates)
+    second = np.where(generator.random((clusters, MOST)) < taken, first, generator.random((clusters, MOST)) < rates)
     counts = sizes[:, None].astype(np.float64)
     tables = [Sums((won & there).sum(1, keepdims=True).astype(np.float64), counts) for won in (first, second)]
     return Drawn(tables, [[0]], 0.0)
@@ -113,7 +125,8 @@ DESIGNS: Mapping[str, Callable[[int, float, np.random.Generator], Drawn]] = {
     "one decision a cluster": _single,
     "one to four a cluster": _clustered,
     "sections of three": _sections,
-    "difference of two models": _paired,
+    "difference of two models": _apart,
+    "of two that seldom differ": _alike,
 }
 METHODS: Mapping[str, Callable[[Drawn, int], Estimate]] = {AFTER: _now, BEFORE: _before}
 
@@ -123,14 +136,15 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None)
 @app.command(help=__doc__)
 def command(
     out: Annotated[Path, typer.Option(help="Where the figure and its numbers go.")] = Path("coverage"),
-    draws: Annotated[int, typer.Option(min=10, help="How often each number is drawn.")] = 300,
+    draws: Annotated[int, typer.Option(min=10, help="How often each number is drawn.")] = 1000,
+    before: Annotated[int, typer.Option(min=10, help="How often for the bootstrap, which is slow.")] = 200,
 ) -> None:
     """Run, write and print."""
     rows = [
-        (design, method, clusters, share, *coverage(design, clusters, share, draws, method))
+        (design, method, clusters, share, *coverage(design, clusters, share, often, method))
         for design in DESIGNS
-        for method in METHODS
-        for clusters in CLUSTERS
+        for method, among, often in ((AFTER, CLUSTERS, draws), (BEFORE, CLUSTERS_BEFORE, before))
+        for clusters in among
         for share in SHARES
     ]
     names = ["design", "method", "clusters", "share", "held", "printed"]
@@ -139,12 +153,12 @@ def command(
     found.write_csv(out / "coverage.csv")
     shown = found.group_by("design", "method", "clusters", maintain_order=True).agg(pl.col("held", "printed").sum())
     shown = shown.filter(pl.col("printed") > 0).with_columns(held=100 * pl.col("held") / pl.col("printed"))
-    _draw(shown, out, draws)
+    _draw(shown, out, f"{draws} draws each, {before} of the bootstrap")
     with pl.Config(tbl_rows=-1, fmt_str_lengths=40, tbl_hide_dataframe_shape=True, tbl_hide_column_data_types=True):
         print(shown.drop("printed").with_columns(pl.col("held").round(1)))
 
 
-def _draw(shown: pl.DataFrame, folder: Path, draws: int) -> None:
+def _draw(shown: pl.DataFrame, folder: Path, drawn: str) -> None:
     width, height, gap = 2.1, 1.9, 0.35
     with style.drawing():
         figure = style.sheet(len(DESIGNS) * (width + gap), height)
@@ -153,7 +167,7 @@ def _draw(shown: pl.DataFrame, folder: Path, draws: int) -> None:
             ax.axhspan(93, 97, color="0.92", linewidth=0, zorder=0)
             for place, method in enumerate((AFTER, BEFORE)):
                 own = shown.filter(design=design, method=method)
-                looks: Any = {"color": style.COLOURS[place], "marker": style.MARKERS[place], "markersize": 3}
+                looks: Any = {"color": COLOURS[place], "marker": MARKERS[place], "markersize": 3}
                 ax.plot(own["clusters"].to_list(), own["held"].to_list(), label=method, linewidth=1, **looks)
             ax.set(xscale="log", xlabel="Clusters", ylim=(40, 101), title=design)
             ax.set_xticks([2, 5, 10, 30, 100, 500], ["2", "5", "10", "30", "100", "500"])
@@ -163,14 +177,14 @@ def _draw(shown: pl.DataFrame, folder: Path, draws: int) -> None:
             else:
                 ax.set_ylabel("Intervals that hold\nthe truth (%)")
                 ax.legend(loc="lower right")
-        note = f"Means over true shares of 0.5, 0.7 and 0.9, {draws} draws each. Band: 93 to 97 %."
+        note = f"Means over true shares of 0.5, 0.7 and 0.9, {drawn}. Band: 93 to 97 %."
         style.heading(figure, "How often a 95 % interval holds the truth", note)
         figure.savefig(folder / "coverage.png", dpi=110, bbox_inches="tight", pad_inches=0.1)
 
 
 def main() -> None:
     """Run the command; a mistake is one sentence."""
-    run(app)
+    run(app, "pluralbench")
 
 
 if __name__ == "__main__":

@@ -59,10 +59,17 @@ def test_a_known_table_gives_its_difference_and_the_sign_tests_probability(
     assert p_value == pytest.approx(binomtest(second, first + second).pvalue, abs=0.02)
     assert low <= difference <= high
     assert (found.left_out, found.first, found.second, found.tested) == (0, "a", "b", 0)
-    # Bonett and Price (2012) by their formula, with t for z: one more decision either way.
-    more = (first + 1) / (total + 2), (second + 1) / (total + 2)
-    spread = t.ppf(0.975, total + 1) * np.sqrt((sum(more) - (more[1] - more[0]) ** 2) / (total + 2))
-    assert high - low == pytest.approx(2 * spread, rel=0.03)
+    assert (low, high) == pytest.approx(tango(first, second, total), abs=0.035)
+
+
+def tango(first: int, second: int, total: int) -> tuple[float, float]:
+    """The score interval of a paired difference by Tango's formula (1998, Stat. Med. 17:891)."""
+    every = np.linspace(-0.9999, 0.9999, 19999)
+    middle = -first - second + (2 * total - second + first) * every
+    one_way = (np.sqrt(middle**2 + 8 * total * first * every * (1 - every)) - middle) / (4 * total)
+    far = (second - first - total * every) ** 2 / (total * (2 * one_way + every * (1 - every)))
+    near = every[far <= 1.96**2]
+    return near[0], near[-1]
 
 
 def test_the_other_way_round_is_the_same_finding_with_the_other_sign() -> None:
@@ -78,8 +85,9 @@ def test_a_run_does_not_differ_from_itself() -> None:
     found = compare(run, run)
     difference, low, high, p_value = headline(found)
     assert (difference, low, p_value) == (0.0, -high, 1.0)
-    # That 27 decisions are the same does not say that the next will be: beside them stand one more either way.
-    assert high == pytest.approx(t.ppf(0.975, 28) * np.sqrt(2) / 29, rel=1e-4)
+    # That 27 decisions are the same does not say that the next will be: the bound of a share of 0 (Wilson 1927), with t.
+    square = t.ppf(0.975, 27) ** 2
+    assert high == pytest.approx(square / (27 + square), rel=1e-4)
     assert (found.only_first, found.only_second) == (0, 0)
 
 

@@ -14,12 +14,15 @@ a bootstrap over clusters where these are many. Where they are few:
   it, but no less than if each cluster were one decision. The interval is the mid-P one (Lancaster 1961, J. Am. Stat.
   Assoc. 56:223), since the exact one holds far more than 95 % at small numbers. One decision, half right and half
   wrong, enters the variance, so that a value of 0 or 1 has an effective number: that of its clusters.
-- A difference of shares has a t interval, with two decisions in its variance that say either way (Bonett and Price
-  2012, J. Educ. Behav. Stat. 37:479), so that two models that never differed have an interval too. Other numbers have
-  a t interval. Degrees of freedom are Satterthwaite's, as if each cluster weighed what it does.
+- Other numbers have a t interval, with one more cluster in their variance that pulls as far as those that do: where few
+  pull, how many is by chance. Degrees of freedom are Satterthwaite's, as if each cluster weighed what it does.
+- A difference of shares has all differences that a test does not tell from it. To differ by d, clusters must: if all
+  that do differ one way, it has a variance of |d| times what each adds, less d^2 over their number, and so it has where
+  the data show less (as in score tests, Tango 1998, Stat. Med. 17:891). So two models that never differed have an
+  interval too.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import NamedTuple
@@ -45,8 +48,9 @@ class Pulls:
     """How clusters pull a number.
 
     variance: what their residuals show of it, of which `shown` is the share if all clusters vary alike. clusters,
-    decisions: how many of equal weight would be worth as much. degrees: of freedom. By stratum, [strata]: shares, how
-    many clusters of equal size are worth as much, and what no residual shows, in units of a cluster's variance (model).
+    decisions: how many of equal weight would be worth as much. degrees: of freedom, and one. unit: how far one of those
+    that pull it does, the mean of all weighted by their squares. By stratum, [strata]: shares, how many clusters of
+    equal size are worth as much, and what no residual shows, in units of a cluster's variance (model).
     """
 
     variance: float
@@ -57,6 +61,7 @@ class Pulls:
     shares: Array
     strata_clusters: Array
     shown: float
+    unit: float
 
     @property
     def one(self) -> float:
@@ -90,7 +95,7 @@ class Tilted:
 
     def difference(self, values: Array, strata: Strata, n: int | None, clusters: int) -> Estimate:
         """The estimate of a difference of shares, from -1 to 1, whose sides are two of the tables."""
-        return self._t(values, strata, n, clusters, (-1.0, 1.0), 2)
+        return self._student(values, strata, n, clusters, (-1.0, 1.0), _between)
 
     def spread(
         self,
@@ -101,28 +106,26 @@ class Tilted:
         within: tuple[float, float] = (-inf, inf),
     ) -> Estimate:
         """The estimate of any number that lies `within` these; it has no interval where no cluster pulls it."""
-        return self._t(values, strata, n, clusters, within, 0)
+        return self._student(values, strata, n, clusters, within, _around)
 
-    def _t(
-        self, values: Array, strata: Strata, n: int | None, clusters: int, within: tuple[float, float], added: int
+    def _student(
+        self,
+        values: Array,
+        strata: Strata,
+        n: int | None,
+        clusters: int,
+        within: tuple[float, float],
+        bounds_of: Callable[[float, Pulls], tuple[float, float] | None],
     ) -> Estimate:
-        """added: decisions that say as much as can be, either way, in the variance."""
-        from scipy.special import stdtrit  # noqa: PLC0415 - two seconds that `--help` saves
-
         value = float(values[0])
         none = Estimate(None if np.isnan(value) else value, None, None, n, clusters)
         if np.isnan(value) or clusters < FEWEST:
             return none
         pulls = self._pulls(values, strata)
-        if pulls.shown <= 0:
+        bounds = bounds_of(value, pulls) if pulls.shown > 0 else None
+        if bounds is None:
             return none
-        mass = added * pulls.one
-        variance = (pulls.clusters**2 * pulls.variance / pulls.shown + mass) / (pulls.clusters + mass) ** 2
-        if variance <= ROUNDING * max(1.0, value**2):
-            return none
-        half = float(stdtrit(max(pulls.degrees - 1 + mass, 1.0), 1 - TAIL)) * variance**0.5
-        low, high = max(value - half, within[0]), min(value + half, within[1])
-        return Estimate(value, low, high, n, clusters, STUDENT)
+        return Estimate(value, max(bounds[0], within[0]), min(bounds[1], within[1]), n, clusters, STUDENT)
 
     def _pulls(self, values: Array, strata: Strata) -> Pulls:
         strata = [leaves for leaves in strata if len(leaves)]
@@ -191,9 +194,13 @@ def _summed(pull: Array, part: Array, weights: Array, decisions: Array, shares: 
     """pull, part: [clusters, strata], the latter the cluster's share of the stratum."""
     squares = part**2
     whole = (part @ weights) ** 2
+    # What each cluster would be of the number if those of its strata were as large, and how much of that it pulls.
+    even = (part > 0) @ (weights * squares.sum(0))
+    pulled = np.abs(_over(pull.sum(1), even))
     lacking = (squares**2).sum(0)
     seen = float(weights**2 @ squares.sum(0))
     return Pulls(
+        unit=_usual(even) * (_usual(pulled) if pulled.max() > ROUNDING**0.5 else 1.0),
         variance=float((((pull * np.sqrt(1 + part)).sum(1)) ** 2).sum()),
         clusters=1 / float(whole.sum()),
         decisions=1 / float((weights**2 / np.maximum(decisions, 1)).sum()),
@@ -205,6 +212,11 @@ def _summed(pull: Array, part: Array, weights: Array, decisions: Array, shares: 
     )
 
 
+def _usual(sizes: Array) -> float:
+    """The mean of sizes, weighted by their squares: what decides how much so many of them vary."""
+    return float((sizes**3).sum() / (sizes**2).sum())
+
+
 def _drawn_in(value: float, pulls: Pulls) -> Array:
     """The variance of a cluster in each stratum, by its own share drawn to that of the whole by one cluster."""
     middle = (pulls.clusters * value + 0.5) / (pulls.clusters + 1)
@@ -212,19 +224,52 @@ def _drawn_in(value: float, pulls: Pulls) -> Array:
     return np.asarray(shares * (1 - shares))
 
 
-def _effective(value: float, variance: float, pulls: Pulls) -> float:
-    """How many independent decisions would say as much."""
+def _around(value: float, pulls: Pulls) -> tuple[float, float] | None:
+    """The t interval of any number, None where nothing pulls it."""
+    if pulls.variance / pulls.shown <= ROUNDING * max(1.0, value**2):
+        return None
+    half = _half(pulls)
+    return value - half, value + half
+
+
+def _between(value: float, pulls: Pulls) -> tuple[float, float]:
+    """The t interval of a difference, and all that the differences at its ends would themselves reach."""
+    quantile, half = _quantile(pulls.degrees), _half(pulls)
+    bounds = [value - half, value + half]
+    # A difference d has the variance |d| * unit - d^2 / clusters if all that differs does so one way.
+    scale = 1 + quantile**2 / pulls.clusters
+    for side in (1.0, -1.0):
+        middle = side * value + quantile**2 * pulls.unit / 2
+        square = middle**2 - scale * value**2
+        if middle > 0 and square >= 0:
+            bounds += [side * (middle + root) / scale for root in (-(square**0.5), square**0.5)]
+    return min(bounds), max(bounds)
+
+
+def _half(pulls: Pulls) -> float:
+    return _quantile(pulls.degrees) * float(pulls.variance / pulls.shown + pulls.unit**2) ** 0.5
+
+
+def _quantile(degrees: float) -> float:
     from scipy.special import stdtrit  # noqa: PLC0415 - two seconds that `--help` saves
 
+    return float(stdtrit(max(degrees, 1.0), 1 - TAIL))
+
+
+def _effective(value: float, variance: float, pulls: Pulls) -> float:
+    """How many independent decisions would say as much."""
     clusters, one = pulls.clusters, pulls.one
     middle = (clusters * value + one / 2) / (clusters + one)
-    added = one * ((1 - middle) ** 2 + middle**2) / 2 + clusters * (value - middle) ** 2
+    # What of a decision's weight the decisions of its cluster share: all of it where they always come out alike.
+    whole = value * (1 - value)
+    alike = min(1.0, max(one, clusters * variance / whole)) if whole > ROUNDING else 1.0
+    added = one * alike * ((1 - middle) ** 2 + middle**2) / 2 + clusters * (value - middle) ** 2
     size = clusters * middle * (1 - middle) * (clusters + one) / (clusters**2 * variance + added)
     size = min(size, max(pulls.decisions, clusters))
     # Either as many decisions, or each cluster as one decision, which is the least that they can be worth.
     both = ((size, pulls.decisions), (min(size, clusters), clusters))
-    perhaps = stdtrit(max(pulls.degrees - 1 + one, 1.0), 1 - TAIL)
-    return max(float(many * min(1.0, stdtrit(max(of - 1 + one, 1.0), 1 - TAIL) / perhaps) ** 2) for many, of in both)
+    perhaps = _quantile(pulls.degrees - 1 + one)
+    return max(many * min(1.0, _quantile(of - 1 + one) / perhaps) ** 2 for many, of in both)
 
 
 def _mid_p(value: float, size: float) -> tuple[float, float]:
