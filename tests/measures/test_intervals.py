@@ -129,7 +129,7 @@ def program() -> ModuleType:
     return module
 
 
-# Few clusters come out in few ways, and of two models that seldom differ they do so up to some 30.
+# Few clusters come out in few ways, and of differences only those that differ count.
 MOST = {10: 0.985, 30: 0.98, 100: 0.97, 500: 0.97}
 
 
@@ -146,7 +146,7 @@ def test_intervals_hold_the_truth_as_often_as_they_say(program: ModuleType, desi
     )
     assert printed == 3 * draws
     assert held / printed >= 0.93
-    few_differ = design == "of two that seldom differ" and clusters < 30
+    few_differ = "differ" in design and clusters < 30
     assert few_differ or held / printed <= MOST.get(clusters, 1.0)
 
 

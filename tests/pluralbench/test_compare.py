@@ -85,7 +85,7 @@ def test_a_run_does_not_differ_from_itself() -> None:
     found = compare(run, run)
     difference, low, high, p_value = headline(found)
     assert (difference, low, p_value) == (0.0, -high, 1.0)
-    # That 27 decisions are the same does not say that the next will be: the bound of a share of 0 (Wilson 1927), with t.
+    # That 27 decisions are the same does not say that the next will be: as for a share of 0 (Wilson 1927), with t.
     square = t.ppf(0.975, 27) ** 2
     assert high == pytest.approx(square / (27 + square), rel=1e-4)
     assert (found.only_first, found.only_second) == (0, 0)
