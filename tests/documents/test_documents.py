@@ -50,7 +50,7 @@ NOT_RUN = {
     "bash .ci/run": "it runs these tests",
 }
 SHOWN = {
-    "                                                            Lifestyle_": "what the commands above it print, whose form test_report asserts",
+    " " * 60 + "Lifestyle_": "what the commands above it print, whose form test_report asserts",
     "README.md                   the card": "the files of a release, as test_release_write asserts them",
     "people.csv      user,age,town": "three files side by side, which `persona_sources.people_csv` writes",
     "pairs.parquet, row 3 (id 'art-03')": "what the block above prints for a bad table, as test_table_rules asserts it",

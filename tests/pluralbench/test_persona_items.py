@@ -176,7 +176,7 @@ def test_only_ties_are_nothing_for_a_binary_setting(tmp_path: Path) -> None:
 
 def test_without_data_a_sample_is_named() -> None:
     with pytest.raises(
-        DataError, match=r"has no data on the Hub; say where yours is with --data, or take the few rows .* --data sample"
+        DataError, match=r"no data on the Hub; say where yours is with --data, or take the few rows .* --data sample"
     ):
         load_personas(None)
 

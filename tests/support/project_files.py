@@ -25,6 +25,7 @@ from reward_models import POSITIONS, save_classifier, save_language_model
 
 COMMIT = "a" * 40
 CATEGORY = ["知识", "人文地理"]
+SCORED = ("personalized-my-model-sample", "personalized-SmolLM2-135M-Instruct-Q4_1-judge-sample")
 TINY: dict[str, Any] = {"num_hidden_layers": 1, "hidden_size": 32, "intermediate_size": 32, "head_dim": 8}
 PAIRS = [
     {
@@ -97,7 +98,7 @@ models = [{ name = "a", path = "path/to/model" }, { name = "b", path = "my-model
 def write_runs(folder: Path) -> None:
     """The runs that commands read, of functions and of the served judge, and the releases under other names."""
     shutil.copytree(folder / "dist/chinese-rewardbench", folder / "dist/cheemsbench")
-    for number, name in enumerate(("plain", "a", "b", "personalized-my-model-sample", "personalized-SmolLM2-135M-Instruct-Q4_1-judge-sample")):
+    for number, name in enumerate(("plain", "a", "b", *SCORED)):
         data = folder / "dist/personalized-rewardbench"
         verbs.score(partial(scores, number), data=data, out=folder / "runs" / name)
     data = folder / "dist/multilingual-rewardbench"
