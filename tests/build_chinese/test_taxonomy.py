@@ -104,12 +104,12 @@ def test_the_sample_has_criteria_for_each_of_its_categories() -> None:
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("", "The taxonomy taxonomy.toml: `category`: Field required."),
+        ("", "The taxonomy taxonomy.toml: the key `category` is missing."),
         (
             "category = []",
             "The taxonomy taxonomy.toml: `category`: List should have at least 1 item after validation, not 0.",
         ),
-        ('[[category]]\nname = "甲"', "The taxonomy taxonomy.toml: `category.0.criteria`: Field required."),
+        ('[[category]]\nname = "甲"', "The taxonomy taxonomy.toml: the key `category.0.criteria` is missing."),
         (
             '[[category]]\nname = ""\ncriteria = "logic"',
             "The taxonomy taxonomy.toml: `category.0.name`: String should have at least 1 character.",

@@ -131,7 +131,11 @@ def test_rejected_requests_are_asked_again_on_demand(run: Run, tmp_path: Path) -
 def test_an_unfinished_run_goes_on_under_the_same_recipe_alone(run: Run, tmp_path: Path) -> None:
     words = ["--recipe", recipe(tmp_path, "http://127.0.0.1:9/v1"), "--out", tmp_path / "out"]
     assert run(*words)[0] == 2
-    refused(run(*words, "--seed", "1"), f"an unfinished run in {tmp_path / 'out'} in `seed`", "`fresh`")
+    refused(
+        run(*words, "--seed", "1"),
+        f"An unfinished run in {tmp_path / 'out'} was made with other settings (seed ",
+        "`fresh`",
+    )
     assert "cannot be reached" in run(*words, "--seed", "1", "--fresh")[1]
 
 

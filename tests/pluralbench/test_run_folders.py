@@ -24,7 +24,7 @@ CHOICES: dict[str, Any] = {
     "raw-3-posts-implicit": (Prompt(profile="raw", profile_size=3), LocalModel(name="m", kind="implicit")),
     "fr-zh-legacy": (Data(configs=("fr", "zh"), legacy=True),),
     "3-configs-split-train-empty-drop": (Data(configs=("fr", "zh", "de"), split="train", on_empty="drop"),),
-    "one-order-brief-oracle-temperature0.5-attempts1": (
+    "brief-one-order-oracle-temperature0.5-attempts1": (
         Judging(orders="one", reply="brief", oracle=True, temperature=0.5, attempts=1),
     ),
     "logit-1-max-length99": (
@@ -53,7 +53,7 @@ def test_a_name_stays_short() -> None:
     every = Judging(orders="one", reply="brief", criterion="person", oracle=True, verdicts="strict", max_tokens=9)
     found = run_folder("p" * 20, Recipe(), Data(limit=3), Prompt(profile="raw", profile_size=2), every, seed=3)
     assert len(found.name) <= 110
-    assert found.name.startswith("pppppppppppppppppppp-limit3-raw-2-posts-one-order-brief")
+    assert found.name.startswith("pppppppppppppppppppp-limit3-raw-2-posts-brief-one-order")
 
 
 def test_some_items_first_and_all_of_them_after(run: Any, pairs: Callable[..., Rows], monkeypatch: Any) -> None:

@@ -97,7 +97,7 @@ models = [{ name = "a", path = "path/to/model" }, { name = "b", path = "my-model
 def write_runs(folder: Path) -> None:
     """The runs that commands read, of functions and of the served judge, and the releases under other names."""
     shutil.copytree(folder / "dist/chinese-rewardbench", folder / "dist/cheemsbench")
-    for number, name in enumerate(("plain", "a", "b", "personalized-policy", "personalized-gpt-5-mini-judge")):
+    for number, name in enumerate(("plain", "a", "b", "personalized-my-model-sample", "personalized-SmolLM2-135M-Instruct-Q4_1-judge-sample")):
         data = folder / "dist/personalized-rewardbench"
         verbs.score(partial(scores, number), data=data, out=folder / "runs" / name)
     data = folder / "dist/multilingual-rewardbench"

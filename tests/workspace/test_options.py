@@ -14,6 +14,7 @@ from pydantic.fields import FieldInfo
 
 COMMANDS = {name: entry for member in MEMBERS for name, entry in load(member)["project"].get("scripts", {}).items()}
 DIFFERENT = {
+    "--benchmark": "who scores or judges finds it in the data's manifest, other verbs have a benchmark of their own",
     "--data": "the data of a run that is shown may have moved",
     "--format": "a command has the formats that fit what it prints",
     "--judge": "the benchmarks have stand-ins of their own for a judge",

@@ -28,6 +28,7 @@ def footnotes(sheets: Sequence[Sheet], *, wide: bool = False) -> list[str]:
     said = [_about_numbers(sheets), _rules(sheets), *_language_notes(sheets)]
     said += [*_reference_notes(sheets), *mark_notes(_shown_numbers(sheets, wide=wide)), *_other_items(sheets)]
     said += _counted("Counted as wrong", {"ties": "tie|ties", "invalid": "invalid|invalid"}, sheets)
+    said += _shared("Other verdict when the answers were swapped", _changed, sheets)
     said += _counted("No part of accuracy", {"dropped": "item too long|items too long", "equal": EQUAL}, sheets)
     said += _counted("Truncated to fit the model", {"truncated": "item|items"}, sheets)
     said += _shared("Left out, since their truth is a tie", _ties_left_out, sheets)
@@ -118,7 +119,7 @@ def _whose(told: Sequence[Row], sheets: Sequence[Sheet]) -> str:
 
 def _about_numbers(sheets: Sequence[Sheet]) -> str:
     confidence = max(run.record.bootstrap.confidence for sheet in sheets for run in sheet.runs)
-    return f"Accuracy in %, with {confidence:.0%} intervals over prompts or users; ties and invalid ones are wrong."
+    return f"Accuracy in %, with {confidence:.0%} intervals over prompts or users; ties and invalid answers are wrong."
 
 
 def _rules(sheets: Sequence[Sheet]) -> str:
@@ -133,7 +134,7 @@ def _rules(sheets: Sequence[Sheet]) -> str:
 def _language_notes(sheets: Sequence[Sheet]) -> Iterator[str]:
     metrics = {column.place.metric for sheet in sheets for column in sheet.columns}
     if "drop" in metrics:
-        yield "Against English: points on the same ids; kappa: agreement with the labels there."
+        yield "Against English: points on the same ids; kappa: agreement with its own labels there."
     for sheet in sheets:
         for row in sheet.rows:
             reference = row.run.record.benchmark.description.reference
@@ -145,7 +146,7 @@ def _language_notes(sheets: Sequence[Sheet]) -> Iterator[str]:
 def _reference_notes(sheets: Sequence[Sheet]) -> Iterator[str]:
     names = dict.fromkeys(row.name for sheet in sheets for row in sheet.references)
     if names:
-        yield f"{', '.join(names).capitalize()}: what choosing so gets on the same items."
+        yield f"{', '.join(names).capitalize()}: what always choosing that way gets on the same items."
 
 
 def _shown_numbers(sheets: Sequence[Sheet], *, wide: bool) -> Iterator[Estimate]:
@@ -158,6 +159,11 @@ def _shown_numbers(sheets: Sequence[Sheet], *, wide: bool) -> Iterator[Estimate]
 def _other_items(sheets: Sequence[Sheet]) -> Iterator[str]:
     if any(sheet.other for sheet in sheets):
         yield "Tables of one benchmark with other items are no ranking: their numbers cannot be compared."
+
+
+def _changed(run: Run) -> str:
+    both, changed = (run.count(name, "position") for name in ("asked_in_both_orders", "changed_with_the_order"))
+    return f"{changed:,} of {both:,} pairs" if both else ""
 
 
 def _ties_left_out(run: Run) -> str:

@@ -47,7 +47,7 @@ def mark_notes(numbers: Iterable[Estimate]) -> Iterator[str]:
     clusters = {found.clusters or 0 for found in numbers if mark(found)}
     if clusters:
         low, high = min(clusters), max(clusters)
-        yield f"{DAGGER} Over few prompts or users, and so the wider: {low}{f' to {high}' if high > low else ''}."
+        yield f"{DAGGER} Wide, since it is over only {low}{f' to {high}' if high > low else ''} prompts or users."
 
 
 def took(runs: Sequence[Run]) -> str:
@@ -73,7 +73,7 @@ def _money(dollars: float) -> str:
 
 
 def _time(seconds: float) -> str:
-    return f"{seconds:,.0f}" if seconds >= 10 else f"{seconds:.2g}"
+    return f"{seconds:,.0f}" if seconds >= 1 else "under 1"
 
 
 def _language_notes(run: Run) -> Iterator[str]:
