@@ -204,7 +204,7 @@ def _line(ax: "Axes", shown: pl.DataFrame, name: str, title: str, place: int) ->
 
 def main() -> None:
     """Run the command; a mistake is one sentence."""
-    run(app)
+    run(app, "pluralbench")
 
 
 if __name__ == "__main__":

@@ -85,7 +85,7 @@ def command(
 
 def main() -> None:
     """Run the command; a mistake is one sentence."""
-    run(app)
+    run(app, "pluralbench")
 
 
 def _requests(model: ChatModel, writer: Writer, prompts: int, words: int, samples: int, seed: int) -> list[Request]:

@@ -106,7 +106,7 @@ def command(
 
 def main() -> None:
     """Run the command; a mistake is one sentence."""
-    run(app)
+    run(app, "pluralbench")
 
 
 def _timed_rounds(

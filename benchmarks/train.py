@@ -112,7 +112,7 @@ def command(
 
 def main() -> None:
     """Run the command; a mistake is one sentence."""
-    run(app)
+    run(app, "pluralbench")
 
 
 def _accumulation(rankings: list[Ranked]) -> int:

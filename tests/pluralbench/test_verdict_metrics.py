@@ -264,8 +264,7 @@ def test_with_and_without_a_persona_are_compared_on_the_same_items() -> None:
     (same,) = persona("AAAB", "AAAB")
     assert same["difference"] == 0.0
     low, high = same["difference_interval"]
-    square = t.ppf(0.975, 4) ** 2
-    assert high == pytest.approx(square / (4 + square), rel=1e-4), "four that never differ, as a share of 0 of four"
+    assert high == pytest.approx(t.ppf(0.975, 4) / 4, rel=1e-4), "four that never differ, and one that does"
     assert low == -high
     (part,) = persona("AAAB", "ABB")
     assert (part["n"], part["n_without"], part["left_out"], part["accuracy"]) == (3, 3, 1, 1.0)

@@ -247,7 +247,7 @@ def _between(value: float, pulls: Pulls) -> tuple[float, float]:
 
 
 def _half(pulls: Pulls) -> float:
-    return float(_quantile(pulls.degrees) * (pulls.variance / pulls.shown + pulls.unit**2) ** 0.5)
+    return _quantile(pulls.degrees) * float((pulls.variance / pulls.shown + pulls.unit**2) ** 0.5)
 
 
 def _quantile(degrees: float) -> float:
