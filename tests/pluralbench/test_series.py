@@ -48,7 +48,7 @@ def test_runs_of_a_model_share_its_colour_and_have_markers_of_their_own() -> Non
     shown = {one.run.path.name: one for one in series_of([raw, bare, other], [raw, bare, other, elsewhere])}
     assert shown["raw"].colour == shown["none"].colour != shown["pairs-n"].colour
     assert shown["raw"].marker != shown["none"].marker
-    assert [shown[name].label.text for name in shown] == ["m (profile none)", "m (profile raw)", "n"]
+    assert [shown[name].label.text for name in shown] == ["m (profile none)", "m (profile raw)", "n (profile none)"]
     [there] = series_of([elsewhere], [raw, bare, other, elsewhere])
     assert (there.marker, there.label.text) == (shown["raw"].marker, "m"), "the same settings on another benchmark"
     again = a_run("m", profile="raw", path="runs/again")

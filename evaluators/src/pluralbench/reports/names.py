@@ -7,12 +7,13 @@ from typing import Any
 from pluralbench.results.runs import Run
 
 ASKED: dict[str, Callable[[Run], Any]] = {
-    "profile": lambda run: run.record.prompt.profile,
-    "variables": lambda run: run.record.prompt.variables,
+    "profile {}": lambda run: run.record.prompt.profile,
+    "variables {}": lambda run: run.record.prompt.variables,
 }
-"""What changes what a model is asked, so that it is told wherever runs differ in it."""
+"""What changes what a model is asked, so that it is told wherever runs differ in it, and how that is said."""
 
 TOLD: dict[str, Callable[[Run], Any]] = {
+    "setting {}": lambda run: run.record.prompt.setting,
     "{} posts": lambda run: run.record.prompt.profile_size,
     "oracle {}": lambda run: run.record.prompt.oracle,
     "answers in {}": lambda run: run.record.prompt.answer_language,
@@ -25,15 +26,13 @@ TOLD: dict[str, Callable[[Run], Any]] = {
     "mode {}": lambda run: run.record.scoring and run.record.scoring.mode,
     "{} if too long": lambda run: run.record.scoring and run.record.scoring.on_overflow,
     "seed {}": lambda run: run.record.bootstrap.seed,
+    "{} rules": lambda run: "its own" if run.record.benchmark.description.strict else "legacy",
+    "data {}": lambda run: Path(run.record.data.location).name,
+    "limit {}": lambda run: run.record.data.limit,
 }
 """What else can tell runs of one model apart, and how that is said."""
 
 FEW = 2  # so many differences are told; for more the run's folder stands
-
-
-def asked_differently(runs: Sequence[Run]) -> list[str]:
-    """In what of `ASKED` some runs differ; `row_names` has its values in brackets."""
-    return [what for what, of in ASKED.items() if len({of(run) for run in runs}) > 1]
 
 
 def row_names(runs: Sequence[Run]) -> list[str]:
@@ -43,14 +42,19 @@ def row_names(runs: Sequence[Run]) -> list[str]:
     for run, name in zip(runs, short, strict=True):
         whole.setdefault(name, set()).add(run.name)
     names = [run.name if len(whole[name]) > 1 else name for run, name in zip(runs, short, strict=True)]
-    differ = asked_differently(runs)
-    asked = [tuple(_word(ASKED[what](run)) for what in differ) for run in runs]
-    named = list(zip(names, asked, strict=True))
+    apart = differences(runs)
+    return [f"{name} ({more})" if more else name for name, more in zip(names, apart, strict=True)]
+
+
+def differences(runs: Sequence[Run]) -> list[str]:
+    """What each run was asked that others were not, and what else tells it from other runs of its model; else nothing."""
+    differ = {how: of for how, of in ASKED.items() if len({of(run) for run in runs}) > 1}
+    asked = [tuple(how.format(_word(of(run))) for how, of in differ.items()) for run in runs]
+    keys = [(run.name, values) for run, values in zip(runs, asked, strict=True)]
     found = []
-    for place, (name, values) in enumerate(named):
-        same = [run for run, one in zip(runs, named, strict=True) if one == (name, values)]
-        brackets = [*values, *(_apart(runs[place], same) if len(same) > 1 else ())]
-        found.append(f"{name} ({', '.join(brackets)})" if brackets else name)
+    for run, values, key in zip(runs, asked, keys, strict=True):
+        same = [other for other, one in zip(runs, keys, strict=True) if one == key]
+        found.append(", ".join([*values, *(_apart(run, same) if len(same) > 1 else ())]))
     return found
 
 

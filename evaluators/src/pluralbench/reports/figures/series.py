@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pluralbench.reports.figures.fonts import Label, readable
+from pluralbench.reports.names import differences
 from pluralbench.results.runs import Run
 
 # Okabe and Ito's colours, without the yellow that white paper swallows. Seven and twelve share no divisor.
@@ -58,7 +59,7 @@ def series_of(runs: Sequence[Run], among: Sequence[Run] = ()) -> list[RunSeries]
     variants = _variants([*among, *runs])
     looks = _looks(variants.values())
     ordered = sorted(runs, key=lambda run: (_last_if_missing(run.headline.value), run.name, str(run.path)))
-    labels = _labels([run.name for run in ordered], _differences(ordered), [run.name for run in among])
+    labels = _labels([run.name for run in ordered], differences(ordered), [run.name for run in among])
     return [
         RunSeries(run.name, label, *looks[variants[_key(run)]], run=run)
         for run, label in zip(ordered, labels, strict=True)
@@ -136,24 +137,6 @@ def _settings(run: Run) -> Settings:
         found |= {name: getattr(judging, name) for name in ("reply", "orders", "criterion", "verdict_rule", "samples")}
     found["rules"] = None if run.record.benchmark.description.strict else "legacy"
     return tuple((name.replace("_", " "), str(value)) for name, value in found.items() if value is not None)
-
-
-def _data(run: Run) -> Settings:
-    data = run.record.data
-    limit = () if data.limit is None else (("limit", str(data.limit)),)
-    return (("data", Path(data.location).name), *limit)
-
-
-def _differences(runs: Sequence[Run]) -> list[str]:
-    """What sets each run apart from other runs of its model; nothing where it is the only one."""
-    said = []
-    for run in runs:
-        own = [dict(_settings(one) + _data(one)) for one in runs if one.name == run.name]
-        settings = dict(_settings(run) + _data(run))
-        differing = [field for field in settings if len({other.get(field) for other in own}) > 1]
-        said.append(", ".join(f"{field} {settings[field]}" for field in differing))
-    alike = [(run.name, one) for run, one in zip(runs, said, strict=True)]
-    return [run.path.name if alike.count((run.name, one)) > 1 else one for run, one in zip(runs, said, strict=True)]
 
 
 def _short(names: Sequence[str]) -> list[str]:
