@@ -169,7 +169,8 @@ def test_runs_of_one_model_are_told_apart_by_what_differs() -> None:
 
     first, second = a_run("m", 5, path=Path("runs/a")), a_run("m", 3, path=Path("runs/b"))
     assert rows([first, second]) == ["m (a)", "m (b)"]
-    assert rows([first, changed(second, prompt__profile="raw")]) == ["m (profile none)", "m (profile raw)"]
+    assert rows([first, changed(second, prompt__profile="raw")]) == ["m (none)", "m (raw)"]
+    assert "in brackets the profile" in text_of([first, changed(second, prompt__profile="raw")])
     exact = [changed(one, scoring__mode=mode) for one, mode in ((first, "fast"), (second, "exact"))]
     assert rows(exact) == ["m (mode fast)", "m (mode exact)"]
     assert rows([a_run("x/m", 5), a_run("y/m", 3)]) == ["x/m", "y/m"]
@@ -217,7 +218,7 @@ def test_ten_runs_on_four_benchmarks_fit_a_screen(ten_runs: list[Run]) -> None:
     assert max(map(len, lines)) <= 80
     assert len(lines) <= 60
     assert text.count("longer answer") == 5
-    for part in ("gpt-5-mini (variables none)", "against", "kappa", "Reasoning", "Entertainment", "human:", "accuracy"):
+    for part in ("gpt-5-mini (none)", "against", "kappa", "Reasoning", "Entertainment", "human:", "accuracy"):
         assert part in text
     assert "$0.50 at 0.25/2 a million, 122 s in 2 runs" in " ".join(text.split())
     for sheet in {row["sheet"] for row in json.loads(str(render(ten_runs, "json")))}:

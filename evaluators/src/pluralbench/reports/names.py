@@ -7,10 +7,10 @@ from typing import Any
 from pluralbench.results.runs import Run
 
 ASKED: dict[str, Callable[[Run], Any]] = {
-    "profile {}": lambda run: run.record.prompt.profile,
-    "variables {}": lambda run: run.record.prompt.variables,
+    "profile": lambda run: run.record.prompt.profile,
+    "variables": lambda run: run.record.prompt.variables,
 }
-"""What changes what a model is asked, so that it is told wherever runs differ in it, and how that is said."""
+"""What changes what a model is asked, so that it is told wherever runs differ in it."""
 
 TOLD: dict[str, Callable[[Run], Any]] = {
     "setting {}": lambda run: run.record.prompt.setting,
@@ -35,21 +35,26 @@ TOLD: dict[str, Callable[[Run], Any]] = {
 FEW = 2  # so many differences are told; for more the run's folder stands
 
 
+def asked_differently(runs: Sequence[Run]) -> list[str]:
+    """In what of `ASKED` some runs differ; `row_names` has its values in brackets."""
+    return [what for what, of in ASKED.items() if len({of(run) for run in runs}) > 1]
+
+
 def row_names(runs: Sequence[Run]) -> list[str]:
-    """What each run is called: its model, and in brackets what tells it from the others."""
+    """What each run is called in a table: its model, and in brackets what tells it from the others."""
     short = [Path(run.name).name or run.name for run in runs]
     whole: dict[str, set[str]] = {}
     for run, name in zip(runs, short, strict=True):
         whole.setdefault(name, set()).add(run.name)
     names = [run.name if len(whole[name]) > 1 else name for run, name in zip(runs, short, strict=True)]
-    apart = differences(runs)
+    apart = differences(runs, lambda _, value: value)
     return [f"{name} ({more})" if more else name for name, more in zip(names, apart, strict=True)]
 
 
-def differences(runs: Sequence[Run]) -> list[str]:
-    """What each run was asked that others were not, and what else tells it from other runs of its model; else nothing."""
-    differ = {how: of for how, of in ASKED.items() if len({of(run) for run in runs}) > 1}
-    asked = [tuple(how.format(_word(of(run))) for how, of in differ.items()) for run in runs]
+def differences(runs: Sequence[Run], said: Callable[[str, str], str] = "{} {}".format) -> list[str]:
+    """What each run was asked that others were not, and what else tells it from other runs of its model, if any."""
+    differ = asked_differently(runs)
+    asked = [tuple(said(what, _word(ASKED[what](run))) for what in differ) for run in runs]
     keys = [(run.name, values) for run, values in zip(runs, asked, strict=True)]
     found = []
     for run, values, key in zip(runs, asked, keys, strict=True):

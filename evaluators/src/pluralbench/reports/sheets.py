@@ -12,7 +12,7 @@ import polars as pl
 from pluralbench_measures.bootstrap import Estimate
 
 from pluralbench.data.benchmarks import Benchmark, known_benchmarks
-from pluralbench.reports.names import row_names
+from pluralbench.reports.names import asked_differently, row_names
 from pluralbench.results.metrics_frame import Place
 from pluralbench.results.runs import MISSING, Run
 
@@ -126,13 +126,16 @@ def _content(run: Run) -> bytes:
 
 
 def _apart(runs: Sequence[Run], sheets: Sequence[Sequence[Run]]) -> Iterator[str]:
-    """What tells a sheet from others of its benchmark and setting, in words."""
+    """What tells a sheet from others of its benchmark and setting, in words, and what stands in its names' brackets."""
     run = runs[0]
     setting, benchmark = run.record.prompt.setting, run.record.benchmark.description
     if setting is not None:
         yield f"setting {setting}"
         if len({other.record.prompt.variables for other in runs}) == 1:
             yield f"variables {run.record.prompt.variables}"
+    differ = asked_differently(runs)
+    if differ:
+        yield f"in brackets the {' and '.join(differ)}"
     inside = [config for config in run.names("pooled", "config") if config not in benchmark.outside]
     if len(inside) == 1 and inside != [PLAIN]:
         yield inside[0]
