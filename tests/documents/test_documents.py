@@ -76,6 +76,8 @@ ELSEWHERE = {
     "pluralbench judge gpt-5-mini": f"--base-url {CHAT}",
     "pluralbench judge path/to/model": f"--base-url {CHAT}",
     "pluralbench judge local": "--limit 1",
+    "pluralbench train local": "--out taught",
+    "build-personalized --llm local": "--profile-size 1",
     "pluralbench judge-personas": f"--base-url {CHAT}",
     "pluralbench best-of-n": f"--judge-base-url {CHAT} --n 2 --max-tokens 8 --limit 1",
     "pluralbench optimize": f"--judge-base-url {CHAT} --steps 1 --prompts-per-step 2 --mini-batch 2 --micro-batch 2 "

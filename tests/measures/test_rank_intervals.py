@@ -197,7 +197,7 @@ def test_differences_of_two_benchmarks_cover_the_truth() -> None:
     drawn = strengths(models, 1)
     truth = {name: drawn.told(name, 0.8) - drawn.told(name, 0.3) for name in NAMES}
     covered: dict[str, list[bool]] = {name: [] for name in NAMES}
-    for _ in range(1000):
+    for _ in range(600):
         first, second, downstream = draw.multivariate_normal([0, 0, 0], between, models).T
         for name, one in differences(first, second, downstream).items():
             assert one.low is not None
