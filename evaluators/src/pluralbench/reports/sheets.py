@@ -137,7 +137,7 @@ def _apart(runs: Sequence[Run], sheets: Sequence[Sequence[Run]]) -> Iterator[str
     if differ:
         yield f"in brackets the {' and '.join(differ)}"
     inside = [config for config in run.names("pooled", "config") if config not in benchmark.outside]
-    if len(inside) == 1 and inside != [PLAIN]:
+    if len(inside) == 1 and inside[0] not in {PLAIN, run.record.benchmark.name}:
         yield inside[0]
     others = [sheet[0] for sheet in sheets]
     sources = {how: of for how, of in DATA.items() if len({of(other) for other in others}) > 1}

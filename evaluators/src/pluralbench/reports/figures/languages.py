@@ -217,7 +217,9 @@ def _drop(models: Sequence[RunSeries]) -> "Figure | None":
     widths = [one.high - one.low for one in points if one.low is not None and one.high is not None]
     # So that differences look as small as they are, beside what chance makes of them.
     least = max(LEAST, INTERVALS * median(widths)) if widths else LEAST
-    ax.set(xlim=(-0.5, len(names) - 0.5), ylim=style.extent(points, 0.0, least=least))
+    low, high = style.extent(points, 0.0, least=least)
+    # No difference is larger than 100 points, whose marks are whole within 105.
+    ax.set(xlim=(-0.5, len(names) - 0.5), ylim=(max(low, -105), min(high, 105)))
     ax.axhline(0, color="black", linewidth=0.8, zorder=1)
     ax.yaxis.set_major_formatter(
         lambda place, _: f"{place:+.3g}".replace("-", MINUS) if abs(place) > TINY else f"{ENGLISH} 0"
