@@ -6,15 +6,15 @@ from typing import Any
 
 from pluralbench_runs import Recipe, Table, content_values, digest, is_made_by
 
+from pluralbench.data.samples import SAMPLE
 from pluralbench.results.runs import SETTINGS_FILE
 
 RUNS = Path("runs")
-SAMPLE = "sample"
 LONGEST = 80  # characters that choices add to a name
 FEW = 2  # names of configs that are spelled out
 # What is too long for a name, or changes no number by itself; the digest tells apart what differs only there.
 UNSAID = {"location", "columns", "english", "plans", "reference", "chat_template", "name", "device", "token_budget"}
-UNSAID |= {"chat_template", "trust_remote_code", "seed"}
+UNSAID |= {"trust_remote_code", "seed"}
 SAID = {
     "profile_size": "{}-posts",
     "orders": "{}-order",
