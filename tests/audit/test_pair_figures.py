@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pluralbench_audit import AuditFailed, PairLimits, check_limits, limited, pair_figures, wins, wins_text
+from pluralbench_runs import RecipeError
 
 CHOSEN = ["a low PRICE, it is", "beans", "low rice is good", "two words"]
 REJECTED = ["buy one", "price them low", "nice", "and two"]
@@ -83,8 +84,9 @@ def test_every_broken_limit_is_named_whatever_its_direction() -> None:
         check_limits(found, PairLimits())
 
 
-def test_a_limit_of_what_there_is_nothing_of_is_kept() -> None:
-    check_limits(limited(pair_figures(["a"], ["b"])), PairLimits(max_chosen_overlap=0.5, max_drop_share=0))
+def test_a_limit_of_what_there_is_no_figure_of_is_refused() -> None:
+    with pytest.raises(RecipeError, match="The audit has no figure for the limit `max_drop_share`; take it out of"):
+        check_limits(limited(pair_figures(["a"], ["b"])), PairLimits(max_drop_share=0))
 
 
 @given(st.integers(1, 40), st.integers(0, 40))

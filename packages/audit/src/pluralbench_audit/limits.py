@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from pluralbench_runs import Table
+from pluralbench_runs import RecipeError, Table
 from pydantic import Field
 
 from pluralbench_audit.errors import AuditFailed
@@ -46,12 +46,16 @@ def limited(figures: Mapping[str, Any]) -> dict[str, float]:
 def check_limits(found: Mapping[str, float], limits: PairLimits, what: str = "The audit") -> None:
     """Raise `AuditFailed` naming every limit that is broken.
 
-    found: by the name of the limit, see `limited`; a limit of which it has nothing is kept. what: whose audit it is.
+    found: by the name of the limit, see `limited`. what: whose audit it is. Raises `RecipeError` for a limit of which
+    nothing is found, as that to drops where none are counted.
     """
+    asked = limits.model_dump(exclude_none=True)
+    for name in asked.keys() - found.keys():
+        raise RecipeError(f"{what} has no figure for the limit `{name}`; take it out of [audit].")
     broken = [
         f"{name} = {limit:g} (found {found[name]:.3g})"
-        for name, limit in limits.model_dump(exclude_none=True).items()
-        if name in found and found[name] > limit and not math.isclose(found[name], limit)
+        for name, limit in asked.items()
+        if found[name] > limit and not math.isclose(found[name], limit)
     ]
     if broken:
         raise AuditFailed(
