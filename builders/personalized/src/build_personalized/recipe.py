@@ -26,6 +26,7 @@ class SourceTable(Table):
 
     locations: `sample`, `lamp-qa[:ID[@REVISION]]`, `lamp-qa:DIRECTORY` or `stack-exchange:POSTS_XML`, one or more.
     limit: at most so many questions of each config, in the order of the source.
+    name, attribution: what the card calls a source, and whom it thanks; of a single location.
     evidence: whether the source's evidence is quoted from the narrative (and checked to be) or paraphrased.
     licence: for sources that state none.
     language: of the texts, a BCP 47 code; it goes on the card and decides how narratives are split into sentences.
@@ -38,11 +39,21 @@ class SourceTable(Table):
     split: str = "test"
     limit: int | None = Field(None, ge=1)
     evidence: Literal["verbatim", "paraphrased"] = "verbatim"
+    name: str | None = Field(None, min_length=1)
+    attribution: str | None = Field(None, min_length=1)
     licence: str | None = None
     language: str = Field("en", pattern=r"^[a-z]{2,3}(-[A-Za-z0-9]+)*$")
     config_names: dict[str, str] = Field(default_factory=dict)
     min_questions: int = Field(4, ge=2)
     max_posts: int | None = Field(None, ge=1)
+
+    @model_validator(mode="after")
+    def _one_name(self) -> "SourceTable":
+        if len(self.locations) > 1 and (self.name is not None or self.attribution is not None):
+            raise ValueError(
+                "`name` and `attribution` are of one source, and `locations` has several; build them apart"
+            )
+        return self
 
 
 class LlmTable(ChatModel):
