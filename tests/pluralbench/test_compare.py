@@ -240,7 +240,7 @@ def test_runs_with_a_limit_are_compared_on_what_they_share(tmp_path: Path) -> No
 
 def test_rankings_are_compared_pair_by_pair(tmp_path: Path) -> None:
     rows = [
-        {"id": str(n), "prompt": "p?", "responses": ["x" * (n % 4 + 1), "xx", "xxx"], "rank": [1, 2, 2]}
+        {"id": str(n), "prompt": f"p{n}?", "responses": ["x" * (n % 4 + 1), "xx", "xxx"], "rank": [1, 2, 2]}
         for n in range(12)
     ]
     data = write(tmp_path / "r.jsonl", rows)

@@ -11,6 +11,7 @@ from pluralbench_measures.intervals import Tilted
 from pluralbench_measures.paired import exchange, holm, p_value
 
 from pluralbench.data.benchmarks import Benchmark
+from pluralbench.data.clusters import firsts
 from pluralbench.errors import RunError
 from pluralbench.metrics.accuracy import COUNTED, Counts, Drawn, Leaf, Number, count, leaves_of, numbers, tilted
 from pluralbench.results.decisions import BASE, decisions_of
@@ -91,6 +92,8 @@ def compare(first: Run, second: Run, *, seed: int = 0, differing_text: bool = Fa
     if shared.is_empty():
         raise RunError(f"{first.path} and {second.path} have no decision in common, so they cannot be compared.")
     _check_shared(both, first, second, differing_text=differing_text)
+    both = _with_shared_clusters(both, first, second)
+    shared = both.filter(pl.col("outcome") != "equal")
     sides = [both, both.with_columns(outcome="outcome_second")]
     leaves = leaves_of(both)
     counts = [count(benchmark, side, leaves) for side in sides]
@@ -143,14 +146,52 @@ def _check_shared(both: pl.DataFrame, first: Run, second: Run, *, differing_text
             f"{first.path} and {second.path} share ids, but their items differ in content; score both on the same "
             "data, or compare them all the same with --differing-text, as for two translations of the same items."
         )
-    for name, what in (("cluster", "belong to other prompts or users"), ("subset", "are in other subsets")):
-        other = both.filter(pl.col(name).ne_missing(pl.col(f"{name}_second")))
-        if other.height:
-            config, item = other.select("config", "id").row(0)
-            raise RunError(
-                f"In {second.path}, {other.height:,} items {what} than in {first.path} (first {config}/{item}); score "
-                "both with the same columns."
-            )
+    other = both.filter(pl.col("subset").ne_missing(pl.col("subset_second")))
+    if other.height:
+        _refuse_items(other, "are in other subsets", first, second)
+
+
+def _with_shared_clusters(both: pl.DataFrame, first: Run, second: Run) -> pl.DataFrame:
+    """The decisions on clusters that are the same in both runs.
+
+    Items of one prompt are one cluster, and further items can join two prompts (as a translation that both share
+    does), so where the runs have other items besides, what either has as one is one. Raises `RunError` where the runs
+    took other things for clusters.
+    """
+    ours, theirs = both["cluster"].to_list(), both["cluster_second"].to_list()
+    if len(set(zip(ours, theirs, strict=True))) == len(set(ours)) == len(set(theirs)):
+        return both
+    rules = [_clusters_of(run) for run in (first, second)]
+    if rules[0] != rules[1]:
+        raise RunError(
+            f"The clusters of {first.path} are {rules[0]}, and those of {second.path} are {rules[1]}, so they cannot "
+            "be compared; make one of them again, with the same --column cluster."
+        )
+    if any(run.record.data.clusters is None or run.record.data.clusters.column is not None for run in (first, second)):
+        _refuse_items(
+            both.filter(pl.col("cluster") != pl.col("cluster_second")),
+            "belong to other prompts or users",
+            first,
+            second,
+        )
+    joined = firsts((("first", one), ("second", other)) for one, other in zip(ours, theirs, strict=True))
+    return both.with_columns(cluster=pl.Series([ours[number] for number in joined], dtype=pl.String))
+
+
+def _clusters_of(run: Run) -> str:
+    clusters = run.record.data.clusters
+    if clusters is not None:
+        return clusters.name
+    column = run.record.benchmark.description.columns.cluster
+    return f"values of the column `{column}`" if column is not None else "ids, as in earlier versions"
+
+
+def _refuse_items(other: pl.DataFrame, what: str, first: Run, second: Run) -> None:
+    config, item = other.select("config", "id").row(0)
+    raise RunError(
+        f"In {second.path}, {other.height:,} items {what} than in {first.path} (first {config}/{item}); score both "
+        "with the same columns."
+    )
 
 
 def _differences(

@@ -26,6 +26,8 @@ def footnotes(sheets: Sequence[Sheet], *, wide: bool = False) -> list[str]:
     wide: parts have intervals too.
     """
     said = [_about_numbers(sheets), _rules(sheets), *_language_notes(sheets)]
+    said += _shared("Intervals are over", _clusters, sheets)
+    said += _shared("Repeated in the data", _repeats, sheets)
     said += [*_reference_notes(sheets), *mark_notes(_shown_numbers(sheets, wide=wide)), *_other_items(sheets)]
     said += _counted("Counted as wrong", {"ties": "tie|ties", "invalid": "invalid|invalid"}, sheets)
     said += _shared("Other verdict when the answers were swapped", _changed, sheets)
@@ -159,6 +161,18 @@ def _shown_numbers(sheets: Sequence[Sheet], *, wide: bool) -> Iterator[Estimate]
 def _other_items(sheets: Sequence[Sheet]) -> Iterator[str]:
     if any(sheet.other for sheet in sheets):
         yield "Tables of one benchmark with other items are no ranking: their numbers cannot be compared."
+
+
+def _clusters(run: Run) -> str:
+    clusters, items = run.record.data.clusters, sum(run.record.data.rows.values())
+    if clusters is None or not (clusters.repeats or clusters.column):
+        return ""
+    return f"{clusters.clusters:,} {clusters.name} of {items:,} items"
+
+
+def _repeats(run: Run) -> str:
+    clusters = run.record.data.clusters
+    return "" if clusters is None else clusters.repeats
 
 
 def _changed(run: Run) -> str:
