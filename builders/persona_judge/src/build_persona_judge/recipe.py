@@ -1,8 +1,9 @@
 """What a build of persona judge can be asked to do."""
 
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
+from pluralbench_audit import PairLimits
 from pluralbench_release import ReleaseName, ReleaseRecipe
 from pluralbench_runs import Place, Table
 from pydantic import Field, field_validator, model_validator
@@ -111,8 +112,11 @@ class PeopleTable(SourceTable):
 class PersonaJudgeRecipe(ReleaseRecipe):
     """A build of persona judge. Defaults are the paper's where it gives a value.
 
-    retriever: who finds the person that is most like another, as in `pluralbench_retrieval.retriever`.
+    retriever: who finds the person that is most like another, as in `pluralbench_retrieval.retriever`. audit: limits
+    that the items of every task have to keep, their lengths in characters.
     """
+
+    operational: ClassVar[frozenset[str]] = ReleaseRecipe.operational | {"audit"}
 
     name: ReleaseName = "persona-judge"
     retriever: Place = "sentence-transformers:sentence-transformers/all-MiniLM-L6-v2"
@@ -121,6 +125,7 @@ class PersonaJudgeRecipe(ReleaseRecipe):
     empathic_conversations: EmpathicTable | None = None
     personal_reddit: RedditTable | None = None
     people_csv: list[PeopleTable] = Field(default_factory=list)
+    audit: PairLimits = PairLimits()
 
     @property
     def sources(self) -> list[tuple[str, SourceTable]]:

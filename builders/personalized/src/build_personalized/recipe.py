@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
+from pluralbench_audit import PairLimits
 from pluralbench_calls import ChatConnection, ChatModel, check_reachable
 from pluralbench_release import ReleaseName, ReleaseRecipe
 from pluralbench_runs import Place, Table, public_place
@@ -54,23 +55,6 @@ class LlmTable(ChatModel):
     aspects_max_tokens: int = Field(1024, ge=1)
 
 
-class AuditTable(Table):
-    """Limits of the audit; what is unset is only reported. A build that breaks one fails, its calls kept.
-
-    max_chosen_longer: share of pairs whose chosen answer is the longer; one minus it holds for the rejected.
-    max_mean_length_gap: words by which the two sides differ on average.
-    max_overlap_gap: difference between the sides in the share of the aspects' words that they repeat.
-    max_drop_share: share of the source's questions that did not become a pair.
-    max_near_duplicates: pairs of rows with nearly the same question, or nearly the same chosen answer.
-    """
-
-    max_chosen_longer: float | None = Field(None, ge=0.5, le=1)
-    max_mean_length_gap: float | None = Field(None, ge=0)
-    max_overlap_gap: float | None = Field(None, ge=0)
-    max_drop_share: float | None = Field(None, ge=0, le=1)
-    max_near_duplicates: int | None = Field(None, ge=0)
-
-
 class PersonalizedRecipe(ReleaseRecipe):
     """A build of Personalized RewardBench. Defaults are the paper's where it gives a value.
 
@@ -92,7 +76,7 @@ class PersonalizedRecipe(ReleaseRecipe):
     source: SourceTable
     llm: LlmTable
     connection: ChatConnection = ChatConnection()
-    audit: AuditTable = AuditTable()
+    audit: PairLimits = PairLimits()
 
     @model_validator(mode="after")
     def _consistent(self) -> "PersonalizedRecipe":

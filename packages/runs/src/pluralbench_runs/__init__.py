@@ -4,6 +4,7 @@ from pluralbench_runs.canonical import Json, canonical_json, digest, file_digest
 from pluralbench_runs.command import run
 from pluralbench_runs.errors import OutputError, RecipeError, UserError, did_you_mean, one_line
 from pluralbench_runs.installing import how_to_install, how_to_install_weights
+from pluralbench_runs.names import PathName, SplitName, inside, path_name, split_name
 from pluralbench_runs.output import Output, is_made_by, output_directory, replaceable
 from pluralbench_runs.places import Place, public_place
 from pluralbench_runs.progress import Meter, progress
@@ -20,6 +21,7 @@ from pluralbench_runs.recipe import (
     recipe_values,
     write_recipe,
 )
+from pluralbench_runs.secrets import redacted, secrets
 from pluralbench_runs.software import versions
 
 __all__ = [
@@ -27,9 +29,11 @@ __all__ = [
     "Meter",
     "Output",
     "OutputError",
+    "PathName",
     "Place",
     "Recipe",
     "RecipeError",
+    "SplitName",
     "Table",
     "UserError",
     "canonical_json",
@@ -43,16 +47,21 @@ __all__ = [
     "first_fault",
     "how_to_install",
     "how_to_install_weights",
+    "inside",
     "is_made_by",
     "one_line",
     "output_directory",
+    "path_name",
     "progress",
     "public_place",
     "read_recipe",
     "recipe_path",
     "recipe_values",
+    "redacted",
     "replaceable",
     "run",
+    "secrets",
+    "split_name",
     "stream",
     "versions",
     "write_recipe",
