@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from made_runs import by_length, decision, keep, run_of, scored
+from made_runs import by_length, decision, keep, run_of, scored, with_clusters
 from pluralbench import Run, RunComparison, RunError, compare, find_benchmark
+from pluralbench.data.clusters import Clusters
 from scipy.stats import binomtest, t
 from written_tables import write
 
@@ -207,7 +208,12 @@ def test_runs_of_different_things_are_refused() -> None:
     with pytest.raises(RunError, match="the same --legacy"):
         compare(plain, legacy)
     with pytest.raises(RunError, match=r"In b, 3 items belong to other prompts or users than in a \(first c/q0\)"):
-        compare(run, made("b", ["win"] * 3, [5, 5, 5]))
+        by_user = Clusters(column="user")
+        compare(with_clusters(run, by_user), with_clusters(made("b", ["win"] * 3, [5, 5, 5]), by_user))
+    with pytest.raises(
+        RunError, match=r"of a are ids, as in earlier versions, and those of b are prompts, so they can"
+    ):
+        compare(with_clusters(run, None), made("b", ["win"] * 3, [5, 5, 5]))
     moved = replace(run, path=Path("b"), items=run.items.with_columns(subset=pl.lit("s")))
     with pytest.raises(RunError, match="In b, 3 items are in other subsets than in a"):
         compare(run, moved)
@@ -263,7 +269,7 @@ def test_the_command_says_what_differs_in_words_and_in_json(
     status, said, _ = run("compare", "a", "b")
     assert status == 0
     for part in (
-        f"chinese: {found.decisions} decisions on 44 prompts or users",
+        f"chinese: {found.decisions} decisions on 44 prompts",
         f"a: {found.headline.first:.1%}, {found.only_first:,} that only it gets right",
         f"Difference {100 * difference:+.1f} points, 95% interval {100 * low:+.1f} to {100 * high:+.1f}, "
         f"p = {p_value:.3g}",

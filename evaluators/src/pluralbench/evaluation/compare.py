@@ -49,7 +49,7 @@ class RunComparison:
     """How two runs differ on the decisions they share.
 
     first, second: the runs' directories. rule: how the overall number is made. headline: that number of both.
-    decisions, clusters: that both runs have. only_first, only_second: decisions that only that run got right.
+    decisions, clusters: that both runs have; clustered_by: what the clusters are. only_first, only_second: decisions that only that run got right.
     left_out: decisions that only one of them has. parts: the same of configs, sections and categories, in the columns
     `DIFFERENCES`. tested: how many parts have a p-value; `p_holm` is adjusted for so many.
     """
@@ -60,6 +60,7 @@ class RunComparison:
     rule: str
     decisions: int
     clusters: int
+    clustered_by: str
     headline: Difference
     only_first: int
     only_second: int
@@ -112,6 +113,7 @@ def compare(first: Run, second: Run, *, seed: int = 0, differing_text: bool = Fa
         rule=first.record.benchmark.rule,
         decisions=shared.height,
         clusters=shared["cluster"].n_unique(),
+        clustered_by=_clusters_of(first),
         headline=headline,
         only_first=int((won[0] & ~won[1]).sum()),
         only_second=int((won[1] & ~won[0]).sum()),
@@ -182,6 +184,8 @@ def _clusters_of(run: Run) -> str:
     clusters = run.record.data.clusters
     if clusters is not None:
         return clusters.name
+    if run.record.verb == "judge-personas":
+        return "people"
     column = run.record.benchmark.description.columns.cluster
     return f"values of the column `{column}`" if column is not None else "ids, as in earlier versions"
 

@@ -26,8 +26,8 @@ def footnotes(sheets: Sequence[Sheet], *, wide: bool = False) -> list[str]:
     wide: parts have intervals too.
     """
     said = [_about_numbers(sheets), _rules(sheets), *_language_notes(sheets)]
-    said += _shared("Intervals are over", _clusters, sheets)
-    said += _shared("Repeated in the data", _repeats, sheets)
+    said += _of_data("Intervals are over", _clusters, sheets)
+    said += _of_data("Repeated in the data", _repeats, sheets)
     said += [*_reference_notes(sheets), *mark_notes(_shown_numbers(sheets, wide=wide)), *_other_items(sheets)]
     said += _counted("Counted as wrong", {"ties": "tie|ties", "invalid": "invalid|invalid"}, sheets)
     said += _shared("Other verdict when the answers were swapped", _changed, sheets)
@@ -82,6 +82,15 @@ def _said(counts: Mapping[str, int], words: Mapping[str, str]) -> str:
 def _shared(begin: str, told: Told, sheets: Sequence[Sheet]) -> Iterator[str]:
     """A sentence of what is told of runs, those together of which the same is told."""
     yield from _sentence(begin, _alike(told, sheets), sheets)
+
+
+def _of_data(begin: str, told: Told, sheets: Sequence[Sheet]) -> Iterator[str]:
+    """A sentence of what is told of the data of runs, in which those of one table need not be named."""
+    found = _alike(told, sheets)
+    if len(sheets) == 1 and [len(rows) for _, rows in found] == [len(sheets[0].rows)]:
+        yield f"{begin}: {found[0][0]}."
+    else:
+        yield from _sentence(begin, found, sheets)
 
 
 def _alike(told: Told, sheets: Sequence[Sheet]) -> list[tuple[str, list[Row]]]:
