@@ -207,9 +207,9 @@ def test_runs_of_different_things_are_refused() -> None:
     plain, legacy = (run_of(languages(1, 0.5), "multilingual", path=str(flag), legacy=flag) for flag in (False, True))
     with pytest.raises(RunError, match="the same --legacy"):
         compare(plain, legacy)
+    by_user = [with_clusters(one, Clusters(column="user")) for one in (run, made("b", ["win"] * 3, [5, 5, 5]))]
     with pytest.raises(RunError, match=r"In b, 3 items belong to other prompts or users than in a \(first c/q0\)"):
-        by_user = Clusters(column="user")
-        compare(with_clusters(run, by_user), with_clusters(made("b", ["win"] * 3, [5, 5, 5]), by_user))
+        compare(*by_user)
     with pytest.raises(
         RunError, match=r"of a are ids, as in earlier versions, and those of b are prompts, so they can"
     ):

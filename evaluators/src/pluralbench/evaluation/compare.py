@@ -49,7 +49,8 @@ class RunComparison:
     """How two runs differ on the decisions they share.
 
     first, second: the runs' directories. rule: how the overall number is made. headline: that number of both.
-    decisions, clusters: that both runs have; clustered_by: what the clusters are. only_first, only_second: decisions that only that run got right.
+    decisions, clusters: that both runs have; clustered_by: what the clusters are. only_first, only_second: decisions
+    that only that run got right.
     left_out: decisions that only one of them has. parts: the same of configs, sections and categories, in the columns
     `DIFFERENCES`. tested: how many parts have a p-value; `p_holm` is adjusted for so many.
     """
