@@ -91,16 +91,20 @@ def existing_digest(directory: Path, path: str) -> str:
     return file_digest(existing(directory, path))
 
 
-def text_of(file: Path) -> str:
-    """The text of a manifest, card or list of digests. Raises `ReleaseError` for what is no text or too long."""
+def text_of(file: Path, called: str | None = None) -> str:
+    """The text of a manifest, card or list of digests.
+
+    called: what errors call it, in place of its path. Raises `ReleaseError` for what is no text or too long.
+    """
+    called = called or str(file)
     with file.open("rb") as opened:
         content = opened.read(LONGEST_TEXT + 1)
     if len(content) > LONGEST_TEXT:
-        raise ReleaseError(f"{file} is longer than {LONGEST_TEXT // 2**20} MB, which no release's is.")
+        raise ReleaseError(f"{called} is longer than {LONGEST_TEXT // 2**20} MB, which no release's is.")
     try:
         return content.decode()
     except UnicodeDecodeError as error:
-        raise ReleaseError(f"{file} is no text in UTF-8 ({error.reason} at byte {error.start:,}).") from None
+        raise ReleaseError(f"{called} is no text in UTF-8 ({error.reason} at byte {error.start:,}).") from None
 
 
 def shown(text: str) -> str:

@@ -1,7 +1,6 @@
 """The manifest of a release: what it holds, what it was made from, and the digests that prove both."""
 
 import os
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -119,18 +118,13 @@ def table_path(config: str, split: str) -> str:
 
 
 def repeated(paths: Iterable[str]) -> str | None:
-    """The first path that is there twice, also where capital letters alone tell two apart: some systems do not."""
-    folded = Counter(path.casefold() for path in paths)
-    return next((path for path, count in folded.items() if count > 1), None)
-
-
-@dataclass(frozen=True)
-class Built:
-    """A finished build: its manifest, its figures (JSON), and how many calls were made anew."""
-
-    manifest: Manifest
-    figures: dict[str, Any]
-    new_calls: int
+    """The first path that is there again, also where capital letters alone tell two apart: some systems do not."""
+    seen: set[str] = set()
+    for path in paths:
+        if path.casefold() in seen:
+            return path
+        seen.add(path.casefold())
+    return None
 
 
 def read_manifest(directory: Path) -> Manifest:
