@@ -9,7 +9,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pluralbench_runs import canonical_json
-from polars.exceptions import PolarsError
+from pluralbench_tables import TableFileError, read_parquet
 
 from pluralbench_release.errors import ReleaseError
 from pluralbench_release.manifest import table_path
@@ -89,8 +89,8 @@ def content_digest(frame: pl.DataFrame) -> str:
 def read_table(path: Path, shown: str) -> pl.DataFrame:
     """The rows of a Parquet file of a release, called `shown` in errors. Raises `ReleaseError` for no Parquet."""
     try:
-        return pl.read_parquet(path, glob=False)
-    except (PolarsError, OSError):
+        return read_parquet(path)
+    except TableFileError:
         raise ReleaseError(f"{shown} cannot be read as Parquet.") from None
 
 
