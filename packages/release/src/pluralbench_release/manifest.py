@@ -127,6 +127,15 @@ def repeated(paths: Iterable[str]) -> str | None:
     return None
 
 
+@dataclass(frozen=True)
+class Built:
+    """A finished build: its manifest, its figures (JSON), and how many calls were made anew."""
+
+    manifest: Manifest
+    figures: dict[str, Any]
+    new_calls: int
+
+
 def read_manifest(directory: Path) -> Manifest:
     """The manifest of the release in `directory`. Raises `ReleaseError` when it is no release."""
     if not os.path.lexists(directory / MANIFEST):
