@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Literal
 
 from pluralbench_release import ReleaseName, ReleaseRecipe
-from pluralbench_runs import Place, Table
+from pluralbench_runs import PathName, Place, Table
 from pydantic import Field, field_validator, model_validator
 
 from build_persona_judge.persona import SETS
@@ -79,7 +79,7 @@ class PeopleTable(SourceTable):
     ("authorship"). sentences: by variable, with {} where the value goes. sets: variables by set.
     """
 
-    task: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$")
+    task: PathName
     kind: Literal["preference", "opinion", "authorship"] = "opinion"
     sentences: dict[str, str] = Field(default_factory=dict)
     sets: dict[str, list[str]] = Field(default_factory=dict)
