@@ -4,7 +4,7 @@ from pluralbench_runs.canonical import Json, canonical_json, digest, file_digest
 from pluralbench_runs.command import run
 from pluralbench_runs.errors import OutputError, RecipeError, UserError, did_you_mean, one_line
 from pluralbench_runs.installing import how_to_install, how_to_install_weights
-from pluralbench_runs.names import PathName, SplitName, inside, path_name, split_name
+from pluralbench_runs.names import PathName, RelativePath, SplitName, inside, path_name, split_name
 from pluralbench_runs.output import Output, is_made_by, output_directory, replaceable
 from pluralbench_runs.places import Place, public_place
 from pluralbench_runs.progress import Meter, progress
@@ -35,6 +35,7 @@ __all__ = [
     "Place",
     "Recipe",
     "RecipeError",
+    "RelativePath",
     "SplitName",
     "Table",
     "UserError",
