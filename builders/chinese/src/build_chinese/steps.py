@@ -13,8 +13,9 @@ from pluralbench_calls import recording
 from pluralbench_release import LEDGER, RECIPE, known_ledgers
 from pluralbench_runs import OutputError, check_recipe, output_directory, write_recipe
 from pluralbench_schemas import RESPONSE
-from pluralbench_studies import CONSENSUS, is_filled, read_jsonl, read_text, settled, write_jsonl, write_sheet
+from pluralbench_studies import CONSENSUS, is_filled, settled, write_sheet
 from pluralbench_studies.agreement import OPEN
+from pluralbench_tables import read_jsonl, read_text, write_jsonl
 
 from build_chinese import source
 from build_chinese.annotation.agreement import mark_agreement

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pluralbench_runs import RecipeError, Table, check_recipe
-from pluralbench_studies import read_text
+from pluralbench_tables import read_text
 from pydantic import Field
 
 from build_chinese.errors import SourceError

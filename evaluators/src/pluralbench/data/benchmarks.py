@@ -26,7 +26,7 @@ class Columns(Table):
     ranking has `responses`, a list of texts or of {id, content}, and `rank`, a list of whole numbers or of {id, rank},
     or a mapping by id (lower is better, ties share a number).
     subset: what part of its config a row is of, which sections weigh.
-    cluster: what the rows that belong together share, such as a user; without it the id.
+    cluster: what the rows that belong together share, such as a user; without it the prompt's text, and the id.
     profile, aspects: of whom the prompt is, where the benchmark has them. system: a system message.
     named: which of these the caller named, so that they have to be there.
     """

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import polars as pl
 from huggingface_hub import CardData
 from pluralbench_runs import one_line
+from pluralbench_tables import frame_of
 
 from pluralbench_release.card import read_card
 from pluralbench_release.errors import NoSplit, TablesError
 from pluralbench_release.manifest import CARD
-from pluralbench_release.table_files import frame_of
 
 if TYPE_CHECKING:
     from datasets import DatasetBuilder

@@ -95,12 +95,13 @@ def _people(path: Path, posts: sqlite3.Connection, source: SourceTable) -> tuple
         frames.append(pl.DataFrame(rows, schema=QUESTIONS))
     questions = pl.concat(frames)
     entry = Source(
-        name=f"Stack Exchange dump of {site}",
+        name=source.name or f"Stack Exchange dump of {site}",
         location=public_source(f"stack-exchange:{path}"),
         digest=rows_digest(questions),
         rows=questions.height,
         licence=max(licences),
-        attribution=(
+        attribution=source.attribution
+        or (
             f"Posts by users of {site}; the post of id `{site}-N` is question N of that community. "
             f"Posts by licence: {', '.join(f'{name} {count}' for name, count in sorted(licences.items()))}."
         ),
