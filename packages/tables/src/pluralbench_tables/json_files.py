@@ -9,11 +9,12 @@ from typing import Any
 from pluralbench_runs import Json, UserError
 
 from pluralbench_tables.errors import TableFileError
-from pluralbench_tables.limits import CELL_CHARACTERS, DEPTH, LINE_CHARACTERS
+from pluralbench_tables.limits import CELL_CHARACTERS, CELLS, DEPTH, LINE_CHARACTERS
 from pluralbench_tables.text_files import read_text
 
 SURROGATES = range(0xD800, 0xE000)
 INTEGERS = range(-(2**63), 2**63)
+LARGE_INTEGER = "an integer beyond 64 bits stands here; write it as a text"
 
 
 def parse_json(text: str, where: str, error: type[UserError] = TableFileError) -> Json:
@@ -23,15 +24,19 @@ def parse_json(text: str, where: str, error: type[UserError] = TableFileError) -
     key twice) and for what not every reader takes: integers beyond 64 bits, numbers too large, halves of characters,
     texts longer than `limits.CELL_CHARACTERS`, values nested deeper than `limits.DEPTH`.
     """
+    if sum(map(text.count, ",[{")) > CELLS:
+        raise error(f"{where}: this has more than {CELLS:,} values, which are as many as are read.")
     try:
         value = json.loads(text, object_pairs_hook=_object, parse_constant=_constant)
         _check(value)
     except json.JSONDecodeError as fault:
-        raise error(f"{where}: this is not JSON ({fault}).") from None
+        place = f"line {fault.lineno:,}, column {fault.colno:,}" if "\n" in text else f"column {fault.colno:,}"
+        raise error(f"{where}: this is not JSON ({fault.msg} at {place}).") from None
     except RecursionError:
         raise error(f"{where}: this is nested deeper than {DEPTH} levels, which are as many as are read.") from None
     except ValueError as fault:
-        raise error(f"{where}: {fault}.") from None
+        said = LARGE_INTEGER if "integer string conversion" in str(fault) else fault
+        raise error(f"{where}: {said}.") from None
     return value  # type: ignore[no-any-return]
 
 
@@ -111,7 +116,7 @@ def _check(value: object) -> None:
             if isinstance(one, str):
                 _check_text(one)
             elif isinstance(one, int) and one not in INTEGERS:
-                raise ValueError("an integer beyond 64 bits stands here; write it as a text")
+                raise ValueError(LARGE_INTEGER)
             elif isinstance(one, float) and not math.isfinite(one):
                 raise ValueError("a number too large to be read stands here")
         for one in level:
