@@ -19,10 +19,12 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, NoReturn
 
+from pluralbench_runs.guard import guarded
+
 PATIENCE = 20.0
 """Seconds after which a child hangs."""
-STATUSES = {0, 1, 2}
-"""Those that the commands document: done, a difference was found, a mistake that the user can mend."""
+STATUSES = {0, 1, 2, 130, 143}
+"""Those that the commands document: done, a difference was found, a mistake that the user can mend, interrupted."""
 RAISED = 99
 """The exit status of a child that an exception left."""
 MEMORY = 16 * 1024**3
@@ -34,7 +36,6 @@ QUIET = {
     "HF_ENDPOINT": "http://127.0.0.1:9",
     "OMP_NUM_THREADS": "1",
     "POLARS_MAX_THREADS": "1",
-    "PLURALBENCH_DEBUG": "1",
 }
 TRACE = "Traceback (most recent call last)"
 
@@ -161,14 +162,7 @@ def _call(words: list[str]) -> None:
     name, *rest = words
     function = getattr(import_module("subjects"), name, None)
     if function is not None:
-        from pluralbench_runs import UserError
-
-        try:
-            function(*rest)
-        except UserError as error:
-            sys.stderr.write(f"Error: {error}\n")
-            sys.exit(error.exit_status)
-        return
+        sys.exit(guarded(lambda: function(*rest), name))
     sys.argv = [name, *rest]
     [script] = entry_points(group="console_scripts", name=name)
     script.load()()

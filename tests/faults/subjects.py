@@ -1,4 +1,4 @@
-"""Public functions by words, as a command would take them, for what no command does without a model or a whole build."""
+"""Public functions by words, as a command would take them, for what no command does without a model or a build."""
 
 from pathlib import Path
 from typing import Any

@@ -27,7 +27,8 @@ def test_changed_input(kind: Kind, tried: Tried, tmp_path_factory: pytest.TempPa
         file = draw.choice(_files(folder, kind))
         how = mutate(file, draw)
         place = file.relative_to(folder)
-        if tried.end(number, ended(_given(draw.choice(kind.commands), chat, place), folder), f"[{place}: {how}]"):
+        words = _given(draw.choice(kind.commands), chat, place)
+        if tried.end(number, ended(words, folder), f"[{' '.join(words)}; {place}: {how}]"):
             _forget(folder)
 
 
