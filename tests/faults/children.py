@@ -19,10 +19,11 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, NoReturn
 
+import psutil
 from pluralbench_runs.guard import guarded
 
-PATIENCE = 20.0
-"""Seconds after which a child hangs."""
+PATIENCE, PAUSE = 20.0, 5.0
+"""Seconds of work after which a child hangs, and those within which it does some if it has not stopped."""
 STATUSES = {0, 1, 2, 130, 143}
 """Those that the commands document: done, a difference was found, a mistake that the user can mend, interrupted."""
 RAISED = 99
@@ -80,8 +81,15 @@ class Child:
             os.kill(self.process.pid, number)
 
     def end(self, patience: float = PATIENCE) -> Ended:
-        """Wait for its end, and kill it and what it started after so many seconds."""
+        """Wait for its end, and kill it and what it started once it hangs.
+
+        It hangs after so many seconds of work, or where it neither works nor ends; a busy machine lets nothing hang.
+        """
         self.process.join(max(0.0, self.began + patience - time.monotonic()))
+        worked = -1.0
+        while self.process.exitcode is None and worked < (now := self._worked()) < patience:
+            worked = now
+            self.process.join(PAUSE)
         hung = self.process.exitcode is None
         if hung:
             with contextlib.suppress(ProcessLookupError):
@@ -89,6 +97,15 @@ class Child:
             self.process.join()
         said = self.log.read_text(encoding="utf-8", errors="replace")
         return Ended(self.process.exitcode, said, time.monotonic() - self.began, hung)
+
+    def _worked(self) -> float:
+        """Seconds of CPU time that it and what it started have had."""
+        try:
+            child = psutil.Process(self.process.pid)
+            times = [one.cpu_times() for one in [child, *child.children(recursive=True)]]
+        except psutil.Error:
+            return -1.0
+        return sum(time.user + time.system for time in times)
 
 
 def start(
