@@ -7,9 +7,9 @@ from typing import Any
 import polars as pl
 import pytest
 from build_personalized.answers import parse_answer
-from build_personalized.audit import near_duplicates
 from build_personalized.recipe import SourceTable
 from build_personalized.sources import SAMPLE, load
+from pluralbench_audit import near_duplicates
 
 CONFIGS = ["Art_and_Entertainment", "Lifestyle_and_Personal_Development", "Society_and_Culture"]
 

@@ -30,7 +30,7 @@ from pluralbench_runs import read_recipe
 from build_persona_judge import pairing
 from build_persona_judge.card import card
 from build_persona_judge.errors import NothingLeft, SourceError
-from build_persona_judge.figures import figures_of
+from build_persona_judge.figures import check_audits, figures_of
 from build_persona_judge.pairing import LeftOut, Pair, Post
 from build_persona_judge.recipe import (
     SAMPLE,
@@ -90,6 +90,7 @@ def build(
 
         tasks = {name: tasks[name] for name, _ in recipe.sources}
         figures = figures_of({name: (task.items, task.dropped) for name, task in tasks.items()})
+        check_audits(figures, recipe.audit)
         contents = Contents(
             tables=[ReleaseTable(name, SPLIT, task.items, "PersonaItems") for name, task in tasks.items()],
             sources=[task.source for task in tasks.values()],

@@ -104,7 +104,8 @@ def _limits(recipe: PersonaJudgeRecipe) -> str:
     said = [
         "- A persona is a few variables. Often they do not tell which option is the person's, and then the right "
         "verdict is an unsure one: judge by certainty as well as by agreement.",
-        "- The options differ in more than whose they are: see which is longer, and how far the usual answer goes.",
+        "- The options differ in more than whose they are: see which is longer, which names more of the persona, and "
+        "how far the usual answer goes. Who is right for such a reason knows nothing of the person.",
     ]
     if recipe.empathic_conversations is not None:
         said.append("- Of a tie in `empathic_conversations` one of the essays still is the person's.")

@@ -4,17 +4,20 @@ from collections.abc import Mapping
 from typing import Any
 
 import polars as pl
+from pluralbench_audit import PairLimits, check_limits, limited, near_duplicates, pair_figures, wins_text
 
-TASKS = "Items, and of those that are no tie, how often the truth is A, the longer option, the usual answer"
+TASKS = "Items, and of those that are no tie, how often the truth is A, and the usual answer"
+AUDIT = "How often a scorer is right that takes the longer option, or the one that names more of the persona"
+ALIKE = "Near-duplicates: items whose options are, texts of two people, and people with one persona"
 LEFT_OUT = "Left out"
 
 
 def figures_of(tasks: Mapping[str, tuple[pl.DataFrame, pl.DataFrame]]) -> dict[str, Any]:
     """The figures of a release, JSON. tasks: the items of each task, and what was left out of it.
 
-    first: items that are no tie whose truth is A. longer: of those whose options differ in length (in characters), how
-    often the true one is the longer. usual: of the items of an opinion task, how many have the truth that is most
-    common for their question, which is what a judge gets who knows the public and not the person.
+    first: items that are no tie whose truth is A. usual: of the items of an opinion task, how many have the truth that
+    is most common for their question, which is what a judge gets who knows the public and not the person. audit: see
+    `audit_of`.
     """
     dropped = pl.concat([gone for _, gone in tasks.values()])
     return {
@@ -25,12 +28,8 @@ def figures_of(tasks: Mapping[str, tuple[pl.DataFrame, pl.DataFrame]]) -> dict[s
 
 def _figures(name: str, items: pl.DataFrame) -> dict[str, Any]:
     untied = items.filter(pl.col("truth") != "tie").with_columns(
-        a=pl.col("option_a").str.len_chars(),
-        b=pl.col("option_b").str.len_chars(),
         true=pl.when(pl.col("truth") == "A").then("option_a").otherwise("option_b"),
     )
-    unequal = untied.filter(pl.col("a") != pl.col("b"))
-    longer = unequal.filter((pl.col("a") > pl.col("b")) == (pl.col("truth") == "A"))
     known = pl.col("persona").list.eval(pl.element().struct.field("value").is_not_null()).list.sum()
     usual = None
     if items["kind"][0] == "opinion":
@@ -43,10 +42,44 @@ def _figures(name: str, items: pl.DataFrame) -> dict[str, Any]:
         "people": items["user"].n_unique(),
         "variables_known": round(float(items.select(known.mean()).item()), 4),
         "first": untied.filter(pl.col("truth") == "A").height,
-        "unequal": unequal.height,
-        "longer": longer.height,
         "usual": usual,
+        "audit": audit_of(items),
     }
+
+
+def audit_of(items: pl.DataFrame) -> dict[str, Any] | None:
+    """What a scorer could go by in the items of a task that are no tie, JSON; None where all are ties.
+
+    As `pluralbench_audit.pair_figures` has it, the person's own option being the chosen one: its length is in
+    characters, and what it could repeat are the values of the persona. Of its near-duplicates, `chosen` are the own
+    texts of two people, where an option that several people could choose counts once; `personas` are people whose
+    persona another one has, word for word.
+    """
+    first = pl.col("truth") == "A"
+    pairs = items.filter(pl.col("truth") != "tie").with_columns(
+        own=pl.when(first).then("option_a").otherwise("option_b"),
+        other=pl.when(first).then("option_b").otherwise("option_a"),
+        options=pl.concat_list("option_a", "option_b").list.sort(),
+        values=pl.col("persona").list.eval(pl.element().struct.field("value").drop_nulls()).list.join(" "),
+    )
+    if pairs.is_empty():
+        return None
+    found = pair_figures(pairs["own"].to_list(), pairs["other"].to_list(), pairs["values"].to_list(), length=len)
+    texts = pairs.unique(["context", "options"], keep="first", maintain_order=True).unique(["user", "own"])
+    people = pairs.select("user", "persona").unique()
+    near = {
+        "sides": found["near_duplicates"]["sides"],
+        "chosen": near_duplicates(texts["own"].to_list(), texts["user"].to_list()),
+        "personas": int(people["persona"].is_duplicated().sum()),
+    }
+    return found | {"near_duplicates": near}
+
+
+def check_audits(figures: Mapping[str, Any], limits: PairLimits) -> None:
+    """Raise `pluralbench_audit.AuditFailed` naming the first task that breaks limits, with all that it breaks."""
+    for entry in figures["tasks"]:
+        if entry["audit"] is not None:
+            check_limits(limited(entry["audit"]), limits, f"The audit of {entry['task']}")
 
 
 def figures_tables(figures: Mapping[str, Any]) -> dict[str, pl.DataFrame]:
@@ -62,12 +95,18 @@ def figures_tables(figures: Mapping[str, Any]) -> dict[str, pl.DataFrame]:
                 f"{entry['people']:,}",
                 f"{entry['variables_known']:.1f}",
                 _of(entry["first"], untied),
-                _of(entry["longer"], entry["unequal"]),
                 "" if entry["usual"] is None else _of(entry["usual"], untied),
             )
         )
-    names = ["task", "items", "ties", "people", "variables known", "A", "longer", "usual"]
+    names = ["task", "items", "ties", "people", "variables known", "A", "usual"]
     found = {TASKS: pl.DataFrame(rows, schema=names, orient="row")}
+    audits = [(entry["task"], entry["audit"]) for entry in figures["tasks"] if entry["audit"] is not None]
+    if audits:
+        right = [(task, wins_text(audit["longer"]), wins_text(audit["more_overlap"])) for task, audit in audits]
+        found[AUDIT] = pl.DataFrame(right, schema=["task", "longer", "more of the persona"], orient="row")
+        kinds = ("sides", "chosen", "personas")
+        near = [(task, *(f"{audit['near_duplicates'][kind]:,}" for kind in kinds)) for task, audit in audits]
+        found[ALIKE] = pl.DataFrame(near, schema=["task", "options", "texts", "people"], orient="row")
     left = [(entry["task"], entry["what"], entry["reason"], f"{entry['count']:,}") for entry in figures["left_out"]]
     if left:
         found[LEFT_OUT] = pl.DataFrame(left, schema=["task", "what", "reason", "count"], orient="row")

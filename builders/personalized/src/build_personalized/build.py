@@ -15,7 +15,7 @@ from pluralbench_runs import read_recipe
 
 from build_personalized.answers import add_answers
 from build_personalized.aspects import add_aspects
-from build_personalized.audit import audit, check_limits
+from build_personalized.audit import audit, check
 from build_personalized.card import card
 from build_personalized.errors import NothingLeft
 from build_personalized.llm import Llm, backend_of
@@ -61,7 +61,7 @@ def build(
             if pairs.is_empty():
                 raise NothingLeft(_nothing_left(drops))
             figures = audit(pairs, drops, questions=loaded.questions.height, word_limit=recipe.word_limit)
-            check_limits(figures, recipe.audit)
+            check(figures, recipe.audit)
 
         contents = Contents(tables(pairs, recipe), loaded.sources, figures, card(recipe, figures))
         return making.release(contents, calls)

@@ -3,6 +3,7 @@
 from typing import Any
 
 import polars as pl
+from pluralbench_audit import wins_text
 from pluralbench_release import Card, Section, counted, markdown_table
 from pluralbench_runs import public_place
 
@@ -56,21 +57,21 @@ def generator_note(recipe: PersonalizedRecipe) -> str:
 
 def figures_tables(figures: dict[str, Any]) -> dict[str, pl.DataFrame]:
     """The audit's figures as small tables with a title each."""
-    words, overlap = figures["words"], figures["aspect_overlap"]
+    length, overlap = figures["length"], figures["overlap"]
     near, posts = figures["near_duplicates"], figures["profile_posts"]
     rows = [
-        ("words, mean (chosen / rejected)", f"{words['chosen_mean']:.1f} / {words['rejected_mean']:.1f}"),
-        ("words, chosen minus rejected, mean", f"{words['mean_gap']:+.1f}"),
-        (f"answers of fewer than {SHORT} words", f"{words['short']} of {2 * figures['pairs']}"),
-        ("answers over the word limit", str(words["over_limit"])),
-        ("a scorer that takes the longer answer is right", _share(figures["longer_answer_wins"])),
+        ("words, mean (chosen / rejected)", f"{length['chosen_mean']:.1f} / {length['rejected_mean']:.1f}"),
+        ("words, chosen minus rejected, mean", f"{length['mean_gap']:+.1f}"),
+        (f"answers of fewer than {SHORT} words", f"{figures['short']} of {2 * figures['pairs']}"),
+        ("answers over the word limit", str(figures["over_limit"])),
+        ("a scorer that takes the longer answer is right", wins_text(figures["longer"])),
         (
             "aspect words repeated, mean (chosen / rejected)",
             f"{overlap['chosen_mean']:.1%} / {overlap['rejected_mean']:.1%}",
         ),
-        ("a scorer that takes the answer with more of them is right", _share(figures["more_overlap_wins"])),
+        ("a scorer that takes the answer with more of them is right", wins_text(figures["more_overlap"])),
         ("near-duplicate questions / chosen answers", f"{near['questions']} / {near['chosen']}"),
-        ("pairs whose two answers are near-duplicates", str(near["chosen_and_rejected"])),
+        ("pairs whose two answers are near-duplicates", str(near["sides"])),
         ("posts in a profile (least / median / most)", f"{posts['min']} / {posts['median']:g} / {posts['max']}"),
         ("aspects a question, mean", f"{figures['aspects_per_question']:.1f}"),
     ]
@@ -79,15 +80,6 @@ def figures_tables(figures: dict[str, Any]) -> dict[str, pl.DataFrame]:
     if drops:
         tables["Left out"] = pl.DataFrame(drops, schema=["config", "step", "reason", "count"], orient="row")
     return tables
-
-
-def _share(wins: dict[str, Any]) -> str:
-    ties = f", {wins['ties']} tied" if wins["ties"] else ""
-    decided = wins["wins"] + wins["losses"]
-    if not decided:
-        return f"undecided{ties}"
-    low, high = wins["interval"]
-    return f"{wins['wins']} of {decided} ({wins['share_of_decided']:.0%}, 95 % interval {low:.0%} to {high:.0%}){ties}"
 
 
 def card(recipe: PersonalizedRecipe, figures: dict[str, Any]) -> Card:

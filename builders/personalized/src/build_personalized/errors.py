@@ -1,6 +1,9 @@
 """Why a build of Personalized RewardBench cannot be made."""
 
+from pluralbench_audit import AuditFailed
 from pluralbench_runs import UserError
+
+__all__ = ["AuditFailed", "BuildError", "NothingLeft", "SourceError"]
 
 
 class BuildError(UserError):
@@ -13,9 +16,3 @@ class SourceError(BuildError):
 
 class NothingLeft(BuildError):
     """No question became a pair."""
-
-
-class AuditFailed(BuildError):
-    """The rows break a limit that the recipe sets; like a failed check, it exits with 1."""
-
-    exit_status = 1

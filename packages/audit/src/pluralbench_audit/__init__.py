@@ -1,0 +1,23 @@
+"""What a scorer could cheat on in pairs of texts: length, leaks, repetition; and limits to it."""
+
+from pluralbench_audit.errors import AuditFailed
+from pluralbench_audit.figures import means, pair_figures, wins, wins_text, word_count
+from pluralbench_audit.limits import PairLimits, check_limits, limited
+from pluralbench_audit.texts import alike, content_words, near_duplicates, normalised, overlap
+
+__all__ = [
+    "AuditFailed",
+    "PairLimits",
+    "alike",
+    "check_limits",
+    "content_words",
+    "limited",
+    "means",
+    "near_duplicates",
+    "normalised",
+    "overlap",
+    "pair_figures",
+    "wins",
+    "wins_text",
+    "word_count",
+]
