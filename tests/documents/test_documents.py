@@ -48,6 +48,7 @@ NOT_RUN = {
     "ruff format --check": "a step of .ci/run, in an environment of its own",
     "mypy": "a step of .ci/run, in an environment of its own",
     "bash .ci/run": "it runs these tests",
+    "build-personalized --llm local --limit 1 --out dist/local": "a step of .ci/run, which also rebuilds what it made",
 }
 SHOWN = {
     " " * 60 + "Lifestyle_": "what the commands above it print, whose form test_report asserts",
@@ -77,7 +78,6 @@ ELSEWHERE = {
     "pluralbench judge path/to/model": f"--base-url {CHAT}",
     "pluralbench judge local": "--limit 1",
     "pluralbench train local": "--out taught",
-    "build-personalized --llm local": "--profile-size 1",
     "pluralbench judge-personas": f"--base-url {CHAT}",
     "pluralbench best-of-n": f"--judge-base-url {CHAT} --n 2 --max-tokens 8 --limit 1",
     "pluralbench optimize": f"--judge-base-url {CHAT} --steps 1 --prompts-per-step 2 --mini-batch 2 --micro-batch 2 "
@@ -87,7 +87,6 @@ ELSEWHERE = {
     "--benchmark multilingual": "--data dist/multilingual-rewardbench",
 }
 HEAVY = (
-    "--llm local",
     "--reward-base",
     "path/to/model",
     "path/to/policy",

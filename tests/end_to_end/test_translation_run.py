@@ -67,8 +67,9 @@ def pandalm() -> list[dict[str, Any]]:
 
 
 def test_pandalm_by_google_with_apertium_behind_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pairs = pandalm()
-    assert len(pairs) == 894
+    found = pandalm()
+    assert len(found) == 894
+    pairs = found[::3]  # Apertium is slow
     source, out = tmp_path / "pandalm.jsonl", tmp_path / "out"
     source.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in pairs), encoding="utf-8")
     # A sentence that is in one row alone, which the server never takes.
@@ -90,7 +91,7 @@ def test_pandalm_by_google_with_apertium_behind_it(tmp_path: Path, monkeypatch: 
         if (
             exhausted[0]
             and request.target_language_code == "it"
-            and (bad in request.contents or len(server.texts("it")) > 300)
+            and (bad in request.contents or len(server.texts("it")) > 100)
         ):
             return QUOTA  # until tomorrow
         return BAD_TEXT if bad in request.contents else None

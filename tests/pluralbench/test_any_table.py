@@ -57,7 +57,7 @@ def test_rows_without_ids_are_numbered_and_whole_numbers_are_ids(pairs: Callable
     assert items.frame["id"].to_list() == ["0", "1", "2"]
     assert items.frame["cluster"].n_unique() == 3
     write(tmp_path / "d/fr.jsonl", rows)
-    write(tmp_path / "d/zh.jsonl", rows)
+    write(tmp_path / "d/zh.jsonl", [row | {"prompt": f"{row['prompt']} zh"} for row in rows])
     both = load_items(find_benchmark("pairs"), str(tmp_path / "d"))
     assert both.frame["cluster"].n_unique() == 6, "rows of the same number have nothing to do with each other"
     numbered = load_items(find_benchmark("pairs"), str(write(tmp_path / "b.jsonl", pairs(2, id=7)[:1])))

@@ -40,7 +40,7 @@ def test_the_published_form_is_read_as_it_is(tmp_path: Path) -> None:
     assert first["response_ids"] == [f"open0-{letter}" for letter in "abcde"]
     assert (first["rank"], first["subset"], first["id"]) == (RANKS[0], "推理", "0")
     assert first["prompt"] == [{"role": "user", "content": "第0个问题：龙井茶怎么泡才好喝？"}]
-    assert items.frame["cluster"].n_unique() == 16
+    assert items.frame["cluster"].n_unique() == 8, "both parts have the same prompts"
     assert items.ignored == ["annotations"]
     one = loaded(tmp_path / "bench" / "open.jsonl")
     assert one.frame["rank"].to_list() == [RANKS[place % 4] for place in range(8)]

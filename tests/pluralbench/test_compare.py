@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from made_runs import by_length, decision, keep, run_of, scored
+from made_runs import by_length, decision, keep, run_of, scored, with_clusters
 from pluralbench import Run, RunComparison, RunError, compare, find_benchmark
+from pluralbench.data.clusters import Clusters
 from scipy.stats import binomtest, t
 from written_tables import write
 
@@ -206,8 +207,13 @@ def test_runs_of_different_things_are_refused() -> None:
     plain, legacy = (run_of(languages(1, 0.5), "multilingual", path=str(flag), legacy=flag) for flag in (False, True))
     with pytest.raises(RunError, match="the same --legacy"):
         compare(plain, legacy)
+    by_user = [with_clusters(one, Clusters(column="user")) for one in (run, made("b", ["win"] * 3, [5, 5, 5]))]
     with pytest.raises(RunError, match=r"In b, 3 items belong to other prompts or users than in a \(first c/q0\)"):
-        compare(run, made("b", ["win"] * 3, [5, 5, 5]))
+        compare(*by_user)
+    with pytest.raises(
+        RunError, match=r"of a are ids, as in earlier versions, and those of b are prompts, so they can"
+    ):
+        compare(with_clusters(run, None), made("b", ["win"] * 3, [5, 5, 5]))
     moved = replace(run, path=Path("b"), items=run.items.with_columns(subset=pl.lit("s")))
     with pytest.raises(RunError, match="In b, 3 items are in other subsets than in a"):
         compare(run, moved)
@@ -240,7 +246,7 @@ def test_runs_with_a_limit_are_compared_on_what_they_share(tmp_path: Path) -> No
 
 def test_rankings_are_compared_pair_by_pair(tmp_path: Path) -> None:
     rows = [
-        {"id": str(n), "prompt": "p?", "responses": ["x" * (n % 4 + 1), "xx", "xxx"], "rank": [1, 2, 2]}
+        {"id": str(n), "prompt": f"p{n}?", "responses": ["x" * (n % 4 + 1), "xx", "xxx"], "rank": [1, 2, 2]}
         for n in range(12)
     ]
     data = write(tmp_path / "r.jsonl", rows)
@@ -263,7 +269,7 @@ def test_the_command_says_what_differs_in_words_and_in_json(
     status, said, _ = run("compare", "a", "b")
     assert status == 0
     for part in (
-        f"chinese: {found.decisions} decisions on 44 prompts or users",
+        f"chinese: {found.decisions} decisions on 44 prompts",
         f"a: {found.headline.first:.1%}, {found.only_first:,} that only it gets right",
         f"Difference {100 * difference:+.1f} points, 95% interval {100 * low:+.1f} to {100 * high:+.1f}, "
         f"p = {p_value:.3g}",

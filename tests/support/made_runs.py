@@ -1,12 +1,14 @@
 """Runs without a model: of decisions, or of a plain function on data, in memory or in a directory."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 from pluralbench.data.benchmarks import Benchmark, find_benchmark
+from pluralbench.data.clusters import Clusters
 from pluralbench.data.items import load_items
 from pluralbench.descriptions import Data
 from pluralbench.metrics import measure
@@ -53,7 +55,7 @@ def record_of(benchmark: Benchmark, name: str, rows: dict[str, int], *, model: s
         verb="score",
         model=ModelRecord(name=model, kind="function"),
         benchmark=described,
-        data=DataRecord(location="data", digest="d", rows=rows),
+        data=DataRecord(location="data", digest="d", rows=rows, clusters=Clusters()),
         prompt=PromptRecord(profile="none"),
         scoring=ScoringRecord(),
         bootstrap=BootstrapRecord(seed=seed),
@@ -97,7 +99,7 @@ def scored(
 
     options: of `Data`.
     """
-    described = find_benchmark(benchmark)
+    described = find_benchmark(benchmark, options.get("columns", ()))
     items = load_items(described, Data(location=str(data), **options))
     described = described.fitted(items.frame["subset"])
     rows = items.frame.select("prompt", "responses").iter_rows()
@@ -106,4 +108,10 @@ def scored(
     frame = score_items(described, items.frame, Scored(scores), decisions)
     counts = dict(items.frame["config"].value_counts().iter_rows())
     record = record_of(described, benchmark, counts, model=model, seed=seed)
-    return keep(Run(out, frame, measure(described, decisions), record))
+    return keep(with_clusters(Run(out, frame, measure(described, decisions), record), items.clusters))
+
+
+def with_clusters(run: Run, clusters: Clusters | None) -> Run:
+    """The run, saying that its clusters are these."""
+    data = run.record.data.model_copy(update={"clusters": clusters})
+    return replace(run, record=run.record.model_copy(update={"data": data}))

@@ -55,7 +55,7 @@ def _lines(found: "RunComparison") -> list[str]:
     """The sentences about the overall number."""
     head = found.headline
     lines = [
-        f"{found.benchmark}: {found.decisions:,} decisions on {found.clusters:,} prompts or users",
+        f"{found.benchmark}: {found.decisions:,} decisions on {found.clusters:,} {found.clustered_by}",
         f"Overall: {found.rule}",
     ]
     for name, value, only in (

@@ -13,6 +13,7 @@ from pluralbench_runs import digest
 from pluralbench_schemas import POST, RUBRIC_ASPECT, release_columns
 
 from pluralbench.data.benchmarks import LISTS, ROW_NUMBER, Benchmark, Columns
+from pluralbench.data.clusters import Clusters, clustered
 from pluralbench.data.samples import read_data
 from pluralbench.descriptions import Data, OnEmpty
 from pluralbench.errors import DataError
@@ -26,6 +27,7 @@ _ITEM_TYPES: dict[str, pl.DataType | type[pl.DataType]] = {
     "config": pl.String,
     "id": pl.String,
     "cluster": pl.String,
+    "person": pl.String,
     "subset": pl.String,
     "prompt": pl.List(MESSAGE),
     "response_ids": pl.List(pl.String),
@@ -44,11 +46,11 @@ class Items:
 
     frame: a row an item, in the source's order, with the columns of `ITEMS`; a pair's responses are "chosen" (rank 1)
     and "rejected" (rank 2), or share rank 1 where its annotators call them equal; `digest` is of prompt, responses
-    and ranks.
+    and ranks, `person` is who asks: the value of the column of clusters where there is one, else the id.
     location, revision, licence: of the data. digest: SHA-256 of the content of what is scored.
     reference: where the English original comes from, if not from the data itself.
     ignored: columns that nothing here reads, but for those that releases have. empty: ids of items with an empty text,
-    of which `on_empty` says whether they were kept or dropped.
+    of which `on_empty` says whether they were kept or dropped. clusters: of the items, and what repeats among them.
     """
 
     frame: pl.DataFrame
@@ -60,6 +62,7 @@ class Items:
     ignored: list[str] = field(default_factory=list)
     empty: list[str] = field(default_factory=list)
     on_empty: OnEmpty = "error"
+    clusters: Clusters = field(default_factory=Clusters)
 
     @property
     def source(self) -> dict[str, Any]:
@@ -74,6 +77,7 @@ class Items:
             "ignored_columns": self.ignored,
             "empty": self.empty,
             "on_empty": self.on_empty,
+            "clusters": self.clusters,
         }
 
 
@@ -101,9 +105,10 @@ def load_items(benchmark: Benchmark, data: Data) -> Items:
     rows: list[dict[str, Any]] = []
     empty: list[str] = []
     ignored: set[str] = set()
+    by: dict[str, str | None] = {}
     for config, frame in frames.items():
         columns = _columns_of(benchmark, config, frame)
-        where = paths[config]
+        where, by[config] = paths[config], columns.cluster if columns.cluster in frame.columns else None
         _check_columns(frame, columns, where, {} if benchmark.prompts else _of_responses(columns))
         unread = set(frame.columns) - _read_columns(columns, frame)
         ignored |= unread - release_columns(frame.columns)
@@ -125,10 +130,20 @@ def load_items(benchmark: Benchmark, data: Data) -> Items:
     if not rows:
         raise DataError(f"{tables.location} has no items.")
     frame = pl.DataFrame(rows, schema=ITEMS)
-    parts = frame.partition_by("config", as_dict=True)
+    parts = frame.drop("person").partition_by("config", as_dict=True)
     content = digest({str(config): content_digest(part) for (config,), part in parts.items()})
+    frame, clusters = clustered(frame, by)
     return Items(
-        frame, tables.location, tables.revision, content, tables.licence, reference, sorted(ignored), empty, policy
+        frame,
+        tables.location,
+        tables.revision,
+        content,
+        tables.licence,
+        reference,
+        sorted(ignored),
+        empty,
+        policy,
+        clusters,
     )
 
 
@@ -267,10 +282,12 @@ def _item(
     except (KeyError, IndexError, TypeError, ValueError) as error:
         raise DataError(f"{where} is not of the benchmark's shape at id {item_id}: {error}.") from None
     subset = row.get(columns.subset) if columns.subset else None
+    own = _own_cluster(config, item_id, row, columns)
     return {
         "config": config,
         "id": item_id,
-        "cluster": _cluster(config, item_id, row, columns),
+        "cluster": own,
+        "person": own,
         # CheemsBench has a list of categories, of which the first one counts.
         "subset": str(subset[0]) if isinstance(subset, list) and subset else None if subset is None else str(subset),
         "prompt": prompt,
@@ -285,7 +302,7 @@ def _item(
     }
 
 
-def _cluster(config: str, item_id: str, row: Mapping[str, Any], columns: Columns) -> str:
+def _own_cluster(config: str, item_id: str, row: Mapping[str, Any], columns: Columns) -> str:
     if columns.cluster and columns.cluster in row:
         return str(row[columns.cluster])
     # An id may be shared across configs (a prompt in several languages); the number of a row never is.

@@ -58,9 +58,9 @@ def groups_of(items: pl.DataFrame, prompt: Prompt, plans: Mapping[str, str]) -> 
 def person_of(item: Mapping[str, Any], plans: Mapping[str, str]) -> Person:
     """Who asks, as data: all that the benchmark lets a model know, whatever its prompt says.
 
-    Their id is the item's cluster: the user where the benchmark names one, else the item itself.
+    Their id is the user where the benchmark or the caller names a column of users, else the item itself.
     """
-    return Person(id=item["cluster"], profile=item["profile"] or (), plan=plans.get(item["id"]))
+    return Person(id=item["person"], profile=item["profile"] or (), plan=plans.get(item["id"]))
 
 
 def context_of(item: Mapping[str, Any], prompt: Prompt, plans: Mapping[str, str]) -> tuple[str, ...]:

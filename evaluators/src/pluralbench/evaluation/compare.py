@@ -11,6 +11,7 @@ from pluralbench_measures.intervals import Tilted
 from pluralbench_measures.paired import exchange, holm, p_value
 
 from pluralbench.data.benchmarks import Benchmark
+from pluralbench.data.clusters import firsts
 from pluralbench.errors import RunError
 from pluralbench.metrics.accuracy import COUNTED, Counts, Drawn, Leaf, Number, count, leaves_of, numbers, tilted
 from pluralbench.results.decisions import BASE, decisions_of
@@ -48,7 +49,8 @@ class RunComparison:
     """How two runs differ on the decisions they share.
 
     first, second: the runs' directories. rule: how the overall number is made. headline: that number of both.
-    decisions, clusters: that both runs have. only_first, only_second: decisions that only that run got right.
+    decisions, clusters: that both runs have; clustered_by: what the clusters are. only_first, only_second: decisions
+    that only that run got right.
     left_out: decisions that only one of them has. parts: the same of configs, sections and categories, in the columns
     `DIFFERENCES`. tested: how many parts have a p-value; `p_holm` is adjusted for so many.
     """
@@ -59,6 +61,7 @@ class RunComparison:
     rule: str
     decisions: int
     clusters: int
+    clustered_by: str
     headline: Difference
     only_first: int
     only_second: int
@@ -91,6 +94,8 @@ def compare(first: Run, second: Run, *, seed: int = 0, differing_text: bool = Fa
     if shared.is_empty():
         raise RunError(f"{first.path} and {second.path} have no decision in common, so they cannot be compared.")
     _check_shared(both, first, second, differing_text=differing_text)
+    both = _with_shared_clusters(both, first, second)
+    shared = both.filter(pl.col("outcome") != "equal")
     sides = [both, both.with_columns(outcome="outcome_second")]
     leaves = leaves_of(both)
     counts = [count(benchmark, side, leaves) for side in sides]
@@ -109,6 +114,7 @@ def compare(first: Run, second: Run, *, seed: int = 0, differing_text: bool = Fa
         rule=first.record.benchmark.rule,
         decisions=shared.height,
         clusters=shared["cluster"].n_unique(),
+        clustered_by=_clusters_of(first),
         headline=headline,
         only_first=int((won[0] & ~won[1]).sum()),
         only_second=int((won[1] & ~won[0]).sum()),
@@ -143,14 +149,54 @@ def _check_shared(both: pl.DataFrame, first: Run, second: Run, *, differing_text
             f"{first.path} and {second.path} share ids, but their items differ in content; score both on the same "
             "data, or compare them all the same with --differing-text, as for two translations of the same items."
         )
-    for name, what in (("cluster", "belong to other prompts or users"), ("subset", "are in other subsets")):
-        other = both.filter(pl.col(name).ne_missing(pl.col(f"{name}_second")))
-        if other.height:
-            config, item = other.select("config", "id").row(0)
-            raise RunError(
-                f"In {second.path}, {other.height:,} items {what} than in {first.path} (first {config}/{item}); score "
-                "both with the same columns."
-            )
+    other = both.filter(pl.col("subset").ne_missing(pl.col("subset_second")))
+    if other.height:
+        _refuse_items(other, "are in other subsets", first, second)
+
+
+def _with_shared_clusters(both: pl.DataFrame, first: Run, second: Run) -> pl.DataFrame:
+    """The decisions on clusters that are the same in both runs.
+
+    Items of one prompt are one cluster, and further items can join two prompts (as a translation that both share
+    does), so where the runs have other items besides, what either has as one is one. Raises `RunError` where the runs
+    took other things for clusters.
+    """
+    ours, theirs = both["cluster"].to_list(), both["cluster_second"].to_list()
+    if len(set(zip(ours, theirs, strict=True))) == len(set(ours)) == len(set(theirs)):
+        return both
+    rules = [_clusters_of(run) for run in (first, second)]
+    if rules[0] != rules[1]:
+        raise RunError(
+            f"The clusters of {first.path} are {rules[0]}, and those of {second.path} are {rules[1]}, so they cannot "
+            "be compared; make one of them again, with the same --column cluster."
+        )
+    if any(run.record.data.clusters is None or run.record.data.clusters.column is not None for run in (first, second)):
+        _refuse_items(
+            both.filter(pl.col("cluster") != pl.col("cluster_second")),
+            "belong to other prompts or users",
+            first,
+            second,
+        )
+    joined = firsts((("first", one), ("second", other)) for one, other in zip(ours, theirs, strict=True))
+    return both.with_columns(cluster=pl.Series([ours[number] for number in joined], dtype=pl.String))
+
+
+def _clusters_of(run: Run) -> str:
+    clusters = run.record.data.clusters
+    if clusters is not None:
+        return clusters.name
+    if run.record.verb == "judge-personas":
+        return "people"
+    column = run.record.benchmark.description.columns.cluster
+    return f"values of the column `{column}`" if column is not None else "ids, as in earlier versions"
+
+
+def _refuse_items(other: pl.DataFrame, what: str, first: Run, second: Run) -> None:
+    config, item = other.select("config", "id").row(0)
+    raise RunError(
+        f"In {second.path}, {other.height:,} items {what} than in {first.path} (first {config}/{item}); score both "
+        "with the same columns."
+    )
 
 
 def _differences(

@@ -26,6 +26,8 @@ def footnotes(sheets: Sequence[Sheet], *, wide: bool = False) -> list[str]:
     wide: parts have intervals too.
     """
     said = [_about_numbers(sheets), _rules(sheets), *_language_notes(sheets)]
+    said += _of_data("Intervals are over", _clusters, sheets)
+    said += _of_data("Repeated in the data", _repeats, sheets)
     said += [*_reference_notes(sheets), *mark_notes(_shown_numbers(sheets, wide=wide)), *_other_items(sheets)]
     said += _counted("Counted as wrong", {"ties": "tie|ties", "invalid": "invalid|invalid"}, sheets)
     said += _shared("Other verdict when the answers were swapped", _changed, sheets)
@@ -80,6 +82,15 @@ def _said(counts: Mapping[str, int], words: Mapping[str, str]) -> str:
 def _shared(begin: str, told: Told, sheets: Sequence[Sheet]) -> Iterator[str]:
     """A sentence of what is told of runs, those together of which the same is told."""
     yield from _sentence(begin, _alike(told, sheets), sheets)
+
+
+def _of_data(begin: str, told: Told, sheets: Sequence[Sheet]) -> Iterator[str]:
+    """A sentence of what is told of the data of runs, in which those of one table need not be named."""
+    found = _alike(told, sheets)
+    if len(sheets) == 1 and [len(rows) for _, rows in found] == [len(sheets[0].rows)]:
+        yield f"{begin}: {found[0][0]}."
+    else:
+        yield from _sentence(begin, found, sheets)
 
 
 def _alike(told: Told, sheets: Sequence[Sheet]) -> list[tuple[str, list[Row]]]:
@@ -159,6 +170,18 @@ def _shown_numbers(sheets: Sequence[Sheet], *, wide: bool) -> Iterator[Estimate]
 def _other_items(sheets: Sequence[Sheet]) -> Iterator[str]:
     if any(sheet.other for sheet in sheets):
         yield "Tables of one benchmark with other items are no ranking: their numbers cannot be compared."
+
+
+def _clusters(run: Run) -> str:
+    clusters, items = run.record.data.clusters, sum(run.record.data.rows.values())
+    if clusters is None or not (clusters.repeats or clusters.column):
+        return ""
+    return f"{clusters.clusters:,} {clusters.name} of {items:,} items"
+
+
+def _repeats(run: Run) -> str:
+    clusters = run.record.data.clusters
+    return "" if clusters is None else clusters.repeats
 
 
 def _changed(run: Run) -> str:

@@ -21,7 +21,15 @@ def notes(runs: Sequence[Run]) -> list[str]:
         "Accuracy counts ties and invalid ones as wrong; brackets are "
         f"{runs[0].record.bootstrap.confidence:.0%} intervals over prompts or users."
     )
-    for part in (_language_notes, _ranking_notes, _persona_notes, _position_notes, _scoring_notes, _id_notes):
+    for part in (
+        _cluster_notes,
+        _language_notes,
+        _ranking_notes,
+        _persona_notes,
+        _position_notes,
+        _scoring_notes,
+        _id_notes,
+    ):
         said += [f"{run.path}: {note}" for run in runs for note in part(run)]
     said += [f"{run.path}: took {told}." for run in runs if (told := took([run]))]
     return said
@@ -74,6 +82,17 @@ def _money(dollars: float) -> str:
 
 def _time(seconds: float) -> str:
     return f"{seconds:,.0f}" if seconds >= 1 else "under 1"
+
+
+def _cluster_notes(run: Run) -> Iterator[str]:
+    clusters = run.record.data.clusters
+    if clusters is None:
+        return
+    items = sum(run.record.data.rows.values())
+    if clusters.clusters < items or clusters.column is not None:
+        yield f"intervals are over {clusters.clusters:,} {clusters.name} of {items:,} items."
+    if clusters.repeats:
+        yield f"repeated in the data: {clusters.repeats}."
 
 
 def _language_notes(run: Run) -> Iterator[str]:
@@ -205,6 +224,11 @@ def closing(run: Run) -> list[str]:
         said.append(
             f"{len(data.empty):,} items with an empty prompt or response were {kept} "
             f"(ids {_named(data.empty, len(data.empty))})."
+        )
+    clusters = data.clusters
+    if clusters is not None and clusters.repeats:
+        said.append(
+            f"Repeated in the data: {clusters.repeats}; intervals are over {clusters.clusters:,} {clusters.name}."
         )
     verdicts = run.path / VERDICTS_FILE
     further = f", {VERDICTS_FILE} (see pluralbench judge-metrics {verdicts})" if verdicts.exists() else ""

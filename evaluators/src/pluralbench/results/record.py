@@ -17,6 +17,7 @@ from pluralbench_runs import Table, versions
 from pydantic import ConfigDict, Field
 
 from pluralbench.data.benchmarks import Benchmark
+from pluralbench.data.clusters import Clusters
 
 SCHEMA_VERSION: Literal[1] = 1
 RUN_SCHEMA: Literal["urn:pluralbench:run:1"] = "urn:pluralbench:run:1"
@@ -55,7 +56,8 @@ class DataRecord(Table):
     """Where the items come from. digest: of their content. rows: items by config. empty: ids with an empty text.
 
     on_empty: what was done with those. configs, split, limit: what was asked for; without it all configs and items, of
-    the benchmark's split.
+    the benchmark's split. clusters: what intervals take as drawn; null in runs of earlier versions, whose clusters are
+    ids where the benchmark names no column, and in those of the persona judge, whose clusters are people.
     """
 
     location: str
@@ -70,6 +72,7 @@ class DataRecord(Table):
     configs: tuple[str, ...] = ()
     split: str | None = None
     limit: int | None = None
+    clusters: Clusters | None = None
 
 
 class PromptRecord(Table):

@@ -1,0 +1,136 @@
+"""Names that become part of a path, and paths that stay below their folder.
+
+A name may come from a stranger's release, and it becomes a folder here and a config or split of `datasets` elsewhere.
+"""
+
+import re
+import unicodedata
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+
+from pluralbench_runs.errors import UserError
+
+LONGEST = 100  # bytes in UTF-8: `datasets` puts a config's name into a file name beside some 150 bytes of its own
+LONGEST_FILE = 255  # bytes of a file's name, on the file systems that are common
+LONGEST_PATH = 1000  # characters of a path below a folder; common systems take 4096 bytes with the folder
+SHOWN = 40  # characters of a bad name in the sentence about it
+
+SPLIT = re.compile(r"\w+(\.\w+)*")  # as `datasets.naming` has it
+RESERVED = re.compile(r"(con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³])(\..*)?", re.IGNORECASE)  # devices on Windows
+
+
+def path_name(name: str, what: str) -> str:
+    """`name`, if it is fit to be one part of a path and the name of a config that `datasets` loads.
+
+    Letters and digits of any script, `_`, `-` and `.`, in Unicode's normal form NFC, at most `LONGEST` bytes in UTF-8,
+    not beginning with `.` or `-`, not ending with `.`, and no device of Windows (`con`, `nul`).
+
+    what: what the name is of, as it begins the error's sentence: "The benchmark".
+
+    Raises `UserError` with one sentence that says what is wrong.
+    """
+    return _named(name, what, _fault(name, LONGEST))
+
+
+def split_name(name: str, what: str) -> str:
+    """`name`, if it passes `path_name` and `datasets` takes it as a split: no `-`, nothing empty round `.`, not `all`.
+
+    Raises `UserError` with one sentence that says what is wrong.
+    """
+    return _named(name, what, _fault(name, LONGEST) or _split_fault(name))
+
+
+def inside(folder: Path, relative: str) -> Path:
+    """The path of a file to be read or written below `folder`. Neither need be there yet.
+
+    relative: the way from `folder`, its parts separated by `/`, each as `path_name` has it, but of up to `LONGEST_FILE`
+    bytes.
+
+    Raises `UserError` for any other path, and where a link on the way leads out of `folder`.
+    """
+    if fault := _path_fault(relative):
+        raise UserError(f"The path {_shown(relative)} is none below {folder}: its part {fault}.")
+    path = folder / relative
+    try:
+        held = path.resolve().is_relative_to(folder.resolve())
+    except (OSError, RuntimeError):  # a loop of links, which Python up to 3.12 takes for a RuntimeError
+        held = False
+    if not held:
+        raise UserError(f"The path {path} leads out of {folder} by a link; remove the link.")
+    return path
+
+
+def _checked_path_name(name: str) -> str:
+    return _checked(name, _fault(name, LONGEST))
+
+
+def _checked_split_name(name: str) -> str:
+    return _checked(name, _fault(name, LONGEST) or _split_fault(name))
+
+
+def _checked_relative_path(relative: str) -> str:
+    if fault := _path_fault(relative):
+        raise ValueError(f"the path {_shown(relative)} is none below a folder: its part {fault}")
+    return relative
+
+
+PathName = Annotated[str, AfterValidator(_checked_path_name)]
+"""A name in a recipe or manifest that becomes part of a path; see `path_name`."""
+
+SplitName = Annotated[str, AfterValidator(_checked_split_name)]
+"""A name in a recipe or manifest that becomes a split; see `split_name`."""
+
+RelativePath = Annotated[str, Field(max_length=LONGEST_PATH), AfterValidator(_checked_relative_path)]
+"""The way to a file in a manifest; see `inside`."""
+
+
+def _checked(name: str, fault: str) -> str:
+    if fault:
+        raise ValueError(f"the name {_shown(name)} {fault}; give another")
+    return name
+
+
+def _named(name: str, what: str, fault: str) -> str:
+    if fault:
+        raise UserError(f"{what} is named {_shown(name)}, which {fault}; give it another name.")
+    return name
+
+
+def _fault(name: str, most: int) -> str:
+    """What is wrong with a name, as the end of a sentence that begins with it; "" for nothing."""
+    strange = next((character for character in name if not _is_plain(character)), None)
+    if strange is not None:
+        return f"holds {_shown(strange)} beside letters, digits, `_`, `-` and `.`"
+    faults = {
+        "is empty": not name,
+        "climbs with `..`": name == "..",
+        f"begins with `{name[:1]}`": name[:1] in {".", "-"},
+        "ends with `.`": name[-1:] == ".",
+        "is not in Unicode's normal form NFC": unicodedata.normalize("NFC", name) != name,
+        f"is longer than {most} bytes": len(name.encode()) > most,
+        "is a device on Windows": RESERVED.fullmatch(name) is not None,
+    }
+    return next((fault for fault, found in faults.items() if found), "")
+
+
+def _path_fault(relative: str) -> str:
+    """Which part of a path is no name, and why; "" for none."""
+    faults = ((part, _fault(part, LONGEST_FILE)) for part in relative.split("/"))
+    return next((f"{_shown(part)} {fault}" for part, fault in faults if fault), "")
+
+
+def _split_fault(name: str) -> str:
+    if name.lower() == "all":
+        return "means every split to `datasets`"
+    return "" if SPLIT.fullmatch(name) else "is no split to `datasets`: it has letters, digits, `_` and single `.`"
+
+
+def _is_plain(character: str) -> bool:
+    return character in "_-." or unicodedata.category(character)[0] in "LMN"
+
+
+def _shown(name: str) -> str:
+    """A name in quotes, on one line and not long, whatever it holds."""
+    return repr(name if len(name) <= SHOWN else f"{name[: SHOWN - 1]}…")

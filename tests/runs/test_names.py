@@ -1,0 +1,140 @@
+"""A name that passes is one part of a path and a config that `datasets` loads; a path that passes stays below."""
+
+import os
+from pathlib import Path
+
+import pytest
+from datasets import BuilderConfig, NamedSplit
+from datasets.data_files import contains_wildcards
+from hypothesis import given
+from hypothesis import strategies as st
+from pluralbench_runs import PathName, RecipeError, SplitName, Table, UserError, check_recipe, inside, path_name
+from pluralbench_runs.names import LONGEST, split_name
+
+WHATEVER = st.text(max_size=8) | st.text(st.sampled_from("ab.-_/\\:*?[]{}|<>~ \0\n中é"), max_size=8)
+PLAIN = st.text(st.sampled_from("aZ9_-.中é٣"), min_size=1, max_size=30)
+
+
+class Named(Table):
+    """What is named in a recipe."""
+
+    name: PathName = "a"
+    split: SplitName = "test"
+
+
+@given(WHATEVER | PLAIN)
+def test_a_name_that_passes_is_one_part_of_a_path_and_a_config_of_datasets(name: str) -> None:
+    try:
+        path_name(name, "The benchmark")
+    except UserError:
+        return
+    path = Path("folder") / name
+    assert path.parent == Path("folder")
+    assert os.path.normpath(path) == str(path)
+    assert BuilderConfig(name=name).name == name  # it raises InvalidConfigName
+    assert not contains_wildcards(f"data/{name}/test.parquet")
+    assert inside(Path("folder"), f"{name}/test.parquet") == path / "test.parquet"
+
+
+@given(WHATEVER | PLAIN)
+def test_a_split_that_passes_is_one_of_datasets(name: str) -> None:
+    try:
+        split_name(name, "The split")
+    except UserError:
+        return
+    assert str(NamedSplit(name)) == path_name(name, "The split")
+    assert name.lower() != "all"
+
+
+@given(st.text(st.sampled_from("./abc\\~\0中"), max_size=12))
+def test_a_path_that_passes_lies_below_its_folder(relative: str) -> None:
+    try:
+        path = inside(Path("/srv/folder"), relative)
+    except UserError:
+        return
+    assert Path(os.path.normpath(path)).is_relative_to("/srv/folder/")
+    assert path != Path("/srv/folder")
+
+
+@pytest.mark.parametrize(
+    "name", ["a", "LLMEval-2_Law", "Qwen2.5-7B", "中文", "हिन्दी", "__main__", "1.0", "a..b", "x" * LONGEST]
+)
+def test_names_of_any_script_pass(name: str) -> None:
+    assert path_name(name, "The benchmark") == name
+    assert Named(name=name).name == name
+
+
+@pytest.mark.parametrize(
+    ("name", "fault"),
+    [
+        ("", "which is empty"),
+        ("..", "which climbs with `..`"),
+        ("../../x", "which holds '/' beside letters, digits, `_`, `-` and `.`"),
+        ("a\0", "which holds '\\x00' beside"),
+        ("x[red]y", "which holds '[' beside"),
+        ("a*b", "which holds '*' beside"),
+        ("a b", "which holds ' ' beside"),
+        (".git", "which begins with `.`"),
+        ("-rf", "which begins with `-`"),
+        ("x.", "which ends with `.`"),
+        ("e\u0301", "which is not in Unicode's normal form NFC"),
+        ("中" * 34, "which is longer than 100 bytes"),
+        ("nul.txt", "which is a device on Windows"),
+    ],
+)
+def test_any_other_name_is_refused_with_what_is_wrong(name: str, fault: str) -> None:
+    with pytest.raises(UserError) as refused:
+        path_name(name, "The benchmark")
+    said = str(refused.value)
+    assert fault in said
+    assert said.startswith("The benchmark is named '")
+    assert said.endswith("; give it another name.")
+    assert "\0" not in said
+    with pytest.raises(RecipeError, match=r"^Recipe r.toml: `name`: the name '.*; give another.$"):
+        check_recipe(Named, {"name": name}, "r.toml")
+
+
+@pytest.mark.parametrize(
+    ("name", "fault"),
+    [
+        ("all", "which means every split to `datasets`"),
+        ("a-b", "which is no split to `datasets`: it has letters, digits, `_` and single `.`"),
+        ("a..b", "which is no split to `datasets`"),
+        ("a/b", "which holds '/'"),
+    ],
+)
+def test_a_split_is_refused_that_datasets_does_not_take(name: str, fault: str) -> None:
+    with pytest.raises(UserError) as refused:
+        split_name(name, "The split")
+    assert fault in str(refused.value)
+    with pytest.raises(RecipeError, match=r"^Recipe r.toml: `split`: the name "):
+        check_recipe(Named, {"split": name}, "r.toml")
+
+
+@pytest.mark.parametrize(
+    "relative", ["", "/etc/passwd", "../x", "a/../../x", "a//b", "a/", "./a", "a/\0", "C:x", "a\\b"]
+)
+def test_a_path_that_climbs_or_starts_elsewhere_is_refused(tmp_path: Path, relative: str) -> None:
+    with pytest.raises(UserError) as refused:
+        inside(tmp_path, relative)
+    assert str(refused.value).startswith(f"The path {relative!r} is none below {tmp_path}: its part '")
+
+
+def test_a_link_may_lead_elsewhere_in_the_folder_and_not_out_of_it(tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    (folder / "data").mkdir(parents=True)
+    (folder / "in").symlink_to("data")
+    (folder / "out").symlink_to(tmp_path)
+    (folder / "loop").symlink_to("loop")
+    (folder / "nothing.txt").symlink_to(tmp_path / "nothing.txt")
+    assert inside(folder, "in/new.txt") == folder / "in/new.txt"
+    for relative in ("out/new.txt", "loop/new.txt", "nothing.txt"):
+        with pytest.raises(UserError) as refused:
+            inside(folder, relative)
+        assert str(refused.value) == f"The path {folder / relative} leads out of {folder} by a link; remove the link."
+
+
+def test_a_folder_that_is_reached_by_a_link_holds_its_files(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "linked").symlink_to("real")
+    assert inside(tmp_path / "linked", "a.txt") == tmp_path / "linked/a.txt"
