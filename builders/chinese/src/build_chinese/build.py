@@ -63,7 +63,8 @@ def build(
     fresh: forget an interrupted build in `out` and replace a finished one.
 
     Raises errors of this package, of `pluralbench_audit`, `pluralbench_calls`, `pluralbench_release`,
-    `pluralbench_rewards`, `pluralbench_runs` and `pluralbench_schemas`; all are a `UserError` or a `TableError` with a sentence for the user.
+    `pluralbench_rewards`, `pluralbench_runs` and `pluralbench_schemas`; all are a `UserError` or a `TableError` with a
+    sentence for the user.
     """
     if recipe.reward is not None and recipe.unlabelled is not None and recipe.preference.distant:
         recipe = recipe.model_copy(update={"reward": reward_model.pin(recipe.reward, replaying=replay is not None)})
