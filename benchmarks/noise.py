@@ -20,7 +20,7 @@ from build_chinese.errors import SourceError
 from build_chinese.preferences import Judgement, Mark, resolve
 from pluralbench.reports.figures import series, style
 from pluralbench_runs import run, stream
-from pluralbench_studies import read_jsonl
+from pluralbench_tables import read_jsonl
 from scipy.stats import kendalltau
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from build_chinese.rankings import (
 from hypothesis import given
 from hypothesis import strategies as st
 from pluralbench_runs import UserError
-from pluralbench_studies import write_jsonl
+from pluralbench_tables import write_jsonl
 
 TEXTS = {"r1": "雨停了就走。", "r2": "带上伞，现在就走。☂️", "r3": "明天再说。"}
 RESPONSES = [{"id": name, "content": text, "model": f"m-{name}"} for name, text in TEXTS.items()]

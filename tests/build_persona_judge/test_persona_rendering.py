@@ -5,6 +5,7 @@ import math
 import pytest
 from build_persona_judge.persona import (
     EMPATHIC_CONVERSATIONS,
+    MISSING,
     OPINION_QA,
     PERSONAL_REDDIT,
     PRISM,
@@ -49,7 +50,7 @@ def test_a_value_is_missing_only_as_a_whole(value: str) -> None:
 @given(value=st.one_of(st.text(), st.integers(), st.floats(), st.booleans(), st.none()))
 def test_every_value_is_either_missing_or_told(value: object) -> None:
     [entry] = render({"work": value}, [WORK])
-    assert (entry["value"] is None) == (entry["sentence"] is None) == (known(value) is None)
+    assert (entry["value"] is None) == (entry["sentence"] is None) == (known(value, MISSING) is None)
     if entry["value"] is not None:
         assert entry["value"] == " ".join(str(value).split())
         assert entry["sentence"].endswith(".")

@@ -291,13 +291,112 @@ def test_people_csv_names_the_row(tmp_path: Path, table: str, row: dict[str, str
     refused(EVERYTHING["people_csv"][0], files.people_csv(tmp_path, **{table: [row]}), f"{table}.csv", *parts)
 
 
-def test_people_csv_refuses_a_second_choice_and_an_unknown_variable(tmp_path: Path) -> None:
-    twice = [{"user": "an", "question": "q1", "choice": choice} for choice in ("1", "2")]
-    refused(
-        EVERYTHING["people_csv"][0], files.people_csv(tmp_path, choices=twice), "row 2 is a second choice of an on q1"
-    )
+TWICE = {
+    "people": [{"user": "an", "age": "34", "town": town} for town in ("Cork", "Galway")],
+    "questions": [
+        {"question": "q1", "text": text, "option_1": "Tea", "option_2": "Coffee"} for text in ("First?", "Last?")
+    ],
+    "choices": [{"user": "an", "question": "q1", "choice": choice} for choice in ("1", "2")],
+}
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        ("people", "people.csv: rows 1 and 2 are both of the user an and differ in `town`; keep one."),
+        ("questions", "questions.csv: rows 1 and 2 are both of the question q1 and differ in `text`; keep one."),
+        ("choices", "choices.csv: rows 1 and 2 are both of the user an and the question q1 and differ in `choice`"),
+    ],
+)
+def test_people_csv_refuses_a_second_row_that_says_something_else(tmp_path: Path, table: str, said: str) -> None:
+    refused(EVERYTHING["people_csv"][0], files.people_csv(tmp_path, **{table: TWICE[table]}), said)
+
+
+def test_people_csv_joins_rows_that_say_the_same(tmp_path: Path) -> None:
+    once = people_csv.load(PeopleTable(location=str(files.people_csv(tmp_path / "once")), task="drinks"))
+    folder = files.people_csv(tmp_path / "twice")
+    for name in ("people", "questions", "choices"):
+        path = folder / f"{name}.csv"
+        head, *rows = path.read_text(encoding="utf-8").splitlines()
+        path.write_text("\n".join([head, *rows, *(f" {row} " for row in rows)]) + "\n", encoding="utf-8")
+    twice = people_csv.load(PeopleTable(location=str(folder), task="drinks"))
+    assert (twice.rows, twice.personas, twice.left_out) == (once.rows, once.personas, once.left_out)
+
+
+@pytest.mark.parametrize("name", ["question", "user"])
+def test_people_csv_refuses_a_row_without_a_name(tmp_path: Path, name: str) -> None:
+    table = {"question": "questions", "user": "people"}[name]
+    rows = [dict.fromkeys(TWICE[table][0], "x") | {name: value} for value in ("q1", " ")]
+    said = f"{table}.csv: row 2 has no `{name}`; give one, or take the row out."
+    refused(EVERYTHING["people_csv"][0], files.people_csv(tmp_path, **{table: rows}), said)
+
+
+def test_people_csv_refuses_an_unknown_variable(tmp_path: Path) -> None:
     table = PeopleTable(location=str(files.people_csv(tmp_path)), task="drinks", sets={"least": ["city"]})
     refused(lambda _: people_csv.load(table), tmp_path, "no variable `city`; it has age, town")
+
+
+NOT_THERE = ["NA", " n/a ", "N.A.", "-", "--", "—", ".", "?", "#N/A", "NULL", "Prefer not to say", ""]
+
+
+@pytest.mark.parametrize("word", NOT_THERE)
+def test_what_a_survey_writes_for_nothing_is_no_value_of_a_persona(tmp_path: Path, word: str) -> None:
+    people = [{"user": "an", "age": word, "town": "Cork"}, {"user": "bo", "age": word, "town": word}]
+    loaded = people_csv.load(PeopleTable(location=str(files.people_csv(tmp_path, people=people)), task="drinks"))
+    assert [entry["value"] for entry in loaded.personas["an"]] == [None, "Cork"]
+    assert ("person", "bo", "every variable of the persona is missing") in loaded.left_out
+
+
+def test_a_recipe_says_what_is_missing(tmp_path: Path) -> None:
+    people = [{"user": "an", "age": "NA", "town": "Cork"}, {"user": "bo", "age": "Keine  Angabe", "town": "NA"}]
+    table = PeopleTable(
+        location=str(files.people_csv(tmp_path, people=people)), task="drinks", missing=["keine Angabe"]
+    )
+    told = {user: [entry["value"] for entry in persona] for user, persona in people_csv.load(table).personas.items()}
+    assert told == {"an": ["NA", "Cork"], "bo": [None, "NA"]}
+
+
+@pytest.mark.parametrize("source", ["prism", "empathic", "personal_reddit"])
+def test_missing_values_are_missing_in_every_source(tmp_path: Path, source: str) -> None:
+    rows = {
+        "prism": lambda: files.prism(tmp_path, TWO, [{"user_id": "user1"} | files.PERSON | {"age": "N/A"}]),
+        "empathic": lambda: files.empathic(tmp_path, [(1, "p", 1, 1), (1, "q", 5, 5)], {"p": {"age": "."}, "q": {}}),
+        "personal_reddit": lambda: files.write_jsonl(tmp_path / "pr.jsonl", [files.post("cook", "q1", age="-")]),
+    }
+    rows[source]()
+    persona = next(iter(EVERYTHING[source][0](tmp_path).personas.values()))
+    assert {entry["variable"]: entry["value"] for entry in persona}["age"] is None
+
+
+def test_empathic_reads_several_files_of_essays_and_people(tmp_path: Path) -> None:
+    path = files.empathic(tmp_path, [(1, "p", 1, 1), (1, "q", 5, 5)])
+    for name in ("trac3_EMP", "trac4_PER"):
+        (path / f"{name}_train.csv").rename(path / f"{name}_kept.csv")
+    files.empathic(path, [(1, "q", 5, 5), (1, "r", 3, 3)], {"q": {"age": 52}, "r": {}})
+    for name in ("trac3_EMP", "trac4_PER"):
+        (path / f"{name}_train.csv").rename(path / f"{name}_dev.csv")
+        (path / f"{name}_kept.csv").rename(path / f"{name}_train.csv")
+    table = EmpathicTable(
+        location=str(path),
+        essays=["trac3_EMP_train.csv", "trac3_EMP_dev.csv"],
+        persons=["trac4_PER_train.csv", "trac4_PER_dev.csv"],
+    )
+    loaded = empathic.load(table)
+    assert sorted(row.user for row in loaded.rows) == ["p", "q", "r"]
+    assert loaded.left_out == [("essay", "1-q", "the person's second one on the article")]
+    told = {entry["variable"]: entry["value"] for entry in loaded.personas["q"]}
+    assert (told["age"], told["gender"]) == (None, "female")
+    persons = [{"person_id": name} | files.AUTHOR for name in ("p", "")]
+    files.write_csv(path / "trac4_PER_dev.csv", persons)
+    refused(lambda _: empathic.load(table), path, "trac4_PER_dev.csv: row 2 has no `person_id`")
+
+
+def test_a_text_about_a_person_is_a_variable_like_any_other(tmp_path: Path) -> None:
+    people = [{"user": user, "profile": f"{user} drinks tea, and reads."} for user in ("an", "bo")]
+    table = PeopleTable(
+        location=str(files.people_csv(tmp_path, people=people)), task="drinks", sentences={"profile": "{}."}
+    )
+    assert text_of(people_csv.load(table).personas["an"]) == "an drinks tea, and reads."
 
 
 def test_a_line_that_is_no_json_is_named(tmp_path: Path) -> None:

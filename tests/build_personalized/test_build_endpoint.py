@@ -116,16 +116,33 @@ def test_a_model_that_answers_nothing_leaves_no_pair(run: Run, tmp_path: Path) -
     assert not (tmp_path / "out").exists()
 
 
-def test_rejected_requests_are_asked_again_on_demand(run: Run, tmp_path: Path) -> None:
-    with serve(lambda *_: Reply("too long", status=413)) as server:
+@pytest.mark.parametrize("status", [400, 413, 422])
+def test_requests_that_are_all_rejected_stop_the_build_and_it_goes_on(run: Run, tmp_path: Path, status: int) -> None:
+    with serve(lambda *_: Reply("too long", status=status)) as server:
         words = ["--recipe", recipe(tmp_path, server.base_url), "--out", tmp_path / "out"]
-        refused(run(*words), "3 chosen: rejected by the server")
+        refused(run(*words), "rejects these requests: too long. 0 of 3 chosen answers are recorded; run the same")
     with serve(lambda _, number: Reply(f"answer {number}")) as server:
         recipe(tmp_path, server.base_url)
-        refused(run(*words), "3 chosen: rejected by the server")
+        assert run(*words)[0] == 0
+
+
+def test_rejected_requests_are_asked_again_on_demand(run: Run, tmp_path: Path) -> None:
+    first: list[Any] = []
+
+    def nothing_or_rejected(body: dict[str, Any], _: int) -> Reply:
+        first.append(body["messages"])
+        return Reply("") if body["messages"] == first[0] else Reply("too long", status=413)
+
+    left = ["2 chosen: rejected by the server", "The server rejected 2 of its calls: --retry-errors asks them again."]
+    with serve(nothing_or_rejected) as server:
+        words = ["--recipe", recipe(tmp_path, server.base_url), "--out", tmp_path / "out"]
+        refused(run(*words), *left)
+    with serve(lambda _, number: Reply(f"answer {number}")) as server:
+        recipe(tmp_path, server.base_url)
+        refused(run(*words), *left)
         assert server.requests == []
         status, said = run(*words, "--retry-errors")
-        assert (status, len(server.requests)) == (0, 6), said
+        assert (status, len(server.requests)) == (0, 4), said
 
 
 def test_an_unfinished_run_goes_on_under_the_same_recipe_alone(run: Run, tmp_path: Path) -> None:

@@ -220,7 +220,7 @@ def test_a_parquet_ledger_with_nulls_is_refused(tmp_path: Path) -> None:
 def test_an_answer_that_cannot_be_recorded_does_not_block_the_next(tmp_path: Path) -> None:
     with Ledger(tmp_path / "ledger") as ledger:
         with pytest.raises(UnicodeEncodeError):
-            ledger.record(answer("half a character: \ud83d"))
+            ledger.record(replace(answer(), text="half a character: \ud83d"))
         ledger.record(answer("fine"))
         assert len(ledger) == 1
 

@@ -140,7 +140,7 @@ def test_a_server_that_refuses_without_end_is_asked_once_for_each_parameter(tmp_
     assert len(server.requests) == 2
 
 
-@pytest.mark.parametrize("status", [400, 422])
+@pytest.mark.parametrize("status", [400, 413, 422])
 @pytest.mark.parametrize(("requests", "concurrency", "most"), [(50, 1, 3), (50, 4, 6), (2, 1, 2), (1, 8, 1)])
 def test_requests_that_are_all_rejected_stop_the_run_and_none_is_recorded(
     tmp_path: Path, status: int, requests: int, concurrency: int, most: int
@@ -241,10 +241,15 @@ def test_a_later_attempt_that_is_rejected_is_one_item_s_trouble(tmp_path: Path) 
     ]
 
 
-def test_a_request_that_is_too_large_is_recorded_even_alone(tmp_path: Path) -> None:
-    with serve(lambda *_: Reply("too large", status=413)) as server, Ledger(tmp_path / "ledger") as ledger:
-        [answer] = ask([question("long")], ledger, OpenAIChat(server.base_url))
-    assert (answer.outcome, answer.finish_reason, answer.text) == ("error", "413", "too large")
+def test_a_request_that_is_too_large_is_recorded_beside_one_that_is_not(tmp_path: Path) -> None:
+    def small_alone(body: dict[str, Any], _: int) -> Reply:
+        return Reply() if text_of(body) == "short" else Reply("too large", status=413)
+
+    with serve(small_alone) as server, Ledger(tmp_path / "ledger") as ledger:
+        [answer, _] = ask([question("long"), question("short")], ledger, OpenAIChat(server.base_url))
+        assert (answer.outcome, answer.finish_reason, answer.text) == ("error", "413", "too large")
+        [alone] = ask([question("long too")], ledger, OpenAIChat(server.base_url))
+        assert alone.outcome == "error", "the server takes others of the run"
 
 
 def test_a_text_that_a_content_filter_rejects_is_no_wrong_request(tmp_path: Path) -> None:

@@ -68,11 +68,24 @@ def test_the_table_fits_a_terminal_and_says_what_its_numbers_are(metrics: Comman
     assert "Valid answers without a certainty: drinks, ada-1, certainty, all (4)." in out
     assert "and so left out of the comparison: drinks, ada-1, certainty, all (8)." in out
     notes = out.partition("Single labels are right in 7 of 10, two annotators agree in ")[2]
-    assert "1,000 draws of 4 items), 1 items without a majority, 1 labelled items without a verdict: " in notes
+    assert (
+        "1,000 draws of 4 items), 1 open, left out for want of a majority, 1 labelled items without a verdict: "
+        in notes
+    )
     assert notes.rstrip().endswith("drinks, ben-2, certainty, all; drinks, ada-1, certainty, none.")
     people = out.partition("Judges and people on the same items")[2].partition("Accuracy counts")[0]
     assert people.count("ada-1 ") == 2
     assert people.count("ben-2 ") == 1
+
+
+def test_labels_that_never_agree_leave_the_table_empty_but_for_their_count(metrics: Command, tmp_path: Path) -> None:
+    torn = "task,row,annotator,answer,certainty\ndrinks,0,p1,A,90\ndrinks,0,p2,B,90\n"
+    status, out, _ = metrics(written(tmp_path), "--labels", written(tmp_path, torn, "labels.csv"))
+    assert status == 0
+    people = out.partition("Judges and people on the same items")[2].partition("Accuracy counts")[0]
+    [row] = {tuple(line.split()[1:]) for line in people.splitlines() if line.strip().startswith("ada-1")}
+    assert row == ("1", "0", "–", "–", "–", "–", "–")
+    assert "1 open, left out for want of a majority" in out
 
 
 def test_without_a_user_the_report_says_that_rows_are_drawn(metrics: Command, tmp_path: Path) -> None:

@@ -42,18 +42,19 @@ def test_the_majority_is_a_judge_on_the_same_items(tmp_path: Path) -> None:
         ("drinks", "ada-1", "none"),
     ]
     first = found[0]
-    assert (first["items"], first["not_judged"], first["other_truth"], first["annotators"]) == (4, 1, 0, 3)
+    assert (first["items"], first["not_judged"], first["other_truth"], first["annotators"]) == (3, 1, 0, 3)
+    assert first["no_majority"] == 1
     majority, single = first["majority"], first["single_labels"]
-    # Item 0 with a mean of 85 and no certainty of the third; 1 with 75, of the two that agree; 2 a draw; 3 of one.
+    # Item 0 with a mean of 85 and no certainty of the third; 1 with 75, of the two that agree; 3 of one; 2 is a draw.
     assert {cell["certainty"]: (cell["n"], cell["correct"]) for cell in majority["by_certainty"]} == {
         85.0: (1, 1),
         75.0: (1, 1),
         60.0: (1, 1),
     }
-    assert (majority["n"], majority["correct"], majority["invalid"]) == (4, 3, 1)
+    assert (majority["n"], majority["correct"], majority["invalid"]) == (3, 3, 0)
     assert (majority["high"], majority["low"]) == ({"correct": 1, "total": 1}, {"correct": 2, "total": 2})
     assert (single["n"], single["correct"], single["invalid"], single["without_certainty"]) == (10, 7, 1, 1)
-    assert (first["verdicts"]["n"], first["verdicts"]["correct"]) == (4, 3)
+    assert (first["verdicts"]["n"], first["verdicts"]["correct"]) == (3, 3)
     assert first["agrees"] == {"items": 3, "of": 3}
     assert first["difference"] == 0.0
 
@@ -81,9 +82,23 @@ def test_items_with_another_truth_are_other_items() -> None:
 
 def test_a_tie_is_an_answer_of_people_where_it_is_one_of_judges() -> None:
     tie = compared([{"truth": "C"}, {}], annotated({0: "CC", 1: "CA"}))
-    assert (tie["majority"]["correct"], tie["majority"]["invalid"], tie["single_labels"]["invalid"]) == (1, 1, 0)
+    assert (tie["majority"]["correct"], tie["no_majority"], tie["single_labels"]["invalid"]) == (1, 1, 0)
     no_tie = compared([{}, {}], annotated({0: "CC", 1: "CA"}))
-    assert (no_tie["majority"]["correct"], no_tie["majority"]["invalid"]) == (1, 1)
+    assert (no_tie["majority"]["correct"], no_tie["no_majority"]) == (1, 1)
+
+
+def test_two_annotators_who_disagree_are_no_wrong_answer() -> None:
+    found = compared([{}, {}, {"answer": "B"}], annotated({0: "AA", 1: "AB", 2: "AB"}))
+    assert (found["no_majority"], found["items"]) == (2, 1)
+    assert (found["majority"]["accuracy"], found["verdicts"]["accuracy"], found["difference"]) == (1.0, 1.0, 0.0)
+    assert (found["single_labels"]["n"], found["single_labels"]["correct"]) == (6, 4)
+
+
+def test_where_no_item_has_a_majority_there_is_nothing_to_compare() -> None:
+    found = compared([{}, {}], annotated({0: "AB", 1: "BA"}))
+    assert (found["no_majority"], found["items"], found["agrees"]) == (2, 0, {"items": 0, "of": 0})
+    assert found["majority"] is found["verdicts"] is found["difference"] is None
+    assert found["single_labels"]["correct"] == 2
 
 
 def test_agreement_is_of_draws_without_replacement() -> None:
@@ -125,8 +140,10 @@ def test_the_order_of_the_labels_does_not_matter(items: dict[int, str], draw: An
     for row, letters in items.items():
         votes = sorted(((letters.count(letter), letter) for letter in "AB"), reverse=True)
         clear = votes[0][0] > votes[1][0]
-        one = compared(rows, annotated({row: letters}))["majority"]
-        assert (one["correct"], one["invalid"]) == (int(clear and votes[0][1] == "A"), int(not clear))
+        one = compared(rows, annotated({row: letters}))
+        assert (one["items"], one["no_majority"]) == (int(clear), int(not clear))
+        if clear:
+            assert (one["majority"]["correct"], one["majority"]["invalid"]) == (int(votes[0][1] == "A"), 0)
 
 
 def test_what_is_no_table_of_labels_is_refused(tmp_path: Path) -> None:

@@ -169,7 +169,7 @@ def test_a_prompt_that_is_too_long_is_counted_and_the_rest_goes_on(tmp_path: Pat
     asked = [user("tea " * 3 * POSITIONS), *prompts(2)]
     answers = answered(tmp_path, requests_for(chat_model_of(policy, max_tokens=MOST), asked, 1), Generation(policy))
     assert [answer.outcome for answer in answers][1:] != ["error", "error"]
-    assert (answers[0].outcome, answers[0].finish_reason) == ("error", "413")
+    assert (answers[0].outcome, answers[0].finish_reason) == ("error", "prompt too long")
     tokens = answers[0].prompt_tokens
     assert answers[0].text == f"The prompt has {tokens:,} tokens, and the model takes 1,024, its answer included."
 

@@ -1,124 +1,276 @@
 """From errors to exit statuses: one sentence on standard error, no traceback."""
 
+import asyncio
+import errno
+import os
+import signal
+import sqlite3
 import subprocess
 import sys
-import textwrap
+import time
+from collections.abc import Callable
 from pathlib import Path
 
+import httpx2
+import polars as pl
 import pytest
-from commands import environment, fails
-
-APP = """
-import errno, sqlite3, sys
-from pathlib import Path
+import requests
 import typer
+from commands import environment, in_process
 from pluralbench_runs import RecipeError, UserError, run
-class Spent(UserError):
-    exit_status = 3
-class Broken(ValueError):
-    pass
-app = typer.Typer(add_completion=False)
-@app.command()
-def command(number: int = 1) -> None:
-{body}
-run(app, "pluralbench-runs", mistakes=(Broken,))
-"""
+
 FULL = "; nothing that was recorded is lost: free some space and run the same command again.\n"
-SQLITE_FULL = """
-db = sqlite3.connect(":memory:")
-db.execute("PRAGMA max_page_count = 1")
-db.execute("CREATE TABLE t (x)")
-db.execute("INSERT INTO t VALUES (zeroblob(100000))")
-"""
+MENDS = "; choose another place or mend its permissions.\n"
+Told = Callable[[Callable[[], object]], tuple[int, str]]
 
 
-def app(body: str, *words: str) -> "subprocess.CompletedProcess[str]":
-    """Run a command that does `body`."""
-    code = APP.format(body=textwrap.indent(textwrap.dedent(body).strip(), "    "))
-    return subprocess.run(
-        [sys.executable, "-c", code, *words],
-        env=environment(),
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        timeout=60,
-        check=False,
-    )
+class Spent(UserError):
+    """An error with a status of its own."""
+
+    exit_status = 3
 
 
-def test_success_is_zero() -> None:
-    result = app("print('done')")
-    assert (result.returncode, result.stdout, result.stderr) == (0, "done\n", "")
+class Broken(ValueError):
+    """A mistake of the user that is no `UserError`."""
+
+
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Told:
+    """What a command that does some work exits with and writes."""
+    monkeypatch.delenv("PLURALBENCH_DEBUG", raising=False)
+
+    def status_and_text(work: Callable[[], object]) -> tuple[int, str]:
+        app = typer.Typer()
+
+        @app.command()
+        def command(number: int = 1) -> None:
+            work()
+
+        return in_process("command", lambda: run(app, "pluralbench-runs", mistakes=(Broken,)), monkeypatch, capsys)()
+
+    return status_and_text
+
+
+def raising(error: BaseException) -> Callable[[], None]:
+    """What raises an error."""
+
+    def work() -> None:
+        raise error
+
+    return work
+
+
+def test_success_is_zero(told: Told) -> None:
+    assert told(lambda: typer.echo("done")) == (0, "done\n")
 
 
 @pytest.mark.parametrize("status", [0, 1, 5])
-def test_a_command_may_exit_with_a_status_of_its_own(status: int) -> None:
-    result = app(f"raise typer.Exit({status})")
-    assert (result.returncode, result.stderr) == (status, "")
+def test_a_command_may_exit_with_a_status_of_its_own(told: Told, status: int) -> None:
+    assert told(raising(typer.Exit(status))) == (status, "")
 
 
 @pytest.mark.parametrize(
-    ("body", "status", "sentence"),
+    ("error", "status", "sentence"),
     [
-        ("raise UserError('The thing is not here.')", 2, "The thing is not here.\n"),
-        ("raise RecipeError('Recipe x: unknown key.')", 2, "Recipe x: unknown key.\n"),
-        ("raise Spent('The ceiling of $5 is reached.')", 3, "The ceiling of $5 is reached.\n"),
-        ("raise Broken('x.parquet has no rows.')", 2, "x.parquet has no rows.\n"),
-        (f"raise UserError({'word ' * 100 + 'end'!r})", 2, "word " * 100 + "end\n"),  # not wrapped
-        ("raise UserError('[red]no[/] [/x] 中文 עברית हिन्दी 😀')", 2, "[red]no[/] [/x] 中文 עברית हिन्दी 😀\n"),
-        ("Path('/dev/full').write_text('x' * 100000)", 2, "The disk is full (while writing)" + FULL),
-        ("raise OSError(errno.ENOSPC, 'No space', '/data/x.db')", 2, "The disk is full (/data/x.db)" + FULL),
-        ("raise OSError(errno.EDQUOT, 'Quota', '/data/x.db')", 2, "The disk is full (/data/x.db)" + FULL),
-        (SQLITE_FULL, 2, "The disk is full (database or disk is full)" + FULL),
+        (UserError("The thing is not here."), 2, "The thing is not here.\n"),
+        (RecipeError("Recipe x: unknown key."), 2, "Recipe x: unknown key.\n"),
+        (Spent("The ceiling of $5 is reached."), 3, "The ceiling of $5 is reached.\n"),
+        (Broken("x.parquet has no rows."), 2, "x.parquet has no rows.\n"),
+        (UserError("word " * 100 + "end"), 2, "word " * 100 + "end\n"),  # not wrapped
+        (
+            UserError("[red]no[/] [/x] out:beer:x 中文 עברית हिन्दी 😀"),
+            2,
+            "[red]no[/] [/x] out:beer:x 中文 עברית हिन्दी 😀\n",
+        ),
+        (ExceptionGroup("two", [UserError("The first."), KeyError()]), 2, "The first.\n"),
+        (OSError(errno.ENOSPC, "No space", "/data/x.db"), 2, "The disk is full (/data/x.db)" + FULL),
+        (OSError(errno.EDQUOT, "Quota", "/data/x.db"), 2, "The disk is full (/data/x.db)" + FULL),
+        (PermissionError(errno.EACCES, "Permission denied", "/root/x"), 2, "Permission denied (/root/x)" + MENDS),
+        (PermissionError("denied"), 2, "denied" + MENDS),
+        (OSError(errno.EROFS, "Read-only file system", "/x"), 2, "Read-only file system (/x)" + MENDS),
+        (OSError(errno.EISDIR, "Is a directory", "/x"), 2, "Is a directory (/x); give a file, not a folder.\n"),
+        (OSError(errno.EMFILE, "Too many"), 2, "Too many; raise the limit of open files (`ulimit -n`).\n"),
+        (
+            OSError(errno.EIO, "Input/output error", "/a", None, "/b"),
+            2,
+            "Input/output error (/a to /b); nothing that was recorded is lost: mend that and run the same command "
+            "again.\n",
+        ),
+        (
+            MemoryError(),
+            2,
+            "There is not enough memory; give the command less at a time, or run it on a larger machine.\n",
+        ),
+        (
+            UnicodeEncodeError("ascii", "中", 0, 1, "ordinal not in range(128)"),
+            2,
+            "A name or text cannot be written in the encoding ascii of this system; set the environment variable "
+            "LC_ALL to C.UTF-8 and run the same command again.\n",
+        ),
+        (
+            sqlite3.OperationalError("disk I/O error"),
+            2,
+            "The ledger cannot be used (disk I/O error); nothing that was recorded is lost: mend the disk.\n",
+        ),
+        (sqlite3.OperationalError("database or disk is full"), 2, "The disk is full (database or disk is full)" + FULL),
+        (
+            sqlite3.DatabaseError("file is not a database"),
+            2,
+            "The ledger cannot be used (file is not a database); it is damaged: put a copy in its place, or start over "
+            "with `fresh`.\n",
+        ),
     ],
 )
-def test_what_a_user_can_mend_is_one_sentence(body: str, status: int, sentence: str) -> None:
-    result = app(body)
-    fails(result, status=status)
-    assert result.stderr == f"Error: {sentence}"
-    assert not result.stdout
+def test_what_a_user_can_mend_is_one_sentence(told: Told, error: Exception, status: int, sentence: str) -> None:
+    assert told(raising(error)) == (status, f"Error: {sentence}")
 
 
-def test_a_place_without_permission_is_named_with_the_mend() -> None:
-    result = app("raise PermissionError(errno.EACCES, 'Permission denied', '/root/out')")
-    fails(result, "Error: Permission denied", "/root/out", "; choose another place or mend its permissions.\n")
+FAULTS = [
+    pytest.param(raising(KeyError("ours")), "KeyError: 'ours'", id="a bug"),
+    pytest.param(raising(sqlite3.OperationalError("no such table: t")), "no such table: t", id="in SQL"),
+    pytest.param(lambda: pl.Series([1]).gather(-9), "OutOfBoundsError", id="in polars"),
+    pytest.param(raising(pl.exceptions.PanicException("index 9")), "PanicException: index 9", id="a panic"),
+    pytest.param(raising(RecursionError("maximum depth")), "RecursionError: maximum depth", id="too deep"),
+]
 
 
-def test_a_wrong_option_is_a_users_mistake() -> None:
-    fails(app("pass", "--number", "many"), "Invalid value for '--number'")
-    fails(app("pass", "--nmber", "1"), "No such option: --nmber")
+@pytest.mark.parametrize(("work", "kind"), FAULTS)
+def test_a_fault_of_ours_is_a_sentence_with_a_status_of_its_own(
+    told: Told, monkeypatch: pytest.MonkeyPatch, work: Callable[[], None], kind: str
+) -> None:
+    status, said = told(work)
+    assert status == 70
+    assert said.startswith("Error: pluralbench-runs met a fault of its own (")
+    assert kind in said
+    assert said.count("\n") == 1
+    assert "PLURALBENCH_DEBUG is 1" in said
+    assert "Traceback" not in said
+    monkeypatch.setenv("PLURALBENCH_DEBUG", "1")
+    status, more = told(work)
+    assert status == 70
+    assert more.startswith("Traceback (most recent call last):")
+    assert more.endswith(said)
 
 
-@pytest.mark.parametrize("body", ["raise KeyError('ours')", "raise sqlite3.OperationalError('no such table: t')"])
-def test_a_fault_of_ours_keeps_its_traceback(body: str) -> None:
-    result = app(body)
-    assert result.returncode == 1
-    assert "Traceback" in result.stderr
+def test_neither_sentence_nor_traceback_shows_a_secret(told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOME_API_KEY", "sk-12345678")
+    monkeypatch.setenv("PLURALBENCH_DEBUG", "1")
+    for error in (KeyError("Bearer sk-12345678"), UserError("No: sk-12345678.")):
+        _, said = told(raising(error))
+        assert "sk-12345678" not in said
+        assert said.count("[key]") == 2
+    assert "me:pw" not in told(raising(KeyError("http://me:pw@host")))[1]
 
 
-def test_an_interrupt_is_no_traceback() -> None:
-    result = app("raise KeyboardInterrupt")
-    assert result.returncode == 130
-    assert "Traceback" not in result.stderr
+def test_a_wrong_option_is_a_users_mistake(monkeypatch: pytest.MonkeyPatch) -> None:
+    app = typer.Typer()
+
+    @app.command()
+    def command(number: int = 1) -> None: ...
+
+    for words, part in ((["--number", "many"], "Invalid value for '--number'"), (["--nmber"], "No such option")):
+        monkeypatch.setattr(sys, "argv", ["command", *words])
+        with pytest.raises(SystemExit) as exit_:
+            run(app, "pluralbench-runs")
+        assert exit_.value.code == 2, part
 
 
 @pytest.mark.parametrize(
-    ("body", "part"),
-    [
-        pytest.param("raise UserError('out:beer:x and :x:')", "out:beer:x and :x:", id="names in colons"),
-        pytest.param("raise OSError(errno.EROFS, 'Read-only file system', '/data')", "/data", id="read-only"),
-        pytest.param("raise PermissionError('denied')", "denied", id="no file name"),
-        pytest.param("raise sqlite3.OperationalError('disk I/O error')", "disk I/O error", id="no full disk"),
-    ],
+    "url", ["http://proxyuser:pass1234@host:notaport", "socks5://host:1", "http://", "http://[", "://"]
 )
-def test_more_that_a_user_can_mend(body: str, part: str) -> None:
-    result = app(body)
-    fails(result, part)
-    assert "None" not in result.stderr
-    assert "disk is full" not in result.stderr
+@pytest.mark.parametrize("name", ["HTTPS_PROXY", "all_proxy"])
+def test_an_address_that_is_no_proxys_is_named_by_its_variable(
+    told: Told, monkeypatch: pytest.MonkeyPatch, name: str, url: str
+) -> None:
+    monkeypatch.setenv(name, url)
+    sentence = (
+        f"Error: The environment variable {name} holds no proxy of the form http://HOST:PORT; mend or unset it and run "
+        "the same command again.\n"
+    )
+
+    def ask() -> None:
+        requests.get("https://127.0.0.1:1/", timeout=1)
+
+    assert told(ask) == (2, sentence)
+    if name == "HTTPS_PROXY" and "host" in url:  # httpx takes some others
+        assert told(httpx2.Client) == (2, sentence)
+    assert told(raising(KeyError("ours")))[0] == 70  # which no proxy is to blame for
 
 
-def test_a_file_that_may_not_be_read_is_not_called_unwritable(tmp_path: Path) -> None:
-    result = app(f"raise PermissionError(errno.EACCES, 'Permission denied', {str(tmp_path / 'posts.xml')!r})")
-    fails(result, "posts.xml")
-    assert "write" not in result.stderr
+def test_an_interrupt_is_no_traceback(told: Told) -> None:
+    assert told(raising(KeyboardInterrupt())) == (130, "")
+
+
+@pytest.mark.parametrize("interruptible", [True, False])
+def test_sigterm_ends_the_work_as_an_interrupt_does(told: Told, *, interruptible: bool) -> None:
+    """A shell lets a command that runs in the background ignore Ctrl-C."""
+    done = []
+
+    def work() -> None:
+        try:
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(60)
+        finally:
+            done.append("cleaned up")
+
+    async def waiting() -> None:
+        try:
+            os.kill(os.getpid(), signal.SIGTERM)
+            await asyncio.sleep(60)
+        finally:
+            done.append("ended")
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler if interruptible else signal.SIG_IGN)
+    try:
+        assert told(work) == (143, "")
+        assert done.pop() == "cleaned up"
+        assert told(lambda: asyncio.run(waiting())) == (143, "")
+        assert done == ["ended"]
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+
+
+PRINTS = """
+import sys
+import typer
+from pluralbench_runs import run
+app = typer.Typer()
+@app.command()
+def command(times: int) -> None:
+    for _ in range(times):
+        print("\\u4e2d\\u6587 \\U0001f600 \\udcff")
+run(app, "pluralbench-runs")
+"""
+
+
+def prints(times: int, shell: str, **env: str) -> "subprocess.CompletedProcess[bytes]":
+    """Run a command that prints Chinese text, with what a shell does with the output."""
+    words = ["bash", "-c", f'set -o pipefail; "$0" -c "$1" {times} {shell}', sys.executable, PRINTS]
+    return subprocess.run(words, env=environment(env), capture_output=True, timeout=60, check=False)
+
+
+@pytest.mark.parametrize(
+    "env",
+    [
+        {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
+        {"PYTHONIOENCODING": "gbk"},
+    ],
+    ids=str,
+)
+def test_text_that_the_output_cannot_hold_is_printed_all_the_same(env: dict[str, str]) -> None:
+    result = prints(1, "", **env)
+    assert (result.returncode, result.stderr) == (0, b"")
+    assert any(said in result.stdout for said in ("中文".encode(), "中文".encode("gbk"), rb"\u4e2d\u6587"))
+
+
+def test_whoever_reads_no_further_sees_no_error() -> None:
+    result = prints(100_000, "| head -1")
+    assert (result.returncode, result.stderr) == (1, b"")
+    assert result.stdout.count(b"\n") == 1
+
+
+def test_a_full_disk_is_told_of_where_the_output_goes_there() -> None:
+    result = prints(1, "> /dev/full")
+    assert (result.returncode, result.stderr.decode()) == (2, f"Error: The disk is full (while writing){FULL}")
+    assert Path("/dev/full").is_char_device()

@@ -15,7 +15,7 @@ from pluralbench_measures.rankings import ranking_metrics
 from pluralbench_release import LEDGER, RECIPE
 from pluralbench_rewards import Group
 from pluralbench_runs import output_directory, progress, stream, write_recipe
-from pluralbench_studies import read_jsonl, write_jsonl
+from pluralbench_tables import read_jsonl, write_jsonl
 
 from build_chinese import reward_model, source
 from build_chinese.errors import NothingLeft, SourceError

@@ -15,7 +15,7 @@ from pluralbench_calls import Backend, Ledger, Replay, Written, chat_backend, re
 from pluralbench_release import LEDGER, RECIPE, Builder, Built, Contents, ReleaseTable, Source, building
 from pluralbench_runs import read_recipe
 from pluralbench_schemas import RANKED_RESPONSES
-from pluralbench_studies import write_jsonl
+from pluralbench_tables import write_jsonl
 
 from build_chinese import reward_model, source
 from build_chinese.audit import audit, check_apart, check_audits, prompt_figures

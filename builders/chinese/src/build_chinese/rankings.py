@@ -12,7 +12,7 @@ from typing import Any
 
 import polars as pl
 from pluralbench_runs import digest, progress
-from pluralbench_studies import read_jsonl
+from pluralbench_tables import read_jsonl
 
 from build_chinese.errors import SourceError
 from build_chinese.preferences import Judgement, Mark, Resolved, resolve

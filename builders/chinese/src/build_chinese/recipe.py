@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Literal, Self
 from pluralbench_audit import PairLimits
 from pluralbench_calls import ChatConnection, ChatModel, check_reachable
 from pluralbench_release import ReleaseName, ReleaseRecipe
-from pluralbench_runs import Place, Table
+from pluralbench_runs import PathName, Place, Table
 from pydantic import Field, model_validator
 
 from build_chinese.annotation.tasks import Tasks
@@ -49,7 +49,7 @@ class AnnotatedTable(Table):
 
     location: Place
     name: str | None = Field(None, min_length=1)
-    benchmarks: list[str] = Field(default_factory=lambda: ["open", "human"])
+    benchmarks: list[PathName] = Field(default_factory=lambda: ["open", "human"])
     licence: str | None = None
     attribution: str | None = None
 

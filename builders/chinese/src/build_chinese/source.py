@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pluralbench_release import Source
 from pluralbench_runs import digest
-from pluralbench_studies import read_jsonl
+from pluralbench_tables import read_jsonl
 
 from build_chinese.errors import SourceError
 from build_chinese.rankings import Row, named, prompt_id, read_rankings

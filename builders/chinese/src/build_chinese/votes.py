@@ -16,7 +16,7 @@ from pluralbench_calls import (
     parse_verdict,
 )
 from pluralbench_runs import stream
-from pluralbench_studies import read_jsonl
+from pluralbench_tables import read_jsonl
 
 from build_chinese.errors import SourceError
 from build_chinese.judge_prompts import REPLIES, SYSTEM, USER

@@ -8,6 +8,7 @@ from pluralbench_runs import RecipeError, read_recipe, recipe_path, run
 from pluralbench_runs.options import (
     Fresh,
     Key,
+    Licence,
     MaxCost,
     Name,
     Out,
@@ -15,6 +16,8 @@ from pluralbench_runs.options import (
     RetryErrors,
     ReuseFrom,
     Seed,
+    SourceName,
+    Title,
     recipe_defaults,
 )
 from pluralbench_schemas import TableError
@@ -119,8 +122,11 @@ def command(
         float | None, typer.Option(min=0, metavar="DOLLARS", help="US dollars for a million characters, such as 20.")
     ] = None,
     max_cost: MaxCost = None,
+    source_name: SourceName = None,
+    licence: Licence = None,
     out: Out = None,
     name: Name = None,
+    title: Title = None,
     replay: ReplayFrom = None,
     reuse: ReuseFrom = None,
     *,
@@ -141,7 +147,10 @@ def command(
     translates, _, model = (translator or "").partition(":")
     overrides: dict[str, Any] = {
         "name": name,
+        "title": title,
         "source.location": source,
+        "source.name": source_name,
+        "source.licence": licence,
         "source.split": source_split,
         "source.limit": limit,
         "source.columns": _columns(column),

@@ -5,7 +5,19 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 from pluralbench_runs import RecipeError, read_recipe, recipe_path, run
-from pluralbench_runs.options import Fresh, Key, Name, Out, ReplayFrom, ReuseFrom, Seed, recipe_defaults
+from pluralbench_runs.options import (
+    Fresh,
+    Key,
+    Licence,
+    Name,
+    Out,
+    ReplayFrom,
+    ReuseFrom,
+    Seed,
+    SourceName,
+    Title,
+    recipe_defaults,
+)
 from pluralbench_schemas import TableError
 from rich.console import Console
 
@@ -65,6 +77,16 @@ def command(
             rich_help_panel=SOURCES,
         ),
     ] = None,
+    essays: Annotated[
+        list[str] | None,
+        typer.Option(metavar="FILE", help="Essays in the WASSA folder; repeatable.", rich_help_panel=SOURCES),
+    ] = None,
+    persons: Annotated[
+        list[str] | None,
+        typer.Option(metavar="FILE", help="Their writers in the WASSA folder; repeatable.", rich_help_panel=SOURCES),
+    ] = None,
+    source_name: SourceName = None,
+    licence: Licence = None,
     size: Annotated[
         int | None, typer.Option(min=1, help="Items of each task that are no tie, exactly so many.")
     ] = None,
@@ -79,6 +101,7 @@ def command(
     seed: Seed = None,
     out: Out = None,
     name: Name = None,
+    title: Title = None,
     replay: ReplayFrom = None,
     reuse: ReuseFrom = None,
     *,
@@ -107,12 +130,16 @@ def command(
     alone = bool(named or people_csv)
     kept = named if alone else [task for task in TASKS if getattr(read, task) is not None]
     tables = _people(people_csv) if alone else [table.model_dump(exclude_none=True) for table in read.people_csv]
+    told = {"size": size} | _source(kept, tables, source_name, licence)
     overrides: dict[str, Any] = {f"{task}.location": given[task] for task in kept}
-    overrides |= {f"{task}.size": size for task in kept}
-    overrides["people_csv"] = [table | ({} if size is None else {"size": size}) for table in tables]
+    overrides |= {f"{task}.{key}": value for task in kept for key, value in told.items()}
+    told = {key: value for key, value in told.items() if value is not None}
+    overrides["people_csv"] = [table | told for table in tables]
     overrides |= _only("opinion_qa", kept, "respondents", respondents)
+    overrides |= _only("empathic_conversations", kept, "essays", essays)
+    overrides |= _only("empathic_conversations", kept, "persons", persons)
     overrides |= _only("prism", kept, "exclude_families", exclude_family)
-    overrides |= {"name": name, "retriever": retriever, "seed": seed}
+    overrides |= {"name": name, "title": title, "retriever": retriever, "seed": seed}
     asked = read_recipe(PersonaJudgeRecipe, file, overrides)
     asked = asked.model_copy(update={task: None for task in TASKS if task not in kept})
     target = out or Path("dist") / asked.name
@@ -122,6 +149,17 @@ def command(
 
 def _people(folders: list[Path] | None) -> list[dict[str, Any]]:
     return [{"task": folder.resolve().name, "location": str(folder)} for folder in folders or []]
+
+
+def _source(kept: list[str], tables: list[dict[str, Any]], name: str | None, licence: str | None) -> dict[str, Any]:
+    """What the card says of the one source. Raises `RecipeError` where there are several."""
+    tasks = [*kept, *(table["task"] for table in tables)]
+    if len(tasks) > 1 and (name is not None or licence is not None):
+        raise RecipeError(
+            f"--source-name and --licence are for one source, and here are {', '.join(tasks)}; build these one by one, "
+            "or give each its `name` and `licence` in a recipe."
+        )
+    return {"name": name, "licence": licence}
 
 
 def _only(task: str, kept: list[str], key: str, value: object) -> dict[str, object]:

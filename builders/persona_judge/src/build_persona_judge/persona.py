@@ -6,12 +6,13 @@ for the other two tasks `key` holds what there is of the paper's three, and the 
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 SETS = ("key", "least", "key-code", "least-code")
-MISSING = {"", "nan", "unknown", "refused", "prefer not to say"}
+UNKNOWN = ("", "nan", "unknown", "refused", "prefer not to say")  # as a name or a text, too
+MISSING = (*UNKNOWN, "na", "n/a", "n.a.", "#n/a", "null", "-", "--", "–", "—", ".", "?")
 KEY, LEAST, KEY_CODE, LEAST_CODE = ((name,) for name in SETS)
 BOTH_KEYS = (*KEY, *KEY_CODE)
 Rendered = list[dict[str, Any]]
@@ -36,15 +37,16 @@ class Variable:
     lower: bool = False
 
 
-def known(value: object) -> str | None:
+def known(value: object, missing: Container[str] = UNKNOWN) -> str | None:
     """The text of a value, blanks collapsed; None where it is missing.
 
-    A value is missing when the whole of it is one of `MISSING`, so "Finance" is none though it contains "nan".
+    missing: what says so, in lower case. The whole value has to be one of them, so "Finance" is not missing though it
+    contains "nan".
     """
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return None
     text = " ".join(str(value).split())
-    return None if text.casefold() in MISSING else text
+    return None if text.casefold() in missing else text
 
 
 def number_of(value: object) -> float | None:
@@ -56,12 +58,13 @@ def number_of(value: object) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def render(values: Mapping[str, object], variables: Sequence[Variable]) -> Rendered:
+def render(values: Mapping[str, object], variables: Sequence[Variable], missing: Container[str] = MISSING) -> Rendered:
     """The persona of a person, a struct of `pluralbench_schemas.VARIABLE` for each of `variables`.
 
-    values: by column. A missing value has neither value nor sentence. A code without a label is missing as well.
+    values: by column. missing: see `known`. A missing value has neither value nor sentence. A code without a label is
+    missing as well.
     """
-    return [_rendered(variable, known(values.get(variable.column))) for variable in variables]
+    return [_rendered(variable, known(values.get(variable.column), missing)) for variable in variables]
 
 
 def _rendered(variable: Variable, value: str | None) -> dict[str, Any]:

@@ -5,10 +5,10 @@ from typing import ClassVar, Literal
 
 from pluralbench_audit import PairLimits
 from pluralbench_release import ReleaseName, ReleaseRecipe
-from pluralbench_runs import Place, Table
+from pluralbench_runs import PathName, Place, Table
 from pydantic import Field, field_validator, model_validator
 
-from build_persona_judge.persona import SETS
+from build_persona_judge.persona import MISSING, SETS
 
 RECIPES = Path(__file__).parent / "recipes"
 SAMPLE = "sample"
@@ -20,14 +20,24 @@ class SourceTable(Table):
     """A task and where its source is.
 
     location: `sample`, or where the source's own files are. size: exactly so many items that are no tie; all without.
-    licence: as the owner states it, where the source does not say. redistribution: why what is built from it may not
-    be passed on, in a sentence for the card; empty where it may.
+    name, attribution: what the card calls the source, and whom it thanks. licence: as the owner states it, where the
+    source does not say. redistribution: why what is built from it may not
+    be passed on, in a sentence for the card; empty where it may. missing: values of a persona that say that there is
+    none, when they are the whole value, whatever their case; an empty value never is one.
     """
 
     location: Place
     size: int | None = Field(None, ge=1)
+    name: str | None = Field(None, min_length=1)
+    attribution: str | None = Field(None, min_length=1)
     licence: str | None = None
     redistribution: str = ""
+    missing: list[str] = Field(default_factory=lambda: list(MISSING))
+
+    @property
+    def no_value(self) -> frozenset[str]:
+        """What `known` takes for missing in this source."""
+        return frozenset(" ".join(word.split()).casefold() for word in ["", *self.missing])
 
 
 class PrismTable(SourceTable):
@@ -57,11 +67,16 @@ class OpinionQaTable(SourceTable):
 class EmpathicTable(SourceTable):
     """Empathic Conversations: which of two essays about an article the person wrote (paper, A.2).
 
-    pairs_per_article: exactly so many pairs that are no tie, fewer where there are no more. tie_gap: two essays are
-    tied when their empathy or their distress scores differ by less; 3 is the authors' code (contradiction D3).
+    essays, persons, articles: the files of the folder, several where there is more than the training set. What two of
+    them say of one person differently is not known. pairs_per_article: exactly so many pairs that are no tie, fewer
+    where there are no more. tie_gap: two essays are tied when their empathy or their distress scores differ by less; 3
+    is the authors' code (contradiction D3).
     tie_share: at most this share of the items are ties.
     """
 
+    essays: list[str] = Field(default_factory=lambda: ["trac3_EMP_train.csv"], min_length=1)
+    persons: list[str] = Field(default_factory=lambda: ["trac4_PER_train.csv"], min_length=1)
+    articles: list[str] = Field(default_factory=lambda: ["articles_adobe_AMT.csv"], min_length=1)
     pairs_per_article: int = Field(5, ge=1)
     tie_gap: float = Field(2, ge=0)
     tie_share: float = Field(0.2, ge=0, lt=1)
@@ -80,7 +95,7 @@ class PeopleTable(SourceTable):
     ("authorship"). sentences: by variable, with {} where the value goes. sets: variables by set.
     """
 
-    task: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$")
+    task: PathName
     kind: Literal["preference", "opinion", "authorship"] = "opinion"
     sentences: dict[str, str] = Field(default_factory=dict)
     sets: dict[str, list[str]] = Field(default_factory=dict)

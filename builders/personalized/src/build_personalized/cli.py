@@ -10,6 +10,7 @@ from pluralbench_runs import RecipeError, read_recipe, recipe_path, run
 from pluralbench_runs.options import (
     Fresh,
     Key,
+    Licence,
     MaxCost,
     Name,
     Out,
@@ -17,6 +18,8 @@ from pluralbench_runs.options import (
     RetryErrors,
     ReuseFrom,
     Seed,
+    SourceName,
+    Title,
     recipe_defaults,
 )
 from pluralbench_schemas import TableError
@@ -67,8 +70,11 @@ def command(
             "`stack-exchange:POSTS_XML`; repeatable."
         ),
     ] = None,
+    source_name: SourceName = None,
+    licence: Licence = None,
     out: Out = None,
     name: Name = None,
+    title: Title = None,
     llm: Annotated[
         str | None, typer.Option(help="`hand-written`, `local` (the embedded model), or a model of --base-url.")
     ] = None,
@@ -101,7 +107,10 @@ def command(
 
     overrides: dict[str, Any] = {
         "name": name,
+        "title": title,
         "source.locations": source,
+        "source.name": source_name,
+        "source.licence": licence,
         "source.limit": limit,
         "retriever": retriever,
         "profile_size": profile_size,

@@ -50,11 +50,11 @@ def compare_with_people(
 
     verdicts, labels: as `check_verdicts` and `check_labels` make them. Each result has the group's names and
 
-    - items; not_judged: labelled items that the group has no verdict on; other_truth: items left out since the labels
-      have another truth;
-    - verdicts, majority, single_labels: what `verdict_metrics` says of each on these items. The majority's answer is
-      the one that more annotators gave than any other, its certainty the mean over those who gave it; without one the
-      item is invalid, and so wrong;
+    - no_majority: labelled items left out of all that follows but the single labels, since no answer was given by more
+      annotators than any other, as where two disagree; items: the others; not_judged: labelled items that the group has
+      no verdict on; other_truth: items left out since the labels have another truth;
+    - verdicts, majority: what `verdict_metrics` says of each on these items, None where there are none. The majority's
+      certainty is the mean over those who gave its answer; single_labels: the same of every label;
     - difference: the judge's accuracy less the majority's, item by item;
     - agrees: items with an answer of both on which they are the same, of how many;
     - agreement: mean and sd over `draws` draws of `size`, 30 where there are so many, without replacement.
@@ -101,17 +101,19 @@ def _compared(
         return None
     # Where nobody can call a tie, C is no answer; see `check_verdicts`.
     same = same.with_columns(pl.when((pl.col("answer") != "C") | (pl.col("options") == 3)).then("answer"))
-    judge = group.join(same.select("row").unique(), on="row", how="semi")
-    majority = _majority(same, judge)
-    compared = compare_verdicts(judge, majority)
+    labelled = group.join(same.select("row").unique(), on="row", how="semi")
+    majority = _majority(same, labelled)
+    judge = labelled.join(majority, on="row", how="semi")
+    compared = compare_verdicts(judge, majority) if judge.height else {"difference": None, "difference_interval": None}
     both = judge.join(majority.select("row", people="answer"), on="row").drop_nulls(["answer", "people"])
     return {
+        "no_majority": labelled.height - judge.height,
         "items": judge.height,
         "not_judged": ours.select(on).n_unique() - joined["row"].n_unique(),
-        "other_truth": joined["row"].n_unique() - judge.height,
+        "other_truth": joined["row"].n_unique() - labelled.height,
         "annotators": same["annotator"].n_unique(),
         **{
-            name: verdict_metrics(rows, threshold=threshold)
+            name: verdict_metrics(rows, threshold=threshold) if rows.height else None
             for name, rows in (("verdicts", judge), ("majority", majority), ("single_labels", same))
         },
         "difference": compared["difference"],
@@ -122,12 +124,12 @@ def _compared(
 
 
 def _majority(labels: pl.DataFrame, items: pl.DataFrame) -> pl.DataFrame:
-    """The items as if the majority were a judge."""
+    """The items that have a majority, as if it were a judge."""
     votes = labels.drop_nulls("answer").group_by("row", "answer").agg(pl.len().alias("votes"), pl.mean("certainty"))
     most = votes.filter(pl.col("votes") == pl.col("votes").max().over("row"))
     single = most.filter(pl.len().over("row") == 1).select("row", "answer", "certainty")
     none = items.select(pl.exclude("answer", "certainty", "unusable")).with_columns(unusable=pl.lit(value=False))
-    return none.join(single, on="row", how="left", maintain_order="left")
+    return none.join(single, on="row", how="inner", maintain_order="left")
 
 
 def _agreement(labels: pl.DataFrame, seed: int) -> dict[str, Any]:

@@ -103,8 +103,11 @@ def _persona(row: Mapping[str, Any]) -> dict[str, str]:
 
 def _people(row: Mapping[str, Any]) -> dict[str, str]:
     found, at = row["human"], f"{row['threshold']:g}"
-    return {
-        "items": f"{found['items']:,}",
+    counts = {"open": f"{found['no_majority']:,}", "items": f"{found['items']:,}"}
+    if not found["items"]:
+        names = ("accuracy", "majority", "difference", f"≥ {at}", f"majority ≥ {at}")
+        return counts | dict.fromkeys(names, DASH)
+    return counts | {
         "accuracy": _share(found["verdicts"], "accuracy"),
         "majority": _share(found["majority"], "accuracy"),
         "difference": _share(found, "difference", "+.1f"),
@@ -198,7 +201,7 @@ def _people_note(found: Mapping[str, Any]) -> str:
             f"{found['agreement']['draws']:,} draws of {between['size']} items)"
         )
     further = {
-        "items without a majority": found["majority"]["invalid"],
+        "open, left out for want of a majority": found["no_majority"],
         "labelled items without a verdict": found["not_judged"],
         "items with another truth": found["other_truth"],
     }

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from aiolimiter import AsyncLimiter
-from pluralbench_runs import Json, Meter, canonical_json, progress
+from pluralbench_runs import Json, Meter, canonical_json, one_line, progress
 
 from pluralbench_calls.errors import CallsError, CeilingReached, Interrupted, RequestsRejected
 from pluralbench_calls.ledger import Ledger
@@ -14,8 +14,10 @@ from pluralbench_calls.records import Answer, Backend, PackingBackend, Request
 
 BYTES_A_TOKEN = 4  # on average; never less than one, by which the ceiling is reckoned
 OVERHEAD = 64  # tokens that a chat template adds
+LONGEST = 300  # characters of a server's sentence
 FEW = 3  # rejected requests, and none answered, are enough to see that the fault is not one request's alone
-WRONG_FORM = {"400", "422"}  # the HTTP status of a request that a server finds wrong; too long a one may be 413
+TOO_LARGE = "413"  # the HTTP status of a request that is longer than a server takes
+WRONG_FORM = {"400", "422", TOO_LARGE}  # of all that a server finds wrong
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,8 @@ class Limits:
     """How fast requests are sent, and how much they may cost.
 
     concurrency: requests in flight at once. max_cost: the most US dollars for all answers that the ledger holds and all
-    requests that are sent; None is no ceiling.
+    requests that are sent; None is no ceiling. An answer whose server says no tokens counts as the most that it can
+    cost while the run goes on.
     """
 
     concurrency: int = 8
@@ -72,7 +75,9 @@ def ask(
     if missing:
         try:
             with progress(label, len(missing)) as meter:
-                trial = _Trial(ledger, answered=answered or any(one.outcome != "error" for one in known.values()))
+                answered = answered or any(one.outcome != "error" for one in known.values())
+                takes_some = any(map(ledger.has_answer_of, {request.provider for request in missing}))
+                trial = _Trial(ledger, answered=answered, takes_some=takes_some)
                 run(_send_all(missing, ledger, backend, limits or Limits(), meter, trial))
         except (CallsError, KeyboardInterrupt) as error:
             said = error if isinstance(error, CallsError) else Interrupted("Interrupted.")
@@ -94,6 +99,7 @@ async def _send_all(
     async def work(queue: Iterator[list[Request]]) -> None:
         for message in queue:
             try:
+                requests = {request.key: request for request in message}
                 async with trial:
                     if failures:
                         return
@@ -107,7 +113,7 @@ async def _send_all(
                         async for answers in _send(backend, message):
                             trial.record(answers)
                             for answer in answers:
-                                meter.advance(gate.spend(answer))
+                                meter.advance(gate.spend(answer, requests[answer.key]))
                     finally:
                         await gate.leave(reserved)
             except CallsError as error:
@@ -152,13 +158,14 @@ class _Trial:
     would fill a run with invalid results and stand in its way after the fault is mended. So none is recorded before the
     first answer, and `FEW` of them, or fewer where there are no more requests, stop the run. A rejection comes back
     sooner than an answer: whether nothing is answered is known only when nothing is in flight any more, and until then
-    nothing more is sent.
+    nothing more is sent. Where the server answered other requests of the work, one that is too large is so by itself.
 
     A context manager around each message that is sent; raises `RequestsRejected`.
     """
 
-    def __init__(self, ledger: Ledger, *, answered: bool) -> None:
+    def __init__(self, ledger: Ledger, *, answered: bool, takes_some: bool) -> None:
         self._ledger, self._answered = ledger, answered
+        self._wrong = WRONG_FORM - {TOO_LARGE} if takes_some else WRONG_FORM
         self._held: list[Answer] = []
         self._in_flight = 0
         self._changed = asyncio.Condition()
@@ -179,14 +186,14 @@ class _Trial:
         """Record answers that came back, and what was held back once one of them shows that the form is right."""
         self._answered |= any(answer.outcome != "error" for answer in answers)
         came = [*self._held, *answers]
-        self._held = [] if self._answered else [answer for answer in came if answer.finish_reason in WRONG_FORM]
+        self._held = [] if self._answered else [answer for answer in came if answer.finish_reason in self._wrong]
         self._ledger.record(*(answer for answer in came if answer not in self._held))
 
     def end(self) -> None:
         """Nothing is in flight. Raises `RequestsRejected` where all that came back are rejections."""
         if self._held:
             said = self._held[0]
-            raise RequestsRejected(f"{said.provider} rejects these requests: {said.text.rstrip('.')}.")
+            raise RequestsRejected(f"{said.provider} rejects these requests: {one_line(said.text, LONGEST)}.")
 
 
 class _Gate:
@@ -201,9 +208,8 @@ class _Gate:
 
     async def enter(self, message: Sequence[Request]) -> float:
         """Wait for the rates; reserve and return the most that the message can cost, so no ceiling is crossed."""
-        size = sum(map(self._size, message))
-        longest = sum(_longest(request.body) for request in message)
-        cost = 0.0 if self._limits.max_cost is None else self._limits.price.cost(size, longest)
+        size, longest = self._longest(message)
+        cost = self._most(message)
         await self._reserve(cost, unbounded=longest == 0 and self._limits.price.output > 0)
         try:
             if self._requests is not None:
@@ -246,11 +252,21 @@ class _Gate:
             self._reserved += cost
             self._in_flight += 1
 
-    def spend(self, answer: Answer) -> float:
-        """Count what an answer cost, in US dollars."""
-        cost = self._limits.price.cost(answer.prompt_tokens, answer.completion_tokens)
+    def spend(self, answer: Answer, request: Request) -> float:
+        """Count what an answer cost, in US dollars; under a ceiling the most it can have, where nobody says."""
+        said = answer.outcome == "error" or answer.prompt_tokens or answer.completion_tokens
+        tokens = answer.prompt_tokens, answer.completion_tokens
+        cost = self._limits.price.cost(*tokens) if said else self._most([request])
         self._spent += cost
         return cost
+
+    def _longest(self, message: Sequence[Request]) -> tuple[int, int]:
+        """The most tokens, or what else is billed, of a message and of its answers."""
+        return sum(map(self._size, message)), sum(_longest(request.body) for request in message)
+
+    def _most(self, message: Sequence[Request]) -> float:
+        """The most that a message can cost; 0 without a ceiling."""
+        return 0.0 if self._limits.max_cost is None else self._limits.price.cost(*self._longest(message))
 
 
 def _limiter(per_minute: float | None) -> AsyncLimiter | None:

@@ -1,21 +1,24 @@
 """A chat model as a recipe names it: which one, how it is sampled, and how it is reached; and requests to it."""
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from pluralbench_runs import Table, stream
+from pluralbench_runs.secrets import redacted
 from pydantic import Field, field_validator
 
 from pluralbench_calls.ask import Limits, Price
 from pluralbench_calls.backends.local import MODEL as LOCAL_MODEL
 from pluralbench_calls.backends.local import LocalModel
-from pluralbench_calls.backends.openai import OpenAIChat, provider_of
+from pluralbench_calls.backends.openai import MAX_ANSWER_BYTES, OpenAIChat, provider_of
 from pluralbench_calls.errors import CallsError
 from pluralbench_calls.records import Backend, Request
 
 LOCAL = "local"
 OPENAI = "https://api.openai.com/v1"
+MAX_TIMEOUT = 86_400.0
 
 Message = dict[str, str]
 """A message with `role` and `content`."""
@@ -63,9 +66,23 @@ class ChatConnection(Table):
         None,
         description="Environment variable with the endpoint's key; without it OPENAI_API_KEY for OpenAI, else none.",
     )
-    timeout: float = Field(120.0, gt=0, description="Seconds to wait for one try of a request.")
+    timeout: float = Field(
+        120.0,
+        gt=0,
+        le=MAX_TIMEOUT,
+        description="Seconds for one try of a request, until the last byte of its answer is there.",
+    )
     max_retries: int = Field(
-        6, ge=0, description="Further tries where the endpoint is busy, fails or does not answer in time."
+        6,
+        ge=0,
+        description="Further tries where the endpoint is busy, fails or does not answer in time; at most 1 while no "
+        "connection to it was ever made.",
+    )
+    max_answer_bytes: int = Field(
+        MAX_ANSWER_BYTES,
+        ge=1,
+        description="The most bytes of an answer as the server sends it; a longer one is not read to its end, and "
+        "counts as cut off.",
     )
     concurrency: int = Field(8, ge=1, description="Requests that are in flight at once.")
     requests_per_minute: float | None = Field(None, gt=0, description="The most requests that are sent in a minute.")
@@ -117,6 +134,13 @@ def check_reachable(model: ChatModel, connection: ChatConnection, own: Sequence[
 
     own: providers that the builder serves itself.
     """
+    named = (connection.api_key_env,) if connection.api_key_env else ()
+    written = json.dumps([model.model_dump(mode="json"), connection.base_url], ensure_ascii=False)
+    if redacted(written, *named) != written:
+        raise ValueError(
+            "the table of the model or its `base_url` holds a key of the environment, which would be written into "
+            "files; leave it out"
+        )
     if model.provider not in {LOCAL, *own} and connection.base_url is None:
         raise ValueError(f"provider {model.provider!r} needs a `base_url` under [connection]")
     if connection.base_url is not None:
@@ -170,6 +194,7 @@ def chat_backend(model: ChatModel, connection: ChatConnection) -> Backend:
         api_key_env=connection.api_key_env,
         timeout=connection.timeout,
         max_retries=connection.max_retries,
+        max_answer_bytes=connection.max_answer_bytes,
     )
 
 

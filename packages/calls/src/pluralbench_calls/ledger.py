@@ -7,7 +7,9 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from pluralbench_calls.errors import LedgerError
+from pluralbench_runs import UserError
+
+from pluralbench_calls.errors import CallsError, LedgerError
 from pluralbench_calls.records import Answer
 
 if TYPE_CHECKING:
@@ -97,6 +99,15 @@ class Ledger:
         """Forget the calls that the server refused, so that they are asked again; how many there were."""
         return self._database.execute("DELETE FROM calls WHERE outcome = 'error'").rowcount
 
+    def has_answer_of(self, provider: str) -> bool:
+        """Whether any call to this provider was answered, and not rejected."""
+        one = "SELECT 1 FROM calls WHERE provider = ? AND outcome <> 'error' LIMIT 1"
+        return self._database.execute(one, (provider,)).fetchone() is not None
+
+    def rejected(self) -> int:
+        """How many of the calls that were looked up the server refused."""
+        return sum(answer.outcome == "error" for answer in self.find(self.used).values())
+
     def usage(self) -> tuple[int, int]:
         """All tokens so far, of prompts and of completions."""
         row = self._database.execute(
@@ -183,7 +194,8 @@ class Recording:
 def recording(work: Path, known: Iterable[Path], *, retry_errors: bool = False) -> Iterator[Recording]:
     """Record the calls of a piece of work in its folder, starting from the ledgers that are known already.
 
-    retry_errors: forget what a server rejected, so that it is asked again.
+    retry_errors: forget what a server rejected, so that it is asked again. Where the work fails for another reason than
+    its calls, as when nothing is left of it, the error says how many of them were rejected.
     """
     with working_ledger(work / "ledger.sqlite") as ledger:
         for path in known:
@@ -192,7 +204,15 @@ def recording(work: Path, known: Iterable[Path], *, retry_errors: bool = False) 
             ledger.forget_errors()
         before = len(ledger)
         calls = Recording(ledger, work / "ledger.parquet")
-        yield calls
+        try:
+            yield calls
+        except UserError as error:
+            rejected = ledger.rejected()
+            if rejected and not isinstance(error, CallsError):
+                error.args = (
+                    f"{error} The server rejected {rejected:,} of its calls: --retry-errors asks them again.",
+                )
+            raise
         ledger.export(calls.extract, ledger.used)
         calls.new = len(ledger) - before
 

@@ -7,9 +7,14 @@ from functools import cached_property
 from typing import Literal, Protocol, Self, runtime_checkable
 
 from pluralbench_runs import Json, digest
+from pluralbench_runs.secrets import redacted
 
 Outcome = Literal["answer", "empty", "refusal", "content_filter", "length", "error"]
 """What came back. Only "answer" is an answer; "length" was cut off, "error" holds the server's message."""
+
+TOO_LONG = "too long"
+"""Finish reason of an answer that was longer than what is read of one; its outcome is "length", and it has no text."""
+LONGEST_NAME = 200  # characters of a model's name or a finish reason that a server sends
 
 
 @dataclass(frozen=True)
@@ -79,17 +84,26 @@ class Answer:
         finish_reason: str = "",
         tokens: tuple[int, int] = (0, 0),
         adapted: str = "",
+        secrets: Sequence[str] = (),
     ) -> Self:
-        """The answer to `request`, recorded now; tokens are (prompt, completion)."""
+        """The answer to `request`, recorded now; tokens are (prompt, completion).
+
+        Whatever a server says becomes a record here: without the secrets of the environment and those in the variables
+        `secrets` (see `pluralbench_runs.secrets`), and without half characters, which fit in no file.
+        """
+
+        def kept(said: str) -> str:
+            return redacted(said.encode(errors="replace").decode(), *secrets) if said else ""
+
         return cls(
             key=request.key,
             kind=request.kind,
             provider=request.provider,
             label=request.label,
             outcome=outcome,
-            text=text,
-            model=model or request.model,
-            finish_reason=finish_reason,
+            text=kept(text),
+            model=kept(model)[:LONGEST_NAME] if model else request.model,
+            finish_reason=kept(finish_reason)[:LONGEST_NAME],
             prompt_tokens=tokens[0],
             completion_tokens=tokens[1],
             recorded_at=datetime.now(UTC).isoformat(timespec="milliseconds"),

@@ -6,7 +6,7 @@ from typing import Generic, TypeVar
 
 from pluralbench_calls.ask import Limits, ask
 from pluralbench_calls.ledger import Ledger
-from pluralbench_calls.records import Answer, Backend, Request
+from pluralbench_calls.records import TOO_LONG, Answer, Backend, Request
 
 Item = TypeVar("Item")
 Value = TypeVar("Value")
@@ -17,6 +17,7 @@ NOT_AN_ANSWER = {
     "content_filter": "stopped by a content filter",
     "length": "cut off at the token limit",
 }
+NOT_READ = "longer than an answer may be"
 
 
 class InvalidAnswer(Exception):
@@ -85,7 +86,8 @@ def _settle(item: Item, answer: Answer, parse: Callable[[Item, str], Value], cal
     if answer.outcome == "error":
         return Settled(None, answer, "rejected by the server", calls)
     if answer.outcome != "answer":
-        return Settled(None, answer, NOT_AN_ANSWER[answer.outcome], calls)
+        too_long = answer.finish_reason == TOO_LONG
+        return Settled(None, answer, NOT_READ if too_long else NOT_AN_ANSWER[answer.outcome], calls)
     try:
         return Settled(parse(item, answer.text), answer, "", calls)
     except InvalidAnswer as invalid:

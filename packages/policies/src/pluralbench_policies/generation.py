@@ -169,7 +169,7 @@ class Generation:
                     "error",
                     f"The prompt has {len(one.prompt):,} tokens, and the model takes {self._limit:,}, its answer "
                     "included.",
-                    finish_reason="413",
+                    finish_reason="prompt too long",
                     tokens=(len(one.prompt), 0),
                 )
         drawn = [one for one in asked if one.most >= 1]

@@ -1,12 +1,12 @@
 """Local files of rows: which of a directory's files hold which config and split, and what is in them."""
 
-import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import polars as pl
-from pluralbench_runs import Json, one_line
+from pluralbench_runs import one_line
+from pluralbench_tables import frame_of, read_csv, read_objects, read_parquet
 from polars.exceptions import PolarsError
 
 from pluralbench_release.errors import TablesError
@@ -68,13 +68,8 @@ def check_parts(files: Sequence[Path], config: str, split: str, directory: Path)
 def read_files(paths: Sequence[Path]) -> pl.DataFrame:
     """The rows of files with the same suffix and columns, one after the other. Raises `TablesError`."""
     if paths[0].suffix in {".jsonl", ".json"}:
-        rows = [row for path in paths for row in _json_rows(path)]
-        if not rows:
-            raise TablesError(f"{paths[0]} holds no rows.")
-        try:
-            return frame_of(rows)
-        except (PolarsError, ValueError, TypeError, OverflowError, RecursionError) as error:
-            raise _unreadable(paths[0], error) from None
+        rows = [row for path in paths for row in read_objects(path, TablesError)]
+        return frame_of(rows, str(paths[0]), TablesError)
     frames = [_typed_rows(path) for path in paths]
     columns = frames[0].columns
     for path, frame in zip(paths, frames, strict=True):
@@ -90,65 +85,5 @@ def read_files(paths: Sequence[Path]) -> pl.DataFrame:
 
 
 def _typed_rows(path: Path) -> pl.DataFrame:
-    try:
-        if path.suffix == ".parquet":
-            return pl.read_parquet(path, glob=False)
-        return pl.read_csv(path.read_bytes(), infer_schema=False)  # a guess would make 7 of the id 007
-    except (PolarsError, OSError, ValueError) as error:
-        raise _unreadable(path, error) from None
-
-
-def _json_rows(path: Path) -> list[Mapping[str, Json]]:
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeError) as error:
-        raise _unreadable(path, error) from None
-    if path.suffix == ".json" and text.lstrip().startswith("["):
-        values = _json(path, text, 1)
-    else:
-        # Only "\n" ends a line: str.splitlines would also cut at separators that JSON allows inside a text.
-        lines = enumerate(text.split("\n"), start=1)
-        values = [_json(path, line, number) for number, line in lines if line.strip()]
-    rows: list[Mapping[str, Json]] = []
-    for number, row in enumerate(values if isinstance(values, list) else [values], start=1):
-        if not isinstance(row, dict):
-            raise TablesError(f"{path} is no table: row {number} is not a JSON object.")
-        rows.append(row)
-    return rows
-
-
-def _json(path: Path, text: str, line: int) -> Json:
-    try:
-        value: Json = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise TablesError(f"{path} is not valid JSON at line {line + error.lineno - 1}: {error.msg}.") from None
-    except (ValueError, RecursionError) as error:
-        raise _unreadable(path, error) from None
-    return value
-
-
-def frame_of(rows: Sequence[Mapping[str, Json]]) -> pl.DataFrame:
-    """Rows of JSON as a frame; columns of which no struct can be made are JSON (see `read_tables`)."""
-    names = dict.fromkeys(name for row in rows for name in row)
-    as_json = [name for name in names if not _uniform(row.get(name) for row in rows)]
-    changed = (dict(row) | {name: _dumped(row.get(name)) for name in as_json} for row in rows)
-    return pl.DataFrame(list(changed) if as_json else rows, infer_schema_length=None, strict=False)
-
-
-def _uniform(values: Iterable[Json]) -> bool:
-    """Whether all values that are not null are of one kind: objects with the same keys all the way down, or others."""
-    present = [value for value in values if value is not None]
-    objects = [value for value in present if isinstance(value, dict)]
-    if not objects:
-        return len({isinstance(value, list) for value in present}) < 2
-    if len(objects) < len(present) or any(value.keys() != objects[0].keys() for value in objects):
-        return False
-    return all(_uniform(value[key] for value in objects) for key in objects[0])
-
-
-def _dumped(value: Json) -> str | None:
-    return None if value is None else json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
-
-
-def _unreadable(path: Path, error: BaseException) -> TablesError:
-    return TablesError(f"{path} cannot be read: {one_line(error, 300)}.")
+    # A guess of types would make 7 of the id 007.
+    return read_parquet(path, error=TablesError) if path.suffix == ".parquet" else read_csv(path, TablesError)

@@ -1,5 +1,6 @@
 """Read tables that somebody else wrote: a local directory or file, or a Hub dataset pinned to a commit."""
 
+import os
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from pluralbench_schemas import near_languages
 from pluralbench_release.card import read_card
 from pluralbench_release.errors import NoSplit, ReleaseError, TablesError
 from pluralbench_release.hub import Repository, commit_of, file_at, open_repository, read_config
-from pluralbench_release.manifest import CARD, MANIFEST, Manifest, read_manifest
+from pluralbench_release.manifest import CARD, MANIFEST, Manifest, manifest_in
 from pluralbench_release.table_files import SUFFIXES, check_parts, find_tables, read_files
 
 HUB_REPOSITORY = re.compile(r"\w[\w.-]*/\w[\w.-]*")
@@ -96,14 +97,15 @@ def manifest_at(location: str) -> Manifest | None:
     if not _is_local(place):
         repo, _, commit = place.partition("@")
         found = file_at(repo, commit, MANIFEST)
-        return None if found is None else read_manifest(found.parents[1])
+        return None if found is None else manifest_in(found)
     path = Path(place).resolve()
     above = [path, *path.parents][: len(Path("RELEASE/data/CONFIG/FILE").parts)]
-    return next((read_manifest(folder) for folder in above if (folder / MANIFEST).is_file()), None)
+    # In the Hub's cache, which may be read as a folder too, files are links.
+    return next((manifest_in(folder / MANIFEST) for folder in above if os.path.isfile(folder / MANIFEST)), None)
 
 
 def _is_local(location: str) -> bool:
-    return bool(location) and Path(location).exists()
+    return bool(location) and os.path.exists(location)
 
 
 def _read_hub(repository: Repository, split: str, configs: Sequence[str] | None) -> Tables:

@@ -1,22 +1,14 @@
 """What every command does alike: --version, completion in the shell, errors to exit statuses."""
 
-import errno
-import sqlite3
 import sys
 from collections.abc import Mapping
 from importlib.metadata import version
 from typing import Annotated, Any, NoReturn
 
 import typer
-from rich.console import Console
 from typer.main import get_command
 
-from pluralbench_runs.errors import UserError
-
-FULL_DISK = (
-    "The disk is full ({where}); nothing that was recorded is lost: free some space and run the same command again."
-)
-
+from pluralbench_runs.guard import guarded
 
 COMPLETION = {"install_completion", "show_completion"}
 
@@ -28,32 +20,12 @@ def run(
     mistakes: tuple[type[Exception], ...] = (),
     defaults: Mapping[str, str] | None = None,
 ) -> NoReturn:
-    """Run `app` and exit: with 0 on success, and with a `UserError`'s sentence and `exit_status` (2 for most).
+    """Run `app` and exit: with 0 on success, and otherwise with a sentence and the status that `guarded` describes.
 
     distribution: whose version --version tells. mistakes: further exceptions whose message is meant for the user; they
     exit with 2. defaults: see `command_of`.
     """
-    try:
-        command_of(app, distribution, defaults)()
-    except UserError as error:
-        _fail(str(error), error.exit_status)
-    except mistakes as error:
-        _fail(str(error), 2)
-    except OSError as error:
-        place = error.filename or "while writing"
-        if error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}:
-            _fail(FULL_DISK.format(where=place), 2)
-        if isinstance(error, PermissionError) or error.errno == errno.EROFS:
-            reason = error.strerror or str(error)
-            _fail(f"{reason} ({place}); choose another place or mend its permissions.", 2)
-        raise
-    except sqlite3.OperationalError as error:
-        if "disk is full" in str(error):
-            _fail(FULL_DISK.format(where=str(error)), 2)
-        if "disk I/O error" in str(error) or "readonly database" in str(error):
-            _fail(f"The ledger cannot be written ({error}); nothing that was recorded is lost: mend the disk.", 2)
-        raise
-    sys.exit(0)
+    sys.exit(guarded(command_of(app, distribution, defaults), distribution, mistakes))
 
 
 def command_of(app: typer.Typer, distribution: str, defaults: Mapping[str, str] | None = None) -> Any:
@@ -89,8 +61,3 @@ def command_of(app: typer.Typer, distribution: str, defaults: Mapping[str, str] 
             if getattr(option, "is_flag", False):
                 option.metavar = " "  # typer would call it <bool>
     return command
-
-
-def _fail(sentence: str, status: int) -> NoReturn:
-    Console(stderr=True, highlight=False, markup=False, emoji=False, soft_wrap=True).print(f"Error: {sentence}")
-    sys.exit(status)

@@ -12,6 +12,9 @@ Name = Annotated[
     str | None,
     typer.Option(help="What the dataset is called, as dist/NAME and on its card."),
 ]
+Title = Annotated[str | None, typer.Option(help="Title on the card; without it the builder's own, or the name.")]
+SourceName = Annotated[str | None, typer.Option(help="What the card calls the source.")]
+Licence = Annotated[str | None, typer.Option(help="Licence of the source, where it states none, such as cc-by-4.0.")]
 Seed = Annotated[int | None, typer.Option(help="Seed of every draw.")]
 MaxCost = Annotated[
     float | None,

@@ -23,7 +23,6 @@ from pluralbench_studies.sheets import (
     write_sheet,
     write_sheets,
 )
-from pluralbench_studies.text_files import read_jsonl, read_text, write_jsonl
 
 __all__ = [
     "ANSWERS",
@@ -55,15 +54,12 @@ __all__ = [
     "problem_frame",
     "read_answers",
     "read_export",
-    "read_jsonl",
     "read_rows",
     "read_sheet",
     "read_submissions",
-    "read_text",
     "score",
     "settled",
     "unguarded",
-    "write_jsonl",
     "write_label_studio",
     "write_sheet",
     "write_sheets",

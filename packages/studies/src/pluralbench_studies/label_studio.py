@@ -7,12 +7,12 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 import polars as pl
+from pluralbench_tables import read_json
 
 from pluralbench_studies.answers import ASSIGNED_TO, Submission, rows_as_submissions
 from pluralbench_studies.errors import AnswersError
 from pluralbench_studies.forms import Form, Question, by_annotator
 from pluralbench_studies.sheets import new_files
-from pluralbench_studies.text_files import read_text
 
 CONFIG = "label_config.xml"
 TASKS = "tasks.json"
@@ -86,10 +86,7 @@ def read_export(
 
     Raises `AnswersError`.
     """
-    try:
-        items = json.loads(read_text(path, AnswersError))
-    except (ValueError, RecursionError) as fault:
-        raise AnswersError(f"{path} is not JSON ({fault}).") from None
+    items = read_json(path, AnswersError)
     if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
         raise AnswersError(f"{path} is no export of Label Studio, which is a list of tasks.")
     found = []

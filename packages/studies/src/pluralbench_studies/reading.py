@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+from pluralbench_tables import read_jsonl
 
 from pluralbench_studies.answers import (
     CONSENSUS,
@@ -24,7 +25,6 @@ from pluralbench_studies.errors import AnswersError
 from pluralbench_studies.forms import Form
 from pluralbench_studies.label_studio import read_export
 from pluralbench_studies.sheets import read_sheet
-from pluralbench_studies.text_files import read_jsonl
 
 ANSWERS = pl.Schema(dict.fromkeys(("item", "annotator", "question", "answer"), pl.String))
 PROBLEM_KINDS = (MISSING, INCOMPLETE, TWICE, NOT_THEIRS)

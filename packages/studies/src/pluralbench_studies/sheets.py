@@ -1,17 +1,15 @@
 """Sheets that people fill in: CSV that a spreadsheet opens as text, whatever the text is."""
 
 from collections.abc import Sequence
-from io import BytesIO
 from pathlib import Path
 from unicodedata import normalize
 
 import polars as pl
-from polars.exceptions import PolarsError
+from pluralbench_tables import SPREADSHEET, read_csv
 
 from pluralbench_studies.answers import Submission, rows_as_submissions
 from pluralbench_studies.errors import AnswersError, AssignmentError
 from pluralbench_studies.forms import Form, by_annotator
-from pluralbench_studies.text_files import read_text
 
 # What a spreadsheet would take for a formula, and the mark that keeps it from doing so.
 FORMULA = ("=", "+", "-", "@", "＝", "＋", "－", "＠", "\t", "\r", "\n", "'")
@@ -43,12 +41,8 @@ def write_sheet(path: Path, rows: pl.DataFrame, answers: Sequence[str]) -> None:
 
 def read_rows(path: Path) -> pl.DataFrame:
     """The cells of a sheet as texts, without what guards them; an empty one is "". Raises `AnswersError`."""
-    text = read_text(path, AnswersError)
-    try:
-        frame = pl.read_csv(BytesIO(text.encode()), infer_schema=False)
-        frame = frame.rename({name: normalize("NFKC", name).strip() for name in frame.columns})
-    except PolarsError as fault:
-        raise AnswersError(f"{path} cannot be read as CSV: {' '.join(str(fault).split())[:200]}.") from None
+    frame = read_csv(path, AnswersError, quotings=SPREADSHEET)
+    frame = frame.rename({name: normalize("NFKC", name).strip() for name in frame.columns})
     return pl.DataFrame({column.name: [unguarded(text or "") for text in column] for column in frame})
 
 

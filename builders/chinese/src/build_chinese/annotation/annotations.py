@@ -13,17 +13,10 @@ from typing import Literal
 from unicodedata import normalize
 
 import polars as pl
-from pluralbench_studies import (
-    CONSENSUS,
-    by_item,
-    check_received,
-    consensus,
-    problem_frame,
-    read_jsonl,
-    read_submissions,
-)
+from pluralbench_studies import CONSENSUS, by_item, check_received, consensus, problem_frame, read_submissions
 from pluralbench_studies.answers import INCOMPLETE
 from pluralbench_studies.reading import PROBLEM_KINDS
+from pluralbench_tables import read_jsonl
 
 from build_chinese.annotation.formats import Judged, judged, read_lines
 from build_chinese.annotation.forms import LETTERS, SHEET

@@ -6,7 +6,8 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from pluralbench_studies import Submission, read_jsonl
+from pluralbench_studies import Submission
+from pluralbench_tables import read_jsonl
 
 from build_chinese.annotation.forms import LETTERS, MOST, pair_field, score_field
 from build_chinese.errors import AnnotationsError

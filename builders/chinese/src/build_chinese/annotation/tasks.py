@@ -11,14 +11,8 @@ from typing import Any, Literal
 
 import polars as pl
 from pluralbench_runs import Table, stream
-from pluralbench_studies import (
-    CONSENSUS,
-    annotator_names,
-    assign,
-    covering_design,
-    read_jsonl,
-    write_jsonl,
-)
+from pluralbench_studies import CONSENSUS, annotator_names, assign, covering_design
+from pluralbench_tables import read_jsonl, write_jsonl
 from pydantic import Field
 
 from build_chinese.errors import TasksError

@@ -1,6 +1,7 @@
 """Empathic Conversations: essays that people wrote after reading a news article.
 
-A folder with the files of the WASSA shared task (2023 and 2024), an essay, a person and an article a row:
+A folder with the files of the WASSA shared task (2023 and 2024), an essay, a person and an article a row. The names are
+those of the training set; a recipe may give others, and several of each:
 
 - trac3_EMP_train.csv: `article_id`, `person_id`, `person_essay`, `person_empathy`, `person_distress`;
 - trac4_PER_train.csv: `person_id`, `gender`, `education`, `race`, `age`, `income`, and five columns `personality_...`,
@@ -8,7 +9,9 @@ A folder with the files of the WASSA shared task (2023 and 2024), an essay, a pe
 - articles_adobe_AMT.csv: `article_id`, `text`.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from build_persona_judge.pairing import Essay
 from build_persona_judge.persona import EMPATHIC_CONVERSATIONS, known, number_of
@@ -26,11 +29,11 @@ VARIABLES = [variable.column for variable in EMPATHIC_CONVERSATIONS]
 def load(table: EmpathicTable) -> Loaded[Essay]:
     """The essays with both scores, one a person and article. Raises `SourceError`."""
     folder = Path(location_of(table, "empathic"))
-    written = read_file(folder / "trac3_EMP_train.csv", ESSAYS, HOW)
-    persons = read_file(folder / "trac4_PER_train.csv", ["person_id", *VARIABLES], HOW)
-    articles = read_file(folder / "articles_adobe_AMT.csv", ["article_id", "text"], HOW)
-    people = merged(persons, "person_id", VARIABLES, str(folder / "trac4_PER_train.csv"))
-    personas, left_out = personas_of(people, EMPATHIC_CONVERSATIONS)
+    written = [row for rows in _read(folder, table.essays, ESSAYS).values() for row in rows]
+    articles = [row for rows in _read(folder, table.articles, ["article_id", "text"]).values() for row in rows]
+    persons = _read(folder, table.persons, ["person_id", *VARIABLES])
+    people = merged(persons, "person_id", VARIABLES, table.no_value)
+    personas, left_out = personas_of(people, EMPATHIC_CONVERSATIONS, table.no_value)
     for person in personas:
         for variable in EMPATHIC_CONVERSATIONS:
             code = people[person][variable.column]
@@ -59,6 +62,11 @@ def load(table: EmpathicTable) -> Loaded[Essay]:
         attribution="Empathic Conversations (Omitaomu et al., 2022), as released for the WASSA shared task.",
     )
     return Loaded(list(essays.values()), personas, sorted(left_out), source)
+
+
+def _read(folder: Path, names: Sequence[str], columns: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
+    """The rows of each of these files of the folder, by its path."""
+    return {str(folder / name): read_file(folder / name, columns, HOW) for name in names}
 
 
 def _why_not(essay: str | None, article: str | None, empathy: float | None, distress: float | None) -> str | None:

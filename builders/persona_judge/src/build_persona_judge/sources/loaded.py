@@ -1,7 +1,7 @@
 """What a source hands to the build, and what the loaders share."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -85,30 +85,53 @@ def as_object(value: object) -> Mapping[str, Any]:
 
 
 def personas_of(
-    people: Mapping[str, Mapping[str, object]], variables: Sequence[Variable]
+    people: Mapping[str, Mapping[str, object]], variables: Sequence[Variable], missing: Container[str]
 ) -> tuple[dict[str, Rendered], list[LeftOut]]:
-    """The persona of everybody of whom anything is known; the others are left out."""
-    rendered = {person: render(values, variables) for person, values in people.items()}
+    """The persona of everybody of whom anything is known; the others are left out. missing: see `known`."""
+    rendered = {person: render(values, variables, missing) for person, values in people.items()}
     unknown = [person for person, persona in rendered.items() if nothing_known(persona)]
     left_out = [("person", person, "every variable of the persona is missing") for person in unknown]
     return {person: persona for person, persona in rendered.items() if person not in unknown}, left_out
 
 
+def joined(rows: Iterable[dict[str, Any]], columns: Sequence[str], where: str) -> list[tuple[int, dict[str, Any]]]:
+    """The rows with their numbers; one that says the same as an earlier row of its name is joined with that.
+
+    columns: what names a row. Raises `SourceError` for two rows of one name that differ, and for a row without a name.
+    """
+    kept: dict[tuple[str | None, ...], tuple[int, dict[str, Any]]] = {}
+    for number, row in enumerate(rows, start=1):
+        for column in columns:
+            if known(row[column]) is None:
+                raise SourceError(f"{where}: row {number} has no `{column}`; give one, or take the row out.")
+        name = tuple(known(row[column]) for column in columns)
+        first, before = kept.setdefault(name, (number, row))
+        differing = [column for column in row if known(row[column]) != known(before[column])]
+        if differing:
+            named = " and ".join(f"the {column} {value}" for column, value in zip(columns, name, strict=True))
+            raise SourceError(
+                f"{where}: rows {first} and {number} are both of {named} and differ in `{differing[0]}`; keep one."
+            )
+    return list(kept.values())
+
+
 def merged(
-    rows: Iterable[Mapping[str, Any]], person: str, columns: Sequence[str], where: str
+    tables: Mapping[str, Iterable[Mapping[str, Any]]], person: str, columns: Sequence[str], missing: Container[str]
 ) -> dict[str, dict[str, Any]]:
     """The values of each person; what two rows of a person say differently is missing.
 
-    Raises `SourceError` for a row that names nobody.
+    tables: rows by file, a person may be in several. missing: see `known`. Raises `SourceError` for a row that names
+    nobody.
     """
     found: dict[str, dict[str, Any]] = {}
-    for number, row in enumerate(rows, start=1):
-        name = known(row.get(person))
-        if name is None:
-            raise SourceError(f"{where}: row {number} has no `{person}`; give one, or take the row out.")
-        values = {column: known(flat(row, column)) for column in columns}
-        before = found.setdefault(name, values)
-        found[name] = {column: value if before[column] == value else None for column, value in values.items()}
+    for where, rows in tables.items():
+        for number, row in enumerate(rows, start=1):
+            name = known(row.get(person))
+            if name is None:
+                raise SourceError(f"{where}: row {number} has no `{person}`; give one, or take the row out.")
+            values = {column: known(flat(row, column), missing) for column in columns}
+            before = found.setdefault(name, values)
+            found[name] = {column: value if before[column] == value else None for column, value in values.items()}
     return found
 
 
@@ -128,12 +151,12 @@ def source_of(
     sample = table.location == SAMPLE
     digests = [sorted(digest(dict(row)) for row in part) for part in parts]
     return Source(
-        name=f"PluralBench sample in the shape of {name}" if sample else name,
+        name=f"PluralBench sample in the shape of {name}" if sample else table.name or name,
         location=SAMPLE if sample else location or table.location,
         revision=revision,
         digest=digest(digests),
         rows=len(digests[0]),
         licence="apache-2.0" if sample else licence or table.licence or "unknown",
-        attribution="Written for PluralBench." if sample else attribution,
+        attribution="Written for PluralBench." if sample else table.attribution or attribution,
         redistribution=None if sample else table.redistribution or None,
     )

@@ -42,7 +42,7 @@ def load(table: OpinionQaTable) -> Loaded[Wave]:
     read: list[dict[str, Any]] = []
     for folder in folders:
         wave, people, gone, rows = _wave(folder)
-        found, unknown = personas_of(people, OPINION_QA)
+        found, unknown = personas_of(people, OPINION_QA, table.no_value)
         waves.append(
             Wave(
                 wave.name,

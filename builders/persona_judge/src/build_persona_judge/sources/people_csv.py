@@ -4,6 +4,8 @@
 - questions.csv: `question` (its id), `text` (what is asked, or what both options are about; may be empty), `option_1`
   and `option_2`;
 - choices.csv: `user`, `question`, `choice`, which is 1, 2 or tie.
+
+Rows that say the same of one user, question or choice are joined; two that differ are refused.
 """
 
 from pathlib import Path
@@ -15,7 +17,7 @@ from build_persona_judge.errors import SourceError
 from build_persona_judge.pairing import Pair
 from build_persona_judge.persona import known, variables_of
 from build_persona_judge.recipe import PeopleTable
-from build_persona_judge.sources.loaded import Loaded, merged, personas_of, read_file, source_of
+from build_persona_judge.sources.loaded import Loaded, joined, merged, personas_of, read_file, source_of
 
 HOW = (
     "Give a folder with people.csv (user and variables), questions.csv (question, text, option_1, option_2) and "
@@ -34,11 +36,12 @@ def load(table: PeopleTable) -> Loaded[Pair]:
     for name in (*table.sentences, *(variable for chosen in table.sets.values() for variable in chosen)):
         if name not in columns:
             raise SourceError(f"{folder / 'people.csv'} has no variable `{name}`; it has {', '.join(columns)}.")
-    by_user = merged(people, "user", columns, str(folder / "people.csv"))
-    personas, left_out = personas_of(by_user, variables_of(columns, table.sentences, table.sets))
-    asked = {known(row["question"]): row for row in questions}
-    pairs: dict[str, Pair] = {}
-    for number, row in enumerate(choices, start=1):
+    listed = [row for _, row in joined(people, ["user"], str(folder / "people.csv"))]
+    by_user = merged({str(folder / "people.csv"): listed}, "user", columns, table.no_value)
+    personas, left_out = personas_of(by_user, variables_of(columns, table.sentences, table.sets), table.no_value)
+    asked = {known(row["question"]): row for _, row in joined(questions, ["question"], str(folder / "questions.csv"))}
+    pairs: list[Pair] = []
+    for number, row in joined(choices, ["user", "question"], str(folder / "choices.csv")):
         user, key, choice = known(row["user"]), known(row["question"]), (known(row["choice"]) or "").lower()
         where = f"{folder / 'choices.csv'}: row {number}"
         if user not in by_user or key not in asked:
@@ -47,18 +50,16 @@ def load(table: PeopleTable) -> Loaded[Pair]:
         if choice not in CHOICES:
             raise SourceError(f"{where} has the choice {row['choice']!r}, which is none of {', '.join(CHOICES)}.")
         pair = _pair(asked[key], user or "", choice)
-        if pair.id in pairs:
-            raise SourceError(f"{where} is a second choice of {user} on {key}; keep one.")
         if user not in personas:
             left_out.append(("choice", pair.id, "nothing is known of the person"))
         elif not (known(pair.own) and known(pair.other)) or pair.own == pair.other:
             left_out.append(("choice", pair.id, "the options are empty or the same"))
         else:
-            pairs[pair.id] = pair
+            pairs.append(pair)
     source = source_of(
         table, choices, people, questions, name=table.task, attribution=f"The owners of {public_place(table.location)}."
     )
-    return Loaded([pairs[name] for name in sorted(pairs)], personas, sorted(left_out), source)
+    return Loaded(sorted(pairs, key=lambda pair: pair.id), personas, sorted(left_out), source)
 
 
 def _pair(question: dict[str, Any], user: str, choice: str) -> Pair:

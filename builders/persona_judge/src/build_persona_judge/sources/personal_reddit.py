@@ -37,7 +37,7 @@ def load(table: RedditTable) -> Loaded[Post]:
             )
     rows = [_row(row) for row in read]
     people = {_user(row): row["personality"] for row in rows}
-    personas, left_out = personas_of(people, PERSONAL_REDDIT)
+    personas, left_out = personas_of(people, PERSONAL_REDDIT, table.no_value)
     posts: dict[str, Post] = {}
     for row in rows:
         user, question, text = _user(row), row["question_asked"], row["response"]

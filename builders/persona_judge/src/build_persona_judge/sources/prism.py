@@ -34,8 +34,9 @@ def load(table: PrismTable) -> Loaded[Response]:
         raise SourceError(f"{error} {HOW}") from None
     check_columns(tables.frames["survey"], ["user_id", *DEMOGRAPHICS], tables.paths["survey"], HOW)
     check_columns(tables.frames["utterances"], COLUMNS, tables.paths["utterances"], HOW)
-    people = merged(tables.frames["survey"].iter_rows(named=True), "user_id", DEMOGRAPHICS, tables.paths["survey"])
-    personas, left_out = personas_of(people, PRISM)
+    survey = {tables.paths["survey"]: tables.frames["survey"].iter_rows(named=True)}
+    people = merged(survey, "user_id", DEMOGRAPHICS, table.no_value)
+    personas, left_out = personas_of(people, PRISM, table.no_value)
     rows = [
         {name: None if value is None else str(value) for name, value in row.items()}
         for row in tables.frames["utterances"].select(COLUMNS).iter_rows(named=True)

@@ -43,13 +43,13 @@ def load(
         raise SourceError(str(error)) from None
     rows = pl.concat([_rows(config, frame, tables.paths[config], source) for config, frame in tables.frames.items()])
     entry = Source(
-        name=name,
+        name=source.name or name,
         location=shown or tables.location,
         revision=tables.revision,
         digest=rows_digest(rows),
         rows=rows.height,
         licence=tables.licence or source.licence or "unknown",
-        attribution=attribution,
+        attribution=source.attribution or attribution,
     )
     return Loaded(rows, drops_frame([]), [entry])
 

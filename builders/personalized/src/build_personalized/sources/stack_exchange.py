@@ -27,7 +27,7 @@ from inscriptis.model.html_element import HtmlElement
 from pluralbench_release import Source
 
 from build_personalized.errors import SourceError
-from build_personalized.recipe import SourceTable, public_source
+from build_personalized.recipe import SourceTable, public_source, site_of
 from build_personalized.sources.loaded import QUESTIONS, Loaded, drops_frame, rows_digest
 
 QUESTION = "1"  # PostTypeId
@@ -75,7 +75,7 @@ def load(paths: Sequence[Path], source: SourceTable, scratch: Path) -> Loaded:
 
 
 def _people(path: Path, posts: sqlite3.Connection, source: SourceTable) -> tuple[pl.DataFrame, Source]:
-    site = _site(path)
+    site = site_of(path)
     users = posts.execute(
         "SELECT user FROM post WHERE site = ? GROUP BY user HAVING count(*) >= ? ORDER BY max(date), min(id) LIMIT ?",
         (site, source.min_questions, -1 if source.limit is None else source.limit),
@@ -95,12 +95,13 @@ def _people(path: Path, posts: sqlite3.Connection, source: SourceTable) -> tuple
         frames.append(pl.DataFrame(rows, schema=QUESTIONS))
     questions = pl.concat(frames)
     entry = Source(
-        name=f"Stack Exchange dump of {site}",
+        name=source.name or f"Stack Exchange dump of {site}",
         location=public_source(f"stack-exchange:{path}"),
         digest=rows_digest(questions),
         rows=questions.height,
         licence=max(licences),
-        attribution=(
+        attribution=source.attribution
+        or (
             f"Posts by users of {site}; the post of id `{site}-N` is question N of that community. "
             f"Posts by licence: {', '.join(f'{name} {count}' for name, count in sorted(licences.items()))}."
         ),
@@ -108,15 +109,9 @@ def _people(path: Path, posts: sqlite3.Connection, source: SourceTable) -> tuple
     return questions, entry
 
 
-def _site(path: Path) -> str:
-    """`beer` for `beer.stackexchange.Posts.xml` and for `beer.stackexchange.com/Posts.xml`."""
-    name = path.resolve().parent.name if path.name == "Posts.xml" else path.name.removesuffix(".Posts.xml")
-    return name.removesuffix(".com").removesuffix(".stackexchange").removesuffix(".xml")
-
-
 def _store(path: Path, posts: sqlite3.Connection) -> list[tuple[str, str, str, str]]:
     """Put the questions of the dump into `posts`; returns the drops."""
-    site, drops = _site(path), []
+    site, drops = site_of(path), []
     for row in _read(path):
         if row.get("PostTypeId") != QUESTION:
             continue

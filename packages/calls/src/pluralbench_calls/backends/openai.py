@@ -6,18 +6,20 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING, Any, Self, cast
 from urllib.parse import urlsplit
 
-from pluralbench_runs import Json
+from pluralbench_runs import one_line
+from pluralbench_runs.secrets import redacted
 
+from pluralbench_calls.backends.completions import adapted, body_without, refused_parameter, said_by, sentence_of
 from pluralbench_calls.errors import AccessDenied, CallsError, ConnectionFailed, NotServed
-from pluralbench_calls.records import Answer, Outcome, Request
+from pluralbench_calls.records import TOO_LONG, Answer, Outcome, Request
 
 if TYPE_CHECKING:
     import openai
 
-# What some models refuse (reasoning models: `max_tokens`, and any temperature but their own), and under which name it
-# goes out to them instead; None leaves it out, so that the model's own value holds.
-INSTEAD: dict[str, str | None] = {"max_tokens": "max_completion_tokens", "temperature": None, "top_p": None}
-REFUSED = re.compile(r"\bunsupported\b|\bnot support|\bdeprecated\b", re.IGNORECASE)
+MAX_ANSWER_BYTES = 4 * 2**20
+LONGEST_MESSAGE = 1_000  # characters of a server's sentence that are recorded
+# What the client reads from the environment when it is made, and may not understand.
+ENVIRONMENT = {"http_proxy", "https_proxy", "all_proxy", "ssl_cert_file", "ssl_cert_dir"}
 SCHEMA_WORDS = ("response_format", "json_schema", "structured output", "guided_json", "guided decoding")
 
 # The URL is not repeated: what is no URL may well hold a key.
@@ -51,18 +53,27 @@ class OpenAIChat:
     as this object lives; the answer says so in `adapted`, and its key stays that of the request.
 
     api_key_env: the environment variable that holds the key; None sends no key, for servers that want none.
-    timeout: seconds for one try.
+    timeout: seconds for one try, to the last byte of the answer. max_answer_bytes: of an answer's body as it is sent,
+    decompressed; a longer one is not read to its end, and is an answer without text of outcome "length".
+    max_retries: further tries; a server that has never answered gets one more connection at most.
     """
 
     concurrency: int | None = None
 
     def __init__(
-        self, base_url: str, *, api_key_env: str | None = None, timeout: float = 120.0, max_retries: int = 6
+        self,
+        base_url: str,
+        *,
+        api_key_env: str | None = None,
+        timeout: float = 120.0,
+        max_retries: int = 6,
+        max_answer_bytes: int = MAX_ANSWER_BYTES,
     ) -> None:
         self._host = provider_of(base_url)
         self._base_url, self._key_env = base_url, api_key_env
-        self._timeout, self._max_retries = timeout, max_retries
+        self._timeout, self._max_retries, self._max_answer_bytes = timeout, max_retries, max_answer_bytes
         self._key = ""
+        self._answered = False
         self._refused: dict[str, set[str]] = {}  # by model, the parameters that it refuses
 
     async def __aenter__(self) -> Self:
@@ -73,21 +84,32 @@ class OpenAIChat:
                 raise AccessDenied(f"{self._host} wants a key: set the environment variable {self._key_env}.")
             if not (self._key.isascii() and self._key.isprintable()):
                 raise AccessDenied(f"The environment variable {self._key_env} holds something that is no key.")
-        import openai  # noqa: PLC0415 - a second that a command's --help saves
+        # A second that a command's --help saves.
+        import openai  # noqa: PLC0415
 
-        self._client = openai.AsyncOpenAI(
-            base_url=self._base_url,
-            api_key=self._key or "none",
-            timeout=self._timeout,
-            max_retries=self._max_retries,
-            # The key is for this endpoint alone: nothing else from the environment goes along.
-            organization="",
-            project="",
-        )
+        from pluralbench_calls.backends.bounded import BoundedClient  # noqa: PLC0415
+
+        try:
+            self._http = BoundedClient(
+                self._timeout, self._max_answer_bytes, answered=self._answered, tries=self._max_retries + 1
+            )
+            self._client = openai.AsyncOpenAI(
+                base_url=self._base_url,
+                api_key=self._key or "none",
+                timeout=self._http.timeout,
+                max_retries=self._max_retries,
+                http_client=self._http,
+                # The key is for this endpoint alone: nothing else from the environment goes along.
+                organization="",
+                project="",
+            )
+        except Exception as error:  # noqa: BLE001 - it reads proxies and certificates, each with errors of its own
+            raise self._no_client(error) from None
         return self
 
     async def __aexit__(self, *exc: object) -> None:
         """Close the connections."""
+        self._answered = self._http.answered
         await self._client.close()
 
     async def send(self, request: Request) -> Answer:
@@ -104,7 +126,9 @@ class OpenAIChat:
         """Send the request without what the model refuses. Raises `_Refusal` when it refuses one thing more."""
         import openai  # noqa: PLC0415 - as above
 
-        body = _body(request, refused)
+        from pluralbench_calls.backends.bounded import AnswerTooLong  # noqa: PLC0415
+
+        body = body_without(request, refused)
         messages = cast("Any", body.pop("messages"))
         try:
             completion = await self._client.chat.completions.create(
@@ -114,8 +138,10 @@ class OpenAIChat:
                 extra_body=body,
                 extra_headers=_withheld(authorization=not self._key),
             )
+        except AnswerTooLong:
+            return self._recorded(request, "length", "", finish_reason=TOO_LONG, adapted=adapted(request, refused))
         except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
-            parameter = _refused_parameter(error)
+            parameter = refused_parameter(error)
             if parameter in body:
                 raise _Refusal(parameter) from None
             return self._rejected(request, error, refused)
@@ -125,53 +151,57 @@ class OpenAIChat:
             raise self._failure(request, error) from None
         except openai.APIError as error:
             raise self._failure(request, error) from None
-        except ValueError as error:  # JSON that does not parse
+        except Exception as error:  # noqa: BLE001 - several libraries read what came, each with errors of its own
             raise self._no_completion(str(error)) from None
-        return self._answer(request, completion, _adapted(request, refused))
+        return self._answer(request, completion, adapted(request, refused))
 
     def _answer(self, request: Request, completion: Any, adapted: str) -> Answer:
-        """Read a completion as servers really send it: fields may be missing, or be of another type than declared."""
         failed = getattr(completion, "error", None)
         if failed:
-            raise ConnectionFailed(
-                f"{self._host} sent an error as if it were an answer ({self._redacted(str(failed))})."
-            )
-        choices: Any = getattr(completion, "choices", None)
-        message = getattr(choices[0], "message", None) if isinstance(choices, list) and choices else None
-        content = _joined(getattr(message, "content", None))
-        if not isinstance(choices, list) or (choices and message is None) or not isinstance(content, str | None):
+            raise ConnectionFailed(f"{self._host} sent an error as if it were an answer ({self._line(failed)}).")
+        said = said_by(completion)
+        if said is None:
             raise self._no_completion(str(completion))
-        refusal = getattr(message, "refusal", None)
-        reason = str(getattr(choices[0], "finish_reason", None) or "") if choices else ""
-        usage = getattr(completion, "usage", None)
-        tokens = (getattr(usage, "prompt_tokens", None) or 0, getattr(usage, "completion_tokens", None) or 0)
-        # Half of a surrogate pair, from a server that cut a text in bytes, fits in no file.
-        text = (content or refusal or "").encode(errors="replace").decode()
-        outcome = _outcome(content or "", refusal, reason)
-        model = getattr(completion, "model", None)
-        return Answer.to(request, outcome, text, model=model, finish_reason=reason, tokens=tokens, adapted=adapted)
+        return self._recorded(
+            request,
+            said.outcome,
+            said.text,
+            model=said.model,
+            finish_reason=said.finish_reason,
+            tokens=said.tokens,
+            adapted=adapted,
+        )
 
-    def _no_completion(self, shown: str) -> ConnectionFailed:
-        shown = " ".join(self._redacted(shown).split())[:120]
-        return ConnectionFailed(f"{self._host} sent something that is no chat completion ({shown}); is the URL right?")
+    def _recorded(self, request: Request, outcome: Outcome, text: str, **said: Any) -> Answer:
+        return Answer.to(request, outcome, text, secrets=self._secrets(), **said)
 
     def _rejected(self, request: Request, error: "openai.APIStatusError", refused: Collection[str]) -> Answer:
-        message = self._redacted(_sentence(error))
-        if "api key" in message.lower():  # some endpoints call a wrong key a bad request
-            raise AccessDenied(f"{self._host} does not accept the key in {self._key_env} ({message}).") from None
-        if "response_format" in request.body and any(word in message.lower() for word in SCHEMA_WORDS):
+        sentence = self._line(sentence_of(error), LONGEST_MESSAGE)
+        if "api key" in sentence.lower():  # some endpoints call a wrong key a bad request
+            said = self._line(sentence)
+            raise AccessDenied(f"{self._host} does not accept the key in {self._key_env} ({said}).") from None
+        if "response_format" in request.body and any(word in sentence.lower() for word in SCHEMA_WORDS):
             raise NotServed(
-                f"{self._host} takes no JSON schema ({message}); set `structured_output` of the model to false."
+                f"{self._host} takes no JSON schema ({self._line(sentence)}); set `structured_output` of the model to "
+                "false."
             ) from None
-        adapted = _adapted(request, refused)
-        if error.code == "content_filter":  # some endpoints reject a text where others stop an answer
-            return Answer.to(request, "content_filter", message, finish_reason=error.code, adapted=adapted)
-        return Answer.to(request, "error", message, finish_reason=str(error.status_code), adapted=adapted)
+        # Some endpoints reject a text where others stop an answer.
+        filtered = error.code == "content_filter"
+        return self._recorded(
+            request,
+            "content_filter" if filtered else "error",
+            sentence,
+            finish_reason="content_filter" if filtered else str(error.status_code),
+            adapted=adapted(request, refused),
+        )
 
     def _failure(self, request: Request, error: "openai.APIError") -> CallsError:
         import openai  # noqa: PLC0415 - as above
 
-        message = self._redacted(error.message).rstrip(".")
+        from pluralbench_calls.backends.bounded import Unreachable  # noqa: PLC0415
+
+        message = self._line(error.message)
+        tries = self._max_retries + 1
         kind: type[CallsError] = ConnectionFailed
         match error:
             case openai.AuthenticationError() | openai.PermissionDeniedError():
@@ -181,18 +211,38 @@ class OpenAIChat:
                 kind, said = AccessDenied, f"wants to be paid first ({message})"
             case openai.NotFoundError():
                 kind, said = NotServed, f"has no model {request.model!r} at this base URL ({message})"
+            case openai.APIStatusError(status_code=status) if status < 400:
+                place = self._line(error.response.headers.get("location", "nowhere"))
+                kind = NotServed
+                said = f"redirects to {place}, where nothing is sent; give the base URL that answers itself"
             case openai.APITimeoutError():
-                said = f"did not answer within {self._timeout:g} s, in {self._max_retries + 1} tries"
+                said = f"did not answer in full within {self._timeout:g} s, in {_times(tries)}"
+            case Unreachable():
+                said = f"cannot be reached ({self._line(error.__cause__)}), in {_times(error.tries)}"
             case openai.APIConnectionError():
-                said = f"cannot be reached ({error.__cause__ or message})"
+                said = f"cannot be reached ({self._line(error.__cause__ or message)}), in {_times(tries)}"
             case openai.RateLimitError():
                 said = f"keeps refusing for its rate limit or quota ({message})"
             case _:
                 said = f"keeps failing ({message})"
         return kind(f"{self._host} {said}.")
 
-    def _redacted(self, message: str) -> str:
-        return message.replace(self._key, "[key]") if self._key else message
+    def _no_completion(self, shown: str) -> ConnectionFailed:
+        shown = self._line(shown, 120)
+        return ConnectionFailed(f"{self._host} sent something that is no chat completion ({shown}); is the URL right?")
+
+    def _no_client(self, error: Exception) -> CallsError:
+        said = re.sub(r"//[^/\s]*@", "//", self._line(error))  # the user of a proxy
+        set_here = sorted(name for name in os.environ if name.lower() in ENVIRONMENT and os.environ[name])
+        blamed = f"; look at {', '.join(set_here)} in the environment" if set_here else "; is the URL right?"
+        return CallsError(f"No connection to {self._host} can be set up ({said}){blamed}.")
+
+    def _secrets(self) -> tuple[str, ...]:
+        return (self._key_env,) if self._key_env else ()
+
+    def _line(self, said: object, limit: int = 200) -> str:
+        """On one line, without the key, which must go before it could be cut in half."""
+        return one_line(redacted(str(said), *self._secrets()), limit)
 
 
 class _Refusal(Exception):
@@ -203,46 +253,8 @@ class _Refusal(Exception):
         self.parameter = parameter
 
 
-def _refused_parameter(error: "openai.APIStatusError") -> str | None:
-    """Which parameter of `INSTEAD` a rejection says that the model does not take, whatever its value.
-
-    That it says so is a matter of its words: a value that is off the scale names the parameter too.
-    """
-    sentence = _sentence(error)
-    if not REFUSED.search(sentence):
-        return None
-    quoted = re.search(rf"""["'`]({"|".join(INSTEAD)})["'`]""", sentence)
-    named = error.param or (quoted[1] if quoted else None)
-    return named if named in INSTEAD else None
-
-
-def _body(request: Request, refused: Collection[str]) -> dict[str, Json]:
-    named = {INSTEAD[name] if name in refused else name: value for name, value in request.body.items()}
-    return {name: value for name, value in named.items() if name is not None}
-
-
-def _adapted(request: Request, refused: Collection[str]) -> str:
-    said = [
-        f"{name} as {other}" if other else f"without {name}"
-        for name, other in INSTEAD.items()
-        if name in refused and name in request.body
-    ]
-    return ", ".join(said)
-
-
-def _sentence(error: "openai.APIStatusError") -> str:
-    """What the server says, without the JSON around it where that is of the usual form."""
-    message = error.body.get("message") if isinstance(error.body, dict) else None
-    return message if isinstance(message, str) and message.strip() else error.message
-
-
-def _joined(content: Any) -> Any:
-    """The text of a message's content, which some servers send in parts."""
-    if isinstance(content, list) and all(
-        isinstance(part, dict) and isinstance(part.get("text"), str) for part in content
-    ):
-        return "".join(part["text"] for part in content)
-    return content
+def _times(tries: int) -> str:
+    return "1 try" if tries == 1 else f"{tries} tries"
 
 
 def _withheld(*, authorization: bool) -> dict[str, Any]:
@@ -252,13 +264,3 @@ def _withheld(*, authorization: bool) -> dict[str, Any]:
     import openai  # noqa: PLC0415 - as above
 
     return dict.fromkeys(names + ["Authorization"] * authorization, openai.Omit())
-
-
-def _outcome(text: str, refusal: str | None, finish_reason: str) -> Outcome:
-    if refusal:
-        return "refusal"
-    if finish_reason == "content_filter":
-        return "content_filter"
-    if finish_reason == "length":
-        return "length"
-    return "answer" if text.strip() else "empty"

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pluralbench_runs import UserError
-from pluralbench_studies import AnswersError, AssignmentError, read_jsonl, read_text, write_jsonl
+from pluralbench_tables import TableFileError, read_jsonl, read_text, write_jsonl
 
 needs_iconv = pytest.mark.skipif(shutil.which("iconv") is None, reason="there is no iconv here")
 
@@ -19,7 +19,7 @@ TEXT = '{"input": "你好"}\n{"input": "再见，明天见。"}\n'
 JSON: st.SearchStrategy[Any] = st.recursive(
     st.none()
     | st.booleans()
-    | st.integers()
+    | st.integers(-(2**63), 2**63 - 1)
     | st.floats(allow_nan=False, allow_infinity=False)
     | st.text(st.characters(exclude_categories=["Cs"]) | st.sampled_from("\n\r\x0b\x0c\x1c\x85\u2028\u2029")),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text("ab你", max_size=2), inner, max_size=3),
@@ -34,7 +34,7 @@ def file(folder: Path, data: bytes, name: str = "prompts.jsonl") -> Path:
     return path
 
 
-def refused(path: Path, error: type[UserError] = AnswersError) -> str:
+def refused(path: Path, error: type[UserError] = TableFileError) -> str:
     """What is said about the file, without the folder it is in."""
     with pytest.raises(error) as caught:
         read_jsonl(path, error)
@@ -44,13 +44,14 @@ def refused(path: Path, error: type[UserError] = AnswersError) -> str:
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig"])
 def test_utf_8_with_or_without_a_mark(tmp_path: Path, encoding: str) -> None:
     path = file(tmp_path, TEXT.encode(encoding))
-    assert read_text(path, AnswersError) == TEXT
-    assert read_jsonl(path, AnswersError) == [{"input": "你好"}, {"input": "再见，明天见。"}]
+    assert read_text(path, TableFileError) == TEXT
+    assert read_jsonl(path, TableFileError) == [{"input": "你好"}, {"input": "再见，明天见。"}]
 
 
+@pytest.mark.smoke
 def test_blank_lines_and_windows_line_ends_are_no_matter(tmp_path: Path) -> None:
     path = file(tmp_path, b'\n \t\r\n{"a": 1}\r\n\r\n{"a": 2}')
-    assert read_jsonl(path, AnswersError) == [{"a": 1}, {"a": 2}]
+    assert read_jsonl(path, TableFileError) == [{"a": 1}, {"a": 2}]
 
 
 @given(OBJECTS)
@@ -58,14 +59,14 @@ def test_blank_lines_and_windows_line_ends_are_no_matter(tmp_path: Path) -> None
 def test_what_is_written_is_read_back(tmp_path_factory: pytest.TempPathFactory, rows: list[dict[str, Any]]) -> None:
     path = tmp_path_factory.mktemp("rows") / "rows.jsonl"
     write_jsonl(rows, path)
-    assert read_jsonl(path, AnswersError) == rows
+    assert read_jsonl(path, TableFileError) == rows
     assert [entry.name for entry in path.parent.iterdir()] == ["rows.jsonl"]
 
 
 def test_only_a_line_feed_ends_a_line(tmp_path: Path) -> None:
     row = {"input": "前\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029\r\n后"}
     write_jsonl([row, row], tmp_path / "rows.jsonl")
-    assert read_jsonl(tmp_path / "rows.jsonl", AnswersError) == [row, row]
+    assert read_jsonl(tmp_path / "rows.jsonl", TableFileError) == [row, row]
     assert "\u2028" in (tmp_path / "rows.jsonl").read_text("utf-8")
 
 
@@ -109,8 +110,8 @@ def test_utf_16_is_told_with_the_command_that_converts_it(tmp_path: Path, encodi
 @pytest.mark.parametrize("encoding", ["gbk", "utf-16"])
 def test_the_command_converts_it(tmp_path: Path, encoding: str) -> None:
     path = file(tmp_path, TEXT.encode(encoding))
-    with pytest.raises(AnswersError) as caught:
-        read_jsonl(path, AnswersError)
+    with pytest.raises(TableFileError) as caught:
+        read_jsonl(path, TableFileError)
     command = str(caught.value).split("`")[1]
     subprocess.run(["sh", "-c", command], cwd=tmp_path, check=True)
     assert (tmp_path / "prompts-utf8.jsonl").read_text("utf-8") == TEXT
@@ -119,8 +120,8 @@ def test_the_command_converts_it(tmp_path: Path, encoding: str) -> None:
 @needs_iconv
 def test_the_command_takes_a_path_with_a_blank(tmp_path: Path) -> None:
     path = file(tmp_path, TEXT.encode("gbk"), "my prompts.jsonl")
-    with pytest.raises(AnswersError) as caught:
-        read_jsonl(path, AnswersError)
+    with pytest.raises(TableFileError) as caught:
+        read_jsonl(path, TableFileError)
     subprocess.run(["sh", "-c", str(caught.value).split("`")[1]], cwd=tmp_path, check=True, capture_output=True)
     assert (tmp_path / "my prompts-utf8.jsonl").read_text("utf-8") == TEXT
 
@@ -137,7 +138,7 @@ def test_a_file_that_is_cut_off_is_not_called_gbk(tmp_path: Path) -> None:
 def test_a_file_that_is_not_there_or_no_file(tmp_path: Path) -> None:
     assert refused(tmp_path / "none.jsonl") == "none.jsonl cannot be read: No such file or directory."
     (tmp_path / "folder.jsonl").mkdir()
-    assert refused(tmp_path / "folder.jsonl") == "folder.jsonl cannot be read: Is a directory."
+    assert refused(tmp_path / "folder.jsonl") == "folder.jsonl cannot be read: it is a folder; give a file."
 
 
 @pytest.mark.parametrize(
@@ -149,20 +150,24 @@ def test_a_file_that_is_not_there_or_no_file(tmp_path: Path) -> None:
         ("[1, 2]\n", "prompts.jsonl, line 1: this is not a JSON object."),
         ('{"a": 1}\n"你好"\n', "prompts.jsonl, line 2: this is not a JSON object."),
         ('{"a": 1} {"a": 2}\n', "prompts.jsonl, line 1: this is not JSON (Extra data"),
-        ("[" * 100_000, "prompts.jsonl, line 1: this is not JSON (maximum recursion depth"),
+        ("[" * 100_000, "prompts.jsonl, line 1: this is nested deeper than 50 levels"),
     ],
 )
 def test_what_is_no_json_names_the_line(tmp_path: Path, text: str, sentence: str) -> None:
     assert refused(file(tmp_path, text.encode())).startswith(sentence)
 
 
+class AnotherError(UserError):
+    """What a caller raises."""
+
+
 def test_the_error_is_the_one_that_was_asked_for(tmp_path: Path) -> None:
     for data in (b"", b"x", "你".encode("gbk"), "你".encode("utf-16")):
-        assert refused(file(tmp_path, data), AssignmentError)
-    assert refused(tmp_path / "none", AssignmentError)
+        assert refused(file(tmp_path, data), AnotherError)
+    assert refused(tmp_path / "none", AnotherError)
 
 
 def test_half_a_character_is_refused(tmp_path: Path) -> None:
     path = file(tmp_path, json.dumps({"input": "\ud83d"}).encode())
-    with pytest.raises(AnswersError):
-        read_jsonl(path, AnswersError)
+    with pytest.raises(TableFileError):
+        read_jsonl(path, TableFileError)
