@@ -19,8 +19,8 @@ Pairs = Sequence[Sequence[tuple[str, str]]]
 def check_apart(rows: Sequence[Row], parts: Mapping[str, Sequence[Row]], what: str) -> None:
     """Raise `SourceError` for a prompt that is in two parts, by its id or its text.
 
-    Texts are compared as `pluralbench_audit.normalised` has them, and without any space. parts: other rows by what to call them. what: is said
-    of the rows, so that "The prompt x WHAT and is in PART too" is a sentence.
+    Texts are compared as `pluralbench_audit.normalised` has them, and without any space. parts: other rows by what to
+    call them. what: is said of the rows, so that "The prompt x WHAT and is in PART too" is a sentence.
     """
     for part, others in parts.items():
         known = {key: row["id"] for row in others for key in _keys(row)}
