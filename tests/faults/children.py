@@ -21,6 +21,7 @@ from typing import Any, NoReturn
 
 import psutil
 from pluralbench_runs.guard import guarded
+from pluralbench_schemas import TableError
 
 PATIENCE, PAUSE = 20.0, 5.0
 """Seconds of work after which a child hangs, and those within which it does some if it has not stopped."""
@@ -179,7 +180,7 @@ def _call(words: list[str]) -> None:
     name, *rest = words
     function = getattr(import_module("subjects"), name, None)
     if function is not None:
-        sys.exit(guarded(lambda: function(*rest), name))
+        sys.exit(guarded(lambda: function(*rest), name, (TableError,)))
     sys.argv = [name, *rest]
     [script] = entry_points(group="console_scripts", name=name)
     script.load()()
