@@ -116,17 +116,19 @@ def start(
     env: Mapping[str, str] | None = None,
     before: Callable[..., object] | None = None,
     arguments: Sequence[Any] = (),
+    log: str = "",
 ) -> Child:
     """Start a command, or a function of `subjects` by its name, with these words in `folder`.
 
-    env: added to the environment. before: called with `arguments` in the child, first of all.
+    env: added to the environment. before: called with `arguments` in the child, first of all. log: a file in `folder`
+    for what is said, instead of one beside it.
     """
-    log = folder.with_name(folder.name + ".log")
+    said = folder / log if log else folder.with_name(folder.name + ".log")
     process = _context().Process(
-        target=_inside, args=(list(words), folder, log, dict(env or {}), before, tuple(arguments))
+        target=_inside, args=(list(words), folder, said, dict(env or {}), before, tuple(arguments))
     )
     process.start()
-    return Child(process, log)
+    return Child(process, said)
 
 
 def ended(words: Sequence[str], folder: Path, *, patience: float = PATIENCE, **options: Any) -> Ended:

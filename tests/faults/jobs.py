@@ -5,13 +5,16 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import chat_server
 import chinese_project as chinese
 import project_files
 import small_world
 import translation_server
+from children import Child, start
 from inputs import LEARNED
+from killing import kill_at, operations
 from reward_models import save_classifier, save_language_model
 from written_tables import write
 
@@ -70,6 +73,34 @@ def recorded(out: Path) -> int:
 def result(job: Job, out: Path) -> dict[str, bytes]:
     """What may not differ, by path."""
     return {str(path.relative_to(out)): path.read_bytes() for glob in job.same for path in sorted(out.glob(glob))}
+
+
+NEVER = 1 << 40
+PATIENCE = 120.0
+
+
+class Whole(NamedTuple):
+    """A run that nothing disturbed."""
+
+    result: dict[str, bytes]
+    asked: int
+    operations: int
+    seconds: float
+
+
+def begun(job: Job, servers: Servers, folder: Path, last: int = NEVER, **options: Any) -> Child:
+    """Start a job, which kills itself at its file operation of this number."""
+    return start(servers.words(job.words), folder, before=kill_at, arguments=(last, "out"), **options)
+
+
+def whole_run(job: Job, servers: Servers, folder: Path) -> Whole:
+    """Run a job to its end."""
+    before = servers.asked(job)
+    done = begun(job, servers, folder).end(PATIENCE)
+    assert done.status == 0, done.said
+    found = result(job, folder / "out")
+    assert found, f"{job.name} has none of the files {job.same}"
+    return Whole(found, servers.asked(job) - before, operations(folder), done.seconds)
 
 
 def _slowly(body: dict[str, object], number: int) -> chat_server.Reply:

@@ -5,28 +5,15 @@ import shutil
 import signal
 import time
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
-from children import Child, Ended, start
+from children import Ended
 from conftest import Tried
-from jobs import JOBS, Job, Servers, recorded, result, serving
-from killing import kill_at, operations
+from jobs import JOBS, NEVER, PATIENCE, Job, Servers, Whole, begun, recorded, result, serving, whole_run
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(3600)]
 KILLS = 29
-PATIENCE = 120.0
-NEVER = 1 << 40
 STOPPED = {signal.SIGKILL: {-9}, signal.SIGINT: {130}, signal.SIGTERM: {143}}
-
-
-class Whole(NamedTuple):
-    """A run that nothing disturbed."""
-
-    result: dict[str, bytes]
-    asked: int
-    operations: int
-    seconds: float
 
 
 @pytest.mark.parametrize("job", JOBS, ids=lambda job: job.name)
@@ -34,7 +21,7 @@ def test_killed(job: Job, tried: Tried, tmp_path_factory: pytest.TempPathFactory
     good = tmp_path_factory.mktemp("good")
     job.make(good)
     with serving() as servers:
-        whole = _whole(job, servers, shutil.copytree(good, tmp_path_factory.mktemp("whole") / "job"))
+        whole = whole_run(job, servers, shutil.copytree(good, tmp_path_factory.mktemp("whole") / "job"))
         for number, draw, folder in tried.cases(KILLS):
             shutil.copytree(good, folder, dirs_exist_ok=True)
             lost = _killed(job, servers, whole, folder, draw)
@@ -44,15 +31,6 @@ def test_killed(job: Job, tried: Tried, tmp_path_factory: pytest.TempPathFactory
                 shutil.rmtree(folder)
 
 
-def _whole(job: Job, servers: Servers, folder: Path) -> Whole:
-    before = servers.asked(job)
-    done = _begun(job, servers, folder, NEVER).end(PATIENCE)
-    assert done.status == 0, done.said
-    found = result(job, folder / "out")
-    assert found, f"{job.name} has none of the files {job.same}"
-    return Whole(found, servers.asked(job) - before, operations(folder), done.seconds)
-
-
 def _killed(job: Job, servers: Servers, whole: Whole, folder: Path, draw: random.Random) -> tuple[str, str] | None:
     """Disturb a job once or twice, let it end, and say what is otherwise than it should be."""
     said = []
@@ -60,10 +38,10 @@ def _killed(job: Job, servers: Servers, whole: Whole, folder: Path, draw: random
         number = draw.choice([signal.SIGKILL] * 8 + [signal.SIGINT, signal.SIGTERM])
         at = draw.randrange(whole.operations)
         if number == signal.SIGKILL and draw.random() < 0.6:
-            ended = _begun(job, servers, folder, at).end(PATIENCE)
+            ended = begun(job, servers, folder, at).end(PATIENCE)
             said.append(f"killed at operation {at} of {whole.operations}")
         else:
-            child = _begun(job, servers, folder, NEVER)
+            child = begun(job, servers, folder, NEVER)
             seconds = draw.uniform(0.1, 1.0) * whole.seconds
             time.sleep(seconds)
             child.signal(number)
@@ -73,7 +51,7 @@ def _killed(job: Job, servers: Servers, whole: Whole, folder: Path, draw: random
             return ended.fault or "lost", f"{said}: exit status {ended.status}: {ended.last_line[:300]}"
     kept, before = recorded(folder / "out"), servers.asked(job)
     finished = (folder / "out").exists()
-    last = _begun(job, servers, folder, NEVER).end(PATIENCE)
+    last = begun(job, servers, folder, NEVER).end(PATIENCE)
     return _wrong(job, whole, folder, last, kept, finished, servers.asked(job) - before, ", ".join(said))
 
 
@@ -91,7 +69,3 @@ def _wrong(
     found = result(job, folder / "out")
     differing = [name for name in whole.result.keys() | found.keys() if whole.result.get(name) != found.get(name)]
     return ("lost", f"{said}: {differing} differ") if differing else None
-
-
-def _begun(job: Job, servers: Servers, folder: Path, last: int) -> Child:
-    return start(servers.words(job.words), folder, before=kill_at, arguments=(last, "out"))

@@ -93,12 +93,22 @@ CHAT = (
 )
 
 
+def _first_alone(texts: Sequence[str], source: str, target: str) -> Sequence[str]:
+    return by_words(texts[:1], source, target)
+
+
 def test_translation(tried: Tried) -> None:
-    codes = [code for code in grpc.StatusCode if code is not grpc.StatusCode.OK]
-    short = lambda texts, *_: by_words(texts[:-1], "en", "es")  # noqa: E731
-    faults = [*((code.name, by_words, Fault(code, f"You sent {KEY}.")) for code in codes)]
-    faults += [("too few", short, None), ("too many", lambda texts, *_: [*texts, "more"], None)]
-    faults += [("the key", lambda texts, *_: [KEY for _ in texts], None), ("empty", lambda t, *_: [""] * len(t), None)]
+    faults: list[tuple[str, translation_server.Translate, Fault | None]] = [
+        (code.name, by_words, Fault(code, f"You sent {KEY}."))
+        for code in grpc.StatusCode
+        if code is not grpc.StatusCode.OK
+    ]
+    faults += [
+        ("too few", _first_alone, None),
+        ("too many", lambda texts, *_: [*texts, "more"], None),
+        ("the key", lambda texts, *_: [KEY for _ in texts], None),
+        ("nothing", lambda texts, *_: ["" for _ in texts], None),
+    ]
     for number, _, folder in tried.cases(len(faults)):
         name, translate, fault = faults[number % len(faults)]
         write(folder / "pairs.jsonl", project_files.PAIRS)
