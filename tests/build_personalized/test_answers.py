@@ -215,10 +215,15 @@ def test_five_attempts_and_then_the_question_is_dropped(tmp_path: Path, bad: Rep
 
 
 def test_what_the_server_rejects_is_not_asked_again(tmp_path: Path) -> None:
-    with model(tmp_path, lambda *_: Reply("too many tokens", status=413)) as (llm, server):
+    def once(_: dict[str, Any], number: int) -> Reply:
+        return Reply("too many tokens", status=413) if number else Reply("fine")
+
+    with model(tmp_path, once) as (llm, server):
+        answered(llm, question(2))
+        sent = len(server.requests)
         pairs, drops = answered(llm, question(1))
     assert pairs.is_empty()
-    assert len(server.requests) == 1
+    assert len(server.requests) == sent + 1
     assert drops == [("beer", "answers", "chosen: rejected by the server", "q1")]
 
 

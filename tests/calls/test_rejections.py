@@ -247,7 +247,9 @@ def test_a_request_that_is_too_large_is_recorded_beside_one_that_is_not(tmp_path
 
     with serve(small_alone) as server, Ledger(tmp_path / "ledger") as ledger:
         [answer, _] = ask([question("long"), question("short")], ledger, OpenAIChat(server.base_url))
-    assert (answer.outcome, answer.finish_reason, answer.text) == ("error", "413", "too large")
+        assert (answer.outcome, answer.finish_reason, answer.text) == ("error", "413", "too large")
+        [alone] = ask([question("long too")], ledger, OpenAIChat(server.base_url))
+        assert alone.outcome == "error", "the server takes others of the run"
 
 
 def test_a_text_that_a_content_filter_rejects_is_no_wrong_request(tmp_path: Path) -> None:

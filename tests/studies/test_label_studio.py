@@ -162,8 +162,8 @@ def test_what_was_answered_is_read_from_json_and_json_min(
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("{", "{} is not JSON (Expecting property name enclosed in double quotes: line 1 column 2 (char 1))."),
-        ("[" * 100_000, "{} is not JSON (maximum recursion depth exceeded"),
+        ("{", "{}: this is not JSON (Expecting property name enclosed in double quotes at column 2)."),
+        ("[" * 100_000, "{}: this is nested deeper than 50 levels, which are as many as are read."),
         ('{"a": 1}', "{} is no export of Label Studio, which is a list of tasks."),
         ('[{"data": {"text": "x"}, "annotations": []}]',
          "{}, item 1 has no `item` in its data; only tasks that were made here can be read."),

@@ -19,7 +19,7 @@ TEXT = '{"input": "你好"}\n{"input": "再见，明天见。"}\n'
 JSON: st.SearchStrategy[Any] = st.recursive(
     st.none()
     | st.booleans()
-    | st.integers()
+    | st.integers(-(2**63), 2**63 - 1)
     | st.floats(allow_nan=False, allow_infinity=False)
     | st.text(st.characters(exclude_categories=["Cs"]) | st.sampled_from("\n\r\x0b\x0c\x1c\x85\u2028\u2029")),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text("ab你", max_size=2), inner, max_size=3),
@@ -138,7 +138,7 @@ def test_a_file_that_is_cut_off_is_not_called_gbk(tmp_path: Path) -> None:
 def test_a_file_that_is_not_there_or_no_file(tmp_path: Path) -> None:
     assert refused(tmp_path / "none.jsonl") == "none.jsonl cannot be read: No such file or directory."
     (tmp_path / "folder.jsonl").mkdir()
-    assert refused(tmp_path / "folder.jsonl") == "folder.jsonl cannot be read: Is a directory."
+    assert refused(tmp_path / "folder.jsonl") == "folder.jsonl cannot be read: it is a folder; give a file."
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ def test_a_file_that_is_not_there_or_no_file(tmp_path: Path) -> None:
         ("[1, 2]\n", "prompts.jsonl, line 1: this is not a JSON object."),
         ('{"a": 1}\n"你好"\n', "prompts.jsonl, line 2: this is not a JSON object."),
         ('{"a": 1} {"a": 2}\n', "prompts.jsonl, line 1: this is not JSON (Extra data"),
-        ("[" * 100_000, "prompts.jsonl, line 1: this is not JSON (maximum recursion depth"),
+        ("[" * 100_000, "prompts.jsonl, line 1: this is nested deeper than 50 levels"),
     ],
 )
 def test_what_is_no_json_names_the_line(tmp_path: Path, text: str, sentence: str) -> None:

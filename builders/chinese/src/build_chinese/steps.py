@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,11 +10,11 @@ from typing import Any
 import polars as pl
 from pluralbench_calls import recording
 from pluralbench_release import LEDGER, RECIPE, known_ledgers
-from pluralbench_runs import OutputError, check_recipe, output_directory, write_recipe
+from pluralbench_runs import OutputError, check_recipe, output_directory, read_toml, write_recipe
 from pluralbench_schemas import RESPONSE
 from pluralbench_studies import CONSENSUS, is_filled, settled, write_sheet
 from pluralbench_studies.agreement import OPEN
-from pluralbench_tables import read_jsonl, read_text, write_jsonl
+from pluralbench_tables import read_jsonl, write_jsonl
 
 from build_chinese import source
 from build_chinese.annotation.agreement import mark_agreement
@@ -139,7 +138,7 @@ def read_annotations(
     prompts = pl.DataFrame(read_jsonl(folder / PROMPTS_FILE, TasksError), schema=PROMPTS)
     tasks = read_tasks(folder / TASKS_FILE, prompts)
     key = folder / KEY_FILE
-    made = tomllib.loads(read_text(folder / RECIPE, TasksError))
+    made = read_toml(folder / RECIPE, error=TasksError)
     options = check_recipe(Tasks, made.get("tasks", {}), str(folder / RECIPE))
     return annotate(
         paths, prompts, tasks, key if key.is_file() else None, options, accounts=accounts, assigned=assigned

@@ -16,7 +16,8 @@ BYTES_A_TOKEN = 4  # on average; never less than one, by which the ceiling is re
 OVERHEAD = 64  # tokens that a chat template adds
 LONGEST = 300  # characters of a server's sentence
 FEW = 3  # rejected requests, and none answered, are enough to see that the fault is not one request's alone
-WRONG_FORM = {"400", "413", "422"}  # the HTTP status of a request that a server finds wrong or too long
+TOO_LARGE = "413"  # the HTTP status of a request that is longer than a server takes
+WRONG_FORM = {"400", "422", TOO_LARGE}  # of all that a server finds wrong
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,9 @@ def ask(
     if missing:
         try:
             with progress(label, len(missing)) as meter:
-                trial = _Trial(ledger, answered=answered or any(one.outcome != "error" for one in known.values()))
+                answered = answered or any(one.outcome != "error" for one in known.values())
+                takes_some = any(map(ledger.has_answer_of, {request.provider for request in missing}))
+                trial = _Trial(ledger, answered=answered, takes_some=takes_some)
                 run(_send_all(missing, ledger, backend, limits or Limits(), meter, trial))
         except (CallsError, KeyboardInterrupt) as error:
             said = error if isinstance(error, CallsError) else Interrupted("Interrupted.")
@@ -155,13 +158,14 @@ class _Trial:
     would fill a run with invalid results and stand in its way after the fault is mended. So none is recorded before the
     first answer, and `FEW` of them, or fewer where there are no more requests, stop the run. A rejection comes back
     sooner than an answer: whether nothing is answered is known only when nothing is in flight any more, and until then
-    nothing more is sent.
+    nothing more is sent. Where the server answered other requests of the work, one that is too large is so by itself.
 
     A context manager around each message that is sent; raises `RequestsRejected`.
     """
 
-    def __init__(self, ledger: Ledger, *, answered: bool) -> None:
+    def __init__(self, ledger: Ledger, *, answered: bool, takes_some: bool) -> None:
         self._ledger, self._answered = ledger, answered
+        self._wrong = WRONG_FORM - {TOO_LARGE} if takes_some else WRONG_FORM
         self._held: list[Answer] = []
         self._in_flight = 0
         self._changed = asyncio.Condition()
@@ -182,7 +186,7 @@ class _Trial:
         """Record answers that came back, and what was held back once one of them shows that the form is right."""
         self._answered |= any(answer.outcome != "error" for answer in answers)
         came = [*self._held, *answers]
-        self._held = [] if self._answered else [answer for answer in came if answer.finish_reason in WRONG_FORM]
+        self._held = [] if self._answered else [answer for answer in came if answer.finish_reason in self._wrong]
         self._ledger.record(*(answer for answer in came if answer not in self._held))
 
     def end(self) -> None:

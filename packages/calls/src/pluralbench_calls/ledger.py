@@ -99,6 +99,11 @@ class Ledger:
         """Forget the calls that the server refused, so that they are asked again; how many there were."""
         return self._database.execute("DELETE FROM calls WHERE outcome = 'error'").rowcount
 
+    def has_answer_of(self, provider: str) -> bool:
+        """Whether any call to this provider was answered, and not rejected."""
+        one = "SELECT 1 FROM calls WHERE provider = ? AND outcome <> 'error' LIMIT 1"
+        return self._database.execute(one, (provider,)).fetchone() is not None
+
     def rejected(self) -> int:
         """How many of the calls that were looked up the server refused."""
         return sum(answer.outcome == "error" for answer in self.find(self.used).values())
@@ -204,7 +209,9 @@ def recording(work: Path, known: Iterable[Path], *, retry_errors: bool = False) 
         except UserError as error:
             rejected = ledger.rejected()
             if rejected and not isinstance(error, CallsError):
-                error.args = (f"{error} The server rejected {rejected:,} of its calls: --retry-errors asks them again.",)
+                error.args = (
+                    f"{error} The server rejected {rejected:,} of its calls: --retry-errors asks them again.",
+                )
             raise
         ledger.export(calls.extract, ledger.used)
         calls.new = len(ledger) - before

@@ -19,10 +19,12 @@ from pluralbench_runs.recipe import (
     read_recipe,
     recipe_path,
     recipe_values,
+    refuse_secrets,
     write_recipe,
 )
 from pluralbench_runs.secrets import redacted, secrets
 from pluralbench_runs.software import versions
+from pluralbench_runs.toml_files import parse_toml, read_toml
 
 __all__ = [
     "Json",
@@ -52,13 +54,16 @@ __all__ = [
     "is_made_by",
     "one_line",
     "output_directory",
+    "parse_toml",
     "path_name",
     "progress",
     "public_place",
     "read_recipe",
+    "read_toml",
     "recipe_path",
     "recipe_values",
     "redacted",
+    "refuse_secrets",
     "replaceable",
     "run",
     "secrets",

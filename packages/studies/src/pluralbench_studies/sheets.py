@@ -5,7 +5,7 @@ from pathlib import Path
 from unicodedata import normalize
 
 import polars as pl
-from pluralbench_tables import read_csv
+from pluralbench_tables import SPREADSHEET, read_csv
 
 from pluralbench_studies.answers import Submission, rows_as_submissions
 from pluralbench_studies.errors import AnswersError, AssignmentError
@@ -41,7 +41,7 @@ def write_sheet(path: Path, rows: pl.DataFrame, answers: Sequence[str]) -> None:
 
 def read_rows(path: Path) -> pl.DataFrame:
     """The cells of a sheet as texts, without what guards them; an empty one is "". Raises `AnswersError`."""
-    frame = read_csv(path, AnswersError)
+    frame = read_csv(path, AnswersError, quotings=SPREADSHEET)
     frame = frame.rename({name: normalize("NFKC", name).strip() for name in frame.columns})
     return pl.DataFrame({column.name: [unguarded(text or "") for text in column] for column in frame})
 

@@ -1,4 +1,4 @@
-from .csv_files import read_csv
+from .csv_files import SPREADSHEET, read_csv
 from .errors import TableFileError
 from .frames import frame_of
 from .json_files import parse_json, read_json, read_jsonl, read_objects, write_jsonl
@@ -6,6 +6,7 @@ from .parquet_files import read_parquet
 from .text_files import read_text
 
 __all__ = [
+    "SPREADSHEET",
     "TableFileError",
     "frame_of",
     "parse_json",

@@ -24,13 +24,12 @@ def read_text(path: Path, error: type[UserError] = TableFileError) -> str:
     says how to convert it.
     """
     data = _data(path, error)
-    if data.startswith(UTF_16):
-        raise error(f"{path} is UTF-16 and not UTF-8; convert it with `{_iconv('UTF-16', path)}`.")
+    if data.startswith(UTF_16) or data[:2].count(0) == 1:
+        # Without a mark, iconv needs to be told the order of the bytes.
+        name = "UTF-16" if data.startswith(UTF_16) else "UTF-16BE" if data[0] == 0 else "UTF-16LE"
+        raise error(f"{path} is UTF-16 and not UTF-8; convert it with `{_iconv(name, path)}`.")
     if data.startswith(ZIP):
         raise error(f"{path} is a workbook or an archive, not a text file; save it as CSV in UTF-8.")
-    if (zero := data.find(b"\0")) >= 0:
-        line = data.count(b"\n", 0, zero) + 1
-        raise error(f"{path}, line {line:,}: a zero byte stands here, so this is no text in UTF-8; save it as UTF-8.")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as fault:
