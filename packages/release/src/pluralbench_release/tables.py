@@ -1,6 +1,5 @@
 """Read tables that somebody else wrote: a local directory or file, or a Hub dataset pinned to a commit."""
 
-import os
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -101,11 +100,14 @@ def manifest_at(location: str) -> Manifest | None:
     path = Path(place).resolve()
     above = [path, *path.parents][: len(Path("RELEASE/data/CONFIG/FILE").parts)]
     # In the Hub's cache, which may be read as a folder too, files are links.
-    return next((manifest_in(folder / MANIFEST) for folder in above if os.path.isfile(folder / MANIFEST)), None)
+    return next((manifest_in(folder / MANIFEST) for folder in above if (folder / MANIFEST).is_file()), None)
 
 
 def _is_local(location: str) -> bool:
-    return bool(location) and os.path.exists(location)
+    try:
+        return bool(location) and Path(location).exists()
+    except OSError:  # such as a name that is too long for any file
+        return False
 
 
 def _read_hub(repository: Repository, split: str, configs: Sequence[str] | None) -> Tables:
