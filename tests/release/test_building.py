@@ -100,7 +100,15 @@ def test_ledgers_are_files_or_releases(tmp_path: Path) -> None:
     assert known_ledgers(tmp_path / "out", *given, fresh=False) == [tmp_path / "out" / LEDGER, *expected]
 
 
-@pytest.mark.parametrize(("key", "value"), [("name", "a/b"), ("name", ""), ("version", "1")])
-def test_a_name_and_a_version_have_their_form(key: str, value: str) -> None:
-    with pytest.raises(RecipeError, match=f"`{key}`: String should match pattern"):
+@pytest.mark.parametrize(
+    ("key", "value", "fault"),
+    [
+        ("name", "../up", "the name '../up' holds '/' beside"),
+        ("name", "", "the name '' is empty"),
+        ("name", "茶", "String should match pattern"),  # the Hub takes Latin letters alone
+        ("version", "1", "String should match pattern"),
+    ],
+)
+def test_a_name_and_a_version_have_their_form(key: str, value: str, fault: str) -> None:
+    with pytest.raises(RecipeError, match=f"`{key}`: {fault}"):
         check_recipe(TinyRecipe, {key: value}, "recipe.toml")

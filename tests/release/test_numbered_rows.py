@@ -1,7 +1,6 @@
 """Rows that are numbered, call keys in lists, and tables beside the data: what a release of M-RewardBench adds."""
 
 import hashlib
-import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -30,6 +29,7 @@ from pluralbench_release import (
 )
 from pluralbench_runs import Json, canonical_json
 from pluralbench_schemas import TableError
+from releases import edit_manifest, record_again
 
 CODE = "spa_Latn"
 SPANISH = f"data/{CODE}/test.parquet"
@@ -255,7 +255,7 @@ def test_a_release_without_records_has_none(tmp_path: Path) -> None:
 def test_a_record_that_is_changed_or_gone_is_named(release: Path, name: str) -> None:
     path = release / f"provenance/{name}.parquet"
     pl.DataFrame({"id": [3], "reason": ["another"]}).write_parquet(path)
-    assert verify(release) == [f"provenance/{name}.parquet is not the file that the manifest records."]
+    assert verify(release) == [f"provenance/{name}.parquet is not the file that SHA256SUMS and the manifest record."]
     path.unlink()
     assert verify(release) == [f"provenance/{name}.parquet is missing."]
 
@@ -266,11 +266,8 @@ def without_calls(*names: str) -> Damage:
     def edit(directory: Path) -> None:
         calls = pl.read_parquet(directory / LEDGER).filter(~pl.col("key").is_in([key(name) for name in names]))
         calls.write_parquet(directory / LEDGER)
-        manifest = directory / "provenance/manifest.json"
-        values = json.loads(manifest.read_text(encoding="utf-8"))
-        values["provenance"][LEDGER] = hashlib.sha256((directory / LEDGER).read_bytes()).hexdigest()
-        values["ledger"]["calls"] = calls.height
-        manifest.write_text(json.dumps(values), encoding="utf-8")
+        record_again(directory, LEDGER)
+        edit_manifest(directory, lambda values: values["ledger"].update(calls=calls.height))
 
     return edit
 

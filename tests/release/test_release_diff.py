@@ -8,7 +8,8 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from pluralbench_release import ReleaseError, TableDiff, diff, rebuild
+from pluralbench_release import RECIPE, ReleaseError, TableDiff, diff, rebuild
+from releases import edit_manifest, record_again
 
 Make = Callable[..., Path]
 Pairs = Callable[..., pl.DataFrame]
@@ -32,6 +33,13 @@ def builder(tmp_path: Path) -> Path:
     (info / "entry_points.txt").write_text("[pluralbench.builders]\ntiny = tiny_builder:build\n", encoding="utf-8")
     (folder / "tiny_builder.py").write_text(BUILDER, encoding="utf-8")
     return folder
+
+
+def by_tiny(directory: Path) -> Path:
+    """The release, which says that it was built by `build-tiny`."""
+    tiny = {"name": "tiny", "distribution": "build-tiny", "version": "1.2.3"}
+    edit_manifest(directory, lambda values: values.update(builder=tiny))
+    return directory
 
 
 def test_every_difference_is_found(release: Make, pairs: Pairs) -> None:
@@ -89,7 +97,7 @@ def test_what_cannot_be_compared_is_an_error(run: Run, release: Make, tmp_path: 
     with pytest.raises(ReleaseError, match=r"b/data/Art/test\.parquet cannot be read as Parquet\.$"):
         diff(a, b)
     (b / "data/Art/test.parquet").unlink()
-    with pytest.raises(ReleaseError, match=r"b/data/Art/test\.parquet cannot be read as Parquet\.$"):
+    with pytest.raises(ReleaseError, match=r"b/data/Art/test\.parquet is missing\.$"):
         diff(a, b)
 
 
@@ -121,13 +129,11 @@ def test_ids_are_printed_as_they_are(run: Run, release: Make, pairs: Pairs) -> N
 
 def test_a_builder_that_is_not_installed_is_named_with_the_mend(run: Run, release: Make) -> None:
     directory = release(builder="tiny")
-    path = directory / "provenance/manifest.json"
-    values = json.loads(path.read_text(encoding="utf-8"))
-    values["builder"] = {"name": "tiny", "distribution": "build-tiny", "version": "1.2.3"}
-    path.write_text(json.dumps(values), encoding="utf-8")
+    by_tiny(directory)
     assert run("rebuild", directory) == (
         2,
-        f"Error: {directory} was built by build-tiny, which is not installed here; install build-tiny==1.2.3.\n",
+        f"Error: {directory} was built by build-tiny, which is not installed here, and only installed builders run; if "
+        "you trust that package, install build-tiny==1.2.3.\n",
     )
 
 
@@ -135,9 +141,37 @@ def test_an_installed_builder_rebuilds(
     run: Run, release: Make, pairs: Pairs, builder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.syspath_prepend(str(builder))
-    directory, other = release(builder="tiny"), release("other", pairs("q1", "q2", "q3"), pairs("ש1", "中2"))
-    assert run("rebuild", directory, "--out", tmp_path / "again") == (0, SAME)
+    monkeypatch.chdir(tmp_path)
+    directory, other = by_tiny(release()), release("other", pairs("q1", "q2", "q3"), pairs("ש1", "中2"))
+    plan = "Rebuilding with build-tiny 1.2.3, the builder installed here.\n"
+    assert run("rebuild", directory, "--out", tmp_path / "again") == (0, plan + SAME)
     assert directory.joinpath("README.md").read_bytes() == (tmp_path / "again/README.md").read_bytes()
     assert rebuild(directory, tmp_path / "third") == [TableDiff("Art", "test"), TableDiff("no", "test")]
     status, said = run("rebuild", directory, "--source", other)
     assert (status, "1 removed" in said, "q4" in said) == (1, True, True)
+
+    edit_manifest(directory, lambda values: values["builder"].update(version="1.2.2"))
+    (tmp_path / "中文").touch()  # which the recipe names
+    plan += (
+        "The release was built with version 1.2.2, so its rows may be others.\n"
+        "What its recipe names and lies here may be read: 中文.\n"
+    )
+    assert run("rebuild", directory) == (0, plan + SAME)
+
+
+@pytest.mark.parametrize("place", ["/etc/hostname", "../secrets.jsonl", "stack-exchange:/home/me/Posts.xml"])
+def test_a_recipe_that_names_a_file_elsewhere_is_not_rebuilt(
+    run: Run, release: Make, builder: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    monkeypatch.syspath_prepend(str(builder))
+    directory = by_tiny(release())
+    recipe = directory / RECIPE
+    recipe.write_text(recipe.read_text(encoding="utf-8").replace("中文", place), encoding="utf-8")
+    told = f"Error: {recipe} is not the file that the manifest records; run `pluralbench-release verify {directory}`.\n"
+    assert run("rebuild", directory) == (2, told)
+    record_again(directory, RECIPE)
+    assert run("rebuild", directory) == (
+        2,
+        f"Error: {recipe} names '{place}', outside the current folder. No build writes such a recipe, so somebody "
+        "changed it; it is not rebuilt.\n",
+    )

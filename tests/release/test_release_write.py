@@ -18,6 +18,7 @@ from pluralbench_schemas import TableError
 
 FILES = [
     "README.md",
+    "SHA256SUMS",
     "data/Art/test.parquet",
     "data/no/test.parquet",
     "provenance/ledger.parquet",

@@ -107,8 +107,16 @@ def test_parts_that_do_not_fit_together_are_named(tmp_path: Path) -> None:
     assert refused(tmp_path).startswith(f"{first} and the files beside it do not fit together: ")
 
 
-@pytest.mark.parametrize("card", [b"---\nlicense: [\n---\n", b"---\nlicense: mit\n---\ncaf\xe9\n"])
-def test_a_card_that_cannot_be_read_is_named(tmp_path: Path, card: bytes) -> None:
+@pytest.mark.parametrize(
+    ("card", "said"),
+    [
+        (b"---\nlicense: [\n---\n", "The YAML of README.md cannot be read ("),
+        (b"---\nlicense: mit\n---\ncaf\xe9\n", "README.md is no text in UTF-8 (invalid continuation byte at byte 24)."),
+        (b"---\na: &a {x: 1}\nb: {<<: [*a, *a]}\n---\n", "The YAML of README.md merges tables (`<<:`), "),
+        (b"---\n" + b"a" * 2**20 + b": 1\n---\n", "The YAML of README.md is longer than 1 MB, "),
+    ],
+)
+def test_a_card_that_cannot_be_read_is_named(tmp_path: Path, card: bytes, said: str) -> None:
     write(tmp_path / "Art.jsonl", ids("q1"))
     (tmp_path / "README.md").write_bytes(card)
-    assert refused(tmp_path).startswith(f"{tmp_path}: The YAML of README.md cannot be read (")
+    assert refused(tmp_path).startswith(f"{tmp_path}: {said}")

@@ -1,7 +1,6 @@
 """Whatever is damaged in a release, `verify` says what and where."""
 
 import hashlib
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,7 +8,8 @@ from typing import Any
 import polars as pl
 import pyarrow.parquet as pq
 import pytest
-from pluralbench_release import LEDGER, RECIPE, ReleaseError, verify
+from pluralbench_release import LEDGER, RECIPE, ReleaseError, release_digest, verify
+from releases import edit_manifest, record_again, sum_again
 
 Damage = Callable[[Path], object]
 Make = Callable[..., Path]
@@ -43,13 +43,7 @@ def card(old: str, new: str) -> Damage:
 
 def manifest(change: Callable[[dict[str, Any]], object]) -> Damage:
     """Edit the manifest."""
-
-    def edit(directory: Path) -> None:
-        values = json.loads((directory / MANIFEST).read_text(encoding="utf-8"))
-        change(values)
-        (directory / MANIFEST).write_text(json.dumps(values), encoding="utf-8")
-
-    return edit
+    return lambda directory: edit_manifest(directory, change)
 
 
 def ledger(change: Callable[[pl.DataFrame], pl.DataFrame]) -> Damage:
@@ -58,9 +52,8 @@ def ledger(change: Callable[[pl.DataFrame], pl.DataFrame]) -> Damage:
     def edit(directory: Path) -> None:
         calls = change(pl.read_parquet(directory / LEDGER))
         calls.write_parquet(directory / LEDGER)
-        digest = hashlib.sha256((directory / LEDGER).read_bytes()).hexdigest()
-        manifest(lambda values: values["provenance"].update({LEDGER: digest}))(directory)
-        manifest(lambda values: values["ledger"].update(calls=calls.height))(directory)
+        record_again(directory, LEDGER)
+        edit_manifest(directory, lambda values: values["ledger"].update(calls=calls.height))
 
     return edit
 
@@ -126,7 +119,10 @@ DAMAGE: dict[str, tuple[Damage, list[str]]] = {
         [f"{ART} cannot be read as Parquet."],
     ),
     "a missing file": (remove(ART), [f"{ART} is missing."]),
-    "a file more": (overwrite("data/Art/notes.txt", b""), ["data/Art/notes.txt is in no manifest."]),
+    "a file more": (
+        overwrite("data/Art/notes.txt", b""),
+        ["data/Art/notes.txt is not of this release: its manifest does not name it."],
+    ),
     "a config renamed on the card": (
         card("config_name: Art", "config_name: Arts"),
         ["The card's `configs:` and the manifest differ in Art/test, Arts/test."],
@@ -161,9 +157,29 @@ DAMAGE: dict[str, tuple[Damage, list[str]]] = {
         manifest(lambda values: values["tables"][0].update(table_schema="Chess")),
         [f"{ART}: this version knows no schema 'Chess'."],
     ),
+    "another recipe in the manifest": (
+        manifest(lambda values: values["recipe"].update(seed=43)),
+        ["provenance/recipe.toml and the recipe in the manifest differ."],
+    ),
     "a table less in the manifest": (
         manifest(lambda values: values["tables"].pop()),
-        ["The card's `configs:` and the manifest differ in no/test.", "data/no/test.parquet is in no manifest."],
+        [
+            "data/no/test.parquet is not of this release: its manifest does not name it.",
+            "SHA256SUMS names data/no/test.parquet, which is not of this release.",
+            "The card's `configs:` and the manifest differ in no/test.",
+        ],
+    ),
+    "a file of provenance less in the manifest": (
+        manifest(lambda values: values["provenance"].pop("provenance/statistics.json")),
+        [
+            "provenance/statistics.json is not of this release: its manifest does not name it.",
+            "SHA256SUMS names provenance/statistics.json, which is not of this release.",
+            "provenance/statistics.json has no digest in the manifest.",
+        ],
+    ),
+    "a file of provenance more in the manifest": (
+        manifest(lambda values: values["provenance"].update({"provenance/more.json": "0" * 64})),
+        ["provenance/more.json is missing.", "SHA256SUMS does not name provenance/more.json."],
     ),
 }
 
@@ -172,8 +188,13 @@ DAMAGE: dict[str, tuple[Damage, list[str]]] = {
 def test_what_is_damaged_is_named(release: Make, name: str) -> None:
     damage, problems = DAMAGE[name]
     directory = release()
+    digest = release_digest(directory)
     damage(directory)
+    sum_again(directory)
     assert verify(directory) == problems
+    if release_digest(directory) != digest:  # what is missing or lies beside it changes no digest
+        sentence = f"The release digest is {release_digest(directory)}, and {digest} is asked for."
+        assert verify(directory, digest=digest) == [sentence, *problems]
 
 
 def test_the_row_is_not_named_without_the_digests_of_rows(release: Make) -> None:
@@ -186,9 +207,10 @@ def test_the_row_is_not_named_without_the_digests_of_rows(release: Make) -> None
 def test_a_card_that_is_gone_or_no_card_is_said(release: Make) -> None:
     directory = release()
     overwrite("README.md", b"---\n- a list\n---\n")(directory)
+    sum_again(directory)
     assert verify(directory) == ["The YAML of README.md cannot be read (repo card metadata block should be a dict)."]
     remove("README.md")(directory)
-    assert verify(directory) == [f"{directory} has no card (README.md)."]
+    assert verify(directory) == ["README.md is missing."]
 
 
 @pytest.mark.parametrize(
@@ -199,12 +221,15 @@ def test_a_card_that_is_gone_or_no_card_is_said(release: Make) -> None:
         lambda directory: pq.write_table(pq.read_table(directory / ART), directory / ART, compression="gzip"),
     ],
 )
-def test_the_same_content_in_other_bytes_verifies(release: Make, write_again: Damage) -> None:
+def test_the_same_content_in_other_bytes_is_called_that(release: Make, write_again: Damage) -> None:
     directory = release()
     before = (directory / ART).read_bytes()
     write_again(directory)
     assert (directory / ART).read_bytes() != before
-    assert verify(directory) == []
+    sentence = f"{ART} has other bytes than {{}}, and the same content."
+    assert verify(directory) == [sentence.format("SHA256SUMS and the manifest record")]
+    sum_again(directory)
+    assert verify(directory) == [sentence.format("the manifest records")]
 
 
 @pytest.mark.parametrize(
@@ -212,8 +237,11 @@ def test_the_same_content_in_other_bytes_verifies(release: Make, write_again: Da
     [
         (remove(MANIFEST), r"DIR is no release: it has no provenance/manifest\.json\.$"),
         (overwrite(MANIFEST, b"{"), r"manifest\.json is damaged or of another format version \(Invalid JSON: .*\)\.$"),
-        (overwrite(MANIFEST, b"\xff"), r"manifest\.json is damaged or of another format version \(.*0xff.*\)\.$"),
-        (manifest(lambda values: values.update(format=2)), r"of another format version \(Input should be 1\)\.$"),
+        (overwrite(MANIFEST, b"\xff"), r"manifest\.json is no text in UTF-8 \(invalid start byte at byte 0\)\.$"),
+        (
+            manifest(lambda values: values.update(format=2)),
+            r"of another format version \(`format`: Input should be 1\)\.$",
+        ),
     ],
 )
 def test_what_is_no_release_is_an_error(release: Make, damage: Damage, sentence: str) -> None:
@@ -265,12 +293,21 @@ def test_damage_beside_the_data_is_named(release: Make, damage: Damage, named: s
 
 def test_the_command_says_what_holds_and_what_does_not(run: Run, release: Make) -> None:
     directory = release("日本語:beer:release")
-    assert run("verify", directory) == (0, f"{directory}: 6 rows in 2 tables, as the manifest says.\n")
+    digest = release_digest(directory)
+    held = f"{directory}: 6 rows in 2 tables, as the manifest says.\nRelease digest: {digest}\n"
+    assert run("verify", directory) == run("verify", directory, "--digest", digest) == (0, held)
+    pinned = f"The release digest is {digest}, and {'0' * 64} is asked for.\n"
+    assert run("verify", directory, "--digest", "0" * 64) == (1, pinned)
+    none = "Error: `digest` is 64 hexadecimal digits, the SHA-256 of a release's SHA256SUMS; it is 'v0.1.0'.\n"
+    assert run("verify", directory, "--digest", "v0.1.0") == (2, none)
     cell("chosen", "new", "q2")(directory)
     overwrite("data/[red]中文.txt", b"")(directory)
+    overwrite("data/\x1b[2J", b"")(directory)
     assert run("verify", directory) == (
         1,
-        f"{DIFFERS}, first in the row of id 'q2', which is changed.\ndata/[red]中文.txt is in no manifest.\n",
+        "'data/\\x1b[2J' is not of this release: its manifest does not name it.\n"
+        "data/[red]中文.txt is not of this release: its manifest does not name it.\n"
+        f"{DIFFERS}, first in the row of id 'q2', which is changed.\n",
     )
 
 

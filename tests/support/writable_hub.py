@@ -11,12 +11,17 @@ OID = "5" * 40
 
 
 class WritableHub(ThreadingHTTPServer):
-    """A Hub that takes datasets. asked: paths and bodies. refuse: a status for every commit."""
+    """A Hub that takes datasets.
+
+    asked: paths and bodies. refuse: a status for every commit. says: the error of a refusal; `{authorization}` is the
+    header that came.
+    """
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
         self.asked: list[tuple[str, Any]] = []
         self.refuse: int | None = None
+        self.says = "You may not."
 
     @property
     def environment(self) -> dict[str, str]:
@@ -37,7 +42,8 @@ class Handler(BaseHTTPRequestHandler):
         self.server.asked.append((path, lines if "/commit/" in path else lines[0] if lines else None))
         status, answer = 200, self.answer(path, lines)
         if "/commit/" in path and self.server.refuse is not None:
-            status, answer = self.server.refuse, {"error": "You may not."}
+            said = self.server.says.format(authorization=self.headers.get("Authorization"))
+            status, answer = self.server.refuse, {"error": said}
         content = json.dumps(answer).encode()
         self.send_response(status)
         self.send_header("Content-Type", "application/json")

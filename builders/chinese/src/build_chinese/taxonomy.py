@@ -1,10 +1,9 @@
 """The categories of prompts: main and sub-categories, and by which criteria a judge weighs answers in each."""
 
-import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
-from pluralbench_runs import RecipeError, Table, check_recipe
+from pluralbench_runs import RecipeError, Table, check_recipe, parse_toml
 from pluralbench_tables import read_text
 from pydantic import Field
 
@@ -64,8 +63,8 @@ class Taxonomy:
 def read_taxonomy(path: Path) -> Taxonomy:
     """Read a taxonomy: TOML with a `[[category]]` for each main category. Raises `SourceError`."""
     try:
-        values = tomllib.loads(read_text(path, SourceError))
-    except tomllib.TOMLDecodeError as error:
+        values = parse_toml(read_text(path, SourceError))
+    except ValueError as error:
         raise SourceError(f"{path} is not valid TOML: {error}.") from None
     try:
         found = check_recipe(_File, values, str(path)).category

@@ -5,7 +5,7 @@ from typing import ClassVar, Literal
 
 from pluralbench_audit import PairLimits
 from pluralbench_release import ReleaseName, ReleaseRecipe
-from pluralbench_runs import Place, Table
+from pluralbench_runs import PathName, Place, Table
 from pydantic import Field, field_validator, model_validator
 
 from build_persona_judge.persona import MISSING, SETS
@@ -95,7 +95,7 @@ class PeopleTable(SourceTable):
     ("authorship"). sentences: by variable, with {} where the value goes. sets: variables by set.
     """
 
-    task: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$")
+    task: PathName
     kind: Literal["preference", "opinion", "authorship"] = "opinion"
     sentences: dict[str, str] = Field(default_factory=dict)
     sets: dict[str, list[str]] = Field(default_factory=dict)

@@ -1,12 +1,13 @@
 """What a build of Personalized RewardBench can be asked to do."""
 
+import os
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, Self
 
 from pluralbench_audit import PairLimits
 from pluralbench_calls import ChatConnection, ChatModel, check_reachable
 from pluralbench_release import ReleaseName, ReleaseRecipe
-from pluralbench_runs import Place, Table, public_place
+from pluralbench_runs import PathName, Place, SplitName, Table, UserError, path_name, public_place
 from pydantic import Field, PlainSerializer, model_validator
 
 RECIPES = Path(__file__).parent / "recipes"
@@ -19,6 +20,12 @@ def public_source(location: str) -> str:
     if public == location or not public.endswith(":Posts.xml"):
         return public
     return f"{kind}:{Path(path).resolve().parent.name}/Posts.xml"
+
+
+def site_of(path: Path) -> str:
+    """`beer`, the site of the dump `beer.stackexchange.Posts.xml` or `beer.stackexchange.com/Posts.xml`."""
+    name = Path(os.path.realpath(path)).parent.name if path.name == "Posts.xml" else path.name
+    return name.removesuffix(".Posts.xml").removesuffix(".com").removesuffix(".stackexchange").removesuffix(".xml")
 
 
 class SourceTable(Table):
@@ -36,16 +43,28 @@ class SourceTable(Table):
     """
 
     locations: list[Annotated[str, PlainSerializer(public_source, when_used="json")]] = Field(min_length=1)
-    split: str = "test"
+    split: SplitName = "test"
     limit: int | None = Field(None, ge=1)
     evidence: Literal["verbatim", "paraphrased"] = "verbatim"
     name: str | None = Field(None, min_length=1)
     attribution: str | None = Field(None, min_length=1)
     licence: str | None = None
     language: str = Field("en", pattern=r"^[a-z]{2,3}(-[A-Za-z0-9]+)*$")
-    config_names: dict[str, str] = Field(default_factory=dict)
+    config_names: dict[str, PathName] = Field(default_factory=dict)
     min_questions: int = Field(4, ge=2)
     max_posts: int | None = Field(None, ge=1)
+
+    @model_validator(mode="after")
+    def _sites(self) -> Self:
+        for location in self.locations:
+            kind, _, path = location.partition(":")
+            if kind == "stack-exchange":
+                site = site_of(Path(path))
+                try:
+                    check_config(self.config_names.get(site, site), location)
+                except UserError as error:
+                    raise ValueError(str(error).rstrip(".")) from None
+        return self
 
     @model_validator(mode="after")
     def _one_name(self) -> "SourceTable":
@@ -54,6 +73,11 @@ class SourceTable(Table):
                 "`name` and `attribution` are of one source, and `locations` has several; build them apart"
             )
         return self
+
+
+def check_config(config: str, source: str) -> None:
+    """Raise `UserError` for what `source` calls a config and none can be called (`pluralbench_runs.path_name`)."""
+    path_name(config, f"A config of {source} (which `config_names` can rename)")
 
 
 class LlmTable(ChatModel):

@@ -6,7 +6,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from pluralbench_runs import Table, did_you_mean, first_fault
+from pluralbench_runs import Table, did_you_mean, first_fault, read_toml
 from pydantic import Field, ValidationError
 
 from pluralbench.descriptions import OnEmpty
@@ -202,15 +202,11 @@ def find_benchmark(name: str, columns: Sequence[str] = (), *, legacy: bool = Fal
 
 
 def _read(path: Path) -> Described:
+    values = _entry(read_toml(path, "benchmark", BenchmarkError), path)
     try:
-        values = tomllib.loads(path.read_text(encoding="utf-8"))
-        return Described.model_validate(_entry(values, path))
-    except FileNotFoundError:
-        raise BenchmarkError(f"There is no file {path}.") from None
+        return Described.model_validate(values)
     except ValidationError as error:
         raise BenchmarkError(f"{path} describes no benchmark: {first_fault(Described, error)}") from None
-    except (OSError, ValueError) as error:
-        raise BenchmarkError(f"{path} cannot be read: {error}.") from None
 
 
 def _entry(values: Mapping[str, Any], path: Path) -> Mapping[str, Any]:

@@ -1,15 +1,16 @@
 from .building import Building, building, known_ledgers
 from .card import Card, Section, counted, markdown_table, read_card
+from .checksums import release_digest
 from .content import ReleaseTable, content_digest
 from .diff import TableDiff, diff
 from .errors import ReleaseError, TablesError
-from .manifest import LEDGER, RECIPE, Built, Manifest, Source, read_manifest
+from .manifest import LEDGER, RECIPE, Built, Manifest, ReleaseName, Source, read_manifest
 from .publishing import check_publishable, push_to_hub
-from .rebuild import rebuild
+from .rebuild import Rebuild, rebuild, rebuild_of
 from .summary import tell, tell_table
 from .tables import Tables, manifest_at, pinned, read_tables
 from .verify import verify
-from .write import Builder, Contents, ReleaseName, ReleaseRecipe, write
+from .write import Builder, Contents, ReleaseRecipe, write
 
 __all__ = [
     "LEDGER",
@@ -20,6 +21,7 @@ __all__ = [
     "Card",
     "Contents",
     "Manifest",
+    "Rebuild",
     "ReleaseError",
     "ReleaseName",
     "ReleaseRecipe",
@@ -43,6 +45,8 @@ __all__ = [
     "read_manifest",
     "read_tables",
     "rebuild",
+    "rebuild_of",
+    "release_digest",
     "tell",
     "tell_table",
     "verify",

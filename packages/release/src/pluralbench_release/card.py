@@ -1,5 +1,6 @@
 """The card: `README.md` with its YAML made from the files and the recipe."""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,13 @@ from yaml import YAMLError
 from pluralbench_release.citation import release_entry, software_entry
 from pluralbench_release.content import ReleaseTable
 from pluralbench_release.errors import ReleaseError
+from pluralbench_release.files import text_of
 from pluralbench_release.manifest import CARD, Entry, Manifest, TableEntry
 
 TEMPLATE = Path(__file__).with_name("card.md.jinja")
+FRONT = re.compile(r"---\n.*?\n---", re.DOTALL)
+LONGEST_YAML = 2**20  # bytes; PyYAML reads some 100 kB a second
+MERGED = re.compile(r"<<\s*(#.*)?\s*:|[!:]merge")  # a few lines of it could become any number of values
 SIZES = [(1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M")]
 
 
@@ -86,23 +91,33 @@ def write_card(directory: Path, card: Card, manifest: Manifest, tables: Sequence
 def read_card(directory: Path) -> CardData:
     """The YAML of a dataset's card. Raises `ReleaseError` for a missing card or one that cannot be read."""
     try:
-        return DatasetCard((directory / CARD).read_text(encoding="utf-8"), ignore_metadata_errors=True).data
+        text = text_of(directory / CARD, CARD)
     except FileNotFoundError:
         raise ReleaseError(f"{directory} has no card ({CARD}).") from None
-    except (ValueError, TypeError, YAMLError) as error:
+    front = FRONT.match(text)
+    if front is not None and len(front[0]) > LONGEST_YAML:
+        raise ReleaseError(f"The YAML of {CARD} is longer than {LONGEST_YAML // 2**20} MB, which no card's is.")
+    if front is not None and MERGED.search(front[0]):
+        raise ReleaseError(f"The YAML of {CARD} merges tables (`<<:`), which a card has no need of.")
+    try:
+        return DatasetCard(text, ignore_metadata_errors=True).data
+    except (ValueError, TypeError, AttributeError, RecursionError, YAMLError) as error:
         raise ReleaseError(f"The YAML of {CARD} cannot be read ({one_line(error, 120)}).") from None
 
 
 def read_card_configs(directory: Path) -> dict[tuple[str, str], str]:
     """The files that a card names, by config and split. Raises `ReleaseError` for a card without readable YAML."""
     try:
-        return {
-            (config["config_name"], file["split"]): file["path"]
+        found = [
+            (config["config_name"], file["split"], file["path"])
             for config in read_card(directory).get("configs") or []
             for file in config["data_files"]
-        }
+        ]
     except (KeyError, TypeError) as error:
-        raise ReleaseError(f"The `configs:` of {CARD} cannot be read ({error!r}).") from None
+        raise ReleaseError(f"The `configs:` of {CARD} cannot be read ({one_line(repr(error), 120)}).") from None
+    if not all(isinstance(part, str) for row in found for part in row):
+        raise ReleaseError(f"The `configs:` of {CARD} have a name, split or path that is no text.")
+    return {(config, split): path for config, split, path in found}
 
 
 def counted(number: int, what: str) -> str:

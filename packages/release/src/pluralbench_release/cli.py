@@ -15,7 +15,7 @@ from rich.table import Table as Grid
 import pluralbench_release as releases
 
 if TYPE_CHECKING:
-    from pluralbench_release import TableDiff
+    from pluralbench_release import Rebuild, TableDiff
 
 app = typer.Typer(no_args_is_help=True, help="Verify, compare, rebuild and publish dataset releases.")
 console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
@@ -30,10 +30,19 @@ def main() -> NoReturn:
 
 
 @app.command(epilog="Example: pluralbench-release verify dist/personalized-rewardbench")
-def verify(directory: Release) -> None:
-    """Recompute the digests and check schemas, row counts, ledger and card; exit 1 at a difference."""
+def verify(
+    directory: Release,
+    digest: Annotated[
+        str | None, typer.Option(metavar="HEX", help="What the release digest has to be, to pin a release.")
+    ] = None,
+) -> None:
+    """Check every byte, the content, schemas, row counts, ledger and card; exit 1 at a difference.
+
+    The release digest that it prints is the SHA-256 of the release's SHA256SUMS, and so of every file. A publication
+    has it in the message of its commit and tag.
+    """
     manifest = releases.read_manifest(directory)
-    problems = releases.verify(directory)
+    problems = releases.verify(directory, digest=digest)
     for problem in problems:
         console.print(problem)
     if problems:
@@ -41,6 +50,7 @@ def verify(directory: Release) -> None:
     rows = releases.counted(sum(table.rows for table in manifest.tables), "row")
     tables = releases.counted(len(manifest.tables), "table")
     console.print(f"{directory}: {rows} in {tables}, as the manifest says.")
+    console.print(f"Release digest: {releases.release_digest(directory)}")
 
 
 @app.command(epilog="Example: pluralbench-release diff dist/personalized-rewardbench other/personalized-rewardbench")
@@ -71,7 +81,12 @@ def rebuild(
         list[str] | None, typer.Option(help="Where a source is now, if it moved; in the builder's own form.")
     ] = None,
 ) -> None:
-    """Build DIR again from its recipe and recorded calls, ask no model, and compare; exit 1 at a difference."""
+    """Build DIR again from its recipe and recorded calls, ask no model, and compare; exit 1 at a difference.
+
+    Nothing that DIR holds is run: it names its builder, and only one that is installed here runs. Of the files of this
+    machine it reads those that --source names, and those below the current folder that the recipe names.
+    """
+    _print_plan(releases.rebuild_of(directory))
     with tempfile.TemporaryDirectory(prefix="pluralbench-rebuild-") as temporary:
         differences = releases.rebuild(
             directory, out or Path(temporary) / directory.resolve().name, sources=source or ()
@@ -92,6 +107,16 @@ def publish(
     """Put DIR on the Hub, after it has verified; refused with the clause where a source forbids it."""
     address = releases.push_to_hub(directory, repository, private=private, version_tag=version_tag)
     console.print(f"{directory} is published: {address}")
+    console.print(f"Release digest: {releases.release_digest(directory)}")
+
+
+def _print_plan(plan: "Rebuild") -> None:
+    builder = plan.recorded
+    console.print(f"Rebuilding with {builder.distribution} {plan.installed}, the builder installed here.")
+    if builder.version != plan.installed:
+        console.print(f"The release was built with version {builder.version}, so its rows may be others.")
+    if plan.reads:
+        console.print(f"What its recipe names and lies here may be read: {', '.join(plan.reads)}.")
 
 
 def _print_differences(differences: "list[TableDiff]") -> None:

@@ -9,9 +9,10 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pluralbench_runs import canonical_json
-from polars.exceptions import PolarsError
+from pluralbench_tables import TableFileError, read_parquet
 
 from pluralbench_release.errors import ReleaseError
+from pluralbench_release.manifest import table_path
 
 ROWS_AT_ONCE = 256
 
@@ -31,7 +32,7 @@ class ReleaseTable:
     @property
     def path(self) -> str:
         """Where the rows lie in a release."""
-        return f"data/{self.config}/{self.split}.parquet"
+        return table_path(self.config, self.split)
 
 
 def canonical_rows(frame: pl.DataFrame) -> Iterator[tuple[str, bytes]]:
@@ -41,15 +42,28 @@ def canonical_rows(frame: pl.DataFrame) -> Iterator[tuple[str, bytes]]:
 
     Raises `ReleaseError` for a value that JSON has no word for, such as a date or NaN.
     """
+    for name, kind in frame.schema.items():
+        if not _json_carries(kind):  # polars itself panics where it makes Python's of some of these
+            raise ReleaseError(f"The column `{name}` is of the type {kind}, which JSON cannot carry.")
     order = frame["id"].arg_sort()
     for start in range(0, len(order), ROWS_AT_ONCE):  # sorting the frame itself would double it
         for row in frame[order[start : start + ROWS_AT_ONCE]].iter_rows(named=True):
             try:
                 yield str(row["id"]), canonical_json(row)
-            except ValueError as error:
+            except (ValueError, OverflowError) as error:
                 raise ReleaseError(
                     f"The row of id {row['id']!r} holds a value that JSON cannot carry ({error})."
                 ) from None
+
+
+def _json_carries(kind: pl.DataType | type[pl.DataType]) -> bool:
+    if isinstance(kind, pl.List | pl.Array):
+        return _json_carries(kind.inner)
+    if isinstance(kind, pl.Struct):
+        return all(_json_carries(field.dtype) for field in kind.fields)
+    return not isinstance(kind, pl.Decimal) and (
+        kind.is_numeric() or isinstance(kind, pl.Boolean | pl.String | pl.Null | pl.Categorical | pl.Enum)
+    )
 
 
 def digests(frame: pl.DataFrame) -> tuple[str, dict[str, str]]:
@@ -72,12 +86,17 @@ def content_digest(frame: pl.DataFrame) -> str:
     return digests(frame)[0]
 
 
-def read_rows(path: Path, shown: str) -> pl.DataFrame:
-    """The rows of a release's file, called `shown` in errors. Raises `ReleaseError` for no Parquet or no ids."""
+def read_table(path: Path, shown: str) -> pl.DataFrame:
+    """The rows of a Parquet file of a release, called `shown` in errors. Raises `ReleaseError` for no Parquet."""
     try:
-        frame = pl.read_parquet(path, glob=False)
-    except (PolarsError, OSError):
+        return read_parquet(path)
+    except TableFileError:
         raise ReleaseError(f"{shown} cannot be read as Parquet.") from None
+
+
+def read_rows(path: Path, shown: str) -> pl.DataFrame:
+    """The rows of a release's table, called `shown` in errors. Raises `ReleaseError` for no Parquet or no ids."""
+    frame = read_table(path, shown)
     if frame.schema.get("id") not in {pl.String, pl.Int64} or frame["id"].null_count():
         raise ReleaseError(f"{shown} has rows without an `id`.")
     return frame

@@ -8,6 +8,7 @@ from pluralbench_runs import canonical_json
 
 from pluralbench_release.content import content_digest, in_order, read_rows
 from pluralbench_release.errors import ReleaseError
+from pluralbench_release.files import existing
 from pluralbench_release.manifest import read_manifest
 
 
@@ -38,7 +39,7 @@ def diff(a: Path, b: Path) -> list[TableDiff]:
 def _tables(directory: Path) -> dict[tuple[str, str], pl.DataFrame]:
     tables = {}
     for entry in read_manifest(directory).tables:
-        path = directory / entry.path
+        path = existing(directory, entry.path)
         rows = read_rows(path, str(path))
         try:
             changed = content_digest(rows) != entry.digest

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 from huggingface_hub import CardData
-from pluralbench_runs import one_line
+from pluralbench_runs import one_line, redacted
 from pluralbench_tables import frame_of
 
 from pluralbench_release.card import read_card
@@ -139,4 +139,4 @@ def _asking(repo: str, revision: str | None, otherwise: str) -> Iterator[None]:
             "with `hf auth login`."
         ) from None
     except Exception as error:  # noqa: BLE001 - clients raise what the libraries under them raise
-        raise TablesError(otherwise.format(one_line(error, 300))) from None
+        raise TablesError(otherwise.format(one_line(redacted(str(error)), 300))) from None

@@ -1,13 +1,16 @@
 """The manifest of a release: what it holds, what it was made from, and the digests that prove both."""
 
+import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pluralbench_runs import public_place
-from pydantic import AfterValidator, BaseModel, ValidationError
+from pluralbench_runs import PathName, RelativePath, SplitName, one_line, public_place
+from pydantic import AfterValidator, BaseModel, Field, ValidationError, model_validator
 
 from pluralbench_release.errors import ReleaseError
+from pluralbench_release.files import existing, shown, text_of
 
 MANIFEST = "provenance/manifest.json"
 RECIPE = "provenance/recipe.toml"
@@ -15,6 +18,12 @@ LEDGER = "provenance/ledger.parquet"
 STATISTICS = "provenance/statistics.json"
 ROW_DIGESTS = "provenance/row_digests.parquet"
 CARD = "README.md"
+SUMS = "SHA256SUMS"
+
+ReleaseName = Annotated[PathName, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+Version = Annotated[str, Field(pattern=r"^[A-Za-z0-9.+!_-]+$", max_length=100)]
+Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+Count = Annotated[int, Field(ge=0, lt=2**63)]
 
 
 class Entry(BaseModel, frozen=True, extra="forbid"):
@@ -45,27 +54,36 @@ class BuilderEntry(Entry):
     """Who made the release: the entry point's name, the distribution that holds it and its version."""
 
     name: str
-    distribution: str
-    version: str
+    distribution: ReleaseName
+    version: Version
 
 
 class TableEntry(Entry):
-    """One file of rows. digest: SHA-256 over the canonical JSON of the rows sorted by id."""
+    """One file of rows.
 
-    config: str
-    split: str
+    path: `data/CONFIG/SPLIT.parquet`. digest: SHA-256 over the canonical JSON of the rows sorted by id.
+    """
+
+    config: PathName
+    split: SplitName
     path: str
     table_schema: str
-    rows: int
-    digest: str
-    parquet_sha256: str
+    rows: Count
+    digest: Sha256
+    parquet_sha256: Sha256
+
+    @model_validator(mode="after")
+    def _placed(self) -> Self:
+        if self.path != table_path(self.config, self.split):
+            raise ValueError(f"the path of {self.config}/{self.split} is {table_path(self.config, self.split)}")
+        return self
 
 
 class LedgerEntry(Entry):
     """The extract of the ledger: every recorded call that the rows depend on."""
 
-    path: str
-    calls: int
+    path: Literal["provenance/ledger.parquet"]
+    calls: Count
 
 
 class Manifest(Entry):
@@ -76,15 +94,37 @@ class Manifest(Entry):
     """
 
     format: Literal[1] = 1
-    name: str
-    version: str
+    name: ReleaseName
+    version: Version
     builder: BuilderEntry
     recipe: dict[str, Any]
     sources: list[Source]
-    tables: list[TableEntry]
+    tables: Annotated[list[TableEntry], Field(min_length=1)]
     ledger: LedgerEntry
-    provenance: dict[str, str]
+    provenance: dict[RelativePath, Sha256]
     software: dict[str, str]
+
+    @model_validator(mode="after")
+    def _one_each(self) -> Self:
+        twice = repeated((CARD, MANIFEST, SUMS, *self.provenance, *(table.path for table in self.tables)))
+        if twice:
+            raise ValueError(f"two files are to be {twice}")
+        return self
+
+
+def table_path(config: str, split: str) -> str:
+    """Where the rows of a config and split lie in a release."""
+    return f"data/{config}/{split}.parquet"
+
+
+def repeated(paths: Iterable[str]) -> str | None:
+    """The first path that is there again, also where capital letters alone tell two apart: some systems do not."""
+    seen: set[str] = set()
+    for path in paths:
+        if path.casefold() in seen:
+            return path
+        seen.add(path.casefold())
+    return None
 
 
 @dataclass(frozen=True)
@@ -98,11 +138,19 @@ class Built:
 
 def read_manifest(directory: Path) -> Manifest:
     """The manifest of the release in `directory`. Raises `ReleaseError` when it is no release."""
-    path = directory / MANIFEST
+    if not os.path.lexists(directory / MANIFEST):
+        raise ReleaseError(f"{directory} is no release: it has no {MANIFEST}.")
+    return manifest_in(existing(directory, MANIFEST))
+
+
+def manifest_in(file: Path) -> Manifest:
+    """The manifest that a file holds. Raises `ReleaseError` when it holds none."""
     try:
-        return Manifest.model_validate_json(path.read_text(encoding="utf-8"))
-    except (FileNotFoundError, NotADirectoryError):
-        raise ReleaseError(f"{directory} is no release: it has no {MANIFEST}.") from None
-    except (ValidationError, UnicodeDecodeError) as error:
-        first = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
-        raise ReleaseError(f"{path} is damaged or of another format version ({first}).") from None
+        return Manifest.model_validate_json(text_of(file))
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(str(part) for part in first["loc"])
+        said = one_line(first["msg"].removeprefix("Value error, "), 300)
+        raise ReleaseError(
+            f"{file} is damaged or of another format version ({shown(f'`{place[:100]}`: {said}' if place else said)})."
+        ) from None

@@ -1,16 +1,66 @@
-"""Build a release again from its own recipe and recorded calls."""
+"""Build a release again from its own recipe and recorded calls.
 
-from collections.abc import Sequence
-from importlib.metadata import entry_points
+A release may be a stranger's. Nothing that it holds is run: it names its builder, and only one that is installed here
+runs. Its recipe is not trusted either: what it names becomes a path only as `pluralbench_runs.path_name` allows, and
+of the files of this machine it names those below the current folder alone (see `Rebuild.reads`).
+"""
+
+import os
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
-from pluralbench_runs import UserError
+from pluralbench_runs import UserError, public_place
+from pluralbench_runs.places import KIND
 
 from pluralbench_release.diff import TableDiff, diff
 from pluralbench_release.errors import ReleaseError
-from pluralbench_release.manifest import Source, read_manifest
+from pluralbench_release.files import existing, existing_digest, shown, text_of
+from pluralbench_release.manifest import LEDGER, RECIPE, BuilderEntry, Manifest, Source, read_manifest
 
 BUILDERS = "pluralbench.builders"
+ADDRESSES = ("http://", "https://")
+
+
+@dataclass(frozen=True)
+class Rebuild:
+    """What `rebuild` runs for a release.
+
+    recorded: who built the release. installed: the version of that builder here, which is the one that runs. reads:
+    what of this machine the recipe names and the builder may read, as the recipe has it; each is below the current
+    folder. Not in it is what the installed builder brings along, and what `sources` name.
+    """
+
+    recorded: BuilderEntry
+    installed: str
+    entry: EntryPoint
+    reads: list[str]
+
+
+def rebuild_of(directory: Path) -> Rebuild:
+    """What rebuilding the release in `directory` would run and read; nothing runs yet.
+
+    The builder is found by its entry point in the group `pluralbench.builders`, a function
+    `(release: Path, out: Path, sources: Sequence[str]) -> None`, so this package imports no builder.
+
+    Raises `ReleaseError` when that builder is not installed, when the recipe or the ledger is not the file that the
+    manifest records, and for a recipe that names a file outside the current folder, as none that a build writes does.
+    """
+    manifest = read_manifest(directory)
+    recorded = manifest.builder
+    entry = _installed(recorded, directory)
+    _check_inputs(directory, manifest)
+    named = sorted(set(_texts(_recipe(directory))))
+    outside = next((text for text in named if not text.startswith(ADDRESSES) and public_place(text) != text), None)
+    if outside is not None:
+        raise ReleaseError(
+            f"{directory / RECIPE} names {outside!r}, outside the current folder. No build writes such a recipe, so "
+            "somebody changed it; it is not rebuilt."
+        )
+    here = [shown(text) for text in named if os.path.lexists(KIND.sub("", text, count=1))]
+    return Rebuild(recorded, entry.dist.version if entry.dist is not None else recorded.version, entry, here)
 
 
 def rebuild(directory: Path, out: Path, *, sources: Sequence[str] = ()) -> list[TableDiff]:
@@ -18,24 +68,14 @@ def rebuild(directory: Path, out: Path, *, sources: Sequence[str] = ()) -> list[
 
     sources: where the sources are now, if not where the recipe says.
 
-    The builder is found by its entry point in the group `pluralbench.builders`, a function
-    `(release: Path, out: Path, sources: Sequence[str]) -> None`, so this package imports no builder.
-
-    Raises `ReleaseError` when that builder is not installed, and for files that are not where the recipe says.
+    Raises `ReleaseError` as `rebuild_of` does, and for files that are not where the recipe says.
     """
-    manifest = read_manifest(directory)
-    builder = manifest.builder
-    found = entry_points(group=BUILDERS, name=builder.name)
-    if not found:
-        raise ReleaseError(
-            f"{directory} was built by {builder.distribution}, which is not installed here; "
-            f"install {builder.distribution}=={builder.version}."
-        )
-    build = next(iter(found)).load()
+    planned = rebuild_of(directory)
+    build = planned.entry.load()
     try:
         build(directory, out, list(sources))
     except UserError as error:
-        files = [source.location for source in manifest.sources if _elsewhere(source)]
+        files = [source.location for source in read_manifest(directory).sources if _elsewhere(source)]
         if sources or not files:
             raise
         raise ReleaseError(
@@ -45,7 +85,45 @@ def rebuild(directory: Path, out: Path, *, sources: Sequence[str] = ()) -> list[
     return diff(directory, out)
 
 
+def _installed(builder: BuilderEntry, directory: Path) -> EntryPoint:
+    for entry in entry_points(group=BUILDERS, name=builder.name):
+        if entry.dist is None or entry.dist.name == builder.distribution:
+            return entry
+    raise ReleaseError(
+        f"{directory} was built by {builder.distribution}, which is not installed here, and only installed builders "
+        f"run; if you trust that package, install {builder.distribution}=={builder.version}."
+    )
+
+
+def _check_inputs(directory: Path, manifest: Manifest) -> None:
+    for path in (RECIPE, LEDGER):
+        if manifest.provenance.get(path) != existing_digest(directory, path):
+            raise ReleaseError(
+                f"{directory / path} is not the file that the manifest records; run `pluralbench-release verify "
+                f"{directory}`."
+            )
+
+
+def _recipe(directory: Path) -> Mapping[str, object]:
+    try:
+        return tomllib.loads(text_of(existing(directory, RECIPE)))
+    except (ValueError, RecursionError):
+        raise ReleaseError(f"{directory / RECIPE} is no recipe: it is not valid TOML.") from None
+
+
+def _texts(value: object) -> Iterator[str]:
+    """Every text in a recipe, keys aside."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for inner in value.values():
+            yield from _texts(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _texts(inner)
+
+
 def _elsewhere(source: Source) -> bool:
     """Whether a source is files of somebody's machine that are not where the manifest says."""
     path = source.location.rpartition(":")[2]
-    return source.revision is None and source.location != "sample" and not Path(path).exists()
+    return source.revision is None and source.location != "sample" and not os.path.lexists(path)

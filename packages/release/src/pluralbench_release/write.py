@@ -2,39 +2,40 @@
 
 import json
 import shutil
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version as installed
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
 import polars as pl
 import pyarrow.parquet as pq
-from pluralbench_runs import Recipe, file_digest, recipe_values, write_recipe
+from pluralbench_runs import Recipe, file_digest, inside, path_name, recipe_values, split_name, write_recipe
 from pluralbench_schemas import SCHEMAS, validate
 from pydantic import Field
 
 from pluralbench_release.card import Card, write_card
+from pluralbench_release.checksums import write_sums
 from pluralbench_release.content import ReleaseTable, digests, write_parquet
 from pluralbench_release.errors import ReleaseError
 from pluralbench_release.manifest import (
+    CARD,
     LEDGER,
     MANIFEST,
     RECIPE,
     ROW_DIGESTS,
     STATISTICS,
+    SUMS,
     BuilderEntry,
     LedgerEntry,
     Manifest,
+    ReleaseName,
     Source,
     TableEntry,
+    repeated,
 )
 
 FILES = (RECIPE, LEDGER, STATISTICS, ROW_DIGESTS)
-
-
-ReleaseName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
 
 
 class ReleaseRecipe(Recipe):
@@ -95,9 +96,11 @@ def write(
     ledger: Parquet of the recorded calls that the rows depend on; it is copied. place: the name of the folder that the
     release will lie in, where that is another.
 
-    Raises `pluralbench_schemas.TableError` for rows that break their schema and `ReleaseError` for no rows at all.
+    Raises `pluralbench_schemas.TableError` for rows that break their schema, `ReleaseError` for no rows at all, and
+    `pluralbench_runs.UserError` for a config, split, record or file whose name is none for a path.
     """
-    _check_tables(contents.tables)
+    recorded = {f"provenance/{name}.parquet": frame for name, frame in contents.records.items()}
+    _check_names(contents, recorded)
     (directory / MANIFEST).parent.mkdir(parents=True)
     entries, by_row = [], []
     for table in contents.tables:
@@ -107,12 +110,11 @@ def write(
         by_row += [(table.config, table.split, row_id, digest) for row_id, digest in rows.items()]
     names = ["config", "split", "id", "digest"]
     write_parquet(pl.DataFrame(by_row, schema=names, orient="row"), directory / ROW_DIGESTS)
-    recorded = {f"provenance/{name}.parquet": frame for name, frame in contents.records.items()}
     for path, frame in recorded.items():
-        write_parquet(frame, directory / path)
+        write_parquet(frame, inside(directory, path))
     for path, file in contents.files.items():
-        (directory / path).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(file, directory / path)
+        inside(directory, path).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(file, inside(directory, path))
     shutil.copyfile(ledger, directory / LEDGER)
     write_recipe(recipe, directory / RECIPE)
     _write_json(directory / STATISTICS, contents.statistics)
@@ -132,19 +134,24 @@ def write(
     card = contents.card.model_copy(update={"pretty_name": recipe.titled(contents.card.pretty_name)})
     write_card(directory, card, manifest, contents.tables, place=place or directory.resolve().name)
     _write_json(directory / MANIFEST, manifest.model_dump(mode="json"))
+    write_sums(directory, manifest)
     return manifest
 
 
-def _check_tables(tables: Sequence[ReleaseTable]) -> None:
-    if not tables:
+def _check_names(contents: Contents, records: Iterable[str]) -> None:
+    if not contents.tables:
         raise ReleaseError("There are no rows to release.")
-    twice = [path for path, count in Counter(table.path for table in tables).items() if count > 1]
+    for table in contents.tables:
+        path_name(table.config, "A config")
+        split_name(table.split, f"A split of {table.config}")
+    ours = (CARD, MANIFEST, SUMS, *FILES)
+    twice = repeated((*ours, *records, *contents.files, *(table.path for table in contents.tables)))
     if twice:
-        raise ReleaseError(f"Two tables want to be {twice[0]}; give each config and split once.")
+        raise ReleaseError(f"Two tables or files want to be {twice}; give each config and split once.")
 
 
 def _write_table(directory: Path, table: ReleaseTable, content: str) -> TableEntry:
-    path = directory / table.path
+    path = inside(directory, table.path)
     write_parquet(table.frame, path)
     return TableEntry(
         config=table.config,

@@ -4,7 +4,7 @@ from pluralbench_runs.canonical import Json, canonical_json, digest, file_digest
 from pluralbench_runs.command import run
 from pluralbench_runs.errors import OutputError, RecipeError, UserError, did_you_mean, one_line
 from pluralbench_runs.installing import how_to_install, how_to_install_weights
-from pluralbench_runs.names import PathName, SplitName, inside, path_name, split_name
+from pluralbench_runs.names import PathName, RelativePath, SplitName, inside, path_name, split_name
 from pluralbench_runs.output import Output, is_made_by, output_directory, replaceable
 from pluralbench_runs.places import Place, public_place
 from pluralbench_runs.progress import Meter, progress
@@ -19,10 +19,12 @@ from pluralbench_runs.recipe import (
     read_recipe,
     recipe_path,
     recipe_values,
+    refuse_secrets,
     write_recipe,
 )
 from pluralbench_runs.secrets import redacted, secrets
 from pluralbench_runs.software import versions
+from pluralbench_runs.toml_files import parse_toml, read_toml
 
 __all__ = [
     "Json",
@@ -33,6 +35,7 @@ __all__ = [
     "Place",
     "Recipe",
     "RecipeError",
+    "RelativePath",
     "SplitName",
     "Table",
     "UserError",
@@ -51,13 +54,16 @@ __all__ = [
     "is_made_by",
     "one_line",
     "output_directory",
+    "parse_toml",
     "path_name",
     "progress",
     "public_place",
     "read_recipe",
+    "read_toml",
     "recipe_path",
     "recipe_values",
     "redacted",
+    "refuse_secrets",
     "replaceable",
     "run",
     "secrets",

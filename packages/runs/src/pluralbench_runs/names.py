@@ -8,12 +8,13 @@ import unicodedata
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, Field
 
 from pluralbench_runs.errors import UserError
 
 LONGEST = 100  # bytes in UTF-8: `datasets` puts a config's name into a file name beside some 150 bytes of its own
 LONGEST_FILE = 255  # bytes of a file's name, on the file systems that are common
+LONGEST_PATH = 1000  # characters of a path below a folder; common systems take 4096 bytes with the folder
 SHOWN = 40  # characters of a bad name in the sentence about it
 
 SPLIT = re.compile(r"\w+(\.\w+)*")  # as `datasets.naming` has it
@@ -49,9 +50,8 @@ def inside(folder: Path, relative: str) -> Path:
 
     Raises `UserError` for any other path, and where a link on the way leads out of `folder`.
     """
-    for part in relative.split("/"):
-        if fault := _fault(part, LONGEST_FILE):
-            raise UserError(f"The path {_shown(relative)} is none below {folder}: its part {_shown(part)} {fault}.")
+    if fault := _path_fault(relative):
+        raise UserError(f"The path {_shown(relative)} is none below {folder}: its part {fault}.")
     path = folder / relative
     try:
         held = path.resolve().is_relative_to(folder.resolve())
@@ -70,11 +70,20 @@ def _checked_split_name(name: str) -> str:
     return _checked(name, _fault(name, LONGEST) or _split_fault(name))
 
 
+def _checked_relative_path(relative: str) -> str:
+    if fault := _path_fault(relative):
+        raise ValueError(f"the path {_shown(relative)} is none below a folder: its part {fault}")
+    return relative
+
+
 PathName = Annotated[str, AfterValidator(_checked_path_name)]
 """A name in a recipe or manifest that becomes part of a path; see `path_name`."""
 
 SplitName = Annotated[str, AfterValidator(_checked_split_name)]
 """A name in a recipe or manifest that becomes a split; see `split_name`."""
+
+RelativePath = Annotated[str, Field(max_length=LONGEST_PATH), AfterValidator(_checked_relative_path)]
+"""The way to a file in a manifest; see `inside`."""
 
 
 def _checked(name: str, fault: str) -> str:
@@ -104,6 +113,12 @@ def _fault(name: str, most: int) -> str:
         "is a device on Windows": RESERVED.fullmatch(name) is not None,
     }
     return next((fault for fault, found in faults.items() if found), "")
+
+
+def _path_fault(relative: str) -> str:
+    """Which part of a path is no name, and why; "" for none."""
+    faults = ((part, _fault(part, LONGEST_FILE)) for part in relative.split("/"))
+    return next((f"{_shown(part)} {fault}" for part, fault in faults if fault), "")
 
 
 def _split_fault(name: str) -> str:

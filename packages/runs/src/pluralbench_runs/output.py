@@ -10,7 +10,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from pluralbench_runs.errors import OutputError, RecipeError
-from pluralbench_runs.recipe import Recipe, difference, differing_keys, read_recipe, write_recipe
+from pluralbench_runs.recipe import Recipe, difference, differing_keys, read_recipe, refuse_secrets, write_recipe
 
 LOCK = "lock"
 RECIPE = "recipe.toml"
@@ -57,10 +57,11 @@ def output_directory(target: Path, recipe: Recipe, *, recipe_file: str, fresh: b
     recipe_file: where a finished directory keeps its recipe, relative to `target`.
     fresh: discard what an interrupted run left, and replace a directory that another recipe made.
 
-    Raises `OutputError` when another recipe made the directory (the sentence names values that differ), when it
-    holds other files, when another process is writing it, or when it is or holds the current directory. Nothing in
-    `target` changes before `publish`.
+    Raises `RecipeError` when the recipe holds a secret of the environment, and `OutputError` when another recipe made
+    the directory (the sentence names values that differ), when it holds other files, when another process is writing
+    it, or when it is or holds the current directory. Nothing in `target` changes before `publish`.
     """
+    refuse_secrets(recipe, f"of {target}")
     target = replaceable(target)
     try:
         work = target.with_name(target.name + ".work")

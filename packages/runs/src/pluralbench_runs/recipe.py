@@ -2,7 +2,6 @@
 
 import json
 import re
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar, get_args
@@ -10,7 +9,9 @@ from typing import Any, ClassVar, TypeVar, get_args
 import tomli_w
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from pluralbench_runs.errors import RecipeError, did_you_mean
+from pluralbench_runs.errors import RecipeError, did_you_mean, one_line
+from pluralbench_runs.secrets import owner_of
+from pluralbench_runs.toml_files import leaves, read_toml, shown_key, value_fault
 
 
 class Table(BaseModel):
@@ -45,14 +46,7 @@ def read_recipe(model: type[R], path: Path, overrides: Mapping[str, object] | No
 
     Raises `RecipeError` for a missing file, TOML that does not parse, and unknown keys or bad values.
     """
-    try:
-        values = tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise RecipeError(f"There is no recipe {path}.") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise RecipeError(f"The recipe {path} cannot be read: {error}.") from None
-    except tomllib.TOMLDecodeError as error:
-        raise RecipeError(f"The recipe {path} is not valid TOML: {error}.") from None
+    values = read_toml(path)
     for dotted, value in (overrides or {}).items():
         if value is not None:
             *tables, key = dotted.split(".")
@@ -67,11 +61,34 @@ def read_recipe(model: type[R], path: Path, overrides: Mapping[str, object] | No
 
 
 def check_recipe(model: type[Model], values: Mapping[str, object], origin: str) -> Model:
-    """Validate `values` as a recipe or a table of one; `origin` names them in the error. Raises `RecipeError`."""
+    """Validate `values` as a recipe or a table of one; `origin` names them in the error.
+
+    Raises `RecipeError`, also for values that `value_fault` tells of, and where one holds a secret of the environment.
+    """
+    if fault := value_fault(values) or _secret(values):
+        raise RecipeError(f"Recipe {origin}: {fault}.")
     try:
         return model.model_validate(values)
     except ValidationError as error:
         raise RecipeError(f"Recipe {origin}: {first_fault(model, error)}") from None
+
+
+def refuse_secrets(recipe: Recipe, origin: str) -> None:
+    """Raise `RecipeError` where a recipe that was not read from a file holds a secret; `origin` names it."""
+    if fault := _secret(recipe_values(recipe)):
+        raise RecipeError(f"Recipe {origin}: {fault}.")
+
+
+def _secret(values: Mapping[str, object]) -> str:
+    """Which value holds a secret of the environment, in words without a full stop; "" where none does."""
+    held = list(leaves(values))
+    named = [value for place, value in held if place[-1:] == ("api_key_env",) and isinstance(value, str)]
+    for place, value in held:
+        for text in (*place, value):
+            if isinstance(text, str) and (owner := owner_of(text, *named)):
+                key = shown_key(["[key]" if part == text else part for part in place])
+                return f"`{key}` holds the value of {owner}; take it out, since a recipe goes into what is published"
+    return ""
 
 
 def first_fault(model: type[BaseModel], error: ValidationError) -> str:
@@ -82,29 +99,36 @@ def first_fault(model: type[BaseModel], error: ValidationError) -> str:
     faults = error.errors()
     first = next((fault for fault in faults if fault["type"] == "extra_forbidden"), faults[0])
     place = [str(part) for part in first["loc"]]
-    key = ".".join(place)
+    key = shown_key(place)
     if first["type"] == "extra_forbidden":
         return _unknown_key(model, place)
     if first["type"] == "missing":
         return f"the key `{key}` is missing."
     if first["type"] == "literal_error":
         allowed = first["ctx"]["expected"].replace("'", "").replace(" or ", ", ")
-        return f"`{key}` must be one of {allowed}; it is `{first['input']}`."
+        return f"`{key}` must be one of {allowed}; it is `{one_line(first['input'], 80)}`."
     if first["type"] in {"dict_type", "model_type"}:
-        return f"`{key}` must be a table; it is `{first['input']}`."
-    message = first["msg"].removeprefix("Value error, ").rstrip(".")
+        return f"`{key}` must be a table; it is `{one_line(first['input'], 80)}`."
+    message = one_line(first["msg"].removeprefix("Value error, "), 500)
     return f"`{key}`: {message}." if place else f"{message}."
 
 
 def recipe_path(name: str, folder: Path) -> Path:
     """The file of a recipe: NAME.toml in `folder`, which holds a builder's own recipes, or else the path `name`.
 
-    Raises `RecipeError` when there is no such file.
+    Raises `RecipeError` when there is no such file, and for a folder.
     """
     built_in = {path.stem: path for path in sorted(folder.glob("*.toml"))}
     path = built_in.get(name, Path(name))
-    if not path.is_file():
-        raise RecipeError(f"There is no recipe {name!r}: give {', '.join(built_in)} or the path of a TOML file.")
+    known = f"give {', '.join(built_in)} or the path of a TOML file"
+    try:
+        folder_given, found = path.is_dir(), path.exists()
+    except OSError as error:
+        raise RecipeError(f"The recipe {name!r} cannot be read ({error.strerror}); {known}.") from None
+    if folder_given:
+        raise RecipeError(f"The recipe {name!r} is a folder; {known}.")
+    if not found:
+        raise RecipeError(f"There is no recipe {name!r}: {known}.")
     return path
 
 
@@ -196,5 +220,5 @@ def _unknown_key(model: type[BaseModel], place: list[str]) -> str:
     for part in place[:-1]:
         field = model.model_fields.get(part)
         model = next(_models(field.annotation), model) if field is not None else model
-    hint = did_you_mean(place[-1], model.model_fields) or f"the keys here are {', '.join(model.model_fields)}."
-    return f"unknown key `{'.'.join(place)}`; {hint.rstrip()}"
+    hint = did_you_mean(place[-1][:80], model.model_fields) or f"the keys here are {', '.join(model.model_fields)}."
+    return f"unknown key `{shown_key(place)}`; {hint.rstrip()}"

@@ -29,10 +29,23 @@ def secrets(*variables: str) -> list[str]:
     `..._PASSWORD`, the token that the Hub's client keeps in a file, and of each proxy variable the password (the user,
     where there is no password) and both together. A user's name beside a password is a word like any other.
     """
-    named = [value for name, value in os.environ.items() if name in variables or SECRET.fullmatch(name)]
-    proxies = [part for name, url in os.environ.items() if PROXY.fullmatch(name) for part in _credentials(url)]
-    found = {value.strip() for value in [*named, *proxies, _hub_token()]}
-    return sorted((value for value in found if len(value) >= SHORTEST), key=lambda value: (-len(value), value))
+    return sorted(_owners(*variables), key=lambda value: (-len(value), value))
+
+
+def owner_of(text: str, *variables: str) -> str:
+    """Whose secret `text` holds, in words: "the environment variable HF_TOKEN"; "" where it holds none."""
+    return next((owner for value, owner in _owners(*variables).items() if value in text), "")
+
+
+def _owners(*variables: str) -> dict[str, str]:
+    """Each secret, and where it is kept, in words."""
+    found = {_hub_token().strip(): "the token file of the Hub's client"}
+    for name, value in os.environ.items():
+        if name in variables or SECRET.fullmatch(name):
+            found[value.strip()] = f"the environment variable {name}"
+        elif PROXY.fullmatch(name):
+            found |= {part.strip(): f"the environment variable {name}" for part in _credentials(value)}
+    return {value: owner for value, owner in found.items() if len(value) >= SHORTEST}
 
 
 def _forms(value: str) -> Iterator[str]:

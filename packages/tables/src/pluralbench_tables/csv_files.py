@@ -21,7 +21,8 @@ from pluralbench_tables.limits import CELL_CHARACTERS, CELLS, COLUMNS, LINE_CHAR
 from pluralbench_tables.text_files import read_text
 
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
-PAIR_OR_BACKSLASH = re.compile(r'\\[\\",;\t|\r\n]|(\\)')
+ENDS = {"\n": "a line feed", "\r": "a carriage return", "\r\n": "a carriage return and a line feed"}
+PAIR_OR_BACKSLASH = re.compile(r'\\[\\",;\t|]|(\\)')
 BACKSLASH_BEFORE_OTHERS = re.compile(r'\\(?!")')
 MEND = "give the table as JSON lines or Parquet"
 
@@ -107,8 +108,8 @@ def read_csv(path: Path, error: type[UserError] = TableFileError, *, quotings: S
     finally:
         csv.field_size_limit(before)
     if not found:
-        fault = max(faults, key=lambda fault: fault.line)
-        raise error(f"{path}, line {fault.line:,}: {fault}.")
+        farthest = max(faults, key=lambda fault: fault.line)
+        raise error(f"{path}, line {farthest.line:,}: {farthest}.")
     if len(found) > 1:
         raise error(_differing(path, *found[:2]))
     return _frame(found[0], _nulls(found[0], text), path, error)
@@ -136,7 +137,9 @@ def _separators(text: str, quoting: Quoting) -> list[str]:
 
 
 def _read(text: str, separator: str, quoting: Quoting) -> Reading:
-    rows, lines, cells = [], [], 0
+    rows: list[list[str]] = []
+    lines: list[int] = []
+    cells = 0
     for line, row in _records(text, separator, quoting):
         if rows and len(row) != len(rows[0]):
             between = SEPARATORS[separator]
@@ -176,7 +179,7 @@ class _Lines:
         self._lines = iter(io.StringIO(text, newline=""))
         self._number = 0
         self._last = ""
-        self._ends: set[str] = set()
+        self._ends: list[str] = []
 
     def __iter__(self) -> Iterator[str]:
         return self
@@ -191,12 +194,13 @@ class _Lines:
         return self._last
 
     def check_end(self) -> None:
-        """Raise `Unreadable` where a row ends with a carriage return alone and others do not."""
-        self._ends.add(self._last[len(self._last.rstrip("\r\n")) :] if self._last else "")
-        if "\r" in self._ends and self._ends & {"\n", "\r\n"}:
-            raise Unreadable(
-                self._number, "some lines end with a carriage return alone and others do not; end all lines alike"
-            )
+        """Raise `Unreadable` where a row ends in another way than those before: its last cell could be longer."""
+        end = self._last[len(self._last.rstrip("\r\n")) :]
+        if end and end not in self._ends:
+            self._ends.append(end)
+        if len(self._ends) > 1:
+            one, other = (ENDS[end] for end in self._ends)
+            raise Unreadable(self._number, f"this line ends with {other}, those before with {one}; end all alike")
 
 
 def _cause(said: str, separator: str) -> str:

@@ -5,9 +5,11 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import polars as pl
 from pluralbench_runs import Json, UserError, one_line
-from polars.exceptions import PolarsError
+from polars.exceptions import PanicException, PolarsError
 
 from pluralbench_tables.errors import TableFileError
+from pluralbench_tables.json_files import levels
+from pluralbench_tables.limits import CELLS, COLUMNS
 
 
 def frame_of(
@@ -19,15 +21,28 @@ def frame_of(
     canonical JSON (sorted keys, no spaces, characters as they are), and so is one that has objects or lists beside
     other values. Lists of objects become lists of structs with null for the keys that an object lacks.
 
-    Raises `error`, a sentence that begins with `where`.
+    Raises `error`, a sentence that begins with `where`, for values nested deeper than `limits.DEPTH`, for
+    more than `limits.COLUMNS` columns or keys at one depth, and for lists whose values are of several kinds.
     """
-    names = dict.fromkeys(name for row in rows for name in row)
-    as_json = [name for name in names if not _uniform(row.get(name) for row in rows)]
-    changed = (dict(row) | {name: _dumped(row.get(name)) for name in as_json} for row in rows)
     try:
+        names = dict.fromkeys(name for row in rows for name in row)
+        _check_fields(rows)
+        as_json = [name for name in names if not _uniform(row.get(name) for row in rows)]
+        changed = (dict(row) | {name: _dumped(row.get(name)) for name in as_json} for row in rows)
         return pl.DataFrame(list(changed) if as_json else rows, infer_schema_length=None, strict=False)
-    except (PolarsError, ValueError, TypeError, OverflowError, RecursionError) as fault:
-        raise error(f"{where} cannot be read: {one_line(fault, 300)}.") from None
+    except (PolarsError, PanicException, ValueError, TypeError, OverflowError) as fault:
+        raise error(f"{where} cannot be made a table: {one_line(fault, 300)}.") from None
+
+
+def _check_fields(rows: Sequence[Mapping[str, Json]]) -> None:
+    """Raise `ValueError` where a frame would have too many columns, or structs too many fields for so many objects."""
+    for level in levels([*rows]):
+        objects = [value for value in level if isinstance(value, dict)]
+        fields = {name for value in objects for name in value}
+        if len(fields) > COLUMNS:
+            raise ValueError(f"there are more than {COLUMNS:,} columns or keys, which are as many as are read")
+        if len(fields) * len(objects) > CELLS:
+            raise ValueError(f"there are more than {CELLS:,} cells, which are as many as are read")
 
 
 def _uniform(values: Iterable[Json]) -> bool:

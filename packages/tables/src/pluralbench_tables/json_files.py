@@ -2,6 +2,8 @@
 
 import json
 import math
+import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -12,8 +14,9 @@ from pluralbench_tables.errors import TableFileError
 from pluralbench_tables.limits import CELL_CHARACTERS, CELLS, DEPTH, LINE_CHARACTERS
 from pluralbench_tables.text_files import read_text
 
-SURROGATES = range(0xD800, 0xE000)
+SURROGATE = re.compile("[\\ud800-\\udfff]")
 INTEGERS = range(-(2**63), 2**63)
+TOO_DEEP = f"this is nested deeper than {DEPTH} levels, which are as many as are read"
 LARGE_INTEGER = "an integer beyond 64 bits stands here; write it as a text"
 
 
@@ -24,20 +27,34 @@ def parse_json(text: str, where: str, error: type[UserError] = TableFileError) -
     key twice) and for what not every reader takes: integers beyond 64 bits, numbers too large, halves of characters,
     texts longer than `limits.CELL_CHARACTERS`, values nested deeper than `limits.DEPTH`.
     """
+    value = _parsed(text, where, error)
+    _check(value, where, error)
+    return value
+
+
+def _parsed(text: str, where: str, error: type[UserError]) -> Json:
     if sum(map(text.count, ",[{")) > CELLS:
         raise error(f"{where}: this has more than {CELLS:,} values, which are as many as are read.")
     try:
-        value = json.loads(text, object_pairs_hook=_object, parse_constant=_constant)
-        _check(value)
+        value: Json = json.loads(text, object_pairs_hook=_object, parse_constant=_constant)
     except json.JSONDecodeError as fault:
         place = f"line {fault.lineno:,}, column {fault.colno:,}" if "\n" in text else f"column {fault.colno:,}"
         raise error(f"{where}: this is not JSON ({fault.msg} at {place}).") from None
     except RecursionError:
-        raise error(f"{where}: this is nested deeper than {DEPTH} levels, which are as many as are read.") from None
+        raise error(f"{where}: {TOO_DEEP}.") from None
     except ValueError as fault:
         said = LARGE_INTEGER if "integer string conversion" in str(fault) else fault
         raise error(f"{where}: {said}.") from None
-    return value  # type: ignore[no-any-return]
+    return value
+
+
+def _check(value: Json, where: str, error: type[UserError]) -> None:
+    try:
+        for level in levels(value):
+            for one in level:
+                _check_one(one)
+    except ValueError as fault:
+        raise error(f"{where}: {fault}.") from None
 
 
 def read_json(path: Path, error: type[UserError] = TableFileError) -> Json:
@@ -56,10 +73,11 @@ def read_objects(path: Path, error: type[UserError] = TableFileError) -> list[di
     if not text.lstrip().startswith("["):
         return _some([row for _, row in _lines(path, text, error)], path, error)
     rows: list[dict[str, Any]] = []
-    values = parse_json(text, str(path), error)
+    values = _parsed(text, str(path), error)
     for number, row in enumerate(values if isinstance(values, list) else [values], start=1):
         if not isinstance(row, dict):
             raise error(f"{path} is no table: row {number:,} is not a JSON object.")
+        _check(row, f"{path}, row {number:,}", error)
         rows.append(row)
     return _some(rows, path, error)
 
@@ -96,11 +114,23 @@ def _some(rows: list[dict[str, Any]], path: Path, error: type[UserError]) -> lis
     return rows
 
 
+def levels(value: Any) -> Iterator[list[Any]]:
+    """The value, then the values in it, then those in them, and so on. Raises `ValueError` beyond `limits.DEPTH`."""
+    level = [value]
+    for _ in range(DEPTH + 1):
+        yield level
+        inside = (one.values() if isinstance(one, dict) else one for one in level if isinstance(one, list | dict))
+        level = [inner for values in inside for inner in values]
+        if not level:
+            return
+    raise ValueError(TOO_DEEP)
+
+
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        keys = [key for key, _ in pairs]
-        raise ValueError(f"an object has the key {next(key for key in keys if keys.count(key) > 1)!r} twice")
+        twice = Counter(key for key, _ in pairs).most_common(1)[0][0]
+        raise ValueError(f"an object has the key {twice[:50]!r} twice")
     return found
 
 
@@ -108,34 +138,17 @@ def _constant(name: str) -> None:
     raise ValueError(f"{name} is no number of JSON; write null")
 
 
-def _check(value: object) -> None:
-    """Raise `ValueError` or `RecursionError` for what `parse_json` refuses."""
-    level = [value]
-    for _ in range(DEPTH + 1):
-        for one in level:
-            if isinstance(one, str):
-                _check_text(one)
-            elif isinstance(one, int) and one not in INTEGERS:
-                raise ValueError(LARGE_INTEGER)
-            elif isinstance(one, float) and not math.isfinite(one):
-                raise ValueError("a number too large to be read stands here")
-        for one in level:
-            if isinstance(one, dict):
-                for key in one:
-                    _check_text(key)
-        level = [
-            inner
-            for one in level
-            if isinstance(one, list | dict)
-            for inner in (one.values() if isinstance(one, dict) else one)
-        ]
-        if not level:
-            return
-    raise RecursionError
-
-
-def _check_text(text: str) -> None:
-    if len(text) > CELL_CHARACTERS:
-        raise ValueError(f"a text has {len(text):,} characters, and at most {CELL_CHARACTERS:,} are read")
-    if not text.isascii() and any(ord(character) in SURROGATES for character in text):
-        raise ValueError("this holds half a character (a lone surrogate); mend the text")
+def _check_one(value: object) -> None:
+    """Raise `ValueError` for a value, or a key, that `parse_json` refuses."""
+    if isinstance(value, str):
+        if len(value) > CELL_CHARACTERS:
+            raise ValueError(f"a text has {len(value):,} characters, and at most {CELL_CHARACTERS:,} are read")
+        if not value.isascii() and SURROGATE.search(value):
+            raise ValueError("this holds half a character (a lone surrogate); mend the text")
+    elif isinstance(value, dict):
+        for key in value:
+            _check_one(key)
+    elif isinstance(value, int) and value not in INTEGERS:
+        raise ValueError(LARGE_INTEGER)
+    elif isinstance(value, float) and not math.isfinite(value):
+        raise ValueError("a number too large to be read stands here")

@@ -6,7 +6,7 @@ import polars as pl
 from pluralbench_schemas import PersonalizedQuestions, VerbatimPersonalizedQuestions, validate
 
 from build_personalized.errors import SourceError
-from build_personalized.recipe import PersonalizedRecipe, SourceTable
+from build_personalized.recipe import PersonalizedRecipe, SourceTable, check_config
 from build_personalized.sources import lamp_qa, stack_exchange
 from build_personalized.sources.loaded import Loaded, by_config, drops_frame
 
@@ -31,7 +31,8 @@ def load(source: SourceTable, scratch: Path) -> Loaded:
 
     scratch: a directory for temporary files of a large dump.
 
-    Raises `SourceError`, and `pluralbench_schemas.TableError` for rows that break the schema.
+    Raises `SourceError`, `pluralbench_runs.UserError` for a config that cannot be called so, and
+    `pluralbench_schemas.TableError` for rows that break the schema.
     """
     twice = [location for location in source.locations if source.locations.count(location) > 1]
     if twice:
@@ -49,6 +50,7 @@ def load(source: SourceTable, scratch: Path) -> Loaded:
     if questions.is_empty():
         raise SourceError(f"{', '.join(source.locations)}: the source has no rows.")
     for config, rows in by_config(questions):
+        check_config(config, ", ".join(source.locations))
         validate(rows, schema, file=f"{', '.join(source.locations)} ({config})")
     return Loaded(questions, drops, [entry for part in parts for entry in part.sources])
 

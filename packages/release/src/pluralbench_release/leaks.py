@@ -1,0 +1,69 @@
+"""Whether a secret of this environment, such as a model's key that its server echoed, stands in a release."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+from pluralbench_runs import redacted, secrets
+
+from pluralbench_release.content import read_table
+from pluralbench_release.errors import ReleaseError
+from pluralbench_release.files import existing
+
+KEY_VARIABLE = "api_key_env"
+
+
+def leaks(directory: Path, files: Sequence[str], recipe: Mapping[str, Any]) -> list[str]:
+    """A sentence for each of the files in which a secret of this environment stands (`pluralbench_runs.secrets`).
+
+    Also what Parquet holds compressed is looked through. recipe: its `api_key_env` keys name further variables.
+    """
+    variables = sorted(set(_variables(recipe)))
+    if not secrets(*variables):
+        return []
+    return [
+        f"{path} holds a key, token or password of this environment; the release is not to be passed on: withdraw the "
+        "key, and build again."
+        for path in files
+        if any(redacted(text, *variables) != text for text in _texts(directory, path))
+    ]
+
+
+def _variables(value: object) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            if key == KEY_VARIABLE and isinstance(inner, str):
+                yield inner
+            yield from _variables(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _variables(inner)
+
+
+def _texts(directory: Path, path: str) -> Iterator[str]:
+    """The bytes of a file as text, and the texts in a Parquet file, a column's at a time."""
+    file = existing(directory, path)
+    yield file.read_bytes().decode("utf-8", "replace")
+    if file.suffix != ".parquet":
+        return
+    try:
+        frame = read_table(file, path)
+    except ReleaseError:
+        return  # which `verify` says anyway, and nobody can read it
+    for column in frame:
+        yield from _strings(column)
+
+
+def _strings(column: pl.Series) -> Iterator[str]:
+    """The texts of a column, joined by line breaks, and those of what is nested in it."""
+    kind = column.dtype
+    if isinstance(kind, pl.List | pl.Array):
+        yield from _strings(column.explode())
+    elif isinstance(kind, pl.Struct):
+        for field in kind.fields:
+            yield from _strings(column.struct.field(field.name))
+    elif kind == pl.Binary:
+        yield "\n".join(value.decode("utf-8", "replace") for value in column.drop_nulls())
+    elif isinstance(kind, pl.String | pl.Categorical | pl.Enum):
+        yield "\n".join(column.drop_nulls().cast(pl.String))
