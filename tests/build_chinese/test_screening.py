@@ -8,6 +8,7 @@ from build_chinese.screening import (
     DROPS,
     EMPTY,
     GARBLED,
+    JAPANESE,
     LONG,
     LONG_FOR_PROMPT,
     NOT_CHINESE,
@@ -15,6 +16,7 @@ from build_chinese.screening import (
     REPEATED,
     TOO_FEW,
     Screening,
+    dropped_by,
     screen,
 )
 from chinese_prompts import prompts_of, sample_prompts
@@ -141,9 +143,82 @@ def test_lengths_are_compared_with_the_set_and_with_the_prompt() -> None:
 
 
 def test_short_texts_are_no_outliers_however_short_the_others_are() -> None:
-    kept, drops = screen(prompts_of({"choice": ["A", "选B", "应该选B，因为另外三项都不符合题意。"]}), Screening())
-    assert drops.rows() == [("choice", "choice-a", NOT_CHINESE, "0.0 %")]
-    assert [row["id"] for row in kept["responses"][0]] == ["choice-b", "choice-c"]
+    prompts = prompts_of({"choice": ["A", "选B", "应该选B，因为另外三项都不符合题意。"]})
+    assert screen(prompts, Screening())[1].is_empty()
+
+
+ENGLISH = "Dry the pan at once, and rub a little oil into it."
+KANJI = "銅鍋洗浄後、水分完全除去し、薄く油を塗布する。"
+LAW = "下列哪一项属于合同无效的情形？\nA. 欺诈\nB．Force majeure clause\nC、恶意串通\nD) 显失公平"
+CODE = "def area(r):\n    # pi times the radius squared\n    return 3.14 * r ** 2\n\nprint(area(2))"
+
+
+def language_of(prompt: str, text: str, **rules: Any) -> str | None:
+    """The rule of language that a response breaks as an answer to this prompt."""
+    prompts = prompts_of({"p": [*OTHERS, text]}).with_columns(input=pl.lit(prompt))
+    _, drops = screen(prompts, Screening(longest=0, longest_for_prompt=0, **rules))
+    return drops["rule"][0] if drops.height else None
+
+
+@pytest.mark.parametrize(
+    ("prompt", "text", "switch"),
+    [
+        (LAW, "A、B、C、D", {"asked_options": False}),
+        (LAW, "(ABCD).", {"asked_options": False}),
+        (LAW, "B．Force majeure clause", {"asked_options": False}),
+        ("把“把锅擦干”翻译成英文。", ENGLISH, {"asked_language": False}),
+        ("请用英语写一句话，说明怎样保养铁锅。", ENGLISH, {"asked_language": False}),
+        ("“お腹がすいた”是什么意思？", "お腹がすいた。", {"asked_language": False}),
+        ("How do I keep a pan from rusting?", ENGLISH, {"asked_language": False}),
+        ("写一个Python函数，计算圆的面积。", CODE + "\n" + "the result is shown below", {"asked_code": False}),
+        ("最大的是哪个？", "TCP", {"few_letters": 0}),
+    ],
+)
+def test_what_the_prompt_asks_for_stays_unless_its_switch_is_off(prompt: str, text: str, switch: Any) -> None:
+    assert language_of(prompt, text) is None
+    assert language_of(prompt, text, **switch) in {NOT_CHINESE, JAPANESE}
+    assert language_of("怎样保养铁锅？", text * 2) is not None or "few_letters" in switch
+
+
+def test_japanese_goes_however_many_chinese_characters_it_has() -> None:
+    assert language_of("怎样保养铁锅？", KANJI) == JAPANESE
+    assert language_of("怎样保养铁锅？", KANJI, kana=1) is None
+    assert language_of("怎样保养铁锅？", FINE + "日语里叫“さび”。") is None
+    assert rule_on(KANJI, category=("翻译", "中译日"), other_languages=["中译日"]) is None
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        CODE,
+        '#include <stdio.h>\nint main() {\n    printf("hello");\n}',
+        "SELECT name, price\nFROM items\nWHERE price > 10\nORDER BY price;",
+        "<ul>\n<li>first item of the list</li>\n</ul>",
+        "pip install some-package\ngit clone https://example.org/x",
+    ],
+)
+def test_code_that_no_fence_marks_is_no_prose(lines: str) -> None:
+    assert language_of("怎样计算？", "这样写：\n" + lines) is None
+    prose = f"{ENGLISH} {lines.replace(chr(10), ' and then we do ')} and so on"
+    assert language_of("怎样计算？", prose) == NOT_CHINESE
+
+
+def test_what_each_rule_dropped_is_told_by_category() -> None:
+    law, cooking = prompts_of({"a": [*OTHERS, ENGLISH, "x" * 9]}, ["法律"]), prompts_of({"b": [FINE, ENGLISH]})
+    _, drops = screen(pl.concat([law, cooking]), Screening())
+    assert dropped_by(drops, {"a": "法律", "b": "知识"}).rows() == [
+        (NOT_CHINESE, "法律", 2),
+        (NOT_CHINESE, "知识", 1),
+        (TOO_FEW, "知识", 1),
+    ]
+
+
+def test_categories_keep_what_is_long_or_repeats_itself_there() -> None:
+    poem = FINE * 4
+    assert rule_on(poem) == REPEATED
+    assert rule_on(poem, repeated_allowed=["知识"]) is None
+    assert rule_on(numbered(900)) == LONG_FOR_PROMPT
+    assert rule_on(numbered(900), long_allowed=["生活常识"]) is None
 
 
 def test_prompts_with_too_few_responses_left_go_and_are_counted() -> None:
@@ -194,6 +269,12 @@ def test_long_texts_are_screened() -> None:
         "ä½",
         "烫烫",
         "http://",
+        "x = ",
+        "f(",
+        "if ",
+        "</",
+        "{\n",
+        "用英",
         "~",
         "好",
         " ",

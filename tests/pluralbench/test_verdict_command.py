@@ -12,7 +12,7 @@ from pluralbench.commands import judge_metrics, terminal
 from pluralbench.data.verdict_tables import read_verdicts
 from pluralbench.reports.verdicts import verdict_rows
 from pluralbench_runs import run as run_app
-from written_verdicts import LABELS, SAMPLE, written
+from written_verdicts import LABELS, NAMES, SAMPLE, written
 
 Command = Callable[..., tuple[int, str, str]]
 RECORDED = Path(__file__).parents[2].parent / "shared" / "data" / "persona_judge" / "recorded_verdicts.csv"
@@ -180,3 +180,16 @@ def test_the_recorded_verdicts_through_the_command(metrics: Command) -> None:
     lines = grid_lines(out)
     assert max(map(len, lines)) <= 100
     assert "229/243 94.2" in out
+
+
+def test_answers_in_other_words_are_told_where_they_do_not_disturb(metrics: Command, tmp_path: Path) -> None:
+    head = ",".join(NAMES)
+    rows = [f"t,j,certainty,all,{n},{'a' if n % 2 else '[[B]]'},80,A" for n in range(6)]
+    status, out, err = metrics(written(tmp_path, "\n".join([head, *rows])), "--format", "json")
+    assert (status, json.loads(out)[0]["metrics"]["accuracy"]["value"]) == (0, 0.5)
+    assert err == "Read as A, B, C: 6 answers written as '[[B]]', 'a'.\n"
+    rows = [f"t,j,certainty,all,{n},Response {n % 2 + 1},80,A" for n in range(6)]
+    status, out, _ = metrics(written(tmp_path, "\n".join([head, *rows]), "words.csv"))
+    told = "6 of 6 answers are invalid: 'Response 1', 'Response 2'. An answer is A or B, or where a tie can be one C or"
+    assert status == 0
+    assert told in " ".join(out.split())

@@ -1,6 +1,7 @@
 """Tables of verdicts: what is read, what an answer and a certainty are, and what is refused in which words."""
 
 import io
+import unicodedata
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pluralbench import DataError
-from pluralbench.data.verdict_tables import COLUMNS, check_verdicts, read_verdicts
+from pluralbench.data.verdict_tables import COLUMNS, answer_notes, check_verdicts, read_verdicts
 from pluralbench_release import TablesError
 from polars.testing import assert_frame_equal
 from written_verdicts import SAMPLE, verdicts, written
@@ -66,9 +67,30 @@ def test_numbers_and_texts_are_one_certainty() -> None:
 @given(st.text(max_size=12), st.text(max_size=12))
 def test_any_reply_is_an_answer_or_invalid(answer: str, certainty: str) -> None:
     found = check_verdicts(verdicts([{"answer": answer, "certainty": certainty}])).row(0, named=True)
-    stripped = answer.strip()
-    assert found["answer"] in ({stripped, None} if stripped in {"A", "B"} else {None})
+    letters = [sign for sign in unicodedata.normalize("NFKC", answer).upper() if sign.isalnum()]
+    assert found["answer"] in ({letters[0], None} if letters in (["A"], ["B"]) else {None})
+    assert found["answer"] == letters[0] if answer.strip() in {"A", "b"} else True
     assert found["certainty"] is None or 1 <= found["certainty"] <= 100
+
+
+def test_a_letter_is_read_however_it_is_written_and_a_word_is_not() -> None:
+    written = ["a", " b ", "[[A]]", "(B)", "b.", "Ａ", "“A”", "**B**", "A B", "AB", "option A", "first", "1", "", None]
+    found = check_verdicts(verdicts([{"answer": text, "truth": "b"} for text in written]).cast({"answer": pl.String}))
+    assert found["answer"].to_list() == ["A", "B", "A", "B", "B", "A", "A", "B", *[None] * 7]
+    assert set(found["truth"]) == {"B"}
+    assert answer_notes(found) == ["Read as A, B, C: 8 answers written as 'a', 'b', '[[A]]', …."]
+    ties = check_verdicts(verdicts([{"answer": "Tie"}, {"answer": "c"}], setting="tie"))
+    assert ties["answer"].to_list() == ["C", "C"]
+    assert answer_notes(ties) == ["Read as A, B, C: 1 answers written as 'c'."]
+    assert answer_notes(check_verdicts(verdicts([{"answer": "A"}, {"answer": "x"}]))) == []
+
+
+def test_where_hardly_an_answer_can_be_read_the_first_are_shown() -> None:
+    rows = [{"answer": text} for text in ["first", "second", None, "first", "neither", "both", "x", "y", "z", "A"]]
+    assert answer_notes(check_verdicts(verdicts(rows))) == [
+        "9 of 10 answers are invalid: 'first', 'second', nothing, …. An answer is A or B, or where a tie can be one C "
+        "or tie; write them so, and make the numbers again."
+    ]
 
 
 def test_intervals_are_clustered_by_whom_the_rows_are_about() -> None:

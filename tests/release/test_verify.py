@@ -119,7 +119,10 @@ DAMAGE: dict[str, tuple[Damage, list[str]]] = {
         [f"{ART} cannot be read as Parquet."],
     ),
     "a missing file": (remove(ART), [f"{ART} is missing."]),
-    "a file more": (overwrite("data/Art/notes.txt", b""), ["data/Art/notes.txt is not of this release: its manifest does not name it."]),
+    "a file more": (
+        overwrite("data/Art/notes.txt", b""),
+        ["data/Art/notes.txt is not of this release: its manifest does not name it."],
+    ),
     "a config renamed on the card": (
         card("config_name: Art", "config_name: Arts"),
         ["The card's `configs:` and the manifest differ in Art/test, Arts/test."],
@@ -235,7 +238,10 @@ def test_the_same_content_in_other_bytes_is_called_that(release: Make, write_aga
         (remove(MANIFEST), r"DIR is no release: it has no provenance/manifest\.json\.$"),
         (overwrite(MANIFEST, b"{"), r"manifest\.json is damaged or of another format version \(Invalid JSON: .*\)\.$"),
         (overwrite(MANIFEST, b"\xff"), r"manifest\.json is no text in UTF-8 \(invalid start byte at byte 0\)\.$"),
-        (manifest(lambda values: values.update(format=2)), r"of another format version \(`format`: Input should be 1\)\.$"),
+        (
+            manifest(lambda values: values.update(format=2)),
+            r"of another format version \(`format`: Input should be 1\)\.$",
+        ),
     ],
 )
 def test_what_is_no_release_is_an_error(release: Make, damage: Damage, sentence: str) -> None:

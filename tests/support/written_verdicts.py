@@ -8,7 +8,7 @@ import polars as pl
 Rows = list[dict[str, Any]]
 NAMES = ("task", "judge", "setting", "persona_variables", "row", "answer", "certainty", "truth")
 
-# Invalid: an empty answer, "Both", a lower-case letter, C where nobody can call a tie. No certainty: nothing, 0, 101,
+# Invalid: an empty answer, "Both", a letter of no option, C where nobody can call a tie. No certainty: nothing, 0, 101,
 # "ninety", NA.
 SAMPLE = """\
 task,judge,setting,persona_variables,row,answer,certainty,truth,user
@@ -27,7 +27,7 @@ drinks,ada-1,certainty,all,11,B,1,A,u6
 drinks,ada-1,certainty,none,0,B,60,A,u1
 drinks,ada-1,certainty,none,1,B,60,B,u1
 drinks,ada-1,certainty,none,2,A,55,B,u2
-drinks,ada-1,certainty,none,3,a,55,B,u2
+drinks,ada-1,certainty,none,3,D,55,B,u2
 drinks,ben-2,certainty,all,0,A,100,A,u1
 drinks,ben-2,certainty,all,1,B,100,B,u1
 drinks,ben-2,certainty,all,2,B,90,B,u2

@@ -8,6 +8,7 @@ recorded calls.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 from pluralbench_calls import Backend, Ledger, Replay, Written, chat_backend, recording
@@ -17,11 +18,12 @@ from pluralbench_schemas import RANKED_RESPONSES
 from pluralbench_tables import write_jsonl
 
 from build_chinese import reward_model, source
+from build_chinese.audit import audit, check_apart, check_audits, prompt_figures
 from build_chinese.card import card
-from build_chinese.errors import NothingLeft, SourceError
+from build_chinese.errors import NothingLeft
 from build_chinese.figures import PEOPLE, figures_of
-from build_chinese.preference_set import Judged, judged
-from build_chinese.rankings import Row, resolve_rows
+from build_chinese.preference_set import Judged, judged, pairs_by_row
+from build_chinese.rankings import Row, ranked_pairs, resolve_rows
 from build_chinese.recipe import SAMPLE, ChineseRecipe
 from build_chinese.steps import sample_annotated
 from build_chinese.tables import frame_of, published_rows
@@ -60,8 +62,9 @@ def build(
     retry_errors: ask again what the server rejected in an interrupted build.
     fresh: forget an interrupted build in `out` and replace a finished one.
 
-    Raises errors of this package, of `pluralbench_calls`, `pluralbench_release`, `pluralbench_rewards`,
-    `pluralbench_runs` and `pluralbench_schemas`; all are a `UserError` or a `TableError` with a sentence for the user.
+    Raises errors of this package, of `pluralbench_audit`, `pluralbench_calls`, `pluralbench_release`,
+    `pluralbench_rewards`, `pluralbench_runs` and `pluralbench_schemas`; all are a `UserError` or a `TableError` with a
+    sentence for the user.
     """
     if recipe.reward is not None and recipe.unlabelled is not None and recipe.preference.distant:
         recipe = recipe.model_copy(update={"reward": reward_model.pin(recipe.reward, replaying=replay is not None)})
@@ -83,6 +86,7 @@ def build(
             None if voted is None else voted.made,
             0 if voted is None else voted.cut,
         )
+        figures |= _audit(resolved, voted, recipe)
         contents = Contents(
             tables=tables,
             sources=[loaded.source for loaded in (annotated, voted) if loaded is not None],
@@ -116,7 +120,7 @@ def _annotated(recipe: ChineseRecipe) -> source.Loaded | None:
         return None
     if recipe.annotated.location == SAMPLE:
         rows = sample_annotated(recipe).rows
-        return source.Loaded(rows, source.source_of(rows, SAMPLE, None, None))
+        return source.Loaded(rows, source.source_of(rows, recipe.annotated))
     return source.annotated_rows(recipe.annotated)
 
 
@@ -126,6 +130,7 @@ def _by_config(annotated: source.Loaded | None, recipe: ChineseRecipe) -> dict[s
     found: dict[str, list[Row]] = {name: [] for name in (*names, PREFERENCE)}
     for row in annotated.rows if annotated is not None else []:
         found[row["config"] if row["config"] in names else PREFERENCE].append(row)
+    check_apart(found[PREFERENCE], {f"the benchmark `{name}`": found[name] for name in names}, "is of the human part")
     return found
 
 
@@ -145,7 +150,11 @@ def _voted(
         return None
     taxonomy = source.taxonomy_of(recipe.unlabelled.taxonomy)
     loaded = source.unlabelled_rows(recipe.unlabelled, taxonomy)
-    _check_apart(loaded.rows, people)
+    parts = {
+        "the human part" if config == PREFERENCE else f"the benchmark `{config}`": rows
+        for config, rows in people.items()
+    }
+    check_apart(loaded.rows, parts, "is to be voted on")
     backend: Backend = Replay() if replaying else _judge(recipe)
     judging = Judging(recipe.judge, backend, recipe.connection.limits(), recipe.seed)
     distant = recipe.reward if recipe.preference.distant else None
@@ -165,18 +174,6 @@ def _voted(
         seed=recipe.seed,
     )
     return Voted(loaded.rows, found, rewards, made, cut, loaded.source)
-
-
-def _check_apart(rows: Sequence[Row], people: Mapping[str, Sequence[Row]]) -> None:
-    """Raise `SourceError` for a prompt that is to be voted on and is annotated already, by its id or its text."""
-    for config, annotated in people.items():
-        known = {row[key]: row["id"] for row in annotated for key in ("id", "input")}
-        twice = next((row for row in rows if row["id"] in known or row["input"] in known), None)
-        if twice is not None:
-            part = "human part" if config == PREFERENCE else f"benchmark `{config}`"
-            raise SourceError(
-                f"The prompt {twice['id']} is to be voted on and is in the {part} too; take it out of one of the two."
-            )
 
 
 def _judge(recipe: ChineseRecipe) -> Backend:
@@ -211,6 +208,24 @@ def _tables(resolved: Mapping[str, Sequence[Row]], voted: Voted | None, recipe: 
     if not tables:
         raise NothingLeft("No prompt is left: every prompt was dropped, or there were none.")
     return tables
+
+
+def _audit(resolved: Mapping[str, Sequence[Row]], voted: Voted | None, recipe: ChineseRecipe) -> dict[str, Any]:
+    """The figures of `audit` by annotator and config, and those of the prompts. Raises `AuditFailed`."""
+    parts = [(PEOPLE, config, rows, [ranked_pairs(row) for row in rows]) for config, rows in resolved.items()]
+    if voted is not None and recipe.judge is not None:
+        parts.append((recipe.judge.model, PREFERENCE, voted.made.rows, pairs_by_row(voted.made.rows)))
+    found = [
+        {"annotator": annotator, "config": config, **figures}
+        for annotator, config, rows, pairs in parts
+        if (figures := audit(rows, pairs)) is not None
+    ]
+    check_audits(found, recipe.audit)
+    benchmarks, training = (
+        [row for _, config, rows, _ in parts for row in rows if (config == PREFERENCE) is learned]
+        for learned in (False, True)
+    )
+    return {"audit": found, "prompts": prompt_figures(benchmarks, training)}
 
 
 def _published(tables: Sequence[ReleaseTable], folder: Path) -> dict[str, Path]:

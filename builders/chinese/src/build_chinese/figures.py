@@ -6,6 +6,7 @@ from typing import Any
 import polars as pl
 from pluralbench_measures.agreement import share_of
 
+from build_chinese.audit import audit_tables
 from build_chinese.judge_prompts import PROMPT_VERSION
 from build_chinese.preference_set import Judged
 from build_chinese.rankings import Row, conflict_rate
@@ -104,7 +105,7 @@ def figures_tables(figures: Mapping[str, Any]) -> dict[str, pl.DataFrame]:
         found["Prompts that were left out"] = pl.DataFrame(
             dropped, schema=["annotated by", "reason", "prompts"], orient="row"
         )
-    return found
+    return found | audit_tables(figures.get("audit", ()), figures.get("prompts", {}))
 
 
 def shown(entry: Mapping[str, Any]) -> str:

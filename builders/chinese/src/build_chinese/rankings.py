@@ -95,6 +95,15 @@ def prompt_id(text: str) -> str:
     return digest(text)[:16]
 
 
+def named(value: object) -> str:
+    """An id as text, empty where there is none. Raises `TypeError` for what is neither text nor a whole number."""
+    if value is None:
+        return ""
+    if not isinstance(value, str | int) or isinstance(value, bool):
+        raise TypeError(f"the id {str(value)[:60]!r} is neither text nor a whole number")
+    return str(value).strip()
+
+
 def _resolved(found: Resolved) -> Row:
     return {
         "rank": found.rank,
@@ -127,6 +136,8 @@ def _checked(given: Row, *, annotated: bool) -> Row:
         raise _Fault("it has no `input`")
     if not isinstance(row.get("sys_prompt"), str | None):
         raise _Fault("its `sys_prompt` is no text")
+    if "id" in row:
+        row["id"] = _named(row["id"]) or prompt_id(text)
     row["responses"] = _responses(row)
     if "category" in row:
         row["category"] = _category(row["category"])
@@ -160,13 +171,20 @@ def _responses(row: Row) -> list[Row]:
     for response in _list(row.get("responses"), "responses"):
         if not isinstance(response, dict) or not isinstance(response.get("content"), str):
             raise _Fault("a response is no object with an `id` and a `content`")
-        name = str(response.get("id") or "").strip()
+        name = _named(response.get("id"))
         if not name:
             raise _Fault("a response has no `id`")
         if name in found and found[name]["content"] != response["content"]:
             raise _Fault(f"the id {name} is given to two responses")
         found.setdefault(name, response if response["id"] == name else response | {"id": name})
     return list(found.values())
+
+
+def _named(value: object) -> str:
+    try:
+        return named(value)
+    except TypeError as fault:
+        raise _Fault(str(fault)) from None
 
 
 def _category(value: object) -> list[str]:

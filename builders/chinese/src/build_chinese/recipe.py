@@ -3,6 +3,7 @@
 from pathlib import Path, PurePath
 from typing import Any, ClassVar, Literal, Self
 
+from pluralbench_audit import PairLimits
 from pluralbench_calls import ChatConnection, ChatModel, check_reachable
 from pluralbench_release import ReleaseName, ReleaseRecipe
 from pluralbench_runs import PathName, Place, Table
@@ -43,18 +44,24 @@ class AnnotatedTable(Table):
 
     A prompt whose `config` is `open`, `human` or another of `benchmarks` is of that benchmark, any other is of the
     human part that the reward model learns from and that the preference set begins with.
+    name, licence, attribution: what the card calls the source, under which licence it is, and whom it thanks.
     """
 
     location: Place
+    name: str | None = Field(None, min_length=1)
     benchmarks: list[PathName] = Field(default_factory=lambda: ["open", "human"])
     licence: str | None = None
     attribution: str | None = None
 
 
 class UnlabelledTable(Table):
-    """Prompts with responses that a judge model votes on: JSONL with `input`, `category`, `responses`, or `sample`."""
+    """Prompts with responses that a judge model votes on: JSONL with `input`, `category`, `responses`, or `sample`.
+
+    name, licence, attribution: as of `AnnotatedTable`.
+    """
 
     location: Place
+    name: str | None = Field(None, min_length=1)
     taxonomy: Place = SAMPLE
     limit: int | None = Field(None, ge=1)
     licence: str | None = None
@@ -110,9 +117,12 @@ class PreferenceTable(Table):
 
 
 class ChineseRecipe(ReleaseRecipe):
-    """A build of CheemsBench and CheemsPreference. Defaults are the paper's where it gives a value."""
+    """A build of CheemsBench and CheemsPreference. Defaults are the paper's where it gives a value.
 
-    operational: ClassVar[frozenset[str]] = ReleaseRecipe.operational | {"connection"}
+    audit: limits that the pairs of every part have to keep, their lengths in characters.
+    """
+
+    operational: ClassVar[frozenset[str]] = ReleaseRecipe.operational | {"connection", "audit"}
 
     name: ReleaseName = "chinese-rewardbench"
     prompts: PromptsTable | None = None
@@ -126,6 +136,7 @@ class ChineseRecipe(ReleaseRecipe):
     reward: RewardTable | None = None
     preference: PreferenceTable = PreferenceTable()
     connection: ChatConnection = ChatConnection()
+    audit: PairLimits = PairLimits()
 
     @model_validator(mode="after")
     def _consistent(self) -> "ChineseRecipe":

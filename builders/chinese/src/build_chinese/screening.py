@@ -5,16 +5,19 @@ what is garbled. All patterns are matched by polars, in a time that grows with t
 """
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import polars as pl
 from pluralbench_runs import Table
 from pydantic import Field
 
+from build_chinese.language import HAN, KANA, LETTER, asked_of, is_option, prose_of, share_of, without_code
+
 EMPTY, GARBLED, REPEATED, REFUSAL = "empty", "garbled", "repeated", "refusal"
-LONG, LONG_FOR_PROMPT, NOT_CHINESE = "longer than the set", "longer than the prompt's others", "not Chinese"
+LONG, LONG_FOR_PROMPT = "longer than the set", "longer than the prompt's others"
+NOT_CHINESE, JAPANESE = "not Chinese", "Japanese"
 TOO_FEW = "too few responses"
-RULES = (EMPTY, GARBLED, LONG, REPEATED, REFUSAL, NOT_CHINESE, LONG_FOR_PROMPT, TOO_FEW)
+RULES = (EMPTY, GARBLED, LONG, REPEATED, REFUSAL, NOT_CHINESE, JAPANESE, LONG_FOR_PROMPT, TOO_FEW)
 DROPS = pl.Schema({"prompt": pl.String, "response": pl.String, "rule": pl.String, "value": pl.String})
 
 WINDOW = 20
@@ -26,41 +29,39 @@ class Screening(Table):
 
     longest: in standard deviations above the mean length of all responses. longest_for_prompt: in medians of the
     prompt's responses. 0 turns either off. Lengths are in characters; one of `always_fine` or less is no outlier.
-    chinese: least share of Chinese among the letters outside code, formulas and addresses, but for `other_languages`,
-    categories (main or sub) such as translation in which it is not asked for.
+    chinese: least share of Chinese among the letters outside code, formulas and addresses. kana: largest share of kana
+    among kana and Chinese characters. Neither holds for a response with fewer letters than `few_letters`, in
+    `other_languages`, categories (main or sub) such as translation in which Chinese is not asked for, and where the
+    prompt itself asks otherwise: with `asked_language` for another language, or in one; with `asked_code` for code,
+    where half of the response is lines of it; with `asked_options` for one of several options, of which the response
+    is the letter or the text.
     garbled: largest share of characters that some wrong decoding left, or that no text has.
     repeated: largest share of passages of 20 characters that stood in the response before.
     refusals: whether refusals go, looked for in responses of `refusal_length` characters or less, but for those in
     the categories of `refusals_allowed`.
+    long_allowed, repeated_allowed: categories in which no response is too long, or repeats itself too much.
     least_responses: a prompt that is left with fewer goes.
     """
 
     longest: float = Field(3.0, ge=0, allow_inf_nan=False)
     longest_for_prompt: float = Field(4.0, ge=0, allow_inf_nan=False)
     always_fine: int = Field(200, ge=0)
+    long_allowed: list[str] = Field(default_factory=list)
     chinese: float = Field(0.3, ge=0, le=1)
+    kana: float = Field(0.2, ge=0, le=1)
+    few_letters: int = Field(4, ge=0)
     other_languages: list[str] = Field(default_factory=list)
+    asked_language: bool = True
+    asked_code: bool = True
+    asked_options: bool = True
     garbled: float = Field(0.01, ge=0, le=1)
     repeated: float = Field(0.5, ge=0, le=1)
+    repeated_allowed: list[str] = Field(default_factory=list)
     refusals: bool = True
     refusal_length: int = Field(200, ge=1)
     refusals_allowed: list[str] = Field(default_factory=lambda: ["安全"])
     least_responses: int = Field(2, ge=2)
 
-
-# What is no prose: fenced code (to the end, where the fence is never closed), inline code, formulas, addresses.
-NO_PROSE = (
-    r"(?s)```.*?(?:```|\z)",
-    r"(?s)~~~.*?(?:~~~|\z)",
-    r"`[^`\n]+`",
-    r"(?s)\$\$.*?\$\$",
-    r"(?s)\\\[.*?\\\]",
-    r"(?s)\\\(.*?\\\)",
-    r"(?s)\\begin\{.*?\\end\{[a-z*]*\}",
-    r"\$[^$\n]+\$",
-    r"(?i)(?:https?://|www\.)[!-~]+",
-)
-HAN, LETTER = r"\p{Han}", r"[\p{L}\p{Han}]"
 
 BROKEN = (
     r"[\x{FFFD}\x00-\x08\x0B\x0C\x0E-\x1F\x7F-\x9F\x{E000}-\x{F8FF}\x{FDD0}-\x{FDEF}\x{FFFE}\x{FFFF}]",
@@ -88,11 +89,13 @@ REFUSALS = (
 def screen(prompts: pl.DataFrame, rules: Screening) -> tuple[pl.DataFrame, pl.DataFrame]:
     """The prompts with the responses that stay, in their order, and what was dropped (columns of `DROPS`).
 
-    prompts: `id`, `category` (main, sub), `responses` (structs of `id`, `content` and more); other columns are kept.
+    prompts: `id`, `input`, `category` (main, sub), `responses` (structs of `id`, `content` and more); others are kept.
     A response is dropped by the first of `RULES` that it breaks, and `value` says what the rule saw. A prompt that goes
     for lack of responses is a row without `response`.
     """
-    rows = prompts.select(prompt="id", category="category", answer="responses").explode("answer").drop_nulls("answer")
+    asked = pl.struct(**asked_of(pl.col("input"), rules.chinese))
+    rows = prompts.select("input", "category", prompt="id", asked=asked, answer="responses")
+    rows = rows.explode("answer").drop_nulls("answer")
     content = pl.col("answer").struct.field("content").fill_null("")
     rows = rows.with_columns(text=content.str.strip_chars()).with_columns(length=pl.col("text").str.len_chars())
     judged = rows.select("prompt", "answer", found=pl.coalesce(_faults(rows, rules)))
@@ -111,10 +114,20 @@ def screen(prompts: pl.DataFrame, rules: Screening) -> tuple[pl.DataFrame, pl.Da
     return kept, pl.concat([dropped, few], how="vertical_relaxed")
 
 
+def dropped_by(dropped: pl.DataFrame, categories: Mapping[str, str]) -> pl.DataFrame:
+    """How many responses each rule dropped in each main category: `rule`, `category`, `responses`; the most first.
+
+    dropped: columns of `DROPS`; prompts that went for lack of responses are rows of `TOO_FEW`. categories: of prompts.
+    """
+    main = pl.col("prompt").replace_strict(categories, default="", return_dtype=pl.String).alias("category")
+    counts = dropped.group_by("rule", main).agg(pl.len().alias("responses"))
+    return counts.sort("responses", "rule", "category", descending=[True, False, False])
+
+
 def _faults(rows: pl.DataFrame, rules: Screening) -> list[pl.Expr]:
     """For each rule what it finds in a row (a struct of `rule` and `value`) or null, in the order of `RULES`."""
     text, length = pl.col("text"), pl.col("length")
-    outlier = length > rules.always_fine
+    outlier = (length > rules.always_fine) & ~_in(rules.long_allowed)
     faults = [_fault(EMPTY, length == 0, pl.lit(""))]
 
     found = pl.sum_horizontal(text.str.extract_all(pattern).list.join("").str.len_chars() for pattern in BROKEN)
@@ -127,7 +140,8 @@ def _faults(rows: pl.DataFrame, rules: Screening) -> list[pl.Expr]:
         faults.append(_fault(LONG, outlier & (length > limit), _beyond(length, pl.lit(limit))))
 
     repeated = pl.lit(pl.Series([_repeated(value) for value in rows["text"]], dtype=pl.Float64))
-    faults.append(_fault(REPEATED, repeated > rules.repeated, _percent(repeated)))
+    loop = (repeated > rules.repeated) & ~_in(rules.repeated_allowed)
+    faults.append(_fault(REPEATED, loop, _percent(repeated)))
 
     if rules.refusals:
         opening = text.str.slice(0, OPENING)
@@ -135,17 +149,37 @@ def _faults(rows: pl.DataFrame, rules: Screening) -> list[pl.Expr]:
         refused = (length <= rules.refusal_length) & words.is_not_null() & ~_in(rules.refusals_allowed)
         faults.append(_fault(REFUSAL, refused, words))
 
-    prose = text
-    for pattern in NO_PROSE:
-        prose = prose.str.replace_all(pattern, " ")
-    chinese = prose.str.count_matches(HAN) / prose.str.count_matches(LETTER)  # NaN where there are no letters
-    foreign = chinese.is_not_nan() & (chinese < rules.chinese) & ~_in(rules.other_languages)
-    faults.append(_fault(NOT_CHINESE, foreign, _percent(chinese)))
+    faults += _of_language(rules)
 
     if rules.longest_for_prompt:
         usual = rules.longest_for_prompt * length.filter(length > 0).median().over("prompt")
         faults.append(_fault(LONG_FOR_PROMPT, outlier & (length > usual), _beyond(length, usual)))
     return faults
+
+
+def _of_language(rules: Screening) -> list[pl.Expr]:
+    """What the rules of language find in a row."""
+    text, asked = pl.col("text"), pl.col("asked").struct
+    prose = prose_of(text)
+    bare = without_code(prose)
+    chinese = share_of(prose, HAN)
+    coded = asked.field("code") & (2 * bare.str.len_chars() < prose.str.len_chars())
+    excused = [
+        bare.str.count_matches(LETTER) < rules.few_letters,
+        _in(rules.other_languages),
+        *[asked.field("language")] * rules.asked_language,
+        *[coded] * rules.asked_code,
+        *[asked.field("options") & is_option(text, pl.col("input"))] * rules.asked_options,
+    ]
+    # Lines of code may hold Chinese too, so they are left out only where that is in favour of the response.
+    foreign = chinese.is_not_nan() & (chinese < rules.chinese) & (share_of(bare, HAN) < rules.chinese)
+    kana = prose.str.count_matches(KANA) / prose.str.count_matches(f"{KANA}|{HAN}")
+    japanese = kana.is_not_nan() & (kana > rules.kana)
+    judged = ~pl.any_horizontal(*excused)
+    return [
+        _fault(NOT_CHINESE, foreign & judged, _percent(chinese)),
+        _fault(JAPANESE, japanese & judged, _percent(kana)),
+    ]
 
 
 def _in(categories: Sequence[str]) -> pl.Expr:

@@ -9,7 +9,7 @@ from pluralbench_runs import digest
 from pluralbench_tables import read_jsonl
 
 from build_chinese.errors import SourceError
-from build_chinese.rankings import Row, prompt_id, read_rankings
+from build_chinese.rankings import Row, named, prompt_id, read_rankings
 from build_chinese.recipe import SAMPLE, AnnotatedTable, PromptsTable, UnlabelledTable
 from build_chinese.taxonomy import Taxonomy, read_taxonomy
 
@@ -50,7 +50,7 @@ def prompts_of(table: PromptsTable, taxonomy: Taxonomy) -> list[Row]:
         names = [category] if isinstance(category, str) else category or []
         if not names or not all(isinstance(name, str) and name.strip() for name in names):
             raise SourceError(f"{path}, row {number:,}: its `category` is empty; name a main category of the taxonomy.")
-        row: Row = {"id": str(given.get("id") or prompt_id(text)), "input": text, "category": list(names)}
+        row: Row = {"id": _named(given, "id", path, number) or prompt_id(text), "input": text, "category": list(names)}
         taxonomy.check(row["id"], row["category"])
         rows.append(row | {"config": str(given.get("config") or "open"), "responses": []})
     _check_ids(rows, path)
@@ -69,7 +69,7 @@ def annotated_rows(table: AnnotatedTable) -> Loaded:
         if not row.get("category"):
             raise SourceError(f"{path}: the prompt {row['id']} has no `category`.")
         row["config"] = str(row.get("config") or "preference")
-    return Loaded(rows, source_of(rows, table.location, table.licence, table.attribution))
+    return Loaded(rows, source_of(rows, table))
 
 
 def unlabelled_rows(table: UnlabelledTable, taxonomy: Taxonomy) -> Loaded:
@@ -81,24 +81,32 @@ def unlabelled_rows(table: UnlabelledTable, taxonomy: Taxonomy) -> Loaded:
         if not row.get("category"):
             raise SourceError(f"{path}: the prompt {row['id']} has no `category`.")
         taxonomy.check(row["id"], row["category"])
-    return Loaded(rows, source_of(rows, table.location, table.licence, table.attribution))
+    return Loaded(rows, source_of(rows, table))
 
 
-def source_of(rows: Sequence[Row], location: str, licence: str | None, attribution: str | None) -> Source:
+def source_of(rows: Sequence[Row], table: AnnotatedTable | UnlabelledTable) -> Source:
     """What a release says of the rows' origin."""
-    sample = location == SAMPLE
+    sample = table.location == SAMPLE
+    name = table.name or ("PluralBench sample" if sample else Path(table.location).name)
     return Source(
-        name="PluralBench sample" if sample else Path(location).name,
-        location=location,
+        name=name,
+        location=table.location,
         digest=digest(list(rows)),
         rows=len(rows),
-        licence="apache-2.0" if sample else licence or "unknown",
-        attribution="Written for PluralBench." if sample else attribution or f"The authors of {Path(location).name}.",
+        licence="apache-2.0" if sample else table.licence or "unknown",
+        attribution="Written for PluralBench." if sample else table.attribution or f"The authors of {name}.",
     )
 
 
 def _identified(row: Row) -> Row:
-    return row | {"id": str(row.get("id") or prompt_id(row["input"]))}
+    return row | {"id": row.get("id") or prompt_id(row["input"])}
+
+
+def _named(row: Row, key: str, path: Path, number: int) -> str:
+    try:
+        return named(row.get(key))
+    except TypeError as fault:
+        raise SourceError(f"{path}, row {number:,}: {fault}.") from None
 
 
 def _check_ids(rows: Sequence[Row], path: Path) -> None:
@@ -114,10 +122,11 @@ def _add_responses(rows: Sequence[Row], paths: Sequence[Path]) -> None:
     seen: set[tuple[str, str]] = set()
     for path in paths:
         for number, given in enumerate(read_jsonl(path, SourceError), start=1):
-            prompt, name, content = (given.get(key) for key in ("prompt", "id", "content"))
-            if not isinstance(name, str) or not isinstance(content, str):
+            prompt, name = (_named(given, key, path, number) for key in ("prompt", "id"))
+            content = given.get("content")
+            if not name or not isinstance(content, str):
                 raise SourceError(f"{path}, row {number:,}: a response needs a `prompt`, an `id` and a `content`.")
-            if not isinstance(prompt, str) or prompt not in by_id:
+            if prompt not in by_id:
                 raise SourceError(f"{path}, row {number:,}: there is no prompt {prompt!r} for the response {name}.")
             if (prompt, name) in seen:
                 raise SourceError(f"{path}, row {number:,}: the response {name} of the prompt {prompt} is there twice.")

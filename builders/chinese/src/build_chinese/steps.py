@@ -3,13 +3,14 @@
 import json
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 from pluralbench_calls import recording
 from pluralbench_release import LEDGER, RECIPE, known_ledgers
+from pluralbench_release.manifest import STATISTICS
 from pluralbench_runs import OutputError, check_recipe, output_directory, read_toml, write_recipe
 from pluralbench_schemas import RESPONSE
 from pluralbench_studies import CONSENSUS, is_filled, settled, write_sheet
@@ -25,7 +26,7 @@ from build_chinese.errors import NothingLeft, SourceError, TasksError
 from build_chinese.figures import annotator_figures
 from build_chinese.rankings import Row, read_rankings, resolve_rows
 from build_chinese.recipe import SAMPLE, ChineseRecipe
-from build_chinese.screening import screen
+from build_chinese.screening import dropped_by, screen
 from build_chinese.writing import add_written
 
 PROMPTS_FILE, TASKS_FILE, KEY_FILE, DROPPED_FILE = "prompts.jsonl", "tasks.jsonl", "key.jsonl", "dropped.jsonl"
@@ -44,11 +45,21 @@ PROMPTS = pl.Schema(COLUMNS)
 
 @dataclass(frozen=True)
 class Prepared:
-    """Prompts that passed the rules, the tasks on them, and what was dropped: `prompt`, `response`, `rule`, `value`."""
+    """Prompts that passed the rules, the tasks on them, and what was dropped: `prompt`, `response`, `rule`, `value`.
+
+    by_rule: how much each rule dropped in each category (`screening.dropped_by`). responses: how many there were.
+    """
 
     prompts: pl.DataFrame
     tasks: pl.DataFrame
     dropped: pl.DataFrame
+    by_rule: pl.DataFrame
+    responses: int
+
+    @property
+    def figures(self) -> dict[str, Any]:
+        """How many responses there were, and what was dropped, JSON."""
+        return {"responses": self.responses, "dropped": self.by_rule.to_dicts()}
 
 
 @dataclass(frozen=True)
@@ -79,8 +90,8 @@ def make_tasks(
 
     In it: `label_studio/` and `sheets/`, of which the annotators use one or the other; `prompts.jsonl` and
     `tasks.jsonl`, by which their work is read again; `dropped.jsonl`; `key.jsonl`, the answers of check items; and
-    `provenance/`. Of the annotators' files none says who wrote a response or which task is a check. replay, reuse,
-    retry_errors, fresh: see `build.build`.
+    `provenance/`, of which `statistics.json` has what each rule dropped. Of the annotators' files none says who wrote a
+    response or which task is a check. replay, reuse, retry_errors, fresh: see `build.build`.
 
     Raises `SourceError`, `TasksError`, `NothingLeft`, `OutputError` and the errors of `pluralbench_calls`.
     """
@@ -89,8 +100,7 @@ def make_tasks(
         with recording(output.work, known, retry_errors=retry_errors) as calls:
             rows = _prompts(recipe)
             rows, unwritten = add_written(rows, recipe, calls.ledger, replaying=replay is not None)
-            prepared = prepare(recipe, rows)
-            prepared = replace(prepared, dropped=pl.concat([unwritten, prepared.dropped], how="vertical_relaxed"))
+            prepared = prepare(recipe, rows, unwritten)
         if (out / RECIPE).exists() and not fresh:
             calls.extract.unlink()
             return prepared  # the same tasks are there, perhaps with work in them
@@ -103,14 +113,20 @@ def make_tasks(
         if recipe.prompts is not None and recipe.prompts.checks is not None:
             shutil.copyfile(source.place(recipe.prompts.checks, CHECKS_FILE), staged / KEY_FILE)
         (staged / RECIPE).parent.mkdir()
+        (staged / STATISTICS).write_text(
+            json.dumps(prepared.figures, ensure_ascii=False, indent=2) + "\n", encoding="utf-8"
+        )
         write_recipe(recipe, staged / RECIPE)
         shutil.copyfile(calls.extract, staged / LEDGER)
         output.publish(staged)
     return prepared
 
 
-def prepare(recipe: ChineseRecipe, rows: Sequence[Row]) -> Prepared:
-    """Screen the responses and make the tasks. Raises `NothingLeft` and `TasksError`."""
+def prepare(recipe: ChineseRecipe, rows: Sequence[Row], unwritten: pl.DataFrame | None = None) -> Prepared:
+    """Screen the responses and make the tasks. Raises `NothingLeft` and `TasksError`.
+
+    unwritten: what was dropped before, as `screening.screen` lists it.
+    """
     frame = pl.DataFrame([{name: row[name] for name in PROMPTS.names()} for row in rows], schema=PROMPTS)
     kept, dropped = screen(frame, recipe.screening)
     if kept.is_empty():
@@ -122,7 +138,10 @@ def prepare(recipe: ChineseRecipe, rows: Sequence[Row]) -> Prepared:
     else:
         checks = [] if table is None or table.checks is None else check_tasks(source.place(table.checks, CHECKS_FILE))
         tasks = make(kept, recipe.annotators, recipe.tasks, seed=recipe.seed, checks=checks)
-    return Prepared(kept, tasks, dropped)
+    if unwritten is not None:
+        dropped = pl.concat([unwritten, dropped], how="vertical_relaxed")
+    by_rule = dropped_by(dropped, {row["id"]: row["category"][0] for row in rows})
+    return Prepared(kept, tasks, dropped, by_rule, sum(len(row["responses"]) for row in rows))
 
 
 def read_annotations(

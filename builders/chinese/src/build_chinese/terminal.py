@@ -28,13 +28,19 @@ def tell_tasks(console: Console, made: Prepared, folder: Path) -> None:
     rows = [(name, f"{count:,}", f"{checks:,}") for name, count, checks in loads.sort("annotator").iter_rows()]
     tell_table(console, "Who annotates", pl.DataFrame(rows, schema=["annotator", "tasks", "check items"], orient="row"))
     if made.dropped.height:
-        rules = made.dropped.group_by("rule").len().sort("len", "rule", descending=[True, False])
-        dropped = [(rule, f"{count:,}") for rule, count in rules.iter_rows()]
-        tell_table(console, "What was dropped", pl.DataFrame(dropped, schema=["rule", "responses"], orient="row"))
+        tell_table(console, f"What was dropped of {made.responses:,} responses", _drops(made.by_rule))
     console.print(
         f"Next: import {folder / LABEL_STUDIO} into Label Studio, or hand out {folder / SHEETS}; then\n"
         f"  build-chinese annotations FILE ... --tasks {folder} --out annotated.jsonl"
     )
+
+
+def _drops(by_rule: pl.DataFrame) -> pl.DataFrame:
+    """What each rule dropped, and in which categories, as texts."""
+    told = by_rule.with_columns(told=pl.format("{} {}", "category", "responses"))
+    rules = told.group_by("rule", maintain_order=True).agg(pl.col("responses").sum(), pl.col("told").str.join(", "))
+    rows = [(rule, f"{count:,}", where) for rule, count, where in rules.sort("responses", descending=True).iter_rows()]
+    return pl.DataFrame(rows, schema=["rule", "responses", "of which in"], orient="row")
 
 
 def tell_annotated(console: Console, found: Annotated, out: Path, report: Path) -> None:

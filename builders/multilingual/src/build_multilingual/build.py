@@ -27,6 +27,7 @@ from pluralbench_runs import read_recipe
 from pluralbench_schemas import ENGLISH, LANGUAGES, language_of
 
 from build_multilingual import filtering, rated, source, translation_pairs
+from build_multilingual.audit import audits, check_audits
 from build_multilingual.card import card
 from build_multilingual.errors import NothingLeft, SourceError
 from build_multilingual.figures import figures_of, translation_figures
@@ -61,8 +62,8 @@ def build(
     review: a folder for review sheets, of at most `review_rows` rows a language.
     fresh: forget an interrupted build in `out` and replace a finished one.
 
-    Raises errors of this package, of `pluralbench_calls`, `pluralbench_release`, `pluralbench_runs` and
-    `pluralbench_schemas`; all are a `UserError` or a `TableError` with a sentence for the user.
+    Raises errors of this package, of `pluralbench_audit`, `pluralbench_calls`, `pluralbench_release`,
+    `pluralbench_runs` and `pluralbench_schemas`; all are a `UserError` or a `TableError` with a sentence for the user.
     """
     recipe, decisions = _pinned(recipe)
     if review is not None:
@@ -79,7 +80,9 @@ def build(
             kept, dropped = _kept(recipe, english, translated, set_aside, decisions)
 
         figures = figures_of(kept, set_aside, dropped, None if english is None else english.pairs)
-        figures |= translation_figures(pairs, rated_read)
+        figures |= translation_figures(pairs, rated_read) | {"audit": audits(kept, pairs)}
+        gone = figures["ids_dropped"] / (figures["source_rows"] or 1)
+        check_audits(figures["audit"], recipe.audit, dropped=gone)
         records = {"set_aside": set_aside, "dropped": dropped}
         contents = Contents(
             tables=tables(kept, pairs),

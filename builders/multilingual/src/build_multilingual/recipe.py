@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import ClassVar, Literal
 
+from pluralbench_audit import PairLimits
 from pluralbench_calls import Limits, Price
 from pluralbench_release import ReleaseName, ReleaseRecipe
 from pluralbench_runs import Place, Table
@@ -143,9 +144,10 @@ class MultilingualRecipe(ReleaseRecipe):
     """A build of M-RewardBench. Defaults are the paper's where it gives a value.
 
     languages: FLORES-200 codes. english: add the source itself as config `eng_Latn`, which the original leaves out.
+    audit: limits that the pairs of every config have to keep, their lengths in characters.
     """
 
-    operational: ClassVar[frozenset[str]] = ReleaseRecipe.operational | {"connection", "review"}
+    operational: ClassVar[frozenset[str]] = ReleaseRecipe.operational | {"connection", "review", "audit"}
 
     name: ReleaseName = "multilingual-rewardbench"
     languages: list[str] = Field(default_factory=list)
@@ -157,6 +159,7 @@ class MultilingualRecipe(ReleaseRecipe):
     filter: FilterTable = FilterTable()
     review: ReviewTable = ReviewTable()
     translation: TranslationTable = TranslationTable()
+    audit: PairLimits = PairLimits()
 
     @field_validator("languages")
     @classmethod

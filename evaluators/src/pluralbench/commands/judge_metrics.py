@@ -44,13 +44,12 @@ def judge_metrics(
     from pluralbench_release import markdown_table  # noqa: PLC0415 - `--help` need not wait for what measures
 
     from pluralbench.commands.terminal import console, errors  # noqa: PLC0415 - the same
-    from pluralbench.data.verdict_tables import read_verdicts  # noqa: PLC0415 - the same
+    from pluralbench.data.verdict_tables import answer_notes, read_verdicts  # noqa: PLC0415 - the same
     from pluralbench.metrics.third_person import read_labels  # noqa: PLC0415 - the same
     from pluralbench.reports.verdicts import grid_of, notes_of, sheets_of, verdict_rows  # noqa: PLC0415 - the same
 
-    rows = verdict_rows(
-        read_verdicts(verdicts), threshold=threshold, seed=seed, labels=None if labels is None else read_labels(labels)
-    )
+    read = read_verdicts(verdicts)
+    rows = verdict_rows(read, threshold=threshold, seed=seed, labels=None if labels is None else read_labels(labels))
     if form == "json":
         typer.echo(json.dumps(rows, indent=2, ensure_ascii=False, allow_nan=False))
     elif form == "markdown":
@@ -61,6 +60,8 @@ def judge_metrics(
             console.print(grid_of(sheet))
         for note in notes_of(rows):
             console.print(note)
+    for note in answer_notes(read):
+        (console if form == "table" else errors).print(note)
     if plots is not None:
         from pluralbench.reports.figures.certainty import draw_verdicts  # noqa: PLC0415 - figures are drawn by few
 

@@ -13,6 +13,11 @@ COLUMNS = (*GROUP, "row", "answer", "certainty", "truth")
 PEOPLE = ("user", "person")
 ANSWERS = ("A", "B", "C")
 TIE = "tie"
+# A letter alone, whatever its case, width, brackets, quotes and stops.
+AROUND = r"[\s\[\](){}<>\x22'*.,:;!、。【】「」『』《》〈〉“”‘’`_]*"
+ALONE = f"^{AROUND}([ABC]){AROUND}$"
+MOSTLY = 0.9  # share of invalid answers from which something is wrong with the table rather than with the judge
+SHOWN = 3
 NOTHING = ("", "na", "n/a", "nan", "null", "none")  # what people write where no certainty was asked for
 
 
@@ -32,9 +37,10 @@ def check_verdicts(frame: pl.DataFrame, where: str = "The table of verdicts") ->
 
     Returns `task`, `judge`, `setting`, `persona_variables`, `row`, `id` where there is one, and
 
-    - truth: A, B or C, the last for a tie, which may also be written "tie";
-    - answer: the same, null where it is invalid. C is an answer only where a tie can be one: in the setting "tie", or
-      where the truth of some row of the same task, judge, setting and variables is C;
+    - truth: A, B or C, the last for a tie, which may also be written "tie"; a letter may be small and in brackets;
+    - given: the answer as it was written;
+    - answer: it read in the same way, null where it is invalid. C is an answer only where a tie can be one: in the
+      setting "tie", or where the truth of some row of the same task, judge, setting and variables is C;
     - certainty: 1 to 100, null for everything else;
     - unusable: whether there is a certainty that is none, such as 0, 101 or "ninety";
     - options: how many answers there are to choose from, 2 or 3;
@@ -55,13 +61,14 @@ def check_verdicts(frame: pl.DataFrame, where: str = "The table of verdicts") ->
             f"{where} has row {row} of the task {task} {times} times for the judge {judge}, setting {setting}, "
             f"variables {variables}; keep one of them."
         )
-    frame = frame.with_columns(truth=truth, answer=letter("answer"), **certainty_columns())
+    frame = frame.with_columns(truth=truth, given="answer", answer=letter("answer"), **certainty_columns())
     may_tie = ((pl.col("setting") == TIE) | (pl.col("truth") == "C").any()).over(GROUP)
     person = next((name for name in PEOPLE if name in frame.columns), None)
     row = pl.format("row {}", "row")
     return frame.select(
         *(name for name in (*GROUP, "row", "id") if name in frame.columns),
         "truth",
+        "given",
         pl.when((pl.col("answer") != "C") | may_tie).then("answer").alias("answer"),
         "certainty",
         "unusable",
@@ -70,6 +77,32 @@ def check_verdicts(frame: pl.DataFrame, where: str = "The table of verdicts") ->
         (row if person is None else pl.coalesce(pl.format("person {}", person), row)).alias("cluster"),
         pl.lit(person or "row").alias("clustered_by"),
     )
+
+
+def answer_notes(verdicts: pl.DataFrame) -> list[str]:
+    """What a reader of numbers over these verdicts (of `check_verdicts`) has to know of how the answers were written.
+
+    It says which answers were read though they are no plain letter, and what the answers are where hardly one of them
+    can be read.
+    """
+    said = []
+    given, answer = pl.col("given"), pl.col("answer")
+    read = verdicts.filter(answer.is_not_null() & (given != answer) & (given.str.to_lowercase() != TIE))
+    if read.height:
+        said.append(f"Read as {', '.join(ANSWERS)}: {read.height:,} answers written as {_first(read)}.")
+    invalid = verdicts.filter(answer.is_null())
+    if invalid.height >= MOSTLY * verdicts.height:
+        said.append(
+            f"{invalid.height:,} of {verdicts.height:,} answers are invalid: {_first(invalid)}. An answer is A or B, "
+            f"or where a tie can be one C or {TIE}; write them so, and make the numbers again."
+        )
+    return said
+
+
+def _first(verdicts: pl.DataFrame) -> str:
+    values = verdicts["given"].unique(maintain_order=True).to_list()
+    named = ", ".join("nothing" if value is None else repr(value[:40]) for value in values[:SHOWN])
+    return named + (", …" if len(values) > SHOWN else "")
 
 
 def read_one(location: str, what: str) -> pl.DataFrame:
@@ -118,6 +151,7 @@ def certainty_columns() -> dict[str, pl.Expr]:
 
 
 def letter(name: str) -> pl.Expr:
-    """A column's A, B or C, the last also where it says "tie"; null for anything else."""
-    one = pl.when(pl.col(name).str.to_lowercase() == TIE).then(pl.lit("C")).otherwise(pl.col(name))
-    return pl.when(one.is_in(ANSWERS)).then(one)
+    """A column's A, B or C, written as it may be, the last also where it says "tie"; null for anything else."""
+    text = pl.col(name)
+    one = text.str.normalize("NFKC").str.to_uppercase().str.extract(ALONE)
+    return pl.when(text.str.to_lowercase() == TIE).then(pl.lit("C")).otherwise(one)

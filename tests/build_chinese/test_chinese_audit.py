@@ -1,0 +1,140 @@
+"""What a scorer could go by in the pairs of a release, and that no prompt is in two of its parts."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from build_chinese.audit import audit, check_apart, check_audits, prompt_figures
+from build_chinese.errors import SourceError
+from chinese_project import Row, annotated, prompt, read_rows, write_rows
+from pluralbench_audit import AuditFailed, PairLimits
+
+Run = Callable[..., tuple[int, str]]
+LONG = "龙井茶要用八十度左右的水来泡，先温杯，再投茶，等一分钟就可以喝了。"
+SAME = "  第０问:请介绍\t一座山。\n"  # prompt 0 in other widths and with other spaces
+
+
+def row(number: int, *texts: str, **changes: Any) -> Row:
+    """A prompt with these responses, r0 being the best."""
+    responses = [{"id": f"r{place}", "content": text} for place, text in enumerate(texts)]
+    return prompt(number) | {"responses": responses} | changes
+
+
+def test_what_a_scorer_could_go_by_is_counted() -> None:
+    rows = [row(0, LONG, "好茶。", "一座山。"), row(1, "好", LONG + "！"), row(2, "一样长", "也三字")]
+    found = audit(rows, [[("r0", "r1"), ("r0", "r2")], [("r0", "r1")], [("r0", "r1")]])
+    assert found is not None
+    assert found["pairs"] == 4
+    assert {name: found["longer"][name] for name in ("wins", "losses", "ties")} == {"wins": 2, "losses": 1, "ties": 1}
+    assert found["more_overlap"]["losses"] == 1, "only `一座山` repeats what the prompt says"
+    assert found["near_duplicates"] == {"chosen": 1, "sides": 0}, "the long answer stands under two prompts"
+    assert audit(rows, [[], [], []]) is None
+
+
+def test_prompts_that_are_nearly_the_same_are_counted_across_and_within_the_parts() -> None:
+    text = "请介绍一下杭州西湖边上最值得一看的三处风景，并说明理由。"
+    benchmarks = [row(0, input=text), row(1, input="完全不同的一个问题，问的是如何泡茶。")]
+    training = [row(2, input=text.replace("，并", "并")), row(3, input="第三个问题"), row(4, input="第三个 问题")]
+    assert prompt_figures(benchmarks, training) == {
+        "in the benchmarks and to learn from": 1,
+        "in the benchmarks": 0,
+        "to learn from": 1,
+    }
+    assert prompt_figures([], []) == dict.fromkeys(prompt_figures(benchmarks, training), 0)
+
+
+def test_a_prompt_in_two_parts_is_named_with_both_its_ids() -> None:
+    parts = {"the benchmark `open`": [row(0)]}
+    check_apart([row(1)], parts, "is of the human part")
+    with pytest.raises(SourceError) as refused:
+        check_apart([row(1), row(7, input=SAME)], parts, "is of the human part")
+    assert str(refused.value) == (
+        "The prompt n7 is of the human part and is in the benchmark `open` too, as n0; take it out of one of the two."
+    )
+    with pytest.raises(SourceError, match=r"The prompt n0 is to be voted on and is in the human part too; take it"):
+        check_apart([row(0, input="别的")], {"the human part": [row(0)]}, "is to be voted on")
+
+
+def test_a_limit_that_is_broken_fails_the_build_with_the_part_and_all_its_faults() -> None:
+    found = audit([row(0, LONG, "好。")], [[("r0", "r1")]])
+    entry = {"annotator": "people", "config": "open", **(found or {})}
+    check_audits([entry], PairLimits())
+    with pytest.raises(AuditFailed, match=r"The audit of open by people fails: max_chosen_longer = 0.6 \(found 1\)"):
+        check_audits([entry], PairLimits(max_chosen_longer=0.6))
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with annotated prompts of both parts, where commands run."""
+    monkeypatch.chdir(tmp_path)
+    rows = [annotated(number, "open" if number < 3 else "preference") for number in range(6)]
+    write_rows(tmp_path / "annotated.jsonl", rows)
+    return tmp_path
+
+
+def test_a_release_tells_its_audit_and_nothing_of_where_it_was_built(run: Run, project: Path) -> None:
+    recipe = project / "named.toml"
+    recipe.write_text(
+        f'[annotated]\nlocation = "{project}/annotated.jsonl"\nname = "Mountains"\nlicence = "cc-by-4.0"\n'
+        'attribution = "Their authors."\n',
+        encoding="utf-8",
+    )
+    status, said = run("--recipe", "named.toml", "--out", "dist")
+    assert status == 0, said
+    words = " ".join(said.split())
+    assert "How often the better response is the longer one, or repeats more of the prompt" in words
+    assert "Pairs of prompts that are nearly the same" in words
+    found = json.loads((project / "dist/provenance/statistics.json").read_text(encoding="utf-8"))
+    assert [(entry["annotator"], entry["config"]) for entry in found["audit"]] == [
+        ("people", "open"),
+        ("people", "preference"),
+    ]
+    assert set(found["prompts"]) == set(prompt_figures([], []))
+    card = (project / "dist/README.md").read_text(encoding="utf-8")
+    assert "How often the better response is the longer one" in card
+    assert "Mountains" in card
+    assert "Their authors." in card
+    for path in (project / "dist").rglob("*"):
+        assert not path.is_file() or str(project).encode() not in path.read_bytes(), path
+
+
+def test_a_prompt_that_equals_one_of_a_benchmark_but_for_spaces_is_not_learned_from(run: Run, project: Path) -> None:
+    rows = read_rows(project / "annotated.jsonl")
+    write_rows(project / "annotated.jsonl", [*rows, annotated(9) | {"input": SAME}])
+    status, said = run("preference", "--annotated", "annotated.jsonl", "--out", "dist")
+    assert (status, said) == (
+        2,
+        "Error: The prompt n9 is of the human part and is in the benchmark `open` too, as n0; take it out of one of "
+        "the two.\n",
+    )
+    assert not (project / "dist").exists()
+
+
+def test_zero_is_an_id_like_any_other(run: Run, project: Path) -> None:
+    given = annotated(0)
+    numbers = {response["id"]: place for place, response in enumerate(given["responses"])}
+    given |= {
+        "id": 0,
+        "responses": [response | {"id": numbers[response["id"]]} for response in given["responses"]],
+        "annotations": [[numbers[one], numbers[other], mark] for one, other, mark in given["annotations"]],
+    }
+    write_rows(project / "zero.jsonl", [given])
+    status, said = run("resolve", "zero.jsonl", "--out", "ranked.jsonl")
+    assert status == 0, said
+    (ranked,) = read_rows(project / "ranked.jsonl")
+    assert (ranked["id"], sorted(ranked["rank"])) == ("0", ["0", "1", "2", "3", "4"])
+    write_rows(project / "odd.jsonl", [given | {"id": [1]}])
+    sentence = "Error: odd.jsonl, row 1: the id '[1]' is neither text nor a whole number.\n"
+    assert run("resolve", "odd.jsonl", "--out", "ranked.jsonl") == (2, sentence)
+
+
+def test_what_is_no_number_of_json_is_refused_and_not_written(run: Run, project: Path) -> None:
+    text = json.dumps(annotated(0) | {"weight": float("nan")}, ensure_ascii=False)
+    (project / "nan.jsonl").write_text(text + "\n", encoding="utf-8")
+    status, said = run("resolve", "nan.jsonl", "--out", "ranked.jsonl")
+    assert status == 2
+    assert said.startswith("Error: nan.jsonl, ")
+    assert "NaN is no number of JSON" in said
+    assert not (project / "ranked.jsonl").exists()
