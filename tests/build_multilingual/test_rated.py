@@ -334,7 +334,7 @@ def test_a_location_that_cannot_be_read_says_why(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match=r"^There is no file or directory \S+/none, and a dataset on the Hub is"):
         read(RatedTable(location=str(tmp_path / "none")))
     (tmp_path / "rated.jsonl").write_text("{", encoding="utf-8")
-    with pytest.raises(SourceError, match=r"rated\.jsonl is not valid JSON at line 1"):
+    with pytest.raises(SourceError, match=r"rated\.jsonl, line 1: this is not JSON"):
         read(RatedTable(location=str(tmp_path / "rated.jsonl")))
 
 

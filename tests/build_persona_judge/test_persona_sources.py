@@ -402,4 +402,4 @@ def test_a_text_about_a_person_is_a_variable_like_any_other(tmp_path: Path) -> N
 def test_a_line_that_is_no_json_is_named(tmp_path: Path) -> None:
     path = files.write_jsonl(tmp_path / "pr.jsonl", [files.post("cook", "q1")])
     path.write_text(path.read_text(encoding="utf-8") + json.dumps({"a": 1})[:-1], encoding="utf-8")
-    refused(EVERYTHING["personal_reddit"][0], tmp_path, "pr.jsonl is not valid JSON at line 2")
+    refused(EVERYTHING["personal_reddit"][0], tmp_path, "pr.jsonl, line 2: this is not JSON")

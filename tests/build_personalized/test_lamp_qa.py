@@ -111,9 +111,9 @@ def test_a_line_that_is_no_json_is_named(tmp_path: Path) -> None:
     write(tmp_path / "Art.jsonl", [row(1), row(2)])
     with (tmp_path / "Art.jsonl").open("a", encoding="utf-8") as file:
         file.write('\n{"id": "q3", \n')
-    assert "Art.jsonl is not valid JSON at line 4" in refused(tmp_path)
+    assert "Art.jsonl, line 4: this is not JSON" in refused(tmp_path)
     (tmp_path / "Art.jsonl").rename(tmp_path / "Art.json")
-    assert "Art.json is not valid JSON at line 4" in refused(tmp_path)
+    assert "Art.json, line 4: this is not JSON" in refused(tmp_path)
 
 
 @pytest.mark.parametrize("separator", ["\u2028", "\u2029", "\x85", "\x0b"])

@@ -172,7 +172,10 @@ def test_items_without_aspects_need_another_measure(prompts: Path, tmp_path: Pat
 def test_prompts_without_posts_need_no_profile(prompts: Path, tmp_path: Path) -> None:
     with serve(World()) as server, pytest.raises(DataError) as caught:
         sampled(server, prompts, tmp_path / "run", benchmark="prompts", measure="rating")
-    assert str(caught.value) == "The item of id m1 has no profile; choose --profile none."
+    assert (
+        str(caught.value)
+        == "The item of id m1 has no profile; name its column (--column profile=COLUMN), or choose --profile none."
+    )
 
 
 @pytest.mark.parametrize("verb", ["score", "judge"])

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 import verbs
 from chat_server import Reply, serve
-from pluralbench import DataError, Group, Run
-from verbs import by_text
+from pluralbench import DataError, Group, Prompt, Run, find_benchmark
+from pluralbench.data.prompts import context_of
+from verbs import by_text, load_items
 from written_tables import write
 
 Rows = list[dict[str, Any]]
@@ -144,6 +145,40 @@ def test_a_profile_is_so_many_posts_each_with_its_number_and_category(
     assert text.index("Post no. 1") < text.index("My question:"), "the profile precedes the question"
 
 
+@pytest.mark.parametrize(
+    ("profile", "told"),
+    [
+        ("I am a vegan. I cook.", ["[Post 1]\nI am a vegan. I cook."]),
+        (["I am a vegan.", " ", "I cook."], ["[Post 1]\nI am a vegan.", "[Post 2]\nI cook."]),
+        (
+            [{"text": "I cook."}, {"text": "I bake.", "category": "Food"}],
+            ["[Post 1]\nI cook.", "[Post 2, Food]\nI bake."],
+        ),
+    ],
+)
+def test_a_profile_may_be_plain_text(
+    pairs: Callable[..., Rows], tmp_path: Path, profile: object, told: list[str]
+) -> None:
+    data = write(tmp_path / "p.jsonl", pairs(2, profile=profile))
+    items = load_items(find_benchmark("pairs", ["profile=profile"]), str(data))
+    for item in items.frame.iter_rows(named=True):
+        first, *others = context_of(item, Prompt(profile="raw"), {})
+        assert [first.partition(":\n")[2], *others] == told
+
+
+def test_a_text_in_a_csv_is_a_profile_and_a_number_is_none(pairs: Callable[..., Rows], tmp_path: Path) -> None:
+    benchmark = find_benchmark("pairs", ["profile=profile"])
+    rows = pairs(1, profile="I am a vegan.") + pairs(1, id="q9", profile="")
+    items = load_items(benchmark, str(write(tmp_path / "p.csv", rows)))
+    assert [profile and [post["text"] for post in profile] for profile in items.frame["profile"].to_list()] == [
+        ["I am a vegan."],
+        None,
+    ]
+    numbers = write(tmp_path / "n.jsonl", pairs(1, profile=[1, 2]))
+    with pytest.raises(DataError, match="at id q0: `profile` is no text, and no list of texts or of objects with a"):
+        load_items(benchmark, str(numbers))
+
+
 def test_no_profile_is_the_question_alone(
     shown: Callable[..., list[Group]], data: Path, people: Callable[..., Rows]
 ) -> None:
@@ -184,7 +219,10 @@ def test_a_broken_plan_is_named_by_its_line(score: Callable[..., Run], data: Pat
 def test_an_item_without_a_profile_is_named(
     score: Callable[..., Run], pairs: Callable[..., Rows], tmp_path: Path
 ) -> None:
-    with pytest.raises(DataError, match="The item of id q0 has no profile; choose --profile none"):
+    with pytest.raises(
+        DataError,
+        match="The item of id q0 has no profile; name its column",
+    ):
         score("pairs", write(tmp_path / "p.jsonl", pairs(2)), profile="raw")
 
 

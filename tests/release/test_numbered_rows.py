@@ -1,7 +1,6 @@
 """Rows that are numbered, call keys in lists, and tables beside the data: what a release of M-RewardBench adds."""
 
 import hashlib
-import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any

@@ -135,6 +135,34 @@ def test_a_missing_extra_says_how_to_install_it(
     assert f'pip install "pluralbench-retrieval[{extra}]"' in str(caught.value)
 
 
+@pytest.mark.parametrize("kind", ["contriever", "sentence-transformers"])
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [
+        ("acme/none", "The retrieval model acme/none is not on this machine, and the Hub cannot be reached; set "),
+        ("/no/such", "There is no folder /no/such, and no such model on the Hub; set "),
+    ],
+)
+def test_a_model_that_is_not_here_names_what_would_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, model: str, said: str
+) -> None:
+    pytest.importorskip("torch", reason="needs the extras")
+    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")
+    with pytest.raises(RetrievalError) as caught:
+        ranked(f"{kind}:{model}", "q", POSTS, tmp_path / "l")
+    assert str(caught.value) == (
+        f"{said}`retriever` to `{kind}:FOLDER` with a folder that holds a copy of the model, or to `bm25`, which needs "
+        "neither model nor network."
+    )
+
+
+def test_a_folder_that_holds_no_model_is_named_with_the_cause(tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="needs the extra `contriever`")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(RetrievalError, match=r"empty cannot be loaded \(.*\); set `retriever` to `contriever:FOLDER`"):
+        ranked(f"contriever:{tmp_path / 'empty'}", "q", POSTS, tmp_path / "l")
+
+
 @pytest.fixture(scope="module")
 def tiny_bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An encoder with random weights that knows `WORDS` and reads 16 tokens."""

@@ -5,6 +5,7 @@ carry their provenance in four more columns.
 """
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pandera.polars as pa
 import polars as pl
@@ -133,11 +134,12 @@ class VerbatimPersonalizedPairs(PersonalizedPairs):
         return data.lazyframe.select(evidence_in_narrative())
 
 
-def render_profile(posts: Sequence[Mapping[str, str]]) -> str:
+def render_profile(posts: Sequence[Mapping[str, Any]]) -> str:
     """Posts as a prompt shows them, see `render_posts`."""
     return "\n".join(render_posts(posts))
 
 
-def render_posts(posts: Sequence[Mapping[str, str]]) -> list[str]:
-    """Each post as a prompt shows it: a header with number and category, then the text."""
-    return [f"[Post {number}, {post['category']}]\n{post['text']}" for number, post in enumerate(posts, start=1)]
+def render_posts(posts: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Each post as a prompt shows it: a header with its number, and its category if it has one, then the text."""
+    headers = [f"Post {number}, {post.get('category') or ''}" for number, post in enumerate(posts, start=1)]
+    return [f"[{header.removesuffix(', ')}]\n{post['text']}" for header, post in zip(headers, posts, strict=True)]

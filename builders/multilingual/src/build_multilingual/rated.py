@@ -4,7 +4,6 @@ Three shapes are told apart by their columns: a translation a row (MAPLE), a sou
 (MQM ratings grouped by source), and a source a row with a machine translation and its post-edit (MLQE-PE).
 """
 
-import json
 import math
 import re
 from collections import Counter
@@ -15,6 +14,7 @@ from typing import Any, Literal
 import polars as pl
 from pluralbench_release import Source, TablesError, content_digest, read_tables
 from pluralbench_runs import Place, Table, digest, public_place
+from pluralbench_tables import TableFileError, parse_json
 from pydantic import Field, field_validator
 
 from build_multilingual.errors import SourceError
@@ -268,8 +268,8 @@ def _objects(value: object, column: str, where: str) -> list[Mapping[str, Any]]:
     if value is None or value == "":
         return []
     try:
-        found = json.loads(value) if isinstance(value, str) else value
-    except ValueError:
+        found = parse_json(value, where) if isinstance(value, str) else value
+    except TableFileError:
         found = None
     if not isinstance(found, list) or not all(isinstance(item, dict) for item in found):
         raise SourceError(f"{where}: `{column}` is not a list of objects with a translation and a score.")

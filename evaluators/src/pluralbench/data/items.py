@@ -14,6 +14,7 @@ from pluralbench_schemas import POST, RUBRIC_ASPECT, release_columns
 
 from pluralbench.data.benchmarks import LISTS, ROW_NUMBER, Benchmark, Columns
 from pluralbench.data.clusters import Clusters, clustered
+from pluralbench.data.profiles import posts, structs
 from pluralbench.data.samples import read_data
 from pluralbench.descriptions import Data, OnEmpty
 from pluralbench.errors import DataError
@@ -277,8 +278,8 @@ def _item(
     try:
         names, responses, rank = responses_of(row, columns)
         prompt = _messages(row, columns)
-        profile = _structs(row, columns.profile, "text")
-        aspects = _structs(row, columns.aspects, "aspect")
+        profile = posts(row, columns.profile)
+        aspects = structs(row, columns.aspects, "aspect")
     except (KeyError, IndexError, TypeError, ValueError) as error:
         raise DataError(f"{where} is not of the benchmark's shape at id {item_id}: {error}.") from None
     subset = row.get(columns.subset) if columns.subset else None
@@ -307,16 +308,6 @@ def _own_cluster(config: str, item_id: str, row: Mapping[str, Any], columns: Col
         return str(row[columns.cluster])
     # An id may be shared across configs (a prompt in several languages); the number of a row never is.
     return item_id if columns.id in row else f"{config}, row {item_id}"
-
-
-def _structs(row: Mapping[str, Any], column: str | None, key: str) -> list[dict[str, Any]] | None:
-    """A list of objects that have at least a text under `key`; None where the row has none."""
-    value = row.get(column) if column else None
-    if value is None:
-        return None
-    if not isinstance(value, list) or not all(isinstance(v, dict) and isinstance(v.get(key), str) for v in value):
-        raise TypeError(f"`{column}` is no list of objects with a `{key}`")
-    return value
 
 
 def _messages(row: Mapping[str, Any], columns: Columns) -> list[dict[str, str]]:

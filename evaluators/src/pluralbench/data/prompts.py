@@ -75,7 +75,10 @@ def context_of(item: Mapping[str, Any], prompt: Prompt, plans: Mapping[str, str]
             raise DataError(f"The plans have none for id {item['id']}; add it, or choose --profile none.")
         return (PLAN.format(plan=plans[item["id"]]),)
     if not item["profile"]:
-        raise DataError(f"The item of id {item['id']} has no profile; choose --profile none.")
+        raise DataError(
+            f"The item of id {item['id']} has no profile; name its column (--column profile=COLUMN), or choose "
+            "--profile none."
+        )
     first, *others = render_posts(item["profile"][: prompt.profile_size])
     return (POSTS.format(posts=first), *others)
 

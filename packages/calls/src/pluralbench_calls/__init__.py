@@ -29,7 +29,8 @@ from pluralbench_calls.errors import (
     NotWritten,
     RequestsRejected,
 )
-from pluralbench_calls.ledger import Ledger, Recording, read_ledger, recording, working_ledger
+from pluralbench_calls.ledger import Ledger, Recording, recording, working_ledger
+from pluralbench_calls.ledger_files import read_ledger
 from pluralbench_calls.records import Answer, Backend, Outcome, PackingBackend, Request
 from pluralbench_calls.retry import InvalidAnswer, Settled, after_thinking, ask_until_valid
 from pluralbench_calls.verdicts import (

@@ -2,25 +2,31 @@
 
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
-from dataclasses import dataclass, fields
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from pluralbench_runs import UserError
 
-from pluralbench_calls.errors import CallsError, LedgerError
+from pluralbench_calls.errors import CallsError
+from pluralbench_calls.ledger_files import (
+    ADAPTED,
+    COLUMNS,
+    FORMAT,
+    FORMAT_KEY,
+    check_sqlite,
+    checked,
+    guarded,
+    read_ledger,
+    readable,
+)
 from pluralbench_calls.records import Answer
 
 if TYPE_CHECKING:
     import polars as pl
 
-FORMAT = 1
-FORMAT_KEY = "pluralbench_ledger_format"
-COLUMNS = {item.name: int if item.type is int else str for item in fields(Answer)}
-# A column that ledgers did not always have. It is empty but for models that refuse a parameter, and a published ledger
-# in which it is empty goes without it, so that the ledgers of old and new builds are the same file.
-ADAPTED = "adapted"
+NAMES = ", ".join(COLUMNS)
 IN_ONE_QUERY = 10_000
 
 
@@ -37,13 +43,21 @@ class Ledger:
     def __init__(self, path: Path) -> None:
         """Open or create the ledger at `path`. Raises `LedgerError` for another format version or another file."""
         self.used: set[str] = set()
+        self.path = path
         if path.exists():
-            _check_sqlite(path)
-        try:
+            check_sqlite(path)
+        with readable(path):
             # Where an event loop runs already, `ask` works in a thread of its own while this one waits for it.
             self._database = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-        except sqlite3.OperationalError as error:
-            raise LedgerError(f"The ledger {path} cannot be opened ({error}).") from None
+            try:
+                self._make()
+            except BaseException:
+                self._database.close()
+                raise
+        self.holds_work = len(self) > 0
+
+    def _make(self) -> None:
+        guarded(self._database)
         self._database.execute("PRAGMA journal_mode = WAL")
         self._database.execute("PRAGMA synchronous = NORMAL")
         columns = ", ".join(f"{name} {'INTEGER' if kind is int else 'TEXT'} NOT NULL" for name, kind in COLUMNS.items())
@@ -52,7 +66,10 @@ class Ledger:
             if ADAPTED not in {row[1] for row in self._database.execute("PRAGMA table_info(calls)")}:
                 self._database.execute(f"ALTER TABLE calls ADD COLUMN {ADAPTED} TEXT NOT NULL DEFAULT ''")
             self._database.execute(f"PRAGMA user_version = {FORMAT}")
-        self.holds_work = len(self) > 0
+
+    def _rows(self, query: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        with readable(self.path):
+            return self._database.execute(query, values).fetchall()
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -71,7 +88,7 @@ class Ledger:
         self._database.close()
 
     def __len__(self) -> int:
-        count: int = self._database.execute("SELECT count(*) FROM calls").fetchone()[0]
+        count: int = self._rows("SELECT count(*) FROM calls")[0][0]
         return count
 
     def record(self, *answers: Answer) -> None:
@@ -81,8 +98,8 @@ class Ledger:
 
     def _insert(self, rows: Sequence[tuple[object, ...]]) -> None:
         marks = ", ".join("?" * len(COLUMNS))
-        statement = f"INSERT INTO calls VALUES ({marks}) ON CONFLICT (key) DO NOTHING"  # noqa: S608 - no input in it
-        with self._transaction():
+        statement = f"INSERT INTO calls ({NAMES}) VALUES ({marks}) ON CONFLICT (key) DO NOTHING"  # noqa: S608 - no input in it
+        with readable(self.path), self._transaction():
             self._database.executemany(statement, rows)
 
     def find(self, keys: Iterable[str]) -> dict[str, Answer]:
@@ -90,19 +107,20 @@ class Ledger:
         wanted, found = list(dict.fromkeys(keys)), {}
         for part in _slices(wanted):
             marks = ", ".join("?" * len(part))
-            rows = self._database.execute(f"SELECT * FROM calls WHERE key IN ({marks})", part)  # noqa: S608 - the same
-            found.update({row[0]: Answer(*row) for row in rows})
+            rows = self._rows(f"SELECT {NAMES} FROM calls WHERE key IN ({marks})", part)  # noqa: S608 - the same
+            found.update({row[0]: Answer(*checked(row, self.path)) for row in rows})
         self.used |= found.keys()
         return found
 
     def forget_errors(self) -> int:
         """Forget the calls that the server refused, so that they are asked again; how many there were."""
-        return self._database.execute("DELETE FROM calls WHERE outcome = 'error'").rowcount
+        with readable(self.path):
+            return self._database.execute("DELETE FROM calls WHERE outcome = 'error'").rowcount
 
     def has_answer_of(self, provider: str) -> bool:
         """Whether any call to this provider was answered, and not rejected."""
         one = "SELECT 1 FROM calls WHERE provider = ? AND outcome <> 'error' LIMIT 1"
-        return self._database.execute(one, (provider,)).fetchone() is not None
+        return bool(self._rows(one, (provider,)))
 
     def rejected(self) -> int:
         """How many of the calls that were looked up the server refused."""
@@ -110,10 +128,9 @@ class Ledger:
 
     def usage(self) -> tuple[int, int]:
         """All tokens so far, of prompts and of completions."""
-        row = self._database.execute(
-            "SELECT coalesce(sum(prompt_tokens), 0), coalesce(sum(completion_tokens), 0) FROM calls"
-        ).fetchone()
-        return row[0], row[1]
+        # `total` gives a float, which no number of tokens that a damaged ledger holds can overflow.
+        prompts, completions = self._rows("SELECT total(prompt_tokens), total(completion_tokens) FROM calls")[0]
+        return int(prompts), int(completions)
 
     def frame(self, keys: Iterable[str] | None = None) -> "pl.DataFrame":
         """The recorded answers (among `keys`, if given), one row each, sorted by key."""
@@ -121,7 +138,7 @@ class Ledger:
 
         used = set(self.used)
         if keys is None:
-            keys = [row[0] for row in self._database.execute("SELECT key FROM calls")]
+            keys = [row[0] for row in self._rows("SELECT key FROM calls")]
         # As Python objects the answers take several times the room, so few of them are ever that.
         parts = [
             pl.DataFrame(list(map(_as_row, self.find(part).values())), schema=COLUMNS, orient="row").sort("key")
@@ -215,72 +232,3 @@ def recording(work: Path, known: Iterable[Path], *, retry_errors: bool = False) 
             raise
         ledger.export(calls.extract, ledger.used)
         calls.new = len(ledger) - before
-
-
-def read_ledger(path: Path) -> "pl.DataFrame":
-    """The answers in a ledger file, SQLite or Parquet, one row each. Raises `LedgerError`."""
-    import polars as pl  # noqa: PLC0415 - a command's --help waits for it otherwise
-    from polars.exceptions import PolarsError  # noqa: PLC0415 - the same
-
-    if not path.is_file():
-        raise LedgerError(f"There is no ledger {path}.")
-    with path.open("rb") as file:
-        magic = file.read(16)
-    if magic.startswith(b"SQLite format 3"):
-        _check_sqlite(path)
-        try:
-            with closing(_open(path, "ro")) as database:
-                cursor = database.execute("SELECT * FROM calls")
-                columns = {name: COLUMNS.get(name, pl.String) for name, *_ in cursor.description}
-                rows = cursor.fetchall()
-        except sqlite3.DatabaseError as error:
-            raise LedgerError(f"The ledger {path} is damaged ({error}).") from None
-        return _whole(pl.DataFrame(rows, schema=columns, orient="row")).sort("key")
-    try:
-        found = pl.read_parquet_metadata(path).get(FORMAT_KEY)
-        frame = _whole(pl.read_parquet(path, glob=False))
-    except (PolarsError, OSError):
-        raise LedgerError(f"{path} is no ledger: it is neither SQLite nor Parquet.") from None
-    _check_format(path, found)
-    if dict(frame.schema) != dict(pl.Schema(COLUMNS)) or any(frame.null_count().row(0)):
-        raise LedgerError(f"{path} is no ledger: its columns are not those of a ledger.")
-    return frame
-
-
-def _whole(frame: "pl.DataFrame") -> "pl.DataFrame":
-    import polars as pl  # noqa: PLC0415 - a command's --help need not wait for it
-
-    return frame if ADAPTED in frame.columns else frame.with_columns(pl.lit("").alias(ADAPTED))
-
-
-def _open(path: Path, mode: str) -> sqlite3.Connection:
-    return sqlite3.connect(f"{path.resolve().as_uri()}?mode={mode}", uri=True)
-
-
-def _check_sqlite(path: Path) -> None:
-    try:
-        version, tables = _version_and_tables(path, "ro")
-    except sqlite3.DatabaseError as error:
-        if error.sqlite_errorname != "SQLITE_READONLY_ROLLBACK":
-            raise LedgerError(f"{path} is no ledger: it is not a SQLite file.") from None
-        # Whoever was making it was killed at that: only who may write it can undo what they began.
-        version, tables = _version_and_tables(path, "rw")
-    if tables:  # a file without tables is a ledger that was killed at birth
-        _check_format(path, str(version) if "calls" in tables else None)
-
-
-def _version_and_tables(path: Path, mode: str) -> tuple[int, set[str]]:
-    with closing(_open(path, mode)) as database:
-        database.execute("BEGIN")  # one snapshot: another process may be making the ledger just now
-        version: int = database.execute("PRAGMA user_version").fetchone()[0]
-        return version, {row[0] for row in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-
-
-def _check_format(path: Path, found: str | None) -> None:
-    if found is None:
-        raise LedgerError(f"{path} is no ledger: it names no format version.")
-    if found != str(FORMAT):
-        raise LedgerError(
-            f"The ledger {path} is of format {found} and this version reads format {FORMAT}; "
-            "install the version of PluralBench that wrote it."
-        )

@@ -56,7 +56,7 @@ def canonical_rows(frame: pl.DataFrame) -> Iterator[tuple[str, bytes]]:
                 ) from None
 
 
-def _json_carries(kind: pl.DataType) -> bool:
+def _json_carries(kind: pl.DataType | type[pl.DataType]) -> bool:
     if isinstance(kind, pl.List | pl.Array):
         return _json_carries(kind.inner)
     if isinstance(kind, pl.Struct):

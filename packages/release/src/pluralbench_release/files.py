@@ -33,14 +33,14 @@ def held(directory: Path) -> Held:
     files: list[str] = []
     strange: list[str] = []
     for entry, path in _entries(directory, strange):
-        mode = entry.stat(follow_symlinks=False).st_mode
-        if stat.S_ISLNK(mode):
+        kind = _kind(entry.stat(follow_symlinks=False).st_mode)
+        if kind == "link":
             strange.append(f"{shown(path)} is a link, and a release holds none; put the file itself in its place.")
         elif _is_left_alone(path):
             continue
-        elif stat.S_ISREG(mode):
+        elif kind == "file":
             files.append(path)
-        elif not stat.S_ISDIR(mode):
+        elif kind != "folder":
             strange.append(f"{shown(path)} is neither a file nor a folder; take it away.")
     return Held(sorted(files), sorted(strange))
 
@@ -66,6 +66,21 @@ def _is_left_alone(path: str) -> bool:
     return any(path == name or path.startswith(f"{name}/") for name in LEFT_ALONE)
 
 
+def kind_of(path: Path) -> str | None:
+    """ "file", "folder", "link" or "other"; None for what is not there, be it that no file can have that name."""
+    try:
+        return _kind(path.lstat().st_mode)
+    except PermissionError:
+        raise
+    except (OSError, ValueError):
+        return None
+
+
+def _kind(mode: int) -> str:
+    kinds = {stat.S_IFREG: "file", stat.S_IFDIR: "folder", stat.S_IFLNK: "link"}
+    return kinds.get(stat.S_IFMT(mode), "other")
+
+
 def existing(directory: Path, path: str) -> Path:
     """The file `path` of the release in `directory`, if it is a file and reached without a link.
 
@@ -77,11 +92,12 @@ def existing(directory: Path, path: str) -> Path:
         raise ReleaseError(str(error)) from None
     parts = path.split("/")
     for number in range(1, len(parts) + 1):
-        if os.path.islink(step := directory.joinpath(*parts[:number])):
+        if kind_of(step := directory.joinpath(*parts[:number])) == "link":
             raise ReleaseError(f"{step} is a link, and a release holds none; put the file itself in its place.")
-    if not os.path.lexists(file):
+    kind = kind_of(file)
+    if kind is None:
         raise ReleaseError(f"{file} is missing.")
-    if not os.path.isfile(file):
+    if kind != "file":
         raise ReleaseError(f"{file} is no file, where a release has one.")
     return file
 

@@ -68,9 +68,10 @@ def push_to_hub(directory: Path, repository: str, *, private: bool = False, vers
                 repo_type="dataset",
             )
     except Exception as error:  # noqa: BLE001 - clients raise what the libraries under them raise
+        said = one_line(redacted(str(error)), 300)
         raise ReleaseError(
-            f"The Hub did not take {directory} as {repository}: {one_line(redacted(str(error)), 300)}. Log in with `hf auth login` as "
-            "somebody who may write there, and run the same command again."
+            f"The Hub did not take {directory} as {repository}: {said}. Log in with `hf auth login` as somebody who "
+            "may write there, and run the same command again."
         ) from None
     for path, content in made.items():
         (directory / path).write_bytes(content)

@@ -56,11 +56,11 @@ def rebuild_of(directory: Path) -> Rebuild:
     outside = next((text for text in named if not text.startswith(ADDRESSES) and public_place(text) != text), None)
     if outside is not None:
         raise ReleaseError(
-            f"{directory / RECIPE} names {shown(outside)!r}, outside the current folder. No build writes such a recipe, "
-            "so somebody changed it; it is not rebuilt."
+            f"{directory / RECIPE} names {outside!r}, outside the current folder. No build writes such a recipe, so "
+            "somebody changed it; it is not rebuilt."
         )
-    version = entry.dist.version if entry.dist is not None else recorded.version
-    return Rebuild(recorded, version, entry, [text for text in named if os.path.lexists(KIND.sub("", text, count=1))])
+    here = [shown(text) for text in named if os.path.lexists(KIND.sub("", text, count=1))]
+    return Rebuild(recorded, entry.dist.version if entry.dist is not None else recorded.version, entry, here)
 
 
 def rebuild(directory: Path, out: Path, *, sources: Sequence[str] = ()) -> list[TableDiff]:
@@ -126,4 +126,4 @@ def _texts(value: object) -> Iterator[str]:
 def _elsewhere(source: Source) -> bool:
     """Whether a source is files of somebody's machine that are not where the manifest says."""
     path = source.location.rpartition(":")[2]
-    return source.revision is None and source.location != "sample" and not os.path.exists(path)
+    return source.revision is None and source.location != "sample" and not os.path.lexists(path)

@@ -16,14 +16,25 @@ SPLITS = ("train", "validation", "test")
 HUB_PART = r"(?:-\d+-of-(?P<parts>\d+)(?:-[0-9a-f]{16})?)?"
 
 
+def kind_of(path: Path) -> str | None:
+    """The suffix in `SUFFIXES` of a file, also where `.gz` follows it; None for no table."""
+    name = path.name.removesuffix(".gz")
+    return next((suffix for suffix in SUFFIXES if name.endswith(suffix)), None)
+
+
+def stem_of(path: Path) -> str:
+    """The name of a table's file without its suffix."""
+    return path.name.removesuffix(".gz").removesuffix(kind_of(path) or "")
+
+
 def find_tables(directory: Path, split: str) -> dict[str, dict[str, list[Path]]]:
     """The files of each config and split, in the order of their names; splits other than `split` as far as known."""
     found: dict[str, dict[str, list[Path]]] = {}
     for path in sorted(directory.rglob("*")):
         *folders, _ = path.relative_to(directory).parts
         left_alone = any(name == "provenance" or name.startswith(".") for name in folders)
-        if path.suffix in SUFFIXES and not left_alone and path.is_file():
-            config, its_split = _place(folders, path.stem, split)
+        if kind_of(path) and not left_alone and path.is_file():
+            config, its_split = _place(folders, stem_of(path), split)
             found.setdefault(config, {}).setdefault(its_split, []).append(path)
     return found
 
@@ -51,13 +62,13 @@ def _is_of(stem: str, split: str) -> bool:
 
 def check_parts(files: Sequence[Path], config: str, split: str, directory: Path) -> None:
     """Raise `TablesError` when `files` are not one file or all parts of one: their rows would be doubled or lost."""
-    whole = any(path.stem in {split, config, f"{config}_{split}"} for path in files)
-    if len(files) > 1 and (whole or len({(path.parent, path.suffix) for path in files}) > 1):
+    whole = any(stem_of(path) in {split, config, f"{config}_{split}"} for path in files)
+    if len(files) > 1 and (whole or len({(path.parent, kind_of(path)) for path in files}) > 1):
         raise TablesError(
             f"{directory} holds the split {split!r} of the config {config!r} twice, in "
             f"{files[0].relative_to(directory)} and {files[-1].relative_to(directory)}; take one away."
         )
-    match = re.search(rf"{HUB_PART}$", files[0].stem)
+    match = re.search(rf"{HUB_PART}$", stem_of(files[0]))
     parts = int(match["parts"]) if match and match["parts"] else len(files)
     if parts != len(files):
         raise TablesError(
@@ -67,7 +78,7 @@ def check_parts(files: Sequence[Path], config: str, split: str, directory: Path)
 
 def read_files(paths: Sequence[Path]) -> pl.DataFrame:
     """The rows of files with the same suffix and columns, one after the other. Raises `TablesError`."""
-    if paths[0].suffix in {".jsonl", ".json"}:
+    if kind_of(paths[0]) in {".jsonl", ".json"}:
         rows = [row for path in paths for row in read_objects(path, TablesError)]
         return frame_of(rows, str(paths[0]), TablesError)
     frames = [_typed_rows(path) for path in paths]
@@ -86,4 +97,4 @@ def read_files(paths: Sequence[Path]) -> pl.DataFrame:
 
 def _typed_rows(path: Path) -> pl.DataFrame:
     # A guess of types would make 7 of the id 007.
-    return read_parquet(path, error=TablesError) if path.suffix == ".parquet" else read_csv(path, TablesError)
+    return read_parquet(path, error=TablesError) if kind_of(path) == ".parquet" else read_csv(path, TablesError)

@@ -1,6 +1,5 @@
 """Read tables that somebody else wrote: a local directory or file, or a Hub dataset pinned to a commit."""
 
-import os
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from pluralbench_release.card import read_card
 from pluralbench_release.errors import NoSplit, ReleaseError, TablesError
 from pluralbench_release.hub import Repository, commit_of, file_at, open_repository, read_config
 from pluralbench_release.manifest import CARD, MANIFEST, Manifest, manifest_in
-from pluralbench_release.table_files import SUFFIXES, check_parts, find_tables, read_files
+from pluralbench_release.table_files import SUFFIXES, check_parts, find_tables, kind_of, read_files, stem_of
 
 HUB_REPOSITORY = re.compile(r"\w[\w.-]*/\w[\w.-]*")
 COMMIT = re.compile(r"[0-9a-f]{40}")
@@ -50,7 +49,7 @@ def pinned(location: str) -> str:
     if _is_local(location):
         return location
     repo, _, revision = location.partition("@")
-    if not HUB_REPOSITORY.fullmatch(repo) or location.endswith(SUFFIXES):
+    if not HUB_REPOSITORY.fullmatch(repo) or kind_of(Path(location)):
         raise TablesError(f"There is no file or directory {location}, and a dataset on the Hub is named ORG/NAME.")
     return location if COMMIT.fullmatch(revision) else f"{repo}@{commit_of(repo, revision or None)}"
 
@@ -67,9 +66,9 @@ def read_tables(location: str, *, split: str = "test", configs: Sequence[str] | 
     - a file, whose config is its name without the suffix, whatever the split;
     - a Hub dataset, `ORG/NAME@COMMIT` (or what `pinned` takes), read through `datasets` and its cache.
 
-    SUFFIX is `parquet`, `jsonl`, `json` (an array of objects, or an object a line) or `csv`. Types are those of the
-    file, or those that `datasets` finds. A local CSV has none, so its columns are strings, null where nothing stands
-    between the commas.
+    SUFFIX is `parquet`, `jsonl`, `json` (an array of objects, or an object a line) or `csv`; `.gz` may follow it.
+    Types are those of the file, or those that `datasets` finds. A local CSV has none, so its columns are strings, null
+    where nothing stands between the commas; for its dialects see `pluralbench_tables.read_csv`.
 
     In JSON a key that some rows lack is null there. Objects become structs; but where the objects of a column differ
     in their keys, as in `{"rank": {"id1": 1, "id2": 2}}` with other ids in each row, a struct would have a field for
@@ -101,11 +100,14 @@ def manifest_at(location: str) -> Manifest | None:
     path = Path(place).resolve()
     above = [path, *path.parents][: len(Path("RELEASE/data/CONFIG/FILE").parts)]
     # In the Hub's cache, which may be read as a folder too, files are links.
-    return next((manifest_in(folder / MANIFEST) for folder in above if os.path.isfile(folder / MANIFEST)), None)
+    return next((manifest_in(folder / MANIFEST) for folder in above if (folder / MANIFEST).is_file()), None)
 
 
 def _is_local(location: str) -> bool:
-    return bool(location) and os.path.exists(location)
+    try:
+        return bool(location) and Path(location).exists()
+    except OSError:  # such as a name that is too long for any file
+        return False
 
 
 def _read_hub(repository: Repository, split: str, configs: Sequence[str] | None) -> Tables:
@@ -155,9 +157,9 @@ def _read_directory(directory: Path, location: str, split: str, configs: Sequenc
 
 
 def _read_file(path: Path, location: str, configs: Sequence[str] | None) -> Tables:
-    if path.suffix not in SUFFIXES:
+    if kind_of(path) is None:
         raise TablesError(f"{path} is no table that can be read here: give {', '.join(SUFFIXES)}.")
-    chosen = _chosen([path.stem], configs, str(path))
+    chosen = _chosen([stem_of(path)], configs, str(path))
     return Tables(
         location=location,
         revision=None,

@@ -1,6 +1,5 @@
 """Hold a release against its own manifest and its list of digests."""
 
-import os
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,7 +13,7 @@ from pluralbench_release.card import card_configs, read_card_configs
 from pluralbench_release.checksums import pin_problems, read_sums, release_files
 from pluralbench_release.content import digests, in_order, read_rows, read_table
 from pluralbench_release.errors import ReleaseError
-from pluralbench_release.files import held, shown, text_of
+from pluralbench_release.files import held, kind_of, shown, text_of
 from pluralbench_release.leaks import leaks
 from pluralbench_release.manifest import (
     CARD,
@@ -76,10 +75,11 @@ def _recorded(manifest: Manifest) -> dict[str, str]:
 
 def _wrong_files(directory: Path, files: Sequence[str], there: Sequence[str]) -> list[str]:
     """A sentence for each file that is not there, and for each that should not be."""
-    gone = [path for path in files if path not in there and not os.path.islink(directory / path)]
+    kinds = {path: kind_of(directory / path) for path in files if path not in there}
     problems = [
-        f"{path} is a folder, where the release has a file." if os.path.isdir(directory / path) else f"{path} is missing."
-        for path in gone
+        f"{path} is a folder, where the release has a file." if kind == "folder" else f"{path} is missing."
+        for path, kind in kinds.items()
+        if kind in {None, "folder"}  # of the others `held` speaks
     ]
     more = [path for path in there if path not in {*files, SUMS}]
     return problems + [f"{shown(path)} is not of this release: its manifest does not name it." for path in more]

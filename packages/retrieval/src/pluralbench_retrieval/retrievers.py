@@ -5,6 +5,8 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, Self, cast
 
 import bm25s
@@ -15,6 +17,11 @@ from pluralbench_retrieval.errors import MissingExtra, RetrievalError
 
 CONTRIEVER = "facebook/contriever-msmarco"
 CONTRIEVER_BATCH = 16
+HUB_SECONDS = 10
+MEND = (
+    "set `retriever` to `{}:FOLDER` with a folder that holds a copy of the model, or to `bm25`, which needs neither "
+    "model nor network"
+)
 
 Scorer = Callable[[str, Sequence[str]], list[float]]
 """From a query and documents to a score for each document, higher for more relevant."""
@@ -48,7 +55,8 @@ class Retriever:
             return self._load(self._place)
         except (OSError, ValueError) as error:
             reason = one_line(error)
-            raise RetrievalError(f"The retrieval model {self._place} cannot be loaded: {reason}.") from None
+            mend = MEND.format(self.provider)
+            raise RetrievalError(f"The retrieval model {self._place} cannot be loaded ({reason}); {mend}.") from None
 
     async def __aexit__(self, *exc: object) -> None:
         """The model stays loaded."""
@@ -116,12 +124,12 @@ def bm25_scores(query: str, documents: Sequence[str]) -> list[float]:
 
 def _contriever(model: str) -> Scorer:
     """Contriever: mean of the last hidden states under the attention mask, raw dot product, no normalisation."""
-    try:
-        import torch  # noqa: PLC0415 - an extra
-        from transformers import AutoModel, AutoTokenizer  # noqa: PLC0415 - an extra
-    except ImportError:
-        raise MissingExtra(_install("contriever")) from None
-    tokenizer, encoder = AutoTokenizer.from_pretrained(model), AutoModel.from_pretrained(model)
+    local = _only_here(model, "contriever", "torch", "transformers")
+    import torch  # noqa: PLC0415 - an extra
+    from transformers import AutoModel, AutoTokenizer  # noqa: PLC0415 - an extra
+
+    tokenizer = AutoTokenizer.from_pretrained(model, local_files_only=local)
+    encoder = AutoModel.from_pretrained(model, local_files_only=local)
     device = "cuda" if torch.cuda.is_available() else "cpu"
     encoder.to(device).eval()
 
@@ -145,11 +153,10 @@ def _contriever(model: str) -> Scorer:
 
 def _sentence_transformers(model: str) -> Scorer:
     """Any sentence-transformers model, with the prompts and the similarity of its own configuration."""
-    try:
-        from sentence_transformers import SentenceTransformer  # noqa: PLC0415 - an extra
-    except ImportError:
-        raise MissingExtra(_install("sentence-transformers")) from None
-    encoder = SentenceTransformer(model)
+    local = _only_here(model, "sentence-transformers", "sentence_transformers")
+    from sentence_transformers import SentenceTransformer  # noqa: PLC0415 - an extra
+
+    encoder = SentenceTransformer(model, local_files_only=local)
 
     def scores(query: str, documents: Sequence[str]) -> list[float]:
         similarity = encoder.similarity(encoder.encode_query([query]), encoder.encode_document(list(documents)))
@@ -159,5 +166,35 @@ def _sentence_transformers(model: str) -> Scorer:
     return scores
 
 
-def _install(extra: str) -> str:
-    return f"The retriever `{extra}` needs an extra: {how_to_install('pluralbench-retrieval', extra)}."
+def _only_here(model: str, extra: str, *libraries: str) -> bool:
+    """Whether a model is to be loaded without asking the Hub: a folder, or a copy in the cache of what is out of reach.
+
+    Asked once, before the libraries are imported: they need a minute to find that there is no network. Raises
+    `MissingExtra` without the libraries, `RetrievalError` for a model that is neither here nor on the Hub.
+    """
+    if not all(map(find_spec, libraries)):
+        how = how_to_install("pluralbench-retrieval", extra)
+        raise MissingExtra(f"The retriever `{extra}` needs an extra: {how}.")
+    if Path(model).is_dir():
+        return True
+    from huggingface_hub import HfApi, errors, try_to_load_from_cache  # noqa: PLC0415 - of the extras
+
+    # Without a network the Hub's client lets its HTTP library's own error through, which `errors` imports.
+    unreachable: Any = (
+        errors.HfHubHTTPError,
+        errors.OfflineModeIsEnabled,
+        OSError,
+        getattr(errors, "HTTPError", OSError),
+    )
+    mend = MEND.format(extra)
+    try:
+        HfApi().model_info(model, timeout=HUB_SECONDS)
+    except (errors.RepositoryNotFoundError, errors.HFValidationError):
+        raise RetrievalError(f"There is no folder {model}, and no such model on the Hub; {mend}.") from None
+    except unreachable:
+        if isinstance(try_to_load_from_cache(model, "config.json"), str):
+            return True
+        raise RetrievalError(
+            f"The retrieval model {model} is not on this machine, and the Hub cannot be reached; {mend}."
+        ) from None
+    return False

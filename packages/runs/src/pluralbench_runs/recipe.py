@@ -86,7 +86,7 @@ def _secret(values: Mapping[str, object]) -> str:
     for place, value in held:
         for text in (*place, value):
             if isinstance(text, str) and (owner := owner_of(text, *named)):
-                key = shown_key(["..." if part == text else part for part in place])
+                key = shown_key(["[key]" if part == text else part for part in place])
                 return f"`{key}` holds the value of {owner}; take it out, since a recipe goes into what is published"
     return ""
 
@@ -116,14 +116,19 @@ def first_fault(model: type[BaseModel], error: ValidationError) -> str:
 def recipe_path(name: str, folder: Path) -> Path:
     """The file of a recipe: NAME.toml in `folder`, which holds a builder's own recipes, or else the path `name`.
 
-    Raises `RecipeError` when there is no such file.
+    Raises `RecipeError` when there is no such file, and for a folder.
     """
     built_in = {path.stem: path for path in sorted(folder.glob("*.toml"))}
     path = built_in.get(name, Path(name))
-    if path.is_dir():
-        raise RecipeError(f"The recipe {name!r} is a folder; give {', '.join(built_in)} or the path of a TOML file.")
-    if not path.exists():
-        raise RecipeError(f"There is no recipe {name!r}: give {', '.join(built_in)} or the path of a TOML file.")
+    known = f"give {', '.join(built_in)} or the path of a TOML file"
+    try:
+        folder_given, found = path.is_dir(), path.exists()
+    except OSError as error:
+        raise RecipeError(f"The recipe {name!r} cannot be read ({error.strerror}); {known}.") from None
+    if folder_given:
+        raise RecipeError(f"The recipe {name!r} is a folder; {known}.")
+    if not found:
+        raise RecipeError(f"There is no recipe {name!r}: {known}.")
     return path
 
 

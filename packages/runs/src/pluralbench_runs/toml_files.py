@@ -1,8 +1,10 @@
 """TOML that may come from anybody: read whole and within limits, or refused in one sentence."""
 
+import math
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import date, time
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +26,9 @@ def read_toml(path: Path, what: str = "recipe", error: type[UserError] = RecipeE
     Raises `error` for a file that is missing, a folder, not UTF-8, no TOML, larger than `LARGEST` bytes, deeper than
     `DEEPEST`, and for values that `value_fault` tells of.
     """
-    if path.is_dir():
-        raise error(f"The {what} {path} is a folder; give a file.")
     try:
+        if path.is_dir():
+            raise error(f"The {what} {path} is a folder; give a file.")
         with path.open("rb") as file:
             data = file.read(LARGEST + 1)
     except FileNotFoundError:
@@ -70,17 +72,15 @@ def parse_toml(text: str) -> dict[str, Any]:
 def value_fault(values: Mapping[str, object]) -> str:
     """What is wrong with values of a recipe, whatever its keys mean, in words without a full stop; "" for nothing.
 
-    They are more than `DEEPEST` deep, or hold an integer beyond 64 bits, a null character, or half a character (as of
-    a command line that is not UTF-8).
+    They are more than `DEEPEST` deep, or hold an integer beyond 64 bits, a number that is not finite, a date (JSON has
+    neither), a null character, or half a character (as of a command line that is not UTF-8).
     """
     for place, value in leaves(values):
         if len(place) > DEEPEST:
             return f"tables or lists are more than {DEEPEST} deep"
-        if isinstance(value, int) and value not in INTEGERS:
-            return f"`{shown_key(place)}` is an integer beyond 64 bits"
-        for text in (*place, value):
-            if isinstance(text, str) and (fault := _text_fault(text)):
-                return f"`{shown_key(place)}` holds {fault}"
+        fault = next(filter(None, map(_fault, (*place, value))), "")
+        if fault:
+            return f"`{shown_key(place)}` {fault}"
     return ""
 
 
@@ -112,7 +112,13 @@ def _inner(value: object) -> Sequence[tuple[str, object]]:
     return ()
 
 
-def _text_fault(text: str) -> str:
-    if "\0" in text:
-        return "a null character"
-    return "half a character" if any("\ud800" <= character <= "\udfff" for character in text) else ""
+def _fault(value: object) -> str:
+    """What is wrong with a key or a value, as the end of a sentence that begins with its key."""
+    if isinstance(value, str):
+        halves = any("\ud800" <= character <= "\udfff" for character in value)
+        return "holds a null character" if "\0" in value else "holds half a character" if halves else ""
+    if isinstance(value, int) and value not in INTEGERS:
+        return "is an integer beyond 64 bits"
+    if isinstance(value, float) and not math.isfinite(value):
+        return "is not a finite number"
+    return "is a date or a time; write it in quotes" if isinstance(value, date | time) else ""

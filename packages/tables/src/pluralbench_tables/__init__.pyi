@@ -3,12 +3,14 @@ from .errors import TableFileError
 from .frames import frame_of
 from .json_files import parse_json, read_json, read_jsonl, read_objects, write_jsonl
 from .parquet_files import read_parquet
+from .parquet_footer import parquet_metadata
 from .text_files import read_text
 
 __all__ = [
     "SPREADSHEET",
     "TableFileError",
     "frame_of",
+    "parquet_metadata",
     "parse_json",
     "read_csv",
     "read_json",

@@ -108,8 +108,8 @@ def read_csv(path: Path, error: type[UserError] = TableFileError, *, quotings: S
     finally:
         csv.field_size_limit(before)
     if not found:
-        fault = max(faults, key=lambda fault: fault.line)
-        raise error(f"{path}, line {fault.line:,}: {fault}.")
+        farthest = max(faults, key=lambda fault: fault.line)
+        raise error(f"{path}, line {farthest.line:,}: {farthest}.")
     if len(found) > 1:
         raise error(_differing(path, *found[:2]))
     return _frame(found[0], _nulls(found[0], text), path, error)
@@ -137,7 +137,9 @@ def _separators(text: str, quoting: Quoting) -> list[str]:
 
 
 def _read(text: str, separator: str, quoting: Quoting) -> Reading:
-    rows, lines, cells = [], [], 0
+    rows: list[list[str]] = []
+    lines: list[int] = []
+    cells = 0
     for line, row in _records(text, separator, quoting):
         if rows and len(row) != len(rows[0]):
             between = SEPARATORS[separator]

@@ -1,6 +1,5 @@
 """What a source hands to the build, and what the loaders share."""
 
-import json
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any, Generic, TypeVar
 import polars as pl
 from pluralbench_release import Source, TablesError, read_tables
 from pluralbench_runs import digest
+from pluralbench_tables import TableFileError, parse_json
 
 from build_persona_judge.errors import SourceError
 from build_persona_judge.pairing import LeftOut
@@ -39,6 +39,8 @@ def read_file(path: Path, columns: Sequence[str], how: str) -> list[dict[str, An
 
     how: how to get the file, for the error. Raises `SourceError` for what is missing, naming what there is.
     """
+    if path.is_dir():
+        raise SourceError(f"{path} is a folder, not a file. {how}")
     if not path.is_file():
         beside = sorted(entry.name for entry in path.parent.iterdir()) if path.parent.is_dir() else []
         there = f"it holds {', '.join(beside[:8]) or 'nothing'}" if path.parent.is_dir() else "it is not there either"
@@ -58,12 +60,10 @@ def check_columns(frame: pl.DataFrame, columns: Sequence[str], where: str, how: 
         kind = frame.schema.get(head)
         if column in frame.columns or (rest and kind == pl.String):
             continue
-        inside = [entry.name for entry in kind.fields] if rest and isinstance(kind, pl.Struct) else frame.columns
-        if rest not in inside:
-            raise SourceError(
-                f"{where} has no column `{column}`; {f'`{head}`' if inside is not frame.columns else 'it'} has "
-                f"{', '.join(inside)}. Name it as its owner does. {how}"
-            )
+        fields = [entry.name for entry in kind.fields] if rest and isinstance(kind, pl.Struct) else None
+        if fields is None or rest not in fields:
+            there = f"it has {', '.join(frame.columns)}" if fields is None else f"`{head}` has {', '.join(fields)}"
+            raise SourceError(f"{where} has no column `{column}`; {there}. Name it as its owner does. {how}")
 
 
 def flat(row: Mapping[str, Any], column: str) -> Any:
@@ -78,8 +78,8 @@ def as_object(value: object) -> Mapping[str, Any]:
     """An object that stands in a row as such or as JSON; an empty one for anything else."""
     if isinstance(value, str):
         try:
-            value = json.loads(value)
-        except ValueError:
+            value = parse_json(value, "a cell")
+        except TableFileError:
             return {}
     return value if isinstance(value, Mapping) else {}
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from html import unescape
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 from xml.etree.ElementTree import Element, ParseError
 
 import polars as pl
@@ -31,6 +31,10 @@ from build_personalized.recipe import SourceTable, public_source, site_of
 from build_personalized.sources.loaded import QUESTIONS, Loaded, drops_frame, rows_digest
 
 QUESTION = "1"  # PostTypeId
+POST = 500_000  # characters of a title or body; the sites take 30,000 of Markdown
+ROW = 5_000_000  # bytes, and more than those of a row's texts
+DEPTH = 2  # of a row within the root
+LONGEST_ID = 18  # digits
 STEP = "source"
 BATCH = 200  # users at a time as Python objects, which are several times larger than their rows
 COLUMNS = (
@@ -44,7 +48,7 @@ COLUMNS = (
     "tags TEXT",
     "licence TEXT",
 )
-TAG = re.compile(r"<[^>]*>")
+TAG = re.compile(r"<[^<>]*>")
 # Inside <pre><code> inscriptis would join the lines of a program.
 HTML = ParserConfig(css=CSS_PROFILES["strict"] | {"code": HtmlElement(tag="code", whitespace=WhiteSpace.pre)})
 BLANK_LINES = re.compile(r"\n(?:[^\S\n]*\n)+")
@@ -116,8 +120,13 @@ def _store(path: Path, posts: sqlite3.Connection) -> list[tuple[str, str, str, s
         if row.get("PostTypeId") != QUESTION:
             continue
         post_id, body = row.get("Id", ""), row.get("Body", "")
-        if not post_id.isdecimal():
-            raise SourceError(f"{path} has a question without a number (Id {post_id!r}).")
+        if not (post_id.isascii() and post_id.isdecimal()) or len(post_id) > LONGEST_ID:
+            raise SourceError(f"{path} has a question without a number (Id {post_id[:50]!r}).")
+        longest = max(len(text) for text in row.values())
+        if longest > POST:
+            raise SourceError(
+                f"{path}: post {post_id} has a text of {longest:,} characters, and at most {POST:,} are read."
+            )
         plain = " ".join(unescape(TAG.sub(" ", body)).lower().split())
         if not row.get("OwnerUserId"):
             drops.append((site, STEP, "deleted user", f"{site}-{post_id}"))
@@ -149,16 +158,48 @@ def _remove_repeated(posts: sqlite3.Connection) -> list[tuple[str, str, str, str
     return [(post["site"], STEP, "text posted before", f"{post['site']}-{post['id']}") for post in repeated]
 
 
+class _Dump:
+    """The bytes of a dump for the parser, which takes time by the square of a row's length."""
+
+    def __init__(self, path: Path, file: BinaryIO) -> None:
+        self.path = path
+        self._file = file
+        self._left = ROW
+
+    def read(self, size: int = ROW, /) -> bytes:
+        """The next bytes. Raises `SourceError` when a row is too long."""
+        self._left -= size
+        if self._left < 0:
+            raise SourceError(f"{self.path} has a row of more than {ROW:,} bytes, which are as many as are read.")
+        return self._file.read(size)
+
+    def next_row(self) -> None:
+        """Begin to count anew."""
+        self._left = ROW
+
+
+def _rows(dump: _Dump) -> Iterator[dict[str, str]]:
+    events: Iterator[tuple[str, Element]] = iterparse(dump, events=("start", "end"))
+    open_elements: list[Element] = []
+    for event, element in events:
+        if event == "start":
+            open_elements.append(element)
+            if len(open_elements) > DEPTH:
+                raise SourceError(f"{dump.path} is no Stack Exchange dump, whose rows hold no other elements.")
+            continue
+        open_elements.pop()
+        if open_elements:
+            dump.next_row()
+            if element.tag == "row":
+                yield dict(element.attrib)
+            open_elements[0].clear()
+
+
 def _read(path: Path) -> Iterator[dict[str, str]]:
     """The attributes of each `<row>`, one at a time."""
     try:
         with path.open("rb") as file:
-            events: Iterator[tuple[str, Element]] = iterparse(file, events=("start", "end"))
-            _, root = next(events)
-            for event, element in events:
-                if event == "end" and element.tag == "row":
-                    yield dict(element.attrib)
-                    root.clear()
+            yield from _rows(_Dump(path, file))
     except FileNotFoundError:
         raise SourceError(f"There is no dump {path}.") from None
     except IsADirectoryError:
@@ -166,7 +207,7 @@ def _read(path: Path) -> Iterator[dict[str, str]]:
     except ParseError as error:
         line = error.position[0]
         raise SourceError(f"{path} is truncated or no XML: {str(error).split(':')[0]} at line {line}.") from None
-    except (DefusedXmlException, StopIteration):
+    except DefusedXmlException:
         raise SourceError(f"{path} is no Stack Exchange dump.") from None
     except (LookupError, ValueError) as error:
         raise SourceError(f"{path} is in an encoding that cannot be read ({error}).") from None

@@ -1,0 +1,29 @@
+"""What is known of the person of an item: posts with a category each, or plain texts, and rubric aspects."""
+
+from collections.abc import Mapping
+from typing import Any
+
+
+def posts(row: Mapping[str, Any], column: str | None) -> list[dict[str, Any]] | None:
+    """The posts of a profile: a list of objects with a `text`, a list of texts, or one text; None where it has none.
+
+    Raises `TypeError` for anything else.
+    """
+    value = row.get(column) if column else None
+    texts = [value] if isinstance(value, str) else value
+    if isinstance(texts, list) and all(isinstance(text, str) for text in texts):
+        return [{"text": text} for text in texts if text.strip()] or None
+    try:
+        return structs(row, column, "text")
+    except TypeError:
+        raise TypeError(f"`{column}` is no text, and no list of texts or of objects with a `text`") from None
+
+
+def structs(row: Mapping[str, Any], column: str | None, key: str) -> list[dict[str, Any]] | None:
+    """A list of objects that have at least a text under `key`; None where the row has none. Raises `TypeError`."""
+    value = row.get(column) if column else None
+    if value is None:
+        return None
+    if not isinstance(value, list) or not all(isinstance(v, dict) and isinstance(v.get(key), str) for v in value):
+        raise TypeError(f"`{column}` is no list of objects with a `{key}`")
+    return value

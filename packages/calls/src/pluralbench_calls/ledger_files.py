@@ -1,0 +1,193 @@
+"""Files that are said to be ledgers, of this project or of anybody: checked before a row of them is believed."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args
+
+from pluralbench_runs import one_line
+
+from pluralbench_calls.errors import LedgerError
+from pluralbench_calls.records import Answer, Outcome
+
+if TYPE_CHECKING:
+    import polars as pl
+
+FORMAT = 1
+FORMAT_KEY = "pluralbench_ledger_format"
+COLUMNS = {item.name: int if item.type is int else str for item in fields(Answer)}
+# A column that ledgers did not always have. It is empty but for models that refuse a parameter, and a published ledger
+# in which it is empty goes without it, so that the ledgers of old and new builds are the same file.
+ADAPTED = "adapted"
+OUTCOMES = frozenset(get_args(Outcome))
+LONGEST_TEXT = 10_000_000  # characters; far more than is read of an answer
+MOST_TOKENS = 2**53
+MAGIC = b"SQLite format 3"
+
+
+def read_ledger(path: Path) -> "pl.DataFrame":
+    """The answers in a ledger file, SQLite or Parquet, one row each. Raises `LedgerError`."""
+    try:
+        if not path.is_file():
+            raise LedgerError(f"There is no ledger {path}: {'it is no file' if path.exists() else 'no such file'}.")
+        with path.open("rb") as file:
+            magic = file.read(len(MAGIC))
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
+        raise LedgerError(f"The ledger {path} cannot be read: {one_line(error)}.") from None
+    return _read_sqlite(path) if magic == MAGIC else _read_parquet(path)
+
+
+def _read_sqlite(path: Path) -> "pl.DataFrame":
+    import polars as pl  # noqa: PLC0415 - a command's --help waits for it otherwise
+
+    columns = check_sqlite(path)
+    if not columns:
+        return pl.DataFrame(schema=COLUMNS)
+    with readable(path), closing(_open(path, "ro")) as database:
+        # The names are ours alone, see `check_sqlite`.
+        found = database.execute(f"SELECT {', '.join(columns)} FROM calls")  # noqa: S608
+        rows = [checked(row, path) for row in found]
+    return _whole(pl.DataFrame(rows, schema={name: COLUMNS[name] for name in columns}, orient="row")).sort("key")
+
+
+def _read_parquet(path: Path) -> "pl.DataFrame":
+    import polars as pl  # noqa: PLC0415 - the same
+    from pluralbench_tables import parquet_metadata, read_parquet  # noqa: PLC0415 - the same
+
+    try:
+        found = parquet_metadata(path, LedgerError).get(FORMAT_KEY)
+    except LedgerError:
+        raise LedgerError(f"{path} is no ledger: it is neither SQLite nor Parquet.") from None
+    _check_format(path, found)
+    frame = _whole(read_parquet(path, error=LedgerError))
+    if dict(frame.schema) != dict(pl.Schema(COLUMNS)) or any(frame.null_count().row(0)):
+        raise LedgerError(f"{path} is no ledger: its columns are not those of a ledger.")
+    for row in frame.select(
+        key=pl.col("key"),
+        longest=pl.max_horizontal(pl.col(pl.String).str.len_chars()),
+        outcome=pl.col("outcome"),
+        least=pl.min_horizontal(pl.col(pl.Int64)),
+        most=pl.max_horizontal(pl.col(pl.Int64)),
+    ).iter_rows():
+        _check_values(path, *row)
+    return frame
+
+
+def _whole(frame: "pl.DataFrame") -> "pl.DataFrame":
+    import polars as pl  # noqa: PLC0415 - a command's --help need not wait for it
+
+    return frame if ADAPTED in frame.columns else frame.with_columns(pl.lit("").alias(ADAPTED))
+
+
+def checked(row: tuple[Any, ...], path: Path) -> tuple[Any, ...]:
+    """A row of SQLite, in which any value may stand in any column. Raises `LedgerError` where one does not belong."""
+    for value, (name, kind) in zip(row, COLUMNS.items(), strict=False):
+        if type(value) is not kind:
+            raise LedgerError(
+                f"The ledger {path} is damaged: `{name}` of the call {_named(row[0])} is not "
+                f"{'a whole number' if kind is int else 'a text'}."
+            )
+    values = dict(zip(COLUMNS, row, strict=False))
+    numbers = [value for value in row if isinstance(value, int)]
+    longest = max(len(value) for value in row if isinstance(value, str))
+    _check_values(path, str(row[0]), longest, str(values["outcome"]), min(numbers), max(numbers))
+    return row
+
+
+def _check_values(path: Path, key: str, longest: int, outcome: str, least: int, most: int) -> None:
+    wrong = (
+        f"a text of {longest:,} characters"
+        if longest > LONGEST_TEXT
+        else f"the outcome {one_line(outcome, 20)!r}"
+        if outcome not in OUTCOMES
+        else "an impossible number of tokens"
+        if least < 0 or most > MOST_TOKENS
+        else None
+    )
+    if wrong:
+        raise LedgerError(f"The ledger {path} is damaged: the call {_named(key)} has {wrong}.")
+
+
+def _named(key: object) -> str:
+    return one_line(key, 12) if isinstance(key, str) and key.isascii() else "without a key"
+
+
+@contextmanager
+def readable(path: Path) -> Iterator[None]:
+    """Say in a sentence what SQLite cannot do with the ledger at `path`. Raises `LedgerError`."""
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        damaged = "UTF-8" in str(error)  # Python's, for bytes that are no text
+        raise LedgerError(
+            f"The ledger {path} {'is damaged' if damaged else 'cannot be used'} ({_said(error)})."
+        ) from None
+    except (sqlite3.Error, OverflowError) as error:
+        raise LedgerError(f"The ledger {path} is damaged ({_said(error)}).") from None
+
+
+def check_sqlite(path: Path) -> list[str]:
+    """The columns that a SQLite ledger has, in our order; none for one that was killed at birth.
+
+    Raises `LedgerError`.
+    """
+    if not path.is_file():  # to open a pipe would wait for whoever writes into it
+        raise LedgerError(f"{path} is no ledger: it is no file.")
+    try:
+        version, tables, columns = _version_and_columns(path, "ro")
+    except sqlite3.Error as error:
+        if error.sqlite_errorname != "SQLITE_READONLY_ROLLBACK":
+            raise LedgerError(
+                f"{path} is no ledger: it is not a SQLite file that can be read ({_said(error)})."
+            ) from None
+        # Whoever was making it was killed at that: only who may write it can undo what they began.
+        with readable(path):
+            version, tables, columns = _version_and_columns(path, "rw")
+    except OSError as error:
+        raise LedgerError(f"The ledger {path} cannot be opened ({one_line(error)}).") from None
+    if not tables:
+        return []
+    _check_format(path, str(version) if "calls" in tables else None)
+    if tables != {"calls"} or not COLUMNS.keys() - {ADAPTED} <= columns <= COLUMNS.keys():
+        raise LedgerError(f"{path} is no ledger: its columns are not those of a ledger.")
+    return [name for name in COLUMNS if name in columns]
+
+
+def _version_and_columns(path: Path, mode: str) -> tuple[int, set[str], set[str]]:
+    """The format version, the names of all that the file holds, and the stored columns of the table `calls`."""
+    with closing(_open(path, mode)) as database:
+        database.execute("BEGIN")  # one snapshot: another process may be making the ledger just now
+        version: int = database.execute("PRAGMA user_version").fetchone()[0]
+        held = database.execute("SELECT type, name FROM sqlite_master WHERE type <> 'index'").fetchall()
+        # A view, a trigger or a virtual table is a program of whoever made the file.
+        tables = {str(name) if kind == "table" else f"the {kind} {name}" for kind, name in held}
+        columns = database.execute("SELECT name, hidden FROM pragma_table_xinfo('calls')").fetchall()
+        return version, tables, {str(name) for name, hidden in columns if not hidden}
+
+
+def _open(path: Path, mode: str) -> sqlite3.Connection:
+    return guarded(sqlite3.connect(f"{path.resolve().as_uri()}?mode={mode}", uri=True))
+
+
+def guarded(database: sqlite3.Connection) -> sqlite3.Connection:
+    """The connection, with what SQLite offers against files of unknown origin (https://sqlite.org/security.html)."""
+    database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 8 * LONGEST_TEXT)
+    database.execute("PRAGMA trusted_schema = OFF")
+    database.execute("PRAGMA cell_size_check = ON")
+    return database
+
+
+def _check_format(path: Path, found: str | None) -> None:
+    if found is None:
+        raise LedgerError(f"{path} is no ledger: it names no format version.")
+    if found != str(FORMAT):
+        raise LedgerError(
+            f"The ledger {path} is of format {one_line(found, 20)} and this version reads format {FORMAT}; "
+            "install the version of PluralBench that wrote it."
+        )
+
+
+def _said(error: BaseException) -> str:
+    return one_line(error, 100)

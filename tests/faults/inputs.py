@@ -1,0 +1,268 @@
+"""Every kind of file that a stranger may hand in: what a good one looks like, and what reads it."""
+
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+
+import chinese_project as chinese
+import made_runs
+import persona_sources as persona
+import polars as pl
+import project_files
+import small_world
+import tomli_w
+import written_verdicts
+from children import ended
+from pluralbench_calls import Answer, Ledger, read_ledger
+from written_tables import write
+
+BUILDERS = ("build-chinese", "build-multilingual", "build-persona-judge", "build-personalized")
+ASKED = ("--base-url", "{server}", "--api-key-env", "")
+Words = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of input. make: writes good files into an empty folder. changed: which of them are changed, as a glob.
+
+    commands: what reads them there, drawn for each input; `{file}` is the changed file and `{server}` the URL of a
+    chat server. number: how many inputs a full run tries. good: how each command ends on good files.
+    """
+
+    name: str
+    make: Callable[[Path], object]
+    changed: str
+    commands: tuple[Words, ...]
+    number: int = 1_000
+    good: int = 0
+
+
+def _package(builder: str) -> Path:
+    return Path(str(files(builder.replace("-", "_"))))
+
+
+def _recipe(builder: str) -> Callable[[Path], object]:
+    return lambda folder: shutil.copy(_package(builder) / "recipes/sample.toml", folder)
+
+
+def _done(folder: Path, *words: str) -> None:
+    result = ended(words, folder, patience=120)
+    assert result.status == 0, result.said
+
+
+def _release(builder: str) -> Callable[[Path], object]:
+    def make(folder: Path) -> None:
+        _done(folder, builder, "--out", "release")
+        shutil.copytree(folder / "release", folder / "other")
+
+    return make
+
+
+def _ledgers(folder: Path) -> None:
+    sample = _package("build-multilingual") / "sample" / "ledger.parquet"
+    shutil.copy(sample, folder / "ledger.parquet")
+    with Ledger(folder / "ledger.sqlite") as ledger:
+        ledger.record(*(Answer(**row) for row in read_ledger(sample).head(40).iter_rows(named=True)))
+
+
+def _lamp_qa(folder: Path) -> None:
+    for number, path in enumerate(sorted((_package("build-personalized") / "sample/questions").glob("*.jsonl"))):
+        rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()][:2]
+        write(folder / "lamp" / f"{path.stem}{['.jsonl', '.json', '.parquet'][number % 3]}", rows)
+
+
+def _dump(folder: Path) -> None:
+    (folder / "Posts.xml").write_text(project_files.posts(), encoding="utf-8")
+
+
+def _pairs(folder: Path) -> None:
+    for suffix in (".csv", ".json", ".jsonl", ".parquet"):
+        write(folder / f"pairs{suffix}", project_files.PAIRS)
+
+
+def _people_asked(folder: Path) -> None:
+    small_world.people_file(folder / "people.jsonl", 4)
+    plans = [{"id": f"p0-{number}", "aspects": ["tea", "walks"]} for number in range(4)]
+    write(folder / "plans.jsonl", plans)
+
+
+def _annotated(folder: Path) -> None:
+    chinese.write_taxonomy(folder)
+    chinese.write_prompts(folder, ["open", "human", "preference"])
+    _done(folder, "build-chinese", "tasks", *PROJECT, *NAMED, "--out", "tasks")
+    chinese.fill(min((folder / "tasks/sheets").glob("*.csv")), folder / "sheet.csv")
+    project_files.export(folder / "tasks/sheets", folder / "export.json")
+
+
+def _ranked(folder: Path) -> None:
+    chinese.write_taxonomy(folder)
+    chinese.write_rows(folder / "annotated.jsonl", [chinese.annotated(number) for number in range(4)])
+    chinese.write_rows(folder / "more.jsonl", [chinese.unlabelled(number, 3) for number in range(4, 6)])
+
+
+def _sources(folder: Path) -> None:
+    answers = [{"QKEY": n, "Q1": ["Yes", "No"][n % 2]} for n in range(8)]
+    persona.wave(folder / "waves/W1", {"Q1": ["Yes", "No", "Refused"]}, answers)
+    persona.empathic(folder / "wassa", [(a, p, n * 2, n * 2) for a in (1, 2) for n, p in enumerate("pqr")])
+    said = [persona.post(who, question) for who in ("cook", "nurse", "pilot") for question in ("q1", "q2")]
+    persona.write_jsonl(folder / "reddit.jsonl", said)
+    given = [persona.utterance(str(n), model, score) for n in range(3) for model, score in (("a", 90), ("b", 10))]
+    persona.prism(folder / "prism", given)
+    persona.people_csv(folder / "survey")
+
+
+def _benchmark(folder: Path) -> None:
+    write(folder / "pairs.jsonl", project_files.PAIRS)
+    values = {
+        "title": "Mine",
+        "overall": "items",
+        "sections": {"All": {"cooking": 5}},
+        "columns": {"prompt": ["prompt"]},
+    }
+    (folder / "mine.toml").write_text(tomli_w.dumps({"mine": values}), encoding="utf-8")
+
+
+def _verdicts(folder: Path) -> None:
+    written_verdicts.written(folder)
+    written_verdicts.written(folder, written_verdicts.LABELS, "labels.csv")
+    frame = pl.read_csv(folder / "verdicts.csv", infer_schema=False)
+    frame.write_parquet(folder / "verdicts.parquet")
+    write(folder / "verdicts.jsonl", frame.to_dicts())
+
+
+def _decisions(folder: Path) -> None:
+    rows = [{"id": "0", "language": "spa_Latn", "decision": "keep", "reason": "fair"} for n in range(1)]
+    persona.write_csv(folder / "decisions.csv", rows)
+    write(folder / "pairs.jsonl", project_files.PAIRS)
+
+
+def _rated(folder: Path) -> None:
+    shutil.copy(_package("build-multilingual") / "sample/translations.jsonl", folder / "rated.jsonl")
+
+
+def _runs(folder: Path) -> None:
+    pairs = write(folder / "pairs.jsonl", project_files.PAIRS)
+    for seed, name in enumerate(("a", "b")):
+        made_runs.scored("pairs", pairs, folder / "runs" / name, model=name, seed=seed)
+
+
+def _study(folder: Path) -> None:
+    small_world.people_file(folder / "people.jsonl", 4)
+    text = project_files.STUDY.replace("dist/personalized-rewardbench", "people.jsonl")
+    (folder / "study.toml").write_text(text.replace('policy = "policy"', 'policy = "./policy"'), encoding="utf-8")
+
+
+def _scores(folder: Path) -> None:
+    project_files.downstream(folder)
+
+
+OUT = ("--out", "out")
+FEW = ("--language", "spa_Latn", "--limit", "1", *OUT)
+PROJECT = ("--prompts", "prompts.jsonl", "--responses", "responses.jsonl", "--taxonomy", "taxonomy.toml")
+NAMED = tuple(word for name in chinese.FIVE for word in ("--annotator", name))
+TASKS = ("--tasks", "tasks", "--out", "read.jsonl")
+LEARNED = ("--annotated", "annotated.jsonl", "--prompts", "more.jsonl", "--taxonomy", "taxonomy.toml")
+BM25 = ("--retriever", "bm25")
+KINDS = [
+    *(Kind(f"recipe {name}", _recipe(name), "*.toml", ((name, "--recipe", "{file}", *OUT),), 500) for name in BUILDERS),
+    Kind("recipe study", _study, "study.toml", (("pluralbench", "study", "{file}", *OUT),), 500, good=2),
+    *(
+        Kind(
+            f"release {name}",
+            _release(name),
+            "release/**/*",
+            tuple(
+                ("pluralbench-release", verb, "release", *more)
+                for verb, more in (("verify", ()), ("diff", ("other",)), ("rebuild", ()))
+            ),
+            number=250,
+        )
+        for name in BUILDERS
+    ),
+    Kind(
+        "ledgers",
+        _ledgers,
+        "ledger.*",
+        (*[("take_ledger", "{file}")] * 4, ("build-multilingual", "--replay", "{file}", *FEW)),
+    ),
+    Kind(
+        "lamp-qa",
+        _lamp_qa,
+        "lamp/*",
+        (
+            *[("load_questions", "lamp-qa:lamp")] * 4,
+            ("build-personalized", "--source", "lamp-qa:lamp", "--llm", "m", *ASKED, "--limit", "1", *OUT),
+        ),
+    ),
+    Kind(
+        "dumps",
+        _dump,
+        "Posts.xml",
+        (
+            *[("load_questions", "stack-exchange:Posts.xml")] * 4,
+            ("build-personalized", "--source", "stack-exchange:Posts.xml", "--llm", "m", *ASKED, "--limit", "1", *OUT),
+        ),
+    ),
+    Kind("pairs", _pairs, "pairs.*", (("score_by_text", "{file}"),)),
+    Kind("people asked", _people_asked, "people.jsonl", (("score_by_text", "{file}", "personalized"),), 500),
+    Kind("plans", _people_asked, "plans.jsonl", (("score_by_text", "people.jsonl", "personalized", "{file}"),)),
+    Kind("benchmarks", _benchmark, "mine.toml", (("score_by_text", "pairs.jsonl", "{file}"),)),
+    Kind("sheets", _annotated, "sheet.csv", (("build-chinese", "annotations", "{file}", *TASKS),)),
+    Kind("label studio", _annotated, "export.json", (("build-chinese", "annotations", "{file}", *TASKS),)),
+    Kind("tasks", _annotated, "tasks/*.jsonl", (("build-chinese", "annotations", "sheet.csv", *TASKS),)),
+    Kind("prompts", _annotated, "[prt]*[s.]*o*l", (("build-chinese", "tasks", *PROJECT, *NAMED, *OUT),), 500),
+    Kind("taxonomy", _annotated, "taxonomy.toml", (("build-chinese", "tasks", *PROJECT, *NAMED, *OUT),), 500),
+    Kind(
+        "annotated",
+        _ranked,
+        "*.jsonl",
+        (
+            ("build-chinese", "resolve", "annotated.jsonl", "--out", "ranked.jsonl"),
+            ("build-chinese", "preference", *LEARNED, "--judge", "m", *ASKED, "--no-distant", *OUT),
+        ),
+    ),
+    *(
+        Kind(name, _sources, changed, (("build-persona-judge", *words, *BM25, *OUT),), number)
+        for number, name, changed, *words in (
+            (1_000, "people's CSV", "survey/*", "--people-csv", "survey"),
+            (250, "opinion waves", "waves/*/*", "--opinion-qa", "waves", "--respondents", "4"),
+            (250, "essays", "wassa/*", "--empathic-conversations", "wassa", "--size", "1"),
+            (250, "reddit", "reddit.jsonl", "--personal-reddit", "reddit.jsonl"),
+            (250, "prism", "prism/*", "--prism", "prism", "--size", "1"),
+        )
+    ),
+    Kind(
+        "verdicts",
+        _verdicts,
+        "verdicts.*",
+        (("pluralbench", "judge-metrics", "{file}"), ("pluralbench", "judge-metrics", "{file}", "--format", "json")),
+    ),
+    Kind(
+        "labels",
+        _verdicts,
+        "labels.csv",
+        (("pluralbench", "judge-metrics", "verdicts.csv", "--labels", "{file}"),),
+        500,
+    ),
+    Kind("decisions", _decisions, "decisions.csv", (("build-multilingual", "--decisions", "{file}", *FEW),)),
+    Kind(
+        "rated",
+        _rated,
+        "rated.jsonl",
+        (("build-multilingual", "--recipe", "translation", "--rated", "{file}", "--per-level", "1", *OUT),),
+    ),
+    Kind(
+        "runs",
+        _runs,
+        "runs/a/*",
+        (
+            ("pluralbench", "report", "runs"),
+            ("pluralbench", "show", "runs/a", "--data", "pairs.jsonl"),
+            ("pluralbench", "compare", "runs/a", "runs/b"),
+        ),
+    ),
+    Kind("scores", _scores, "benchmark.csv", (("pluralbench", "correlate", "{file}", "downstream.csv"),), 500),
+]

@@ -1,0 +1,27 @@
+"""Public functions by words, as a command would take them, for what no command does without a model or a build."""
+
+from pathlib import Path
+from typing import Any
+
+import verbs
+from build_personalized.recipe import SourceTable
+from build_personalized.sources import load
+from pluralbench_calls import Ledger, read_ledger
+
+
+def score_by_text(data: str, benchmark: str = "pairs", plans: str | None = None) -> None:
+    """Score a table by a function."""
+    told: dict[str, Any] = {"profile": "none"} if plans is None else {"profile": "plan", "plans": Path(plans)}
+    verbs.score(verbs.by_text, data=data, benchmark=benchmark, out="out", **told)
+
+
+def take_ledger(path: str) -> None:
+    """Read a ledger, and add it to another."""
+    read_ledger(Path(path))
+    with Ledger(Path("other.sqlite")) as ledger:
+        ledger.take(Path(path))
+
+
+def load_questions(location: str) -> None:
+    """The questions of a source."""
+    load(SourceTable(locations=[location]), Path("cache"))

@@ -1,0 +1,163 @@
+"""TOML from anybody is read within limits, or refused in one sentence; so is a recipe that holds a key."""
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tomli_w
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pluralbench_runs import Recipe, RecipeError, UserError, check_recipe, output_directory, parse_toml, read_recipe
+from pluralbench_runs.toml_files import DEEPEST, LARGEST, read_toml
+from pydantic import Field
+
+TEXTS = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=20)
+VALUES = st.recursive(
+    TEXTS | st.integers(-(2**63), 2**63 - 1) | st.booleans() | st.floats(allow_nan=False, allow_infinity=False),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),
+    max_leaves=10,
+)
+MARKS = [
+    "=",
+    "[",
+    "]",
+    "[[",
+    "]]",
+    "{",
+    "}",
+    ".",
+    ",",
+    "\n",
+    '"',
+    "'",
+    '"""',
+    "'''",
+    "\\",
+    "#",
+    "-",
+    "_",
+    "\0",
+    "\ufeff",
+]
+WORDS = ["a", "1", "e9", "9" * 5000, "0x" + "f" * 40, "nan", "1979-05-27", "a.a = 1\n", "[a]\n", "\\u0000", "中"]
+PIECES = st.sampled_from(MARKS + WORDS)
+
+
+class Asked(Recipe):
+    """A recipe whose key may hold anything."""
+
+    model: str = "m"
+    extra: dict[str, Any] = Field(default_factory=dict)
+    api_key_env: str | None = None
+
+
+@given(st.dictionaries(TEXTS, VALUES, max_size=4))
+def test_what_is_within_the_limits_is_read_as_it_is(values: dict[str, Any]) -> None:
+    assert parse_toml(tomli_w.dumps(values)) == values
+
+
+@given(st.lists(PIECES | TEXTS, max_size=12).map("".join) | st.binary().map(lambda data: data.decode("latin-1")))
+@settings(max_examples=300)
+def test_any_text_is_read_or_refused_in_a_sentence(text: str) -> None:
+    try:
+        check_recipe(Asked, parse_toml(text), "r.toml")
+        said = "read"
+    except (ValueError, UserError) as error:
+        said = str(error)
+    assert "\n" not in said
+    assert "\0" not in said
+    assert 0 < len(said) < 700
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a = " + "[" * 5000, "tables or lists are more than 32 deep"),
+        ("a = " + "{a = " * 5000, "tables or lists are more than 32 deep"),
+        ("a = " + "[" * (DEEPEST + 1) + "]" * (DEEPEST + 1), "tables or lists are more than 32 deep"),
+        ("x = 1\n" + ".".join("a" * 200_000) + " = 1", "a key of more than 32 parts (line 2)"),
+        ("[" + " . ".join(['"a"', "'b'"] * 29_999) + "]", "a key of more than 32 parts (line 1)"),
+        ("extra = {'a b' = 9223372036854775808}", "`extra.a b` is an integer beyond 64 bits"),
+        ("a = 0x" + "f" * 5000, "`a` is an integer beyond 64 bits"),
+        ("a = " + "9" * 5000, "an integer has too many digits"),
+        ("a = [1, {b = nan}]", "`a.1.b` is not a finite number"),
+        ("a = 1e999", "`a` is not a finite number"),
+        ("a = 1979-05-27", "`a` is a date or a time; write it in quotes"),
+        ("a = 07:32:00", "`a` is a date or a time; write it in quotes"),
+        ('a = "\\u0000"', "`a` holds a null character"),
+        ('"\\u0000" = 1', "`'\\x00'` holds a null character"),
+        ("a = [", "Invalid value (at end of document)"),
+        ("#" * (LARGEST + 1), "it is longer than 500,000 characters"),
+    ],
+    ids=range(16),
+)
+def test_what_is_beyond_the_limits_is_named(tmp_path: Path, text: str, said: str) -> None:
+    with pytest.raises(ValueError, match=r"\w") as refused:
+        parse_toml(text)
+    assert str(refused.value) == said
+    path = tmp_path / "r.toml"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(RecipeError) as unread:
+        read_recipe(Asked, path)
+    larger = f"The recipe {path} is larger than 500,000 bytes; give a shorter one."
+    assert str(unread.value) in {f"The recipe {path} is not valid TOML: {said}.", larger}
+
+
+def test_dotted_keys_and_texts_of_some_length_are_read() -> None:
+    text = ".".join("a" * DEEPEST) + " = 'www." + "a." * 20 + "org and www.b.c'"
+    assert parse_toml(text) == tomllib.loads(text)
+
+
+def test_what_is_no_readable_file_is_named(tmp_path: Path) -> None:
+    (tmp_path / "gbk.toml").write_bytes("a = 1\nb = '中'".encode("gbk"))
+    (tmp_path / "loop.toml").symlink_to("loop.toml")
+    for name, said in {
+        "": f"The taxonomy {tmp_path} is a folder; give a file.",
+        "none.toml": f"There is no taxonomy {tmp_path}/none.toml.",
+        "gbk.toml": f"The taxonomy {tmp_path}/gbk.toml is not UTF-8 (line 2); save it as UTF-8.",
+        "loop.toml": "Too many levels of symbolic links",
+        "a\0b": "embedded null byte",
+        "x" * 300: "File name too long",
+    }.items():
+        with pytest.raises(UserError) as refused:
+            read_toml(tmp_path / name, "taxonomy", UserError)
+        assert said in str(refused.value)
+    (tmp_path / "marked.toml").write_bytes("a = '中'".encode("utf-8-sig"))
+    assert read_toml(tmp_path / "marked.toml") == {"a": "中"}
+
+
+def test_a_value_from_a_command_line_that_is_not_utf_8_is_refused() -> None:
+    with pytest.raises(RecipeError, match=r"^Recipe of the model: `model` holds half a character\.$"):
+        check_recipe(Asked, {"model": "caf\udce9"}, "of the model")
+
+
+@pytest.mark.parametrize(
+    ("values", "key"),
+    [
+        ({"model": "my-sk-12345678"}, "model"),
+        ({"extra": {"headers": ["Bearer sk-12345678"]}}, "extra.headers.0"),
+        ({"extra": {"sk-12345678": 1}}, "extra.[key]"),
+    ],
+)
+@pytest.mark.parametrize("variable", ["SOME_API_KEY", "ENDPOINT"])
+def test_a_recipe_that_holds_a_key_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, values: dict[str, Any], key: str, variable: str
+) -> None:
+    values = values | {"api_key_env": "ENDPOINT"}
+    recipe = check_recipe(Asked, values, "r.toml")
+    monkeypatch.setenv(variable, "sk-12345678")
+    fault = (
+        f"`{key}` holds the value of the environment variable {variable}; take it out, since a recipe goes into what "
+        "is published."
+    )
+    with pytest.raises(RecipeError) as refused:
+        check_recipe(Asked, values, "r.toml")
+    assert str(refused.value) == f"Recipe r.toml: {fault}"
+    with (
+        pytest.raises(RecipeError) as unopened,
+        output_directory(tmp_path / "out", recipe, recipe_file="recipe.toml"),
+    ):
+        pass
+    assert str(unopened.value) == f"Recipe of {tmp_path / 'out'}: {fault}"
+    assert not [*tmp_path.iterdir()]
