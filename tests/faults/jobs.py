@@ -15,7 +15,7 @@ import small_world
 import translation_server
 from children import Child, start
 from inputs import LEARNED
-from killing import kill_at, operations
+from killed_child import kill_at, operations
 from reward_models import save_classifier, save_language_model
 from written_tables import write
 
