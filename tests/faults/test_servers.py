@@ -121,21 +121,23 @@ def test_translation(tried: Tried) -> None:
     ]
     for number, _, folder in tried.cases(len(faults)):
         name, translate, fault = random.Random(tried.seed).sample(faults, len(faults))[number % len(faults)]
-        write(folder / "pairs.jsonl", project_files.PAIRS)
         with translation_server.serve(translate, lambda *_, fault=fault: fault) as server:
-            result = ended(_translating(server.endpoint), folder, env=ENVIRONMENT, patience=PATIENCE)
+            result = ended(_translating(folder, server.endpoint), folder, env=ENVIRONMENT, patience=PATIENCE)
         told(tried, number, folder, result, name)
 
 
 def test_translation_by_a_server_of_web_pages(tried: Tried) -> None:
     for number, _, folder in tried.cases(len(NAMES)):
         fault = fault_of(tried, number)
-        write(folder / "pairs.jsonl", project_files.PAIRS)
         with misbehaving(FAULTS[fault]) as url:
-            result = ended(_translating(url), folder, env=ENVIRONMENT, patience=PATIENCE)
+            result = ended(_translating(folder, url), folder, env=ENVIRONMENT, patience=PATIENCE)
         told(tried, number, folder, result, fault)
 
 
-def _translating(endpoint: str) -> Sequence[str]:
-    asked = ("--translator", "google", "--endpoint", endpoint, "--project", "mine", "--out", "out")
-    return ("build-multilingual", "--source", "pairs.jsonl", "--language", "spa_Latn", *asked)
+def _translating(folder: Path, endpoint: str) -> Sequence[str]:
+    write(folder / "pairs.jsonl", project_files.PAIRS)
+    connection = {"endpoint": endpoint, "project": "mine", "retry_seconds": 5.0}
+    asked = {"languages": ["spa_Latn"], "source": {"location": "pairs.jsonl"}, "translator": {"name": "google"}}
+    values = {"name": "mine", "version": "0.1.0", "seed": 1, **asked, "connection": connection}
+    (folder / "recipe.toml").write_text(tomli_w.dumps(values), encoding="utf-8")
+    return ("build-multilingual", "--recipe", "recipe.toml", "--out", "out")
