@@ -312,6 +312,12 @@ def test_people_csv_refuses_a_second_row_that_says_something_else(tmp_path: Path
     refused(EVERYTHING["people_csv"][0], files.people_csv(tmp_path, **{table: TWICE[table]}), said)
 
 
+def test_people_csv_joins_choices_that_differ_in_what_nobody_reads(tmp_path: Path) -> None:
+    choices = [{"user": "an", "question": "q1", "choice": "1", "at": time} for time in ("9:00", "9:01")]
+    loaded = people_csv.load(PeopleTable(location=str(files.people_csv(tmp_path, choices=choices)), task="drinks"))
+    assert [pair.id for pair in loaded.rows] == ["q1-an"]
+
+
 def test_people_csv_joins_rows_that_say_the_same(tmp_path: Path) -> None:
     once = people_csv.load(PeopleTable(location=str(files.people_csv(tmp_path / "once")), task="drinks"))
     folder = files.people_csv(tmp_path / "twice")
