@@ -55,12 +55,12 @@ class Marking(Quoting):
         return BACKSLASH_BEFORE_OTHERS.sub(r"\\\\", text) if '\\"' in text else None
 
 
-DOUBLED = Quoting("a backslash is a letter of the text", None)
+DOUBLED = Quoting("backslashes as letters", None)
 SPREADSHEET = (DOUBLED,)
 ANY = (
     DOUBLED,
-    Escaping("every backslash is an escape", "\\"),
-    Marking("only a backslash before a quotation mark is an escape", "\\"),
+    Escaping("every backslash an escape", "\\"),
+    Marking("only a backslash before a quotation mark an escape", "\\"),
 )
 
 
@@ -211,8 +211,8 @@ def _cause(said: str, separator: str) -> str:
         return "a quotation mark opens a cell here and none closes it"
     if "expected after" in said:
         return (
-            f"after the closing quotation mark of a cell something else stands than one of the {SEPARATORS[separator]}"
-            " or the end of the line; double the quotation marks that belong to the text"
+            f"after the closing quotation mark of a cell the text goes on, without one of the {SEPARATORS[separator]}; "
+            "double the quotation marks that belong to the text"
         )
     return said
 
@@ -227,7 +227,7 @@ def _differing(path: Path, one: Reading, other: Reading) -> str:
 
 
 def _said(reading: Reading) -> str:
-    return f"{SEPARATORS[reading.separator]} stand between the cells and {reading.quoting.name}"
+    return f"as cells between {SEPARATORS[reading.separator]}, with {reading.quoting.name}"
 
 
 def _nulls(reading: Reading, text: str) -> Sequence[Sequence[str | None]]:

@@ -1,0 +1,182 @@
+"""CSV of every dialect, read back as it was written or refused with its line."""
+
+import csv
+import gzip
+import io
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from pluralbench_tables import SPREADSHEET, TableFileError, limits, read_csv
+
+# What R writes, and Kaggle holds: a backslash before the quotation marks of a text, and before nothing else.
+ESSAYS = (
+    b"id,essay,score\n"
+    b'1,"She said \\"yes\\", and left.",3\n'
+    b'2,"\\"No\\"",\n'
+    b'3,"A path: C:\\dir, and a line\nend.",4\n'
+)  # fmt: skip
+DIALECTS: list[dict[str, Any]] = [
+    {"quoting": csv.QUOTE_MINIMAL},
+    {"quoting": csv.QUOTE_ALL},
+    {"quoting": csv.QUOTE_MINIMAL, "doublequote": False, "escapechar": "\\"},
+    {"quoting": csv.QUOTE_ALL, "doublequote": False, "escapechar": "\\"},
+    {"quoting": csv.QUOTE_ALL, "doublequote": True, "escapechar": "\\"},
+    {"quoting": csv.QUOTE_NONE, "escapechar": "\\"},
+]
+PIECES = ['"', "\\", '"yes"', '\\"', "\\\\", "\\n", ",", ";", "\t", "|", "\n", "\r", "\r\n", "a", " b", "é", "'", ""]
+CELL = st.lists(st.sampled_from(PIECES), max_size=4).map("".join) | st.text(st.characters(codec="utf-8"), max_size=4)
+ROWS = st.lists(st.tuples(CELL, CELL, CELL), max_size=4)
+
+
+def file(folder: Path, data: bytes, name: str = "sheet.csv") -> Path:
+    path = folder / name
+    path.write_bytes(data)
+    return path
+
+
+def refused(folder: Path, data: bytes) -> str:
+    """What is said about the file, without the folder it is in."""
+    with pytest.raises(TableFileError) as caught:
+        read_csv(file(folder, data))
+    return str(caught.value).replace(f"{folder}/", "")
+
+
+@pytest.mark.smoke
+def test_quotation_marks_after_backslashes_stay_in_the_text(tmp_path: Path) -> None:
+    frame = read_csv(file(tmp_path, ESSAYS))
+    assert frame["essay"].to_list() == ['She said "yes", and left.', '"No"', "A path: C:\\dir, and a line\nend."]
+    assert frame["score"].to_list() == ["3", None, "4"]
+
+
+@given(
+    rows=ROWS,
+    dialect=st.sampled_from(DIALECTS),
+    separator=st.sampled_from(",;\t|"),
+    end=st.sampled_from(["\n", "\r\n", "\r"]),
+    mark=st.booleans(),
+)
+@example(rows=[("a\rb", "", "x")], dialect=DIALECTS[0], separator=",", end="\n", mark=False)
+@example(rows=[('a"b', "c\\\\d", "")], dialect=DIALECTS[4], separator=";", end="\n", mark=True)
+@example(rows=[("a\\b", "", "")], dialect=DIALECTS[2], separator=",", end="\n", mark=False)
+@example(rows=[("\\", '"', ',"')], dialect=DIALECTS[3], separator=",", end="\r\n", mark=False)
+def test_what_csv_writes_is_read_back_or_refused(
+    tmp_path_factory: pytest.TempPathFactory,
+    rows: list[tuple[str, str, str]],
+    dialect: dict[str, Any],
+    separator: str,
+    end: str,
+    mark: bool,
+) -> None:
+    text = io.StringIO(newline="")
+    csv.writer(text, delimiter=separator, lineterminator=end, **dialect).writerows([("id", "é", "b"), *rows])
+    path = file(tmp_path_factory.mktemp("csv"), text.getvalue().encode("utf-8-sig" if mark else "utf-8"))
+    with suppress(TableFileError):
+        frame = read_csv(path)
+        assert frame.columns == ["id", "é", "b"]
+        assert [tuple(cell or "" for cell in row) for row in frame.iter_rows()] == rows
+
+
+@given(rows=ROWS)
+def test_what_a_spreadsheet_writes_is_always_read_back(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, str, str]]
+) -> None:
+    text = io.StringIO(newline="")
+    csv.writer(text, quoting=csv.QUOTE_ALL).writerows([("id", "é", "b"), *rows])
+    frame = read_csv(file(tmp_path_factory.mktemp("csv"), text.getvalue().encode()), quotings=SPREADSHEET)
+    assert [tuple(cell or "" for cell in row) for row in frame.iter_rows()] == rows
+
+
+@pytest.mark.parametrize("separator", [";", "\t", "|"])
+def test_other_separators_than_commas(tmp_path: Path, separator: str) -> None:
+    frame = read_csv(file(tmp_path, f"id{separator}score\n1{separator}0,5\n".encode()))
+    assert frame.rows(named=True) == [{"id": "1", "score": "0,5"}]
+
+
+def test_gzip_is_expanded_whatever_its_name(tmp_path: Path) -> None:
+    for name in ("essays.csv.gz", "essays.csv"):
+        assert read_csv(file(tmp_path, gzip.compress(ESSAYS), name)).height == 3
+    with pytest.raises(TableFileError, match=r"essays\.csv\.gz cannot be read: Compressed file ended before"):
+        read_csv(file(tmp_path, gzip.compress(ESSAYS)[:-9], "essays.csv.gz"))
+
+
+def test_what_expands_beyond_all_bounds_is_not_expanded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pluralbench_tables.text_files.FILE_BYTES", 10_000)
+    assert refused(tmp_path, gzip.compress(b"a" * 100_000)) == (
+        "sheet.csv expands to more than 10,000 bytes, which is as much as is read; split it."
+    )
+    assert refused(tmp_path, b"a" * 100_000) == "sheet.csv has 100,000 bytes, and at most 10,000 are read; split it."
+
+
+def test_a_column_without_a_name_is_left_out_where_it_is_empty(tmp_path: Path) -> None:
+    assert read_csv(file(tmp_path, b"id,a,,\n1,2,,\n")).columns == ["id", "a"]
+    assert read_csv(file(tmp_path, b",a\n0,x\n")).rows(named=True) == [{"": "0", "a": "x"}]  # as pandas has its index
+
+
+@pytest.mark.parametrize(
+    ("data", "sentence"),
+    [
+        (b"", "sheet.csv is empty; a table begins with the names of its columns."),
+        (b"a,b\n1,2\n1,2,3\n", "sheet.csv, line 3: 3 cells between commas, where the header has 2; mend the row."),
+        (b"a;b\n1;2\n\n1\n", "sheet.csv, line 4: 1 cells between semicolons, where the header has 2; mend the row."),
+        (b"a,b,a\n1,2,3\n", "sheet.csv, line 1: column 3 is called `a`, as one before it; name every column once."),
+        (b",a,\n1,2,3\n", "sheet.csv, line 1: column 3 has no name, as one before it; name every column once."),
+        (
+            b'a,b\n"She said "yes" to me",2\n',
+            "sheet.csv, line 2: after the closing quotation mark of a cell the text goes on, without one of the "
+            "commas; double the quotation marks that belong to the text.",
+        ),
+        (b'a,b\n1,2\n"open,2\n', "sheet.csv, line 3: a quotation mark opens a cell here and none closes it."),
+        (
+            b'a,b\n1,2\n"C:\\\\dir",2\n',
+            "sheet.csv, line 3: this can be read in two ways that differ: as cells between commas, with backslashes as "
+            "letters; or as cells between commas, with every backslash an escape; give the table as JSON lines or "
+            "Parquet.",
+        ),
+        (
+            b"a;b,c\n1;2,3\n",
+            "sheet.csv, line 1: this can be read in two ways that differ: as cells between commas, with backslashes as "
+            "letters; or as cells between semicolons, with backslashes as letters; give the table as JSON lines or "
+            "Parquet.",
+        ),
+        (
+            b"a,b\n1,2\r\n",
+            "sheet.csv, line 2: this line ends with a carriage return and a line feed, those before with a line feed; "
+            "end all alike.",
+        ),
+        (b"PK\x03\x04workbook", "sheet.csv is a workbook or an archive, not a text file; save it as CSV in UTF-8."),
+        (
+            "a,b\n".encode("utf-16-le"),
+            "sheet.csv is UTF-16 and not UTF-8; convert it with "
+            "`iconv -f UTF-16LE -t UTF-8 sheet.csv > sheet-utf8.csv`.",
+        ),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_read_without_loss_names_the_line(tmp_path: Path, data: bytes, sentence: str) -> None:
+    assert refused(tmp_path, data) == sentence
+
+
+def test_cells_lines_and_columns_have_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, limit in (("LINE_CHARACTERS", 50_000), ("CELL_CHARACTERS", 500), ("CELLS", 20_000)):
+        monkeypatch.setattr(f"pluralbench_tables.csv_files.{name}", limit)
+    assert refused(tmp_path, b'a,b\n1,"' + b"x" * 501 + b'"\n') == (
+        "sheet.csv, line 2: a cell has more than 500 characters, which are as many as are read."
+    )
+    assert refused(tmp_path, b"a,b\n" + b"," * 50_001) == (
+        "sheet.csv, line 2: 50,001 characters in a line, and at most 50,000 are read."
+    )
+    assert refused(tmp_path, b"a,b\n" * 10_001) == (
+        "sheet.csv, line 10,001: more than 20,000 cells, which are as many as are read."
+    )
+    assert refused(tmp_path, b"," * limits.COLUMNS + b"\n") == (
+        "sheet.csv, line 1: more than 10,000 columns, which are as many as are read."
+    )
+    assert csv.field_size_limit() == 131_072  # as others left it
+
+
+def test_a_folder_is_called_one(tmp_path: Path) -> None:
+    with pytest.raises(TableFileError, match=r"it is a folder; give a file\.$"):
+        read_csv(tmp_path)

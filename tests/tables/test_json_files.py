@@ -1,0 +1,75 @@
+"""JSON within limits, and frames of its rows."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pluralbench_tables import TableFileError, frame_of, parse_json, read_jsonl, read_objects
+
+
+def refused(text: str) -> str:
+    with pytest.raises(TableFileError) as caught:
+        parse_json(text, "x.json")
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("{", "x.json: this is not JSON (Expecting property name enclosed in double quotes at column 2)."),
+        ('{\n"a": }', "x.json: this is not JSON (Expecting value at line 2, column 6)."),
+        ('{"a": NaN}', "x.json: NaN is no number of JSON; write null."),
+        ('{"a": [-Infinity]}', "x.json: -Infinity is no number of JSON; write null."),
+        ('{"a": 1e999}', "x.json: a number too large to be read stands here."),
+        (f'{{"a": {2**63}}}', "x.json: an integer beyond 64 bits stands here; write it as a text."),
+        ("9" * 5000, "x.json: an integer beyond 64 bits stands here; write it as a text."),
+        ('{"a": 1, "b": {"c": 1, "c": 2}}', "x.json: an object has the key 'c' twice."),
+        ('["\\ud800"]', "x.json: this holds half a character (a lone surrogate); mend the text."),
+        ('{"\\udfff": 1}', "x.json: this holds half a character (a lone surrogate); mend the text."),
+        ("[" * 51 + "1" + "]" * 51, "x.json: this is nested deeper than 50 levels, which are as many as are read."),
+        ("[" * 100_000, "x.json: this is nested deeper than 50 levels, which are as many as are read."),
+    ],
+)
+def test_what_not_every_reader_takes_is_refused(text: str, sentence: str) -> None:
+    assert refused(text) == sentence
+
+
+def test_what_is_just_within_the_limits_is_read() -> None:
+    text = "[" * 50 + "1" + "]" * 50
+    assert str(parse_json(text, "x.json")) == text
+    assert parse_json(f"[{2**63 - 1}, {-(2**63)}]", "x.json") == [2**63 - 1, -(2**63)]
+
+
+def test_texts_lines_and_values_have_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, limit in (("LINE_CHARACTERS", 1000), ("CELL_CHARACTERS", 500), ("CELLS", 300)):
+        monkeypatch.setattr(f"pluralbench_tables.json_files.{name}", limit)
+    path = tmp_path / "rows.jsonl"
+    path.write_text('{"a": 1}\n{"a": "' + "x" * 1000 + '"}\n', encoding="utf-8")
+    with pytest.raises(TableFileError, match=r"line 2 has 1,009 characters, and at most 1,000 are read\.$"):
+        read_jsonl(path)
+    assert refused('"' + "x" * 501 + '"') == "x.json: a text has 501 characters, and at most 500 are read."
+    assert refused("[" + "," * 300) == "x.json: this has more than 300 values, which are as many as are read."
+
+
+def test_the_row_of_an_array_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "rows.json"
+    path.write_text('[{"a": 1},\n {"a": 1e999}]', encoding="utf-8")
+    with pytest.raises(TableFileError, match=r"rows\.json, row 2: a number too large to be read stands here\.$"):
+        read_objects(path)
+
+
+def nested(value: Any, depth: int) -> Any:
+    for _ in range(depth):
+        value = {"a": value}
+    return value
+
+
+def test_a_frame_has_limits_of_its_own() -> None:
+    assert frame_of([{"x": nested(1, 40)}]).shape == (1, 1)
+    for row in ({"x": nested(1, 60)}, {"x": nested(1, 5_000)}):
+        with pytest.raises(TableFileError, match=r"^The rows cannot be made a table: this is nested deeper than 50"):
+            frame_of([row])
+    with pytest.raises(TableFileError, match=r"there are more than 10,000 columns or keys, which are as many"):
+        frame_of([{"x": [{f"id{number}": 1} for number in range(10_001)]}])
+    with pytest.raises(TableFileError, match=r"^rows\.json cannot be made a table: "):
+        frame_of([{"x": [1, {"a": 2}]}, {"x": [[3]]}], "rows.json")

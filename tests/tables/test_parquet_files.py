@@ -1,0 +1,115 @@
+"""Parquet as polars has it, and damaged or hostile files refused."""
+
+import datetime as dt
+import random
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pluralbench_tables import TableFileError, read_parquet
+
+TABLES: dict[str, list[Any]] = {
+    "text": ["a", None, "é"],
+    "lists": [["a"], None, []],
+    "objects": [{"a": 1, "b": ["x"]}, None, {"a": None, "b": None}],
+    "posts": [[{"id": "p", "text": "t"}], [], None],
+    "nothing": [None, None, None],
+    "numbers": [0.5, float("nan"), None],
+    "whole": [1, None, 2**40],
+    "days": [dt.date(2020, 1, 1)] * 3,
+}
+
+
+def refused(path: Path, *columns: str) -> str:
+    with pytest.raises(TableFileError) as caught:
+        read_parquet(path, columns or None)
+    return str(caught.value).replace(f"{path.parent}/", "")
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_rows_and_types_are_those_of_polars(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "rows.parquet"
+    frame = pl.DataFrame({name: TABLES[name]})
+    for write in (frame.write_parquet, lambda path: pq.write_table(pa.table({name: TABLES[name]}), path)):
+        write(path)
+        found = read_parquet(path)
+        assert found.schema == frame.schema
+        assert found.equals(frame)
+
+
+def test_columns_come_in_the_order_asked_for(tmp_path: Path) -> None:
+    path = tmp_path / "rows.parquet"
+    frame = pl.DataFrame({"a": range(5000), "b": ["x"] * 5000, "c": [None] * 5000})
+    frame.write_parquet(path, row_group_size=777)
+    assert read_parquet(path).equals(frame)
+    assert read_parquet(path, ["b", "a"]).equals(frame.select("b", "a"))
+    assert read_parquet(path, ["b"]).n_chunks() == 1
+    assert refused(path, "b", "d") == "rows.parquet has no column `d`; it has a, b, c."
+
+
+def test_absurd_sizes_are_refused_before_they_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pluralbench_tables.parquet_files.MEMORY_BYTES", 50_000_000)
+    monkeypatch.setattr("pluralbench_tables.parquet_files.CELLS", 100_000)
+    path = tmp_path / "rows.parquet"
+    pl.DataFrame({f"c{number}": [1] for number in range(10_001)}).write_parquet(path)
+    assert refused(path) == "rows.parquet has 10,001 columns, and at most 10,000 are read."
+    pl.DataFrame({"a": range(100_001)}).write_parquet(path)
+    assert refused(path) == (
+        "rows.parquet has 100,001 rows of 1 columns, and at most 100,000 cells are read; split it."
+    )
+    text = pa.array(["x" * 50_000]).dictionary_encode().dictionary
+    rows = pa.DictionaryArray.from_arrays(pa.array([0] * 2000, pa.int32()), text)
+    pq.write_table(pa.table({"a": rows}), path, store_schema=False)
+    assert path.stat().st_size < 100_000
+    assert refused(path) == (
+        "rows.parquet unpacks to more than 50,000,000 bytes, which are as many as are read; split it."
+    )
+
+
+def schema_of_depth(depth: int) -> bytes:
+    """A file without rows whose column lies so deep, in the compact protocol of Thrift."""
+    group = b"\x35\x02\x18\x01a\x15\x02\x00"  # optional, named a, with one child
+    root, leaf = b"\x48\x01s\x15\x02\x00", b"\x15\x02\x25\x02\x18\x01x\x00"
+    number, count = depth + 2, b""
+    while number >= 128:
+        count, number = count + bytes([number & 127 | 128]), number >> 7
+    schema = b"\x15\x02\x19\xfc" + count + bytes([number]) + root + group * depth + leaf
+    footer = schema + b"\x16\x00\x19\x0c\x00"
+    return b"PAR1" + footer + len(footer).to_bytes(4, "little") + b"PAR1"
+
+
+def test_a_schema_that_ends_the_process_in_polars_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "deep.parquet"
+    path.write_bytes(schema_of_depth(3))
+    assert read_parquet(path).columns == ["a"]
+    path.write_bytes(schema_of_depth(100_000))
+    assert refused(path).startswith("deep.parquet cannot be read: Parquet schema too deeply nested")
+
+
+def test_damaged_files_are_read_or_refused(tmp_path: Path) -> None:
+    path = tmp_path / "rows.parquet"
+    pl.DataFrame(TABLES).write_parquet(path)
+    whole, draw = path.read_bytes(), random.Random(7)
+    said = []
+    for _ in range(300):
+        data = bytearray(whole)
+        for _ in range(draw.randint(1, 4)):
+            data[draw.randrange(len(data))] = draw.choice([0, 1, 127, 128, 255])
+        path.write_bytes(data)
+        try:
+            read_parquet(path)
+        except TableFileError as error:
+            said.append(str(error))
+    assert len(said) > 100
+    assert all(sentence.startswith(str(path)) and "\n" not in sentence for sentence in said)
+
+
+@pytest.mark.parametrize("data", [b"", b"PAR1", b"PAR1PAR1", b"\x1f\x8b"])
+def test_what_is_no_parquet(tmp_path: Path, data: bytes) -> None:
+    path = tmp_path / "rows.parquet"
+    path.write_bytes(data)
+    assert refused(path).startswith("rows.parquet cannot be read: ")
+    assert refused(tmp_path).endswith("cannot be read: it is a folder; give a file.")
