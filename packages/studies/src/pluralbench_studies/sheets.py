@@ -55,7 +55,8 @@ def read_sheet(path: Path, form: Form, *, by_assignment: bool = False) -> list[S
     frame = read_rows(path)
     for name in (form.item, "annotator"):
         if name not in frame.columns:
-            raise AnswersError(f"{path} has no column `{name}`; it has {', '.join(filter(None, frame.columns)) or 'none with a name'}.")
+            there = ", ".join(filter(None, frame.columns)) or "none with a name"
+            raise AnswersError(f"{path} has no column `{name}`; it has {there}.")
     if not set(form.names) & set(frame.columns):
         raise AnswersError(f"{path} has no column of answers, such as {', '.join(form.names)}.")
     numbered = enumerate(frame.iter_rows(named=True), start=1)
