@@ -197,11 +197,13 @@ def test_several_files_are_put_together_and_each_decision_counts_once(tmp_path: 
         ("id,decision\n,drop\n", "FILE: a decision has no id."),
         (
             "id,language\n4,spa_Latn\n",
-            "FILE has no column `decision`; decisions have id, language, decision and reason.",
+            "FILE has no column `decision`; it has id, language, and decisions have id, language, decision and reason.",
         ),
-        ("decision\ndrop\n", "FILE has no column `id`; decisions have id, language, decision and reason."),
-        ("id;decision\n4;drop\n", "FILE has no column `id`; decisions have id, language, decision and reason."),
-        ("", "FILE cannot be read: empty CSV."),
+        (
+            "decision\ndrop\n",
+            "FILE has no column `id`; it has decision, and decisions have id, language, decision and reason.",
+        ),
+        ("", "FILE is empty; a table begins with the names of its columns."),
     ],
 )
 def test_what_is_no_decision_is_refused(tmp_path: Path, text: str, sentence: str) -> None:
@@ -215,14 +217,18 @@ def test_a_decision_that_is_no_text_is_refused(tmp_path: Path) -> None:
 
 
 def test_files_that_are_none_are_refused(tmp_path: Path) -> None:
-    for path in (tmp_path / "nowhere.csv", tmp_path):
+    for path, sentence in (
+        (tmp_path / "nowhere.csv", f"There is no file {tmp_path / 'nowhere.csv'} with decisions."),
+        (tmp_path, f"{tmp_path} is a folder; give a file with decisions."),
+    ):
         with pytest.raises(SourceError) as caught:
             read_decisions([str(path)])
-        assert str(caught.value) == f"There is no file {path} with decisions."
+        assert str(caught.value) == sentence
     assert (
         refused(tmp_path, "x", "a.txt") == "FILE is no table that can be read here: give .parquet, .jsonl, .json, .csv."
     )
-    assert refused(tmp_path, "id,decision\n4,drop,caf\xe9\n".encode("latin-1")).startswith("FILE cannot be read: ")
+    latin = "id,decision\n4,drop,caf\xe9\n".encode("latin-1")
+    assert refused(tmp_path, latin) == "FILE, line 2: this is not UTF-8; save the file as UTF-8."
 
 
 every_decision = st.tuples(

@@ -50,6 +50,7 @@ def test_it_says_what_it_made_and_what_is_next(sample: Sample) -> None:
     assert sorted(path.name for path in out.parent.iterdir()) == ["multilingual-rewardbench"]
     assert sorted(path.relative_to(out).as_posix() for path in out.rglob("*") if path.is_file()) == [
         "README.md",
+        "SHA256SUMS",
         *sorted(f"data/{config}/test.parquet" for config in CONFIGS),
         *(f"provenance/{name}" for name in ("dropped.parquet", "ledger.parquet", "manifest.json", "recipe.toml")),
         *(f"provenance/{name}" for name in ("row_digests.parquet", "set_aside.parquet", "statistics.json")),

@@ -8,9 +8,10 @@ from typing import Any
 
 import polars as pl
 import pytest
-from build_personalized.aspects import NO_NARRATIVE, TITLE_WORDS, add_aspects, parse_aspects, split_sentences
+from build_personalized.aspects import NO_NARRATIVE, TITLE_WORDS, add_aspects, parse_aspects
 from build_personalized.llm import Llm
 from build_personalized.recipe import PersonalizedRecipe
+from build_personalized.sentences import split_sentences
 from build_personalized.sources.loaded import QUESTIONS
 from chat_server import ChatServer, Reply, serve
 from hypothesis import example, given
@@ -40,6 +41,8 @@ def reply(*aspects: dict[str, Any]) -> str:
         ("Cheers 🍺. Prost 🍻!", ["Cheers 🍺.", "Prost 🍻!"]),
         ("Stop. ... 12! Go.", ["Stop.", "Go."]),
         (" 42 ", ["42"]),
+        ("I asked on history.SE about it. Then I left.", ["I asked on history.SE about it.", "Then I left."]),
+        ("Go to beer.SE! I use ASP.NET. Done?", ["Go to beer.SE!", "I use ASP.NET.", "Done?"]),
     ],
 )
 def test_sentences(narrative: str, sentences: list[str]) -> None:

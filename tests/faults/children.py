@@ -19,10 +19,12 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, NoReturn
 
+import psutil
 from pluralbench_runs.guard import guarded
+from pluralbench_schemas import TableError
 
-PATIENCE = 20.0
-"""Seconds after which a child hangs."""
+PATIENCE, PAUSE = 20.0, 5.0
+"""Seconds of work after which a child hangs, and those within which it does some if it has not stopped."""
 STATUSES = {0, 1, 2, 130, 143}
 """Those that the commands document: done, a difference was found, a mistake that the user can mend, interrupted."""
 RAISED = 99
@@ -80,8 +82,15 @@ class Child:
             os.kill(self.process.pid, number)
 
     def end(self, patience: float = PATIENCE) -> Ended:
-        """Wait for its end, and kill it and what it started after so many seconds."""
+        """Wait for its end, and kill it and what it started once it hangs.
+
+        It hangs after so many seconds of work, or where it neither works nor ends; a busy machine lets nothing hang.
+        """
         self.process.join(max(0.0, self.began + patience - time.monotonic()))
+        worked = -1.0
+        while self.process.exitcode is None and worked < (now := self._worked()) < patience:
+            worked = now
+            self.process.join(PAUSE)
         hung = self.process.exitcode is None
         if hung:
             with contextlib.suppress(ProcessLookupError):
@@ -89,6 +98,15 @@ class Child:
             self.process.join()
         said = self.log.read_text(encoding="utf-8", errors="replace")
         return Ended(self.process.exitcode, said, time.monotonic() - self.began, hung)
+
+    def _worked(self) -> float:
+        """Seconds of CPU time that it and what it started have had."""
+        try:
+            child = psutil.Process(self.process.pid)
+            times = [one.cpu_times() for one in [child, *child.children(recursive=True)]]
+        except psutil.Error:
+            return -1.0
+        return sum(time.user + time.system for time in times)
 
 
 def start(
@@ -98,17 +116,19 @@ def start(
     env: Mapping[str, str] | None = None,
     before: Callable[..., object] | None = None,
     arguments: Sequence[Any] = (),
+    log: str = "",
 ) -> Child:
     """Start a command, or a function of `subjects` by its name, with these words in `folder`.
 
-    env: added to the environment. before: called with `arguments` in the child, first of all.
+    env: added to the environment. before: called with `arguments` in the child, first of all. log: a file in `folder`
+    for what is said, instead of one beside it.
     """
-    log = folder.with_name(folder.name + ".log")
+    said = folder / log if log else folder.with_name(folder.name + ".log")
     process = _context().Process(
-        target=_inside, args=(list(words), folder, log, dict(env or {}), before, tuple(arguments))
+        target=_inside, args=(list(words), folder, said, dict(env or {}), before, tuple(arguments))
     )
     process.start()
-    return Child(process, log)
+    return Child(process, said)
 
 
 def ended(words: Sequence[str], folder: Path, *, patience: float = PATIENCE, **options: Any) -> Ended:
@@ -162,7 +182,7 @@ def _call(words: list[str]) -> None:
     name, *rest = words
     function = getattr(import_module("subjects"), name, None)
     if function is not None:
-        sys.exit(guarded(lambda: function(*rest), name))
+        sys.exit(guarded(lambda: function(*rest), name, (TableError,)))
     sys.argv = [name, *rest]
     [script] = entry_points(group="console_scripts", name=name)
     script.load()()

@@ -122,19 +122,14 @@ def _tried(change: Callable[[Path, random.Random], None], path: Path, draw: rand
 
 def odd(draw: random.Random) -> Any:
     """A value that hardly any reader waits for."""
-    return draw.choice(
-        [
-            lambda: draw.choice(TEXTS),
-            lambda: draw.choice(TEXTS),
-            lambda: draw.choice(NUMBERS),
-            lambda: draw.choice([*RAW]),
-            lambda: draw.choice([None, True, False, [], {}, [[]], {"": {}}, [None], [1, "a"], {"a": [1, {"b": None}]}]),
-        ]
-    )()
+    kind = draw.choice(["text", "text", "number", "raw", "other"])
+    others = [None, True, False, [], {}, [[]], {"": {}}, [None], [1, "a"], {"a": [1, {"b": None}]}]
+    return draw.choice({"text": TEXTS, "number": NUMBERS, "raw": [*RAW], "other": others}[kind])
 
 
 def change_value(value: Any, draw: random.Random) -> Any:
     """The value with one of its parts changed, dropped, repeated, renamed or made the part of another."""
+    changes: list[Callable[[], Any]]
     if isinstance(value, dict) and value and draw.random() < 0.85:
         key = draw.choice([*value])
         rest = {name: part for name, part in value.items() if name != key}
@@ -154,7 +149,8 @@ def change_value(value: Any, draw: random.Random) -> Any:
         ]
     else:
         changes = [*[lambda: odd(draw)] * 2, lambda: [value], lambda: {"a": value}, lambda: str(value)]
-    return draw.choice(changes)()
+    change: Callable[[], Any] = draw.choice(changes)
+    return change()
 
 
 def _finish(text: str, draw: random.Random) -> bytes:

@@ -25,3 +25,9 @@ def take_ledger(path: str) -> None:
 def load_questions(location: str) -> None:
     """The questions of a source."""
     load(SourceTable(locations=[location]), Path("cache"))
+
+
+def judge_once(data: str, base_url: str) -> None:
+    """Judge a table, with one try more for each request."""
+    connection = {"base_url": base_url, "api_key_env": "PLANTED_KEY", "timeout": 3.0, "max_retries": 1}
+    verbs.judge("m", data=data, benchmark="pairs", profile="none", out="out", **connection)

@@ -27,8 +27,8 @@ def test_changed_input(kind: Kind, tried: Tried, tmp_path_factory: pytest.TempPa
         file = draw.choice(_files(folder, kind))
         how = mutate(file, draw)
         place = file.relative_to(folder)
-        words = _given(draw.choice(kind.commands), chat, place)
-        if tried.end(number, ended(words, folder), f"[{' '.join(words)}; {place}: {how}]"):
+        given = _given(draw.choice(kind.commands), chat, place)
+        if tried.end(number, ended(given, folder), f"[{' '.join(given)}; {place}: {how}]"):
             _forget(folder)
 
 

@@ -15,6 +15,7 @@ import pytest
 import torch
 from accelerate import Accelerator
 from commands import environment
+from killing import killed_when
 from pluralbench_local import Lora, Trained, train, training
 from pluralbench_runs import OutputError
 from reward_models import save_language_model
@@ -222,3 +223,16 @@ def test_another_base_under_the_same_path_is_refused_by_name(
     save_language_model(base, seed=2, **SMALL)
     with pytest.raises(OutputError, match=r"out was made with other settings \(model.digest "):
         run()
+
+
+def test_a_kill_once_the_model_is_in_its_place_leaves_no_checkpoints(
+    small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, chosen = tmp_path / "killed", options(epochs=1, checkpoint_every=2)
+    with killed_when(out.exists, monkeypatch) as killed:
+        train(small, RANKINGS, out, options=chosen, device="cpu")
+    assert killed()
+    assert [*(tmp_path / "killed.work").glob("checkpoint-*")]
+    stopping(monkeypatch, before=1)  # nothing is trained again
+    assert train(small, RANKINGS, out, options=chosen, device="cpu").record["steps"] > 1
+    assert not (tmp_path / "killed.work").exists()

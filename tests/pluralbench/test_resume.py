@@ -15,6 +15,7 @@ import verbs
 from commands import environment, script
 from filelock import FileLock
 from hub_server import publish, serving
+from killing import killed_when
 from pluralbench import Group, LocalModel, Run, Scoring
 from pluralbench_local import ConversationError
 from pluralbench_rewards import FunctionModel, RewardModel
@@ -269,3 +270,18 @@ def test_a_killed_process_goes_on_where_it_was(pairs: Callable[..., Rows], tmp_p
     assert run.items["id"].to_list() == [row["id"] for row in pairs(500)]
     for place, scores in map(json.loads, known):
         assert list(run.items.select("score_chosen", "score_rejected").row(place)) == scores
+
+
+def test_a_kill_once_the_run_is_in_its_place_leaves_nothing_behind(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "run"
+    with killed_when(out.exists, monkeypatch) as killed:
+        verbs.score(by_text, benchmark="pairs", data=data, out=out)
+    assert killed()
+    assert (tmp_path / "run.work").exists()
+
+    made = (out / "run.json").read_bytes()
+    assert verbs.score(by_text, benchmark="pairs", data=data, out=out).count("items") == 20
+    assert (out / "run.json").read_bytes() == made
+    assert not (tmp_path / "run.work").exists()

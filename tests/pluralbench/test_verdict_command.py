@@ -186,7 +186,7 @@ def test_answers_in_other_words_are_told_where_they_do_not_disturb(metrics: Comm
     head = ",".join(NAMES)
     rows = [f"t,j,certainty,all,{n},{'a' if n % 2 else '[[B]]'},80,A" for n in range(6)]
     status, out, err = metrics(written(tmp_path, "\n".join([head, *rows])), "--format", "json")
-    assert (status, json.loads(out)[0]["metrics"]["accuracy"]["value"]) == (0, 0.5)
+    assert (status, json.loads(out)[0]["accuracy"]) == (0, 0.5)
     assert err == "Read as A, B, C: 6 answers written as '[[B]]', 'a'.\n"
     rows = [f"t,j,certainty,all,{n},Response {n % 2 + 1},80,A" for n in range(6)]
     status, out, _ = metrics(written(tmp_path, "\n".join([head, *rows]), "words.csv"))

@@ -9,6 +9,7 @@ from typing import ClassVar
 
 import pytest
 from commands import environment
+from killing import killed_at
 from pluralbench_runs import Output, OutputError, Recipe, RecipeError, Table, is_made_by, output_directory, write_recipe
 
 RECIPE_FILE = "provenance/recipe.toml"
@@ -326,3 +327,62 @@ def test_the_working_directory_may_be_gone(target: Path, monkeypatch: pytest.Mon
     build(target)
     assert data(target) == "data"
     assert refusal(Path("out")).startswith("Cannot write beside out: ")
+
+
+def recorded(target: Path, asked: list[str], *, fresh: bool = False) -> str:
+    """A command that returns what is finished, and otherwise asks for what is not yet recorded."""
+    with opened(target, fresh=fresh) as output:
+        if (target / RECIPE_FILE).exists() and not fresh:
+            return data(target)
+        calls = output.work / "calls" / "ledger"
+        if not calls.exists():
+            calls.parent.mkdir(exist_ok=True)
+            calls.write_text(f"answer {len(asked)}", encoding="utf-8")
+            asked.append("a question")
+        staged = output.staging()
+        (staged / RECIPE_FILE).parent.mkdir()
+        write_recipe(ONE, staged / RECIPE_FILE)
+        (staged / "data.txt").write_text(calls.read_text(encoding="utf-8"), encoding="utf-8")
+        output.publish(staged)
+    return data(target)
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["first", "replacing"])
+def test_a_kill_at_any_operation_loses_nothing_and_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, again: bool
+) -> None:
+    for number in range(100):
+        target = tmp_path / str(number) / "out"
+        asked: list[str] = []
+        if again:
+            recorded(target, asked)
+        with killed_at(number, monkeypatch) as killed:
+            recorded(target, asked, fresh=again)
+        before = len(asked)
+        newest = recorded(target, asked) == f"answer {int(again)}"
+        assert newest or again, "the old result stays until the new one is in its place"
+        assert len(asked) == max(before, 1), f"asked again after a kill at operation {number}"
+        if newest:
+            assert [path.name for path in target.parent.iterdir()] == ["out"], f"left by a kill at operation {number}"
+        if not killed():
+            break
+    assert number > 10
+
+
+def test_the_work_of_a_fresh_start_survives_a_call_that_returns_the_old_result(target: Path) -> None:
+    """What is recorded is no remainder of what is in place."""
+    asked: list[str] = []
+    recorded(target, asked)
+    with suppress(KeyboardInterrupt), opened(target, fresh=True) as output:
+        (output.work / "calls").write_text("one", encoding="utf-8")
+        raise KeyboardInterrupt
+    assert recorded(target, asked) == "answer 0"
+    assert (work_of(target) / "calls").exists()
+
+
+def test_what_was_only_begun_binds_no_other_recipe(target: Path) -> None:
+    work_of(target).mkdir()
+    write_recipe(TWO, work_of(target) / "recipe.toml")
+    build(target)
+    assert data(target) == "data"
+    assert not work_of(target).exists()

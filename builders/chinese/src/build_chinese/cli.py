@@ -10,6 +10,7 @@ from pluralbench_runs import RecipeError, read_recipe, recipe_path, replaceable,
 from pluralbench_runs.options import (
     Fresh,
     Key,
+    Licence,
     MaxCost,
     Name,
     Out,
@@ -17,6 +18,9 @@ from pluralbench_runs.options import (
     RetryErrors,
     ReuseFrom,
     Seed,
+    SourceName,
+    Title,
+    of_one_source,
     recipe_defaults,
 )
 from pluralbench_schemas import TableError
@@ -226,8 +230,11 @@ def preference(
     seed: Seed = None,
     price: TokenPrice = None,
     max_cost: MaxCost = None,
+    source_name: SourceName = None,
+    licence: Licence = None,
     out: Out = None,
     name: Name = None,
+    title: Title = None,
     replay: ReplayFrom = None,
     reuse: ReuseFrom = None,
     *,
@@ -240,6 +247,7 @@ def preference(
     """Build the preference set by distant supervision, and the benchmarks beside it, as a release."""
     overrides: dict[str, Any] = {
         "name": name,
+        "title": title,
         "annotated.location": annotated,
         "unlabelled.location": prompts,
         "unlabelled.taxonomy": taxonomy,
@@ -256,6 +264,10 @@ def preference(
         **price_values(price),
         **_judge(judge, base_url, api_key_env),
     }
+    tables = {"annotated": annotated, "unlabelled": prompts}
+    given = [table for table, location in tables.items() if location is not None]
+    told = of_one_source(given, source_name, licence)
+    overrides |= {f"{table}.{key}": value for table in given for key, value in told.items()}
     asked = _asked(recipe, overrides, own=annotated or prompts)
     target = out or Path("dist") / asked.name
     _build(asked, target, replay=replay, reuse=reuse, retry_errors=retry_errors, fresh=fresh)

@@ -58,17 +58,17 @@ OPTION = r"(?m)(?:^|[^A-Za-z]){}\s*[.．、:：)）\]】]"
 LETTERS = r"\A(?:\W|答案|正确|正確|选项|選項|选|選|是|为|為|应|應|该|該|故)*(?:[A-Ha-h]\W*){1,8}\z"
 
 
-def asked_of(prompt: pl.Expr, chinese: float) -> dict[str, pl.Expr]:
-    """What a prompt asks for that is not in Chinese, a Boolean each: `language`, `code` and `options`.
+def asked_of(prompt: pl.Expr, chinese: float) -> pl.Expr:
+    """What a prompt asks for that is not in Chinese, a struct of Booleans: `language`, `code` and `options`.
 
     chinese: least share of Chinese in a prompt; one with less asks in another language, as one with kana does.
     """
     own = (share_of(prose_of(prompt), HAN) < chinese) | prompt.str.contains(KANA)
-    return {
-        "language": pl.any_horizontal(own, *map(prompt.str.contains, ASKS_FOR_LANGUAGE)),
-        "code": pl.any_horizontal(*map(prompt.str.contains, ASKS_FOR_CODE)),
-        "options": pl.all_horizontal(*(prompt.str.contains(OPTION.format(letter)) for letter in "AB")),
-    }
+    return pl.struct(
+        language=pl.any_horizontal(own, *map(prompt.str.contains, ASKS_FOR_LANGUAGE)),
+        code=pl.any_horizontal(*map(prompt.str.contains, ASKS_FOR_CODE)),
+        options=pl.all_horizontal(*(prompt.str.contains(OPTION.format(letter)) for letter in "AB")),
+    )
 
 
 def prose_of(text: pl.Expr) -> pl.Expr:

@@ -93,7 +93,7 @@ def screen(prompts: pl.DataFrame, rules: Screening) -> tuple[pl.DataFrame, pl.Da
     A response is dropped by the first of `RULES` that it breaks, and `value` says what the rule saw. A prompt that goes
     for lack of responses is a row without `response`.
     """
-    asked = pl.struct(**asked_of(pl.col("input"), rules.chinese))
+    asked = asked_of(pl.col("input"), rules.chinese)
     rows = prompts.select("input", "category", prompt="id", asked=asked, answer="responses")
     rows = rows.explode("answer").drop_nulls("answer")
     content = pl.col("answer").struct.field("content").fill_null("")

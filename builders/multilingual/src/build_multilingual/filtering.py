@@ -33,6 +33,8 @@ def read_decisions(paths: Sequence[str]) -> pl.DataFrame:
 
 
 def _decisions(path: str) -> pl.DataFrame:
+    if Path(path).is_dir():
+        raise SourceError(f"{path} is a folder; give a file with decisions.")
     if not Path(path).is_file():
         raise SourceError(f"There is no file {path} with decisions.")
     try:
@@ -41,7 +43,10 @@ def _decisions(path: str) -> pl.DataFrame:
         raise SourceError(str(error)) from None
     for name in ("id", "decision"):
         if name not in frame.columns:
-            raise SourceError(f"{path} has no column `{name}`; decisions have id, language, decision and reason.")
+            has = ", ".join(frame.columns)
+            raise SourceError(
+                f"{path} has no column `{name}`; it has {has}, and decisions have id, language, decision and reason."
+            )
     optional = [name for name in ("language", "reason") if name not in frame.columns]
     frame = frame.with_columns(pl.lit(None, dtype=pl.String).alias(name) for name in optional)
     try:

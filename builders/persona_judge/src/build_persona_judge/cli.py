@@ -16,6 +16,7 @@ from pluralbench_runs.options import (
     Seed,
     SourceName,
     Title,
+    of_one_source,
     recipe_defaults,
 )
 from pluralbench_schemas import TableError
@@ -130,7 +131,8 @@ def command(
     alone = bool(named or people_csv)
     kept = named if alone else [task for task in TASKS if getattr(read, task) is not None]
     tables = _people(people_csv) if alone else [table.model_dump(exclude_none=True) for table in read.people_csv]
-    told = {"size": size} | _source(kept, tables, source_name, licence)
+    tasks = [*kept, *(table["task"] for table in tables)]
+    told = {"size": size} | of_one_source(tasks, source_name, licence)
     overrides: dict[str, Any] = {f"{task}.location": given[task] for task in kept}
     overrides |= {f"{task}.{key}": value for task in kept for key, value in told.items()}
     told = {key: value for key, value in told.items() if value is not None}
@@ -149,17 +151,6 @@ def command(
 
 def _people(folders: list[Path] | None) -> list[dict[str, Any]]:
     return [{"task": folder.resolve().name, "location": str(folder)} for folder in folders or []]
-
-
-def _source(kept: list[str], tables: list[dict[str, Any]], name: str | None, licence: str | None) -> dict[str, Any]:
-    """What the card says of the one source. Raises `RecipeError` where there are several."""
-    tasks = [*kept, *(table["task"] for table in tables)]
-    if len(tasks) > 1 and (name is not None or licence is not None):
-        raise RecipeError(
-            f"--source-name and --licence are for one source, and here are {', '.join(tasks)}; build these one by one, "
-            "or give each its `name` and `licence` in a recipe."
-        )
-    return {"name": name, "licence": licence}
 
 
 def _only(task: str, kept: list[str], key: str, value: object) -> dict[str, object]:

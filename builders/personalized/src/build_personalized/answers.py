@@ -8,6 +8,7 @@ from pluralbench_calls import InvalidAnswer, Request, Settled, after_thinking, a
 
 from build_personalized.llm import Llm, answer_label
 from build_personalized.prompts import PROMPT_VERSION, Side, answer_messages
+from build_personalized.screening import screen
 from build_personalized.sources.loaded import drops_frame
 
 STEP = "answers"
@@ -27,7 +28,8 @@ BEGINNING = 160  # characters
 def add_answers(questions: pl.DataFrame, llm: Llm) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Pairs from questions with aspects; questions for which no valid answer could be had are drops.
 
-    An answer over the word limit, empty, refused or equal to the other side is asked for again.
+    An answer over the word limit, empty, refused, equal to the other side, or one that the recipe's screening takes
+    for none is asked for again.
     """
     rows = list(questions.iter_rows(named=True))
     chosen = _ask(rows, "chosen", llm, [None] * len(rows))
@@ -73,6 +75,7 @@ def _ask(rows: list[dict[str, Any]], side: Side, llm: Llm, others: list[str | No
 
     def parse(item: tuple[dict[str, Any], str | None], text: str) -> str:
         answer = parse_answer(text, recipe.word_limit)
+        screen(answer, recipe.screening, recipe.word_limit, recipe.source.language)
         if answer == item[1]:
             raise InvalidAnswer(IDENTICAL)
         return answer

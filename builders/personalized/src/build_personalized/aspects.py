@@ -7,19 +7,18 @@ import re
 from typing import Any
 
 import polars as pl
-import sentencex
 from pluralbench_calls import InvalidAnswer, Request, after_thinking, ask_until_valid
 from pydantic import BaseModel, ValidationError
 
 from build_personalized.llm import Llm
 from build_personalized.prompts import aspects_messages
+from build_personalized.sentences import LETTER, split_sentences
 from build_personalized.sources.loaded import drops_frame
 
 STEP = "aspects"
 NO_NARRATIVE = "no narrative to extract aspects from"
 TITLE_WORDS = 12
 NUMBERING = re.compile(r"^\d+[.)]\s*")
-LETTER = re.compile(r"[^\W\d_]")
 
 
 class _Aspect(BaseModel):
@@ -68,12 +67,6 @@ def add_aspects(questions: pl.DataFrame, llm: Llm) -> tuple[pl.DataFrame, pl.Dat
         aspects.append(found)
     filled = questions.with_columns(pl.Series("rubric_aspects", aspects, dtype=questions.schema["rubric_aspects"]))
     return filled.filter(pl.col("rubric_aspects").list.len() > 0), drops_frame(dropped)
-
-
-def split_sentences(narrative: str, language: str = "en") -> list[str]:
-    """The sentences of a narrative, each a substring of it."""
-    sentences = [sentence.strip() for sentence in sentencex.segment(language.split("-", maxsplit=1)[0], narrative)]
-    return [sentence for sentence in sentences if LETTER.search(sentence)] or [narrative.strip()]
 
 
 def parse_aspects(text: str, sentences: list[str], max_aspects: int) -> list[dict[str, str]]:

@@ -57,6 +57,13 @@ The sentences:
 Name the aspects of these sentences that a good answer must cover."""
 
 
+def instructions(word_limit: int) -> list[str]:
+    """What the prompts for an answer always say, a line each: all but the posts, the question and the aspects."""
+    own = {"profile": "\n", "question": "\n", "aspects": "\n", "polarity": "\n"}
+    asked = ANSWER_SYSTEM.format(word_limit=word_limit), ANSWER_USER.format(word_limit=word_limit, **own)
+    return [line for text in (*asked, *POLARITY.values()) for line in text.splitlines() if line.strip()]
+
+
 def answer_messages(
     question: str, posts: Sequence[Mapping[str, str]], aspects: Sequence[str], side: Side, word_limit: int
 ) -> list[Message]:

@@ -2,7 +2,7 @@
 
 import os
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self, get_args
 
 from pluralbench_audit import PairLimits
 from pluralbench_calls import ChatConnection, ChatModel, check_reachable
@@ -26,6 +26,11 @@ def site_of(path: Path) -> str:
     """`beer`, the site of the dump `beer.stackexchange.Posts.xml` or `beer.stackexchange.com/Posts.xml`."""
     name = Path(os.path.realpath(path)).parent.name if path.name == "Posts.xml" else path.name
     return name.removesuffix(".Posts.xml").removesuffix(".com").removesuffix(".stackexchange").removesuffix(".xml")
+
+
+Rule = Literal["echo", "asking back"]
+"""Why an answer may be none: it repeats seven words in a row of the instructions, or most of it is questions."""
+RULES: tuple[Rule, ...] = get_args(Rule)
 
 
 class SourceTable(Table):
@@ -97,6 +102,7 @@ class PersonalizedRecipe(ReleaseRecipe):
     profile_size: the first k ranked posts go into a prompt (the paper's code uses 10; all posts stay in the data).
     word_limit: of an answer (section 3.1). attempts: how often a call may be made until its answer is valid, five times
     in all. That rule is ours: neither the paper nor its code says what becomes of an answer over the limit.
+    screening: which valid answers are taken for none, see `Rule`; an empty list takes all.
     max_aspects: the most rubric aspects to extract from a narrative.
     """
 
@@ -107,6 +113,7 @@ class PersonalizedRecipe(ReleaseRecipe):
     profile_size: int = Field(10, ge=1)
     word_limit: int = Field(100, ge=1)
     attempts: int = Field(5, ge=1)
+    screening: list[Rule] = Field(default_factory=lambda: [*RULES])
     max_aspects: int = Field(6, ge=1)
     source: SourceTable
     llm: LlmTable

@@ -112,7 +112,10 @@ def check_items(items: pl.DataFrame, where: str = "The items") -> pl.DataFrame:
     for name, kind in needed.items():
         found = items.schema.get(name)
         if found is None:
-            raise RunError(f"{where}: there is no column `{name}`; a run's items need {', '.join(needed)}.")
+            raise RunError(
+                f"{where}: there is no column `{name}`; a run's items need {', '.join(needed)}, and there are "
+                f"{', '.join(items.columns) or 'none'}."
+            )
         if found not in (kind, pl.Null()):
             raise RunError(f"{where}: the column `{name}` is of type {found}, and not {kind}.")
     if items.is_empty():

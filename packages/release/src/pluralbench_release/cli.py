@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table as Grid
 
 import pluralbench_release as releases
+from pluralbench_release.files import shown
 
 if TYPE_CHECKING:
     from pluralbench_release import Rebuild, TableDiff
@@ -131,5 +132,6 @@ def _print_differences(differences: "list[TableDiff]") -> None:
         for kind, ids in kinds.items():
             if ids:
                 more = f", … ({len(ids) - IDS_SHOWN:,} more)" if len(ids) > IDS_SHOWN else ""
-                grid.add_row(f"{table.config}/{table.split}", f"{len(ids):,} {kind}", ", ".join(ids[:IDS_SHOWN]) + more)
+                first = ", ".join(map(shown, ids[:IDS_SHOWN]))
+                grid.add_row(f"{table.config}/{table.split}", f"{len(ids):,} {shown(kind)}", first + more)
     console.print(grid)

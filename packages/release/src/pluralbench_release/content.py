@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pluralbench_runs import canonical_json
 from pluralbench_tables import TableFileError, read_parquet
+from polars.datatypes import DataTypeClass
 
 from pluralbench_release.errors import ReleaseError
 from pluralbench_release.manifest import table_path
@@ -56,7 +57,7 @@ def canonical_rows(frame: pl.DataFrame) -> Iterator[tuple[str, bytes]]:
                 ) from None
 
 
-def _json_carries(kind: pl.DataType | type[pl.DataType]) -> bool:
+def _json_carries(kind: pl.DataType | DataTypeClass) -> bool:
     if isinstance(kind, pl.List | pl.Array):
         return _json_carries(kind.inner)
     if isinstance(kind, pl.Struct):

@@ -13,6 +13,7 @@ from pluralbench_release.errors import ReleaseError
 LEFT_ALONE = (".git", ".gitattributes", ".cache/huggingface")
 """What git and the Hub's client put into a release's directory. It is not of the release, and nothing reads it."""
 
+LONGEST_SHOWN = 300  # characters of a name in a sentence
 LONGEST_TEXT = 16 * 2**20  # bytes of a manifest, card or recipe; those of the largest releases have some 100 kB
 
 
@@ -33,14 +34,13 @@ def held(directory: Path) -> Held:
     files: list[str] = []
     strange: list[str] = []
     for entry, path in _entries(directory, strange):
-        kind = _kind(entry.stat(follow_symlinks=False).st_mode)
-        if kind == "link":
+        if entry.is_symlink():
             strange.append(f"{shown(path)} is a link, and a release holds none; put the file itself in its place.")
         elif _is_left_alone(path):
             continue
-        elif kind == "file":
+        elif entry.is_file(follow_symlinks=False):
             files.append(path)
-        elif kind != "folder":
+        elif not entry.is_dir(follow_symlinks=False):
             strange.append(f"{shown(path)} is neither a file nor a folder; take it away.")
     return Held(sorted(files), sorted(strange))
 
@@ -69,16 +69,12 @@ def _is_left_alone(path: str) -> bool:
 def kind_of(path: Path) -> str | None:
     """ "file", "folder", "link" or "other"; None for what is not there, be it that no file can have that name."""
     try:
-        return _kind(path.lstat().st_mode)
+        mode = path.lstat().st_mode
     except PermissionError:
         raise
     except (OSError, ValueError):
         return None
-
-
-def _kind(mode: int) -> str:
-    kinds = {stat.S_IFREG: "file", stat.S_IFDIR: "folder", stat.S_IFLNK: "link"}
-    return kinds.get(stat.S_IFMT(mode), "other")
+    return {stat.S_IFREG: "file", stat.S_IFDIR: "folder", stat.S_IFLNK: "link"}.get(stat.S_IFMT(mode), "other")
 
 
 def existing(directory: Path, path: str) -> Path:
@@ -125,4 +121,5 @@ def text_of(file: Path, called: str | None = None) -> str:
 
 def shown(text: str) -> str:
     """A stranger's name as it is, or in quotes and escaped where a terminal would take part of it for a command."""
-    return text if text.isprintable() else ascii(text)
+    said = text if text.isprintable() else ascii(text)
+    return said if len(said) <= LONGEST_SHOWN else f"{said[: LONGEST_SHOWN - 1]}…"

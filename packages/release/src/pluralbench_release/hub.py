@@ -104,14 +104,15 @@ def file_at(repo: str, commit: str, path: str) -> Path | None:
     from huggingface_hub import _CACHED_NO_EXIST, hf_hub_download, try_to_load_from_cache  # noqa: PLC0415 - as above
     from huggingface_hub.errors import EntryNotFoundError, LocalEntryNotFoundError  # noqa: PLC0415 - the same
 
-    try:
-        return Path(hf_hub_download(repo, path, repo_type="dataset", revision=commit))
-    except LocalEntryNotFoundError:
-        if try_to_load_from_cache(repo, path, repo_type="dataset", revision=commit) is not _CACHED_NO_EXIST:
-            raise _not_here(repo, commit) from None
-        return None
-    except EntryNotFoundError:
-        return None
+    with _asking(repo, commit, f"{_shown(repo, commit)} cannot be loaded: {{}}."):
+        try:
+            return Path(hf_hub_download(repo, path, repo_type="dataset", revision=commit))
+        except LocalEntryNotFoundError:
+            if try_to_load_from_cache(repo, path, repo_type="dataset", revision=commit) is not _CACHED_NO_EXIST:
+                raise _not_here(repo, commit) from None
+            return None
+        except EntryNotFoundError:
+            return None
 
 
 def _shown(repo: str, commit: str) -> str:

@@ -100,7 +100,7 @@ def write(
     `pluralbench_runs.UserError` for a config, split, record or file whose name is none for a path.
     """
     recorded = {f"provenance/{name}.parquet": frame for name, frame in contents.records.items()}
-    _check_names(contents, recorded)
+    _check_names(directory, contents, recorded)
     (directory / MANIFEST).parent.mkdir(parents=True)
     entries, by_row = [], []
     for table in contents.tables:
@@ -138,12 +138,14 @@ def write(
     return manifest
 
 
-def _check_names(contents: Contents, records: Iterable[str]) -> None:
+def _check_names(directory: Path, contents: Contents, records: Iterable[str]) -> None:
     if not contents.tables:
         raise ReleaseError("There are no rows to release.")
     for table in contents.tables:
         path_name(table.config, "A config")
         split_name(table.split, f"A split of {table.config}")
+    for path in (*records, *contents.files):
+        inside(directory, path)
     ours = (CARD, MANIFEST, SUMS, *FILES)
     twice = repeated((*ours, *records, *contents.files, *(table.path for table in contents.tables)))
     if twice:

@@ -1,11 +1,13 @@
 """Options that every builder's command has, named and explained the same way."""
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 import typer
+
+from pluralbench_runs.errors import RecipeError
 
 Out = Annotated[Path | None, typer.Option(help="Release directory; without it dist/NAME.")]
 Name = Annotated[
@@ -53,6 +55,19 @@ def recipe_defaults(folder: Path, keys: Mapping[str, Key]) -> dict[str, str]:
                 next(iter(said.values())) if alike else ", ".join(f"{recipe}: {text}" for recipe, text in said.items())
             )
     return shown
+
+
+def of_one_source(sources: Sequence[str], name: str | None, licence: str | None) -> dict[str, str | None]:
+    """What `SourceName` and `Licence` say, by the key of the source's table. sources: what is built from, by name.
+
+    Raises `RecipeError` where one of the two is given and there are several sources.
+    """
+    if len(sources) > 1 and (name is not None or licence is not None):
+        raise RecipeError(
+            f"--source-name and --licence are for one source, and here are {', '.join(sources)}; build these one by "
+            "one, or give each its `name` and `licence` in a recipe."
+        )
+    return {"name": name, "licence": licence}
 
 
 def _value(table: Mapping[str, Any], key: Key) -> Any:

@@ -14,6 +14,9 @@ from pluralbench_runs.recipe import Recipe, difference, differing_keys, read_rec
 
 LOCK = "lock"
 RECIPE = "recipe.toml"
+STAGED, PREVIOUS = "staged", "previous"
+PUBLISHING = "publishing"  # there while `staged` is put in place and what is left of the work is removed
+NOTHING = {LOCK, RECIPE, f"{RECIPE}.new"}  # what lies in a working directory before anything is done
 
 
 @dataclass
@@ -31,16 +34,20 @@ class Output:
 
     def staging(self) -> Path:
         """An empty directory to fill before `publish`."""
-        staged = self.work / "staged"
+        staged = self.work / STAGED
         shutil.rmtree(staged, ignore_errors=True)
         staged.mkdir()
         return staged
 
     def publish(self, staged: Path) -> None:
-        """Move `staged` to `target`. A process that is killed meanwhile leaves the old directory or none."""
-        previous = self.work / "previous"
+        """Move `staged`, which `staging` gave, to `target`.
+
+        A process that is killed meanwhile leaves the old directory, none, or the new one; the next call that opens
+        `target` puts back the old one, or removes what is left of the work.
+        """
+        (self.work / PUBLISHING).touch()
         if self.target.exists():
-            self.target.rename(previous)
+            self.target.rename(self.work / PREVIOUS)
         staged.rename(self.target)
         _clear(self.work)
         # The recipe is removed last: a work directory is recognised as ours by its recipe.
@@ -80,16 +87,12 @@ def output_directory(target: Path, recipe: Recipe, *, recipe_file: str, fresh: b
     output = Output(target, work)
     try:
         _refuse_foreign(work)
-        _restore(target, work)
+        _settle(target, work)
         _check(target, work, recipe, recipe_file, fresh=fresh)
         write_recipe(recipe, work / RECIPE)
         yield output
     finally:
-        if (
-            not output.published
-            and work.exists()
-            and {path.name for path in work.iterdir()} <= {LOCK, RECIPE, f"{RECIPE}.new"}
-        ):
+        if not output.published and _is_idle(work):
             shutil.rmtree(work)  # nothing was done, so the next run may use any recipe
         lock.release()
 
@@ -113,26 +116,35 @@ def replaceable(target: Path) -> Path:
 
 
 def _clear(work: Path) -> None:
-    """Remove everything but the lock and the recipe."""
-    for path in work.iterdir():
+    """Remove everything but the lock and the recipe; that it is being done is removed last."""
+    paths = sorted(work.iterdir(), key=lambda path: path.name == PUBLISHING)
+    for path in paths:
         if path.name not in {LOCK, RECIPE}:
             shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
+def _is_idle(work: Path) -> bool:
+    return work.exists() and {path.name for path in work.iterdir()} <= NOTHING
+
+
 def _refuse_foreign(work: Path) -> None:
-    if not (work / RECIPE).exists() and {path.name for path in work.iterdir()} - {LOCK, f"{RECIPE}.new"}:
+    if not (work / RECIPE).exists() and not _is_idle(work):
         (work / LOCK).unlink(missing_ok=True)
         raise OutputError(f"{work} holds files that no build wrote; choose another output directory.")
 
 
-def _restore(target: Path, work: Path) -> None:
-    """Undo a `publish` that was killed between its two renames, or finish it."""
-    previous = work / "previous"
-    if previous.exists():
-        if target.exists():
-            shutil.rmtree(previous)
-        else:
-            previous.rename(target)
+def _settle(target: Path, work: Path) -> None:
+    """Undo a `publish` that was killed before the new directory was in place, or finish it."""
+    previous, publishing = work / PREVIOUS, work / PUBLISHING
+    if previous.exists() and not target.exists():
+        previous.rename(target)
+    elif publishing.exists() and target.exists() and not (work / STAGED).exists():
+        _clear(work)  # what it was made from, which it replaces
+    elif previous.exists():
+        shutil.rmtree(previous)
+    publishing.unlink(missing_ok=True)
+    if _is_idle(work):
+        (work / RECIPE).unlink(missing_ok=True)  # nothing was done under it
 
 
 def _check(target: Path, work: Path, recipe: Recipe, recipe_file: str, *, fresh: bool) -> None:

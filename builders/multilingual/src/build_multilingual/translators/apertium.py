@@ -4,6 +4,7 @@ Where it has no pair from English, it goes by way of another language, as from E
 """
 
 import asyncio
+import contextlib
 import shutil
 import subprocess
 from collections.abc import AsyncIterator, Sequence
@@ -23,6 +24,8 @@ ENGLISH = "eng"
 # way of Catalan a line may still change a pronoun in the next one.
 MARK = "␞"
 END = f"{MARK}.{MARK}"
+SECONDS = 600.0  # for one message; Apertium translates a page in a second
+GROWTH, LEAST_BYTES = 20, 2**20  # the most that it may write: so many times what was sent, or this
 
 
 def translator(table: TranslatorTable, connection: ConnectionTable) -> "Apertium":
@@ -93,7 +96,10 @@ class Apertium:
 
     @cached_property
     def _modes(self) -> list[tuple[str, str]]:
-        done = subprocess.run(["apertium", "-l"], capture_output=True, text=True, check=False)  # noqa: S607 - fixed words
+        try:
+            done = subprocess.run(["apertium", "-l"], capture_output=True, text=True, check=False, timeout=SECONDS)  # noqa: S607 - fixed words
+        except (OSError, ValueError, subprocess.TimeoutExpired) as error:
+            raise TranslatorError(f"Apertium cannot say what it translates ({one_line(error)}).") from None
         pairs = [tuple(line.split("-")) for line in done.stdout.split()]
         return sorted((pair[0], pair[1]) for pair in pairs if len(pair) == 2 and "_" not in "".join(pair))
 
@@ -116,6 +122,27 @@ class Apertium:
         return ways[target]
 
 
+async def _communicate(process: asyncio.subprocess.Process, sent: bytes, most: int) -> tuple[bytes, bytes]:
+    """What the process writes and what it complains of; of each a byte more than `most` at most."""
+    assert process.stdin and process.stdout and process.stderr  # noqa: S101, PT018 - all three are pipes
+    reads = [asyncio.create_task(_read(pipe, most)) for pipe in (process.stdout, process.stderr)]
+    with contextlib.suppress(OSError):  # a process that ends early says why in what it writes
+        process.stdin.write(sent)
+        await process.stdin.drain()
+        process.stdin.close()
+    out, problem = await asyncio.gather(*reads)
+    if len(out) <= most:
+        await process.wait()
+    return out, problem
+
+
+async def _read(pipe: asyncio.StreamReader, most: int) -> bytes:
+    found = bytearray()
+    while len(found) <= most and (part := await pipe.read(2**16)):
+        found += part
+    return bytes(found)
+
+
 async def _run(mode: str, lines: Sequence[str]) -> list[str]:
     process = await asyncio.create_subprocess_exec(
         "apertium", "-u", "-f", "line", mode,
@@ -123,7 +150,18 @@ async def _run(mode: str, lines: Sequence[str]) -> list[str]:
     )  # fmt: skip
     cores = [line.rstrip() for line in lines]
     sent = "".join(f"{core.replace(MARK, '')}{END}\n" for core in cores)
-    out, problem = await process.communicate(sent.encode())
+    most = max(LEAST_BYTES, GROWTH * len(sent.encode()))
+    try:
+        async with asyncio.timeout(SECONDS):
+            out, problem = await _communicate(process, sent.encode(), most)
+    except TimeoutError:
+        raise ConnectionFailed(f"Apertium's {mode} did not answer within {SECONDS:g} s.") from None
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    if len(out) > most:
+        raise ConnectionFailed(f"Apertium's {mode} wrote more than {most:,} bytes for {len(sent.encode()):,} sent.")
     translated = out.decode(errors="replace").split("\n")[:-1]
     if process.returncode or len(translated) != len(lines):
         raise ConnectionFailed(

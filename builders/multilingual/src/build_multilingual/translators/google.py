@@ -5,12 +5,13 @@ Texts go as plain text: in HTML, its default, white space would be lost. Credent
 """
 
 import re
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any, Self
 from urllib.parse import urlsplit
 
 from pluralbench_calls import AccessDenied, Answer, CallsError, ConnectionFailed, NotServed, Request
 from pluralbench_runs import Json, one_line
+from pluralbench_runs.secrets import redacted
 from pluralbench_schemas import Language
 
 from build_multilingual.errors import TranslatorError
@@ -21,7 +22,10 @@ PROVIDER = "translate.googleapis.com"
 MODEL = "general/nmt"
 # https://cloud.google.com/translate/quotas, of one request.
 STRINGS, CODE_POINTS = 1024, 30_000
-TIMEOUT = 60.0  # seconds of one try
+TIMEOUT = 60.0  # seconds of one try, to its last byte
+MOST_BYTES = 4 * 2**20  # of a message that comes back; 30,000 characters are 120 KB at most
+CHANNEL = [("grpc.max_send_message_length", -1), ("grpc.max_receive_message_length", MOST_BYTES)]
+TOO_LONG = "message larger than max"  # what gRPC says of a longer one, with the status of a spent quota
 REFUSED_IN_A_ROW = 8  # single texts refused before it is the request, not the text, that is taken to be wrong
 # What gRPC says, as if the server were not there, when the credentials give it no token.
 TOKENLESS = "Getting metadata from plugin failed with error"
@@ -72,15 +76,16 @@ class GoogleTranslator:
 
         if not self._connection.project:
             raise TranslatorError("Google Cloud Translation wants a project to bill: give --project.")
-        transport = translate_v3.TranslationServiceAsyncClient.get_transport_class("grpc_asyncio")
+        transport: Any = translate_v3.TranslationServiceAsyncClient.get_transport_class("grpc_asyncio")
         endpoint = self._connection.endpoint
         if endpoint:
             _check(endpoint)
         try:
             if endpoint and endpoint.startswith("http://"):
-                self._transport = transport(channel=grpc.aio.insecure_channel(endpoint.removeprefix("http://")))
+                channel = grpc.aio.insecure_channel(endpoint.removeprefix("http://"), options=CHANNEL)
+                self._transport = transport(channel=channel)
             else:
-                self._transport = transport(host=endpoint or PROVIDER)
+                self._transport = transport(host=endpoint or PROVIDER, channel=_bounded(transport.create_channel))
             self._client = translate_v3.TranslationServiceAsyncClient(transport=self._transport)
         except GoogleAuthError as error:
             raise AccessDenied(
@@ -91,7 +96,7 @@ class GoogleTranslator:
 
     async def __aexit__(self, *exc: object) -> None:
         """Close the channel."""
-        await self._transport.close()  # type: ignore[no-untyped-call]
+        await self._transport.close()
 
     async def send(self, request: Request) -> Answer:
         """One text as a message of its own."""
@@ -153,7 +158,7 @@ class GoogleTranslator:
         )
         # The client has no retry of its own for this method.
         again = retry_async.AsyncRetry(
-            predicate=lambda error: passing(error) and TOKENLESS not in str(error),
+            predicate=lambda error: passing(error) and not any(words in str(error) for words in (TOKENLESS, TOO_LONG)),
             initial=0.5,
             maximum=60.0,
             multiplier=2.0,
@@ -188,11 +193,18 @@ class GoogleTranslator:
             return AccessDenied(
                 f"Google Cloud's credentials cannot be used ({why}); run `gcloud auth application-default login` again."
             )
-        if isinstance(cause, exceptions.ResourceExhausted):
+        if TOO_LONG in str(cause):
+            said = f"sent more than {MOST_BYTES:,} bytes for one message, which are not read"
+        elif isinstance(cause, exceptions.ResourceExhausted):
             said = f"keeps refusing for its quota ({_line(cause)})"
         else:
             said = f"keeps failing ({_line(cause)})"
         return ConnectionFailed(f"Google Cloud Translation {said}.")
+
+
+def _bounded(create: Callable[..., Any]) -> Callable[..., Any]:
+    """The maker of a channel that takes no endless message, as the client's own does."""
+    return lambda *place, **options: create(*place, **{**options, "options": CHANNEL})
 
 
 def _check(endpoint: str) -> None:
@@ -217,4 +229,4 @@ def _line(error: BaseException) -> str:
     # Errors of google.auth carry their cause beside the message.
     words = [part for part in error.args if isinstance(part, str)]
     message = getattr(error, "message", None) or (words[0] if words else type(error).__name__)
-    return one_line(message)
+    return one_line(redacted(str(message)))

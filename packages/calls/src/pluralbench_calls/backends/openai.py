@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 MAX_ANSWER_BYTES = 4 * 2**20
 LONGEST_MESSAGE = 1_000  # characters of a server's sentence that are recorded
 # What the client reads from the environment when it is made, and may not understand.
-ENVIRONMENT = {"http_proxy", "https_proxy", "all_proxy", "ssl_cert_file", "ssl_cert_dir"}
+PROXIES, CERTIFICATES = {"http_proxy", "https_proxy", "all_proxy"}, {"ssl_cert_file", "ssl_cert_dir"}
 SCHEMA_WORDS = ("response_format", "json_schema", "structured output", "guided_json", "guided decoding")
 
 # The URL is not repeated: what is no URL may well hold a key.
@@ -233,7 +233,8 @@ class OpenAIChat:
 
     def _no_client(self, error: Exception) -> CallsError:
         said = re.sub(r"//[^/\s]*@", "//", self._line(error))  # the user of a proxy
-        set_here = sorted(name for name in os.environ if name.lower() in ENVIRONMENT and os.environ[name])
+        names = CERTIFICATES if isinstance(error, OSError) else PROXIES
+        set_here = sorted(name for name in os.environ if name.lower() in names and os.environ[name])
         blamed = f"; look at {', '.join(set_here)} in the environment" if set_here else "; is the URL right?"
         return CallsError(f"No connection to {self._host} can be set up ({said}){blamed}.")
 

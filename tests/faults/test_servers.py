@@ -1,0 +1,131 @@
+"""Every fault of a server: a sentence and exit status 2, or a result in which it is counted, and no key anywhere."""
+
+import random
+import shutil
+from collections.abc import Callable, Sequence
+from importlib.resources import files
+from pathlib import Path
+
+import grpc
+import project_files
+import pytest
+import tomli_w
+import translation_server
+from bad_servers import FAULTS, KEY, misbehaving
+from children import Ended, ended
+from conftest import Tried
+from translation_server import Fault, by_words
+from written_tables import write
+
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(3600)]
+PATIENCE = 90.0
+ENVIRONMENT = {"PLANTED_KEY": KEY, "HF_TOKEN": KEY, "HF_HUB_DISABLE_XET": "1", "HF_HUB_OFFLINE": "0"}
+ONCE = {"connection": {"timeout": 3.0, "max_retries": 1}}
+ASKED = ("--api-key-env", "PLANTED_KEY", "--out", "out")
+NAMES = [*FAULTS]
+
+
+def told(tried: Tried, number: int, folder: Path, result: Ended, fault: str) -> None:
+    """Count what a fault led to: a sentence, or a result; the key is nowhere."""
+    tried.end(number, result, f"[{fault}]")
+    if result.status != 0 and sum(line.startswith("Error: ") for line in result.said.splitlines()) != 1:
+        tried.failure(number, "lost", f"[{fault}] status {result.status} without one sentence: {result.last_line}")
+    leaks = [path for path in folder.rglob("*") if path.is_file() and KEY.encode() in path.read_bytes()]
+    if KEY in result.said or leaks:
+        tried.failure(number, "lost", f"[{fault}] the key stands in {[str(path) for path in leaks] or 'the output'}")
+
+
+def fault_of(draw: random.Random, number: int) -> str:
+    """Each in turn, from a drawn one on."""
+    del draw
+    return NAMES[number % len(NAMES)]
+
+
+@pytest.mark.parametrize("after", [0, 3], ids=["from the first request", "from the fourth request"])
+@pytest.mark.parametrize("asking", ["build", "judge"])
+def test_chat(asking: str, after: int, tried: Tried) -> None:
+    for number, draw, folder in tried.cases(len(NAMES)):
+        fault = fault_of(draw, number)
+        make = _building if asking == "build" else _judging
+        with misbehaving(FAULTS[fault], after) as url:
+            result = ended(make(folder, f"{url}/v1"), folder, env=ENVIRONMENT, patience=PATIENCE)
+        told(tried, number, folder, result, fault)
+
+
+def _building(folder: Path, url: str) -> Sequence[str]:
+    sample = files("build_personalized") / "recipes/sample.toml"
+    text = sample.read_text(encoding="utf-8") + tomli_w.dumps(ONCE)
+    (folder / "recipe.toml").write_text(text, encoding="utf-8")
+    (folder / "Posts.xml").write_text(project_files.posts(), encoding="utf-8")
+    source = ("--recipe", "recipe.toml", "--source", "stack-exchange:Posts.xml", "--limit", "2")
+    return ("build-personalized", *source, "--llm", "m", "--base-url", url, *ASKED)
+
+
+def _judging(folder: Path, url: str) -> Sequence[str]:
+    write(folder / "pairs.jsonl", project_files.PAIRS)
+    return ("judge_once", "pairs.jsonl", url)
+
+
+HUB: dict[str, Callable[[str], Sequence[str]]] = {
+    "publish": lambda _: ("pluralbench-release", "publish", "release", "org/name", "--version-tag"),
+    "load": lambda _: ("build-multilingual", "--source", "org/name@" + "a" * 40, "--language", "spa_Latn"),
+    "score": lambda _: ("score_by_text", "org/name@" + "a" * 40),
+}
+
+
+@pytest.mark.parametrize("verb", [*HUB])
+def test_hub(verb: str, tried: Tried, tmp_path_factory: pytest.TempPathFactory) -> None:
+    made = tmp_path_factory.mktemp("good")
+    assert ended(["build-personalized", "--out", "release"], made, patience=PATIENCE).status == 0
+    for number, draw, folder in tried.cases(len(NAMES)):
+        fault = fault_of(draw, number)
+        shutil.copytree(made / "release", folder / "release")
+        # A chat's answer is no dataset; what matters is that the Hub's client meets the same faults.
+        with misbehaving(lambda _, name=fault: FAULTS[name](CHAT)) as url:  # type: ignore[misc]
+            env = ENVIRONMENT | {"HF_ENDPOINT": url, "HF_HOME": str(folder / "home")}
+            result = ended(HUB[verb](url), folder, env=env, patience=PATIENCE)
+        told(tried, number, folder, result, fault)
+
+
+CHAT = (
+    b'{"usage": {"prompt_tokens": 10, "completion_tokens": 5}, "model": "m", '
+    b'"choices": [{"message": {"content": "x"}, "finish_reason": "stop"}]}'
+)
+
+
+def _first_alone(texts: Sequence[str], source: str, target: str) -> Sequence[str]:
+    return by_words(texts[:1], source, target)
+
+
+def test_translation(tried: Tried) -> None:
+    faults: list[tuple[str, translation_server.Translate, Fault | None]] = [
+        (code.name, by_words, Fault(code, f"You sent {KEY}."))
+        for code in grpc.StatusCode
+        if code is not grpc.StatusCode.OK
+    ]
+    faults += [
+        ("too few", _first_alone, None),
+        ("too many", lambda texts, *_: [*texts, "more"], None),
+        ("the key", lambda texts, *_: [KEY for _ in texts], None),
+        ("nothing", lambda texts, *_: ["" for _ in texts], None),
+    ]
+    for number, _, folder in tried.cases(len(faults)):
+        name, translate, fault = faults[number % len(faults)]
+        write(folder / "pairs.jsonl", project_files.PAIRS)
+        with translation_server.serve(translate, lambda *_, fault=fault: fault) as server:
+            result = ended(_translating(server.endpoint), folder, env=ENVIRONMENT, patience=PATIENCE)
+        told(tried, number, folder, result, name)
+
+
+def test_translation_by_a_server_of_web_pages(tried: Tried) -> None:
+    for number, draw, folder in tried.cases(len(NAMES)):
+        fault = fault_of(draw, number)
+        write(folder / "pairs.jsonl", project_files.PAIRS)
+        with misbehaving(FAULTS[fault]) as url:
+            result = ended(_translating(url), folder, env=ENVIRONMENT, patience=PATIENCE)
+        told(tried, number, folder, result, fault)
+
+
+def _translating(endpoint: str) -> Sequence[str]:
+    asked = ("--translator", "google", "--endpoint", endpoint, "--project", "mine", "--out", "out")
+    return ("build-multilingual", "--source", "pairs.jsonl", "--language", "spa_Latn", *asked)

@@ -1,0 +1,85 @@
+"""Full disks, places that cannot be written, two processes on one output, no home, and a locale without letters."""
+
+import resource
+import shutil
+from pathlib import Path
+
+import pytest
+from children import ended
+from commands import command
+from conftest import Tried
+from inputs import BUILDERS
+from jobs import JOBS, PATIENCE, Job, begun, result, serving, whole_run
+
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(3600)]
+TIMES = 4
+BARE = {"LC_ALL": "C", "LANG": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "HOME": "/nonexistent/home"}
+
+
+def no_larger_files(size: int) -> None:
+    """Let no file of this process grow beyond so many bytes, as a full disk would."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+
+
+@pytest.mark.parametrize("job", JOBS, ids=lambda job: job.name)
+def test_full_disk(job: Job, tried: Tried, tmp_path_factory: pytest.TempPathFactory) -> None:
+    good = tmp_path_factory.mktemp("good")
+    job.make(good)
+    with serving() as servers:
+        whole = whole_run(job, servers, shutil.copytree(good, tmp_path_factory.mktemp("whole") / "job"))
+        for number, draw, folder in tried.cases(TIMES):
+            shutil.copytree(good, folder, dirs_exist_ok=True)
+            size = int(2 ** draw.uniform(8, 17))
+            words = servers.words(job.words)
+            full = ended(words, folder, patience=PATIENCE, before=no_larger_files, arguments=(size,))
+            tried.end(number, full, f"[no file beyond {size} bytes]")
+            again = begun(job, servers, folder).end(PATIENCE)
+            tried.end(number, again)
+            if full.status not in {0, 2} or again.status != 0 or result(job, folder / "out") != whole.result:
+                said = f"[no file beyond {size} bytes] {full.status}, then {again.status}"
+                tried.failure(number, "lost", f"{said}: {full.last_line[:200]} {again.last_line[:200]}")
+
+
+@pytest.mark.parametrize("job", JOBS, ids=lambda job: job.name)
+def test_a_place_that_cannot_be_written(job: Job, tried: Tried) -> None:
+    with serving() as servers:
+        for number, _, folder in tried.cases(1):
+            job.make(folder)
+            words = ["/sys/nobody/out" if word == "out" else word for word in servers.words(job.words)]
+            refused = ended(words, folder, patience=PATIENCE)
+            if tried.end(number, refused) and (refused.status != 2 or "/sys/nobody" not in refused.said):
+                tried.failure(number, "lost", f"exit status {refused.status}: {refused.last_line[:300]}")
+
+
+@pytest.mark.parametrize("job", JOBS, ids=lambda job: job.name)
+def test_two_processes_on_one_output(job: Job, tried: Tried, tmp_path_factory: pytest.TempPathFactory) -> None:
+    good = tmp_path_factory.mktemp("good")
+    job.make(good)
+    with serving() as servers:
+        whole = whole_run(job, servers, shutil.copytree(good, tmp_path_factory.mktemp("whole") / "job"))
+        for number, _, folder in tried.cases(2):
+            shutil.copytree(good, folder, dirs_exist_ok=True)
+            before = servers.asked(job)
+            one, other = (begun(job, servers, folder, log=name) for name in ("one.log", "other.log"))
+            ends = [one.end(PATIENCE), other.end(PATIENCE)]
+            for end in ends:
+                tried.end(number, end)
+            refused = [end for end in ends if end.status == 2]
+            right = all(end.status == 0 or "Another process is writing" in end.said for end in ends)
+            asked = servers.asked(job) - before
+            if not right or len(refused) > 1 or result(job, folder / "out") != whole.result or asked > whole.asked:
+                said = " / ".join(f"{end.status}: {end.last_line[:200]}" for end in ends)
+                tried.failure(number, "lost", f"{asked} asked of {whole.asked}; {said}")
+
+
+@pytest.mark.parametrize("builder", BUILDERS)
+def test_no_home_and_no_letters(builder: str, tried: Tried) -> None:
+    for number, _, folder in tried.cases(1):
+        for words in ((builder, "--out", "out"), ("pluralbench-release", "verify", "out")):
+            done = command(*words, cwd=folder, env=BARE)
+            if done.returncode != 0:
+                tried.failure(number, "lost", f"{' '.join(words)}: {done.returncode}: {done.stderr[-300:]}")
+
+
+def test_places_stay_as_they_were() -> None:
+    assert not Path("/sys/nobody").exists()

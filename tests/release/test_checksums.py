@@ -1,0 +1,203 @@
+"""`SHA256SUMS`, the digest of a release, and that `verify` tells every byte and everything that is not a plain file."""
+
+import hashlib
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from commands import environment
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pluralbench_release import LEDGER, ReleaseError, read_manifest, rebuild_of, release_digest, verify
+from releases import edit_manifest, sum_again
+
+Make = Callable[..., Path]
+Run = Callable[..., tuple[int, str]]
+ART = "data/Art/test.parquet"
+LINK = "is a link, and a release holds none; put the file itself in its place."
+
+
+def files(directory: Path) -> dict[str, bytes]:
+    found = (path for path in directory.rglob("*") if path.is_file())
+    return {path.relative_to(directory).as_posix(): path.read_bytes() for path in found}
+
+
+def problems(directory: Path) -> list[str]:
+    """What `verify` says, be it in one sentence instead of many."""
+    try:
+        return verify(directory)
+    except ReleaseError as error:
+        return [str(error)]
+
+
+def test_sha256sum_checks_a_release_and_its_digest_is_of_every_byte(release: Make) -> None:
+    directory = release()
+    checked = subprocess.run(["sha256sum", "--check", "--strict", "SHA256SUMS"], cwd=directory, check=False)
+    assert checked.returncode == 0
+    lines = (directory / "SHA256SUMS").read_text(encoding="utf-8").splitlines()
+    assert [line.split("  ")[1] for line in lines] == sorted(files(directory).keys() - {"SHA256SUMS"})
+    assert release_digest(directory) == hashlib.sha256((directory / "SHA256SUMS").read_bytes()).hexdigest()
+    assert release_digest(directory) == release_digest(release("other/release"))
+
+
+def test_every_changed_byte_is_told(release: Make) -> None:
+    directory = release()
+    known = files(directory)
+
+    @settings(max_examples=40)
+    @given(st.data())
+    def told(data: st.DataObject) -> None:
+        path = data.draw(st.sampled_from(sorted(known)))
+        place = data.draw(st.integers(0, len(known[path]) - 1))
+        old, rest = known[path][place : place + 1], known[path][place + 1 :]
+        new = data.draw(st.binary(max_size=2).filter(lambda new: new + rest != old + rest))
+        (directory / path).write_bytes(known[path][:place] + new + rest)
+        said = problems(directory)
+        (directory / path).write_bytes(known[path])
+        assert said
+        assert all("\n" not in problem for problem in said)
+
+    told()
+    assert verify(directory) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (lambda text: text.upper(), "SHA256SUMS does not name README.md."),
+        (lambda text: text.replace("\n", "\r\n"), "SHA256SUMS is not what `sha256sum` writes: "),
+        (lambda text: "".join(sorted(text.splitlines(keepends=True))), "SHA256SUMS is not what `sha256sum` writes: "),
+        (lambda text: text + f"{'0' * 64}  ../x\n", "SHA256SUMS names ../x, which is not of this release."),
+        (lambda text: "", "SHA256SUMS does not name README.md."),
+    ],
+)
+def test_a_list_of_another_form_is_told(release: Make, text: Callable[[str], str], told: str) -> None:
+    path = release() / "SHA256SUMS"
+    path.write_bytes(text(path.read_text(encoding="utf-8")).encode())
+    assert verify(path.parent)[0].startswith(told)
+
+
+def test_a_release_from_before_the_list_is_told_so(run: Run, release: Make) -> None:
+    directory = release()
+    (directory / "SHA256SUMS").unlink()
+    sentence = (
+        "SHA256SUMS is missing, so nothing vouches for the manifest and the card: the release was made before there "
+        "was one, or somebody took it away. `pluralbench-release rebuild DIR --out NEW` makes a release that has it."
+    )
+    assert run("verify", directory) == (1, f"{sentence}\n")
+    assert verify(directory, digest="0" * 64) == [sentence]
+    with pytest.raises(ReleaseError, match="has no SHA256SUMS, so it has no release digest"):
+        release_digest(directory)
+
+
+@pytest.mark.parametrize(
+    "path", ["README.md", ART, "SHA256SUMS", LEDGER, "provenance/manifest.json", "data", "data/Art"]
+)
+def test_a_link_in_the_place_of_a_file_or_folder_is_refused(release: Make, tmp_path: Path, path: str) -> None:
+    directory = release()
+    (directory / path).rename(tmp_path / "elsewhere")
+    (directory / path).symlink_to(tmp_path / "elsewhere")
+    assert any(path in problem and "link" in problem for problem in problems(directory))
+    (directory / path).unlink()
+    (directory / path).symlink_to(directory / path)
+    assert any(path in problem and "link" in problem for problem in problems(directory))
+
+
+def test_what_git_and_the_hub_put_there_is_left_alone_but_no_link(release: Make) -> None:
+    directory = release()
+    for path in (".git/HEAD", ".gitattributes", ".cache/huggingface/download/README.md.metadata"):
+        (directory / path).parent.mkdir(parents=True, exist_ok=True)
+        (directory / path).touch()
+    assert verify(directory) == []
+    (directory / ".git/config").symlink_to("/etc/passwd")
+    assert verify(directory) == [f".git/config {LINK}"]
+    (directory / ".git/config").unlink()
+    (directory / "evil.py").touch()
+    (directory / ".cache/more").touch()
+    os.mkfifo(directory / "data/pipe")
+    assert verify(directory) == [
+        "data/pipe is neither a file nor a folder; take it away.",
+        ".cache/more is not of this release: its manifest does not name it.",
+        "evil.py is not of this release: its manifest does not name it.",
+    ]
+
+
+@pytest.mark.parametrize("make", [lambda path: path.mkdir(), os.mkfifo], ids=["folder", "pipe"])
+@pytest.mark.parametrize("path", ["provenance/manifest.json", "SHA256SUMS", "README.md", ART, "provenance/recipe.toml"])
+def test_what_is_no_file_is_told(release: Make, make: Callable[[Path], object], path: str) -> None:
+    directory = release()
+    (directory / path).unlink()
+    make(directory / path)
+    assert any(path in problem for problem in problems(directory))
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (lambda values: values["tables"][0].update(config="../x"), "`tables.0.config`: the name '../x' "),
+        (lambda values: values["tables"][0].update(split="a-b"), "`tables.0.split`: the name 'a-b' "),
+        (
+            lambda values: values["tables"][0].update(path="/etc/passwd"),
+            "`tables.0`: the path of Art/test is data/Art/",
+        ),
+        (lambda values: values["ledger"].update(path="../ledger.parquet"), "`ledger.path`: Input should be "),
+        (lambda values: values["provenance"].update({"../x": "0" * 64}), "`provenance.../x.[key]`: the path '../x' "),
+        (lambda values: values["provenance"].update({"readme.MD": "0" * 64}), "two files are to be readme.MD)"),
+        (lambda values: values.update(name="../x"), "`name`: the name '../x' "),
+        (lambda values: values["builder"].update(distribution="a b"), "`builder.distribution`: the name 'a b' "),
+        (lambda values: values["tables"].clear(), "`tables`: List should have at least 1 item"),
+        (lambda values: values["tables"][0].update(rows=-1), "`tables.0.rows`: Input should be greater than"),
+        (lambda values: values.update({"\x1b[2J": 1}), "'`\\x1b[2J`: Extra inputs are not permitted'"),
+    ],
+)
+def test_a_manifest_with_a_name_that_leads_elsewhere_is_refused(
+    run: Run, release: Make, change: Callable[[dict[str, object]], object], told: str
+) -> None:
+    directory = release()
+    edit_manifest(directory, change)
+    for words in (("verify", directory), ("diff", directory, directory), ("rebuild", directory)):
+        status, said = run(*words)
+        assert (status, said.count("\n")) == (2, 1), said
+        assert f"manifest.json is damaged or of another format version ({told}" in said
+
+
+def test_a_manifest_without_end_is_refused(release: Make) -> None:
+    directory = release()
+    path = directory / "provenance/manifest.json"
+    path.write_text(path.read_text(encoding="utf-8").replace('"recipe": {', '"recipe": {"a": ' + "[" * 10**5), "utf-8")
+    with pytest.raises(ReleaseError, match="is damaged or of another format version"):
+        read_manifest(directory)
+    path.write_bytes(b" " * (16 * 2**20 + 1))
+    with pytest.raises(ReleaseError, match=r"manifest\.json is longer than 16 MB"):
+        read_manifest(directory)
+
+
+def test_a_ledger_that_is_not_the_recorded_one_is_not_rebuilt_from(release: Make) -> None:
+    directory = release()
+    edit_manifest(
+        directory, lambda values: values["builder"].update(name="personalized", distribution="build-personalized")
+    )
+    (directory / LEDGER).write_bytes(b"PAR1")
+    sum_again(directory)
+    with pytest.raises(ReleaseError, match=r"(which is not installed here|ledger\.parquet is not the file that)"):
+        rebuild_of(directory)
+
+
+LOAD = """
+import sys
+from datasets import load_dataset
+rows = load_dataset(sys.argv[1], "Art", split="test")
+assert rows["id"][:] == ["q1", "q2", "q3", "q4"], rows
+"""
+
+
+@pytest.mark.heavy
+def test_datasets_loads_a_release_with_the_list_beside_it(release: Make, tmp_path: Path) -> None:
+    env = environment({"HF_HOME": str(tmp_path / "home"), "HF_HUB_OFFLINE": "1"})
+    loaded = subprocess.run(
+        [sys.executable, "-c", LOAD, release()], env=env, check=False, capture_output=True, text=True, encoding="utf-8"
+    )
+    assert loaded.returncode == 0, loaded.stderr

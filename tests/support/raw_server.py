@@ -1,0 +1,85 @@
+"""A loopback server that sends whatever bytes a test gives it, in answer to a whole HTTP request."""
+
+import json
+import socket
+import socketserver
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+Answering = Callable[[int], Iterable[bytes]]
+"""From the number of a request (from 0) to the pieces that are sent in answer; then the connection is closed."""
+
+
+@dataclass
+class RawServer:
+    """base_url: for the client. requests: each as it came in. sent: bytes that went out."""
+
+    base_url: str = ""
+    requests: list[bytes] = field(default_factory=list)
+    sent: int = 0
+
+
+@contextmanager
+def serve_raw(answering: Answering) -> Iterator[RawServer]:
+    """Serve `answering` on a free loopback port, a request a connection."""
+    server, over = RawServer(), threading.Event()
+
+    class Handler(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            self.request.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            server.requests.append(_request(self.request))
+            for piece in answering(len(server.requests) - 1):
+                if over.is_set():
+                    return
+                self.request.sendall(piece)
+                server.sent += len(piece)
+
+    class Threads(socketserver.ThreadingTCPServer):
+        daemon_threads = True
+        allow_reuse_address = True
+
+        def handle_error(self, *_: object) -> None:
+            """A client that has read enough hangs up on us."""
+
+    with Threads(("127.0.0.1", 0), Handler) as listening:
+        thread = threading.Thread(target=listening.serve_forever, args=(0.02,), daemon=True)
+        thread.start()
+        server.base_url = f"http://127.0.0.1:{listening.server_address[1]}/v1"
+        try:
+            yield server
+        finally:
+            over.set()
+            listening.shutdown()
+            thread.join()
+
+
+def _request(connection: socket.socket) -> bytes:
+    came = b""
+    while b"\r\n\r\n" not in came:
+        came += connection.recv(65536)
+    head, _, body = came.partition(b"\r\n\r\n")
+    lengths = [line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")]
+    wanted = int(lengths[0].split(b":")[1]) if lengths else 0
+    while len(body) < wanted:
+        body += connection.recv(65536)
+    return head + b"\r\n\r\n" + body
+
+
+def http(body: bytes, *headers: str, status: str = "200 OK", length: int | None = None) -> bytes:
+    """An HTTP response, whose Content-Length is `length` where that is given."""
+    lines = [f"HTTP/1.1 {status}", "Content-Type: application/json", *headers]
+    if not any("transfer-encoding" in header.lower() for header in headers):
+        lines.append(f"Content-Length: {len(body) if length is None else length}")
+    return "\r\n".join([*lines, "", ""]).encode() + body
+
+
+def completion(content: object = "fine", **more: object) -> bytes:
+    """The JSON of a chat completion; `more` replaces its fields, `finish_reason` that of its choice."""
+    choice = {
+        "index": 0,
+        "message": {"role": "assistant", "content": content},
+        "finish_reason": more.pop("finish_reason", "stop"),
+    }
+    return json.dumps({"id": "1", "object": "chat.completion", "model": "m", "choices": [choice], **more}).encode()
