@@ -4,6 +4,7 @@ import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -66,7 +67,8 @@ def recorded(out: Path) -> int:
     for path in out.with_name(f"{out.name}.work").rglob("*.sqlite"):
         with closing(sqlite3.connect(path)) as database:
             if database.execute("SELECT 1 FROM sqlite_master WHERE name = 'calls'").fetchone():
-                count += database.execute("SELECT count(*) FROM calls").fetchone()[0]
+                # Rankings are recorded too, and nobody is asked for them.
+                count += database.execute("SELECT count(*) FROM calls WHERE kind <> 'rank'").fetchone()[0]
     return count
 
 
@@ -132,10 +134,15 @@ def _ranked(folder: Path) -> None:
     chinese.write_rows(folder / "annotated.jsonl", [chinese.annotated(number) for number in range(12)])
     chinese.write_rows(folder / "more.jsonl", [chinese.unlabelled(number, 3) for number in range(20, 24)])
     save_language_model(folder / "base", **project_files.TINY)
+    text = (files("build_chinese") / "recipes/paper.toml").read_text(encoding="utf-8")
+    for value in ("batch_size", "accumulation"):
+        text = text.replace(f"{value} = 16", f"{value} = 4")
+    (folder / "recipe.toml").write_text(text, encoding="utf-8")
 
 
 def _questions(folder: Path) -> None:
-    (folder / "Posts.xml").write_text(project_files.posts(), encoding="utf-8")
+    (folder / "beer").mkdir()
+    (folder / "beer/Posts.xml").write_text(project_files.posts(), encoding="utf-8")
 
 
 def _people(folder: Path) -> None:
@@ -165,7 +172,19 @@ JOBS = [
     Job(
         "preference build",
         _ranked,
-        ("build-chinese", "preference", *LEARNED, "--judge", "m", *CHAT, "--reward-base", "./base", *OUT),
+        (
+            "build-chinese",
+            "preference",
+            "--recipe",
+            "recipe.toml",
+            *LEARNED,
+            "--judge",
+            "m",
+            *CHAT,
+            "--reward-base",
+            "./base",
+            *OUT,
+        ),
         RELEASE,
         "chat",
     ),
@@ -175,7 +194,7 @@ JOBS = [
         (
             "build-personalized",
             "--source",
-            "stack-exchange:Posts.xml",
+            "stack-exchange:beer/Posts.xml",
             "--llm",
             "m",
             *CHAT,

@@ -41,6 +41,7 @@ TEXTS = [
     "sample", "paper", "local", "org/name@" + "a" * 40, "~", "$HOME", "file:///etc/passwd", "::1", "🍵👨‍👩‍👧",
 ]  # fmt: skip
 NUMBERS = [0, -1, 1, 2**31, 2**63, 2**64, -(2**63) - 1, 10**30, 10**400, 0.5, -0.0, 1e308, float("nan"), float("inf")]
+OTHERS: list[Any] = [None, True, False, [], {}, [[]], {"": {}}, [None], [1, "a"], {"a": [1, {"b": None}]}]
 TOKENS = [
     b"\0", b"\xef\xbb\xbf", b"\xff\xfe", b"\xc3\x28", b"\xed\xa0\x80", b"\n", b"\r", b"\r\n", b",", b";", b'"', b"'",
     b"\\",
@@ -122,9 +123,9 @@ def _tried(change: Callable[[Path, random.Random], None], path: Path, draw: rand
 
 def odd(draw: random.Random) -> Any:
     """A value that hardly any reader waits for."""
-    kind = draw.choice(["text", "text", "number", "raw", "other"])
-    others = [None, True, False, [], {}, [[]], {"": {}}, [None], [1, "a"], {"a": [1, {"b": None}]}]
-    return draw.choice({"text": TEXTS, "number": NUMBERS, "raw": [*RAW], "other": others}[kind])
+    return draw.choice(
+        [draw.choice(TEXTS), draw.choice(TEXTS), draw.choice(NUMBERS), draw.choice([*RAW]), draw.choice(OTHERS)]
+    )
 
 
 def change_value(value: Any, draw: random.Random) -> Any:
