@@ -98,6 +98,7 @@ def test_all_four_steps_leave_their_files(sample: tuple[Path, str]) -> None:
         assert part in said
     assert sorted(path.relative_to(dist / NAME).as_posix() for path in (dist / NAME).rglob("*") if path.is_file()) == [
         "README.md",
+        "SHA256SUMS",
         *sorted(f"data/{config}/{split}.parquet" for config, split in SPLITS.items()),
         *(f"provenance/{name}" for name in ("dropped.parquet", "ledger.parquet", "manifest.json", "recipe.toml")),
         *(f"provenance/{name}" for name in ("row_digests.parquet", "statistics.json")),

@@ -72,6 +72,7 @@ def test_it_says_what_it_made_and_what_is_next(sample: Sample) -> None:
     assert [path.name for path in release.parent.iterdir()] == [NAME]
     assert sorted(path.relative_to(release).as_posix() for path in release.rglob("*") if path.is_file()) == [
         "README.md",
+        "SHA256SUMS",
         *sorted(f"data/{config}/test.parquet" for config in DIGESTS),
         *(f"provenance/{name}" for name in ("dropped.parquet", "ledger.parquet", "manifest.json", "recipe.toml")),
         *(f"provenance/{name}" for name in ("row_digests.parquet", "statistics.json")),

@@ -11,7 +11,7 @@ from build_persona_judge.errors import SourceError
 from build_persona_judge.persona import text_of
 from build_persona_judge.recipe import EmpathicTable, OpinionQaTable, PeopleTable, PrismTable, RedditTable
 from build_persona_judge.sources import empathic, opinion_qa, people_csv, personal_reddit, prism
-from build_persona_judge.sources.loaded import Loaded
+from build_persona_judge.sources.loaded import Loaded, read_file
 
 TWO = [files.utterance("int7", "falcon", 90), files.utterance("int7", "llama", 20)]
 BINARY = {"Q1": ["Yes", "No", "Refused"], "Q2": ["a", "b", "c"]}
@@ -312,6 +312,12 @@ def test_people_csv_refuses_a_second_row_that_says_something_else(tmp_path: Path
     refused(EVERYTHING["people_csv"][0], files.people_csv(tmp_path, **{table: TWICE[table]}), said)
 
 
+def test_people_csv_joins_choices_that_differ_in_what_nobody_reads(tmp_path: Path) -> None:
+    choices = [{"user": "an", "question": "q1", "choice": "1", "at": time} for time in ("9:00", "9:01")]
+    loaded = people_csv.load(PeopleTable(location=str(files.people_csv(tmp_path, choices=choices)), task="drinks"))
+    assert [pair.id for pair in loaded.rows] == ["q1-an"]
+
+
 def test_people_csv_joins_rows_that_say_the_same(tmp_path: Path) -> None:
     once = people_csv.load(PeopleTable(location=str(files.people_csv(tmp_path / "once")), task="drinks"))
     folder = files.people_csv(tmp_path / "twice")
@@ -403,3 +409,14 @@ def test_a_line_that_is_no_json_is_named(tmp_path: Path) -> None:
     path = files.write_jsonl(tmp_path / "pr.jsonl", [files.post("cook", "q1")])
     path.write_text(path.read_text(encoding="utf-8") + json.dumps({"a": 1})[:-1], encoding="utf-8")
     refused(EVERYTHING["personal_reddit"][0], tmp_path, "pr.jsonl, line 2: this is not JSON")
+
+
+def test_a_missing_column_is_told_with_those_that_are_there(tmp_path: Path) -> None:
+    path = tmp_path / "info.csv"
+    path.write_text("key,text\n1,x\n", encoding="utf-8")
+    with pytest.raises(SourceError) as caught:
+        read_file(path, ["key", "question"], "Get it.")
+    said = "has no column `question`; it has key, text. Name it as its owner does. Get it."
+    assert str(caught.value) == f"{path} {said}"
+    with pytest.raises(SourceError, match=r"is a folder, not a file\. Get it\.$"):
+        read_file(tmp_path, [], "Get it.")

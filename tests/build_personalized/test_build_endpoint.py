@@ -221,9 +221,14 @@ def test_a_secret_in_a_url_of_another_form_is_not_shown(run: Run, tmp_path: Path
 
 
 @pytest.mark.parametrize("provider", ["loopback", "hand-written"])
-def test_a_secret_in_a_recipes_base_url_is_never_written(run: Run, tmp_path: Path, provider: str) -> None:
+def test_a_secret_in_a_recipes_base_url_is_never_written(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, provider: str
+) -> None:
     llm = {"provider": provider, "model": "hand-written"}
     path = recipe(tmp_path, f"http://user:{SECRET}@127.0.0.1:9/v1", llm=llm)
+    told = "`connection.base_url` holds the value of the environment variable PLURALBENCH_TEST_KEY; take it out"
+    refused(run("--recipe", path, "--out", tmp_path / "out"), told)
+    monkeypatch.delenv("PLURALBENCH_TEST_KEY")
     refused(run("--recipe", path, "--out", tmp_path / "out"), "carries a user, a password")
     assert holds(tmp_path, SECRET) == ["recipe.toml"], "the user's own file alone"
 

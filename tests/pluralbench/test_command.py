@@ -198,7 +198,7 @@ def test_a_judge_is_told_with_its_bias(run: Command, data: Path, tmp_path: Path)
         (["--column", "prompt"], ["--column 'prompt' is not of the form WHAT=COLUMN"]),
         (["--column", "chosen=best"], ["no column `best`; it has id, prompt, chosen, rejected"]),
         (["--profile", "raw"], ["has no profile"]),
-        (["--profile", "plan", "--plans", "nowhere.jsonl"], ["The plans nowhere.jsonl cannot be read"]),
+        (["--profile", "plan", "--plans", "nowhere.jsonl"], ["nowhere.jsonl cannot be read"]),
         (["--chat-template", "nowhere.jinja"], ["The chat template nowhere.jinja cannot be read"]),
         ([], ["There is no model folder nowhere"]),
     ],

@@ -1,5 +1,6 @@
 """TOML from anybody is read within limits, or refused in one sentence; so is a recipe that holds a key."""
 
+import os
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -112,10 +113,12 @@ def test_dotted_keys_and_texts_of_some_length_are_read() -> None:
 def test_what_is_no_readable_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "gbk.toml").write_bytes("a = 1\nb = '中'".encode("gbk"))
     (tmp_path / "loop.toml").symlink_to("loop.toml")
+    os.mkfifo(tmp_path / "pipe.toml")
     for name, said in {
         "": f"The taxonomy {tmp_path} is a folder; give a file.",
         "none.toml": f"There is no taxonomy {tmp_path}/none.toml.",
         "gbk.toml": f"The taxonomy {tmp_path}/gbk.toml is not UTF-8 (line 2); save it as UTF-8.",
+        "pipe.toml": f"The taxonomy {tmp_path}/pipe.toml is no ordinary file; give one.",
         "loop.toml": "Too many levels of symbolic links",
         "a\0b": "embedded null byte",
         "x" * 300: "File name too long",

@@ -8,7 +8,8 @@ from pathlib import Path
 from markdown_it import MarkdownIt
 from members import MEMBERS, ROOT
 
-DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(member / "README.md" for member in MEMBERS)]
+TOP = ("README.md", "CONTRIBUTING.md", "SECURITY.md")
+DOCUMENTS = [*(ROOT / name for name in TOP), *(member / "README.md" for member in MEMBERS)]
 UV_FLAGS = {"--group", "--package", "--extra"}
 
 

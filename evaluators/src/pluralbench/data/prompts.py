@@ -3,7 +3,6 @@
 Rubric aspects and narratives are the standard that a benchmark scores by; only a judge that is an oracle sees aspects.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -14,6 +13,7 @@ from pluralbench_rewards import Group, Person
 from pluralbench_rewards.contract import TOLD
 from pluralbench_runs import digest
 from pluralbench_schemas import ENGLISH, LANGUAGES, language_of, render_posts
+from pluralbench_tables import parse_json, read_text
 
 from pluralbench.data.benchmarks import Benchmark
 from pluralbench.descriptions import AnswerLanguage, Prompt
@@ -131,19 +131,17 @@ def read_plans(path: Path) -> dict[str, str]:
 
     Raises `DataError` naming the line that is not of this form.
     """
-    try:
-        lines = path.read_text(encoding="utf-8").split("\n")
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"The plans {path} cannot be read: {error}.") from None
     plans: dict[str, str] = {}
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-            plans[str(row["id"])] = _joined(row["aspects"])
-        except (ValueError, KeyError, TypeError):
-            raise DataError(f'{path}, line {number}, is not of the form {{"id": ..., "aspects": [...]}}.') from None
+    for number, line in enumerate(read_text(path, DataError).split("\n"), start=1):
+        if line.strip():
+            where = f"{path}, line {number}"
+            match parse_json(line, where, DataError):
+                case {"id": str() | int() as name, "aspects": str() as aspects}:
+                    plans[str(name)] = aspects
+                case {"id": str() | int() as name, "aspects": [*titles]} if all(isinstance(one, str) for one in titles):
+                    plans[str(name)] = ", ".join(map(str, titles))
+                case _:
+                    raise DataError(f'{where}, is not of the form {{"id": ..., "aspects": [...]}}.')
     return plans
 
 

@@ -7,6 +7,8 @@ from pathlib import Path
 
 from pluralbench_rewards import OnScored
 
+from pluralbench.errors import RunError
+
 JOURNAL = "scores.jsonl"
 
 
@@ -34,6 +36,9 @@ def _read(path: Path) -> dict[int, list[float]]:
     if path.exists():
         text = path.read_text(encoding="utf-8")
         complete = text[: text.rfind("\n") + 1]
-        known = dict(json.loads(line) for line in complete.splitlines())
+        try:
+            known = dict(json.loads(line) for line in complete.splitlines())
+        except (ValueError, TypeError):
+            raise RunError(f"{path} is damaged; start over with `fresh`.") from None
         path.write_text(complete, encoding="utf-8")
     return known

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pluralbench_calls import ChatConnection
 
+from pluralbench.errors import RunError
 from pluralbench.results.record import CostRecord
 
 TIMES = "times.json"
@@ -41,11 +42,15 @@ def timed(work: Path) -> Iterator[Callable[[], float]]:
 def _before(path: Path) -> float:
     if not path.exists():
         return 0.0
-    known = json.loads(path.read_text(encoding="utf-8"))
-    if known["began"] is None:
-        return float(known["seconds"])
+    try:
+        known = json.loads(path.read_text(encoding="utf-8"))
+        seconds, began = float(known["seconds"]), known["began"]
+    except (ValueError, TypeError, KeyError):
+        raise RunError(f"{path} is damaged; start over with `fresh`.") from None
+    if began is None:
+        return seconds
     last = max((one.stat().st_mtime for one in path.parent.iterdir() if one.name not in OURS), default=0.0)
-    return float(known["seconds"] + max(0.0, last - known["began"]))
+    return seconds + max(0.0, last - float(began))
 
 
 def _write(path: Path, seconds: float, began: float | None) -> None:

@@ -1,6 +1,5 @@
 """What a reward model did to a policy: the directory that `best-of-n` and `optimize` leave, and its record."""
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -9,7 +8,7 @@ import polars as pl
 from pluralbench_measures.bootstrap import Estimate
 from pluralbench_rewards import ModelRecord
 from pluralbench_runs import Output, Table
-from polars.exceptions import PolarsError
+from pluralbench_tables import read_parquet
 from pydantic import ConfigDict, Field
 
 from pluralbench.errors import RunError
@@ -139,10 +138,7 @@ class Downstream:
 
     def frame(self, name: str) -> pl.DataFrame:
         """`candidates`, `rewards`, `selected` or `outcomes`. Raises `RunError` where it is not there."""
-        try:
-            return pl.read_parquet(self.path / f"{name}.parquet", glob=False)
-        except (OSError, PolarsError) as error:
-            raise RunError(f"{self.path / name}.parquet cannot be read: {error}.") from None
+        return read_parquet(self.path / f"{name}.parquet", error=RunError)
 
 
 def read_downstream(path: str | Path) -> Downstream:
@@ -152,11 +148,8 @@ def read_downstream(path: str | Path) -> Downstream:
         unfinished = path.with_name(path.name + ".work").exists()
         hint = "it is not finished: run its command again to go on" if unfinished else f"it has no {DOWNSTREAM_FILE}"
         raise RunError(f"{path} is no finished directory of best-of-n or optimize: {hint}.")
-    try:
-        record = read_file(path / DOWNSTREAM_FILE, DownstreamRecord)
-        metrics = frame_of_rows(read_file(path / METRICS_FILE, MetricsFile).rows)
-    except (OSError, json.JSONDecodeError) as error:
-        raise RunError(f"{path} cannot be read: {' '.join(str(error).split())[:200]}.") from None
+    record = read_file(path / DOWNSTREAM_FILE, DownstreamRecord)
+    metrics = frame_of_rows(read_file(path / METRICS_FILE, MetricsFile).rows)
     return Downstream(path, check_metrics(metrics, str(path / METRICS_FILE)), record)
 
 

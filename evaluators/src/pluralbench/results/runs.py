@@ -1,6 +1,5 @@
 """The directory of a run: per-item results, metrics, and where they come from."""
 
-import json
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
@@ -10,7 +9,7 @@ from typing import TypeVar
 import polars as pl
 from pluralbench_measures.bootstrap import Estimate
 from pluralbench_runs import Output, Table
-from polars.exceptions import PolarsError
+from pluralbench_tables import read_json, read_parquet
 from pydantic import ValidationError
 
 from pluralbench.errors import RunError
@@ -102,12 +101,9 @@ def read_run(path: str | Path) -> Run:
         unfinished = path.with_name(path.name + ".work").exists()
         hint = "it is not finished: run its command again to go on" if unfinished else f"it has no {RUN_FILE}"
         raise RunError(f"{path} is no finished run: {hint}.")
-    try:
-        record = read_file(path / RUN_FILE, RunRecord)
-        metrics = frame_of_rows(read_file(path / METRICS_FILE, MetricsFile).rows)
-        items = pl.read_parquet(path / ITEMS_FILE, glob=False)
-    except (OSError, ValueError, PolarsError) as error:
-        raise RunError(f"The run {path} cannot be read: {' '.join(str(error).split())[:200]}.") from None
+    record = read_file(path / RUN_FILE, RunRecord)
+    metrics = frame_of_rows(read_file(path / METRICS_FILE, MetricsFile).rows)
+    items = read_parquet(path / ITEMS_FILE, error=RunError)
     return Run(
         path, check_items(items, str(path / ITEMS_FILE)), check_metrics(metrics, str(path / METRICS_FILE)), record
     )
@@ -115,7 +111,7 @@ def read_run(path: str | Path) -> Run:
 
 def read_file(path: Path, model: type[File]) -> File:
     """A JSON file of this model. Raises `RunError` for another version and for what is not of the model's shape."""
-    values = json.loads(path.read_text(encoding="utf-8"))
+    values = read_json(path, RunError)
     version = values.get("schema_version") if isinstance(values, dict) else None
     if version != SCHEMA_VERSION:
         said = "has no schema_version" if version is None else f"is of schema_version {version}"

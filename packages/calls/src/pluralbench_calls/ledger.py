@@ -20,6 +20,7 @@ from pluralbench_calls.ledger_files import (
     guarded,
     read_ledger,
     readable,
+    typed,
 )
 from pluralbench_calls.records import Answer
 
@@ -138,7 +139,7 @@ class Ledger:
 
         used = set(self.used)
         if keys is None:
-            keys = [row[0] for row in self._rows("SELECT key FROM calls")]
+            keys = [key for row in self._rows("SELECT key FROM calls") for key in typed(row, self.path)]
         # As Python objects the answers take several times the room, so few of them are ever that.
         parts = [
             pl.DataFrame(list(map(_as_row, self.find(part).values())), schema=COLUMNS, orient="row").sort("key")

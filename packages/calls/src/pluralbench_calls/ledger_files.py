@@ -83,16 +83,21 @@ def _whole(frame: "pl.DataFrame") -> "pl.DataFrame":
 
 def checked(row: tuple[Any, ...], path: Path) -> tuple[Any, ...]:
     """A row of SQLite, in which any value may stand in any column. Raises `LedgerError` where one does not belong."""
+    values = dict(zip(COLUMNS, typed(row, path), strict=False))
+    numbers = [value for value in row if isinstance(value, int)]
+    longest = max(len(value) for value in row if isinstance(value, str))
+    _check_values(path, str(row[0]), longest, str(values["outcome"]), min(numbers), max(numbers))
+    return row
+
+
+def typed(row: tuple[Any, ...], path: Path) -> tuple[Any, ...]:
+    """The first columns of a row. Raises `LedgerError` where one is of another type than its column."""
     for value, (name, kind) in zip(row, COLUMNS.items(), strict=False):
         if type(value) is not kind:
             raise LedgerError(
                 f"The ledger {path} is damaged: `{name}` of the call {_named(row[0])} is not "
                 f"{'a whole number' if kind is int else 'a text'}."
             )
-    values = dict(zip(COLUMNS, row, strict=False))
-    numbers = [value for value in row if isinstance(value, int)]
-    longest = max(len(value) for value in row if isinstance(value, str))
-    _check_values(path, str(row[0]), longest, str(values["outcome"]), min(numbers), max(numbers))
     return row
 
 
@@ -124,7 +129,7 @@ def readable(path: Path) -> Iterator[None]:
         raise LedgerError(
             f"The ledger {path} {'is damaged' if damaged else 'cannot be used'} ({_said(error)})."
         ) from None
-    except (sqlite3.Error, OverflowError) as error:
+    except (sqlite3.Error, OverflowError, UnicodeDecodeError) as error:  # the last for names that are no text
         raise LedgerError(f"The ledger {path} is damaged ({_said(error)}).") from None
 
 
@@ -137,8 +142,8 @@ def check_sqlite(path: Path) -> list[str]:
         raise LedgerError(f"{path} is no ledger: it is no file.")
     try:
         version, tables, columns = _version_and_columns(path, "ro")
-    except sqlite3.Error as error:
-        if error.sqlite_errorname != "SQLITE_READONLY_ROLLBACK":
+    except (sqlite3.Error, UnicodeDecodeError) as error:
+        if getattr(error, "sqlite_errorname", "") != "SQLITE_READONLY_ROLLBACK":
             raise LedgerError(
                 f"{path} is no ledger: it is not a SQLite file that can be read ({_said(error)})."
             ) from None

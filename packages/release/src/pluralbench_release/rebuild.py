@@ -6,13 +6,12 @@ of the files of this machine it names those below the current folder alone (see 
 """
 
 import os
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
-from pluralbench_runs import UserError, public_place
+from pluralbench_runs import UserError, parse_toml, public_place
 from pluralbench_runs.places import KIND
 
 from pluralbench_release.diff import TableDiff, diff
@@ -106,8 +105,8 @@ def _check_inputs(directory: Path, manifest: Manifest) -> None:
 
 def _recipe(directory: Path) -> Mapping[str, object]:
     try:
-        return tomllib.loads(text_of(existing(directory, RECIPE)))
-    except (ValueError, RecursionError):
+        return parse_toml(text_of(existing(directory, RECIPE)))
+    except ValueError:
         raise ReleaseError(f"{directory / RECIPE} is no recipe: it is not valid TOML.") from None
 
 

@@ -1,11 +1,10 @@
 """Hold a release against its own manifest and its list of digests."""
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import polars as pl
-from pluralbench_runs import file_digest
+from pluralbench_runs import file_digest, parse_toml
 from pluralbench_schemas import SCHEMAS, TableError, validate
 from polars.exceptions import PolarsError
 
@@ -106,8 +105,8 @@ def _provenance_problems(directory: Path, manifest: Manifest, others: Mapping[st
 def _recipe(directory: Path) -> object:
     """What the recipe says; None for no TOML."""
     try:
-        return tomllib.loads(text_of(directory / RECIPE))
-    except (ReleaseError, ValueError, RecursionError):
+        return parse_toml(text_of(directory / RECIPE))
+    except (ReleaseError, ValueError):
         return None
 
 

@@ -29,6 +29,8 @@ def read_toml(path: Path, what: str = "recipe", error: type[UserError] = RecipeE
     try:
         if path.is_dir():
             raise error(f"The {what} {path} is a folder; give a file.")
+        if path.exists() and not path.is_file():  # a pipe that nobody writes would be waited for without end
+            raise error(f"The {what} {path} is no ordinary file; give one.")
         with path.open("rb") as file:
             data = file.read(LARGEST + 1)
     except FileNotFoundError:

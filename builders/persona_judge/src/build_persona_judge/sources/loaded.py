@@ -94,10 +94,13 @@ def personas_of(
     return {person: persona for person, persona in rendered.items() if person not in unknown}, left_out
 
 
-def joined(rows: Iterable[dict[str, Any]], columns: Sequence[str], where: str) -> list[tuple[int, dict[str, Any]]]:
+def joined(
+    rows: Iterable[dict[str, Any]], columns: Sequence[str], said: Sequence[str], where: str
+) -> list[tuple[int, dict[str, Any]]]:
     """The rows with their numbers; one that says the same as an earlier row of its name is joined with that.
 
-    columns: what names a row. Raises `SourceError` for two rows of one name that differ, and for a row without a name.
+    columns: what names a row. said: the columns that count. Raises `SourceError` for two rows of one name that differ
+    in these, and for a row without a name.
     """
     kept: dict[tuple[str | None, ...], tuple[int, dict[str, Any]]] = {}
     for number, row in enumerate(rows, start=1):
@@ -106,7 +109,7 @@ def joined(rows: Iterable[dict[str, Any]], columns: Sequence[str], where: str) -
                 raise SourceError(f"{where}: row {number} has no `{column}`; give one, or take the row out.")
         name = tuple(known(row[column]) for column in columns)
         first, before = kept.setdefault(name, (number, row))
-        differing = [column for column in row if known(row[column]) != known(before[column])]
+        differing = [column for column in said if known(row[column]) != known(before[column])]
         if differing:
             named = " and ".join(f"the {column} {value}" for column, value in zip(columns, name, strict=True))
             raise SourceError(

@@ -23,6 +23,7 @@ HOW = (
     "Give a folder with people.csv (user and variables), questions.csv (question, text, option_1, option_2) and "
     "choices.csv (user, question, choice)."
 )
+QUESTION = ("text", "option_1", "option_2")
 CHOICES = ("1", "2", "tie")
 
 
@@ -30,18 +31,19 @@ def load(table: PeopleTable) -> Loaded[Pair]:
     """A pair for each choice. Raises `SourceError`."""
     folder = Path(table.location)
     people = read_file(folder / "people.csv", ["user"], HOW)
-    questions = read_file(folder / "questions.csv", ["question", "text", "option_1", "option_2"], HOW)
+    questions = read_file(folder / "questions.csv", ["question", *QUESTION], HOW)
     choices = read_file(folder / "choices.csv", ["user", "question", "choice"], HOW)
     columns = [name for row in people[:1] for name in row if name != "user"]
     for name in (*table.sentences, *(variable for chosen in table.sets.values() for variable in chosen)):
         if name not in columns:
             raise SourceError(f"{folder / 'people.csv'} has no variable `{name}`; it has {', '.join(columns)}.")
-    listed = [row for _, row in joined(people, ["user"], str(folder / "people.csv"))]
+    listed = [row for _, row in joined(people, ["user"], columns, str(folder / "people.csv"))]
     by_user = merged({str(folder / "people.csv"): listed}, "user", columns, table.no_value)
     personas, left_out = personas_of(by_user, variables_of(columns, table.sentences, table.sets), table.no_value)
-    asked = {known(row["question"]): row for _, row in joined(questions, ["question"], str(folder / "questions.csv"))}
+    listed_once = joined(questions, ["question"], QUESTION, str(folder / "questions.csv"))
+    asked = {known(row["question"]): row for _, row in listed_once}
     pairs: list[Pair] = []
-    for number, row in joined(choices, ["user", "question"], str(folder / "choices.csv")):
+    for number, row in joined(choices, ["user", "question"], ["choice"], str(folder / "choices.csv")):
         user, key, choice = known(row["user"]), known(row["question"]), (known(row["choice"]) or "").lower()
         where = f"{folder / 'choices.csv'}: row {number}"
         if user not in by_user or key not in asked:

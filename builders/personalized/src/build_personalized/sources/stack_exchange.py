@@ -32,7 +32,7 @@ from build_personalized.sources.loaded import QUESTIONS, Loaded, drops_frame, ro
 
 QUESTION = "1"  # PostTypeId
 POST = 500_000  # characters of a title or body; the sites take 30,000 of Markdown
-ROW = 5_000_000  # bytes, and more than those of a row's texts
+ROW = 2_000_000  # bytes; the parser takes time by their square
 DEPTH = 2  # of a row within the root
 LONGEST_ID = 18  # digits
 STEP = "source"
@@ -159,7 +159,7 @@ def _remove_repeated(posts: sqlite3.Connection) -> list[tuple[str, str, str, str
 
 
 class _Dump:
-    """The bytes of a dump for the parser, which takes time by the square of a row's length."""
+    """The bytes of a dump for the parser, counted from row to row."""
 
     def __init__(self, path: Path, file: BinaryIO) -> None:
         self.path = path

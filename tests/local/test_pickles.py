@@ -1,0 +1,56 @@
+"""A pickle runs nothing: neither as a model's weights nor as a checkpoint."""
+
+import os
+import pickle
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from pluralbench_local import ModelError, load, train
+from pluralbench_local.training_files import checkpoints
+from safetensors.torch import load_file
+from training_runs import RANKINGS, options
+
+
+class Evil:
+    """What leaves a folder behind where its pickle is loaded without care."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[str]]:
+        return os.mkdir, (str(self.folder),)
+
+
+def test_weights_in_a_pickle_are_read_and_code_in_it_is_not_run(
+    classifiers: Callable[..., str], tmp_path: Path
+) -> None:
+    folder, trace = tmp_path / "model", tmp_path / "ran"
+    shutil.copytree(classifiers(), folder)
+    weights = load_file(folder / "model.safetensors")
+    (folder / "model.safetensors").unlink()
+    torch.save(weights, folder / "pytorch_model.bin")
+    load(str(folder), device="cpu")
+    torch.save(weights | {"more": Evil(trace)}, folder / "pytorch_model.bin")
+    with pytest.raises(ModelError, match=r"^The model of .* cannot be loaded: "):
+        load(str(folder), device="cpu")
+    assert not trace.exists()
+
+
+def test_code_in_a_checkpoint_is_not_run(small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen, trace = options(epochs=1, checkpoint_every=2), tmp_path / "ran"
+    with monkeypatch.context() as patch:
+        patch.setattr("pluralbench_local.training_files.publish", None)
+        patch.setattr("pluralbench_local.training.publish", None)
+        with pytest.raises(TypeError):
+            train(small, RANKINGS, tmp_path / "out", options=chosen, device="cpu")
+    [(_, checkpoint)] = checkpoints(tmp_path / "out.work")
+    for path in checkpoint.iterdir():
+        if path.suffix != ".safetensors":
+            torch.save(Evil(trace), path)
+    with pytest.raises(pickle.UnpicklingError):
+        train(small, RANKINGS, tmp_path / "out", options=chosen, device="cpu")
+    assert not trace.exists()
