@@ -80,7 +80,8 @@ def tried(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Tried]:
     found = Tried(request.node.name, seed, share, only, request.node.nodeid, tmp_path)
     yield found
     request.node.user_properties.append((TRIED, found.told()))
-    assert not found.failed, str(found)
+    if found.failed:
+        pytest.fail(str(found), pytrace=False)
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,8 @@
-"""A child that kills itself at a file operation."""
+"""What is done to a child from within: it kills itself at a file operation, or no file of it may grow."""
 
 import contextlib
 import os
+import resource
 import signal
 import sys
 from pathlib import Path
@@ -33,3 +34,8 @@ def kill_at(last: int, within: str) -> None:
 def operations(folder: Path) -> int:
     """How many file operations the last child in `folder` did."""
     return (folder / COUNT).stat().st_size
+
+
+def no_larger_files(size: int) -> None:
+    """Let no file of this process grow beyond so many bytes, as a full disk would."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))

@@ -1,6 +1,5 @@
 """Full disks, places that cannot be written, two processes on one output, no home, and a locale without letters."""
 
-import resource
 import shutil
 from pathlib import Path
 
@@ -10,15 +9,11 @@ from commands import command
 from conftest import Tried
 from inputs import BUILDERS
 from jobs import JOBS, PATIENCE, Job, begun, result, serving, whole_run
+from killed_child import no_larger_files
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(3600)]
 TIMES = 4
 BARE = {"LC_ALL": "C", "LANG": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "HOME": "/nonexistent/home"}
-
-
-def no_larger_files(size: int) -> None:
-    """Let no file of this process grow beyond so many bytes, as a full disk would."""
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
 
 
 @pytest.mark.parametrize("job", JOBS, ids=lambda job: job.name)
