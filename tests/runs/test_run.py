@@ -84,6 +84,7 @@ def test_a_command_may_exit_with_a_status_of_its_own(told: Told, status: int) ->
         ),
         (ExceptionGroup("two", [UserError("The first."), KeyError()]), 2, "The first.\n"),
         (OSError(errno.ENOSPC, "No space", "/data/x.db"), 2, "The disk is full (/data/x.db)" + FULL),
+        (ValueError("File too large (os error 27)"), 2, "The disk is full (while writing)" + FULL),
         (OSError(errno.EDQUOT, "Quota", "/data/x.db"), 2, "The disk is full (/data/x.db)" + FULL),
         (PermissionError(errno.EACCES, "Permission denied", "/root/x"), 2, "Permission denied (/root/x)" + MENDS),
         (PermissionError("denied"), 2, "denied" + MENDS),

@@ -143,7 +143,3 @@ def read_plans(path: Path) -> dict[str, str]:
                 case _:
                     raise DataError(f'{where}, is not of the form {{"id": ..., "aspects": [...]}}.')
     return plans
-
-
-def _joined(aspects: str | Sequence[str]) -> str:
-    return aspects if isinstance(aspects, str) else ", ".join(aspects)

@@ -56,6 +56,7 @@ MENDS = {
 }
 OTHERWISE = "nothing that was recorded is lost: mend that and run the same command again"
 
+RUST = re.compile(r"\(os error (\d+)\)")  # so libraries in Rust (polars, safetensors) pass on what the system says
 CLIENTS = {"aiohttp", "httpcore", "httpcore2", "httpx", "httpx2", "requests", "urllib", "urllib3"}
 USER = re.compile(r"(?<=://)[^/\s?#@]+(?=@)")  # the user and password of any URL
 
@@ -186,7 +187,10 @@ def _system(error: BaseException) -> str:
     if isinstance(error, MemoryError):
         return NO_MEMORY
     if not isinstance(error, OSError):
-        return ""
+        found = RUST.search(str(error))
+        if found is None:
+            return ""
+        error = OSError(int(found[1]), os.strerror(int(found[1])))
     if error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}:
         return FULL_DISK.format(where=error.filename or "while writing")
     places = [os.fsdecode(name) for name in (error.filename, error.filename2) if isinstance(name, str | bytes)]
