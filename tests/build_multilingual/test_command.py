@@ -428,8 +428,8 @@ MISTAKES: list[tuple[list[str], str]] = [
     ),
     (["--source", "nowhere"], "There is no file or directory nowhere, and a dataset on the Hub is named ORG/NAME."),
     (["--decisions", "nowhere.csv"], "There is no file nowhere.csv with decisions."),
-    (["--replay", "nowhere"], "There is no ledger nowhere."),
-    (["--reuse", "nowhere"], "There is no ledger nowhere."),
+    (["--replay", "nowhere"], "There is no ledger nowhere: no such file."),
+    (["--reuse", "nowhere"], "There is no ledger nowhere: no such file."),
 ]
 
 

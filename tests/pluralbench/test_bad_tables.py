@@ -77,7 +77,7 @@ def test_a_change_of_columns_that_is_none_is_named(change: str) -> None:
 def test_an_unknown_benchmark_is_named_beside_those_there_are() -> None:
     with pytest.raises(BenchmarkError, match=r"no benchmark 'beer'; choose personalized, multilingual, reward-bench"):
         find_benchmark("beer")
-    with pytest.raises(BenchmarkError, match=re.escape("There is no file nowhere.toml.")):
+    with pytest.raises(BenchmarkError, match=re.escape("There is no benchmark file nowhere.toml.")):
         find_benchmark("nowhere.toml")
 
 
@@ -143,7 +143,7 @@ def test_a_prompt_of_no_messages_is_refused(pairs: Callable[..., Rows], tmp_path
     refused(write(tmp_path / "p.jsonl", rows), "q2")
 
 
-@pytest.mark.parametrize("value", ["some text", [{"id": "1", "text": ["x"]}], 7])
+@pytest.mark.parametrize("value", [[{"id": "1", "text": ["x"]}], 7])
 def test_a_profile_that_is_none_is_refused(people: Callable[..., Rows], tmp_path: Path, value: object) -> None:
     rows = [row | {"profile": value} for row in people(2)]
     refused(write(tmp_path / "p.jsonl", rows), "p0-0", benchmark="personalized")

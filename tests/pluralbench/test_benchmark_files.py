@@ -47,7 +47,7 @@ def test_every_key_of_a_benchmark_is_explained() -> None:
         ("title = 'x'\n[columns]\nprompts = ['a']", ["unknown key `columns.prompts`; did you mean `prompt`?"]),
         ("[mine]\ntitle = 'x'\n[mine.sections]\nAll = 3", ["`sections.All` must be a table; it is `3`."]),
         ("[a]\ntitle = 'x'\n[b]\ntitle = 'y'", ["describes several benchmarks (a, b); leave one in it."]),
-        ("[", ["cannot be read"]),
+        ("[", ["is not valid TOML"]),
     ],
 )
 def test_a_benchmark_file_that_is_none_is_named(tmp_path: Path, text: str, parts: list[str]) -> None:

@@ -191,7 +191,7 @@ def test_a_judge_is_told_with_its_bias(run: Command, data: Path, tmp_path: Path)
     ("words", "parts"),
     [
         (["--benchmark", "beer"], ["There is no benchmark 'beer'"]),
-        (["--benchmark", "nowhere.toml"], ["There is no file nowhere.toml"]),
+        (["--benchmark", "nowhere.toml"], ["There is no benchmark file nowhere.toml"]),
         (["--data", "nowhere.jsonl"], ["nowhere.jsonl"]),
         (["--data", "/no/where"], ["/no/where"]),
         (["--config", "xx"], ["has no config 'xx'; it has p"]),

@@ -77,7 +77,7 @@ def test_the_schemas_in_the_package_are_those_of_the_models(file: str) -> None:
 @pytest.mark.parametrize(
     ("file", "text", "said"),
     [
-        ("run.json", "{", "The run {run} cannot be read: "),
+        ("run.json", "{", "{run}/run.json: this is not JSON ("),
         (
             "run.json",
             "[]",
@@ -86,10 +86,10 @@ def test_the_schemas_in_the_package_are_those_of_the_models(file: str) -> None:
         ("run.json", '{"format": 1}', "{run}/run.json has no schema_version"),
         ("run.json", '{"schema_version": 9}', "{run}/run.json is of schema_version 9, and this version of pluralbench"),
         ("run.json", '{"schema_version": 1}', "{run}/run.json is not of a run's shape: `verb`: "),
-        ("metrics.json", "nonsense", "The run {run} cannot be read: "),
+        ("metrics.json", "nonsense", "{run}/metrics.json: this is not JSON ("),
         ("metrics.json", '{"schema_version": 2, "rows": []}', "{run}/metrics.json is of schema_version 2"),
         ("metrics.json", '{"schema_version": 1, "rows": [{}]}', "{run}/metrics.json is not of a run's shape: `rows.0"),
-        ("items.parquet", "PAR", "The run {run} cannot be read: "),
+        ("items.parquet", "PAR", "{run}/items.parquet cannot be read: "),
     ],
 )
 def test_a_damaged_run_is_refused_in_a_sentence(tmp_path: Path, file: str, text: str, said: str) -> None:

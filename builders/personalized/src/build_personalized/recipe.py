@@ -63,7 +63,7 @@ class SourceTable(Table):
     def _sites(self) -> Self:
         for location in self.locations:
             kind, _, path = location.partition(":")
-            if kind == "stack-exchange":
+            if kind == "stack-exchange" and path:
                 site = site_of(Path(path))
                 try:
                     check_config(self.config_names.get(site, site), location)

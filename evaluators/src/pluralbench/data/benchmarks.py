@@ -202,7 +202,7 @@ def find_benchmark(name: str, columns: Sequence[str] = (), *, legacy: bool = Fal
 
 
 def _read(path: Path) -> Described:
-    values = _entry(read_toml(path, "benchmark", BenchmarkError), path)
+    values = _entry(read_toml(path, "benchmark file", BenchmarkError), path)
     try:
         return Described.model_validate(values)
     except ValidationError as error:

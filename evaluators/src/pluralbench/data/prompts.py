@@ -3,7 +3,7 @@
 Rubric aspects and narratives are the standard that a benchmark scores by; only a judge that is an oracle sees aspects.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
