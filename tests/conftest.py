@@ -2,8 +2,17 @@
 
 import os
 
+import pytest
 from hypothesis import settings
 
 # How long an example takes says how busy the machine is. In CI the same examples are drawn in every run.
 settings.register_profile("pluralbench", deadline=None, print_blob=True, derandomize="CI" in os.environ)
 settings.load_profile("pluralbench")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Options of `tests/faults`, whose own conftest pytest reads too late."""
+    group = parser.getgroup("faults")
+    group.addoption("--faults-share", type=float, default=1.0, help="How much of the full run is tried, such as 0.05.")
+    group.addoption("--faults-seed", default="0", help="Other cases for each seed.")
+    group.addoption("--faults-case", type=int, default=None, help="Only this case of the chosen test.")

@@ -18,13 +18,6 @@ COLUMNS = ("traceback", "hang", "death", "lost")
 TRIED = "faults tried"
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    group = parser.getgroup("faults")
-    group.addoption("--faults-share", type=float, default=1.0, help="How much of the full run is tried, such as 0.05.")
-    group.addoption("--faults-seed", default="0", help="Other cases for each seed.")
-    group.addoption("--faults-case", type=int, default=None, help="Only this case of the chosen test.")
-
-
 @dataclass
 class Tried:
     """The cases of a kind: each is drawn from its own seed, so that it can be run alone."""
