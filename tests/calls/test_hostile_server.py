@@ -26,7 +26,6 @@ from pluralbench_calls import (
     ask,
     ask_until_valid,
     chat_backend,
-    check_reachable,
     read_ledger,
 )
 from raw_server import RawServer, completion, http, serve_raw
@@ -253,25 +252,6 @@ def test_a_word_that_serves_as_key_does_not_garble_answers(tmp_path: Path, monke
     monkeypatch.setenv(VARIABLE, "EMPTY")
     with serve_raw(always(http(completion("EMPTY is a word.")))) as server:
         assert asked(server, tmp_path, api_key_env=VARIABLE).text == "EMPTY is a word."
-
-
-@pytest.mark.parametrize(
-    ("model", "base_url"),
-    [
-        ({"model": f"m {KEY}"}, "https://example.org/v1"),
-        ({"model": "m", "extra": {"headers": {"key": KEY}}}, "https://example.org/v1"),
-        ({"model": "m"}, "https://example.org/sk-%22planted%22%2F7c41%2Bf0d2/v1"),
-    ],
-    ids=["model", "extra", "base URL"],
-)
-def test_a_recipe_that_holds_the_key_is_refused(
-    monkeypatch: pytest.MonkeyPatch, model: dict[str, object], base_url: str
-) -> None:
-    monkeypatch.setenv(VARIABLE, KEY)
-    connection = ChatConnection(base_url=base_url, api_key_env=VARIABLE)
-    with pytest.raises(ValueError, match="holds a key of the environment") as refused:
-        check_reachable(ChatModel.model_validate({"provider": "example.org", **model}), connection)
-    assert KEY not in str(refused.value)
 
 
 @pytest.mark.parametrize(

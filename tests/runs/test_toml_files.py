@@ -138,9 +138,9 @@ def test_a_value_from_a_command_line_that_is_not_utf_8_is_refused() -> None:
 @pytest.mark.parametrize(
     ("values", "key"),
     [
-        ({"model": "my-sk-12345678"}, "model"),
-        ({"extra": {"headers": ["Bearer sk-12345678"]}}, "extra.headers.0"),
-        ({"extra": {"sk-12345678": 1}}, "extra.[key]"),
+        ({"model": "https://example.org/sk%2f12345678"}, "model"),
+        ({"extra": {"headers": ["Bearer sk/12345678"]}}, "extra.headers.0"),
+        ({"extra": {"sk/12345678": 1}}, "extra.[key]"),
     ],
 )
 @pytest.mark.parametrize("variable", ["SOME_API_KEY", "ENDPOINT"])
@@ -149,7 +149,7 @@ def test_a_recipe_that_holds_a_key_is_refused(
 ) -> None:
     values = values | {"api_key_env": "ENDPOINT"}
     recipe = check_recipe(Asked, values, "r.toml")
-    monkeypatch.setenv(variable, "sk-12345678")
+    monkeypatch.setenv(variable, "sk/12345678")
     fault = (
         f"`{key}` holds the value of the environment variable {variable}; take it out, since a recipe goes into what "
         "is published."

@@ -33,8 +33,9 @@ def secrets(*variables: str) -> list[str]:
 
 
 def owner_of(text: str, *variables: str) -> str:
-    """Whose secret `text` holds, in words: "the environment variable HF_TOKEN"; "" where it holds none."""
-    return next((owner for value, owner in _owners(*variables).items() if value in text), "")
+    """Whose secret `text` holds, in any form, in words: "the environment variable HF_TOKEN"; "" where it holds none."""
+    owners = _owners(*variables).items()
+    return next((owner for value, owner in owners if any(form in text for form in _forms(value))), "")
 
 
 def _owners(*variables: str) -> dict[str, str]:
