@@ -19,6 +19,7 @@ from typing import Any
 
 import polars as pl
 import tomli_w
+from polars.exceptions import PanicException
 
 DEEP = 100_000
 # What no writer of a format would write: put into the text for these words, once it is written.
@@ -111,7 +112,7 @@ def _tried(change: Callable[[Path, random.Random], None], path: Path, draw: rand
     shutil.copy(path, copy)
     try:
         change(copy, draw)
-    except Exception:  # noqa: BLE001 - an earlier change left nothing that can be parsed, or nothing that can be written
+    except (Exception, PanicException):  # noqa: BLE001 - an earlier change left nothing that can be parsed or written
         copy.unlink(missing_ok=True)
         return False
     copy.replace(path)
