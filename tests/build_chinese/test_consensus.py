@@ -87,3 +87,26 @@ def test_a_folder_without_its_recipe_is_refused(run: Run, sheets: list[Path]) ->
         2,
         "Error: tasks has no provenance/recipe.toml; give the folder that `build-chinese tasks` wrote.\n",
     )
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "fault"),
+    [
+        ("id", None, "a prompt or response lacks `id`"),
+        ("responses", [None], "a prompt or response lacks `id`"),
+        ("category", [None], "a prompt or response lacks `category`"),
+        ("input", ["x"], ""),
+        ("responses", "a", ""),
+    ],
+)
+def test_prompts_that_are_not_those_of_tasks_are_refused(
+    run: Run, sheets: list[Path], key: str, value: object, fault: str
+) -> None:
+    prompts = Path("tasks/prompts.jsonl")
+    first, *others = prompts.read_text(encoding="utf-8").splitlines()
+    changed = json.dumps(json.loads(first) | {key: value}, ensure_ascii=False)
+    prompts.write_text("\n".join([changed, *others]), encoding="utf-8")
+    status, said = run("annotations", *sheets, "--tasks", "tasks", "--out", "annotated.jsonl")
+    assert status == 2
+    assert said.startswith(f"Error: tasks/prompts.jsonl is not what `build-chinese tasks` wrote ({fault}")
+    assert said.endswith("); give the tasks out anew.\n")

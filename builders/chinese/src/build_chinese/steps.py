@@ -11,11 +11,12 @@ import polars as pl
 from pluralbench_calls import recording
 from pluralbench_release import LEDGER, RECIPE, known_ledgers
 from pluralbench_release.manifest import STATISTICS
-from pluralbench_runs import OutputError, check_recipe, output_directory, read_toml, write_recipe
+from pluralbench_runs import OutputError, check_recipe, one_line, output_directory, read_toml, write_recipe
 from pluralbench_schemas import RESPONSE
 from pluralbench_studies import CONSENSUS, is_filled, settled, write_sheet
 from pluralbench_studies.agreement import OPEN
 from pluralbench_tables import read_jsonl, write_jsonl
+from polars.exceptions import PolarsError
 
 from build_chinese import source
 from build_chinese.annotation.agreement import mark_agreement
@@ -41,6 +42,7 @@ COLUMNS: dict[str, Any] = {
     "responses": pl.List(RESPONSE),
 }
 PROMPTS = pl.Schema(COLUMNS)
+OTHER_PROMPTS = "{path} is not what `build-chinese tasks` wrote ({fault}); give the tasks out anew."
 
 
 @dataclass(frozen=True)
@@ -154,7 +156,7 @@ def read_annotations(
     for name in (PROMPTS_FILE, TASKS_FILE, RECIPE):
         if not (folder / name).is_file():
             raise TasksError(f"{folder} has no {name}; give the folder that `build-chinese tasks` wrote.")
-    prompts = pl.DataFrame(read_jsonl(folder / PROMPTS_FILE, TasksError), schema=PROMPTS)
+    prompts = _prompts_of(folder / PROMPTS_FILE)
     tasks = read_tasks(folder / TASKS_FILE, prompts)
     key = folder / KEY_FILE
     made = read_toml(folder / RECIPE, error=TasksError)
@@ -162,6 +164,20 @@ def read_annotations(
     return annotate(
         paths, prompts, tasks, key if key.is_file() else None, options, accounts=accounts, assigned=assigned
     )
+
+
+def _prompts_of(path: Path) -> pl.DataFrame:
+    """The prompts in a folder of tasks, with the columns of `PROMPTS`."""
+    rows = read_jsonl(path, TasksError)
+    try:
+        frame = pl.DataFrame(rows, schema=PROMPTS)
+        parts = [frame, frame.select(pl.col("category").explode()), frame["responses"].explode().struct.unnest()]
+        missing = next((name for part in parts for name in part.columns if part[name].null_count()), None)
+    except (PolarsError, TypeError) as fault:
+        raise TasksError(OTHER_PROMPTS.format(path=path, fault=one_line(fault))) from None
+    if missing is not None:
+        raise TasksError(OTHER_PROMPTS.format(path=path, fault=f"a prompt or response lacks `{missing}`"))
+    return frame
 
 
 def annotate(
