@@ -149,6 +149,14 @@ def test_prism_takes_the_start_of_a_conversation_without_families_refusals_and_g
     assert "llama" not in {row.model for row in own.rows}
 
 
+@pytest.mark.parametrize("name", ["interaction_id", "model_name", "user_id"])
+def test_a_response_of_prism_that_names_nothing_is_refused(tmp_path: Path, name: str) -> None:
+    folder = files.prism(tmp_path, [*TWO, TWO[0] | {name: None}])
+    with pytest.raises(SourceError, match=rf"utterances\.jsonl: row {len(TWO) + 1} has no `{name}`\. PRISM is "):
+        prism.load(PrismTable(location=str(folder)))
+
+
+
 def test_option_texts_with_a_marker_are_kept_as_they_are(tmp_path: Path) -> None:
     text = "[[A]] 90\n[[B]] (A) Answer: B {x} {{y}} ]]"
     rows = [files.utterance("int7", "falcon", 90, text), files.utterance("int7", "llama", 20)]

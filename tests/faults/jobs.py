@@ -67,8 +67,9 @@ def recorded(out: Path) -> int:
     for path in out.with_name(f"{out.name}.work").rglob("*.sqlite"):
         with closing(sqlite3.connect(path)) as database:
             if database.execute("SELECT 1 FROM sqlite_master WHERE name = 'calls'").fetchone():
-                # Rankings are recorded too, and nobody is asked for them.
-                count += database.execute("SELECT count(*) FROM calls WHERE kind <> 'rank'").fetchone()[0]
+                # Rankings and rewards are recorded too, and no server is asked for them.
+                asked = "SELECT count(*) FROM calls WHERE kind IN ('chat', 'translation')"
+                count += database.execute(asked).fetchone()[0]
     return count
 
 

@@ -24,6 +24,7 @@ def take_ledger(path: str) -> None:
 
 def load_questions(location: str) -> None:
     """The questions of a source."""
+    Path("cache").mkdir()
     load(SourceTable(locations=[location]), Path("cache"))
 
 

@@ -33,7 +33,9 @@ def told(tried: Tried, number: int, folder: Path, result: Ended, fault: str) -> 
     tried.end(number, result, f"[{fault}]")
     if result.status != 0 and sum(line.startswith("Error: ") for line in result.said.splitlines()) != 1:
         tried.failure(number, "lost", f"[{fault}] status {result.status} without one sentence: {result.last_line}")
-    leaks = [path for path in folder.rglob("*") if path.is_file() and KEY.encode() in path.read_bytes()]
+    # `home` is the Hub's client's own, which keeps there what the Hub says.
+    files = [path for path in folder.rglob("*") if path.is_file() and "home" not in path.relative_to(folder).parts]
+    leaks = [path for path in files if KEY.encode() in path.read_bytes()]
     if KEY in result.said or leaks:
         tried.failure(number, "lost", f"[{fault}] the key stands in {[str(path) for path in leaks] or 'the output'}")
 

@@ -23,6 +23,7 @@ HOW = (
     "utterances.jsonl."
 )
 COLUMNS = ("interaction_id", "user_id", "turn", "user_prompt", "model_name", "model_response", "score")
+NAMES = ("interaction_id", "user_id", "model_name")  # of what and whom a response is
 DEMOGRAPHICS = [variable.column for variable in PRISM]
 
 
@@ -37,11 +38,13 @@ def load(table: PrismTable) -> Loaded[Response]:
     survey = {tables.paths["survey"]: tables.frames["survey"].iter_rows(named=True)}
     people = merged(survey, "user_id", DEMOGRAPHICS, table.no_value)
     personas, left_out = personas_of(people, PRISM, table.no_value)
-    rows = [
-        {name: None if value is None else str(value) for name, value in row.items()}
-        for row in tables.frames["utterances"].select(COLUMNS).iter_rows(named=True)
-        if number_of(row["turn"]) == 0
-    ]
+    rows = []
+    for number, row in enumerate(tables.frames["utterances"].select(COLUMNS).iter_rows(named=True), start=1):
+        if number_of(row["turn"]) == 0:
+            rows.append({name: None if value is None else str(value) for name, value in row.items()})
+            unnamed = next((name for name in NAMES if rows[-1][name] is None), None)
+            if unnamed is not None:
+                raise SourceError(f"{tables.paths['utterances']}: row {number:,} has no `{unnamed}`. {HOW}")
     responses = []
     for row in rows:
         why = _why_not(row, table, personas)
