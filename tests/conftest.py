@@ -1,8 +1,10 @@
 """What holds for every test: a property is tried without a deadline, and one that fails says how to see it again."""
 
 import os
+from typing import Any
 
 import pytest
+from fault_table import print_table
 from hypothesis import settings
 
 # How long an example takes says how busy the machine is. In CI the same examples are drawn in every run.
@@ -11,8 +13,13 @@ settings.load_profile("pluralbench")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Options of `tests/faults`, whose own conftest pytest reads too late."""
+    """Options of `tests/faults`, whose own conftest pytest reads too late, or with several processes not at all."""
     group = parser.getgroup("faults")
     group.addoption("--faults-share", type=float, default=1.0, help="How much of the full run is tried, such as 0.05.")
     group.addoption("--faults-seed", default="0", help="Other cases for each seed.")
     group.addoption("--faults-case", type=int, default=None, help="Only this case of the chosen test.")
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """The table of `tests/faults`, where they ran."""
+    print_table([report for found in terminalreporter.stats.values() for report in found], terminalreporter._tw._file)

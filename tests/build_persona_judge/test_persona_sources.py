@@ -156,7 +156,6 @@ def test_a_response_of_prism_that_names_nothing_is_refused(tmp_path: Path, name:
         prism.load(PrismTable(location=str(folder)))
 
 
-
 def test_option_texts_with_a_marker_are_kept_as_they_are(tmp_path: Path) -> None:
     text = "[[A]] 90\n[[B]] (A) Answer: B {x} {{y}} ]]"
     rows = [files.utterance("int7", "falcon", 90, text), files.utterance("int7", "llama", 20)]

@@ -18,7 +18,7 @@ import build_personalized.cli
 import pytest
 from commands import in_process
 from pluralbench_calls import Answer, ConnectionFailed, Ledger
-from pluralbench_release import LEDGER, read_manifest, rebuild, verify
+from pluralbench_release import LEDGER, read_manifest, rebuild, rebuild_of, verify
 from samples import sample
 
 Words = list[str | Path]
@@ -154,6 +154,7 @@ def test_the_sample_verifies_and_rebuilds_and_says_what_is_next(builder: Builder
         assert part in said
     assert not release.with_name(f"{release.name}.work").exists()
     assert verify(release) == []
+    assert rebuild_of(release).reads == []
     assert not any(rebuild(release, tmp_path / "again"))
     assert digests(tmp_path / "again") == digests(release)
 

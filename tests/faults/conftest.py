@@ -1,4 +1,4 @@
-"""How much is tried, from which seed, and the table of what was tried and what failed."""
+"""How much is tried, and from which seed."""
 
 import random
 from collections import Counter
@@ -11,11 +11,7 @@ import project_files
 import pytest
 from chat_server import ChatServer, serve
 from children import Ended
-from rich.console import Console
-from rich.table import Table
-
-COLUMNS = ("traceback", "hang", "death", "lost")
-TRIED = "faults tried"
+from fault_table import TRIED
 
 
 @dataclass
@@ -82,24 +78,3 @@ def chat() -> Iterator[ChatServer]:
     """A chat server that answers whatever a builder asks."""
     with serve(project_files.answer) as server:
         yield server
-
-
-def pytest_terminal_summary(terminalreporter: Any) -> None:
-    reports = [report for reports in terminalreporter.stats.values() for report in reports]
-    told = [
-        value
-        for report in reports
-        if getattr(report, "when", "") == "teardown"
-        for name, value in report.user_properties
-        if name == TRIED
-    ]
-    if not told:
-        return
-    table = Table("kind", "tried", *COLUMNS, "one again", title="Faults")
-    for row in sorted(told, key=lambda row: str(row["kind"])):
-        counts = [str(row["counts"].get(name, 0)) for name in COLUMNS]
-        table.add_row(row["kind"], str(row["tried"]), *counts, row["again"], end_section=False)
-    totals = [str(sum(row["counts"].get(name, 0) for row in told)) for name in COLUMNS]
-    table.add_section()
-    table.add_row("all", str(sum(row["tried"] for row in told)), *totals, "")
-    Console(file=terminalreporter._tw._file, width=160, markup=False).print(table)

@@ -20,6 +20,7 @@ from pluralbench_release.files import existing, existing_digest, shown, text_of
 from pluralbench_release.manifest import LEDGER, RECIPE, BuilderEntry, Manifest, Source, read_manifest
 
 BUILDERS = "pluralbench.builders"
+MISSING = "missing"  # the key of words that stand for a missing value
 ADDRESSES = ("http://", "https://")
 
 
@@ -111,12 +112,13 @@ def _recipe(directory: Path) -> Mapping[str, object]:
 
 
 def _texts(value: object) -> Iterator[str]:
-    """Every text in a recipe, keys aside."""
+    """Every text in a recipe that may be a place: keys are none, nor what stands for a missing value, such as "."."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
-        for inner in value.values():
-            yield from _texts(inner)
+        for key, inner in value.items():
+            if key != MISSING:
+                yield from _texts(inner)
     elif isinstance(value, list):
         for inner in value:
             yield from _texts(inner)
