@@ -8,7 +8,9 @@ from fault_table import print_table
 from hypothesis import settings
 
 # How long an example takes says how busy the machine is. In CI the same examples are drawn in every run.
-settings.register_profile("pluralbench", deadline=None, print_blob=True, derandomize="CI" in os.environ)
+settings.register_profile(
+    "pluralbench", deadline=None, print_blob=True, max_examples=60, derandomize="CI" in os.environ
+)
 settings.load_profile("pluralbench")
 
 

@@ -4,9 +4,11 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Sequence
+from functools import cache
 
 NEAR = 0.8  # similarity from which two texts count as nearly the same
 SHINGLE_WORDS = 3
+PERMUTATIONS = 128
 WORD = re.compile(r"\w+")
 # Thai to Lao, Burmese, Khmer, kana and Han: scripts that write no blanks between words.
 UNSPACED = (
@@ -56,15 +58,24 @@ def near_duplicates(texts: Sequence[str], owners: Sequence[str] | None = None) -
     for number, text in enumerate(texts):
         owner = str(number) if owners is None else owners[number]
         groups.setdefault(_shingles(text), Counter())[owner] += 1
-    index = MinHashLSH(threshold=NEAR, num_perm=128)
+    index = MinHashLSH(num_perm=PERMUTATIONS, params=_bands())
     counts = list(groups.values())
     found = sum(_pairs(count.total()) - sum(map(_pairs, count.values())) for count in counts)
     for number, shingles in enumerate(groups):
-        sketch = MinHash(num_perm=128, seed=1)
+        sketch = MinHash(num_perm=PERMUTATIONS, seed=1)
         sketch.update_batch([shingle.encode() for shingle in sorted(shingles)])
         found += sum(_apart(counts[int(other)], counts[number]) for other in index.query(sketch))
         index.insert(str(number), sketch)
     return found
+
+
+@cache
+def _bands() -> tuple[int, int]:
+    """The bands, and the rows of each, that tell texts of the similarity `NEAR`; to find them takes a while."""
+    from datasketch import MinHashLSH  # noqa: PLC0415 - as above
+
+    index = MinHashLSH(threshold=NEAR, num_perm=PERMUTATIONS)
+    return index.b, index.r
 
 
 def _pairs(count: int) -> int:

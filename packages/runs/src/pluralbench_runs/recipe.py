@@ -10,7 +10,7 @@ import tomli_w
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from pluralbench_runs.errors import RecipeError, did_you_mean, one_line
-from pluralbench_runs.secrets import owner_of
+from pluralbench_runs.secrets import first_secret
 from pluralbench_runs.toml_files import leaves, read_toml, shown_key, value_fault
 
 
@@ -83,12 +83,13 @@ def _secret(values: Mapping[str, object]) -> str:
     """Which value holds a secret of the environment, in words without a full stop; "" where none does."""
     held = list(leaves(values))
     named = [value for place, value in held if place[-1:] == ("api_key_env",) and isinstance(value, str)]
-    for place, value in held:
-        for text in (*place, value):
-            if isinstance(text, str) and (owner := owner_of(text, *named)):
-                key = shown_key(["[key]" if part == text else part for part in place])
-                return f"`{key}` holds the value of {owner}; take it out, since a recipe goes into what is published"
-    return ""
+    texts = [(place, text) for place, value in held for text in (*place, value) if isinstance(text, str)]
+    found = first_secret((text for _, text in texts), *named)
+    if found is None:
+        return ""
+    (place, text), owner = texts[found[0]], found[1]
+    key = shown_key(["[key]" if part == text else part for part in place])
+    return f"`{key}` holds the value of {owner}; take it out, since a recipe goes into what is published"
 
 
 def first_fault(model: type[BaseModel], error: ValidationError) -> str:

@@ -3,7 +3,7 @@
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from urllib.parse import quote, quote_plus, unquote, urlsplit
 
@@ -32,10 +32,13 @@ def secrets(*variables: str) -> list[str]:
     return sorted(_owners(*variables), key=lambda value: (-len(value), value))
 
 
-def owner_of(text: str, *variables: str) -> str:
-    """Whose secret `text` holds, in any form, in words: "the environment variable HF_TOKEN"; "" where it holds none."""
-    owners = _owners(*variables).items()
-    return next((owner for value, owner in owners if any(form in text for form in _forms(value))), "")
+def first_secret(texts: Iterable[str], *variables: str) -> tuple[int, str] | None:
+    """The number of the first text that holds a secret in any form, and whose it is; None where none does.
+
+    Whose is said in words: "the environment variable HF_TOKEN".
+    """
+    forms = [(form, owner) for value, owner in _owners(*variables).items() for form in _forms(value)]
+    return next(((number, owner) for number, text in enumerate(texts) for form, owner in forms if form in text), None)
 
 
 def _owners(*variables: str) -> dict[str, str]:

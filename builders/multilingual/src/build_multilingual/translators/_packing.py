@@ -19,6 +19,7 @@ def pack(
     messages: list[list[Request]] = []
     for members in groups.values():
         open_messages: list[tuple[list[Request], int]] = []
+        shortest = min(map(text_length, members))
         for request in sorted(members, key=text_length, reverse=True):
             size = text_length(request)
             for place, (message, left) in enumerate(open_messages):
@@ -30,8 +31,8 @@ def pack(
                 message = [request]
                 messages.append(message)
                 open_messages.append((message, code_points - size))
-            # A message without room is not looked at again.
-            open_messages = [entry for entry in open_messages if entry[1] > 0 and len(entry[0]) < strings]
+            # A message without room for any text is not looked at again.
+            open_messages = [entry for entry in open_messages if entry[1] >= shortest and len(entry[0]) < strings]
     return messages
 
 
