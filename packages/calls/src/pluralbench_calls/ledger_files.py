@@ -125,6 +125,8 @@ def readable(path: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.OperationalError as error:
+        if "disk is full" in str(error):
+            raise LedgerError(f"The disk is full (writing {path}); free some space.") from None
         damaged = "UTF-8" in str(error)  # Python's, for bytes that are no text
         raise LedgerError(
             f"The ledger {path} {'is damaged' if damaged else 'cannot be used'} ({_said(error)})."
