@@ -49,10 +49,11 @@ def tell_annotated(console: Console, found: Annotated, out: Path, report: Path) 
     marks = found.annotations.marks
     console.print(f"\n{out}: {marks.height:,} judgements on {marks['prompt'].n_unique():,} prompts")
     if pairs["compared"]:
-        level = alpha["ordinal"]
+        level, low, high = alpha["ordinal"], pairs["low"], pairs["high"]
+        interval = "too few prompts for an interval" if low is None else f"95 % interval {low:.1%} to {high:.1%}"
         console.print(
             f"Of {pairs['compared']:,} pairs of judgements on the same two responses {pairs['share']:.1%} are the same "
-            f"(95 % interval {pairs['low']:.1%} to {pairs['high']:.1%}); Krippendorff's alpha is "
+            f"({interval}); Krippendorff's alpha is "
             f"{'not defined' if level is None else f'{level:.2f}'} (ordinal)."
         )
     both = found.consensus
