@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 import torch
-from pluralbench_local import packing
-from pluralbench_local.packing import Tokens, attending, pack
+from pluralbench_local.attention import attending, attention
+from pluralbench_local.packing import Tokens, pack
+from pluralbench_local.varlen import by_varlen
 from pluralbench_rewards import Mode
 from torch import Tensor, nn
 
@@ -52,7 +53,13 @@ def test_a_kernel_for_runs_of_any_length_computes_the_same(
     monkeypatch: pytest.MonkeyPatch, mode: Mode, key_heads: int
 ) -> None:
     monkeypatch.setattr("torch.nn.attention.varlen.varlen_attn", plain_kernel)
-    texts: list[list[list[int]]] = [[[*range(9)], [*range(12)], [*range(4)]], [[*range(7)]], [[1, 2, 3], [1, 2, 4, 5]]]
+    # Three prompts of which two begin alike, and the answers to one of these go on alike.
+    rules = [*range(90, 99)]
+    texts: list[list[list[int]]] = [
+        [[*rules, *range(9), 1], [*rules, *range(9), 2, 2], [*rules, *range(9), 2, 3]],
+        [[*rules, *range(50, 57)]],
+        [[1, 2, 3], [1, 2, 4, 5]],
+    ]
     groups = [[Tokens(array("i", ids), range(len(ids) - 1, len(ids))) for ids in group] for group in texts]
     packed = pack(groups, mode)
     torch.manual_seed(0)
@@ -61,6 +68,6 @@ def test_a_kernel_for_runs_of_any_length_computes_the_same(
     module: Any = nn.Module()
     module.is_causal = True
     with attending(packed):
-        expected, _ = packing.attention(module, query, key, value, None)
-    computed = packing._by_kernel(packed, query, key, value, 8**-0.5)
+        expected, _ = attention(module, query, key, value, None)
+    computed = by_varlen(packed, query, key, value, 8**-0.5)
     assert torch.allclose(computed, expected, atol=1e-5)

@@ -27,30 +27,40 @@ GROUPS = st.lists(conversations(), min_size=1, max_size=4)
 MODES: st.SearchStrategy[Mode] = st.sampled_from(["exact", "fast"])
 
 
-def own_segments(packed: Packed) -> list[Segment]:
-    """The segments that end a conversation, in order: those that no other continues."""
-    continued = {(segment.prefix_start, segment.prefix_end) for segment in packed.segments}
-    return [segment for segment in packed.segments if (segment.start, segment.end) not in continued]
+def rows_of(packed: Packed, segment: Segment) -> list[int]:
+    """The rows of a conversation up to the end of a segment."""
+    return [row for run in (*segment.before, range(segment.start, segment.end)) for row in run]
+
+
+def endings(packed: Packed) -> list[Segment]:
+    """The segments that end a conversation: those that no other continues."""
+    return [segment for segment in packed.segments if segment.below == segment.end]
 
 
 @given(GROUPS, MODES)
 def test_every_conversation_can_be_read_back(groups: list[list[Tokens]], mode: Mode) -> None:
     packed = pack(groups, mode)
     given_in = [tokens for group in groups for tokens in group]
-    for tokens, segment in zip(given_in, own_segments(packed), strict=True):
-        rows = [*range(segment.prefix_start, segment.prefix_end), *range(segment.start, segment.end)]
-        assert [packed.ids[row] for row in rows] == list(tokens.ids)
-        assert [packed.positions[row] for row in rows] == list(range(len(tokens.ids)))
-        assert segment.seen == len(tokens.ids)
+    read_back = []
+    for segment in endings(packed):
+        rows = rows_of(packed, segment)
+        assert [packed.positions[row] for row in rows] == list(range(segment.seen))
+        read_back.append([packed.ids[row] for row in rows])
+    assert sorted(read_back) == sorted(list(tokens.ids) for tokens in given_in)
+    if mode == "exact":
+        assert read_back == [list(tokens.ids) for tokens in given_in]
 
 
 @given(GROUPS, MODES)
 def test_rows_are_those_of_the_tokens_that_are_read(groups: list[list[Tokens]], mode: Mode) -> None:
     packed = pack(groups, mode)
     given_in = [tokens for group in groups for tokens in group]
-    for tokens, segment, rows in zip(given_in, own_segments(packed), packed.rows, strict=True):
-        seen = [*range(segment.prefix_start, segment.prefix_end), *range(segment.start, segment.end)]
-        assert rows == [seen[place] for place in tokens.reads]
+    ways = [rows_of(packed, segment) for segment in endings(packed)]
+    for tokens, rows in zip(given_in, packed.rows, strict=True):
+        assert [packed.positions[row] for row in rows] == list(tokens.reads)
+        # They are rows of a conversation with these very tokens.
+        alike = [way for way in ways if [packed.ids[row] for row in way] == list(tokens.ids)]
+        assert any([way[place] for place in tokens.reads] == rows for way in alike)
     assert packed.read_rows == sorted(set(packed.read_rows))
     assert {row for rows in packed.rows for row in rows} <= set(packed.read_rows)
     for segment in packed.segments:
@@ -58,7 +68,7 @@ def test_rows_are_those_of_the_tokens_that_are_read(groups: list[list[Tokens]], 
 
 
 @given(GROUPS, MODES)
-def test_segments_cover_the_row_without_a_gap_and_continue_only_what_came_before(
+def test_segments_cover_the_row_without_a_gap_and_stand_behind_what_they_continue(
     groups: list[list[Tokens]], mode: Mode
 ) -> None:
     packed = pack(groups, mode)
@@ -66,22 +76,42 @@ def test_segments_cover_the_row_without_a_gap_and_continue_only_what_came_before
     assert [row for segment in packed.segments for row in range(segment.start, segment.end)] == list(
         range(len(packed.ids))
     )
+    by_rows = {range(segment.start, segment.end): segment for segment in packed.segments}
     for segment in packed.segments:
-        assert segment.start < segment.end
-        assert segment.prefix_start <= segment.prefix_end <= segment.start
+        assert segment.start < segment.end <= segment.below
+        for run in segment.before:
+            assert by_rows[run].end <= segment.start < by_rows[run].below
+        continuing = [one for one in packed.segments if range(segment.start, segment.end) in one.before]
+        assert sum(one.end - one.start for one in continuing) == segment.below - segment.end
         if mode == "exact":
-            assert segment.prefix_start == segment.prefix_end
+            assert not segment.before
 
 
 @given(GROUPS)
-def test_fast_holds_what_a_group_begins_with_once_and_exact_holds_everything(groups: list[list[Tokens]]) -> None:
-    whole = [[list(tokens.ids) for tokens in group] for group in groups]
-    spared = sum(
-        (len(group) - 1) * min(same_beginning(*group), min(map(len, group)) - 1) for group in whole if len(group) > 1
-    )
-    total = sum(len(ids) for group in whole for ids in group)
+def test_fast_holds_once_what_is_worth_sharing_and_exact_holds_everything(groups: list[list[Tokens]]) -> None:
+    whole = [tuple(tokens.ids) for group in groups for tokens in group]
+    total, packed = sum(map(len, whole)), pack(groups, "fast")
+    # No layout is shorter than one row for each different beginning, and an end for each conversation.
+    beginnings = {ids[:length] for ids in whole for length in range(1, len(ids))}
     assert len(pack(groups, "exact").ids) == total
-    assert len(pack(groups, "fast").ids) == total - spared
+    assert len(beginnings) + len(whole) <= len(packed.ids) <= total
+
+
+@given(st.lists(st.integers(0, 9), min_size=1, max_size=20), st.integers(2, 5), st.integers(1, 3))
+def test_a_prompt_is_held_once_for_all_its_answers(prompt: list[int], answers: int, groups: int) -> None:
+    """With other prompts in the batch or not, and where prompts begin alike, that is held once too."""
+    texts = [
+        [[*range(100, 120), number, *prompt, 10 + answer] for answer in range(answers)] for number in range(groups)
+    ]
+    given_in = [[Tokens(array("i", ids), range(len(ids) - 1, len(ids))) for ids in group] for group in texts]
+    own = (1 + len(prompt) + answers) * groups
+    assert len(pack(given_in, "fast").ids) == 20 + own
+
+
+def test_what_is_not_worth_merging_is_computed_again() -> None:
+    texts = [[7, *range(number, number + 300)] for number in (100, 500)]
+    given_in = [[Tokens(array("i", ids), range(300, 301))] for ids in texts]
+    assert [segment.before for segment in pack(given_in, "fast").segments] == [(), ()]
 
 
 @given(st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=8), min_size=2, max_size=5))

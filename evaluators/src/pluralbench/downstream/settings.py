@@ -17,7 +17,7 @@ class DownstreamSettings(Recipe):
     told.
     """
 
-    operational: ClassVar[frozenset[str]] = frozenset({"scoring.token_budget"})
+    operational: ClassVar[frozenset[str]] = frozenset({"scoring.token_budget", "scoring.compile"})
 
     data: DataSettings
     prompt: PromptSettings

@@ -13,7 +13,18 @@ RUNS = Path("runs")
 LONGEST = 80  # characters that choices add to a name
 FEW = 2  # names of configs that are spelled out
 # What is too long for a name, or changes no number by itself; the digest tells apart what differs only there.
-UNSAID = {"location", "columns", "english", "plans", "reference", "chat_template", "name", "device", "token_budget"}
+UNSAID = {
+    "location",
+    "columns",
+    "english",
+    "plans",
+    "reference",
+    "chat_template",
+    "name",
+    "device",
+    "token_budget",
+    "compile",
+}
 UNSAID |= {"trust_remote_code", "seed"}
 SAID = {
     "profile_size": "{}-posts",

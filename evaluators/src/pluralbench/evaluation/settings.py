@@ -48,7 +48,7 @@ class PromptSettings(Table):
 class ScoreSettings(Recipe):
     """All that the numbers of `score` depend on. model: what was known of it before it was loaded."""
 
-    operational: ClassVar[frozenset[str]] = frozenset({"scoring.token_budget"})
+    operational: ClassVar[frozenset[str]] = frozenset({"scoring.token_budget", "scoring.compile"})
 
     verb: Literal["score"] = "score"
     model: ModelRecord

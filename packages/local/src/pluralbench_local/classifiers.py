@@ -47,7 +47,15 @@ class Classifier:
         """One reward a conversation, in order, and how many tokens were computed for them."""
         states, rows, computed = read(self.network, groups)
         last = states[[places[-1] for places in rows]]
-        logits = last if self.network.head is None else self.network.head(last)
+        if self.network.head is None:
+            logits = last
+        elif self.options.mode == "fast":
+            logits = self.network.head(last)
+        else:
+            # How a product with few columns is rounded depends on its rows: each state goes among as many as alone.
+            lengths = [len(tokens.ids) for group in groups for tokens in group]
+            alone = zip(last, lengths, strict=True)
+            logits = torch.stack([self.network.head(state.expand(1, length, -1))[0, -1] for state, length in alone])
         return _reward(logits.float(), self.label).tolist(), computed
 
 

@@ -10,15 +10,10 @@ from pluralbench_rewards import Mode
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from pluralbench_local.packing import (
-    PACKED,
-    NotPackable,
-    Packed,
-    Tokens,
-    attending,
-    pack,
-    read_only_last_rows,
-)
+from pluralbench_local.attention import PACKED, NotPackable, attending, read_only_last_rows
+from pluralbench_local.compiled import CompiledFunctions
+from pluralbench_local.gates import fuse_gates
+from pluralbench_local.packing import Packed, Tokens, pack
 
 PACKABLE_LAYERS = {"full_attention", "sliding_attention"}
 AGREEMENT = {torch.float32: 1e-3, torch.float16: 0.05, torch.bfloat16: 0.15}  # of the probe, relative to its scale
@@ -30,7 +25,7 @@ class Network:
 
     body: gives last hidden states. head: reads them; None where the model pools by itself (encoders).
     usual: the attention that it has when nothing is packed. unpackable: why conversations cannot be packed for it, or
-    nothing.
+    nothing. compiled: its functions that can be compiled.
     """
 
     model: PreTrainedModel
@@ -38,6 +33,7 @@ class Network:
     head: nn.Module | None
     usual: str
     unpackable: str
+    compiled: CompiledFunctions
 
     @property
     def device(self) -> torch.device:
@@ -69,9 +65,11 @@ def network_of(model: PreTrainedModel, head: nn.Module | None) -> Network:
     """Find out how a loaded model can be read, by trying it on a few tokens."""
     body = model.base_model
     usual = model.config._attn_implementation  # noqa: SLF001 - there is no public name for it
+    compiled = CompiledFunctions(model)
     if head is None or body is model:
-        return Network(model, model, None, usual, "the model pools its tokens by itself")
-    return Network(model, body, head, usual, _why_not_packable(model, body, usual))
+        return Network(model, model, None, usual, "the model pools its tokens by itself", compiled)
+    fuse_gates(model)
+    return Network(model, body, head, usual, _why_not_packable(model, body, usual), compiled)
 
 
 def unpacked(network: Network, why: str) -> Network:

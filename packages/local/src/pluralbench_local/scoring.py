@@ -14,14 +14,15 @@ from pluralbench_rewards import Group, Mode, ModelRecord, OnScored, Overflow, Sc
 from pluralbench_runs import digest, progress
 from torch import Tensor
 
+from pluralbench_local.budgets import usual_budget
+from pluralbench_local.compiled import Compile
 from pluralbench_local.conversations import Template, Tokenized, tokenize
 from pluralbench_local.description import LocalModel
 from pluralbench_local.errors import ConversationError, DeviceError
 from pluralbench_local.network import Network, positions_of, read_packed, read_padded, usual_attention
-from pluralbench_local.packing import Tokens, common_prefix
+from pluralbench_local.packing import ROWS_FOR_A_TOKEN, Tokens, common_prefix
 
 UNLIMITED = 10**9  # tokenizers without a limit of their own state a far greater one
-BUDGET = {"cpu": 2048, "cuda": 32768}  # tokens in a batch
 OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "not enough memory")
 Read = Callable[[Network, Sequence[Sequence[Tokens]]], tuple[Tensor, list[list[int]], int]]
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of malloc.h
@@ -32,7 +33,8 @@ COMPARED = 16  # conversations that are computed alone to measure the tolerance
 class Options:
     """How a model scores.
 
-    mode, max_length, on_overflow, token_budget: see `Scoring`. described: from what it was loaded, where that is known.
+    mode, max_length, on_overflow, token_budget, compile: see `Scoring`. described: from what it was loaded, where that
+    is known.
     measure_tolerance: measure how far scores of another mode may lie from these (see `tolerance`).
     """
 
@@ -40,13 +42,15 @@ class Options:
     max_length: int | None = None
     on_overflow: Overflow = "error"
     token_budget: int | None = None
+    compile: Compile = "auto"
     described: LocalModel | None = None
     measure_tolerance: bool = False
 
     @classmethod
     def of(cls, scoring: Scoring, described: LocalModel) -> Self:
         """The options that a description and the way to run make."""
-        return cls(scoring.mode, scoring.max_length, scoring.on_overflow, scoring.token_budget, described)
+        told = (scoring.mode, scoring.max_length, scoring.on_overflow, scoring.token_budget, scoring.compile)
+        return cls(*told, described)
 
 
 class Local(Protocol):
@@ -127,7 +131,7 @@ def score_locally(
     device = model.networks[0].device.type
     unpackable = next((network.unpackable for network in model.networks if network.unpackable), "")
     strategy = "padded" if unpackable else options.mode
-    work = Work(strategy, unpackable, options.token_budget or BUDGET.get(device, BUDGET["cpu"]), limit)
+    work = Work(strategy, unpackable, options.token_budget or usual_budget(model.networks[0], strategy), limit)
     if device == "cpu":
         _keep_freed_memory()
     started = time.perf_counter()
@@ -174,7 +178,7 @@ def tolerance(model: Local, groups: Sequence[Group], scored: Scored) -> float:
     """How far scores of another mode, or of one conversation at a time, may lie from these: measured.
 
     Some conversations, evenly spread over those that were scored, are computed alone under the model's usual attention;
-    the tolerance is eight times the root mean square of the differences, and at least two units of the last place of a
+    the tolerance is eight times the root mean square of the differences, and at least four units of the last place of a
     score of usual size. It is an estimate: where a rounding can send a token to another expert, a rare score may lie
     farther off.
     """
@@ -195,7 +199,7 @@ def tolerance(model: Local, groups: Sequence[Group], scored: Scored) -> float:
             sizes.append(reward)
     usual = math.sqrt(fmean(size * size for size in sizes))
     spread = math.sqrt(fmean(difference * difference for difference in differences))
-    return max(8 * spread, 2 * torch.finfo(model.precision).eps * usual)
+    return max(8 * spread, 4 * torch.finfo(model.precision).eps * usual)
 
 
 def _score_all(
@@ -215,6 +219,9 @@ def _score_all(
         conversations = tokenized[place].conversations
         work.conversations += len(conversations)
         work.unique_tokens += _cost([conversations[response] for response in left[place]], "fast")
+    for network in model.networks if work.strategy == "fast" else []:
+        network.compiled.prepare(work.unique_tokens, model.options.compile)
+        work.compiled = network.compiled.installed
     batches = _plan(tokenized, left, work)
     with progress("scoring", len(left)) as meter, torch.inference_mode():
         while batches:
@@ -254,21 +261,34 @@ def _twins(tokenized: Tokenized) -> dict[int, list[int]]:
 
 def _plan(tokenized: Sequence[Tokenized], left: dict[int, list[int]], work: Work) -> list[list[_Unit]]:
     """Batches of at most the budget's tokens (or of one response), the dearest last, where they are taken from."""
-    units = sorted(
-        (unit for group, responses in left.items() for unit in _units(tokenized[group], group, responses, work)),
-        key=lambda unit: unit.cost,
-    )
-    batches: list[list[_Unit]] = []
-    taken = 0
+    units = [unit for group, responses in left.items() for unit in _units(tokenized[group], group, responses, work)]
+    if work.strategy != "fast":
+        return [batch for _, batch in _filled(sorted(units, key=lambda unit: unit.cost), work)]
+    # Prompts that begin alike become neighbours, so that a batch computes their beginning once.
+    units.sort(key=lambda unit: unit.conversations[0].ids.tobytes())
+    return [batch for _, batch in sorted(_filled(units, work), key=lambda filled: filled[0])]
+
+
+def _filled(units: Sequence[_Unit], work: Work) -> list[tuple[int, list[_Unit]]]:
+    """Batches in the order of their units, each with its cost in tokens."""
+    batches: list[tuple[int, list[_Unit]]] = []
     for unit in units:
+        taken, batch = batches[-1] if batches else (0, [])
         # Padding makes each row as dear as the longest, which in ascending order is the newest.
-        cost = unit.cost * (len(batches[-1]) + 1) if batches and work.strategy == "padded" else taken + unit.cost
-        if not batches or cost > work.token_budget:
-            batches.append([])
-            cost = unit.cost
-        batches[-1].append(unit)
-        taken = cost
+        cost = unit.cost * (len(batch) + 1) if work.strategy == "padded" else taken + _further(unit, batch, work)
+        if not batch or cost > work.token_budget:
+            batches.append((unit.cost, [unit]))
+        else:
+            batches[-1] = (cost, [*batch, unit])
     return batches
+
+
+def _further(unit: _Unit, batch: Sequence[_Unit], work: Work) -> int:
+    """The tokens that a unit adds to a batch: without the beginning of its last unit, if `pack` shares that."""
+    if work.strategy != "fast" or not batch:
+        return unit.cost
+    shared = common_prefix([batch[-1].conversations[0].ids, unit.conversations[0].ids])
+    return unit.cost - shared if shared * ROWS_FOR_A_TOKEN >= unit.cost else unit.cost
 
 
 def _units(tokenized: Tokenized, group: int, responses: list[int], work: Work) -> list[_Unit]:

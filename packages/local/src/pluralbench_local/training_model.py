@@ -11,6 +11,7 @@ from pluralbench_runs import how_to_install
 from torch import Tensor, nn
 from transformers import AutoModelForSequenceClassification, PreTrainedModel
 
+from pluralbench_local.compiled import CompiledFunctions
 from pluralbench_local.conversations import Template
 from pluralbench_local.description import LocalModel
 from pluralbench_local.errors import DeviceError, ModelError
@@ -170,7 +171,8 @@ def _freeze(name: str, model: PreTrainedModel) -> None:
 
 def _network(model: PreTrainedModel) -> Network:
     head = getattr(model, "score", None)
-    return Network(model, model if head is None else model.base_model, head, "", "training pads its batches")
+    body = model if head is None else model.base_model
+    return Network(model, body, head, "", "training pads its batches", CompiledFunctions(model))
 
 
 def _with_adapters(model: PreTrainedModel, lora: Lora) -> nn.Module:

@@ -14,6 +14,7 @@ OnScored = Callable[[int, list[float]], None]
 """Called with a group's place and its scores as soon as all of them are there."""
 
 Mode = Literal["fast", "exact"]
+Compile = Literal["auto", "always", "never"]
 Overflow = Literal["error", "drop", "truncate-left", "truncate-prompt"]
 
 TOLD = "{context}\n\nMy question:\n{question}"
@@ -94,7 +95,9 @@ class Work:
 
     strategy: "fast" or "exact", or "padded" where the architecture cannot be packed (`unpackable` says why).
     unique_tokens: each group's longest common token prefix once, and the rest of each different response once.
-    computed_tokens: padding included; of the policy alone for an implicit reward. token_budget: at the end.
+    computed_tokens: padding included; fewer than the unique ones where several groups of a batch begin alike; of the
+    policy alone for an implicit reward. token_budget: at the end. compiled: the model's functions that were compiled
+    for the machine.
     """
 
     strategy: str
@@ -106,6 +109,7 @@ class Work:
     computed_tokens: int = 0
     batches: int = 0
     seconds: float = 0.0
+    compiled: list[str] = field(default_factory=list)
 
 
 @dataclass
@@ -155,7 +159,12 @@ class Scoring(Table):
         None, ge=1, description="The most tokens of a conversation; without it the model's own limit."
     )
     on_overflow: Overflow = Field("error", description="What to do with a longer conversation.")
-    token_budget: int | None = Field(None, ge=1, description="The most tokens of a forward pass, padding included.")
+    token_budget: int | None = Field(
+        None, ge=1, description="The most tokens of a forward pass, padding included; else as many as are fastest."
+    )
+    compile: Compile = Field(
+        "auto", description="Compile small functions once for this machine: where it saves time, always, or never."
+    )
 
 
 @runtime_checkable

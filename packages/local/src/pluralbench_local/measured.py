@@ -1,0 +1,78 @@
+"""Which of several ways to compute the same is the fastest on this machine: measured once, then remembered.
+
+What is tuned on one processor may lose on the next, so nothing here goes by a processor's name. The choices lie in a
+file of the user's cache, one for each processor, number of threads and version of torch; to measure anew, delete it.
+"""
+
+import hashlib
+import json
+import os
+import platform
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+
+import torch
+from platformdirs import user_cache_path
+
+ROUNDS = 7
+CPUINFO = Path("/proc/cpuinfo")
+
+
+@cache
+def machine_folder() -> Path:
+    """Where what was measured and compiled on this machine lies: processor, threads and torch have one each."""
+    facts = [_processor(), str(torch.get_num_threads()), torch.__version__]
+    name = hashlib.sha256("\n".join(facts).encode()).hexdigest()[:16]
+    return user_cache_path("pluralbench", appauthor=False) / "machine" / name
+
+
+_remembered: dict[str, str] = {}
+
+
+def fastest(question: str, ways: Mapping[str, Callable[[], object]], *, rounds: int = ROUNDS) -> str:
+    """The name of the way that takes the least time: as remembered for this question, else measured and remembered.
+
+    rounds: how often each is timed, in turn; its least time counts. Where the cache cannot be written, the ways are
+    measured in every process.
+    """
+    path = machine_folder() / "fastest.json"
+    if question not in _remembered:
+        _remembered.update(_read(path))
+    if _remembered.get(question) in ways:
+        return _remembered[question]
+    seconds = [{name: _seconds(way) for name, way in ways.items()} for _ in range(rounds)]
+    chosen = min(ways, key=lambda name: min(times[name] for times in seconds))
+    _remembered[question] = chosen
+    with suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        new = path.with_suffix(f".{os.getpid()}")
+        new.write_text(json.dumps(_read(path) | {question: chosen}, indent=1) + "\n", encoding="utf-8")
+        new.replace(path)
+    return chosen
+
+
+def _seconds(way: Callable[[], object]) -> float:
+    started = time.perf_counter()
+    way()
+    return time.perf_counter() - started
+
+
+def _read(path: Path) -> dict[str, str]:
+    try:
+        known = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return known if isinstance(known, dict) else {}
+
+
+def _processor() -> str:
+    """Name and features of the processor, as far as the system tells."""
+    try:
+        lines = CPUINFO.read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []
+    told = {line for line in lines if line.startswith(("model name", "flags", "Features", "CPU part"))}
+    return "\n".join(sorted(told)) or f"{platform.machine()} {platform.processor()}"
