@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 BATCH = 1024  # the most rows that are unpacked before they are looked at
 STEP = 100_000_000  # bytes that are
-TOO_LARGE = f"unpacks to more than {MEMORY_BYTES:,} bytes, which are as many as are read; split it"
 RAISED = (PolarsError, PanicException, OSError, ValueError, TypeError, KeyError, NotImplementedError, MemoryError)
 
 
@@ -84,8 +83,7 @@ def _unpacked(path: Path, file: "ParquetFile", columns: list[str] | None, error:
 
     groups = [_chunks(file, number, columns) for number in range(file.num_row_groups)]
     sizes = _sizes(path, groups, error)
-    if sum(sizes) > MEMORY_BYTES:
-        raise _Refused(TOO_LARGE)
+    _check_memory(sum(sizes))
     batches, rows, size = [], 0, 0
     for number, (chunks, expected) in enumerate(zip(groups, sizes, strict=True)):
         at_once = _rows_at_once(chunks, expected, file.metadata.row_group(number).num_rows)
@@ -94,10 +92,14 @@ def _unpacked(path: Path, file: "ParquetFile", columns: list[str] | None, error:
             batches.append(batch)
             rows += batch.num_rows
             size += batch.nbytes
-            if size > MEMORY_BYTES:  # what the file says of itself may be wrong
-                raise _Refused(TOO_LARGE)
+            _check_memory(size)  # what the file says of itself may be wrong
     table = pa.Table.from_batches(batches) if batches else file.schema_arrow.empty_table()
     return table if columns is None else table.select(columns)
+
+
+def _check_memory(size: int) -> None:
+    if size > MEMORY_BYTES:
+        raise _Refused(f"unpacks to more than {MEMORY_BYTES:,} bytes, which are as many as are read; split it")
 
 
 def _chunks(file: "ParquetFile", group: int, columns: Sequence[str] | None) -> "list[ColumnChunkMetaData]":
