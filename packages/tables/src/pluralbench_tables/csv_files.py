@@ -170,7 +170,7 @@ def _records(text: str, separator: str, quoting: Quoting) -> Iterator[tuple[int,
             return
         except csv.Error as fault:
             said = str(fault)
-            cause = _long_cell(text, start, reader.dialect) if "field limit" in said else _cause(said, separator)
+            cause = _long_cell(text, start, separator, quoting) if "field limit" in said else _cause(said, separator)
             raise Unreadable(start, cause) from None
         lines.check_end()
         if row:
@@ -233,13 +233,13 @@ def _cause(said: str, separator: str) -> str:
     return said
 
 
-def _long_cell(text: str, line: int, dialect: csv.Dialect) -> str:
+def _long_cell(text: str, line: int, separator: str, quoting: Quoting) -> str:
     """What is wrong with the row that begins at a line and has a cell of too many characters."""
     begin = sum(map(len, islice(_lines(text), line - 1)))
     part = text[begin : begin + 2 * TEXT_CHARACTERS]
     csv.field_size_limit(len(part))
-    header = next(filter(None, csv.reader(_Lines(text[:begin]), dialect)), [])
-    row = next(csv.reader(_Lines(part), dialect, strict=False))
+    rows = [csv.reader(_lines(some), delimiter=separator, escapechar=quoting.escape) for some in (text[:begin], part)]
+    header, row = (next(filter(None, some), []) for some in rows)
     place = next((place for place, cell in enumerate(row) if len(cell) > TEXT_CHARACTERS), len(header))
     called = f"`{header[place]}`" if place < len(header) else "a cell"
     return f"{called} has a text of {too_long()}, or close its quotation mark"

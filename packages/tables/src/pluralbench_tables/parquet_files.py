@@ -139,11 +139,12 @@ def _sizes(path: Path, groups: "Sequence[list[ColumnChunkMetaData]]", error: typ
 def _may_repeat(chunk: "ColumnChunkMetaData") -> bool:
     """Whether a column of texts in a dictionary could be of more than `STEP` bytes."""
     is_folded = chunk.physical_type == "BYTE_ARRAY" and any("DICTIONARY" in name for name in chunk.encodings)
-    return is_folded and chunk.total_uncompressed_size * chunk.num_values > STEP
+    return is_folded and int(chunk.total_uncompressed_size) * int(chunk.num_values) > STEP
 
 
 def _rows_at_once(chunks: "Sequence[ColumnChunkMetaData]", size: int, rows: int) -> int:
     """How many rows of a row group to unpack before their texts are looked at, some `STEP` bytes."""
     # Each of these texts may repeat the one before, and go on; so it may be as long as all of them are stored.
     growing = sum(chunk.total_uncompressed_size for chunk in chunks if "DELTA_BYTE_ARRAY" in chunk.encodings)
-    return max(1, min(BATCH, STEP // max(1, size // max(1, rows) + growing)))
+    a_row = max(1, size // max(1, rows) + int(growing))
+    return max(1, min(BATCH, STEP // a_row))
