@@ -25,11 +25,13 @@ def refused(folder: Path, rows: str) -> str:
     [
         (
             ROW.format(id=7, body="x" * (POST + 1)),
-            "Posts.xml: post 7 has a text of 500,001 characters, and at most 500,000 are read.",
+            "Posts.xml: post 7 has a text of 500,001 characters, and at most 500,000 are read; shorten it, "
+            "or leave it out.",
         ),
         (
-            ROW.format(id=7, body="x" * 3_000_000),
-            "Posts.xml has a row of more than 2,000,000 bytes, which are as many as are read.",
+            ROW.format(id=7, body="x") + ROW.format(id=8, body="x" * 3_000_000),
+            "Posts.xml: the row after post 7 has more than 2,000,000 bytes, which are as many as are read; "
+            "leave it out.",
         ),
         (
             ROW.format(id="9" * 20, body="x"),

@@ -29,6 +29,7 @@ RAW = {
     "@tables@": '{"a":' * DEEP + "1" + "}" * DEEP,
     "@digits@": "9" * 5_000,
     "@exponent@": "1e999999",
+    "@long@": '"' + "word " * 1_200_000 + '"',
     "@bare@": "NaN",
     "@infinite@": "-Infinity",
     "@date@": "9999-12-31T23:59:60Z",

@@ -1,5 +1,6 @@
 """Conversations longer than the limit: an error that names them, or dropped, or cut alike for a whole group."""
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -8,6 +9,7 @@ import pytest
 from pluralbench_local import Classifier, ConversationError, Implicit, load, score
 from pluralbench_local.conversations import Template, tokenize
 from pluralbench_rewards import Group, Overflow
+from pluralbench_tables.limits import TEXT_CHARACTERS
 from reward_models import (
     POSITIONS,
     conversation_ids,
@@ -229,3 +231,24 @@ def test_a_limit_beyond_the_models_absolute_positions_is_said_in_a_sentence(clas
     model = limited(classifiers, architecture="gpt2", n_positions=64)
     with pytest.raises(ConversationError):
         score(model, [LONG], max_length=500)
+
+
+@pytest.mark.parametrize("overflow", ["error", "drop", "truncate-left", "truncate-prompt"])
+def test_no_text_without_end_is_tokenized(llama: Classifier, overflow: Overflow) -> None:
+    endless = Group("endless", user("a" * TEXT_CHARACTERS), ["origami"])
+    with pytest.raises(ConversationError) as failed:
+        tokenize([SHORT, endless], llama.template, LIMIT, overflow)
+    assert re.fullmatch(
+        r"The prompt of id endless makes a conversation of 5,000,0\d\d characters, and at most 5,000,000 are read; "
+        r"shorten it, or leave it out\.",
+        str(failed.value),
+    )
+
+
+def test_texts_that_are_merely_long_are_dealt_with(llama: Classifier) -> None:
+    long = Group("long", user("walking with an old dog at dawn " * 6_250), ["origami", "drumming by the sea"])
+    [short, dropped] = tokenize([SHORT, long], llama.template, LIMIT, "drop")
+    assert not short.dropped
+    assert dropped.dropped.endswith(" tokens, more than 60")
+    [cut] = tokenize([long], llama.template, LIMIT, "truncate-left")
+    assert max(len(tokens.ids) for tokens in cut.conversations) == LIMIT

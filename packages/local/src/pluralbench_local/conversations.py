@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from itertools import islice
 
 from pluralbench_rewards import Group, Message, Overflow
+from pluralbench_tables.limits import TEXT_CHARACTERS, too_long
 from transformers import PreTrainedTokenizerBase
 
 from pluralbench_local.errors import ConversationError
 from pluralbench_local.packing import Tokens, common_prefix
 
 IN_ONE_GO = 1024  # conversations handed to the tokenizer at once
+CHARACTERS = 2_000_000  # of them all, but for one that is longer; the tokenizer takes some 200 bytes for each
 NAMED = 5  # ids that an error names
 
 
@@ -68,7 +70,8 @@ def tokenize(groups: Sequence[Group], template: Template, limit: int, on_overflo
     context: `truncate-left` takes the same tokens from the start of all; `truncate-prompt` leaves out the least
     relevant blocks of the context, then shortens the prompt's longest message from its start, and leaves template and
     responses whole; `drop` drops the group.
-    Raises `ConversationError` under `error`, naming the first ids.
+    Raises `ConversationError` under `error`, naming the first ids, and for a conversation of more characters than
+    `pluralbench_tables.limits.TEXT_CHARACTERS`, which is not tokenized.
     """
     bare = next((group for group in groups if not group.responses), None)
     if bare is not None:
@@ -97,11 +100,7 @@ def tokenize(groups: Sequence[Group], template: Template, limit: int, on_overflo
 
 
 def _tokenized(groups: Sequence[Group], template: Template) -> Iterator[Tokenized]:
-    texts = (
-        template.render([*group.messages, {"role": "assistant", "content": response}])
-        for group in groups
-        for response in group.responses
-    )
+    texts = (_rendered(group, response, template) for group in groups for response in group.responses)
     encoded = _encoded(texts, template)
     openings = _encoded((template.render(group.messages, opening=True) for group in groups), template)
     for group in groups:
@@ -110,8 +109,23 @@ def _tokenized(groups: Sequence[Group], template: Template) -> Iterator[Tokenize
         yield Tokenized([_tokens(ids, opening, template) for ids in conversations])
 
 
+def _rendered(group: Group, response: str, template: Template) -> str:
+    text = template.render([*group.messages, {"role": "assistant", "content": response}])
+    if len(text) > TEXT_CHARACTERS:
+        raise ConversationError(f"The prompt of id {group.id} makes a conversation of {too_long(len(text))}.")
+    return text
+
+
 def _encoded(texts: Iterator[str], template: Template) -> "Iterator[array[int]]":
-    while several := list(islice(texts, IN_ONE_GO)):
+    several: list[str] = []
+    left = CHARACTERS
+    for text in texts:
+        if several and (len(several) == IN_ONE_GO or len(text) > left):
+            yield from template.encode(several)
+            several, left = [], CHARACTERS
+        several.append(text)
+        left -= len(text)
+    if several:
         yield from template.encode(several)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 from huggingface_hub import CardData
 from pluralbench_runs import one_line, redacted
-from pluralbench_tables import frame_of
+from pluralbench_tables import check_texts, frame_of
 
 from pluralbench_release.card import read_card
 from pluralbench_release.errors import NoSplit, TablesError
@@ -62,6 +62,7 @@ def read_config(repository: Repository, config: str, split: str) -> pl.DataFrame
         if split not in splits:
             raise NoSplit(f"{repository} has no split {split!r} in {config}; it has {', '.join(splits)}.")
         dataset = builder.as_dataset(split=split)
+        check_texts(dataset.data.table, f"{repository} {config}/{split}", TablesError)
         # `datasets` keeps objects with differing keys as JSON of an extension type; their rows are as in a local file.
         if any("arrow.json" in str(field.type) for field in dataset.data.schema):
             return frame_of(dataset.to_list())

@@ -1,3 +1,4 @@
+from .arrow_texts import check_texts
 from .csv_files import SPREADSHEET, read_csv
 from .errors import TableFileError
 from .frames import frame_of
@@ -9,6 +10,7 @@ from .text_files import read_text
 __all__ = [
     "SPREADSHEET",
     "TableFileError",
+    "check_texts",
     "frame_of",
     "parquet_metadata",
     "parse_json",

@@ -10,6 +10,7 @@ import io
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 import polars as pl
@@ -17,11 +18,13 @@ from pluralbench_runs import UserError
 from polars.exceptions import PolarsError
 
 from pluralbench_tables.errors import TableFileError
-from pluralbench_tables.limits import CELL_CHARACTERS, CELLS, COLUMNS, LINE_CHARACTERS
+from pluralbench_tables.limits import CELLS, COLUMNS, LINE_CHARACTERS, TEXT_CHARACTERS, too_long
 from pluralbench_tables.text_files import read_text
 
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
 ENDS = {"\n": "a line feed", "\r": "a carriage return", "\r\n": "a carriage return and a line feed"}
+LINE = re.compile(r"[^\r\n]*+(?:\r\n?|\n)|[^\r\n]++")
+PIECE = 1_000_000  # characters of a text that are made lines at once
 PAIR_OR_BACKSLASH = re.compile(r'\\[\\",;\t|]|(\\)')
 BACKSLASH_BEFORE_OTHERS = re.compile(r'\\(?!")')
 MEND = "give the table as JSON lines or Parquet"
@@ -95,7 +98,7 @@ def read_csv(path: Path, error: type[UserError] = TableFileError, *, quotings: S
     text = read_text(path, error)
     found: list[Reading] = []
     faults: list[Unreadable] = []
-    before = csv.field_size_limit(CELL_CHARACTERS)
+    before = csv.field_size_limit(TEXT_CHARACTERS)
     try:
         for quoting, prepared, separator in _ways(text, quotings):
             try:
@@ -166,17 +169,31 @@ def _records(text: str, separator: str, quoting: Quoting) -> Iterator[tuple[int,
         except StopIteration:
             return
         except csv.Error as fault:
-            raise Unreadable(start, _cause(str(fault), separator)) from None
+            said = str(fault)
+            cause = _long_cell(text, start, separator, quoting) if "field limit" in said else _cause(said, separator)
+            raise Unreadable(start, cause) from None
         lines.check_end()
         if row:
             yield start, row
 
 
+def _lines(text: str) -> Iterator[str]:
+    """The lines of a text, whichever way they end."""
+    begin = 0
+    while begin < len(text):
+        end = text.find("\n", begin + PIECE) + 1 or len(text)
+        if end - begin > 2 * PIECE:  # a long line, of which StringIO would have four bytes for each character
+            yield from (found[0] for found in LINE.finditer(text, begin, end))
+        else:
+            yield from io.StringIO(text[begin:end], newline="")
+        begin = end
+
+
 class _Lines:
-    """The lines of a text, whichever way they end; remembers how rows ended."""
+    """The lines of a text; remembers how rows ended."""
 
     def __init__(self, text: str) -> None:
-        self._lines = iter(io.StringIO(text, newline=""))
+        self._lines = _lines(text)
         self._number = 0
         self._last = ""
         self._ends: list[str] = []
@@ -189,7 +206,8 @@ class _Lines:
         self._number += 1
         if len(self._last) > LINE_CHARACTERS:
             raise Unreadable(
-                self._number, f"{len(self._last):,} characters in a line, and at most {LINE_CHARACTERS:,} are read"
+                self._number,
+                f"{len(self._last):,} characters in a line, and at most {LINE_CHARACTERS:,} are read; {MEND}",
             )
         return self._last
 
@@ -205,8 +223,6 @@ class _Lines:
 
 def _cause(said: str, separator: str) -> str:
     """What `csv` says, for a reader."""
-    if "field limit" in said:
-        return f"a cell has more than {CELL_CHARACTERS:,} characters, which are as many as are read"
     if "unexpected end of data" in said:
         return "a quotation mark opens a cell here and none closes it"
     if "expected after" in said:
@@ -215,6 +231,18 @@ def _cause(said: str, separator: str) -> str:
             "double the quotation marks that belong to the text"
         )
     return said
+
+
+def _long_cell(text: str, line: int, separator: str, quoting: Quoting) -> str:
+    """What is wrong with the row that begins at a line and has a cell of too many characters."""
+    begin = sum(map(len, islice(_lines(text), line - 1)))
+    part = text[begin : begin + 2 * TEXT_CHARACTERS]
+    csv.field_size_limit(len(part))
+    rows = [csv.reader(_lines(some), delimiter=separator, escapechar=quoting.escape) for some in (text[:begin], part)]
+    header, row = (next(filter(None, some), []) for some in rows)
+    place = next((place for place, cell in enumerate(row) if len(cell) > TEXT_CHARACTERS), len(header))
+    called = f"`{header[place]}`" if place < len(header) else "a cell"
+    return f"{called} has a text of {too_long()}, or close its quotation mark"
 
 
 def _differing(path: Path, one: Reading, other: Reading) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 from pluralbench_runs import Json, UserError
 
 from pluralbench_tables.errors import TableFileError
-from pluralbench_tables.limits import CELL_CHARACTERS, CELLS, DEPTH, LINE_CHARACTERS
+from pluralbench_tables.limits import CELLS, DEPTH, LINE_CHARACTERS, TEXT_CHARACTERS, too_long
 from pluralbench_tables.text_files import read_text
 
 SURROGATE = re.compile("[\\ud800-\\udfff]")
@@ -25,7 +25,7 @@ def parse_json(text: str, where: str, error: type[UserError] = TableFileError) -
 
     Raises `error`, a sentence that begins with `where`, for what is no JSON (also `NaN`, and an object with the same
     key twice) and for what not every reader takes: integers beyond 64 bits, numbers too large, halves of characters,
-    texts longer than `limits.CELL_CHARACTERS`, values nested deeper than `limits.DEPTH`.
+    texts longer than `limits.TEXT_CHARACTERS`, values nested deeper than `limits.DEPTH`.
     """
     value = _parsed(text, where, error)
     _check(value, where, error)
@@ -53,8 +53,32 @@ def _check(value: Json, where: str, error: type[UserError]) -> None:
         for level in levels(value):
             for one in level:
                 _check_one(one)
+    except _LongText as fault:
+        raise error(f"{where}{_way_to(fault.text, value)} has a text of {too_long(len(fault.text))}.") from None
     except ValueError as fault:
         raise error(f"{where}: {fault}.") from None
+
+
+class _LongText(Exception):
+    """A text that is longer than `limits.TEXT_CHARACTERS`."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.text = text
+
+
+def _way_to(text: str, value: Json) -> str:
+    """Where a text stands within a value, by the row of a list and the key of an object: `, row 3: `KEY``."""
+    row = ""
+    if isinstance(value, list):
+        number = next(number for number, inner in enumerate(value) if _holds(inner, text))
+        row, value = f", row {number + 1:,}", value[number]
+    key = next((key for key, inner in value.items() if _holds(inner, text)), "") if isinstance(value, dict) else ""
+    return f"{row}: `{key[:50]}`" if key else f"{row}: this"
+
+
+def _holds(value: Json, text: str) -> bool:
+    return any(one is text for level in levels(value) for one in level)
 
 
 def read_json(path: Path, error: type[UserError] = TableFileError) -> Json:
@@ -101,7 +125,10 @@ def _lines(path: Path, text: str, error: type[UserError]) -> Iterator[tuple[int,
             continue
         where = f"{path}, line {number:,}"
         if len(line) > LINE_CHARACTERS:
-            raise error(f"{where} has {len(line):,} characters, and at most {LINE_CHARACTERS:,} are read.")
+            raise error(
+                f"{where} has {len(line):,} characters, and at most {LINE_CHARACTERS:,} are read; shorten its texts, "
+                "or leave it out."
+            )
         row = parse_json(line, where, error)
         if not isinstance(row, dict):
             raise error(f"{where}: this is not a JSON object.")
@@ -141,8 +168,8 @@ def _constant(name: str) -> None:
 def _check_one(value: object) -> None:
     """Raise `ValueError` for a value, or a key, that `parse_json` refuses."""
     if isinstance(value, str):
-        if len(value) > CELL_CHARACTERS:
-            raise ValueError(f"a text has {len(value):,} characters, and at most {CELL_CHARACTERS:,} are read")
+        if len(value) > TEXT_CHARACTERS:
+            raise _LongText(value)
         if not value.isascii() and SURROGATE.search(value):
             raise ValueError("this holds half a character (a lone surrogate); mend the text")
     elif isinstance(value, dict):

@@ -18,9 +18,10 @@ from pluralbench_tables.text_files import check_size
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyarrow.parquet import ParquetFile
+    from pyarrow.parquet import ColumnChunkMetaData, ParquetFile
 
-BATCH = 1024  # rows that are unpacked before their size is looked at
+BATCH = 1024  # the most rows that are unpacked before they are looked at
+STEP = 100_000_000  # bytes that are
 RAISED = (PolarsError, PanicException, OSError, ValueError, TypeError, KeyError, NotImplementedError, MemoryError)
 
 
@@ -29,12 +30,12 @@ def read_parquet(
 ) -> pl.DataFrame:
     """The rows of a Parquet file, of all columns or of these, as `polars.read_parquet` has them.
 
-    Raises `error` for what is no Parquet, is damaged, lacks one of `columns`, or is larger than `limits.COLUMNS`,
-    `limits.CELLS` and `limits.MEMORY_BYTES` allow.
+    Raises `error` for what is no Parquet, is damaged, lacks one of `columns`, has a text longer than
+    `limits.TEXT_CHARACTERS`, or is larger than `limits.COLUMNS`, `limits.CELLS` and `limits.MEMORY_BYTES` allow.
     """
     check_size(path, error)
     try:
-        return _read(path, columns)
+        return _read(path, columns, error)
     except _Refused as fault:
         raise error(f"{path} {fault}.") from None
     except RAISED as fault:
@@ -45,8 +46,8 @@ class _Refused(Exception):
     """A file that can be read, but is not."""
 
 
-def _read(path: Path, columns: Sequence[str] | None) -> pl.DataFrame:
-    from pyarrow.parquet import ParquetFile  # noqa: PLC0415 - half a second that text files save
+def _read(path: Path, columns: Sequence[str] | None, error: type[UserError]) -> pl.DataFrame:
+    from pyarrow.parquet import ParquetFile  # noqa: PLC0415 - as below
 
     with ParquetFile(path) as file:
         names = file.schema_arrow.names
@@ -54,7 +55,7 @@ def _read(path: Path, columns: Sequence[str] | None) -> pl.DataFrame:
         if missing is not None:
             raise _Refused(f"has no column `{missing}`; it has {', '.join(names)}")
         _check_metadata(file)
-        table = _unpacked(file, None if columns is None else list(columns))
+        table = _unpacked(path, file, None if columns is None else list(columns), error)
     table.validate(full=True)
     frame = pl.from_arrow(table, rechunk=True)
     return frame if isinstance(frame, pl.DataFrame) else frame.to_frame()
@@ -73,21 +74,77 @@ def _check_metadata(file: "ParquetFile") -> None:
             f"has {found.num_rows:,} rows of {found.num_columns:,} columns, and at most {CELLS:,} cells are "
             "read; split it"
         )
-    groups = map(found.row_group, range(found.num_row_groups))
-    unpacked = sum(group.column(leaf).total_uncompressed_size for group in groups for leaf in leaves)
-    if unpacked > MEMORY_BYTES:
-        raise _Refused(f"unpacks to {unpacked:,} bytes, and at most {MEMORY_BYTES:,} are read; split it")
 
 
-def _unpacked(file: "ParquetFile", columns: list[str] | None) -> "pa.Table":
-    import pyarrow as pa  # noqa: PLC0415 - as above
+def _unpacked(path: Path, file: "ParquetFile", columns: list[str] | None, error: type[UserError]) -> "pa.Table":
+    import pyarrow as pa  # noqa: PLC0415 - half a second that text files save
 
-    # A column of one long text, repeated, is small in the file; so the size of what was read counts as well.
-    batches, size = [], 0
-    for batch in file.iter_batches(BATCH, columns=columns):
-        batches.append(batch)
-        size += batch.nbytes
-        if size > MEMORY_BYTES:
-            raise _Refused(f"unpacks to more than {MEMORY_BYTES:,} bytes, which are as many as are read; split it")
+    from pluralbench_tables.arrow_texts import check_texts  # noqa: PLC0415 - the same
+
+    groups = [_chunks(file, number, columns) for number in range(file.num_row_groups)]
+    sizes = _sizes(path, groups, error)
+    _check_memory(sum(sizes))
+    batches, rows, size = [], 0, 0
+    for number, (chunks, expected) in enumerate(zip(groups, sizes, strict=True)):
+        at_once = _rows_at_once(chunks, expected, file.metadata.row_group(number).num_rows)
+        for batch in file.iter_batches(at_once, row_groups=[number], columns=columns):
+            check_texts(batch, str(path), error, rows_before=rows)
+            batches.append(batch)
+            rows += batch.num_rows
+            size += batch.nbytes
+            _check_memory(size)  # what the file says of itself may be wrong
     table = pa.Table.from_batches(batches) if batches else file.schema_arrow.empty_table()
     return table if columns is None else table.select(columns)
+
+
+def _check_memory(size: int) -> None:
+    if size > MEMORY_BYTES:
+        raise _Refused(f"unpacks to more than {MEMORY_BYTES:,} bytes, which are as many as are read; split it")
+
+
+def _chunks(file: "ParquetFile", group: int, columns: Sequence[str] | None) -> "list[ColumnChunkMetaData]":
+    """What a row group says of each of its columns that is read; objects have a column for each part."""
+    found = file.metadata.row_group(group)
+    every = map(found.column, range(found.num_columns))
+    return [
+        chunk
+        for chunk in every
+        if columns is None or any(f"{chunk.path_in_schema}.".startswith(f"{name}.") for name in columns)
+    ]
+
+
+def _sizes(path: Path, groups: "Sequence[list[ColumnChunkMetaData]]", error: type[UserError]) -> list[int]:
+    """How many bytes each row group unpacks to.
+
+    A text that stands often in a column may be stored once. Where such a column can unpack to more than `STEP`, it is
+    read as it is stored first, its texts apart from the places where they stand.
+    """
+    from pyarrow.parquet import ParquetFile  # noqa: PLC0415 - as above
+
+    from pluralbench_tables.arrow_texts import check_texts, text_bytes  # noqa: PLC0415 - as above
+
+    folded = [[chunk.path_in_schema for chunk in chunks if _may_repeat(chunk)] for chunks in groups]
+    sizes = [sum(chunk.total_uncompressed_size for chunk in chunks) for chunks in groups]
+    with ParquetFile(path, read_dictionary=sorted({place for places in folded for place in places})) as file:
+        rows = 0
+        for number, places in enumerate(folded):
+            for place in places:
+                table = file.read_row_group(number, columns=[place], use_threads=False)
+                check_texts(table, str(path), error, rows_before=rows)
+                sizes[number] += sum(text_bytes(array) for column in table.columns for array in column.chunks)
+            rows += file.metadata.row_group(number).num_rows
+    return sizes
+
+
+def _may_repeat(chunk: "ColumnChunkMetaData") -> bool:
+    """Whether a column of texts in a dictionary could be of more than `STEP` bytes."""
+    is_folded = chunk.physical_type == "BYTE_ARRAY" and any("DICTIONARY" in name for name in chunk.encodings)
+    return is_folded and int(chunk.total_uncompressed_size) * int(chunk.num_values) > STEP
+
+
+def _rows_at_once(chunks: "Sequence[ColumnChunkMetaData]", size: int, rows: int) -> int:
+    """How many rows of a row group to unpack before their texts are looked at, some `STEP` bytes."""
+    # Each of these texts may repeat the one before, and go on; so it may be as long as all of them are stored.
+    growing = sum(chunk.total_uncompressed_size for chunk in chunks if "DELTA_BYTE_ARRAY" in chunk.encodings)
+    a_row = max(1, size // max(1, rows) + int(growing))
+    return max(1, min(BATCH, STEP // a_row))

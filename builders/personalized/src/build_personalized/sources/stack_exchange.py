@@ -125,7 +125,8 @@ def _store(path: Path, posts: sqlite3.Connection) -> list[tuple[str, str, str, s
         longest = max(len(text) for text in row.values())
         if longest > POST:
             raise SourceError(
-                f"{path}: post {post_id} has a text of {longest:,} characters, and at most {POST:,} are read."
+                f"{path}: post {post_id} has a text of {longest:,} characters, and at most {POST:,} are read; "
+                "shorten it, or leave it out."
             )
         plain = " ".join(unescape(TAG.sub(" ", body)).lower().split())
         if not row.get("OwnerUserId"):
@@ -165,17 +166,22 @@ class _Dump:
         self.path = path
         self._file = file
         self._left = ROW
+        self._post = ""
 
     def read(self, size: int = ROW, /) -> bytes:
         """The next bytes. Raises `SourceError` when a row is too long."""
         self._left -= size
         if self._left < 0:
-            raise SourceError(f"{self.path} has a row of more than {ROW:,} bytes, which are as many as are read.")
+            place = f"the row after post {self._post}" if self._post else "the first row"
+            raise SourceError(
+                f"{self.path}: {place} has more than {ROW:,} bytes, which are as many as are read; leave it out."
+            )
         return self._file.read(size)
 
-    def next_row(self) -> None:
-        """Begin to count anew."""
+    def next_row(self, post: str) -> None:
+        """Begin to count anew after a post of this number."""
         self._left = ROW
+        self._post = post[:LONGEST_ID]
 
 
 def _rows(dump: _Dump) -> Iterator[dict[str, str]]:
@@ -189,7 +195,7 @@ def _rows(dump: _Dump) -> Iterator[dict[str, str]]:
             continue
         open_elements.pop()
         if open_elements:
-            dump.next_row()
+            dump.next_row(element.get("Id", ""))
             if element.tag == "row":
                 yield dict(element.attrib)
             open_elements[0].clear()
