@@ -239,7 +239,7 @@ def _frame_of(items: Iterable[dict[str, Any]]) -> tuple[pl.DataFrame, list[str]]
     left = iter(items)
     parts, empty = [pl.DataFrame(schema=ITEMS)], []
     while some := list(islice(left, AT_ONCE)):
-        parts.append(pl.DataFrame({name: [item[name] for item in some] for name in ITEMS}, ITEMS))
+        parts.append(pl.DataFrame(some, ITEMS))
         empty += [item["id"] for item in some if _is_empty(item)]
     return pl.concat(parts), empty
 
