@@ -108,7 +108,7 @@ def sums_by_leaf(
     """
     names = (rows["cluster"] if clusters is None else clusters).unique().sort()
     place = pl.DataFrame(leaves, LEAF, orient="row").with_row_index("place")
-    own = rows.select("config", "subset")
+    own = rows.select(pl.col("config", "subset").cast(pl.String))
     leaf = own.join(place, on=list(LEAF), how="left", nulls_equal=True, maintain_order="left")["place"]
     return sums_of(
         leaf.to_numpy().astype(np.int64),
