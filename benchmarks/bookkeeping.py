@@ -1,11 +1,11 @@
-"""How long `pluralbench score` takes beside its model: reading, journal, metrics, writing, and the verbs that read runs.
+"""How long `pluralbench score` takes beside its model: reading, journal, metrics, writing; and the verbs on its runs.
 
     uv run --group test python benchmarks/bookkeeping.py
 
-Makes benchmarks of 66,000 items (of rankings, responses) in the shapes that the evaluator reads, and scores each with a
-function that costs nothing. Each round makes a run, goes on with one that stopped before its metrics, and runs `report`,
-`compare` and `show` on what is there, each in a process of its own, in an order drawn anew. Prints the machine and a
-table for each benchmark, and stops where two rounds differ in what they found.
+Makes benchmarks of 66,000 items (of rankings, responses) in the shapes that the evaluator reads, and scores each with
+a function that costs nothing. Each round makes a run, goes on with one that stopped before its metrics, and runs
+`report`, `compare` and `show` on what is there, each in a process of its own, in an order drawn anew. Prints
+the machine and a table for each benchmark, and stops where two rounds differ in what they found.
 """
 
 import json
@@ -77,7 +77,9 @@ def command(
     for name, rounds in every.items():
         print(f"\n{_shape(name, made[name])}\n\n{_table(rounds)}")
     if json_file:
-        said = {name: {step: [asdict(one) for one in own] for step, own in rounds.items()} for name, rounds in every.items()}
+        said = {
+            name: {step: [asdict(one) for one in own] for step, own in rounds.items()} for name, rounds in every.items()
+        }
         json_file.write_text(json.dumps({"machine": ran_on, "rounds": said}, indent=1) + "\n", "utf-8")
 
 
@@ -161,7 +163,9 @@ def _table(rounds: Rounds) -> str:
         lines.append(_line(title, cpu, wall, [max(phase.peak for phase in run) for run in runs]))
     for step, own_rounds in rounds.items():
         measured = [one.measured for one in own_rounds]
-        title = {SCORE: "the process of a run", RESUMED: "the process of one that goes on"}.get(step, f"{step}, its process")
+        title = {SCORE: "the process of a run", RESUMED: "the process of one that goes on"}.get(
+            step, f"{step}, its process"
+        )
         took = ([one.cpu for one in measured], [one.wall for one in measured], [one.peak for one in measured])
         lines.append(_line(title, *took))
     seconds = median(sum(phase.wall for phase in one.phases.values()) for one in said)

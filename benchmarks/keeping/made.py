@@ -167,7 +167,9 @@ def _made(folder: Path, tables: Tables) -> Made:
 def make(settings: Settings) -> None:
     """Write the benchmarks and what they are."""
     folder = Path(settings.folder)
-    made = {name: asdict(_made(folder / name, MAKERS[name](settings.items, settings.seed))) for name in settings.benchmarks}
+    made = {
+        name: asdict(_made(folder / name, MAKERS[name](settings.items, settings.seed))) for name in settings.benchmarks
+    }
     (folder / FACTS).write_text(json.dumps({"settings": asdict(settings), "made": made}), "utf-8")
 
 

@@ -1,4 +1,4 @@
-"""One run in a process of its own: `python -m keeping.worker JOB` (see `protocol.Job`), which says what each phase took.
+"""One run in a process of its own, `python -m keeping.worker JOB` (see `protocol.Job`), and what each phase took.
 
 The run is made by `pluralbench.score`, whose steps are timed where it calls them.
 """

@@ -16,11 +16,11 @@ from pluralbench.results.metrics_frame import NUMBERS, MetricsFile, check_metric
 from pluralbench.results.record import (
     SCHEMA_VERSION,
     BenchmarkRecord,
-    SeededRecord,
     DataRecord,
     PromptRecord,
     ProvenanceRecord,
     ScoringRecord,
+    SeededRecord,
 )
 from pluralbench.results.runs import LEDGER_FILE, METRICS_FILE, SETTINGS_FILE, read_file
 
