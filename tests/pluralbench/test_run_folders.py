@@ -61,7 +61,7 @@ def test_some_items_first_and_all_of_them_after(run: Any, pairs: Callable[..., R
     words = ["score", "models/m", "--benchmark", "pairs", "--data", write(Path("p.jsonl"), pairs(6))]
     for further in (["--limit", "2"], [], ["--mode", "exact"], ["--limit", "2"]):
         assert run(*words, *further)[::2] == (0, "")
-    assert folders() == ["pairs-m", "pairs-m-limit2", "pairs-m-exact"]
+    assert folders() == ["pairs-m", "pairs-m-exact", "pairs-m-limit2"]
     assert verbs.value(read_run("runs/pairs-m-limit2"), "items") == 2
     status, _, error = run(*words, "--limit", "3", "--mode", "exact", "--max-length", "9", "--out", "runs/pairs-m")
     assert (status, " ".join(error.split())) == (
