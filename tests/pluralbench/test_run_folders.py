@@ -66,8 +66,8 @@ def test_some_items_first_and_all_of_them_after(run: Any, pairs: Callable[..., R
     status, _, error = run(*words, "--limit", "3", "--mode", "exact", "--max-length", "9", "--out", "runs/pairs-m")
     assert (status, " ".join(error.split())) == (
         2,
-        "Error: runs/pairs-m was made with other settings (limit none, now 3; mode fast, now exact; max_length none, "
-        "now 9); give the same again to go on, choose another output directory, or start over with `fresh`.",
+        "Error: runs/pairs-m was made with other settings (limit none, now 3; max_length none, now 9; mode fast, now "
+        "exact); give the same again to go on, choose another output directory, or start over with `fresh`.",
     )
 
 
