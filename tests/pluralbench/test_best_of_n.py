@@ -234,7 +234,7 @@ def test_the_record_is_of_the_schema_in_the_package(made: Made) -> None:
     schema = json.loads(read_schema("downstream-1.json"))
     assert values["$schema"] == schema["$id"] == "urn:pluralbench:downstream:1"
     assert values.keys() == schema["properties"].keys()
-    for name in ("sampling", "outcome", "benchmark", "data", "prompt", "bootstrap", "provenance"):
+    for name in ("sampling", "outcome", "benchmark", "data", "prompt", "provenance"):
         described = schema["$defs"][f"{name.capitalize()}Record"]
         assert set(described.get("required", ())) <= values[name].keys() <= described["properties"].keys(), name
     assert DownstreamRecord.model_validate(values) == made.found.record

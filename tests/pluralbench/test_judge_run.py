@@ -267,7 +267,7 @@ def test_a_run_keeps_its_calls_and_says_what_they_took(data: Path, tmp_path: Pat
     assert (asked.calls, asked.prompt_tokens, asked.completion_tokens) == (32, 320, 160)
     assert (asked.temperature, asked.top_p, asked.max_tokens, asked.attempts) == (0.3, 0.9, 99, 4)
     assert (run.record.model.name, run.record.model.kind) == ("judge-1", "generative")
-    assert run.record.bootstrap.seed == 4
+    assert run.record.seed == 4
     assert len(run.record.prompt.prompts_digest or "") == 64
     assert run.record.data.digest
     for column in ("config", "id", "verdict", "verdict_chosen_first", "verdict_rejected_first", "attempts"):

@@ -16,7 +16,7 @@ from commands import environment, script
 from filelock import FileLock
 from hub_server import publish, serving
 from killing import killed_when
-from pluralbench import Group, LocalModel, Run, Scoring
+from pluralbench import Group, LocalModel, Run, Scoring, read_run
 from pluralbench_local import ConversationError
 from pluralbench_rewards import FunctionModel, RewardModel
 from pluralbench_runs import OutputError
@@ -121,7 +121,6 @@ def test_a_journal_cut_short_in_its_last_line_is_taken_without_it(
 
 
 CHANGES: list[tuple[dict[str, Any], str]] = [
-    ({"seed": 5}, "seed"),
     ({"mode": "exact"}, "mode"),
     ({"max_length": 900}, "max_length"),
     ({"on_overflow": "drop"}, "on_overflow"),
@@ -205,9 +204,23 @@ def test_changed_data_is_refused_and_fresh_starts_over(
     rows[19]["rejected"] += "."
     write(data, rows)
     refused("data.digest", model=by_text, data=data, out=tmp_path / "run")
-    run = score("pairs", data, out=tmp_path / "run", fresh=True, seed=9)
-    assert (scoring(run).items_from_an_earlier_part, run.record.bootstrap.seed) == (0, 9)
-    assert score("pairs", data, out=tmp_path / "run", fresh=True).record.bootstrap.seed == 0
+    run = score("pairs", data, out=tmp_path / "run", fresh=True)
+    assert scoring(run).items_from_an_earlier_part == 0
+
+
+def test_a_run_of_an_earlier_version_is_read_and_goes_on_whatever_its_seed_was(
+    score: Callable[..., Run], data: Path, tmp_path: Path
+) -> None:
+    run = score("pairs", data, out=tmp_path / "run")
+    seed = {"bootstrap": {"confidence": 0.95, "resamples": None, "seed": 9}}
+    written = json.loads((run.path / "run.json").read_text(encoding="utf-8"))
+    del written["seed"]
+    (run.path / "run.json").write_text(json.dumps(written | seed), encoding="utf-8")
+    settings = run.path / "settings.toml"
+    settings.write_text(f"seed = 9\n{settings.read_text(encoding='utf-8')}", encoding="utf-8")
+    assert score("pairs", data, out=tmp_path / "run").record == run.record
+    (run.path / "run.json").write_text(json.dumps(written | seed | {"verb": "judge"}), encoding="utf-8")
+    assert read_run(run.path).record.seed == 9, "a judge's seed drew the order of the answers"
 
 
 def test_a_finished_run_is_read_without_scoring_and_leaves_nothing_beside_it(

@@ -59,15 +59,15 @@ def test_a_name_stays_short() -> None:
 def test_some_items_first_and_all_of_them_after(run: Any, pairs: Callable[..., Rows], monkeypatch: Any) -> None:
     monkeypatch.setattr("pluralbench_local.loading.load_to_score", lambda *_: FunctionModel(by_text))
     words = ["score", "models/m", "--benchmark", "pairs", "--data", write(Path("p.jsonl"), pairs(6))]
-    for further in (["--limit", "2"], [], ["--seed", "5"], ["--limit", "2"]):
+    for further in (["--limit", "2"], [], ["--mode", "exact"], ["--limit", "2"]):
         assert run(*words, *further)[::2] == (0, "")
-    assert folders() == ["pairs-m", "pairs-m-limit2", "pairs-m-seed5"]
+    assert folders() == ["pairs-m", "pairs-m-exact", "pairs-m-limit2"]
     assert verbs.value(read_run("runs/pairs-m-limit2"), "items") == 2
-    status, _, error = run(*words, "--limit", "3", "--mode", "exact", "--seed", "1", "--out", "runs/pairs-m")
+    status, _, error = run(*words, "--limit", "3", "--mode", "exact", "--max-length", "9", "--out", "runs/pairs-m")
     assert (status, " ".join(error.split())) == (
         2,
-        "Error: runs/pairs-m was made with other settings (limit none, now 3; mode fast, now exact; seed 0, now 1); "
-        "give the same again to go on, choose another output directory, or start over with `fresh`.",
+        "Error: runs/pairs-m was made with other settings (limit none, now 3; max_length none, now 9; mode fast, now "
+        "exact); give the same again to go on, choose another output directory, or start over with `fresh`.",
     )
 
 

@@ -69,14 +69,14 @@ def test_implicit_rewards_are_the_difference_of_the_log_probabilities(
 
 
 def test_a_run_of_a_model_says_where_its_numbers_come_from(score: Callable[..., Run], model: str, data: Path) -> None:
-    run = score("pairs", data, by=model, seed=3, mode="exact", dtype="float32")
+    run = score("pairs", data, by=model, mode="exact", dtype="float32")
     assert sorted(path.name for path in run.path.iterdir()) == FILES
     assert not run.path.with_name(run.path.name + ".work").exists()
     record = run.record
     assert (record.model.name, record.model.kind, len(record.model.digest or "")) == (model, "classifier", 64)
     assert (record.model.device, record.model.dtype) == ("cpu", "float32")
     assert record.model.architecture == "LlamaForSequenceClassification"
-    assert (record.benchmark.name, record.bootstrap.seed) == ("pairs", 3)
+    assert (record.benchmark.name, record.seed) == ("pairs", None)
     assert (record.data.location, record.data.revision, record.data.rows) == (str(data), None, {"p": 24})
     assert (len(record.data.digest), record.data.ignored_columns) == (64, ("unused",))
     assert len(record.prompt.chat_template_digest or "") == len(record.prompt.wordings_digest or "") == 64

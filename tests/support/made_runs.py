@@ -16,7 +16,6 @@ from pluralbench.metrics.accuracy import rule_of
 from pluralbench.results.decisions import DECISIONS, decide, score_items
 from pluralbench.results.record import (
     BenchmarkRecord,
-    BootstrapRecord,
     DataRecord,
     PromptRecord,
     RunRecord,
@@ -58,7 +57,7 @@ def record_of(benchmark: Benchmark, name: str, rows: dict[str, int], *, model: s
         data=DataRecord(location="data", digest="d", rows=rows, clusters=Clusters()),
         prompt=PromptRecord(profile="none"),
         scoring=ScoringRecord(),
-        bootstrap=BootstrapRecord(seed=seed),
+        seed=seed,
         provenance=_provenance(),
     )
 

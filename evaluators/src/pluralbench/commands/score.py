@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from pluralbench.commands.options import Fresh, Options, Out, Seed, with_options
+from pluralbench.commands.options import Fresh, Options, Out, with_options
 from pluralbench.descriptions import Data, LocalModel, Prompt, Scoring
 
 EXAMPLES = """\
@@ -33,7 +33,6 @@ def score(
     prompt: Annotated[Prompt, Options("Prompt")],
     model: Annotated[LocalModel, Options("Model", given={"name": "name"})],
     scoring: Annotated[Scoring, Options("Running")],
-    seed: Seed = 0,
     out: Out = None,
     fresh: Fresh = False,
 ) -> None:
@@ -45,7 +44,5 @@ def score(
     from pluralbench.commands.telling import tell  # noqa: PLC0415 - `--help` need not wait for it
     from pluralbench.evaluation.score import score as run_score  # noqa: PLC0415 - the same
 
-    done = run_score(
-        model, benchmark=benchmark, data=data, prompt=prompt, scoring=scoring, seed=seed, out=out, fresh=fresh
-    )
+    done = run_score(model, benchmark=benchmark, data=data, prompt=prompt, scoring=scoring, out=out, fresh=fresh)
     tell(done)

@@ -51,7 +51,8 @@ def clustered(items: pl.DataFrame, columns: Mapping[str, str | None]) -> tuple[p
     items: with the columns of `pluralbench.data.items.ITEMS`, and in `cluster` the value of a config's column, or where
     there is none the id. columns: by config the column that names its clusters, None for the rule of prompts.
     """
-    texts = [normalised("\n\n".join(part["content"] for part in prompt)) for prompt in items["prompt"]]
+    said = pl.element().struct.field("content")
+    texts = [normalised(text) for text in items["prompt"].list.eval(said).list.join("\n\n").to_list()]
     configs, own = items["config"].to_list(), items["cluster"].to_list()
     keys = (
         [("id", name), ("prompt", text)] if text and columns[config] is None else [("id", name)]

@@ -23,6 +23,7 @@ Row = Mapping[str, Any]
 Responses = tuple[list[str], list[str], list[int]]
 """Names, texts and ranks."""
 NAMED = 5
+AT_ONCE = 1024  # items that are objects of Python at a time
 MESSAGE: pl.DataType = pl.Struct({"role": pl.String, "content": pl.String})
 _ITEM_TYPES: dict[str, pl.DataType | type[pl.DataType]] = {
     "config": pl.String,
@@ -103,43 +104,46 @@ def load_items(benchmark: Benchmark, data: Data) -> Items:
     frames, paths, reference = _with_reference(benchmark, tables, data)
     responses = _no_responses if benchmark.prompts else _responses
     policy = data.on_empty or benchmark.on_empty
-    rows: list[dict[str, Any]] = []
+    parts: dict[str, pl.DataFrame] = {}
     empty: list[str] = []
     ignored: set[str] = set()
     by: dict[str, str | None] = {}
-    for config, frame in frames.items():
+    location, revision, licence = tables.location, tables.revision, tables.licence
+    del tables  # so that each table goes once its items are made
+    for config in list(frames):
+        frame = frames.pop(config)
         columns = _columns_of(benchmark, config, frame)
         where, by[config] = paths[config], columns.cluster if columns.cluster in frame.columns else None
         _check_columns(frame, columns, where, {} if benchmark.prompts else _of_responses(columns))
-        unread = set(frame.columns) - _read_columns(columns, frame)
-        ignored |= unread - release_columns(frame.columns)
+        read = _read_columns(columns, frame)
+        ignored |= set(frame.columns) - read - release_columns(frame.columns)
+        frame = frame.select(name for name in frame.columns if name in read)
         merged = benchmark.merged and not benchmark.prompts
-        part = _merged(frame, columns, where) if merged else frame.iter_rows(named=True)
-        made = [
-            _item(config, number, row, columns, where, responses) for number, row in enumerate(islice(part, data.limit))
-        ]
-        _check_ids(made, where)
-        bare = [item["id"] for item in made if _is_empty(item)]
+        rows = _merged(frame, columns, where) if merged else frame.iter_rows(named=True)
+        made, bare = _frame_of(
+            _item(config, number, row, columns, where, responses) for number, row in enumerate(islice(rows, data.limit))
+        )
+        _check_ids(made["id"], where)
         if bare and policy == "error":
             raise DataError(
                 f"{where} has {len(bare):,} items with an empty prompt or response (ids {_named(bare)}); mend them, or "
                 "choose --on-empty drop or keep."
             )
-        gone = set(bare) if policy == "drop" else set()
         empty += bare
-        rows += [item for item in made if item["id"] not in gone]
-    if not rows:
-        raise DataError(f"{tables.location} has no items.")
-    frame = pl.DataFrame(rows, schema=ITEMS)
-    parts = frame.drop("person").partition_by("config", as_dict=True)
-    content = digest({str(config): content_digest(part) for (config,), part in parts.items()})
+        parts[config] = made.filter(~pl.col("id").is_in(bare)) if bare and policy == "drop" else made
+    parts = {config: part for config, part in parts.items() if part.height}
+    if not parts:
+        raise DataError(f"{location} has no items.")
+    content = digest({config: content_digest(part.drop("person")) for config, part in parts.items()})
+    frame = pl.concat(parts.values())
+    parts.clear()
     frame, clusters = clustered(frame, by)
     return Items(
         frame,
-        tables.location,
-        tables.revision,
+        location,
+        revision,
         content,
-        tables.licence,
+        licence,
         reference,
         sorted(ignored),
         empty,
@@ -227,9 +231,22 @@ def _check_columns(
                 )
 
 
-def _check_ids(items: Sequence[Mapping[str, Any]], where: str) -> None:
-    twice = [item_id for item_id, count in Counter(item["id"] for item in items).items() if count > 1]
-    if twice:
+def _frame_of(items: Iterable[dict[str, Any]]) -> tuple[pl.DataFrame, list[str]]:
+    """The items as a frame, and the ids of those with an empty text.
+
+    It is made of some at a time: as objects of Python they take several times the memory.
+    """
+    left = iter(items)
+    parts, empty = [pl.DataFrame(schema=ITEMS)], []
+    while some := list(islice(left, AT_ONCE)):
+        parts.append(pl.DataFrame(some, ITEMS))
+        empty += [item["id"] for item in some if _is_empty(item)]
+    return pl.concat(parts), empty
+
+
+def _check_ids(ids: pl.Series, where: str) -> None:
+    if ids.n_unique() < len(ids):
+        twice = [item_id for item_id, count in Counter(ids.to_list()).items() if count > 1]
         raise DataError(
             f"{where} has {len(twice):,} ids more than once ({_named(twice)}), so scores could not be told apart; "
             f"mend them, or number the rows with --column id={ROW_NUMBER}."

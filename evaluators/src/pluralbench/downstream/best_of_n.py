@@ -29,7 +29,7 @@ from pluralbench.results.downstream import (
     write_downstream,
 )
 from pluralbench.results.metrics_frame import metrics_frame
-from pluralbench.results.record import BootstrapRecord, provenance
+from pluralbench.results.record import provenance
 from pluralbench.results.runs import LEDGER_FILE
 
 
@@ -139,7 +139,7 @@ def _written(output: Output, settings: BestOfNSettings, loaded: Loaded, setup: S
         prompt=loaded.prompt_record(),
         sampling=sampling_record(setup, found.candidates, turns),
         outcome=outcome_record(setup, found.outcomes),
-        bootstrap=BootstrapRecord(seed=settings.seed),
+        seed=settings.seed,
         provenance=provenance(),
     )
     frames = {"candidates": found.candidates, "rewards": found.rewards, "selected": found.selected}

@@ -34,7 +34,7 @@ from pluralbench.results.downstream import (
     write_downstream,
 )
 from pluralbench.results.metrics_frame import metrics_frame
-from pluralbench.results.record import BootstrapRecord, ScoringRecord, provenance
+from pluralbench.results.record import ScoringRecord, provenance
 from pluralbench.results.runs import LEDGER_FILE
 
 ONE = Sampling(n=1)
@@ -203,7 +203,7 @@ def _written(
         sampling=sampling_record(after.setup, after.found.candidates, turns),
         outcome=outcome_record(after.setup, after.found.outcomes),
         optimization=dict(optimization) | {"judged_on_the_same_prompts": settings.train == settings.data},
-        bootstrap=BootstrapRecord(seed=settings.seed),
+        seed=settings.seed,
         provenance=provenance(),
     )
     frames = {

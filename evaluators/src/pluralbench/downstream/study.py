@@ -133,7 +133,6 @@ class _Work:
             data=self._data(items),
             prompt=items.prompt if items.sample is None else None,
             scoring=self._recipe.scoring,
-            seed=self._recipe.seed,
             out=self._target / "benchmarks" / benchmark / model.name,
         )
 

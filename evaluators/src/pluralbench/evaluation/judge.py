@@ -24,7 +24,7 @@ from pluralbench.evaluation.timing import cost_of_calls, timed
 from pluralbench.metrics import measure
 from pluralbench.results.decisions import BASE, CALLS, DECISIONS, decide, score_items
 from pluralbench.results.metrics_frame import Place, metrics_frame
-from pluralbench.results.record import BootstrapRecord, JudgingRecord, RunRecord, provenance
+from pluralbench.results.record import JudgingRecord, RunRecord, provenance
 from pluralbench.results.runs import LEDGER_FILE, Run, read_run, write_run
 
 VERDICTS = {"chosen": "win", "rejected": "loss", "tie": "tie", "invalid": "invalid"}
@@ -193,7 +193,7 @@ def _write(
                 invalid_reasons=dict(sorted(Counter(said.reasons).items())),
                 readings=said.readings,
             ),
-            bootstrap=BootstrapRecord(seed=settings.seed),
+            seed=settings.seed,
             cost=cost_of_calls(seconds, settings.connection, prompt_tokens, completion_tokens),
             provenance=provenance(),
         ),

@@ -32,7 +32,6 @@ from pluralbench.metrics.accuracy import rule_of
 from pluralbench.results.decisions import CALLS, DECISIONS
 from pluralbench.results.record import (
     BenchmarkRecord,
-    BootstrapRecord,
     DataRecord,
     JudgingRecord,
     PromptRecord,
@@ -234,7 +233,7 @@ def _judge(
                 tasks_left_out=drawn.skipped,
                 without_persona=_without_persona(frame, judging),
             ),
-            bootstrap=BootstrapRecord(seed=settings.seed),
+            seed=settings.seed,
             cost=cost_of_calls(seconds(), settings.connection, prompt_tokens, completion_tokens),
             provenance=provenance(),
         ),

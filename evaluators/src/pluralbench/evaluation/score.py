@@ -17,7 +17,7 @@ from pluralbench.evaluation.settings import Loaded, ScoreSettings, load_benchmar
 from pluralbench.evaluation.timing import timed
 from pluralbench.metrics import measure
 from pluralbench.results.decisions import decide, score_items
-from pluralbench.results.record import BootstrapRecord, CostRecord, RunRecord, ScoringRecord, provenance
+from pluralbench.results.record import CostRecord, RunRecord, ScoringRecord, provenance
 from pluralbench.results.runs import Run, read_run, write_run
 
 
@@ -28,7 +28,6 @@ def score(
     data: str | Path | Data | None = None,
     prompt: Prompt | None = None,
     scoring: Scoring | None = None,
-    seed: int = 0,
     out: str | Path | None = None,
     fresh: bool = False,
 ) -> Run:
@@ -38,7 +37,7 @@ def score(
     of some groups a list with a number for each response. benchmark: a name, or a TOML file that describes one;
     without it that of the release which the data is, else "personalized".
     data: where the items are, or `Data` with further choices. prompt: what it says about the person. scoring: how a
-    model in this process runs. seed: recorded, for what is drawn of the run later. fresh: start over.
+    model in this process runs. fresh: start over.
 
     A run that was interrupted goes on where it was. Raises a `UserError` for every mistake of the caller.
     """
@@ -51,11 +50,10 @@ def score(
         data=loaded.data_settings(),
         prompt=loaded.prompt_settings(),
         scoring=scoring,
-        seed=seed,
     )
     name = f"{loaded.name}-{file_name(Path(known_of_it.name).name) or known_of_it.kind}"
     choices = [model] if isinstance(model, LocalModel) else []
-    target = Path(out or run_folder(name, settings, loaded.data, loaded.prompt, *choices, scoring, seed=seed))
+    target = Path(out or run_folder(name, settings, loaded.data, loaded.prompt, *choices, scoring))
     with run_directory(target, settings, fresh=fresh) as output:
         if output is not None:
             with timed(output.work) as seconds:
@@ -63,6 +61,7 @@ def score(
                 with journal(output.work) as (known, record):
                     resumed = len(known)
                     scored = opened_model.score(groups, known=known, on_scored=record)
+                del groups  # whose texts are as large as the data
                 cost = CostRecord(seconds=seconds())
                 _write(output, settings, loaded, opened_model.record(), scored, resumed, cost)
     return read_run(target)
@@ -102,7 +101,6 @@ def _write(
                 invalid_reasons=dict(sorted(Counter(scored.reasons).items())),
                 work=scored.work,
             ),
-            bootstrap=BootstrapRecord(seed=settings.seed),
             cost=cost,
             provenance=provenance(),
         ),

@@ -3,12 +3,13 @@
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 from pluralbench_calls import ChatConnection, ChatModel
 from pluralbench_release import manifest_at
 from pluralbench_rewards import ModelRecord, Scoring
 from pluralbench_runs import Output, Recipe, Table, digest, output_directory
+from pydantic import model_validator
 
 from pluralbench.data.benchmarks import Benchmark, find_benchmark, known_benchmarks
 from pluralbench.data.items import Items, load_items
@@ -55,7 +56,12 @@ class ScoreSettings(Recipe):
     data: DataSettings
     prompt: PromptSettings
     scoring: Scoring
-    seed: int
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_seed(cls, values: Any) -> Any:
+        """Settings of earlier versions had a seed, of which nothing was drawn."""
+        return {name: value for name, value in values.items() if name != "seed"} if isinstance(values, dict) else values
 
 
 class JudgeSettings(Recipe):

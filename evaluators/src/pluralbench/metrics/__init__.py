@@ -10,7 +10,7 @@ import polars as pl
 from pluralbench_measures.bootstrap import Estimate
 
 from pluralbench.data.benchmarks import Benchmark
-from pluralbench.metrics.accuracy import estimates, leaves_of, outcome_counts
+from pluralbench.metrics.accuracy import estimates, leaves_of, outcome_counts, parts_of
 from pluralbench.metrics.calibration import calibration_numbers
 from pluralbench.metrics.certainty import THRESHOLD, all_verdict_metrics, verdict_numbers
 from pluralbench.metrics.languages import language_accuracies, language_numbers
@@ -60,21 +60,13 @@ def measure_personas(
 
 def _measured(benchmark: Benchmark, decisions: pl.DataFrame) -> Numbers:
     leaves = leaves_of(decisions)
-    ours = decisions.filter(~pl.col("config").is_in(sorted(benchmark.outside)))
+    parts = parts_of(benchmark, decisions)
     for place, found in estimates(benchmark, leaves, decisions):
         yield place, found
         if place.group in {"pooled", "subset", "category"} and place.metric == "accuracy":
-            yield from outcome_counts(_inside(ours, decisions, place), place)
+            yield from outcome_counts(parts[place.config, place.subset], place)
     yield from language_numbers(benchmark, decisions)
     yield from language_accuracies(benchmark, decisions)
     yield from calibration_numbers(benchmark, decisions)
     if "verdict_chosen_first" in decisions.columns:
         yield from position_of_pairs(decisions)
-
-
-def _inside(ours: pl.DataFrame, decisions: pl.DataFrame, place: Place) -> pl.DataFrame:
-    """The decisions at a place: of all configs that enter the overall number, of one config, or of a subset of it."""
-    if place.config is None:
-        return ours
-    own = decisions.filter(config=place.config)
-    return own if place.subset is None else own.filter(subset=place.subset)

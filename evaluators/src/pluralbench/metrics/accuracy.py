@@ -25,6 +25,7 @@ COUNTED = ("win", "loss", "tie", "invalid")
 PLURALS = {"win": "wins", "loss": "losses", "tie": "ties"}
 Leaf = tuple[str, str | None]
 """A config and a subset of it: the smallest part that is weighed."""
+LEAF = {"config": pl.String, "subset": pl.String}
 
 
 class Counts(NamedTuple):
@@ -106,9 +107,11 @@ def sums_by_leaf(
     clusters: the names of all that there are, where these are more than those of the rows.
     """
     names = (rows["cluster"] if clusters is None else clusters).unique().sort()
-    place = {leaf: number for number, leaf in enumerate(leaves)}
+    place = pl.DataFrame(leaves, LEAF, orient="row").with_row_index("place")
+    own = rows.select(pl.col("config", "subset").cast(pl.String))
+    leaf = own.join(place, on=list(LEAF), how="left", nulls_equal=True, maintain_order="left")["place"]
     return sums_of(
-        np.array([place[row] for row in rows.select("config", "subset").iter_rows()], dtype=np.int64),
+        leaf.to_numpy().astype(np.int64),
         names.search_sorted(rows["cluster"]).to_numpy().astype(np.int64),
         won.to_numpy().astype(np.float64),
         None if of is None else of.to_numpy().astype(np.float64),
@@ -240,23 +243,43 @@ def apart(places: Iterable[int]) -> list[list[int]]:
     return [[place] for place in places]
 
 
-def places_of(leaves: Sequence[Leaf], configs: Sequence[str]) -> list[int]:
+def places_of(leaves: Sequence[Leaf], configs: Iterable[str]) -> list[int]:
     """The places of the leaves of some configs."""
-    return [place for place, (config, _) in enumerate(leaves) if config in configs]
+    wanted = set(configs)
+    return [place for place, (config, _) in enumerate(leaves) if config in wanted]
 
 
-def outcome_counts(decisions: pl.DataFrame, place: Place) -> Iterator[tuple[Place, Estimate]]:
-    """What there is to count at a place beside its shares: each outcome, what was cut, and the mean margin."""
-    found: Mapping[str, int] = dict(decisions["outcome"].value_counts().iter_rows())
-    items = decisions.select("config", "id", "truncated").unique(["config", "id"])
+def parts_of(benchmark: Benchmark, decisions: pl.DataFrame) -> dict[tuple[str | None, str | None], pl.DataFrame]:
+    """What `outcome_counts` counts, by config and subset: of all that enter the overall number under (None, None).
+
+    With `item`, a number for each item.
+    """
+    counted = decisions.select(
+        "config", "subset", "outcome", "margin", "truncated", item=pl.struct("config", "id").rank("dense")
+    )
+    parts: dict[tuple[str | None, str | None], pl.DataFrame] = {
+        (None, None): counted.filter(~pl.col("config").is_in(sorted(benchmark.outside)))
+    }
+    for (config,), own in counted.partition_by("config", as_dict=True).items():
+        inner = own.filter(pl.col("subset").is_not_null()).partition_by("subset", as_dict=True)
+        parts |= {(config, None): own} | {(config, subset): part for (subset,), part in inner.items()}
+    return parts
+
+
+def outcome_counts(part: pl.DataFrame, place: Place) -> Iterator[tuple[Place, Estimate]]:
+    """What there is to count at a place beside its shares: each outcome, what was cut, and the mean margin.
+
+    part: of `parts_of`.
+    """
+    found: Mapping[str, int] = dict(part["outcome"].value_counts().iter_rows())
     n = sum(found.get(outcome, 0) for outcome in COUNTED)
     valid = n - found.get("invalid", 0)
-    margins = decisions["margin"].drop_nulls()
+    margins = part["margin"].drop_nulls()
     mean = margins.mean()
     yield place._replace(metric="accuracy_of_valid"), Estimate(found.get("win", 0) / valid if valid else None, n=valid)
     yield place._replace(metric="mean_margin"), Estimate(None if mean is None else float(mean), n=len(margins))  # type: ignore[arg-type]
-    counts = {"items": items.height}
+    counts = {"items": part["item"].n_unique()}
     counts |= {PLURALS.get(outcome, outcome): found.get(outcome, 0) for outcome in OUTCOMES}
-    truncated = decisions.filter("truncated").select("config", "id").n_unique()
+    truncated = part["item"].filter(part["truncated"]).n_unique()
     for metric, value in (counts | {"truncated": truncated}).items():
         yield place._replace(metric=metric), Estimate(float(value))

@@ -41,7 +41,8 @@ def reference_numbers(benchmark: Benchmark, items: pl.DataFrame) -> Numbers:
 
     items: of the benchmark, with their `responses` and `rank`.
     """
-    lengths = [[float(len(response)) for response in responses] for responses in items["responses"]]
+    characters = pl.element().str.len_chars().cast(pl.Float64)
+    lengths = items["responses"].list.eval(characters).to_list()
     longer = decide(items, lengths)
     shorter = decide(items, [[-length for length in own] for own in lengths])
     yield from _numbers(benchmark, longer, LONGER)

@@ -5,7 +5,7 @@ from math import inf
 from pathlib import Path
 
 import polars as pl
-from pluralbench_measures.bootstrap import Estimate
+from pluralbench_measures.bootstrap import CONFIDENCE, Estimate
 from rich import box
 from rich.table import Table as Grid
 
@@ -101,7 +101,7 @@ def _outcome_notes(found: Downstream) -> Iterator[str]:
         over = "in expectation over all sets of k candidates" if expectation else "of the first k candidates"
         yield (
             f"Best of k {over}; gain: of the largest k over the policy by itself, with "
-            f"{record.bootstrap.confidence:.0%} intervals over prompts or users."
+            f"{CONFIDENCE:.0%} intervals over prompts or users."
         )
     if outcome.invalid:
         reasons = ", ".join(f"{reason} ({count:,})" for reason, count in outcome.invalid_reasons.items())

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from pluralbench_measures.bootstrap import Estimate
+from pluralbench_measures.bootstrap import CONFIDENCE, Estimate
 
 from pluralbench.reports.layout import clean, shortened
 from pluralbench.reports.notes import mark_notes, took
@@ -129,8 +129,7 @@ def _whose(told: Sequence[Row], sheets: Sequence[Sheet]) -> str:
 
 
 def _about_numbers(sheets: Sequence[Sheet]) -> str:
-    confidence = max(run.record.bootstrap.confidence for sheet in sheets for run in sheet.runs)
-    return f"Accuracy in %, with {confidence:.0%} intervals over prompts or users; ties and invalid answers are wrong."
+    return f"Accuracy in %, with {CONFIDENCE:.0%} intervals over prompts or users; ties and invalid answers are wrong."
 
 
 def _rules(sheets: Sequence[Sheet]) -> str:

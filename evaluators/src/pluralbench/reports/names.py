@@ -25,7 +25,7 @@ TOLD: dict[str, Callable[[Run], Any]] = {
     "temperature {}": lambda run: run.record.judging and run.record.judging.temperature,
     "mode {}": lambda run: run.record.scoring and run.record.scoring.mode,
     "{} if too long": lambda run: run.record.scoring and run.record.scoring.on_overflow,
-    "seed {}": lambda run: run.record.bootstrap.seed,
+    "seed {}": lambda run: run.record.seed,
     "{} rules": lambda run: "its own" if run.record.benchmark.description.strict else "legacy",
     "data {}": lambda run: Path(run.record.data.location).name,
     "limit {}": lambda run: run.record.data.limit,

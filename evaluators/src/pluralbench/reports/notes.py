@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 import polars as pl
-from pluralbench_measures.bootstrap import Estimate
+from pluralbench_measures.bootstrap import CONFIDENCE, Estimate
 
 from pluralbench.results.decisions import decisions_of
 from pluralbench.results.runs import VERDICTS_FILE, Run
@@ -19,7 +19,7 @@ def notes(runs: Sequence[Run]) -> list[str]:
     said = [f"Overall: {run.record.benchmark.rule} ({run.path})." for run in runs]
     said.append(
         "Accuracy counts ties and invalid ones as wrong; brackets are "
-        f"{runs[0].record.bootstrap.confidence:.0%} intervals over prompts or users."
+        f"{CONFIDENCE:.0%} intervals over prompts or users."
     )
     for part in (
         _cluster_notes,

@@ -48,6 +48,11 @@ RANKED: dict[str, pl.DataType] = _NAMES | {
     "tokens_cut": pl.Int64(),
     "outcome": pl.String(),
 }
+_LENGTH = ("truncated", "tokens_cut", "reason")
+SCORED_PAIRED = (*BASE, "score_chosen", "score_rejected", "tokens_chosen", "tokens_rejected", *_LENGTH)
+SCORED_RANKED = (*BASE, "response", "rank", "score", "tokens", *_LENGTH, "outcome")
+NO_PAIR = (0, 0)
+"""In place of the pairs of a ranking whose responses share a rank."""
 
 
 def decide(items: pl.DataFrame, scores: Sequence[Sequence[float]], cut: Sequence[int] = ()) -> pl.DataFrame:
@@ -56,25 +61,34 @@ def decide(items: pl.DataFrame, scores: Sequence[Sequence[float]], cut: Sequence
     scores: of each item's responses, or none for an item that was dropped. cut: tokens that each item
     lost; without it none.
     """
-    rows = []
-    for item, values, lost in zip(items.iter_rows(named=True), scores, cut or [0] * len(scores), strict=True):
-        base = {name: item[name] for name in BASE} | {"truncated": lost > 0}
-        pairs = pairs_of(item["rank"])
-        if not pairs:
-            rows.append(base | {"outcome": "equal"})
-        for better, worse in pairs:
-            names = {"chosen": item["response_ids"][better], "rejected": item["response_ids"][worse]}
-            rows.append(base | names | _outcome(values, better, worse))
-    return pl.DataFrame(rows, schema=DECISIONS)
+    of, pairs, truncated, found = [], [], [], []
+    given = items.select("rank", "response_ids").iter_rows()
+    for place, ((rank, names), values, lost) in enumerate(zip(given, scores, cut or [0] * len(scores), strict=True)):
+        for better, worse in pairs_of(rank) or [NO_PAIR]:
+            of.append(place)
+            truncated.append(lost > 0)
+            pairs.append((names[better], names[worse]) if better != worse else (None, None))
+            found.append(_outcome(values, better, worse))
+    told = {
+        "truncated": truncated,
+        "chosen": [better for better, _ in pairs],
+        "rejected": [worse for _, worse in pairs],
+        "outcome": [outcome for outcome, _ in found],
+        "margin": [margin for _, margin in found],
+    }
+    own = items.select(pl.col(name).cast(DECISIONS[name]) for name in BASE)[of]
+    return own.hstack(pl.DataFrame(told, schema_overrides=DECISIONS)).select(list(DECISIONS))
 
 
-def _outcome(values: Sequence[float], better: int, worse: int) -> dict[str, Any]:
+def _outcome(values: Sequence[float], better: int, worse: int) -> tuple[str, float | None]:
+    if better == worse:
+        return "equal", None
     if not values:
-        return {"outcome": "dropped"}
+        return "dropped", None
     margin = values[better] - values[worse]
     if not isfinite(margin):
-        return {"outcome": "invalid"}
-    return {"outcome": "win" if margin > 0 else "loss" if margin < 0 else "tie", "margin": margin}
+        return "invalid", None
+    return "win" if margin > 0 else "loss" if margin < 0 else "tie", margin
 
 
 def score_items(benchmark: Benchmark, items: pl.DataFrame, scored: Scored, decisions: pl.DataFrame) -> pl.DataFrame:
@@ -82,23 +96,23 @@ def score_items(benchmark: Benchmark, items: pl.DataFrame, scored: Scored, decis
 
     items: of the benchmark. scored: their scores. decisions: what `decide` makes of these.
     """
-    rows = []
-    for place, item in enumerate(items.iter_rows(named=True)):
-        row = {name: item[name] for name in BASE}
-        scores: list[float | None] = [*scored.scores[place]] or [None] * len(item["responses"])
+    rows: list[tuple[Any, ...]] = []
+    given = items.select(*BASE, "response_ids", "rank").iter_rows()
+    for place, (*base, names, ranks) in enumerate(given):
+        scores: list[float | None] = [*scored.scores[place]] or [None] * len(names)
         tokens = scored.tokens[place] if scored.tokens else [None] * len(scores)
-        outcome = None if scored.scores[place] else "dropped"
         cut = scored.cut[place] if scored.cut else 0
-        length = {"truncated": cut > 0, "tokens_cut": cut, "reason": scored.dropped.get(place)}
-        if benchmark.is_ranking:
-            for name, rank, value, size in zip(item["response_ids"], item["rank"], scores, tokens, strict=True):
-                valid = "scored" if value is not None and isfinite(value) else "invalid"
-                own = {"response": name, "rank": rank, "score": value, "tokens": size}
-                rows.append(row | own | length | {"outcome": outcome or valid})
-        else:
-            sides = {"score_chosen": scores[0], "score_rejected": scores[1]}
-            rows.append(row | sides | {"tokens_chosen": tokens[0], "tokens_rejected": tokens[1]} | length)
-    frame = pl.DataFrame(rows, infer_schema_length=None)
+        length = (cut > 0, cut, scored.dropped.get(place))
+        if not benchmark.is_ranking:
+            rows.append((*base, *scores[:2], *tokens[:2], *length))
+            continue
+        outcome = None if scored.scores[place] else "dropped"
+        for name, rank, value, size in zip(names, ranks, scores, tokens, strict=True):
+            valid = "scored" if value is not None and isfinite(value) else "invalid"
+            rows.append((*base, name, rank, value, size, *length, outcome or valid))
+    # By columns, which takes a tenth of the time that rows take.
+    columns = dict(zip(SCORED_RANKED if benchmark.is_ranking else SCORED_PAIRED, zip(*rows, strict=True), strict=True))
+    frame = pl.DataFrame(columns)
     return frame if benchmark.is_ranking else frame.with_columns(decisions["outcome"], decisions["margin"])
 
 

@@ -16,11 +16,11 @@ from pluralbench.results.metrics_frame import NUMBERS, MetricsFile, check_metric
 from pluralbench.results.record import (
     SCHEMA_VERSION,
     BenchmarkRecord,
-    BootstrapRecord,
     DataRecord,
     PromptRecord,
     ProvenanceRecord,
     ScoringRecord,
+    SeededRecord,
 )
 from pluralbench.results.runs import LEDGER_FILE, METRICS_FILE, SETTINGS_FILE, read_file
 
@@ -83,7 +83,7 @@ class OutcomeRecord(Table):
     completion_tokens: int
 
 
-class DownstreamRecord(Table):
+class DownstreamRecord(SeededRecord):
     """All that `best-of-n` or `optimize` says of itself beside its numbers and frames.
 
     rewards: by the names of the reward models. optimization: what `optimization.json` of `optimize` holds.
@@ -102,7 +102,7 @@ class DownstreamRecord(Table):
     sampling: SamplingRecord
     outcome: OutcomeRecord | None = None
     optimization: dict[str, Any] | None = None
-    bootstrap: BootstrapRecord
+    seed: int
     provenance: ProvenanceRecord
 
 

@@ -8,13 +8,12 @@ import subprocess
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from pluralbench_calls import ChatPrice
-from pluralbench_measures.bootstrap import CONFIDENCE
 from pluralbench_rewards import Mode, ModelRecord, Overflow, Work
 from pluralbench_runs import Table, versions
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, model_validator
 
 from pluralbench.data.benchmarks import Benchmark
 from pluralbench.data.clusters import Clusters
@@ -163,12 +162,17 @@ class CostRecord(Table):
     price: ChatPrice | None = None
 
 
-class BootstrapRecord(Table):
-    """Of intervals: their confidence; how many resamples they are from, None where none are drawn; the run's seed."""
+class SeededRecord(Table):
+    """A record with the seed of what was drawn for it, such as the order in which a judge saw two answers."""
 
-    confidence: float = CONFIDENCE
-    resamples: int | None = None
-    seed: int
+    @model_validator(mode="before")
+    @classmethod
+    def _with_seed(cls, values: Any) -> Any:
+        """In runs of earlier versions the seed stood in `bootstrap`, also where nothing was drawn."""
+        if not isinstance(values, dict) or not isinstance(earlier := values.get("bootstrap"), dict):
+            return values
+        seed = {} if values.get("verb") == "score" else {"seed": earlier.get("seed")}
+        return {name: value for name, value in values.items() if name != "bootstrap"} | seed
 
 
 class GitRecord(Table):
@@ -189,8 +193,10 @@ class ProvenanceRecord(Table):
     git: GitRecord | None = None
 
 
-class RunRecord(Table):
+class RunRecord(SeededRecord):
     """All that a run says of itself beside its items and metrics. scoring: null for judges; judging: null for models.
+
+    seed: of a judge's draws; null for models, of which nothing is drawn.
 
     cost: null in runs of earlier versions.
 
@@ -209,7 +215,7 @@ class RunRecord(Table):
     prompt: PromptRecord
     scoring: ScoringRecord | None = None
     judging: JudgingRecord | None = None
-    bootstrap: BootstrapRecord
+    seed: int | None = None
     cost: CostRecord | None = None
     provenance: ProvenanceRecord
 
