@@ -91,8 +91,8 @@ def recorded(tmp_path: Path, pairs: Path) -> Path:
     found = load(table).pairs
     with Ledger(tmp_path / "recorded.sqlite") as ledger:
         asking = Asking(Recorded(), Recorded(), ledger, Limits(), ChecksTable())
-        for code in ("spa_Latn", "deu_Latn"):
-            translate(found, LANGUAGES[code], mask_all(found), asking, table.prompt_only)
+        languages = [LANGUAGES[code] for code in ("spa_Latn", "deu_Latn")]
+        list(translate(found, languages, mask_all(found), asking, table.prompt_only))
     return tmp_path / "recorded.sqlite"
 
 

@@ -126,7 +126,7 @@ def translated(
 ) -> tuple[list[dict[str, Any]], list[tuple[Any, ...]]]:
     """The rows and what was set aside: id, language, field, reason, translation."""
     asking = Asking(who, backend or who, ledger, limits or Limits(concurrency=1), checks)
-    frame, aside = translate(pairs, language, mask_all(pairs), asking, ["hep-*"])
+    ((frame, aside),) = translate(pairs, [language], mask_all(pairs), asking, ["hep-*"])
     assert frame.schema == ROWS
     assert aside.schema == SET_ASIDE
     assert frame.height == pairs.height

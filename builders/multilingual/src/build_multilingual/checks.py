@@ -22,12 +22,12 @@ def problem(source: Masked, translated: str, language: Language, limits: ChecksT
 
     translated: what was translated, without what had to survive as it is.
     """
-    words = source.words
-    if not words:
+    opening = source.words(LONGEST_NAME + 1)
+    if not opening:
         return ""
     if not has_letters(translated):
         return "no letters" if translated.strip() else "empty"
-    if not _is_name(words) and _same(words, translated):
+    if not _is_name(opening) and _same(source, opening[0], translated):
         return "unchanged"
     # Without blanks, and with the signs that stand for vowels in some scripts, which are no letters.
     length = len("".join(translated.split()))
@@ -36,16 +36,16 @@ def problem(source: Masked, translated: str, language: Language, limits: ChecksT
     )
 
 
-def _same(words: Sequence[str], translated: str) -> bool:
+def _same(source: Masked, first_word: str, translated: str) -> bool:
     first = WORD.search(translated)
-    if first is None or first[0].lower() != words[0].lower():
+    if first is None or first[0].lower() != first_word.lower():
         return False
-    return [word.lower() for word in WORD.findall(translated)] == [word.lower() for word in words]
+    return [word.lower() for word in WORD.findall(translated)] == [word.lower() for word in source.words()]
 
 
-def _is_name(words: Sequence[str]) -> bool:
-    """Whether this may be a name or a single term, which may well be the same in both languages."""
-    return len(words) == 1 or (len(words) <= LONGEST_NAME and all(word[0].isupper() for word in words))
+def _is_name(opening: Sequence[str]) -> bool:
+    """Whether these words may be a name or a single term, which may well be the same in both languages."""
+    return len(opening) == 1 or (len(opening) <= LONGEST_NAME and all(word[0].isupper() for word in opening))
 
 
 def _wrong_length(english: int, length: int, language: Language, limits: ChecksTable) -> str:

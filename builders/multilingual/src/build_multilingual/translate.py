@@ -1,10 +1,12 @@
 """Translate rows into one language, check each text, ask again once what fails, and set aside what fails again."""
 
-from collections.abc import Mapping, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import polars as pl
-from pluralbench_calls import Answer, Backend, Ledger, Limits, Request, ask
+from pluralbench_calls import Backend, Ledger, Limits, Request, ask
+from pluralbench_runs.workers import Each
 from pluralbench_schemas import ENGLISH, LANGUAGES, Language
 
 from build_multilingual.checks import problem
@@ -58,35 +60,71 @@ class Asking:
     checks: ChecksTable
 
 
+@dataclass(frozen=True)
+class Answered:
+    """Texts of one language with what came back for them in one way, all that the checks want of them.
+
+    texts: of each the masked English, its pieces, and the outcome and text of the answer to each piece asked.
+    """
+
+    language: Language
+    checks: ChecksTable
+    way: Way
+    texts: Sequence[tuple[Masked, Sequence[Piece], Sequence[tuple[str, str]]]]
+
+
 def mask_all(pairs: pl.DataFrame) -> dict[str, Masked]:
     """Every text of the source, masked once for all languages."""
     return {text: mask(text) for name in TEXTS for text in pairs[name].unique()}
 
 
 def translate(
-    pairs: pl.DataFrame, language: Language, masked: Mapping[str, Masked], asking: Asking, prompt_only: Sequence[str]
-) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """All rows in `language`, and what of them failed (columns of `SET_ASIDE`), whose rows hold what there is.
+    pairs: pl.DataFrame,
+    languages: Iterable[Language],
+    masked: Mapping[str, Masked],
+    asking: Asking,
+    prompt_only: Sequence[str],
+    each: Each = map,
+) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
+    """All rows in each language, and what of them failed (columns of `SET_ASIDE`), whose rows hold what there is.
 
-    The rows have the columns of `MultilingualPairs`.
+    The rows have the columns of `MultilingualPairs`. each: what checks the translations, `map` or `workers`; while they
+    check a language, the next ones are asked for.
     """
     rows = list(pairs.iter_rows(named=True))
-    texts = [
+    under_way = deque[tuple[Language, list[Text]]]()
+    first, second = WAYS
+
+    def answered() -> Iterator[Answered]:
+        for language in languages:
+            texts = _texts(rows, language, masked, prompt_only)
+            under_way.append((language, texts))
+            yield _ask(texts, language, asking, first, 0)
+
+    for settled in each(settle, answered()):
+        language, texts = under_way.popleft()
+        _put(texts, settled)
+        _mark_identical(rows, texts)
+        waiting = [text for text in texts if text.reason]
+        _put(waiting, settle(_ask(waiting, language, asking, second, 1)))
+        _mark_identical(rows, texts)
+        waiting = [text for text in texts if text.reason]
+        yield _frame(rows, texts, language), _set_aside(rows, waiting, language)
+
+
+def _texts(
+    rows: Sequence[Mapping[str, str]], language: Language, masked: Mapping[str, Masked], prompt_only: Sequence[str]
+) -> list[Text]:
+    return [
         Text(number, name, f"the {name} of {row['id']} in {language.code}", masked[row[name]])
         for number, row in enumerate(rows)
         for name in TEXTS
         if name == "prompt" or not matches(row["subset"], prompt_only)
     ]
-    waiting = texts
-    for sample, way in enumerate(WAYS):
-        _ask(waiting, language, asking, way, sample)
-        _mark_identical(rows, texts)
-        waiting = [text for text in texts if text.reason]
-    return _frame(rows, texts, language), _set_aside(rows, waiting, language)
 
 
-def _ask(texts: Sequence[Text], language: Language, asking: Asking, way: Way, sample: int) -> None:
-    """Ask for texts in one way and put the outcome into them."""
+def _ask(texts: Sequence[Text], language: Language, asking: Asking, way: Way, sample: int) -> Answered:
+    """Ask for texts in one way; whose answers they are is put into them."""
     plans = [pieces(text.masked, way, asking.identity.longest) for text in texts]
     requests = [
         [_request(piece, language, asking.identity, sample, text.label) for piece in plan if piece.asked]
@@ -94,8 +132,13 @@ def _ask(texts: Sequence[Text], language: Language, asking: Asking, way: Way, sa
     ]
     flat = [request for group in requests for request in group]
     answers = iter(ask(flat, asking.ledger, asking.backend, limits=asking.limits, label=f"texts in {language.code}"))
+    came = []
     for text, plan, group in zip(texts, plans, requests, strict=True):
-        _settle(text, plan, [next(answers) for _ in group], language, asking.checks, way)
+        own = [next(answers) for _ in group]
+        text.calls = [answer.key for answer in own]
+        text.models = list(dict.fromkeys(answer.model for answer in own))
+        came.append((text.masked, plan, [(answer.outcome, answer.text) for answer in own]))
+    return Answered(language, asking.checks, way, came)
 
 
 def _request(piece: Piece, language: Language, identity: Translator, sample: int, label: str) -> Request:
@@ -103,28 +146,32 @@ def _request(piece: Piece, language: Language, identity: Translator, sample: int
     return Request("translation", identity.provider, identity.model, body, sample=sample, label=label)
 
 
-def _settle(
-    text: Text, plan: Sequence[Piece], answers: Sequence[Answer], language: Language, checks: ChecksTable, way: Way
-) -> None:
-    text.calls = [answer.key for answer in answers]
-    text.models = list(dict.fromkeys(answer.model for answer in answers))
-    failed = next((answer for answer in answers if answer.outcome != "answer"), None)
-    text.translation = joined(
-        plan, iter([answer.text.strip() if answer.outcome == "answer" else "" for answer in answers])
-    )
+def settle(answered: Answered) -> list[tuple[str, str]]:
+    """The translation of each text, put together and checked, and what is wrong with it ("" where nothing is)."""
+    return [_settled(*text, answered) for text in answered.texts]
+
+
+def _settled(
+    masked: Masked, plan: Sequence[Piece], answers: Sequence[tuple[str, str]], answered: Answered
+) -> tuple[str, str]:
+    translation = joined(plan, iter([text.strip() if outcome == "answer" else "" for outcome, text in answers]))
+    failed = next((outcome for outcome, _ in answers if outcome != "answer"), None)
     if failed is not None:
-        text.reason = NO_ANSWER[failed.outcome]
-        return
-    if way == "whole":
-        translated = without_marks(text.translation)
+        return translation, NO_ANSWER[failed]
+    if answered.way == "whole":
+        translated = without_marks(translation)
         try:
-            text.translation = text.masked.restore(text.translation)
+            translation = masked.restore(translation)
         except Lost as lost:
-            text.reason = str(lost)
-            return
+            return translation, str(lost)
     else:
-        translated = " ".join(answer.text for answer in answers)
-    text.reason = problem(text.masked, translated, language, checks)
+        translated = " ".join(text for _, text in answers)
+    return translation, problem(masked, translated, answered.language, answered.checks)
+
+
+def _put(texts: Sequence[Text], settled: Iterable[tuple[str, str]]) -> None:
+    for text, (translation, reason) in zip(texts, settled, strict=True):
+        text.translation, text.reason = translation, reason
 
 
 def _mark_identical(rows: Sequence[Mapping[str, str]], texts: Sequence[Text]) -> None:
