@@ -15,7 +15,8 @@ from typing import Any, Self
 import polars as pl
 import pytest
 import tomli_w
-from build_multilingual.recipe import ChecksTable, ConnectionTable, SourceTable, TranslatorTable
+from build_multilingual.checks import ChecksTable
+from build_multilingual.recipe import ConnectionTable, SourceTable, TranslatorTable
 from build_multilingual.source import SAMPLE, load
 from build_multilingual.translate import Asking, mask_all, translate
 from build_multilingual.translators.apertium import Apertium

@@ -7,8 +7,8 @@ from typing import Any, Self
 
 import polars as pl
 import pytest
+from build_multilingual.checks import ChecksTable
 from build_multilingual.masking import mask
-from build_multilingual.recipe import ChecksTable
 from build_multilingual.source import PAIRS
 from build_multilingual.translate import ROWS, SET_ASIDE, Asking, english_rows, mask_all, translate
 from hypothesis import given, settings

@@ -7,8 +7,6 @@ import polars as pl
 from pluralbench_audit import PairLimits, check_limits, limited, normalised, pair_figures, wins_text
 from pluralbench_runs.workers import Each
 
-from build_multilingual.source import TEXTS
-
 SURFACE = "How often the better answer is the longer one, or repeats more of the prompt"
 ALIKE = "Pairs whose two answers are the same or nearly so, and answers and prompts that stand there twice"
 
@@ -35,7 +33,8 @@ def audits(
 ) -> list[dict[str, Any]]:
     """The audit of each config that has rows. each: what makes them, `map` or `workers`."""
     frames = dict(by_language) | ({} if translation is None else {"translation": translation})
-    return list(each(_audited, ((config, rows.select(TEXTS)) for config, rows in frames.items() if rows.height)))
+    columns = ("prompt", "chosen", "rejected")
+    return list(each(_audited, ((config, rows.select(columns)) for config, rows in frames.items() if rows.height)))
 
 
 def _audited(named: tuple[str, pl.DataFrame]) -> dict[str, Any]:

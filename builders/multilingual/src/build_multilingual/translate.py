@@ -9,21 +9,14 @@ from pluralbench_calls import Backend, Ledger, Limits, Request, ask
 from pluralbench_runs.workers import Each
 from pluralbench_schemas import ENGLISH, LANGUAGES, Language
 
-from build_multilingual.checks import problem
-from build_multilingual.masking import Lost, Masked, mask, without_marks
-from build_multilingual.pieces import Piece, Way, joined, pieces
-from build_multilingual.recipe import ChecksTable
+from build_multilingual.checks import ChecksTable
+from build_multilingual.masking import Masked, mask
+from build_multilingual.pieces import Piece, Way, pieces
+from build_multilingual.settling import Answered, settle
 from build_multilingual.source import TEXTS, matches
 from build_multilingual.translators import Translator
 
 WAYS: tuple[Way, ...] = ("whole", "cut")
-NO_ANSWER = {
-    "error": "refused by the translator",
-    "empty": "empty",
-    "length": "cut off",
-    "refusal": "refused by the translator",
-    "content_filter": "refused by the translator",
-}
 IDENTICAL = "identical answers"
 SET_ASIDE = pl.Schema(
     {"id": pl.Int64, "language": pl.String, "field": pl.String, "reason": pl.String, "translation": pl.String}
@@ -58,19 +51,6 @@ class Asking:
     ledger: Ledger
     limits: Limits
     checks: ChecksTable
-
-
-@dataclass(frozen=True)
-class Answered:
-    """Texts of one language with what came back for them in one way, all that the checks want of them.
-
-    texts: of each the masked English, its pieces, and the outcome and text of the answer to each piece asked.
-    """
-
-    language: Language
-    checks: ChecksTable
-    way: Way
-    texts: Sequence[tuple[Masked, Sequence[Piece], Sequence[tuple[str, str]]]]
 
 
 def mask_all(pairs: pl.DataFrame) -> dict[str, Masked]:
@@ -144,29 +124,6 @@ def _ask(texts: Sequence[Text], language: Language, asking: Asking, way: Way, sa
 def _request(piece: Piece, language: Language, identity: Translator, sample: int, label: str) -> Request:
     body = identity.body(piece.text, language)
     return Request("translation", identity.provider, identity.model, body, sample=sample, label=label)
-
-
-def settle(answered: Answered) -> list[tuple[str, str]]:
-    """The translation of each text, put together and checked, and what is wrong with it ("" where nothing is)."""
-    return [_settled(*text, answered) for text in answered.texts]
-
-
-def _settled(
-    masked: Masked, plan: Sequence[Piece], answers: Sequence[tuple[str, str]], answered: Answered
-) -> tuple[str, str]:
-    translation = joined(plan, iter([text.strip() if outcome == "answer" else "" for outcome, text in answers]))
-    failed = next((outcome for outcome, _ in answers if outcome != "answer"), None)
-    if failed is not None:
-        return translation, NO_ANSWER[failed]
-    if answered.way == "whole":
-        translated = without_marks(translation)
-        try:
-            translation = masked.restore(translation)
-        except Lost as lost:
-            return translation, str(lost)
-    else:
-        translated = " ".join(text for _, text in answers)
-    return translation, problem(masked, translated, answered.language, answered.checks)
 
 
 def _put(texts: Sequence[Text], settled: Iterable[tuple[str, str]]) -> None:
