@@ -43,7 +43,7 @@ DECISIONS = "provenance/decisions.parquet"
 SPLIT = "test"
 TRANSLATION = "translation"
 # Translations from which on checking them in other processes saves more than it takes to start these.
-ENOUGH = 10_000
+ENOUGH = 20_000
 
 
 def build(
@@ -79,13 +79,14 @@ def build(
         # A mistake here is found before anybody is paid for a translation.
         pairs, rated_read = _translation_pairs(recipe)
         english = source.load(recipe.source) if recipe.source is not None and _by_language(recipe) else None
-        with workers(processes if _texts(recipe, english) >= ENOUGH else 1) as each:
-            with recording(making.work, making.known, retry_errors=retry_errors) as calls:
-                who = Replay() if replay is not None else None
-                translated, set_aside = _translated(recipe, english, calls.ledger, who, each)
-                if review is not None and english is not None:
-                    export_review(review, translated, english.pairs, set_aside, rows=review_rows, seed=recipe.seed)
-                kept, dropped = _kept(recipe, english, translated, set_aside, decisions)
+        pool = workers(processes if _texts(recipe, english) >= ENOUGH else 1)
+        # The workers go before the calls are written: both take much memory.
+        with recording(making.work, making.known, retry_errors=retry_errors) as calls, pool as each:
+            who = Replay() if replay is not None else None
+            translated, set_aside = _translated(recipe, english, calls.ledger, who, each)
+            if review is not None and english is not None:
+                export_review(review, translated, english.pairs, set_aside, rows=review_rows, seed=recipe.seed)
+            kept, dropped = _kept(recipe, english, translated, set_aside, decisions)
             audited = audits(kept, pairs, each)
 
         figures = figures_of(kept, set_aside, dropped, None if english is None else english.pairs)
