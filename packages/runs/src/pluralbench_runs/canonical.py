@@ -2,7 +2,7 @@
 
 import hashlib
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import orjson
@@ -34,6 +34,7 @@ def _written_alike(value: Json) -> bool:
     waiting: list[object] = [value]
     while waiting:
         one = waiting.pop()
+        inner: Iterable[object]
         if type(one) is dict:
             if not all(type(key) is str and key.isascii() for key in one):
                 return False
