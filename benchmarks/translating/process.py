@@ -7,12 +7,14 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 
 import psutil
 
 from translating.protocol import Measured
 
-EVERY = 0.05  # seconds between two looks
+EVERY = 0.05  # seconds between two looks at whether it ended
+LOOKS = 10  # of them to one at its memory, which takes the system a while
 
 
 class CommandFailed(Exception):
@@ -50,11 +52,12 @@ def measure(command: Sequence[str], where: Cores, environment: Mapping[str, str]
             where.pinned(command), stdout=said, stderr=said, env=os.environ | dict(environment or {})
         )
         together = 0
-        while True:
+        for look in count():
             pid, status, usage = os.wait4(process.pid, os.WNOHANG)
             if pid:
                 break
-            together = max(together, _together(process.pid))
+            if look % LOOKS == 0:
+                together = max(together, _together(process.pid))
             time.sleep(EVERY)
         seconds = time.perf_counter() - started
         process.returncode = os.waitstatus_to_exitcode(status)  # it was waited for here

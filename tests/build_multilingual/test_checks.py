@@ -4,9 +4,8 @@ from itertools import permutations
 from typing import Any
 
 import pytest
-from build_multilingual.checks import problem
+from build_multilingual.checks import ChecksTable, problem
 from build_multilingual.masking import mask
-from build_multilingual.recipe import ChecksTable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pluralbench_schemas import LANGUAGES

@@ -15,7 +15,8 @@ from typing import Any, Self
 import polars as pl
 import pytest
 import tomli_w
-from build_multilingual.recipe import ChecksTable, ConnectionTable, SourceTable, TranslatorTable
+from build_multilingual.checks import ChecksTable
+from build_multilingual.recipe import ConnectionTable, SourceTable, TranslatorTable
 from build_multilingual.source import SAMPLE, load
 from build_multilingual.translate import Asking, mask_all, translate
 from build_multilingual.translators.apertium import Apertium
@@ -91,8 +92,8 @@ def recorded(tmp_path: Path, pairs: Path) -> Path:
     found = load(table).pairs
     with Ledger(tmp_path / "recorded.sqlite") as ledger:
         asking = Asking(Recorded(), Recorded(), ledger, Limits(), ChecksTable())
-        for code in ("spa_Latn", "deu_Latn"):
-            translate(found, LANGUAGES[code], mask_all(found), asking, table.prompt_only)
+        languages = [LANGUAGES[code] for code in ("spa_Latn", "deu_Latn")]
+        list(translate(found, languages, mask_all(found), asking, table.prompt_only))
     return tmp_path / "recorded.sqlite"
 
 

@@ -7,8 +7,8 @@ from typing import Any, Self
 
 import polars as pl
 import pytest
+from build_multilingual.checks import ChecksTable
 from build_multilingual.masking import mask
-from build_multilingual.recipe import ChecksTable
 from build_multilingual.source import PAIRS
 from build_multilingual.translate import ROWS, SET_ASIDE, Asking, english_rows, mask_all, translate
 from hypothesis import given, settings
@@ -126,7 +126,7 @@ def translated(
 ) -> tuple[list[dict[str, Any]], list[tuple[Any, ...]]]:
     """The rows and what was set aside: id, language, field, reason, translation."""
     asking = Asking(who, backend or who, ledger, limits or Limits(concurrency=1), checks)
-    frame, aside = translate(pairs, language, mask_all(pairs), asking, ["hep-*"])
+    ((frame, aside),) = translate(pairs, [language], mask_all(pairs), asking, ["hep-*"])
     assert frame.schema == ROWS
     assert aside.schema == SET_ASIDE
     assert frame.height == pairs.height

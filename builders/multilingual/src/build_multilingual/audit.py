@@ -5,6 +5,7 @@ from typing import Any
 
 import polars as pl
 from pluralbench_audit import PairLimits, check_limits, limited, normalised, pair_figures, wins_text
+from pluralbench_runs.workers import Each
 
 SURFACE = "How often the better answer is the longer one, or repeats more of the prompt"
 ALIKE = "Pairs whose two answers are the same or nearly so, and answers and prompts that stand there twice"
@@ -27,10 +28,17 @@ def audit(config: str, rows: pl.DataFrame) -> dict[str, Any]:
     }
 
 
-def audits(by_language: Mapping[str, pl.DataFrame], translation: pl.DataFrame | None) -> list[dict[str, Any]]:
-    """The audit of each config that has rows."""
+def audits(
+    by_language: Mapping[str, pl.DataFrame], translation: pl.DataFrame | None, each: Each = map
+) -> list[dict[str, Any]]:
+    """The audit of each config that has rows. each: what makes them, `map` or `workers`."""
     frames = dict(by_language) | ({} if translation is None else {"translation": translation})
-    return [audit(config, rows) for config, rows in frames.items() if rows.height]
+    columns = ("prompt", "chosen", "rejected")
+    return list(each(_audited, ((config, rows.select(columns)) for config, rows in frames.items() if rows.height)))
+
+
+def _audited(named: tuple[str, pl.DataFrame]) -> dict[str, Any]:
+    return audit(*named)
 
 
 def check_audits(found: Sequence[Mapping[str, Any]], limits: PairLimits, *, dropped: float) -> None:

@@ -24,6 +24,7 @@ from pluralbench_release import (
     pinned,
 )
 from pluralbench_runs import read_recipe
+from pluralbench_runs.workers import Each, workers
 from pluralbench_schemas import ENGLISH, LANGUAGES, language_of
 
 from build_multilingual import filtering, rated, source, translation_pairs
@@ -41,6 +42,8 @@ SAMPLE_LEDGER = source.SAMPLE / "ledger.parquet"
 DECISIONS = "provenance/decisions.parquet"
 SPLIT = "test"
 TRANSLATION = "translation"
+# Translations from which on checking them in other processes saves more than it takes to start these.
+ENOUGH = 20_000
 
 
 def build(
@@ -53,6 +56,7 @@ def build(
     review: Path | None = None,
     review_rows: int | None = None,
     fresh: bool = False,
+    processes: int = 1,
 ) -> Built:
     """Build `recipe` into the release directory `out`.
 
@@ -61,6 +65,8 @@ def build(
     retry_errors: ask again what the translator refused in an interrupted build.
     review: a folder for review sheets, of at most `review_rows` rows a language.
     fresh: forget an interrupted build in `out` and replace a finished one.
+    processes: how many check translations and audit pairs beside this one, where there are enough of these; 1 does all
+    in this one. A script that asks for more does so under `if __name__ == "__main__":`.
 
     Raises errors of this package, of `pluralbench_audit`, `pluralbench_calls`, `pluralbench_release`,
     `pluralbench_runs` and `pluralbench_schemas`; all are a `UserError` or a `TableError` with a sentence for the user.
@@ -73,14 +79,18 @@ def build(
         # A mistake here is found before anybody is paid for a translation.
         pairs, rated_read = _translation_pairs(recipe)
         english = source.load(recipe.source) if recipe.source is not None and _by_language(recipe) else None
-        with recording(making.work, making.known, retry_errors=retry_errors) as calls:
-            translated, set_aside = _translated(recipe, english, calls.ledger, replaying=replay is not None)
+        pool = workers(processes if _texts(recipe, english) >= ENOUGH else 1)
+        # The workers go before the calls are written: both take much memory.
+        with recording(making.work, making.known, retry_errors=retry_errors) as calls, pool as each:
+            who = Replay() if replay is not None else None
+            translated, set_aside = _translated(recipe, english, calls.ledger, who, each)
             if review is not None and english is not None:
                 export_review(review, translated, english.pairs, set_aside, rows=review_rows, seed=recipe.seed)
             kept, dropped = _kept(recipe, english, translated, set_aside, decisions)
+            audited = audits(kept, pairs, each)
 
         figures = figures_of(kept, set_aside, dropped, None if english is None else english.pairs)
-        figures |= translation_figures(pairs, rated_read) | {"audit": audits(kept, pairs)}
+        figures |= translation_figures(pairs, rated_read) | {"audit": audited}
         gone = figures["ids_dropped"] / (figures["source_rows"] or 1)
         check_audits(figures["audit"], recipe.audit, dropped=gone)
         records = {"set_aside": set_aside, "dropped": dropped}
@@ -148,17 +158,24 @@ def _by_language(recipe: MultilingualRecipe) -> bool:
     return bool(recipe.languages or recipe.english)
 
 
+def _texts(recipe: MultilingualRecipe, english: source.Loaded | None) -> int:
+    """How many texts there are to translate, at most."""
+    return 0 if english is None else english.pairs.height * len(source.TEXTS) * len(recipe.languages)
+
+
 def _translated(
-    recipe: MultilingualRecipe, english: source.Loaded | None, ledger: Ledger, *, replaying: bool
+    recipe: MultilingualRecipe, english: source.Loaded | None, ledger: Ledger, replay: Replay | None, each: Each
 ) -> tuple[dict[str, pl.DataFrame], pl.DataFrame]:
     """The rows in each language that is translated into, and which texts failed a check (columns of `SET_ASIDE`)."""
     frames, failed = dict[str, pl.DataFrame](), [pl.DataFrame(schema=SET_ASIDE)]
     if english is not None and recipe.source is not None and recipe.languages and recipe.translator is not None:
         who = translator(recipe.translator, recipe.connection)
-        asking = Asking(who, Replay() if replaying else who, ledger, recipe.connection.limits(), recipe.checks)
+        asking = Asking(who, replay or who, ledger, recipe.connection.limits(), recipe.checks)
+        languages = [LANGUAGES[code] for code in recipe.languages]
         masked = mask_all(english.pairs)
-        for code in recipe.languages:
-            frames[code], aside = translate(english.pairs, LANGUAGES[code], masked, asking, recipe.source.prompt_only)
+        made = translate(english.pairs, languages, masked, asking, recipe.source.prompt_only, each)
+        for code, (frame, aside) in zip(recipe.languages, made, strict=True):
+            frames[code] = frame
             failed.append(aside)
     return frames, pl.concat(failed)
 

@@ -55,6 +55,9 @@ KEYS = {
 }
 
 
+MOST_PROCESSES = 8  # the rest of a build, in one process, keeps no more busy
+
+
 def main() -> NoReturn:
     """Entry point of the command."""
     defaults = recipe_defaults(Path(__file__).parent / "recipes", KEYS)
@@ -132,6 +135,9 @@ def command(
     *,
     retry_errors: RetryErrors = False,
     fresh: Fresh = False,
+    processes: Annotated[
+        int | None, typer.Option(min=1, help="Processes that check translations; without it one a core, at most 8.")
+    ] = None,
 ) -> None:
     """Build M-RewardBench: an English benchmark in other languages, and pairs of better and worse translations.
 
@@ -139,6 +145,7 @@ def command(
     build goes on with the same command.
     """
     from pluralbench_release import tell  # noqa: PLC0415 - --help needs none of it
+    from pluralbench_runs.workers import usable_cores  # noqa: PLC0415 - the same
 
     from build_multilingual.build import build  # noqa: PLC0415 - the same
     from build_multilingual.figures import ONLY_ON_THE_CARD, figures_tables  # noqa: PLC0415 - the same
@@ -184,6 +191,7 @@ def command(
         review=export_review,
         review_rows=review_rows,
         fresh=fresh,
+        processes=processes or min(usable_cores(), MOST_PROCESSES),
     )
     figures = figures_tables(built.figures)
     sheets = [] if export_review is None else sorted(export_review.glob("*.csv"))

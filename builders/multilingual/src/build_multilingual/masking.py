@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 
 Span = tuple[int, int]
 
@@ -73,15 +74,18 @@ class Masked:
         """The text without the spans: what there is to translate."""
         return " ".join(self.parts)
 
-    @cached_property
-    def words(self) -> tuple[str, ...]:
-        """The words of the prose, without digits."""
-        return tuple(WORD.findall(self.prose))
+    def words(self, most: int | None = None) -> list[str]:
+        """The words of the prose, without digits, or the first `most` of them."""
+        return [found[0] for found in islice(WORD.finditer(self.prose), most)]
 
     @cached_property
     def length(self) -> int:
         """Characters of the prose, without blanks."""
         return len("".join(self.prose.split()))
+
+    def __getstate__(self) -> dict[str, object]:
+        """What travels to another process: without the other forms of the text, but with what takes long to count."""
+        return {"parts": self.parts, "spans": self.spans, "length": self.length}
 
     def restore(self, translated: str) -> str:
         """The translation with each span in the place of its mark. Raises `Lost`."""

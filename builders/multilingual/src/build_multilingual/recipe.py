@@ -10,6 +10,7 @@ from pluralbench_runs import Place, Table
 from pluralbench_schemas import ENGLISH, LANGUAGES, near_languages
 from pydantic import Field, field_validator, model_validator
 
+from build_multilingual.checks import ChecksTable
 from build_multilingual.rated import RatedTable
 
 RECIPES = Path(__file__).parent / "recipes"
@@ -97,23 +98,6 @@ class ConnectionTable(Table):
             price=Price(self.price),
             max_cost=self.max_cost,
         )
-
-
-class ChecksTable(Table):
-    """When a translation is set aside.
-
-    shortest, longest: its length against that of the English text, after what is usual for the language.
-    least_characters: fewer than this, blanks apart, are too few to tell the length by.
-    least_characters_langid: the same for the language; a third of it for scripts without an alphabet.
-    least_confidence: of the identifier in another language. Lists of names are of no language, and it says so: on
-    PandaLM's texts in four languages, all false alarms were below 0.45 and texts in another language above 0.98.
-    """
-
-    shortest: float = Field(0.4, gt=0)
-    longest: float = Field(2.5, gt=0)
-    least_characters: int = Field(30, ge=1)
-    least_characters_langid: int = Field(40, ge=1)
-    least_confidence: float = Field(0.8, ge=0, le=1)
 
 
 class FilterTable(Table):

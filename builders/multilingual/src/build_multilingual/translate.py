@@ -1,27 +1,22 @@
 """Translate rows into one language, check each text, ask again once what fails, and set aside what fails again."""
 
-from collections.abc import Mapping, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import polars as pl
-from pluralbench_calls import Answer, Backend, Ledger, Limits, Request, ask
+from pluralbench_calls import Backend, Ledger, Limits, Request, ask
+from pluralbench_runs.workers import Each
 from pluralbench_schemas import ENGLISH, LANGUAGES, Language
 
-from build_multilingual.checks import problem
-from build_multilingual.masking import Lost, Masked, mask, without_marks
-from build_multilingual.pieces import Piece, Way, joined, pieces
-from build_multilingual.recipe import ChecksTable
+from build_multilingual.checks import ChecksTable
+from build_multilingual.masking import Masked, mask
+from build_multilingual.pieces import Piece, Way, pieces
+from build_multilingual.settling import Answered, settle
 from build_multilingual.source import TEXTS, matches
 from build_multilingual.translators import Translator
 
 WAYS: tuple[Way, ...] = ("whole", "cut")
-NO_ANSWER = {
-    "error": "refused by the translator",
-    "empty": "empty",
-    "length": "cut off",
-    "refusal": "refused by the translator",
-    "content_filter": "refused by the translator",
-}
 IDENTICAL = "identical answers"
 SET_ASIDE = pl.Schema(
     {"id": pl.Int64, "language": pl.String, "field": pl.String, "reason": pl.String, "translation": pl.String}
@@ -64,29 +59,52 @@ def mask_all(pairs: pl.DataFrame) -> dict[str, Masked]:
 
 
 def translate(
-    pairs: pl.DataFrame, language: Language, masked: Mapping[str, Masked], asking: Asking, prompt_only: Sequence[str]
-) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """All rows in `language`, and what of them failed (columns of `SET_ASIDE`), whose rows hold what there is.
+    pairs: pl.DataFrame,
+    languages: Iterable[Language],
+    masked: Mapping[str, Masked],
+    asking: Asking,
+    prompt_only: Sequence[str],
+    each: Each = map,
+) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
+    """All rows in each language, and what of them failed (columns of `SET_ASIDE`), whose rows hold what there is.
 
-    The rows have the columns of `MultilingualPairs`.
+    The rows have the columns of `MultilingualPairs`. each: what checks the translations, `map` or `workers`; while they
+    check a language, the next ones are asked for.
     """
     rows = list(pairs.iter_rows(named=True))
-    texts = [
+    under_way = deque[tuple[Language, list[Text]]]()
+    first, second = WAYS
+
+    def answered() -> Iterator[Answered]:
+        for language in languages:
+            texts = _texts(rows, language, masked, prompt_only)
+            under_way.append((language, texts))
+            yield _ask(texts, language, asking, first, 0)
+
+    for settled in each(settle, answered()):
+        language, texts = under_way.popleft()
+        _put(texts, settled)
+        _mark_identical(rows, texts)
+        waiting = [text for text in texts if text.reason]
+        _put(waiting, settle(_ask(waiting, language, asking, second, 1)))
+        _mark_identical(rows, texts)
+        waiting = [text for text in texts if text.reason]
+        yield _frame(rows, texts, language), _set_aside(rows, waiting, language)
+
+
+def _texts(
+    rows: Sequence[Mapping[str, str]], language: Language, masked: Mapping[str, Masked], prompt_only: Sequence[str]
+) -> list[Text]:
+    return [
         Text(number, name, f"the {name} of {row['id']} in {language.code}", masked[row[name]])
         for number, row in enumerate(rows)
         for name in TEXTS
         if name == "prompt" or not matches(row["subset"], prompt_only)
     ]
-    waiting = texts
-    for sample, way in enumerate(WAYS):
-        _ask(waiting, language, asking, way, sample)
-        _mark_identical(rows, texts)
-        waiting = [text for text in texts if text.reason]
-    return _frame(rows, texts, language), _set_aside(rows, waiting, language)
 
 
-def _ask(texts: Sequence[Text], language: Language, asking: Asking, way: Way, sample: int) -> None:
-    """Ask for texts in one way and put the outcome into them."""
+def _ask(texts: Sequence[Text], language: Language, asking: Asking, way: Way, sample: int) -> Answered:
+    """Ask for texts in one way; whose answers they are is put into them."""
     plans = [pieces(text.masked, way, asking.identity.longest) for text in texts]
     requests = [
         [_request(piece, language, asking.identity, sample, text.label) for piece in plan if piece.asked]
@@ -94,8 +112,13 @@ def _ask(texts: Sequence[Text], language: Language, asking: Asking, way: Way, sa
     ]
     flat = [request for group in requests for request in group]
     answers = iter(ask(flat, asking.ledger, asking.backend, limits=asking.limits, label=f"texts in {language.code}"))
+    came = []
     for text, plan, group in zip(texts, plans, requests, strict=True):
-        _settle(text, plan, [next(answers) for _ in group], language, asking.checks, way)
+        own = [next(answers) for _ in group]
+        text.calls = [answer.key for answer in own]
+        text.models = list(dict.fromkeys(answer.model for answer in own))
+        came.append((text.masked, plan, [(answer.outcome, answer.text) for answer in own]))
+    return Answered(language, asking.checks, way, came)
 
 
 def _request(piece: Piece, language: Language, identity: Translator, sample: int, label: str) -> Request:
@@ -103,28 +126,9 @@ def _request(piece: Piece, language: Language, identity: Translator, sample: int
     return Request("translation", identity.provider, identity.model, body, sample=sample, label=label)
 
 
-def _settle(
-    text: Text, plan: Sequence[Piece], answers: Sequence[Answer], language: Language, checks: ChecksTable, way: Way
-) -> None:
-    text.calls = [answer.key for answer in answers]
-    text.models = list(dict.fromkeys(answer.model for answer in answers))
-    failed = next((answer for answer in answers if answer.outcome != "answer"), None)
-    text.translation = joined(
-        plan, iter([answer.text.strip() if answer.outcome == "answer" else "" for answer in answers])
-    )
-    if failed is not None:
-        text.reason = NO_ANSWER[failed.outcome]
-        return
-    if way == "whole":
-        translated = without_marks(text.translation)
-        try:
-            text.translation = text.masked.restore(text.translation)
-        except Lost as lost:
-            text.reason = str(lost)
-            return
-    else:
-        translated = " ".join(answer.text for answer in answers)
-    text.reason = problem(text.masked, translated, language, checks)
+def _put(texts: Sequence[Text], settled: Iterable[tuple[str, str]]) -> None:
+    for text, (translation, reason) in zip(texts, settled, strict=True):
+        text.translation, text.reason = translation, reason
 
 
 def _mark_identical(rows: Sequence[Mapping[str, str]], texts: Sequence[Text]) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from pluralbench_measures.agreement import share_of
 
-from pluralbench_audit.texts import alike, near_duplicates, overlap
+from pluralbench_audit.texts import alike, near_duplicates, overlaps
 
 
 def word_count(text: str) -> int:
@@ -48,7 +48,8 @@ def pair_figures(
         },
     }
     if said is not None:
-        repeated = list(map(overlap, said, chosen)), list(map(overlap, said, rejected))
+        both = list(map(overlaps, said, chosen, rejected))
+        repeated = [own for own, _ in both], [other for _, other in both]
         figures |= {"overlap": means(*repeated), "more_overlap": wins(*repeated)}
     return figures
 

@@ -1,10 +1,12 @@
 """Which texts are the same, nearly the same, or repeat each other's words, in any script."""
 
 import re
+import struct
 import unicodedata
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
+from hashlib import sha1
 
 NEAR = 0.8  # similarity from which two texts count as nearly the same
 SHINGLE_WORDS = 3
@@ -16,7 +18,7 @@ UNSPACED = (
     r"\U00020000-\U0003ffff]"
 )
 RUN = re.compile(f"{UNSPACED}+")
-CHARACTER_OR_WORD = re.compile(rf"{UNSPACED}|(?:(?!{UNSPACED})\S)+")
+CHARACTER_OR_WORD = re.compile(rf"{UNSPACED}|[^\s{UNSPACED[1:-1]}]+")
 
 
 def normalised(text: str) -> str:
@@ -26,24 +28,36 @@ def normalised(text: str) -> str:
 
 def content_words(text: str) -> set[str]:
     """The words of a normalised text but for English stop words; of scripts without blanks, pairs of characters."""
+    text = normalised(text)
+    runs = RUN.findall(text)
+    words = set(WORD.findall(RUN.sub(" ", text) if runs else text)) - _stop_words()
+    return words.union(run[start : start + 2] for run in runs for start in range(max(len(run) - 1, 1)))
+
+
+@cache
+def _stop_words() -> frozenset[str]:
     from bm25s.tokenization import STOPWORDS_EN  # noqa: PLC0415 - half a second that other commands save
 
-    text = normalised(text)
-    words = {word for word in WORD.findall(RUN.sub(" ", text)) if word not in STOPWORDS_EN}
-    return words | {run[start : start + 2] for run in RUN.findall(text) for start in range(max(len(run) - 1, 1))}
+    return frozenset(STOPWORDS_EN)
 
 
 def overlap(said: str, text: str) -> float:
     """The share of the content words of `said` that `text` repeats, 0 where there are none."""
+    return overlaps(said, text)[0]
+
+
+def overlaps(said: str, *texts: str) -> list[float]:
+    """`overlap` of each of `texts`."""
     words = content_words(said)
-    return len(words & content_words(text)) / len(words) if words else 0.0
+    return [len(words & content_words(text)) / len(words) if words else 0.0 for text in texts]
 
 
 def alike(first: str, second: str) -> bool:
     """Whether two texts are nearly the same, whatever the order of their words (rapidfuzz, `token_sort_ratio`)."""
     from rapidfuzz.fuzz import token_sort_ratio  # noqa: PLC0415 - most commands need none of it
 
-    return token_sort_ratio(first, second) / 100 >= NEAR
+    # The cutoff only ends the search early: what is below it counts as 0.
+    return token_sort_ratio(first, second, score_cutoff=100 * NEAR) / 100 >= NEAR
 
 
 def near_duplicates(texts: Sequence[str], owners: Sequence[str] | None = None) -> int:
@@ -61,9 +75,9 @@ def near_duplicates(texts: Sequence[str], owners: Sequence[str] | None = None) -
     index = MinHashLSH(num_perm=PERMUTATIONS, params=_bands())
     counts = list(groups.values())
     found = sum(_pairs(count.total()) - sum(map(_pairs, count.values())) for count in counts)
-    for number, shingles in enumerate(groups):
-        sketch = MinHash(num_perm=PERMUTATIONS, seed=1)
-        sketch.update_batch([shingle.encode() for shingle in sorted(shingles)])
+    # What the library's own hash function gives; a call of it for each shingle would take as long as all the rest.
+    hashes = map(_hashes, groups)
+    for number, sketch in enumerate(MinHash.generator(hashes, num_perm=PERMUTATIONS, seed=1, hashfunc=int)):
         found += sum(_apart(counts[int(other)], counts[number]) for other in index.query(sketch))
         index.insert(str(number), sketch)
     return found
@@ -88,8 +102,15 @@ def _apart(first: Counter[str], second: Counter[str]) -> int:
     return first.total() * second.total() - same
 
 
+def _hashes(shingles: Iterable[str]) -> list[int]:
+    """The first four bytes of each SHA-1 as a number, which is `datasketch.hashfunc.sha1_hash32`."""
+    starts = [sha1(shingle.encode()).digest()[:4] for shingle in shingles]  # noqa: S324 - nothing is kept secret by it
+    return [number for (number,) in struct.iter_unpack("<I", b"".join(starts))]
+
+
 def _shingles(text: str) -> frozenset[str]:
     # Each character of a script without blanks is taken for a word.
     words = CHARACTER_OR_WORD.findall(normalised(text))
-    starts = range(max(len(words) - SHINGLE_WORDS + 1, 1))
-    return frozenset(" ".join(words[start : start + SHINGLE_WORDS]) for start in starts)
+    if len(words) <= SHINGLE_WORDS:
+        return frozenset([" ".join(words)])
+    return frozenset(map(" ".join, zip(*(words[start:] for start in range(SHINGLE_WORDS)), strict=False)))

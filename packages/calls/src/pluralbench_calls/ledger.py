@@ -105,13 +105,16 @@ class Ledger:
 
     def find(self, keys: Iterable[str]) -> dict[str, Answer]:
         """The recorded answers among `keys`."""
-        wanted, found = list(dict.fromkeys(keys)), {}
-        for part in _slices(wanted):
-            marks = ", ".join("?" * len(part))
-            rows = self._rows(f"SELECT {NAMES} FROM calls WHERE key IN ({marks})", part)  # noqa: S608 - the same
-            found.update({row[0]: Answer(*checked(row, self.path)) for row in rows})
+        wanted = list(dict.fromkeys(keys))
+        found = {row[0]: Answer(*row) for part in _slices(wanted) for row in self._recorded(part)}
         self.used |= found.keys()
         return found
+
+    def _recorded(self, keys: Sequence[str]) -> list[tuple[Any, ...]]:
+        """The rows of these keys, which are at most `IN_ONE_QUERY`."""
+        marks = ", ".join("?" * len(keys))
+        rows = self._rows(f"SELECT {NAMES} FROM calls WHERE key IN ({marks})", keys)  # noqa: S608 - the same
+        return [checked(row, self.path) for row in rows]
 
     def forget_errors(self) -> int:
         """Forget the calls that the server refused, so that they are asked again; how many there were."""
@@ -137,15 +140,13 @@ class Ledger:
         """The recorded answers (among `keys`, if given), one row each, sorted by key."""
         import polars as pl  # noqa: PLC0415 - a command's --help waits for it otherwise
 
-        used = set(self.used)
         if keys is None:
             keys = [key for row in self._rows("SELECT key FROM calls") for key in typed(row, self.path)]
         # As Python objects the answers take several times the room, so few of them are ever that.
         parts = [
-            pl.DataFrame(list(map(_as_row, self.find(part).values())), schema=COLUMNS, orient="row").sort("key")
+            pl.DataFrame(self._recorded(part), schema=COLUMNS, orient="row").sort("key")
             for part in _slices(sorted(set(keys)))
         ]
-        self.used = used  # to look at an answer here is not to depend on it
         return pl.concat(parts) if parts else pl.DataFrame(schema=COLUMNS)
 
     def export(self, path: Path, keys: Iterable[str] | None = None) -> None:

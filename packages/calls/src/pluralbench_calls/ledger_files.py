@@ -22,6 +22,8 @@ COLUMNS = {item.name: int if item.type is int else str for item in fields(Answer
 # in which it is empty goes without it, so that the ledgers of old and new builds are the same file.
 ADAPTED = "adapted"
 OUTCOMES = frozenset(get_args(Outcome))
+KINDS = tuple(COLUMNS.values())
+OUTCOME = list(COLUMNS).index("outcome")
 LONGEST_TEXT = 10_000_000  # characters; far more than is read of an answer
 MOST_TOKENS = 2**53
 MAGIC = b"SQLite format 3"
@@ -64,14 +66,17 @@ def _read_parquet(path: Path) -> "pl.DataFrame":
     frame = _whole(read_parquet(path, error=LedgerError))
     if dict(frame.schema) != dict(pl.Schema(COLUMNS)) or any(frame.null_count().row(0)):
         raise LedgerError(f"{path} is no ledger: its columns are not those of a ledger.")
-    for row in frame.select(
+    values = frame.select(
         key=pl.col("key"),
         longest=pl.max_horizontal(pl.col(pl.String).str.len_chars()),
         outcome=pl.col("outcome"),
         least=pl.min_horizontal(pl.col(pl.Int64)),
         most=pl.max_horizontal(pl.col(pl.Int64)),
-    ).iter_rows():
-        _check_values(path, *row)
+    )
+    extremes = values.group_by("outcome").agg(pl.max("longest"), pl.min("least"), pl.max("most"))
+    if any(_fault(*row) for row in extremes.select("longest", "outcome", "least", "most").iter_rows()):
+        for row in values.iter_rows():
+            _check_values(path, *row)
     return frame
 
 
@@ -83,15 +88,17 @@ def _whole(frame: "pl.DataFrame") -> "pl.DataFrame":
 
 def checked(row: tuple[Any, ...], path: Path) -> tuple[Any, ...]:
     """A row of SQLite, in which any value may stand in any column. Raises `LedgerError` where one does not belong."""
-    values = dict(zip(COLUMNS, typed(row, path), strict=False))
-    numbers = [value for value in row if isinstance(value, int)]
-    longest = max(len(value) for value in row if isinstance(value, str))
-    _check_values(path, str(row[0]), longest, str(values["outcome"]), min(numbers), max(numbers))
+    typed(row, path)
+    numbers = [value for value in row if type(value) is int]
+    longest = max(len(value) for value in row if type(value) is str)
+    _check_values(path, row[0], longest, row[OUTCOME], min(numbers), max(numbers))
     return row
 
 
 def typed(row: tuple[Any, ...], path: Path) -> tuple[Any, ...]:
     """The first columns of a row. Raises `LedgerError` where one is of another type than its column."""
+    if tuple(map(type, row)) == KINDS[: len(row)]:
+        return row
     for value, (name, kind) in zip(row, COLUMNS.items(), strict=False):
         if type(value) is not kind:
             raise LedgerError(
@@ -102,17 +109,17 @@ def typed(row: tuple[Any, ...], path: Path) -> tuple[Any, ...]:
 
 
 def _check_values(path: Path, key: str, longest: int, outcome: str, least: int, most: int) -> None:
-    wrong = (
-        f"a text of {longest:,} characters"
-        if longest > LONGEST_TEXT
-        else f"the outcome {one_line(outcome, 20)!r}"
-        if outcome not in OUTCOMES
-        else "an impossible number of tokens"
-        if least < 0 or most > MOST_TOKENS
-        else None
-    )
-    if wrong:
+    if wrong := _fault(longest, outcome, least, most):
         raise LedgerError(f"The ledger {path} is damaged: the call {_named(key)} has {wrong}.")
+
+
+def _fault(longest: int, outcome: str, least: int, most: int) -> str:
+    """What is wrong with a call, or with several of one outcome, by their extremes; "" for nothing."""
+    if longest > LONGEST_TEXT:
+        return f"a text of {longest:,} characters"
+    if outcome not in OUTCOMES:
+        return f"the outcome {one_line(outcome, 20)!r}"
+    return "an impossible number of tokens" if least < 0 or most > MOST_TOKENS else ""
 
 
 def _named(key: object) -> str:

@@ -1,7 +1,7 @@
 """The content of tables, apart from how it is stored: canonical rows and their digests."""
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -87,10 +87,13 @@ def content_digest(frame: pl.DataFrame) -> str:
     return digests(frame)[0]
 
 
-def read_table(path: Path, shown: str) -> pl.DataFrame:
-    """The rows of a Parquet file of a release, called `shown` in errors. Raises `ReleaseError` for no Parquet."""
+def read_table(path: Path, shown: str, columns: Sequence[str] | None = None) -> pl.DataFrame:
+    """The rows of a Parquet file of a release, called `shown` in errors, of all columns or of these.
+
+    Raises `ReleaseError` for no Parquet, or no such column.
+    """
     try:
-        return read_parquet(path)
+        return read_parquet(path, columns)
     except TableFileError:
         raise ReleaseError(f"{shown} cannot be read as Parquet.") from None
 

@@ -112,7 +112,10 @@ def _recipe(directory: Path) -> object:
 
 def _ledger(directory: Path, manifest: Manifest) -> set[str]:
     """The keys of the recorded calls. Raises `ReleaseError` for no ledger, or for another number of calls."""
-    keys = read_table(directory / LEDGER, LEDGER)
+    try:
+        keys = read_table(directory / LEDGER, LEDGER, ["key"])
+    except ReleaseError:
+        raise ReleaseError(f"{LEDGER} is no ledger.") from None
     if keys.schema.get("key") not in ({pl.String} if keys.height else {pl.String, pl.Null}):
         raise ReleaseError(f"{LEDGER} is no ledger.")
     if keys.height != manifest.ledger.calls:
