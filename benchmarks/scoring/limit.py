@@ -1,112 +1,147 @@
-"""An estimate of how fast scoring could be: the operators that no strategy can leave out, each timed by itself.
+"""How fast scoring could be: what no strategy can leave out, each part by the fastest way known on this machine.
 
-All unique tokens go through each operator in slices of 2,048, on the model's own weights: the matrix products;
-attention (a prompt over itself, each response over its prompt and itself); what works element by element (norms,
-rotations, gates, sums). Tokenising is timed too. Of three times the least counts. No padding, nothing computed twice,
-no Python of a model between the operators.
+All unique tokens go through every part, each timed by itself: tokenising; the projections of attention; attention (a
+prompt over itself, its responses over it and over themselves); the gated blocks; norms and rotations; sums. A part is
+tried in every way that is known here (the library's own operators, fused ones, compiled ones, each kernel of
+attention) and in slices of several sizes, and the least time of them all counts. No padding, nothing computed twice, no
+Python of a model between the parts, and the last layer as whole as the others.
 """
 
 import time
-from collections.abc import Callable
+from array import array
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch.nn.functional import linear, scaled_dot_product_attention
-from transformers import AutoModelForSequenceClassification, AutoTokenizer
-from transformers.models.llama.modeling_llama import apply_rotary_pos_emb
+from pluralbench_local import load
+from pluralbench_local.attention import KERNELS, attending
+from pluralbench_local.packing import Packed, Tokens, pack
+from torch import Tensor
 
 from scoring.peers import rendered
 from scoring.protocol import Conversations, Outcome, Score, Settings
-from scoring.workloads import shared_and_rests
 
-MATRIX_PRODUCTS = "matrix products"
-SLICE = 2048
+SLICES = (512, 2048, 8192)
 REPETITIONS = 3
+BATCH = 16_384  # tokens whose attention is computed at once
 
 
 def operators(settings: Settings) -> Score:
-    """CPU seconds of each kind of operator; there are no scores."""
-    folder = Path(settings.folder, "classifier")
-    tokenizer = AutoTokenizer.from_pretrained(folder)
-    dtype = getattr(torch, settings.dtype)
-    model = AutoModelForSequenceClassification.from_pretrained(folder, dtype=dtype).eval().model
+    """CPU seconds of each part; there are no scores."""
+    model = load(str(Path(settings.folder, "classifier")), device="cpu", dtype=settings.dtype)
+    network: Any = model.network
+    network.compiled.prepare(0, "always")
+    # The last layer is watched, to compute only what is read of it: the first stands in.
+    layers = [*network.body.layers[:-1], network.body.layers[0]]
+    tokenizer = model.template.tokenizer
 
-    @torch.no_grad()
+    @torch.inference_mode()
     def score(groups: list[Conversations]) -> Outcome:
         def tokens() -> list[list[list[int]]]:
             return [tokenizer(rendered(tokenizer, group))["input_ids"] for group in groups]
 
-        lengths = [shared_and_rests(conversations) for conversations in tokens()]
-        unique = sum(shared + sum(rests) for shared, rests in lengths)
+        batches = list(_packed(tokens()))
+        unique = sum(len(packed.ids) for packed in batches)
         parts = {
-            "tokenising": _least(tokens),
-            MATRIX_PRODUCTS: _least(_matrix_products(model, unique)),
-            "attention": _least(_attention(model, lengths)),
-            "element by element": _least(_elements(model, unique)),
+            "tokenising": _least([tokens]),
+            "projections": _least(_ways(_projections, layers, unique)),
+            "gated blocks": _least(_ways(_gated, layers, unique)),
+            "attention": _least([_attention(network, batches, kernel) for kernel in KERNELS.values()]),
+            "norms and rotations": _least(_ways(_norms, layers, unique)),
+            "sums": _least(_ways(_sums, layers, unique)),
         }
         return Outcome([], unique, parts)
 
     return score
 
 
-def _matrix_products(model: Any, tokens: int) -> Callable[[], None]:
-    narrow = torch.split(torch.randn(tokens, model.config.hidden_size, dtype=model.dtype), SLICE)
-    wide = torch.split(torch.randn(tokens, model.config.intermediate_size, dtype=model.dtype), SLICE)
-
-    def products() -> None:
-        for layer in model.layers:
-            attention, mlp = layer.self_attn, layer.mlp
-            states = [attention.q_proj, attention.k_proj, attention.v_proj, attention.o_proj]
-            for part, wide_part in zip(narrow, wide, strict=True):
-                for projection in [*states, mlp.gate_proj, mlp.up_proj]:
-                    linear(part, projection.weight)
-                linear(wide_part, mlp.down_proj.weight)
-
-    return products
+Work = Callable[[list[Any], Tensor], None]  # of all layers on the states of some tokens [1, tokens, width]
 
 
-def _attention(model: Any, lengths: list[tuple[int, list[int]]]) -> Callable[[], None]:
-    heads = model.config.num_attention_heads
-    longest = max(shared + max(rests) for shared, rests in lengths)
-    states = torch.randn(1, heads, longest, model.config.hidden_size // heads, dtype=model.dtype)
+def _ways(work: Work, layers: list[Any], tokens: int) -> list[Callable[[], None]]:
+    """The work on all tokens: the model's own operators and its faster forms, in slices of each size."""
+    like = layers[0].mlp.gate_proj.weight
+    states = torch.randn(1, tokens, like.shape[1]).to(like.dtype)
 
-    def attention() -> None:
-        for _ in model.layers:
-            for shared, rests in lengths:
-                prompt = states[:, :, :shared]
-                scaled_dot_product_attention(prompt, prompt, prompt, is_causal=True)
-                for rest in rests:
-                    keys = states[:, :, : shared + rest]
-                    scaled_dot_product_attention(states[:, :, :rest], keys, keys)
+    def way(rows: int, *, fast: bool) -> Callable[[], None]:
+        def compute() -> None:
+            with attending(Packed("fast", [], [], [], [])) if fast else nullcontext():
+                for part in torch.split(states, rows, 1):
+                    work(layers, part)
 
-    return attention
+        return compute
 
-
-def _elements(model: Any, tokens: int) -> Callable[[], None]:
-    heads = model.config.num_attention_heads
-    narrow = torch.split(torch.randn(tokens, model.config.hidden_size, dtype=model.dtype), SLICE)
-    wide = torch.split(torch.randn(tokens, model.config.intermediate_size, dtype=model.dtype), SLICE)
-    angles = [model.rotary_emb(part, torch.arange(len(part))[None]) for part in narrow]
-
-    def elements() -> None:
-        for layer in model.layers:
-            for part, gate, (cos, sin) in zip(narrow, wide, angles, strict=True):
-                layer.input_layernorm(part)
-                states = part.view(1, len(part), heads, -1).transpose(1, 2)
-                apply_rotary_pos_emb(states, states, cos, sin)
-                torch.add(part, part)
-                layer.post_attention_layernorm(part)
-                torch.mul(layer.mlp.act_fn(gate), gate)
-                torch.add(part, part)
-
-    return elements
+    return [way(rows, fast=fast) for rows in SLICES for fast in (False, True)]
 
 
-def _least(work: Callable[[], object]) -> float:
+def _projections(layers: list[Any], states: Tensor) -> None:
+    for layer in layers:
+        attention = layer.self_attn
+        for projection in (attention.q_proj, attention.k_proj, attention.v_proj, attention.o_proj):
+            projection(states)
+
+
+def _gated(layers: list[Any], states: Tensor) -> None:
+    for layer in layers:
+        layer.mlp(states)
+
+
+def _norms(layers: list[Any], states: Tensor) -> None:
+    attention = layers[0].self_attn
+    rotate = type(attention).forward.__globals__["apply_rotary_pos_emb"]
+    heads = states.view(1, states.shape[1], -1, attention.head_dim).transpose(1, 2)
+    angles = states[..., : attention.head_dim].contiguous()
+    for layer in layers:
+        layer.input_layernorm(states)
+        rotate(heads, heads, angles, angles)
+        layer.post_attention_layernorm(states)
+
+
+def _sums(layers: list[Any], states: Tensor) -> None:
+    for _ in layers:
+        torch.add(states, states)
+        torch.add(states, states)
+
+
+def _packed(groups: list[list[list[int]]]) -> Iterator[Packed]:
+    """The groups as fast mode lays them."""
+    batch: list[list[Tokens]] = []
+    for group in groups:
+        batch.append([Tokens(array("i", ids), range(len(ids))) for ids in group])
+        if sum(len(tokens.ids) for several in batch for tokens in several) > BATCH:
+            yield pack(batch, "fast")
+            batch = []
+    if batch:
+        yield pack(batch, "fast")
+
+
+def _attention(network: Any, batches: list[Packed], kernel: Callable[..., Tensor]) -> Callable[[], None]:
+    config = network.model.config
+    width = config.hidden_size // config.num_attention_heads
+
+    def states(heads: int, rows: int) -> Tensor:
+        return torch.randn(1, rows, heads, width).to(network.dtype).transpose(1, 2)
+
+    of_batches = [
+        [states(heads, len(packed.ids)) for heads in (config.num_attention_heads, *[config.num_key_value_heads] * 2)]
+        for packed in batches
+    ]
+
+    def attend() -> None:
+        for packed, (query, key, value) in zip(batches, of_batches, strict=True):
+            for _ in range(config.num_hidden_layers):
+                kernel(packed, query, key, value, width**-0.5, last=False)
+
+    return attend
+
+
+def _least(ways: list[Callable[[], object]]) -> float:
     times = []
     for _ in range(REPETITIONS):
-        started = time.process_time()
-        work()
-        times.append(time.process_time() - started)
+        for way in ways:
+            started = time.process_time()
+            way()
+            times.append(time.process_time() - started)
     return min(times)

@@ -1,31 +1,38 @@
 """Scores by `pluralbench_local`."""
 
 from pathlib import Path
-from typing import Literal
 
 from pluralbench_local import load
 from pluralbench_local import score as score_groups
-from pluralbench_rewards import Group
+from pluralbench_rewards import Compile, Group, Mode
 
 from scoring.protocol import Conversations, Outcome, Score, Settings
 
 
 def fast(settings: Settings) -> Score:
-    """A classifier in fast mode: a prompt's tokens are computed once for all its responses."""
-    return _scorer(settings, "fast")
+    """A classifier in fast mode: a prompt's tokens are computed once for all its responses.
+
+    Its small functions are compiled, which a machine does once; the round that warms up does it here.
+    """
+    return _scorer(settings, "fast", compiling="always")
+
+
+def uncompiled(settings: Settings) -> Score:
+    """The same as on a machine that has compiled nothing, and for a run too short to do it."""
+    return _scorer(settings, "fast", compiling="never")
 
 
 def exact(settings: Settings) -> Score:
     """A classifier in exact mode: scores as of one conversation at a time."""
-    return _scorer(settings, "exact")
+    return _scorer(settings, "exact", compiling="never")
 
 
 def implicit(settings: Settings) -> Score:
     """A policy and its reference in fast mode."""
-    return _scorer(settings, "fast", implicit=True)
+    return _scorer(settings, "fast", compiling="always", implicit=True)
 
 
-def _scorer(settings: Settings, mode: Literal["fast", "exact"], *, implicit: bool = False) -> Score:
+def _scorer(settings: Settings, mode: Mode, *, compiling: Compile, implicit: bool = False) -> Score:
     folder = Path(settings.folder)
     model = load(
         str(folder / ("policy" if implicit else "classifier")),
@@ -40,7 +47,7 @@ def _scorer(settings: Settings, mode: Literal["fast", "exact"], *, implicit: boo
             Group(str(number), [{"role": "user", "content": group.prompt}], group.responses)
             for number, group in enumerate(groups)
         ]
-        scored = score_groups(model, asked, mode=mode)
+        scored = score_groups(model, asked, mode=mode, compile=compiling)
         assert scored.work is not None  # noqa: S101 - a server would do work unseen; this is in the process
         return Outcome(scored.scores, scored.work.computed_tokens)
 

@@ -10,7 +10,6 @@ from typing import Literal
 
 from machine import processor
 
-from scoring.limit import MATRIX_PRODUCTS
 from scoring.protocol import Answer
 
 Rounds = Mapping[str, Sequence[Answer]]  # by strategy
@@ -85,11 +84,10 @@ def table(made: Sequence[Row], against: str) -> str:
 
 @dataclass(frozen=True)
 class Limit:
-    """The estimate of the limit in CPU seconds by kind of operator, and the share of its speed that fast mode has."""
+    """The limit in CPU seconds by part, and the share of its speed that fast mode has."""
 
     parts: dict[str, float]
     share: float
-    share_of_matrix_products: float
 
 
 def limit(operators: Sequence[Answer], fast: Sequence[Answer]) -> Limit:
@@ -98,7 +96,6 @@ def limit(operators: Sequence[Answer], fast: Sequence[Answer]) -> Limit:
     return Limit(
         parts={name: median(answer.parts[name] for answer in operators) for name in operators[0].parts},
         share=median(sum(least.parts.values()) / answer.cpu for least, answer in pairs),
-        share_of_matrix_products=median(least.parts[MATRIX_PRODUCTS] / answer.cpu for least, answer in pairs),
     )
 
 
@@ -106,8 +103,8 @@ def limit_sentence(estimate: Limit) -> str:
     """The same in words."""
     parts = ", ".join(f"{name} {seconds:.2f}" for name, seconds in estimate.parts.items())
     return (
-        f"Estimate of the limit: {sum(estimate.parts.values()):.2f} CPU s ({parts}). Fast mode reaches "
-        f"{estimate.share:.0%} of it, and {estimate.share_of_matrix_products:.0%} of the {MATRIX_PRODUCTS} alone."
+        f"The best of each part: {sum(estimate.parts.values()):.2f} CPU s ({parts}). Fast mode reaches "
+        f"{estimate.share:.0%} of it."
     )
 
 

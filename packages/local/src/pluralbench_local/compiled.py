@@ -14,10 +14,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import torch
 import transformers
+from pluralbench_rewards import Compile
 from pluralbench_runs import one_line, progress
 from torch import Tensor, nn
 from transformers import PreTrainedModel
@@ -26,7 +27,6 @@ from pluralbench_local.attention import computing_fast
 from pluralbench_local.errors import DeviceError
 from pluralbench_local.measured import fastest, machine_folder
 
-Compile = Literal["auto", "always", "never"]
 COMPILE_SECONDS = 30.0  # a function, with what the compiler itself needs to start
 SPARED = 0.6  # of a function's time that compiling saves, at the least that was measured
 ROWS = 512  # of the states that functions are timed with

@@ -10,12 +10,11 @@ from statistics import fmean
 from typing import Any, Protocol, Self, TypeVar
 
 import torch
-from pluralbench_rewards import Group, Mode, ModelRecord, OnScored, Overflow, Scored, Scoring, Work
+from pluralbench_rewards import Compile, Group, Mode, ModelRecord, OnScored, Overflow, Scored, Scoring, Work
 from pluralbench_runs import digest, progress
 from torch import Tensor
 
 from pluralbench_local.budgets import usual_budget
-from pluralbench_local.compiled import Compile
 from pluralbench_local.conversations import Template, Tokenized, tokenize
 from pluralbench_local.description import LocalModel
 from pluralbench_local.errors import ConversationError, DeviceError

@@ -1,6 +1,7 @@
 """The contract of everything that scores, judges, and functions as reward models. Nothing here needs torch."""
 
 from pluralbench_rewards.contract import (
+    Compile,
     Description,
     Group,
     Message,
@@ -23,6 +24,7 @@ from pluralbench_rewards.rubric import Case, RubricJudge, mean_score, overlap, p
 __all__ = [
     "Case",
     "Comparison",
+    "Compile",
     "Description",
     "FunctionError",
     "FunctionModel",
