@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -39,16 +40,20 @@ def forked_commands(env: Mapping[str, str]) -> Iterator[Command]:
         assert program.stdin is not None
         assert program.stdout is not None
         asking, answering = program.stdin, program.stdout
-        written = [Path(folder) / name for name in ("stdout", "stderr")]
+        numbers = count()
 
         def command(*words: str | Path, cwd: Path, timeout: int = 240) -> subprocess.CompletedProcess[str]:
             first, *rest = map(str, words)
             argv = rest if first == "python" else [script(first), *rest]
+            number = next(numbers)
+            written = [Path(folder) / f"{number}-{name}" for name in ("stdout", "stderr")]
             for path in written:
-                path.write_bytes(b"")
+                path.touch()
             asked = {"words": argv, "folder": str(cwd), "written": [*map(str, written)], "timeout": timeout}
             asking.write(json.dumps(asked) + "\n")
-            status = int(answering.readline())
+            ended, status = "", 0
+            while ended != str(written[0]):  # a test that was stopped has left what it asked for
+                ended, status = json.loads(answering.readline())
             return subprocess.CompletedProcess(argv, status, *(path.read_text(encoding="utf-8") for path in written))
 
         yield command

@@ -1,7 +1,7 @@
 """The program behind `forked_commands`: it imports what commands import, and forks for each that it is told of.
 
 A line of JSON on its standard input has the words, the folder, two files for what is written, and the seconds after
-which the command hangs; the line that answers is the exit status, negative for a signal.
+which the command hangs; the line that answers is a list of the first file and the exit status, negative for a signal.
 """
 
 import gc
@@ -37,9 +37,10 @@ def run(words: list[str], folder: str, written: list[str], timeout: int) -> None
 
 if __name__ == "__main__":
     for line in sys.stdin:
-        child = multiprocessing.get_context("fork").Process(target=run, kwargs=json.loads(line))
+        asked = json.loads(line)
+        child = multiprocessing.get_context("fork").Process(target=run, kwargs=asked)
         child.start()
         child.join()
-        sys.stdout.write(f"{child.exitcode}\n")
+        sys.stdout.write(json.dumps([asked["written"][0], child.exitcode]) + "\n")
         sys.stdout.flush()
     os._exit(0)  # without taking apart all that was imported
