@@ -3,6 +3,8 @@
 A console block's commands (`$`) each run by themselves, with the executables that are installed, in a folder that has
 every file and model they name, small (`project_files.py`). What is otherwise than at a user's:
 
+- What is first in a document has a process of its own; the others are forked from one that has imported what they
+  import (`forked_commands.py`), for time.
 - `uv run --group NAME ...` is the command behind it: the tests' environment has all groups. That the group, package or
   extra exists is checked.
 - A command that stands in several places runs once.
@@ -18,10 +20,10 @@ every file and model they name, small (`project_files.py`). What is otherwise th
 import re
 import shlex
 import shutil
-import sys
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import chat_server
@@ -32,6 +34,7 @@ import translation_server
 from blocks import DOCUMENTS, Block, blocks, commands, without_uv
 from chinese_project import FIVE
 from commands import command
+from forked_commands import Command, forked_commands
 from installs import faults
 from pluralbench_release import release_digest
 from writable_hub import taking
@@ -125,12 +128,19 @@ def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
 
 
 @pytest.fixture(scope="session")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def forked(services: Services) -> Iterator[Command]:
+    """Runs commands that ask these services."""
+    with forked_commands(services.environment) as run:
+        yield run
+
+
+@pytest.fixture(scope="session")
+def made(tmp_path_factory: pytest.TempPathFactory, forked: Command) -> Path:
     """A folder with what the commands of the documents name: files, models, the four samples, annotation tasks."""
     folder = tmp_path_factory.mktemp("project")
     project_files.write(folder)
     for build in BUILDS:
-        built = command(build, cwd=folder, env=hub_server.NO_NETWORK)
+        built = forked(build, cwd=folder)
         assert built.returncode == 0, built.stderr
     shutil.copy(
         folder / "dist/personalized-rewardbench/data/Society_and_Culture/test.parquet", folder / "pairs.parquet"
@@ -138,7 +148,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     who = [word for name in FIVE for word in ("--annotator", name)]
     words = ["tasks", "--prompts", "prompts.jsonl", "--responses", "responses.jsonl", *who]
     for taxonomy, out in ((["--taxonomy", "taxonomy.toml"], "tasks"), ([], "dist/tasks")):
-        given = command("build-chinese", *words, *taxonomy, "--out", out, cwd=folder)
+        given = forked("build-chinese", *words, *taxonomy, "--out", out, cwd=folder)
         assert given.returncode == 0, given.stderr
     project_files.export(folder / "tasks" / "sheets", folder / "export.json")
     project_files.write_runs(folder)
@@ -179,6 +189,20 @@ def marks(text: str) -> list[pytest.MarkDecorator]:
     return heavy * any(part in text for part in HEAVY)
 
 
+def run() -> dict[str, str]:
+    """The commands of the console blocks that run here, and their places."""
+    return {line: where for line, where in lines().items() if line not in {*NOT_RUN, *BUILDS}}
+
+
+@cache
+def first() -> set[str]:
+    """What runs first of each document: a command, or a Python block where it has no command."""
+    of: dict[str, str] = {}
+    for text, where in [*run().items(), *((block.code, block.where) for block in found("python"))]:
+        of.setdefault(where.partition(":")[0], text)
+    return {*of.values()}
+
+
 def test_every_kind_of_block_is_covered() -> None:
     for document in DOCUMENTS:
         for block in blocks(document):
@@ -200,14 +224,9 @@ def test_what_is_installed_and_run_exists() -> None:
 
 
 @pytest.mark.parametrize(
-    "line",
-    [
-        pytest.param(line, id=f"{where} {line}", marks=marks(line))
-        for line, where in lines().items()
-        if line not in {*NOT_RUN, *BUILDS}
-    ],
+    "line", [pytest.param(line, id=f"{where} {line}", marks=marks(line)) for line, where in run().items()]
 )
-def test_a_command_runs(line: str, project: Path, services: Services) -> None:
+def test_a_command_runs(line: str, project: Path, services: Services, forked: Command) -> None:
     if "apertium" in line and shutil.which("apertium") is None:
         pytest.skip("Apertium is not installed here")
     words = [name for word in shlex.split(line) for name in _as_a_shell_expands_it(word, project)]
@@ -218,26 +237,34 @@ def test_a_command_runs(line: str, project: Path, services: Services) -> None:
         shutil.rmtree(project / "runs")  # they make the runs that other commands read
     words = [release_digest(project / FILLED_IN["DIR"]) if word == "HEX" else word for word in words]
     assert not [word for word in words if re.fullmatch(r"[A-Z/]{3,}", word)], "a word in capitals is to be filled in"
-    with taking() as hub:
-        hub_of = hub.environment if "publish" in words else {}
-        done = command(*words, cwd=project, env=services.environment | hub_of, timeout=1500)
+    if "publish" in words:
+        with taking() as hub:
+            done = command(*words, cwd=project, env=services.environment | hub.environment)
+    elif line in first():
+        done = command(*words, cwd=project, env=services.environment, timeout=1500)
+    else:
+        done = forked(*words, cwd=project, timeout=1500)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.mark.parametrize(
     "block", [pytest.param(block, id=block.where, marks=marks(block.code)) for block in found("python")]
 )
-def test_python_runs(block: Block, project: Path, services: Services) -> None:
+def test_python_runs(block: Block, project: Path, services: Services, forked: Command) -> None:
     if "score(" in block.code:
         shutil.rmtree(project / "runs")  # it makes the runs that other blocks read
     code = block.code.replace("https://api.openai.com/v1", services.chat)
-    done = command(Path(sys.executable).name, "-c", code, cwd=project, env=services.environment)
+    (project / "block.py").write_text(code, encoding="utf-8")
+    if block.code in first():
+        done = command("python", "block.py", cwd=project, env=services.environment)
+    else:
+        done = forked("python", "block.py", cwd=project)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("block", [pytest.param(block, id=block.where) for block in found("toml")])
-def test_a_recipe_builds(block: Block, project: Path) -> None:
+def test_a_recipe_builds(block: Block, project: Path, forked: Command) -> None:
     assert set(tomllib.loads(block.code)) == {"people_csv"}, "this is no table of a persona judge's recipe"
     (project / "own.toml").write_text(block.code, encoding="utf-8")
-    done = command("build-persona-judge", "--recipe", "own.toml", "--out", "dist/own", cwd=project)
+    done = forked("build-persona-judge", "--recipe", "own.toml", "--out", "dist/own", cwd=project)
     assert done.returncode == 0, done.stdout + done.stderr

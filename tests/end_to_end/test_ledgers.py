@@ -10,7 +10,7 @@ import pytest
 from build_personalized.cli import main
 from chat_server import Reply, serve
 from commands import command, fails, in_process
-from pluralbench_release import ReleaseError, rebuild, verify
+from pluralbench_release import ReleaseError, diff, rebuild, verify
 
 Run = Callable[..., tuple[int, str]]
 
@@ -21,16 +21,21 @@ def answer(body: dict[str, Any], number: int) -> Reply:
     return Reply(f"answer {number}")
 
 
-@pytest.mark.heavy
-def test_reuse_takes_what_is_known_and_asks_for_the_rest(tmp_path: Path) -> None:
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run `build-personalized` with these words in this process."""
+    return in_process("build-personalized", main, monkeypatch, capsys)
+
+
+def test_reuse_takes_what_is_known_and_asks_for_the_rest(run: Run, tmp_path: Path) -> None:
     with serve(answer) as server:
         url = ("--base-url", server.base_url)
-        first = command("build-personalized", *SAMPLE, *url, "--out", tmp_path / "small")
-        assert first.returncode == 0, first.stderr
+        status, said = run(*SAMPLE, *url, "--out", tmp_path / "small")
+        assert status == 0, said
         assert len(server.requests) == 12
         more = ("--llm", "scripted", "--limit", "3", *url, "--out", tmp_path / "more", "--reuse", tmp_path / "small")
-        second = command("build-personalized", *more)
-        assert second.returncode == 0, second.stderr
+        status, said = run(*more)
+        assert status == 0, said
         assert len(server.requests) == 18
     difference = command("pluralbench-release", "diff", tmp_path / "small", tmp_path / "more")
     assert difference.returncode == 1
@@ -38,25 +43,24 @@ def test_reuse_takes_what_is_known_and_asks_for_the_rest(tmp_path: Path) -> None
     assert "changed" not in difference.stdout
 
 
-@pytest.mark.heavy
-def test_replay_sends_nothing_and_names_what_is_missing(tmp_path: Path) -> None:
+def test_replay_sends_nothing_and_names_what_is_missing(run: Run, tmp_path: Path) -> None:
     with serve(answer) as server:
         url = ("--base-url", server.base_url)
-        command("build-personalized", *SAMPLE, *url, "--out", tmp_path / "small")
+        assert run(*SAMPLE, *url, "--out", tmp_path / "small")[0] == 0
         sent = len(server.requests)
-        again = command("build-personalized", *SAMPLE, *url, "--out", tmp_path / "b", "--replay", tmp_path / "small")
-        assert again.returncode == 0, again.stderr
+        status, said = run(*SAMPLE, *url, "--out", tmp_path / "b", "--replay", tmp_path / "small")
+        assert status == 0, said
         missing = ("--llm", "scripted", "--limit", "3", *url, "--out", tmp_path / "c", "--replay", tmp_path / "small")
-        fails(
-            command("build-personalized", *missing), "no answer for ranking of the posts of art-03", "6 of 9 rankings"
-        )
+        status, said = run(*missing)
+        assert status == 2
+        assert "no answer for ranking of the posts of art-03" in said
+        assert "6 of 9 rankings" in said
         assert len(server.requests) == sent
-    assert command("pluralbench-release", "diff", tmp_path / "small", tmp_path / "b").returncode == 0
+    assert not any(diff(tmp_path / "small", tmp_path / "b"))
     assert not (tmp_path / "c").exists()
 
 
-@pytest.mark.heavy
-def test_what_a_server_rejects_is_dropped_and_asked_again_only_on_request(tmp_path: Path) -> None:
+def test_what_a_server_rejects_is_dropped_and_asked_again_only_on_request(run: Run, tmp_path: Path) -> None:
     rejecting = [True]
 
     def sometimes(body: dict[str, Any], number: int) -> Reply:
@@ -66,21 +70,15 @@ def test_what_a_server_rejects_is_dropped_and_asked_again_only_on_request(tmp_pa
 
     with serve(sometimes) as server:
         words = (*SAMPLE, "--base-url", server.base_url, "--out", tmp_path / "out")
-        built = command("build-personalized", *words)
-        assert "chosen: rejected by the server" in built.stdout
+        _, said = run(*words)
+        assert "chosen: rejected by the server" in said
         rejecting[0] = False
         sent = len(server.requests)
-        assert "0 of them made now" in command("build-personalized", *words).stdout
+        assert "0 of them made now" in run(*words)[1]
         assert len(server.requests) == sent
-        retried = command("build-personalized", *words, "--retry-errors")
-        assert "rejected by the server" not in retried.stdout, retried.stdout
+        _, said = run(*words, "--retry-errors")
+        assert "rejected by the server" not in said, said
         assert len(server.requests) == sent + 2
-
-
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Run `build-personalized` with these words in this process."""
-    return in_process("build-personalized", main, monkeypatch, capsys)
 
 
 def test_a_spending_ceiling_stops_the_build_and_raising_it_goes_on(run: Run, tmp_path: Path) -> None:

@@ -140,9 +140,9 @@ def test_pandalm_by_google_with_apertium_behind_it(tmp_path: Path, monkeypatch: 
     assert "0 of them made now" in again.stdout
 
     monkeypatch.setenv("HF_HOME", str(tmp_path / "hub"))
-    for code in [*CODES, "eng_Latn"]:
+    for code, read in as_datasets_reads(out, [*CODES, "eng_Latn"]).items():
         rows = pl.read_parquet(out / f"data/{code}/test.parquet")
-        assert as_datasets_reads(out, code) == rows.select("id", "chosen").to_dict(as_series=False)
+        assert read == rows.select("id", "chosen").to_dict(as_series=False)
 
 
 def check_messages(server: TranslationServer, target: str, bad: str) -> None:
@@ -183,14 +183,16 @@ def check_rows(out: Path, pairs: list[dict[str, Any]], refused: int) -> None:
     ]
 
 
-def as_datasets_reads(out: Path, config: str) -> dict[str, list[Any]]:
-    """`id` and `chosen` of a config, read with `datasets` in a process of its own."""
+def as_datasets_reads(out: Path, configs: list[str]) -> dict[str, dict[str, list[Any]]]:
+    """`id` and `chosen` of each config, read with `datasets` in a process of its own."""
     code = (
         "import json, sys; from datasets import load_dataset\n"
-        "rows = load_dataset(sys.argv[1], sys.argv[2], split='test')\n"
-        "print(json.dumps({name: list(rows[name]) for name in ('id', 'chosen')}))\n"
+        "read = {config: load_dataset(sys.argv[1], config, split='test') for config in sys.argv[2:]}\n"
+        "names = ('id', 'chosen')\n"
+        "print(json.dumps({config: {name: list(rows[name]) for name in names} for config, rows in read.items()}))\n"
     )
-    loaded = command("python", "-c", code, out, config)
+    loaded = command("python", "-c", code, out, *configs)
     assert loaded.returncode == 0, loaded.stderr
-    read: dict[str, list[Any]] = json.loads(loaded.stdout.strip().split("\n")[-1])
+    read: dict[str, dict[str, list[Any]]] = json.loads(loaded.stdout.strip().split("\n")[-1])
+    assert [*read] == configs
     return read

@@ -35,6 +35,8 @@ FOREIGN = [
     "huggingface_hub",
     "inscriptis",
     "krippendorff",
+    "matplotlib.backends.backend_agg",
+    "matplotlib.backends.backend_svg",
     "networkx",
     "openai.resources.chat.completions",
     "openai.types.chat",
