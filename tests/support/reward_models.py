@@ -200,7 +200,7 @@ def logits_alone(model: Any, ids: Sequence[int]) -> list[float]:
     if getattr(model, "score", None) is None:
         logits = model(input_ids=batch).logits[0]
     else:
-        logits = model.score(model.base_model(input_ids=batch, use_cache=False).last_hidden_state[:, -1])[0]
+        logits = model.score(model.base_model(input_ids=batch, use_cache=False).last_hidden_state)[0, -1]
     return [float(value) for value in logits]
 
 

@@ -221,7 +221,7 @@ def _measured(dtype: torch.dtype, heads: int, key_heads: int, width: int, rows: 
         name: lambda kernel=kernel: kernel(packed, query, key, value, width**-0.5, last=False)
         for name, kernel in KERNELS.items()
     }
-    return fastest(f"attention {dtype} {heads}/{key_heads}x{width}, {rows} rows", ways)
+    return fastest(f"attention {dtype} {heads}/{key_heads}x{width}, {rows} rows", ways, rounds=3)
 
 
 def _no_mask(*_: object, **__: object) -> None:

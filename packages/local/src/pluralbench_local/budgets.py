@@ -1,19 +1,22 @@
 """How many tokens a forward pass computes at once, where nobody says."""
 
+from collections.abc import Iterable
+
 import torch
-from torch import nn
+from pluralbench_rewards import Mode
+from torch import Tensor, nn
 
 from pluralbench_local.attention import attending
-from pluralbench_local.measured import fastest
+from pluralbench_local.measured import fastest, remembered, seconds
 from pluralbench_local.network import Network
 from pluralbench_local.packing import Packed
 
 USUAL = {"cpu": 2048, "cuda": 32768}
-TRIED = (
-    512,
-    2048,
-    8192,
-)  # on a CPU: what a core's own cache holds, or as many as its matrix units are at their best with
+# On a CPU: from what a core's own cache holds to what its matrix units are at their best with. A group that is more
+# than a batch has its prompt computed again, so that in mode fast there are no small ones.
+TRIED: dict[Mode, tuple[int, ...]] = {"exact": (512, 2048, 8192), "fast": (2048, 8192)}
+PROBED = 512
+BRIEF = 0.01  # seconds that so few may take; of a model for which they take longer the usual budget is good enough
 
 
 def usual_budget(network: Network, strategy: str) -> int:
@@ -28,15 +31,20 @@ def usual_budget(network: Network, strategy: str) -> int:
     return _measured(norm, block, network.model.config.get_text_config().hidden_size, network.dtype, strategy)
 
 
+@torch.inference_mode()
 def _measured(norm: nn.Module, block: nn.Module, width: int, dtype: torch.dtype, strategy: str) -> int:
     batch = Packed("fast" if strategy == "fast" else "exact", [], [], [], [])
-    states = torch.zeros(1, max(TRIED), width, dtype=dtype)
+    states = torch.zeros(1, max(TRIED[batch.mode]), width, dtype=dtype)
 
-    def compute(rows: int) -> None:
-        with torch.inference_mode(), attending(batch):
-            for part in torch.split(states, rows, 1):
+    def compute(parts: Iterable[Tensor]) -> None:
+        with attending(batch):
+            for part in parts:
                 block(norm(part))
 
-    ways = {str(rows): lambda rows=rows: compute(rows) for rows in TRIED}
     sizes = [tuple(weight.shape) for weight in block.parameters()]
-    return int(fastest(f"tokens of a batch, {batch.mode}, {type(block).__name__} {sizes} {dtype}", ways, rounds=3))
+    question = f"tokens of a batch, {batch.mode}, {type(block).__name__} {sizes} {dtype}"
+    few = [states[:, :PROBED]]
+    if remembered(question) is None and min(seconds(lambda: compute(few)) for _ in range(2)) > BRIEF:
+        return USUAL["cpu"]
+    ways = {str(rows): lambda rows=rows: compute(torch.split(states, rows, 1)) for rows in TRIED[batch.mode]}
+    return int(fastest(question, ways, rounds=3))

@@ -9,10 +9,10 @@ import hashlib
 import logging
 import os
 import shutil
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from transformers import PreTrainedModel
 
 from pluralbench_local.attention import computing_fast
 from pluralbench_local.errors import DeviceError
-from pluralbench_local.measured import fastest, machine_folder
+from pluralbench_local.measured import fastest, machine_folder, seconds
 
 COMPILE_SECONDS = 30.0  # a function, with what the compiler itself needs to start
 SPARED = 0.6  # of a function's time that compiling saves, at the least that was measured
@@ -84,22 +84,13 @@ class CompiledFunctions:
         self._left = [function for function in self._left if not function.path.exists()]
 
 
+@torch.inference_mode()
 def _pays(missing: Sequence[Function], tokens: int) -> bool:
     """Whether the time that compiling spares is more than it takes; measured on this machine in milliseconds."""
     if shutil.which(os.environ.get("CXX", "g++")) is None:
         return False
-    with torch.inference_mode():
-        seconds = sum(function.calls * _least_seconds(function) for function in missing)
-    return SPARED * seconds * tokens / ROWS > COMPILE_SECONDS * len(missing)
-
-
-def _least_seconds(function: Function) -> float:
-    least = float("inf")
-    for _ in range(3):
-        started = time.perf_counter()
-        function.module(*function.example)
-        least = min(least, time.perf_counter() - started)
-    return least
+    own = sum(one.calls * min(seconds(partial(one.module, *one.example)) for _ in range(3)) for one in missing)
+    return SPARED * own * tokens / ROWS > COMPILE_SECONDS * len(missing)
 
 
 def _compile(functions: Sequence[Function], wish: Compile) -> None:
@@ -159,7 +150,7 @@ def _load(function: Function) -> bool:
     pairs = zip(own, new, strict=True)
     if any((a - b).abs().max() > 4 * torch.finfo(a.dtype).eps * a.abs().max() for a, b in pairs):
         return False
-    ways = {"compiled": lambda: compiled(*function.example), "own": lambda: function.module(*function.example)}
+    ways = {"compiled": partial(compiled, *function.example), "own": partial(function.module, *function.example)}
     if fastest(function.what, ways) != "compiled":
         return False
     function.install(function, compiled)

@@ -18,6 +18,7 @@ import torch
 from platformdirs import user_cache_path
 
 ROUNDS = 7
+CHOICES = "fastest.json"
 CPUINFO = Path("/proc/cpuinfo")
 
 
@@ -32,20 +33,25 @@ def machine_folder() -> Path:
 _remembered: dict[str, str] = {}
 
 
+def remembered(question: str) -> str | None:
+    """What was the fastest when this was measured, in this process or before; None where it never was."""
+    if question not in _remembered:
+        _remembered.update(_read(machine_folder() / CHOICES))
+    return _remembered.get(question)
+
+
 def fastest(question: str, ways: Mapping[str, Callable[[], object]], *, rounds: int = ROUNDS) -> str:
     """The name of the way that takes the least time: as remembered for this question, else measured and remembered.
 
     rounds: how often each is timed, in turn; its least time counts. Where the cache cannot be written, the ways are
     measured in every process.
     """
-    path = machine_folder() / "fastest.json"
-    if question not in _remembered:
-        _remembered.update(_read(path))
-    if _remembered.get(question) in ways:
-        return _remembered[question]
-    seconds = [{name: _seconds(way) for name, way in ways.items()} for _ in range(rounds)]
-    chosen = min(ways, key=lambda name: min(times[name] for times in seconds))
-    _remembered[question] = chosen
+    known = remembered(question)
+    if known in ways:
+        return str(known)
+    times = [{name: seconds(way) for name, way in ways.items()} for _ in range(rounds)]
+    chosen = _remembered[question] = min(ways, key=lambda name: min(taken[name] for taken in times))
+    path = machine_folder() / CHOICES
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
         new = path.with_suffix(f".{os.getpid()}")
@@ -54,7 +60,8 @@ def fastest(question: str, ways: Mapping[str, Callable[[], object]], *, rounds: 
     return chosen
 
 
-def _seconds(way: Callable[[], object]) -> float:
+def seconds(way: Callable[[], object]) -> float:
+    """How long a call takes by the clock."""
     started = time.perf_counter()
     way()
     return time.perf_counter() - started

@@ -1,0 +1,221 @@
+"""Whatever computes a batch, it computes the same: kernels of attention, fused blocks, compiled functions."""
+
+import json
+from array import array
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from pluralbench_local import Classifier, DeviceError, gates, load, measured, score
+from pluralbench_local.attention import KERNELS
+from pluralbench_local.packing import Tokens, pack
+from pluralbench_rewards import Group, Mode
+from reward_models import classifier_alone, differences, make_groups, undecided, user
+from torch import Tensor, nn
+from transformers import LlamaConfig
+from transformers.models.llama.modeling_llama import LlamaMLP
+
+make_block: Any = LlamaMLP  # untyped
+
+RULES = "Answer in the tone of a friend, never longer than a postcard, and say where you are not sure. " * 6
+
+
+@pytest.fixture
+def other_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A machine on which nothing was measured or compiled; where it will be."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(measured, "_remembered", {})
+    measured.machine_folder.cache_clear()
+    yield measured.machine_folder()
+    measured.machine_folder.cache_clear()
+
+
+def classifier(folder: str, dtype: str = "float32") -> Classifier:
+    model = load(folder, device="cpu", dtype=dtype)
+    assert isinstance(model, Classifier)
+    return model
+
+
+@st.composite
+def layouts(draw: st.DrawFn) -> list[list[Tokens]]:
+    """Groups whose conversations share beginnings of several lengths."""
+    rules = [7] * draw(st.integers(0, 40))
+    groups = []
+    for number in range(draw(st.integers(1, 3))):
+        prompt = [*rules, 10 + number, *[8] * draw(st.integers(0, 30))]
+        answers = draw(st.lists(st.integers(1, 20), min_size=1, max_size=3))
+        whole = [array("i", [*prompt, 20 + place, *[9] * length]) for place, length in enumerate(answers)]
+        groups.append([Tokens(ids, range(draw(st.integers(0, len(ids) - 1)), len(ids))) for ids in whole])
+    return groups
+
+
+@given(layouts(), st.sampled_from([(4, 4), (4, 2)]), st.booleans())
+def test_every_kernel_attends_as_a_conversation_alone_does(
+    groups: list[list[Tokens]], heads: tuple[int, int], last: bool
+) -> None:
+    packed = pack(groups, "fast")
+    draw = torch.Generator().manual_seed(len(packed.ids))
+    query, key, value = (
+        torch.randn(1, many, len(packed.ids), 8, generator=draw) for many in (heads[0], heads[1], heads[1])
+    )
+    computed = [kernel(packed, query, key, value, 0.3, last=last)[0] for kernel in KERNELS.values()]
+    for segment in packed.segments:
+        seen = [row for run in (*segment.before, range(segment.start, segment.end)) for row in run]
+        rows = segment.reads if last else range(segment.start, segment.end)
+        alone = nn.functional.scaled_dot_product_attention(
+            query[:, :, seen], key[:, :, seen], value[:, :, seen], is_causal=True, scale=0.3, enable_gqa=True
+        )[0].transpose(0, 1)
+        for row in rows:
+            for attended in computed:
+                assert torch.allclose(attended[row], alone[seen.index(row)], atol=1e-5)
+
+
+@pytest.mark.parametrize("architecture", ["llama", "mistral", "gemma2"])
+def test_what_several_prompts_begin_with_is_computed_once(classifiers: Callable[..., str], architecture: str) -> None:
+    folder = classifiers(architecture)
+    told = [{"role": "system", "content": RULES}]
+    groups = [Group(one.id, [*told, *one.prompt], one.responses) for one in make_groups(5) if one.id.startswith("q")]
+    scored = score(classifier(folder), groups, mode="fast")
+    assert scored.work is not None
+    assert scored.work.computed_tokens < scored.work.unique_tokens / 2
+    alone = classifier_alone(folder, groups)
+    assert max(differences(scored.scores, alone)) < 1e-4
+    assert undecided(scored.scores, alone) == 0
+
+
+@pytest.mark.parametrize("budget", [None, 300])
+def test_exact_is_one_at_a_time_to_the_bit_in_single_precision(
+    classifiers: Callable[..., str], budget: int | None
+) -> None:
+    folder = classifiers("llama", hidden_size=128, intermediate_size=256)
+    groups = [Group(one.id, user(f"{RULES} {one.id}"), one.responses) for one in make_groups(3)]
+    scored = score(classifier(folder), groups, mode="exact", token_budget=budget)
+    assert scored.scores == classifier_alone(folder, groups)
+
+
+@pytest.mark.parametrize("activation", ["silu", "gelu", "gelu_pytorch_tanh"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_fused_block_computes_what_its_own_code_does(
+    monkeypatch: pytest.MonkeyPatch, activation: str, dtype: torch.dtype
+) -> None:
+    monkeypatch.setattr(gates, "fastest", lambda *_, **__: "fused")
+    monkeypatch.setattr(gates, "computing_fast", lambda: True)
+    torch.manual_seed(0)
+    block = make_block(LlamaConfig(hidden_size=64, intermediate_size=96, hidden_act=activation, mlp_bias=True)).to(
+        dtype
+    )
+    states = torch.randn(1, 40, 64).to(dtype)
+    with torch.inference_mode():
+        own = block(states)
+        assert gates.fuse_gates(nn.ModuleList([block])) == 1
+        fused = block(states)
+    assert torch.allclose(own.float(), fused.float(), atol=4 * torch.finfo(dtype).eps * float(own.abs().max()))
+
+
+def test_a_block_with_another_activation_stays_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gates, "fastest", lambda *_, **__: "fused")
+    block = make_block(LlamaConfig(hidden_size=64, intermediate_size=96, hidden_act="relu"))
+    assert gates.fuse_gates(nn.ModuleList([block])) == 0
+
+
+def slightly_more(block: Any) -> Callable[[Tensor], Tensor]:
+    """In the place of a fused form, one whose work can be told from the block's own."""
+    own: Callable[[Tensor], Tensor] = block.forward
+    return lambda states: own(states) * (1 + 1e-5)
+
+
+@pytest.mark.parametrize("mode", ["fast", "exact"])
+def test_fused_blocks_are_for_fast_mode_alone(
+    classifiers: Callable[..., str], monkeypatch: pytest.MonkeyPatch, mode: Mode
+) -> None:
+    folder, groups = classifiers("llama"), make_groups(2)
+    monkeypatch.setattr(gates, "_is_faster", lambda *_: False)
+    own = score(classifier(folder), groups, mode=mode)
+    monkeypatch.setattr(gates, "_is_faster", lambda *_: True)
+    monkeypatch.setattr(gates, "_fused", slightly_more)
+    changed = score(classifier(folder), groups, mode=mode)
+    assert (own.scores == changed.scores) == (mode == "exact")
+    assert max(differences(own.scores, changed.scores)) < 1e-3
+
+
+def test_a_fused_block_that_computes_something_else_is_found_out(
+    classifiers: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gates, "_is_faster", lambda *_: True)
+    monkeypatch.setattr(gates, "_fused", lambda _: torch.zeros_like)
+    folder, groups = classifiers("llama"), make_groups(2)
+    scored = score(classifier(folder), groups)
+    assert scored.work is not None
+    assert scored.work.unpackable == "packed, it computes something else than alone"
+    assert undecided(scored.scores, classifier_alone(folder, groups)) == 0
+
+
+def test_what_is_fastest_is_measured_once_a_machine(other_machine: Path) -> None:
+    calls: list[str] = []
+    ways = {name: lambda name=name: calls.append(name) for name in ("one", "other")}
+    chosen = measured.fastest("which?", ways)
+    assert calls
+    calls.clear()
+    assert measured.fastest("which?", ways) == chosen
+    measured._remembered.clear()  # as in another process
+    assert measured.fastest("which?", ways) == chosen
+    assert not calls
+    assert json.loads((other_machine / "fastest.json").read_text("utf-8")) == {"which?": chosen}
+
+
+@pytest.mark.parametrize("content", ["", "{", "[1]", '{"which?": "gone"}'])
+def test_choices_that_cannot_be_read_are_measured_again(other_machine: Path, content: str) -> None:
+    other_machine.mkdir(parents=True)
+    (other_machine / "fastest.json").write_text(content, "utf-8")
+    assert measured.fastest("which?", {"one": lambda: None}) == "one"
+    assert json.loads((other_machine / "fastest.json").read_text("utf-8")) == {"which?": "one"}
+
+
+def test_a_cache_that_cannot_be_written_is_done_without(other_machine: Path) -> None:
+    other_machine.parent.parent.mkdir(parents=True, exist_ok=True)
+    other_machine.parent.write_text("a file where the folder would be", "utf-8")
+    assert measured.fastest("which?", {"one": lambda: None}) == "one"
+
+
+def test_a_short_run_compiles_nothing(classifiers: Callable[..., str], other_machine: Path) -> None:
+    scored = score(classifier(classifiers("llama")), make_groups(1), mode="fast")
+    assert scored.work is not None
+    assert scored.work.compiled == []
+    assert not list(other_machine.glob("*.pt2"))
+
+
+def test_compiling_without_a_compiler_is_said(
+    classifiers: Callable[..., str], other_machine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("torch._inductor.config.cpp.cxx", ("no-such-compiler",))
+    with pytest.raises(DeviceError, match=r"cannot be compiled \(.*\); install a C\+\+ compiler such as g\+\+, or"):
+        score(classifier(classifiers("llama")), make_groups(1), compile="always")
+    assert not list(other_machine.glob("*.pt2"))
+
+
+@pytest.mark.heavy
+def test_compiled_functions_score_alike_and_are_there_the_next_time(
+    classifiers: Callable[..., str], other_machine: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    folder, groups = classifiers("llama", hidden_size=256, intermediate_size=256), make_groups(1, longest=120)
+    first = score(classifier(folder), groups, compile="always")
+    assert first.work is not None
+    assert [what.split()[0] for what in first.work.compiled] == ["norm", "rotation"]
+    assert "compiling small functions for this machine: 2 of 2" in capfd.readouterr().err
+    alone = classifier_alone(folder, groups)
+    assert max(differences(first.scores, alone)) < 1e-4
+    assert undecided(first.scores, alone) == 0
+    again = score(classifier(folder), groups)
+    assert again.scores == first.scores
+    assert "compiling" not in capfd.readouterr().err
+    exact = score(classifier(folder), groups, mode="exact")
+    assert exact.work is not None
+    assert exact.work.compiled == []
+    for path in other_machine.glob("*.pt2"):  # cut short by a full disk
+        path.write_bytes(path.read_bytes()[:1000])
+    assert score(classifier(folder), groups).work.compiled == []  # type: ignore[union-attr]
+    assert not list(other_machine.glob("*.pt2"))
