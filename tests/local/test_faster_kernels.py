@@ -10,7 +10,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from pluralbench_local import Classifier, DeviceError, gates, load, measured, score
+from pluralbench_local import Classifier, DeviceError, compiled, gates, load, measured, score
 from pluralbench_local.attention import KERNELS
 from pluralbench_local.packing import Tokens, pack
 from pluralbench_rewards import Group, Mode
@@ -199,8 +199,12 @@ def test_compiling_without_a_compiler_is_said(
 
 @pytest.mark.heavy
 def test_compiled_functions_score_alike_and_are_there_the_next_time(
-    classifiers: Callable[..., str], other_machine: Path, capfd: pytest.CaptureFixture[str]
+    classifiers: Callable[..., str],
+    other_machine: Path,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(compiled, "fastest", lambda *_, **__: "compiled")
     folder, groups = classifiers("llama", hidden_size=256, intermediate_size=256), make_groups(1, longest=120)
     first = score(classifier(folder), groups, compile="always")
     assert first.work is not None

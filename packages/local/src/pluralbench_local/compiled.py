@@ -234,9 +234,9 @@ class _Rotation(nn.Module):
 
 def _rotations(model: PreTrainedModel) -> Iterator[Function]:
     """The rotary embedding of queries and keys. Families have it as a function of their file, under one name."""
-    layers: list[Any] = list(model.modules())
-    rotating = [layer for layer in layers if ROTATION in getattr(type(layer).forward, "__globals__", ())]
-    if not rotating or not hasattr(rotating[-1], "q_proj") or not hasattr(rotating[-1], "head_dim"):
+    layers: list[Any] = [layer for layer in model.modules() if hasattr(layer, "q_proj") and hasattr(layer, "head_dim")]
+    rotating = [layer for layer in layers if ROTATION in type(layer).forward.__globals__]
+    if not rotating:
         return
     config, width = model.config.get_text_config(), rotating[-1].head_dim
     heads = config.num_attention_heads
