@@ -102,7 +102,8 @@ def _run(name: str, scratch: Path, folder: Path, codes: list[str], where: Cores,
     shutil.rmtree(out, ignore_errors=True)
     if name == OURS:
         given = ["--recipe", str(folder / RECIPE), "--replay", str(folder / ledger), "--out", str(out)]
-        return measure([_script("build-multilingual"), *given], where, _environment(scratch))
+        # The recipe names its table without this machine's folders.
+        return measure([_script("build-multilingual"), *given], where, _environment(scratch), folder)
     out.mkdir()
     processes, checks = PEERS[name]
     peer = json.dumps(asdict(Peer(str(folder), str(out), codes, processes, checks)))

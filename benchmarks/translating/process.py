@@ -8,6 +8,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
+from pathlib import Path
 
 import psutil
 
@@ -40,8 +41,10 @@ def cores(count: int) -> Cores:
     return Cores(tuple(sorted(os.sched_getaffinity(0))[:count]))
 
 
-def measure(command: Sequence[str], where: Cores, environment: Mapping[str, str] | None = None) -> Measured:
-    """Run the command to its end. Raises `CommandFailed`.
+def measure(
+    command: Sequence[str], where: Cores, environment: Mapping[str, str] | None = None, folder: Path | None = None
+) -> Measured:
+    """Run the command to its end, in `folder` or the current one. Raises `CommandFailed`.
 
     Its peak of memory is what the system says of its largest process, or, where it has several at once and that is
     more, the largest sum that was seen; pages that they share count once.
@@ -49,7 +52,7 @@ def measure(command: Sequence[str], where: Cores, environment: Mapping[str, str]
     with tempfile.TemporaryFile() as said:
         started = time.perf_counter()
         process = subprocess.Popen(
-            where.pinned(command), stdout=said, stderr=said, env=os.environ | dict(environment or {})
+            where.pinned(command), stdout=said, stderr=said, env=os.environ | dict(environment or {}), cwd=folder
         )
         together = 0
         for look in count():

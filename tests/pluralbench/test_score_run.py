@@ -51,7 +51,7 @@ def test_scores_belong_to_their_rows_and_are_the_models_own_in_both_modes(
     clear = fast.items["margin"].abs() > tolerance
     assert fast.items.filter(clear)["outcome"].to_list() == exact.items.filter(clear)["outcome"].to_list()
     assert scoring(fast).decisions_within_tolerance == 24 - clear.sum()
-    assert work(fast).computed_tokens == work(fast).unique_tokens < work(exact).computed_tokens
+    assert work(fast).computed_tokens <= work(fast).unique_tokens < work(exact).computed_tokens
 
 
 def test_implicit_rewards_are_the_difference_of_the_log_probabilities(

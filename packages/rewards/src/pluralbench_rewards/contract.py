@@ -159,9 +159,7 @@ class Scoring(Table):
         None, ge=1, description="The most tokens of a conversation; without it the model's own limit."
     )
     on_overflow: Overflow = Field("error", description="What to do with a longer conversation.")
-    token_budget: int | None = Field(
-        None, ge=1, description="The most tokens of a forward pass, padding included; else as many as are fastest."
-    )
+    token_budget: int | None = Field(None, ge=1, description="The most tokens of a forward pass, padding included.")
     compile: Compile = Field(
         "auto", description="Compile small functions once for this machine: where it saves time, always, or never."
     )
