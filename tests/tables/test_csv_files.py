@@ -62,6 +62,7 @@ def test_quotation_marks_after_backslashes_stay_in_the_text(tmp_path: Path) -> N
 @example(rows=[("a\rb", "", "x")], dialect=DIALECTS[0], separator=",", end="\n", mark=False)
 @example(rows=[('a"b', "c\\\\d", "")], dialect=DIALECTS[4], separator=";", end="\n", mark=True)
 @example(rows=[("a\\b", "", "")], dialect=DIALECTS[2], separator=",", end="\n", mark=False)
+@example(rows=[("", "", ""), ("", "", "\r")], dialect=DIALECTS[5], separator=",", end="\r", mark=False)
 @example(rows=[("\\", '"', ',"')], dialect=DIALECTS[3], separator=",", end="\r\n", mark=False)
 def test_what_csv_writes_is_read_back_or_refused(
     tmp_path_factory: pytest.TempPathFactory,

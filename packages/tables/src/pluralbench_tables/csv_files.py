@@ -25,7 +25,8 @@ SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bar
 ENDS = {"\n": "a line feed", "\r": "a carriage return", "\r\n": "a carriage return and a line feed"}
 LINE = re.compile(r"[^\r\n]*+(?:\r\n?|\n)|[^\r\n]++")
 PIECE = 1_000_000  # characters of a text that are made lines at once
-PAIR_OR_BACKSLASH = re.compile(r'\\[\\",;\t|]|(\\)')
+# An end of line may be escaped too, though before another alone: a path, and so a row, may end with a backslash.
+PAIR_OR_BACKSLASH = re.compile(r'\\[\\",;\t|]|\\(?!\r\n)[\r\n](?=[\r\n])|(\\)')
 BACKSLASH_BEFORE_OTHERS = re.compile(r'\\(?!")')
 MEND = "give the table as JSON lines or Parquet"
 
