@@ -24,8 +24,13 @@ CPUINFO = Path("/proc/cpuinfo")
 
 @cache
 def machine_folder() -> Path:
-    """Where what was measured and compiled on this machine lies: processor, threads and torch have one each."""
-    facts = [_processor(), str(torch.get_num_threads()), torch.__version__]
+    """Where what was measured and compiled on this machine lies.
+
+    Each processor, set of instructions that torch and oneDNN are let use, number of threads and version of torch has
+    a folder of its own.
+    """
+    instructions = [torch.backends.cpu.get_cpu_capability(), os.environ.get("ONEDNN_MAX_CPU_ISA", "")]
+    facts = [_processor(), *instructions, str(torch.get_num_threads()), torch.__version__]
     name = hashlib.sha256("\n".join(facts).encode()).hexdigest()[:16]
     return user_cache_path("pluralbench", appauthor=False) / "machine" / name
 
