@@ -14,7 +14,7 @@ from pluralbench_local.packing import Tokens
 from pluralbench_local.scoring import Options, Read, record_of, score_locally
 
 RULE = re.compile(r"^(logit|softmax):(-?\d+)$")
-VOCABULARY_ROWS = 512  # hidden states that are read through the vocabulary at a time, to bound memory
+VOCABULARY_ROWS = 256  # hidden states that are read through the vocabulary at a time, to bound memory
 
 
 @dataclass(frozen=True)
@@ -147,7 +147,7 @@ def _log_probabilities(network: Network, groups: Sequence[Sequence[Tokens]], rea
         logits = _vocabulary_logits(network, states[used[start : start + VOCABULARY_ROWS]])
         here = order[bounds[number] : bounds[number + 1]]
         rows_here = place[here] - start
-        chosen = logits[rows_here, target[here]] - logits.logsumexp(-1)[rows_here]
+        chosen = logits.log_softmax(-1)[rows_here, target[here]]  # `logsumexp` takes up to four times as long
         sums.index_add_(0, owner[here], chosen.double())
     return sums, computed
 
