@@ -9,7 +9,6 @@ import pyarrow.parquet as pq
 import pytest
 from pluralbench_tables import TableFileError, check_texts, parse_json, read_csv, read_jsonl, read_objects, read_parquet
 from pluralbench_tables.limits import TEXT_CHARACTERS
-from written_tables import write
 
 Read = Callable[[Path, str], object]
 """Writes a table whose third row holds this text, into a folder, and reads it."""
@@ -33,11 +32,15 @@ def csv_of_many_lines(folder: Path, text: str) -> object:
 
 
 def jsonl(folder: Path, text: str) -> object:
-    return read_jsonl(write(folder / "rows.jsonl", rows(text)))[2]["said"]
+    path = folder / "rows.jsonl"
+    pl.DataFrame(rows(text)).write_ndjson(path)
+    return read_jsonl(path)[2]["said"]
 
 
 def json_array(folder: Path, text: str) -> object:
-    return read_objects(write(folder / "rows.json", rows(text)))[2]["said"]
+    path = folder / "rows.json"
+    pl.DataFrame(rows(text)).write_json(path)
+    return read_objects(path)[2]["said"]
 
 
 def json_within(_: Path, text: str) -> object:
