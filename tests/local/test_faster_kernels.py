@@ -188,11 +188,14 @@ def test_a_short_run_compiles_nothing(classifiers: Callable[..., str], other_mac
     assert not list(other_machine.glob("*.pt2"))
 
 
-def test_compiling_without_a_compiler_is_said(
-    classifiers: Callable[..., str], other_machine: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("torch._inductor.config.cpp.cxx", ("no-such-compiler",))
-    with pytest.raises(DeviceError, match=r"cannot be compiled \(.*\); install a C\+\+ compiler such as g\+\+, or"):
+def test_compiling_without_a_compiler_is_said(classifiers: Callable[..., str], other_machine: Path) -> None:
+    from torch._inductor import config
+
+    without_compiler = config.patch({"cpp.cxx": ("no-such-compiler",)})
+    with (
+        without_compiler,
+        pytest.raises(DeviceError, match=r"cannot be compiled \(.*\); install a C\+\+ compiler such as g\+\+, or"),
+    ):
         score(classifier(classifiers("llama")), make_groups(1), compile="always")
     assert not list(other_machine.glob("*.pt2"))
 
