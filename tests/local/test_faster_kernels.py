@@ -209,7 +209,8 @@ def test_compiled_functions_score_alike_and_are_there_the_next_time(
 ) -> None:
     monkeypatch.setattr(compiled, "fastest", lambda *_, **__: "compiled")
     folder, groups = classifiers("llama", hidden_size=256, intermediate_size=256), make_groups(1, longest=120)
-    first = score(classifier(folder), groups, compile="always")
+    loaded = classifier(folder)
+    first = score(loaded, groups, compile="always")
     assert first.work is not None
     assert [what.split()[0] for what in first.work.compiled] == ["norm", "rotation"]
     assert "compiling small functions for this machine: 2 of 2" in capfd.readouterr().err
@@ -219,6 +220,11 @@ def test_compiled_functions_score_alike_and_are_there_the_next_time(
     again = score(classifier(folder), groups)
     assert again.scores == first.scores
     assert "compiling" not in capfd.readouterr().err
+    # What another model of this process has compiled is not used where nothing is to be.
+    never, plain = (score(model, groups, compile="never") for model in (loaded, classifier(folder)))
+    assert never.scores == plain.scores != first.scores
+    assert never.work is not None
+    assert never.work.compiled == []
     exact = score(classifier(folder), groups, mode="exact")
     assert exact.work is not None
     assert exact.work.compiled == []

@@ -23,7 +23,7 @@ from pluralbench_runs import one_line, progress
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from pluralbench_local.attention import computing_fast
+from pluralbench_local.attention import computing_with
 from pluralbench_local.errors import DeviceError
 from pluralbench_local.measured import fastest, machine_folder, seconds
 
@@ -58,30 +58,33 @@ class Function:
 
 
 class CompiledFunctions:
-    """The functions of one network that can be compiled. installed: those in whose place a compiled form stands."""
+    """The functions of one network that can be compiled."""
 
     def __init__(self, model: PreTrainedModel) -> None:
-        self.installed: list[str] = []
+        self._installed: list[str] = []
         self._model = model
         self._left: list[Function] | None = None
 
-    def prepare(self, tokens: int, wish: Compile) -> None:
-        """Put compiled functions in the place of the model's own, where they are faster, for computing so many tokens.
+    def prepare(self, tokens: int, wish: Compile) -> list[str]:
+        """Put compiled functions beside the model's own, where they are faster, for computing so many tokens.
+
+        Their names, which a batch needs in `Packed.compiled` to be computed by them.
 
         Those that this machine has are loaded. Under `auto` others are compiled where that takes less time than it
-        saves, under `always` in any case; `never` leaves the model as it is.
+        saves, under `always` in any case, and under `never` none are used.
         Raises `DeviceError` where `always` cannot be done.
         """
         if wish == "never" or self._model.device.type != "cpu":
-            return
+            return []
         if self._left is None:
             self._left = [*_norms(self._model), *_rotations(self._model)]
         missing = [function for function in self._left if not function.path.exists()]
         if missing and (wish == "always" or _pays(missing, tokens)):
             _compile(missing, wish)
         with quiet_compiler():
-            self.installed += [one.what for one in self._left if one.path.exists() and _load(one)]
+            self._installed += [one.what for one in self._left if one.path.exists() and _load(one)]
         self._left = [function for function in self._left if not function.path.exists()]
+        return list(self._installed)
 
 
 @torch.inference_mode()
@@ -181,7 +184,7 @@ def _switched(
 
     def forward(*inputs: Any, **named: Any) -> Any:
         given = (*inputs, *further)
-        if not named and computing_fast() and _fits(function, given):
+        if not named and computing_with(function.what) and _fits(function, given):
             result = compiled(*given)
             return result if isinstance(result, Tensor) else tuple(result)
         return own(*inputs, **named)

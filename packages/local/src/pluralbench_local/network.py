@@ -1,7 +1,7 @@
 """A network that is read at chosen tokens: packed where its attention allows it, in sorted batches elsewhere."""
 
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -91,11 +91,12 @@ def usual_attention(network: Network) -> Iterator[None]:
 
 
 def read_packed(
-    network: Network, groups: Sequence[Sequence[Tokens]], mode: Mode
+    network: Network, groups: Sequence[Sequence[Tokens]], mode: Mode, compiled: Collection[str] = ()
 ) -> tuple[Tensor, list[list[int]], int]:
     """Last hidden states [n, width] of the rows that are read, for each conversation its places among them, and how
     many tokens were computed."""
     packed = pack(groups, mode)
+    packed.compiled = compiled
     states = _packed_states(network.body, packed, network.device)
     place = {row: number for number, row in enumerate(packed.read_rows)}
     return states[packed.read_rows], [[place[row] for row in rows] for rows in packed.rows], len(packed.ids)

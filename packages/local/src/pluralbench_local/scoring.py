@@ -219,8 +219,8 @@ def _score_all(
         work.conversations += len(conversations)
         work.unique_tokens += _cost([conversations[response] for response in left[place]], "fast")
     for network in model.networks if work.strategy == "fast" else []:
-        network.compiled.prepare(work.unique_tokens, model.options.compile)
-        work.compiled = network.compiled.installed
+        names = network.compiled.prepare(work.unique_tokens, model.options.compile)
+        work.compiled = sorted({*work.compiled, *names})
     batches = _plan(tokenized, left, work)
     with progress("scoring", len(left)) as meter, torch.inference_mode():
         while batches:
@@ -320,7 +320,7 @@ def _reader(work: Work) -> Read:
     if work.strategy == "padded":
         return lambda network, groups: read_padded(network, [tokens for group in groups for tokens in group])
     mode: Mode = "fast" if work.strategy == "fast" else "exact"
-    return lambda network, groups: read_packed(network, groups, mode)
+    return lambda network, groups: read_packed(network, groups, mode, work.compiled)
 
 
 def _read_alone(network: Network, groups: Sequence[Sequence[Tokens]]) -> tuple[Tensor, list[list[int]], int]:
