@@ -22,7 +22,7 @@ from typing import Annotated
 import typer
 from keeping.protocol import FACTS, OTHER, PHASES, RESUMED, SCORE, STOPPED, Job, Made, Said, Settings
 from machine import machine
-from translating.process import CommandFailed, Cores, cores, measure
+from translating.process import Cores, cores, main, measure, note
 from translating.protocol import Measured
 
 BENCHMARKS = Path(__file__).parent
@@ -69,7 +69,7 @@ def command(
             for number in range(repeats):
                 for step in Random(f"{seed} {number}").sample(steps, len(steps)):
                     done = _step(step, name, folder, Path(scratch), where, made[name].shown)
-                    _note(f"{name}, round {number + 1} of {repeats}, {step}: {done.measured.cpu:.1f} CPU s")
+                    note(f"{name}, round {number + 1} of {repeats}, {step}: {done.measured.cpu:.1f} CPU s")
                     every[name][step].append(done)
             _check(every[name])
     ran_on = machine(VERSIONS, where.numbers)
@@ -89,7 +89,7 @@ def _made(settings: Settings) -> dict[str, Made]:
     if not (facts.is_file() and json.loads(facts.read_text("utf-8"))["settings"] == asdict(settings)):
         if folder.exists() and any(folder.iterdir()):
             raise SystemExit(f"{folder} holds something else; give an empty --keep.")
-        _note(f"making {settings.items:,} items of {', '.join(settings.benchmarks)}")
+        note(f"making {settings.items:,} items of {', '.join(settings.benchmarks)}")
         folder.mkdir(parents=True, exist_ok=True)
         subprocess.run([sys.executable, "-m", "keeping.made", json.dumps(asdict(settings))], cwd=BENCHMARKS, check=True)
     return {name: Made(**one) for name, one in json.loads(facts.read_text("utf-8"))["made"].items()}
@@ -178,17 +178,5 @@ def _line(title: str, cpu: list[float], wall: list[float], peak: list[int]) -> s
     return f"| {title} | {median(cpu):.2f} | {median(wall):.2f} | {max(peak) / 1e9:.2f} GB |"
 
 
-def _note(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
-
-
-def main() -> None:
-    """Run the command; what fails is said with its last words."""
-    try:
-        app()
-    except CommandFailed as error:
-        raise SystemExit(str(error)) from None
-
-
 if __name__ == "__main__":
-    main()
+    main(app)

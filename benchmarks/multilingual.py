@@ -22,7 +22,7 @@ from typing import Annotated
 
 import typer
 from machine import machine
-from translating.process import CommandFailed, Cores, cores, measure
+from translating.process import Cores, cores, main, measure, note
 from translating.protocol import FACTS, LEDGER, RECIPE, SQLITE, Measured, Packing, Peer, Prepared, Settings
 
 BENCHMARKS = Path(__file__).parent
@@ -66,7 +66,7 @@ def command(
             order = Random(f"{seed} {number}").sample(list(rounds), len(rounds))
             for name in order:
                 measured = _run(name, Path(scratch), folder, codes, where, ledger=SQLITE if sqlite else LEDGER)
-                _note(f"round {number + 1} of {repeats}, {name}: {measured.wall:.1f} s, {measured.peak / 1e9:.2f} GB")
+                note(f"round {number + 1} of {repeats}, {name}: {measured.wall:.1f} s, {measured.peak / 1e9:.2f} GB")
                 rounds[name].append(measured)
         verified = _compare(Path(scratch), codes, rows, where, peers=not without_peers)
     ran_on = machine(VERSIONS, where.numbers)
@@ -89,7 +89,7 @@ def _prepared(settings: Settings) -> Prepared:
         return Prepared.from_json((folder / FACTS).read_text("utf-8"))
     if folder.exists() and any(folder.iterdir()):
         raise SystemExit(f"{folder} holds something else; give an empty --keep.")
-    _note(f"making {settings.rows:,} pairs and recording {len(settings.languages)} languages (minutes)")
+    note(f"making {settings.rows:,} pairs and recording {len(settings.languages)} languages (minutes)")
     folder.mkdir(parents=True, exist_ok=True)
     _python("translating.recorded", json.dumps(asdict(settings)))
     marker.write_text(json.dumps(asdict(settings)), "utf-8")
@@ -189,17 +189,5 @@ def _packing(packings: list[Packing]) -> str:
     )
 
 
-def _note(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
-
-
-def main() -> None:
-    """Run the command; what fails is said with its last words."""
-    try:
-        app()
-    except CommandFailed as error:
-        raise SystemExit(str(error)) from None
-
-
 if __name__ == "__main__":
-    main()
+    main(app)

@@ -20,7 +20,7 @@ from typing import Annotated
 import typer
 from machine import machine
 from resolving.protocol import FACTS, SAID, Job, Made, Said
-from translating.process import CommandFailed, Cores, cores, measure
+from translating.process import Cores, cores, main, measure, note
 from translating.protocol import Measured
 
 BENCHMARKS = Path(__file__).parent
@@ -73,7 +73,7 @@ def command(
         for number in range(repeats):
             for name in Random(f"{seed} {number}").sample(jobs, len(jobs)):
                 done = _run(name, folder, Path(scratch), where)
-                _note(f"round {number + 1} of {repeats}, {name}: {done.measured.wall:.1f} s, {done.step:.2f} s in it")
+                note(f"round {number + 1} of {repeats}, {name}: {done.measured.wall:.1f} s, {done.step:.2f} s in it")
                 rounds[name].append(done)
     _check(rounds)
     ran_on = machine(VERSIONS, where.numbers)
@@ -94,7 +94,7 @@ def _made(folder: Path, prompts: int, seed: int, where: Cores) -> Made:
             return made
     if folder.exists() and any(folder.iterdir()):
         raise SystemExit(f"{folder} holds something else; give an empty --keep.")
-    _note(f"making {prompts:,} prompts")
+    note(f"making {prompts:,} prompts")
     folder.mkdir(parents=True, exist_ok=True)
     code = "import sys; from pathlib import Path; from resolving.made import make; "
     code += "make(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))"
@@ -171,17 +171,5 @@ def _compared(rounds: dict[str, list[Round]]) -> str:
     return "\n".join(lines) + f"\n\nIn conflict: {found['conflicts'] / found['judgements']:.1%} of the judgements."
 
 
-def _note(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
-
-
-def main() -> None:
-    """Run the command; what fails is said with its last words."""
-    try:
-        app()
-    except CommandFailed as error:
-        raise SystemExit(str(error)) from None
-
-
 if __name__ == "__main__":
-    main()
+    main(app)

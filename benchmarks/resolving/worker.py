@@ -42,7 +42,7 @@ def whole(folder: Path, out: Path) -> Said:
     )
     from build_chinese.supervision import PAIRS, debiased  # noqa: PLC0415 - the same
     from build_chinese.tables import frame_of  # noqa: PLC0415 - the same
-    from pluralbench_studies import write_jsonl  # noqa: PLC0415 - the same
+    from pluralbench_tables import write_jsonl  # noqa: PLC0415 - the same
 
     clock = Clock()
     with clock.step("read"):

@@ -12,6 +12,7 @@ import time
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,11 +34,12 @@ def operators(settings: Settings) -> Score:
     """CPU seconds of each part; there are no scores."""
     model = load(str(Path(settings.folder, "classifier")), device="cpu", dtype=settings.dtype)
     network: Any = model.network
-    network.compiled.prepare(0, "always")
+    compiled = network.compiled.prepare(0, "always")
     # The last layer is watched, to compute only what is read of it: the first stands in.
     layers = [*network.body.layers[:-1], network.body.layers[0]]
     tokenizer = model.template.tokenizer
 
+    ways_of = partial(_ways, layers, compiled)
     fastest: dict[tuple[str, int], int] = {}
 
     def least(part: str, tokens: int, ways: Sequence[Callable[[], object]]) -> float:
@@ -55,11 +57,11 @@ def operators(settings: Settings) -> Score:
         unique = sum(len(packed.ids) for packed in batches)
         ways = {
             "tokenising": [tokens],
-            "projections": _ways(_projections, layers, unique),
-            "gated blocks": _ways(_gated, layers, unique),
+            "projections": ways_of(_projections, unique),
+            "gated blocks": ways_of(_gated, unique),
             "attention": [_attention(network, batches, kernel) for kernel in KERNELS.values()],
-            "norms and rotations": _ways(_norms, layers, unique),
-            "sums": _ways(_sums, layers, unique),
+            "norms and rotations": ways_of(_norms, unique),
+            "sums": ways_of(_sums, unique),
         }
         parts = {part: least(part, unique, several) for part, several in ways.items()}
         return Outcome([], unique, parts)
@@ -70,14 +72,14 @@ def operators(settings: Settings) -> Score:
 Work = Callable[[list[Any], Tensor], None]  # of all layers on the states of some tokens [1, tokens, width]
 
 
-def _ways(work: Work, layers: list[Any], tokens: int) -> list[Callable[[], None]]:
+def _ways(layers: list[Any], compiled: list[str], work: Work, tokens: int) -> list[Callable[[], None]]:
     """The work on all tokens: the model's own operators and its faster forms, in slices of each size."""
     like = layers[0].mlp.gate_proj.weight
     states = torch.randn(1, tokens, like.shape[1]).to(like.dtype)
 
     def way(rows: int, *, fast: bool) -> Callable[[], None]:
         def compute() -> None:
-            with attending(Packed("fast", [], [], [], [])) if fast else nullcontext():
+            with attending(Packed("fast", [], [], [], [], compiled)) if fast else nullcontext():
                 for part in torch.split(states, rows, 1):
                     work(layers, part)
 

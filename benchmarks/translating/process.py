@@ -3,9 +3,10 @@
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -79,3 +80,16 @@ def _together(pid: int) -> int:
         return sum(process.memory_full_info().pss for process in processes) if len(processes) > 1 else 0
     except (psutil.Error, OSError):  # one has just ended
         return 0
+
+
+def note(line: str) -> None:
+    """Say on standard error how far a benchmark is."""
+    print(line, file=sys.stderr, flush=True)
+
+
+def main(benchmark: Callable[[], object]) -> None:
+    """Run a benchmark's command; what fails is said with its last words."""
+    try:
+        benchmark()
+    except CommandFailed as error:
+        raise SystemExit(str(error)) from None
