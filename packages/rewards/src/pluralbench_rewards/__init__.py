@@ -3,6 +3,7 @@
 from pluralbench_rewards.contract import (
     Compile,
     Description,
+    EarlierPair,
     Group,
     Message,
     Mode,
@@ -26,6 +27,7 @@ __all__ = [
     "Comparison",
     "Compile",
     "Description",
+    "EarlierPair",
     "FunctionError",
     "FunctionModel",
     "Group",

@@ -21,17 +21,28 @@ TOLD = "{context}\n\nMy question:\n{question}"
 
 
 @dataclass(frozen=True)
+class EarlierPair:
+    """Two responses between which a person chose before. prompt: messages, the user's last."""
+
+    prompt: Sequence[Message]
+    chosen: str
+    rejected: str
+
+
+@dataclass(frozen=True)
 class Person:
     """Who asks, as data.
 
     id: of the user. profile: past posts (`id`, `category`, `text`), the most relevant first. persona: sentences that
-    describe them. plan: what a planner thinks they expect of an answer.
+    describe them. plan: what a planner thinks they expect of an answer. earlier: pairs they decided before, the oldest
+    first.
     """
 
     id: str | None = None
     profile: Sequence[Mapping[str, Any]] = ()
     persona: Sequence[str] = ()
     plan: str | None = None
+    earlier: Sequence[EarlierPair] = ()
 
 
 @dataclass(frozen=True)
