@@ -13,7 +13,6 @@ from pluralbench_policies.description import OptimizeOptions, Task
 from pluralbench_rewards import ModelRecord, Scoring
 from pluralbench_runs import Output, digest
 
-from pluralbench.data.prompts import groups_of
 from pluralbench.descriptions import Data, DownstreamPrompt, Outcome, Prompt, Sampling
 from pluralbench.downstream.candidates import SYSTEM, first_threads, policy_of, turns_of
 from pluralbench.downstream.curves import level_numbers
@@ -139,7 +138,7 @@ def _linked(source: str, target: str) -> None:
 def tasks_of(loaded: Loaded) -> list[Task]:
     """The prompts as a policy reads them, and as a reward model is given them; of conversations the first turn."""
     items = loaded.items.frame
-    threads = first_threads(items, groups_of(items, loaded.prompt, loaded.plans))
+    threads = first_threads(items, loaded.groups())
     return [Task(thread.messages, replace(thread.group, id=f"{thread.config}/{thread.id}")) for thread in threads]
 
 
@@ -167,7 +166,7 @@ def _judged(
 ) -> tuple[Walked, Walked]:
     """What the policy answered before and after."""
     items = loaded.items.frame
-    groups = groups_of(items, loaded.prompt, loaded.plans)
+    groups = loaded.groups()
     walked = []
     for which, model in (("start", start), ("end", end)):
         policy = policy_of(model, settings.sampling)
@@ -188,7 +187,7 @@ def _written(
     """An empty directory, filled."""
     ledger = after.setup.ledger
     ledger.export(output.work / LEDGER_FILE, ledger.used)
-    groups = groups_of(loaded.items.frame, loaded.prompt, loaded.plans)
+    groups = loaded.groups()
     turns = max(map(turns_of, groups))
     by_config = loaded.benchmark.overall != "items"
     tables = (curves_of(walked.found, settings.sampling.n, turns) for walked in (before, after))

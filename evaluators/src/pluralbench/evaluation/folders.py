@@ -18,6 +18,7 @@ UNSAID = {
     "columns",
     "english",
     "plans",
+    "personas",
     "reference",
     "chat_template",
     "name",
