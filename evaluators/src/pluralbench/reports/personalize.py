@@ -108,6 +108,9 @@ def notes(found: Personalized) -> Iterator[str]:
             "gain: the second less the first, in points. p: of no difference, two-sided, by exchanging the two within "
             f"users{adjusted}."
         )
+    if record.left_out:
+        left = ", ".join(f"{name} {count:,}" for name, count in record.left_out.items())
+        yield f"Left out of all models, since nothing is known of the user to tell: {left}."
     yield from _spread(found)
     yield from mark_notes(_marked(found))
     yield from _alike(found)

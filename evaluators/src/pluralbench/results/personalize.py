@@ -88,6 +88,7 @@ class PersonalizeRecord(Table):
 
     embedding: how the backbone makes vectors. conditions: those that were compared. persona: whether a model of posts
     is given the persona as a second vector. data: by part (train, validation, test). trained_on: pairs and users.
+    left_out: by part, items of whose user nothing is known to tell.
     sets: by their names in the items. scored: the other benchmark and its data.
     """
 
@@ -106,6 +107,7 @@ class PersonalizeRecord(Table):
     data: dict[str, DataRecord]
     held_out: float | str | None = None
     trained_on: dict[str, int]
+    left_out: dict[str, int] = Field(default_factory=dict)
     scored_benchmark: BenchmarkRecord | None = None
     scored_data: DataRecord | None = None
     sets: dict[str, SetRecord]
