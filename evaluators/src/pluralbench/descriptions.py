@@ -9,10 +9,11 @@ from typing import Any, ClassVar, Literal, Self
 
 from pluralbench_calls.chat import LOCAL, ChatConnection
 from pluralbench_local import LocalModel
+from pluralbench_local.personal.options import METHODS, PersonalOptions
 from pluralbench_local.training_options import TrainingOptions
 from pluralbench_policies.description import OptimizeOptions
 from pluralbench_rewards import Scoring
-from pluralbench_runs import Table
+from pluralbench_runs import Table, did_you_mean
 from pydantic import Field, field_validator, model_validator
 
 __all__ = [
@@ -25,6 +26,8 @@ __all__ = [
     "Outcome",
     "PersonaData",
     "PersonaJudging",
+    "PersonalOptions",
+    "Personalizing",
     "Prompt",
     "Running",
     "Sampling",
@@ -41,6 +44,7 @@ Criterion = Literal["quality", "person"]
 Reading = Literal["lenient", "strict"]
 Measure = Literal["rubric", "rating", "win"]
 Judged = Literal["all", "selected"]
+Compared = Literal["both", "without", "with", "all"]
 Setting = Literal["standard", "certainty", "tie"]
 Variables = Literal["all", "key", "least", "none", "key-code", "least-code"]
 
@@ -280,3 +284,41 @@ class Outcome(Table):
     )
     max_tokens: int = Field(512, ge=1, description=MAX_TOKENS)
     attempts: int = Field(4, ge=1, description=ATTEMPTS)
+
+
+class Personalizing(Table):
+    """Which personalized reward models are trained, and what they are compared under.
+
+    methods: of `pluralbench_local.personal`. profile: "without" and "with" train models that know nothing of the person
+    and models that are told of them, "both" the two; with "all" the latter are also told of another user. persona:
+    models of posts read the person's persona too.
+    """
+
+    methods: tuple[str, ...] = Field(
+        METHODS,
+        description="Methods, such as bt,gpo; without it bt, gpo, vpl, pal and synthesizeme.",
+        json_schema_extra={"as_text": True, "metavar": "M,M,..."},
+    )
+    profile: Compared = Field(
+        "both",
+        description="Train without a profile, with one, or both; all also shows those with one another user's.",
+    )
+    persona: bool = Field(default=False, description="Models that are told posts read the user's persona too.")
+    seeds: int = Field(3, ge=1, description="Models of each method, by the seeds 0, 1, ...")
+
+    @field_validator("methods", mode="before")
+    @classmethod
+    def _names(cls, methods: Any) -> Any:
+        return tuple(part.strip() for part in methods.split(",")) if isinstance(methods, str) else methods
+
+    @field_validator("methods")
+    @classmethod
+    def _known(cls, methods: tuple[str, ...]) -> tuple[str, ...]:
+        unknown = next((name for name in methods if name not in METHODS), None)
+        if unknown is not None:
+            hint = did_you_mean(unknown, METHODS)
+            raise ValueError(f"there is no method `{unknown}`; {hint}choose of {', '.join(METHODS)}")
+        twice = next((name for name in methods if methods.count(name) > 1), None)
+        if twice is not None:
+            raise ValueError(f"the method `{twice}` is given twice; leave one of them out")
+        return methods

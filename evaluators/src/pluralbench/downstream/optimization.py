@@ -1,6 +1,5 @@
 """`optimize`: a policy is optimised against a reward model, and what it answers then is judged."""
 
-import shutil
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +19,7 @@ from pluralbench.downstream.outcomes import Aspects, Juror, aspects_of, juror_of
 from pluralbench.downstream.records import curves_of, outcome_record, sampling_record
 from pluralbench.downstream.settings import DownstreamSettings
 from pluralbench.downstream.walk import Found, Setup, known_of, opened_name, reused_ledger, scoring_for, walk
-from pluralbench.evaluation.folders import run_folder
+from pluralbench.evaluation.folders import link_folder, run_folder
 from pluralbench.evaluation.models import Scorable, opened
 from pluralbench.evaluation.settings import DataSettings, Loaded, load_benchmark, run_directory
 from pluralbench.results.downstream import (
@@ -121,18 +120,9 @@ def optimize(
             with reused_ledger(output.work, reuse_from) as ledger:
                 walked = _judged(start, end, loaded, settings, juror, aspects, ledger, output.work)
                 staged = _written(output, settings, loaded, *walked, {name: rewarded}, made)
-            # Linked and not moved: a kill before the end of `publish` leaves the policy to the next run.
-            shutil.copytree(output.work / POLICY_FOLDER, staged / POLICY_FOLDER, copy_function=_linked)
+            link_folder(output.work / POLICY_FOLDER, staged / POLICY_FOLDER)
             output.publish(staged)
     return read_downstream(target)
-
-
-def _linked(source: str, target: str) -> None:
-    """The same file under another name, or a copy where the file system has no links."""
-    try:
-        Path(target).hardlink_to(source)
-    except OSError:
-        shutil.copyfile(source, target)
 
 
 def tasks_of(loaded: Loaded) -> list[Task]:

@@ -88,6 +88,15 @@ def split(
 
     Raises `DataError` where one of the parts would have no cluster.
     """
+    chosen = held_out_clusters(clusters, share, seed)
+    parts: tuple[list[Ranking], list[Ranking]] = ([], [])
+    for ranking, cluster in zip(rankings, clusters, strict=True):
+        parts[cluster in chosen].append(ranking)
+    return parts
+
+
+def held_out_clusters(clusters: Sequence[str], share: float, seed: int) -> set[str]:
+    """This share of the clusters, drawn by the seed. Raises `DataError` where that is none of them, or all."""
     names = sorted(set(clusters), key=lambda cluster: (stream(seed, "held out", cluster).random(), cluster))
     number = round(share * len(names)) if 0 < share < 1 else 0
     if not 0 < number < len(names):
@@ -95,11 +104,7 @@ def split(
             f"--held-out {share} of {len(names):,} clusters leaves a part with none; give a share between 0 and 1 of "
             "more items, or a file."
         )
-    chosen = set(names[:number])
-    parts: tuple[list[Ranking], list[Ranking]] = ([], [])
-    for ranking, cluster in zip(rankings, clusters, strict=True):
-        parts[cluster in chosen].append(ranking)
-    return parts
+    return set(names[:number])
 
 
 def flipped(rankings: Sequence[Ranking], share: float, seed: int) -> list[Ranking]:
