@@ -17,12 +17,14 @@ from .personalized import (
     render_posts,
     render_profile,
 )
+from .preferences import MESSAGE, PersonalizedPreferences
 from .validation import validate
 
 __all__ = [
     "CATEGORIES",
     "ENGLISH",
     "LANGUAGES",
+    "MESSAGE",
     "POST",
     "RANK",
     "RANKED_RESPONSES",
@@ -34,6 +36,7 @@ __all__ = [
     "MultilingualPairs",
     "PersonaItems",
     "PersonalizedPairs",
+    "PersonalizedPreferences",
     "PersonalizedQuestions",
     "RankedResponses",
     "TableError",
