@@ -1,4 +1,4 @@
-"""What could be wrong with preferences although each of them is valid: length, repetition, users, and what was left out."""
+"""What could be wrong with preferences although each is valid: length, repetition, users, and what was left out."""
 
 from typing import Any
 
@@ -6,6 +6,7 @@ import polars as pl
 from pluralbench_audit import PairLimits, check_limits, limited, near_duplicates, near_texts, pair_figures
 
 from build_personalized.audit import drop_counts
+from build_personalized.training.splits import parts
 
 
 def audit(
@@ -14,7 +15,7 @@ def audit(
     """Figures about `pairs` (columns of `PersonalizedPreferences`, `config` and `split`), JSON.
 
     source_pairs: how many the sources had. What a scorer could cheat on is as in `pluralbench_audit.pair_figures`; what
-    it could repeat are the words of the persona, where there are personas. Near-duplicates are those of different users.
+    it could repeat are the words of the persona, where there are personas. Near-duplicates are of different users.
     across_splits: prompts of the other splits that nearly equal one of train.
     """
     chosen, rejected, users = (pairs[name].to_list() for name in ("chosen", "rejected", "user_id"))
@@ -27,10 +28,8 @@ def audit(
         "source_pairs": source_pairs,
         "users": pairs["user_id"].n_unique(),
         "by_split": [
-            {"config": config, "split": split, "pairs": count, "users": theirs}
-            for config, split, count, theirs in pairs.group_by("config", "split", maintain_order=True)
-            .agg(pl.len(), pl.col("user_id").n_unique().alias("users"))
-            .iter_rows()
+            {"config": config, "split": split, "pairs": rows.height, "users": rows["user_id"].n_unique()}
+            for config, split, rows in parts(pairs)
         ],
         "drops": drop_counts(drops),
         "contamination": contamination,

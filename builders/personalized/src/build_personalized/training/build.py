@@ -22,13 +22,12 @@ from build_personalized.training.personas import add_personas, writer_of
 from build_personalized.training.profiles import add_profiles
 from build_personalized.training.recipe import TrainingRecipe
 from build_personalized.training.sources import SAMPLE, load, pin
-from build_personalized.training.splits import split_users
+from build_personalized.training.splits import parts, split_users
 
 BUILDER = Builder("personalized-training", "build-personalized")
 SCHEMA = "PersonalizedPreferences"
 COLUMNS = ("id", "user_id", "prompt", "chosen", "rejected", "profile", "persona", "persona_call", "source_id")
 COLUMNS += ("chosen_source", "rejected_source", "original_split")
-SPLITS = ("train", "validation", "test")
 
 
 def build(
@@ -91,10 +90,4 @@ def first_users(pairs: pl.DataFrame, limit: int | None) -> pl.DataFrame:
 
 def tables(pairs: pl.DataFrame) -> list[ReleaseTable]:
     """A table for each config and split."""
-    found = []
-    for config in pairs["config"].unique(maintain_order=True):
-        for split in SPLITS:
-            rows = pairs.filter(pl.col("config") == config, pl.col("split") == split).select(COLUMNS)
-            if rows.height:
-                found.append(ReleaseTable(config, split, rows, SCHEMA))
-    return found
+    return [ReleaseTable(config, split, rows.select(COLUMNS), SCHEMA) for config, split, rows in parts(pairs)]

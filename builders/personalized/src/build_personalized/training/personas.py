@@ -59,7 +59,7 @@ def persona_messages(posts: Sequence[dict[str, Any]], table: PersonaTable) -> li
 
 def writer_of(recipe: TrainingRecipe, sample: Path, *, replay: bool) -> Backend:
     """Who writes personas. sample: the folder with the hand-written ones. replay: nobody is asked."""
-    if replay:
+    if replay or recipe.persona.provider == NOBODY:
         return Replay()
     if recipe.persona.provider == WRITTEN:
         return Written(lambda: _written(sample / "personas.jsonl"), NOT_OF_THE_SAMPLE)

@@ -8,7 +8,15 @@ from pluralbench_runs import stream
 from build_personalized.errors import SourceError
 from build_personalized.training.recipe import SplitsTable
 
+SPLITS = ("train", "validation", "test")
 NAMES = {"train": "train", "val": "validation", "validation": "validation", "dev": "validation", "test": "test"}
+
+
+def parts(pairs: pl.DataFrame) -> list[tuple[str, str, pl.DataFrame]]:
+    """The config, the split and the rows of each part of `pairs` that has rows, train first."""
+    configs = pairs["config"].unique(maintain_order=True)
+    found = pairs.partition_by("config", "split", as_dict=True, maintain_order=True)
+    return [(config, split, found[config, split]) for config in configs for split in SPLITS if (config, split) in found]
 
 
 def split_users(pairs: pl.DataFrame, splits: SplitsTable, seed: int) -> pl.DataFrame:
