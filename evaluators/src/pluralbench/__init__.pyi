@@ -11,6 +11,8 @@ from .descriptions import (
     Outcome,
     PersonaData,
     PersonaJudging,
+    Personalizing,
+    PersonalOptions,
     Prompt,
     Running,
     Sampling,
@@ -27,9 +29,11 @@ from .evaluation.judge import judge
 from .evaluation.personas import judge_personas
 from .evaluation.score import score
 from .evaluation.train import train
+from .personalizing import personalize
 from .reports.report import render, report_frame
 from .reports.verdicts import verdict_rows
 from .results.downstream import Downstream, DownstreamRecord, read_downstream
+from .results.personalize import Personalized, PersonalizeRecord, read_personalized
 from .results.record import RunRecord
 from .results.runs import Run, read_run
 from .studying import study
@@ -56,6 +60,10 @@ __all__ = [
     "Person",
     "PersonaData",
     "PersonaJudging",
+    "PersonalOptions",
+    "PersonalizeRecord",
+    "Personalized",
+    "Personalizing",
     "Prompt",
     "RewardModel",
     "Run",
@@ -77,7 +85,9 @@ __all__ = [
     "known_benchmarks",
     "load_items",
     "optimize",
+    "personalize",
     "read_downstream",
+    "read_personalized",
     "read_run",
     "render",
     "report_frame",

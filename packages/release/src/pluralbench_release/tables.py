@@ -204,8 +204,8 @@ def _chosen(known: Iterable[str], wanted: Sequence[str] | None, shown: str) -> l
     return names if wanted is None else [name for name in names if name in wanted]
 
 
-def _no_split(shown: str, split: str, others: Iterable[str]) -> TablesError:
-    return TablesError(f"{shown} has no split {split!r}; it has {', '.join(sorted(set(others)))}.")
+def _no_split(shown: str, split: str, others: Iterable[str]) -> NoSplit:
+    return NoSplit(f"{shown} has no split {split!r}; it has {', '.join(sorted(set(others)))}.")
 
 
 def _licence(card: CardData) -> str | None:

@@ -41,5 +41,5 @@ def read_data(
     try:
         tables = read_tables(folder, split=split, configs=configs)
     except TablesError as error:
-        raise TablesError(str(error).replace(folder, f"The sample of {title}")) from None
+        raise type(error)(str(error).replace(folder, f"The sample of {title}")) from None
     return replace(tables, location=SAMPLE, paths={config: f"the sample's {config}" for config in tables.frames})
