@@ -17,7 +17,7 @@ from .personalized import (
     render_posts,
     render_profile,
 )
-from .preferences import MESSAGE, PersonalizedPreferences
+from .preferences import MESSAGE, ROLES, PersonalizedPreferences
 from .validation import validate
 
 __all__ = [
@@ -29,6 +29,7 @@ __all__ = [
     "RANK",
     "RANKED_RESPONSES",
     "RESPONSE",
+    "ROLES",
     "RUBRIC_ASPECT",
     "SCHEMAS",
     "VARIABLE",

@@ -26,8 +26,20 @@ from build_personalized.training.splits import parts, split_users
 
 BUILDER = Builder("personalized-training", "build-personalized")
 SCHEMA = "PersonalizedPreferences"
-COLUMNS = ("id", "user_id", "prompt", "chosen", "rejected", "profile", "persona", "persona_call", "source_id")
-COLUMNS += ("chosen_source", "rejected_source", "original_split")
+COLUMNS = [
+    "id",
+    "user_id",
+    "prompt",
+    "chosen",
+    "rejected",
+    "profile",
+    "persona",
+    "persona_call",
+    "source_id",
+    "chosen_source",
+    "rejected_source",
+    "original_split",
+]
 
 
 def build(

@@ -10,6 +10,7 @@ from typing import Any
 import polars as pl
 from pluralbench_release import Source, Tables, TablesError, read_tables
 from pluralbench_runs import public_place
+from pluralbench_schemas import ROLES
 
 from build_personalized.errors import SourceError
 from build_personalized.sources.loaded import drops_frame
@@ -152,7 +153,7 @@ def _read_rows(found: _Read, config: str, frame: pl.DataFrame, where: str, colum
                 "chosen": chosen,
                 "rejected": rejected,
                 "source_id": conversation,
-                "original_split": cells.get("split"),
+                "original_split": None if cells.get("split") is None else str(cells["split"]),
             }
         )
 
@@ -193,10 +194,16 @@ def _number_or_text(order: pl.Series) -> pl.Series:
 def _messages(cell: Any, where: str) -> list[Message]:
     if cell is None or isinstance(cell, str):
         return [{"role": "user", "content": cell or ""}]
-    parts = cell if isinstance(cell, list) else [None]
-    if not all(isinstance(part, dict) and {"role", "content"} <= part.keys() for part in parts):
+    if not isinstance(cell, list) or not all(map(_is_message, cell)):
         raise SourceError(f"{where} is neither a text nor a list of messages with `role` and `content`.")
-    return [{"role": str(part["role"]), "content": part["content"] or ""} for part in parts]
+    strange = next((part["role"] for part in cell if part["role"] not in ROLES), None)
+    if strange is not None:
+        raise SourceError(f"{where} has a message of the role {strange!r}; the roles are {', '.join(ROLES)}.")
+    return [{"role": part["role"], "content": part["content"] or ""} for part in cell]
+
+
+def _is_message(part: Any) -> bool:
+    return isinstance(part, dict) and {"role", "content"} <= part.keys()
 
 
 def _answer(cell: Any, where: str) -> str:
