@@ -16,7 +16,8 @@ def audit(
 
     source_pairs: how many the sources had. What a scorer could cheat on is as in `pluralbench_audit.pair_figures`; what
     it could repeat are the words of the persona, where there are personas. Near-duplicates are of different users.
-    across_splits: prompts of the other splits that nearly equal one of train.
+    across_splits: prompts of the other splits that nearly equal one of train. asked_again: pairs whose prompt the same
+    user has in an earlier pair, which would show the answer.
     """
     chosen, rejected, users = (pairs[name].to_list() for name in ("chosen", "rejected", "user_id"))
     personas = pairs["persona"].drop_nulls().to_list()
@@ -34,6 +35,7 @@ def audit(
         "drops": drop_counts(drops),
         "contamination": contamination,
         "near_duplicates": {"prompts": near_duplicates(asked, users), **found["near_duplicates"]},
+        "asked_again": pairs.height - pairs.select("config", "user_id", "prompt").n_unique(),
         "across_splits": _across(asked, pairs["split"].to_list()),
         "profile_posts": _spread(posts),
         "pairs_a_user": _spread(by_user),

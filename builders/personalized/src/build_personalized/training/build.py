@@ -96,8 +96,9 @@ def first_users(pairs: pl.DataFrame, limit: int | None) -> pl.DataFrame:
     """The pairs of at most `limit` users of each config, in the order in which they come."""
     if limit is None:
         return pairs
-    first = pl.int_range(pl.len()).min().over("config", "user_id")
-    return pairs.filter(first.rank("dense").over("config") <= limit)
+    users = pairs.select("config", "user_id").unique(maintain_order=True)
+    first = users.group_by("config", maintain_order=True).head(limit)
+    return pairs.join(first, on=["config", "user_id"], how="semi", maintain_order="left")
 
 
 def tables(pairs: pl.DataFrame) -> list[ReleaseTable]:

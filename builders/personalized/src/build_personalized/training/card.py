@@ -65,6 +65,7 @@ def figures_tables(figures: dict[str, Any]) -> dict[str, pl.DataFrame]:
         ("near-duplicates of different users (prompts / chosen)", f"{near['prompts']} / {near['chosen']}"),
         ("prompts outside train that nearly equal one in it", str(figures["across_splits"])),
         ("pairs whose two answers are near-duplicates", str(near["sides"])),
+        ("pairs whose prompt the same user has before", str(figures["asked_again"])),
     ]
     if "overlap" in figures:
         overlap = figures["overlap"]
