@@ -2,6 +2,7 @@ from .contract import Group, ModelRecord, Person, RewardModel, Scored
 from .data.benchmarks import Benchmark, Columns, find_benchmark, known_benchmarks
 from .data.items import Items, load_items
 from .descriptions import (
+    AspectMatching,
     ChatConnection,
     Data,
     DownstreamPrompt,
@@ -11,6 +12,8 @@ from .descriptions import (
     Outcome,
     PersonaData,
     PersonaJudging,
+    PlannerOptions,
+    Planning,
     Prompt,
     Running,
     Sampling,
@@ -27,14 +30,18 @@ from .evaluation.judge import judge
 from .evaluation.personas import judge_personas
 from .evaluation.score import score
 from .evaluation.train import train
+from .planning.plans import plan
+from .planning.training import train_planner
 from .reports.report import render, report_frame
 from .reports.verdicts import verdict_rows
 from .results.downstream import Downstream, DownstreamRecord, read_downstream
+from .results.plans import Plans, PlansRecord, read_plans_folder
 from .results.record import RunRecord
 from .results.runs import Run, read_run
 from .studying import study
 
 __all__ = [
+    "AspectMatching",
     "Benchmark",
     "BenchmarkError",
     "ChatConnection",
@@ -56,6 +63,10 @@ __all__ = [
     "Person",
     "PersonaData",
     "PersonaJudging",
+    "PlannerOptions",
+    "Planning",
+    "Plans",
+    "PlansRecord",
     "Prompt",
     "RewardModel",
     "Run",
@@ -77,12 +88,15 @@ __all__ = [
     "known_benchmarks",
     "load_items",
     "optimize",
+    "plan",
     "read_downstream",
+    "read_plans_folder",
     "read_run",
     "render",
     "report_frame",
     "score",
     "study",
     "train",
+    "train_planner",
     "verdict_rows",
 ]

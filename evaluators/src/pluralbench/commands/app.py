@@ -14,11 +14,13 @@ from pluralbench.commands import (
     judge_personas,
     list_benchmarks,
     optimize,
+    plan,
     report,
     score,
     show,
     study,
     train,
+    train_planner,
 )
 
 app = typer.Typer(
@@ -36,6 +38,8 @@ for verb, command in (
     (show, show.show),
     (list_benchmarks, list_benchmarks.list_),
     (train, train.train),
+    (train_planner, train_planner.train_planner),
+    (plan, plan.plan),
     (best_of_n, best_of_n.best_of_n),
     (optimize, optimize.optimize),
     (correlate, correlate.correlate),
