@@ -65,7 +65,7 @@ def _set_numbers(items: pl.DataFrame, group: str, config: str | None, *, by_conf
             sides = parts[method, first], parts[method, second]
             tests.append(_test(*sides))
             yield Place(group, "gain", config, method, f"{second}-{first}"), _gain(*sides)
-        for metric, values in (("p_value", tests), ("p_holm", holm(tests))):
+        for metric, values in (("p_value", tests), ("p_holm", holm(tests) if len(tests) > 1 else tests)):
             for method, p in zip(compared, values, strict=True):
                 yield Place(group, metric, config, method, f"{second}-{first}"), Estimate(p)
 
