@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 OnEmpty = Literal["error", "drop", "keep"]
-Profile = Literal["none", "raw", "plan"]
+Profile = Literal["none", "raw", "plan", "persona"]
 AnswerLanguage = Literal["target", "english"]
 Reply = Literal["reasoned", "brief", "structured"]
 Orders = Literal["both", "one"]
@@ -51,11 +51,14 @@ Variables = Literal["all", "key", "least", "none", "key-code", "least-code"]
 PLACE = "DIR|FILE|ORG/NAME[@REVISION]"
 WHERE = "Where the items are; sample is a few that come with this package. Without it on the Hub."
 CONFIG = "Only this config; repeatable."
-SPLIT = "Which split of the data; without it the benchmark's."
+SPLIT = "Which split of the data (all: every one); without it the benchmark's."
 LIMIT = "At most so many items of each config."
 TEMPERATURE = "Of sampling; 0 takes the likeliest token."
 TOP_P = "Draw from the likeliest tokens of this total probability only."
-PROFILE = "What is told of the person: nothing (none), their posts (raw), or what a planner inferred (plan)."
+PROFILE = (
+    "What is told of the person: nothing (none), their posts (raw), what a planner inferred (plan), or a description "
+    "of them (persona)."
+)
 ATTEMPTS = "Tries for a reply that can be parsed."
 MAX_TOKENS = "The most tokens of an answer."
 ORDERS = "both: asked twice with the two swapped; one: asked once, in an order drawn by the seed or that of the data."
@@ -103,6 +106,11 @@ class Prompt(Table):
     profile: Profile = Field("none", description=PROFILE)
     profile_size: int = Field(10, ge=1, description="Posts of a profile that go into a prompt.")
     plans: Path | None = Field(None, description="JSON Lines with id and aspects, for --profile plan.")
+    personas: Path | None = Field(
+        None,
+        description="JSON Lines with id (of an item or a person) and persona, for --profile persona where the data "
+        "has none; `pluralbench synthesize` writes one.",
+    )
 
 
 class PersonaData(Table):

@@ -12,7 +12,6 @@ from pluralbench_policies.description import OptimizeOptions, Task
 from pluralbench_rewards import ModelRecord, Scoring
 from pluralbench_runs import Output, digest
 
-from pluralbench.data.prompts import groups_of
 from pluralbench.descriptions import Data, DownstreamPrompt, Outcome, Prompt, Sampling
 from pluralbench.downstream.candidates import SYSTEM, first_threads, policy_of, turns_of
 from pluralbench.downstream.curves import level_numbers
@@ -129,7 +128,7 @@ def optimize(
 def tasks_of(loaded: Loaded) -> list[Task]:
     """The prompts as a policy reads them, and as a reward model is given them; of conversations the first turn."""
     items = loaded.items.frame
-    threads = first_threads(items, groups_of(items, loaded.prompt, loaded.plans))
+    threads = first_threads(items, loaded.groups())
     return [Task(thread.messages, replace(thread.group, id=f"{thread.config}/{thread.id}")) for thread in threads]
 
 
@@ -157,7 +156,7 @@ def _judged(
 ) -> tuple[Walked, Walked]:
     """What the policy answered before and after."""
     items = loaded.items.frame
-    groups = groups_of(items, loaded.prompt, loaded.plans)
+    groups = loaded.groups()
     walked = []
     for which, model in (("start", start), ("end", end)):
         policy = policy_of(model, settings.sampling)
@@ -178,7 +177,7 @@ def _written(
     """An empty directory, filled."""
     ledger = after.setup.ledger
     ledger.export(output.work / LEDGER_FILE, ledger.used)
-    groups = groups_of(loaded.items.frame, loaded.prompt, loaded.plans)
+    groups = loaded.groups()
     turns = max(map(turns_of, groups))
     by_config = loaded.benchmark.overall != "items"
     tables = (curves_of(walked.found, settings.sampling.n, turns) for walked in (before, after))

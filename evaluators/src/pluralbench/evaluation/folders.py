@@ -19,6 +19,7 @@ UNSAID = {
     "columns",
     "english",
     "plans",
+    "personas",
     "reference",
     "chat_template",
     "name",

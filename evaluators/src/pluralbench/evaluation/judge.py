@@ -145,7 +145,7 @@ class Contexts(NamedTuple):
         items = list(loaded.items.frame.iter_rows(named=True))
         answers = judging.answer_language
         return cls(
-            [told_to_judge(item, loaded.prompt, loaded.plans, oracle=judging.oracle) for item in items],
+            [told_to_judge(item, loaded.told, oracle=judging.oracle) for item in items],
             [languages_told(loaded.benchmark, item["config"], item["subset"] or "", answers) for item in items],
         )
 

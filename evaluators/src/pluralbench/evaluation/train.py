@@ -9,7 +9,6 @@ from pluralbench_local import LocalModel, Ranking, Trained, TrainingOptions
 from pluralbench_local import train as train_on
 from pluralbench_runs import stream
 
-from pluralbench.data.prompts import groups_of
 from pluralbench.descriptions import Data, Prompt
 from pluralbench.errors import DataError
 from pluralbench.evaluation.models import to_begin_with
@@ -70,7 +69,7 @@ def train(
 def rankings_of(loaded: Loaded) -> list[Ranking]:
     """The items as rankings, with what the prompt says about the person."""
     frame = loaded.items.frame
-    groups = groups_of(frame, loaded.prompt, loaded.plans)
+    groups = loaded.groups()
     return [
         Ranking(group.id, group.messages, list(group.responses), rank)
         for group, rank in zip(groups, frame["rank"].to_list(), strict=True)

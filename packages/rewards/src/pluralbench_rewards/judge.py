@@ -26,6 +26,7 @@ from pluralbench_calls.verdicts import HIGHEST, Choice, parse_choice, parse_rati
 from pluralbench_runs import Json, digest
 
 from pluralbench_rewards.contract import Group, Message, ModelRecord, OnScored, Scored
+from pluralbench_rewards.personas import question_of
 
 Item = TypeVar("Item")
 Value = TypeVar("Value")
@@ -279,12 +280,10 @@ def load_judge(
 
 def _asked(prompt: Sequence[Message], context: str, language: str, shown: dict[str, str]) -> str:
     # A template does not see what is in a text, so texts that hold such marks themselves do no harm here.
-    one = len(prompt) == 1
-    question = prompt[0]["content"] if one else "\n\n".join(f"{m['role']}: {m['content']}" for m in prompt)
     told = {"about_the_person": context, "language": language}
     sections = {
         **{name: text for name, text in told.items() if text},
-        "question" if one else "conversation": question,
+        "question" if len(prompt) == 1 else "conversation": question_of(prompt),
         **shown,
     }
     return "\n\n".join(SECTION.format(name=name, text=text) for name, text in sections.items())
