@@ -1,5 +1,6 @@
 """What a profile is worth, from decisions: accuracies, gains, tests and bins."""
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,12 @@ def numbers(items: pl.DataFrame, by_config: dict[str, bool] = BY_CONFIG) -> Numb
 
 @pytest.fixture(scope="module")
 def items() -> pl.DataFrame:
-    return made_items(methods=("bt", "pal"), conditions=("without", "with", "shuffled"), users=8, sets={"new": ("c",), "scored": DOMAINS})
+    return made_items(
+        methods=("bt", "pal"),
+        conditions=("without", "with", "shuffled"),
+        users=8,
+        sets={"new": ("c",), "scored": DOMAINS},
+    )
 
 
 @pytest.fixture(scope="module")
@@ -114,7 +120,7 @@ def test_bins_hold_every_decision_once_in_rising_order(seed: int) -> None:
         assert sum(n or 0 for _, _, n in ends) == 40
         assert 1 <= len(bins) <= BINS
         assert [low for low, _, _ in ends] == sorted(low or 0.0 for low, _, _ in ends)
-        for (_, high, _), (low, _, _) in zip(ends, ends[1:], strict=False):
+        for (_, high, _), (low, _, _) in pairwise(ends):
             assert high is not None
             assert low is not None
             assert high < low

@@ -2,8 +2,8 @@
 
 import json
 from collections.abc import Callable
+from io import StringIO
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
@@ -17,7 +17,7 @@ from pluralbench.reports.personalize import page, render_personalized
 from pluralbench.results.personalize import PERSONALIZE_FILE, PERSONALIZE_ITEMS, Personalized, PersonalizeRecord
 from rich.console import Console
 
-Cli = Callable[..., Any]
+Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +35,7 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> Personalized:
 
 
 def printed(*runs: Personalized) -> str:
-    console = Console(width=80, record=True, file=open("/dev/null", "w", encoding="utf-8"))  # noqa: SIM115 - a sink
+    console = Console(width=80, record=True, file=StringIO())
     console.print(render_personalized(runs, "table", width=80))
     return console.export_text()
 
@@ -80,7 +80,7 @@ def test_the_sentences_say_what_was_compared(found: Personalized, plain: Persona
 def test_what_was_left_out_is_said(found: Personalized) -> None:
     record = found.record.model_copy(update={"left_out": {"train": 1200, "new": 3}})
     told_of = Personalized(found.path, found.items, found.metrics, record)
-    assert "nothing is known of the user to tell: train 1,200, new 3." in " ".join(printed(told_of).split())
+    assert "to tell, or for their length: train 1,200, new 3." in " ".join(printed(told_of).split())
 
 
 def test_programs_get_every_number(found: Personalized, plain: Personalized) -> None:
@@ -91,15 +91,16 @@ def test_programs_get_every_number(found: Personalized, plain: Personalized) -> 
     assert str(render_personalized([plain], "csv")).startswith("run,config,section,subset,group,metric,value,low,high")
 
 
-def test_report_opens_a_directory_and_draws_it(found: Personalized, tmp_path: Path, cli: Cli) -> None:
-    said = cli("report", str(found.path), "--plots", str(tmp_path))
+def test_report_opens_a_directory_and_draws_it(found: Personalized, tmp_path: Path, run: Run) -> None:
+    status, said, _ = run("report", found.path, "--plots", tmp_path)
+    assert status == 0
     assert "Personalized" in said
     assert "Bradley-Terry" in said
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "told_new.png", "told_new.svg", "told_scored.png", "told_scored.svg",
     ]  # fmt: skip
     out = tmp_path / "report.md"
-    cli("report", str(found.path), "--out", str(out))
+    assert run("report", found.path, "--out", out)[0] == 0
     assert "| method" in out.read_text(encoding="utf-8")
 
 
