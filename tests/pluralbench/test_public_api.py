@@ -40,6 +40,8 @@ NAMES = [
     "Scored",
     "Scoring",
     "Study",
+    "Synthesis",
+    "Synthesizing",
     "TrainingOptions",
     "best_of_n",
     "compare",
@@ -56,6 +58,7 @@ NAMES = [
     "report_frame",
     "score",
     "study",
+    "synthesize",
     "train",
     "verdict_rows",
 ]

@@ -17,6 +17,7 @@ from .descriptions import (
     Running,
     Sampling,
     Scoring,
+    Synthesizing,
     TrainingOptions,
 )
 from .downstream.best_of_n import best_of_n
@@ -28,6 +29,7 @@ from .evaluation.compare import RunComparison, compare
 from .evaluation.judge import judge
 from .evaluation.personas import judge_personas
 from .evaluation.score import score
+from .evaluation.synthesize import Synthesis, synthesize
 from .evaluation.train import train
 from .personalizing import personalize
 from .reports.report import render, report_frame
@@ -75,6 +77,8 @@ __all__ = [
     "Scored",
     "Scoring",
     "Study",
+    "Synthesis",
+    "Synthesizing",
     "TrainingOptions",
     "best_of_n",
     "compare",
@@ -93,6 +97,7 @@ __all__ = [
     "report_frame",
     "score",
     "study",
+    "synthesize",
     "train",
     "verdict_rows",
 ]

@@ -13,6 +13,7 @@ from pluralbench_local.personal.options import METHODS, PersonalOptions
 from pluralbench_local.training_options import TrainingOptions
 from pluralbench_policies.description import OptimizeOptions
 from pluralbench_rewards import Scoring
+from pluralbench_rewards.synthesize_me import SynthesisOptions
 from pluralbench_runs import Table, did_you_mean
 from pydantic import Field, field_validator, model_validator
 
@@ -32,6 +33,7 @@ __all__ = [
     "Running",
     "Sampling",
     "Scoring",
+    "Synthesizing",
     "TrainingOptions",
 ]
 
@@ -108,8 +110,8 @@ class Prompt(Table):
     plans: Path | None = Field(None, description="JSON Lines with id and aspects, for --profile plan.")
     personas: Path | None = Field(
         None,
-        description="JSON Lines with id (of an item or a person) and persona, for --profile persona where the data "
-        "has none; `pluralbench synthesize` writes one.",
+        description="JSON Lines with id (of an item or a person) and persona, or what `pluralbench synthesize` wrote, "
+        "for --profile persona; without it the data's own.",
     )
 
 
@@ -176,6 +178,15 @@ class Judging(Asking):
         "target",
         description="Which language multilingual's judges expect; english is what the authors' runner says.",
     )
+    temperature: float = Field(0.0, ge=0, description=TEMPERATURE)
+    top_p: float | None = Field(None, gt=0, le=1, description=TOP_P)
+    max_tokens: int = Field(512, ge=1, description=MAX_TOKENS)
+    attempts: int = Field(4, ge=1, description=ATTEMPTS)
+
+
+class Synthesizing(Asking, SynthesisOptions):
+    """How personas and demonstrations are found; see `SynthesisOptions`."""
+
     temperature: float = Field(0.0, ge=0, description=TEMPERATURE)
     top_p: float | None = Field(None, gt=0, le=1, description=TOP_P)
     max_tokens: int = Field(512, ge=1, description=MAX_TOKENS)

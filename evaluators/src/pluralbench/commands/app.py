@@ -19,6 +19,7 @@ from pluralbench.commands import (
     score,
     show,
     study,
+    synthesize,
     train,
 )
 
@@ -42,6 +43,7 @@ for verb, command in (
     (optimize, optimize.optimize),
     (correlate, correlate.correlate),
     (study, study.study),
+    (synthesize, synthesize.synthesize),
 ):
     app.command(command.__name__.strip("_").replace("_", "-"), epilog=verb.EXAMPLES)(command)
 
