@@ -34,11 +34,11 @@ class Sample(NamedTuple):
 
 
 @cache
-def sample(builder: str) -> Sample:
-    """What the bare command of a builder makes, such as `build-personalized`."""
+def sample(builder: str, *verb: str) -> Sample:
+    """What the bare command of a builder, such as `build-personalized`, or a verb of it makes."""
     folder = Path(tempfile.mkdtemp(prefix="pluralbench-sample-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    built = command("python", "-c", BARE, builder, cwd=folder, env={"PATH": str(folder)})
+    built = command("python", "-c", BARE, builder, *verb, cwd=folder, env={"PATH": str(folder)})
     assert built.returncode == 0, built.stderr
     [manifest] = folder.glob("dist/*/provenance/manifest.json")
     return Sample(manifest.parents[1], built.stdout)
