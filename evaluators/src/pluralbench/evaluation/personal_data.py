@@ -188,6 +188,12 @@ def _told(loaded: Loaded, items: pl.DataFrame, needed: Sequence[str], personas: 
     return Part(items.filter(pl.Series(there)), kept, there.count(False))
 
 
+def kept(part: Part, places: Sequence[int]) -> Part:
+    """The items at these places; the others are left out too, as those that are longer than the backbone reads."""
+    left = part.left_out + part.items.height - len(places)
+    return Part(part.items[list(places)], [part.groups[place] for place in places], left)
+
+
 def ranks_of(part: Part) -> list[list[int]]:
     """The ranks of each group's responses; the lower the better."""
     return part.items["rank"].to_list()

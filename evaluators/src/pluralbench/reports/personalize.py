@@ -110,7 +110,7 @@ def notes(found: Personalized) -> Iterator[str]:
         )
     if record.left_out:
         left = ", ".join(f"{name} {count:,}" for name, count in record.left_out.items())
-        yield f"Left out of all models, since nothing is known of the user to tell: {left}."
+        yield f"Left out for all models, since nothing is known of the user to tell, or for their length: {left}."
     yield from _spread(found)
     yield from mark_notes(_marked(found))
     yield from _alike(found)
