@@ -37,13 +37,15 @@ def overview(runs: Sequence[Run], *, wide: bool = False) -> Content:
     wide: every number has its interval, not the overall one alone. For programs numbers are as they are, each with
     bounds, n, clusters and method. `parts` holds what the overall number is made of; `sheet` names the table, since
     only its rows are on the same items. Where models have runs in several profile modes, a further page holds them
-    against nothing told, and rows have `against_none`. As CSV what JSON nests has a dot in its name, as `parts.Safety.low`.
+    against nothing told, and rows have `against_none`. As CSV what JSON nests has a dot in its name, as
+    `parts.Safety.low`.
     """
     sheets = sheets_of(runs)
-    modes = [page for page in map(mode_page, sheets) if page is not None]
+    models = [modes_of(sheet.runs) for sheet in sheets]
+    modes = [mode_page(sheet, own) for sheet, own in zip(sheets, models, strict=True) if own]
     rows = [_row(sheet, row) for sheet in sheets for row in [*sheet.rows, *sheet.references]]
     if modes:
-        told = mode_fields([own for sheet in sheets for own in modes_of(sheet.runs)])
+        told = mode_fields([one for own in models for one in own])
         rows = [row | {"against_none": told.get(row["run"])} for row in rows]
     pages = [*(_page(sheet, wide=wide) for sheet in sheets), *modes]
     return Content(pages, [*footnotes(sheets, wide=wide), *mode_notes(modes)], rows, _flat(rows))
