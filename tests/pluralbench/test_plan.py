@@ -34,9 +34,9 @@ def listed(titles: Any) -> str:
 
 REPLIES = [
     Reply(listed(TRUE[0])),
-    Reply(listed([TRUE[1][1], "something else", "yet more"])),
+    Reply(listed([TRUE[1][1], "something else", "yet more"]), finish_reason="length"),
     Reply("They want it short."),
-    Reply("", finish_reason="length"),
+    Reply(""),
 ]
 
 
@@ -153,7 +153,7 @@ def test_a_planner_is_trained_and_plans(
     pytest.importorskip("trl", reason="needs the extra `optimize`")
     pytest.importorskip("peft", reason="needs the extra `optimize`")
     out = tmp_path / "planner"
-    few = ["--steps", "2", "--warmup-steps", "1", "--items-per-step", "2", "--max-length", "1000", "--device", "cpu"]
+    few = ["--steps", "2", "--warmup-steps", "1", "--items-per-step", "2", "--profile-size", "1", "--device", "cpu"]
     words = ["train-planner", language_models(), "--data", data, "--held-out", "0.25", "--out", out, *few]
     status, said, error = run(*words)
     assert status == 0, error
@@ -163,7 +163,9 @@ def test_a_planner_is_trained_and_plans(
     assert f"Plan with it: pluralbench plan {out} --benchmark personalized --data ..." in said
     origin = json.loads((out / "planner.json").read_text(encoding="utf-8"))["origin"]
     assert (origin["benchmark"], origin["posts"], origin["held_out"]) == ("personalized", 10, 0.25)
-    status, said, error = run("plan", out, "--data", data, "--max-tokens", "4", "--out", tmp_path / "plans")
+    status, said, error = run(
+        "plan", out, "--data", data, "--profile-size", "1", "--max-tokens", "4", "--out", tmp_path / "plans"
+    )
     assert status == 0, error
     assert "of 4 plans have a list of aspects" in said
 
