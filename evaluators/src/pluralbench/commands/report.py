@@ -57,8 +57,12 @@ def report(
     if plots is not None:
         from pluralbench.commands.terminal import console  # noqa: PLC0415 - figures are drawn by few
         from pluralbench.reports.figures.draw import draw, font_notes  # noqa: PLC0415 - the same
+        from pluralbench.reports.figures.personalize import draw_personalized  # noqa: PLC0415 - the same
 
-        for path in draw(found.runs, plots, _families(family or [])):
+        drawn = draw(found.runs, plots, _families(family or [])) if found.runs or not found.personalized else []
+        for one in found.personalized:
+            drawn += draw_personalized(one, plots if len(found.personalized) == 1 else plots / one.path.name)
+        for path in drawn:
             console.print(f"Wrote {path}")
         for note in font_notes(found.runs):
             console.print(note)
