@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import polars as pl
-from pluralbench_release import NoSplit
+from pluralbench_release.errors import NoSplit
 from pluralbench_rewards import Group
 
 from pluralbench.data.personas import Persona, read_personas
