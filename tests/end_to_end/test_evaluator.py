@@ -21,8 +21,8 @@ def release() -> Path:
 
 
 @pytest.fixture(scope="module")
-def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return smollm2.language_model(tmp_path_factory.mktemp("models") / "base")
+def base() -> Path:
+    return smollm2.language_model()
 
 
 def test_a_trained_reward_model_scores_the_sample_alike_in_both_modes(
