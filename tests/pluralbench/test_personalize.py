@@ -1,11 +1,11 @@
-"""`personalize`: models are trained with and without a profile, decide what `score` decides, and go on where they were."""
+"""`personalize`: models with and without a profile decide what `score` decides, and interrupted work goes on."""
 
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import polars as pl
 import pluralbench
+import polars as pl
 import pytest
 import verbs
 from made_personalize import user_rows, users_folder
@@ -18,7 +18,9 @@ QUICKLY = PersonalOptions(epochs=2, hidden=16, layers=1, latent=8)
 Folders = Callable[..., str]
 
 
-def carried_out(backbone: str, data: Path, out: Path, *, options: PersonalOptions = QUICKLY, **changes: Any) -> Personalized:
+def carried_out(
+    backbone: str, data: Path, out: Path, *, options: PersonalOptions = QUICKLY, **changes: Any
+) -> Personalized:
     """`personalize` of few small models."""
     chosen = {name: changes.pop(name) for name in [*changes] if name in Personalizing.model_fields}
     personalizing = Personalizing(**{"methods": ("bt", "gpo"), "seeds": 1} | chosen)
@@ -141,10 +143,8 @@ def test_an_interrupted_run_goes_on_and_ends_in_the_same_numbers(
     assert done.metrics.equals(whole.metrics)
 
 
-def test_users_of_one_table_are_held_out_by_a_share_or_a_file(
-    language_models: Folders, tmp_path: Path
-) -> None:
-    table = write(tmp_path / "users.jsonl", user_rows(6, 3))
+def test_users_of_one_table_are_held_out_by_a_share_or_a_file(language_models: Folders, tmp_path: Path) -> None:
+    table = write(tmp_path / "users.jsonl", user_rows(6, 4))
     shared = tmp_path / "vectors"
     done = carried_out(
         language_models(), table, tmp_path / "share", methods=("bt",), profile="without", held_out=0.34,
@@ -206,7 +206,10 @@ def test_data_without_users_to_test_on_is_refused(tmp_path: Path) -> None:
     with pytest.raises(pluralbench.DataError, match=r"users\.jsonl has no split of users to test on; say which"):
         carried_out("nowhere", table, tmp_path / "out")
     write(tmp_path / "data" / "train.jsonl", user_rows(6, 3))
-    with pytest.raises(pluralbench.DataError, match=r"data has no split of users to test on; .* --held-out 0\.2, or where others are\.$"):
+    with pytest.raises(
+        pluralbench.DataError,
+        match=r"data has no split of users to test on; .* --held-out 0\.2, or where others are\.$",
+    ):
         carried_out("nowhere", tmp_path / "data", tmp_path / "out")
     with pytest.raises(pluralbench.DataError, match=r"--held-out 0\.01 of 6 "):
         carried_out("nowhere", table, tmp_path / "out", held_out=0.01)
