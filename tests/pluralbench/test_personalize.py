@@ -12,6 +12,7 @@ from made_personalize import user_rows, users_folder
 from pluralbench import Personalized, Personalizing, PersonalOptions, personalize
 from pluralbench.evaluation import personalize as steps
 from pluralbench_runs import OutputError
+from session_folder import session_folder
 from written_tables import write
 
 QUICKLY = PersonalOptions(epochs=2, hidden=16, layers=1, latent=8)
@@ -239,3 +240,27 @@ def test_the_command_tells_what_was_found(
     assert "PAL" in said
     assert f"pluralbench score {tmp_path}/out/models/pal-with-0 --profile raw" in said
     assert "Model 1 of 1: pal-with-0" in progress
+
+
+@pytest.mark.heavy
+def test_a_model_on_the_embedded_one_is_scored_and_selects_answers(
+    talker: str, tmp_path: Path, run: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(session_folder("cache")))
+    status, said, error = run(
+        "personalize", "local", "--data", "sample", "--methods", "bt", "--seeds", "1", "--epochs", "2",
+        "--out", tmp_path / "out",
+    )  # fmt: skip
+    assert status == 0, error
+    assert "Bradley-Terry" in said
+    model = tmp_path / "out" / "models" / "bt-with-0"
+    told = ("--benchmark", "personalized", "--data", "sample", "--profile", "raw", "--limit", "1")
+    status, said, error = run("score", model, *told, "--out", tmp_path / "scored")
+    assert status == 0, error
+    assert "bt-with-0" in said
+    status, said, error = run(
+        "best-of-n", "--policy", talker, "--reward", model, *told, "--n", "2", "--max-tokens", "8",
+        "--judge", "rubric-overlap", "--out", tmp_path / "best",
+    )  # fmt: skip
+    assert status == 0, error
+    assert "bt-with-0" in said
