@@ -9,7 +9,7 @@ import pytest
 import verbs
 from chat_server import Reply, serve
 from pluralbench import DataError, Group, Prompt, Run, find_benchmark
-from pluralbench.data.prompts import context_of
+from pluralbench.data.prompts import Told, context_of
 from verbs import by_text, load_items
 from written_tables import write
 
@@ -162,7 +162,7 @@ def test_a_profile_may_be_plain_text(
     data = write(tmp_path / "p.jsonl", pairs(2, profile=profile))
     items = load_items(find_benchmark("pairs", ["profile=profile"]), str(data))
     for item in items.frame.iter_rows(named=True):
-        first, *others = context_of(item, Prompt(profile="raw"), {})
+        first, *others = context_of(item, Told(Prompt(profile="raw")))
         assert [first.partition(":\n")[2], *others] == told
 
 

@@ -40,6 +40,8 @@ NAMES = [
     "Scored",
     "Scoring",
     "Study",
+    "Synthesis",
+    "Synthesizing",
     "TrainingOptions",
     "best_of_n",
     "compare",
@@ -56,6 +58,7 @@ NAMES = [
     "report_frame",
     "score",
     "study",
+    "synthesize",
     "train",
     "verdict_rows",
 ]
@@ -71,8 +74,9 @@ def test_the_benchmarks_are_these() -> None:
     known = pluralbench.known_benchmarks()
     judged = ["persona-judge"]
     scored = ["personalized", "multilingual", "reward-bench", "chinese", "pairs", "rankings", "pandalm"]
+    with_users = ["arena-personalized", "prism-personalized", "personalized-training"]
     sampled = ["prompts"]
-    assert sorted(known) == sorted(scored + judged + sampled)
+    assert sorted(known) == sorted(scored + with_users + judged + sampled)
     assert [name for name, benchmark in known.items() if benchmark.prompts] == sampled
     assert [name for name, benchmark in known.items() if benchmark.personas] == judged
     assert known["personalized"].data == "QiyaoMa/Personalized-RewardBench"

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pluralbench import Data, DataError, Prompt, TrainingOptions
-from pluralbench.data.prompts import groups_of
 from pluralbench.evaluation.settings import load_benchmark
 from pluralbench.evaluation.train import flipped, rankings_of, split
 from pluralbench_local import LocalModel, Ranking
@@ -119,7 +118,7 @@ def test_what_is_learned_from_is_what_score_would_show(
     prompt = Prompt(profile="raw", profile_size=2)
     loaded = load_benchmark("personalized", str(data), prompt)
     made = rankings_of(loaded)
-    assert [one.prompt for one in made] == [group.messages for group in groups_of(loaded.items.frame, prompt, {})]
+    assert [one.prompt for one in made] == [group.messages for group in loaded.groups()]
     assert "Post no. 2 of 0." in made[0].prompt[-1]["content"]
     assert "Post no. 3 of 0." not in made[0].prompt[-1]["content"]
     assert all(list(one.rank) == [1, 2] for one in made)

@@ -33,14 +33,14 @@ class Sample(NamedTuple):
 
 
 @cache
-def sample(builder: str) -> Sample:
-    """What the bare command of a builder makes, such as `build-personalized`."""
-    folder = session_folder(builder)
+def sample(builder: str, *verb: str) -> Sample:
+    """What the bare command of a builder, such as `build-personalized`, or a verb of it makes."""
+    folder = session_folder("-".join([builder, *verb]))
     said = folder / "said.txt"
     with FileLock(folder.with_suffix(".lock")):
         if not said.exists():
             folder.mkdir()
-            built = command("python", "-c", BARE, builder, cwd=folder, env={"PATH": str(folder)})
+            built = command("python", "-c", BARE, builder, *verb, cwd=folder, env={"PATH": str(folder)})
             assert built.returncode == 0, built.stderr
             said.write_text(built.stdout, encoding="utf-8")
     [manifest] = folder.glob("dist/*/provenance/manifest.json")

@@ -17,6 +17,7 @@ DIFFERENT = {
     "--benchmark": "who scores or judges finds it in the data's manifest, other verbs have a benchmark of their own",
     "--data": "the data of a run that is shown may have moved",
     "--format": "a command has the formats that fit what it prints",
+    "--held-out": "a planner is measured on a share of the people, a reward model on other items too",
     "--judge": "the benchmarks have stand-ins of their own for a judge",
     "--learning-rate": "the rate of a reward model falls, that of a policy does not",
     "--limit": "builders count what their source has, `show` the items of all configs",
@@ -28,6 +29,7 @@ DIFFERENT = {
     "--prompts": "annotators are given responses apart from the prompts, judges with them",
     "--recipe": "builders have recipes of their own",
     "--reward": "a policy is optimised against one reward model",
+    "--steps": "a planner is trained for so many steps, a policy for so many in place of epochs",
     "--source": "builders have sources of their own",
 }
 BUILDERS = {

@@ -2,6 +2,7 @@ from .contract import Group, ModelRecord, Person, RewardModel, Scored
 from .data.benchmarks import Benchmark, Columns, find_benchmark, known_benchmarks
 from .data.items import Items, load_items
 from .descriptions import (
+    AspectMatching,
     ChatConnection,
     Data,
     DownstreamPrompt,
@@ -11,10 +12,15 @@ from .descriptions import (
     Outcome,
     PersonaData,
     PersonaJudging,
+    Personalizing,
+    PersonalOptions,
+    PlannerOptions,
+    Planning,
     Prompt,
     Running,
     Sampling,
     Scoring,
+    Synthesizing,
     TrainingOptions,
 )
 from .downstream.best_of_n import best_of_n
@@ -26,15 +32,22 @@ from .evaluation.compare import RunComparison, compare
 from .evaluation.judge import judge
 from .evaluation.personas import judge_personas
 from .evaluation.score import score
+from .evaluation.synthesize import Synthesis, synthesize
 from .evaluation.train import train
+from .personalizing import personalize
+from .planning.plans import plan
+from .planning.training import train_planner
 from .reports.report import render, report_frame
 from .reports.verdicts import verdict_rows
 from .results.downstream import Downstream, DownstreamRecord, read_downstream
+from .results.personalize import Personalized, PersonalizeRecord, read_personalized
+from .results.plans import Plans, PlansRecord, read_plans_folder
 from .results.record import RunRecord
 from .results.runs import Run, read_run
 from .studying import study
 
 __all__ = [
+    "AspectMatching",
     "Benchmark",
     "BenchmarkError",
     "ChatConnection",
@@ -56,6 +69,14 @@ __all__ = [
     "Person",
     "PersonaData",
     "PersonaJudging",
+    "PersonalOptions",
+    "PersonalizeRecord",
+    "Personalized",
+    "Personalizing",
+    "PlannerOptions",
+    "Planning",
+    "Plans",
+    "PlansRecord",
     "Prompt",
     "RewardModel",
     "Run",
@@ -67,6 +88,8 @@ __all__ = [
     "Scored",
     "Scoring",
     "Study",
+    "Synthesis",
+    "Synthesizing",
     "TrainingOptions",
     "best_of_n",
     "compare",
@@ -77,12 +100,18 @@ __all__ = [
     "known_benchmarks",
     "load_items",
     "optimize",
+    "personalize",
+    "plan",
     "read_downstream",
+    "read_personalized",
+    "read_plans_folder",
     "read_run",
     "render",
     "report_frame",
     "score",
     "study",
+    "synthesize",
     "train",
+    "train_planner",
     "verdict_rows",
 ]

@@ -9,13 +9,17 @@ from typing import Any, ClassVar, Literal, Self
 
 from pluralbench_calls.chat import LOCAL, ChatConnection
 from pluralbench_local import LocalModel
+from pluralbench_local.personal.options import METHODS, PersonalOptions
 from pluralbench_local.training_options import TrainingOptions
 from pluralbench_policies.description import OptimizeOptions
+from pluralbench_policies.planner_options import PlannerOptions
 from pluralbench_rewards import Scoring
-from pluralbench_runs import Table
+from pluralbench_rewards.synthesize_me import SynthesisOptions
+from pluralbench_runs import Table, did_you_mean
 from pydantic import Field, field_validator, model_validator
 
 __all__ = [
+    "AspectMatching",
     "ChatConnection",
     "Data",
     "DownstreamPrompt",
@@ -25,15 +29,20 @@ __all__ = [
     "Outcome",
     "PersonaData",
     "PersonaJudging",
+    "PersonalOptions",
+    "Personalizing",
+    "PlannerOptions",
+    "Planning",
     "Prompt",
     "Running",
     "Sampling",
     "Scoring",
+    "Synthesizing",
     "TrainingOptions",
 ]
 
 OnEmpty = Literal["error", "drop", "keep"]
-Profile = Literal["none", "raw", "plan"]
+Profile = Literal["none", "raw", "plan", "persona"]
 AnswerLanguage = Literal["target", "english"]
 Reply = Literal["reasoned", "brief", "structured"]
 Orders = Literal["both", "one"]
@@ -41,17 +50,21 @@ Criterion = Literal["quality", "person"]
 Reading = Literal["lenient", "strict"]
 Measure = Literal["rubric", "rating", "win"]
 Judged = Literal["all", "selected"]
+Compared = Literal["both", "without", "with", "all"]
 Setting = Literal["standard", "certainty", "tie"]
 Variables = Literal["all", "key", "least", "none", "key-code", "least-code"]
 
 PLACE = "DIR|FILE|ORG/NAME[@REVISION]"
 WHERE = "Where the items are; sample is a few that come with this package. Without it on the Hub."
 CONFIG = "Only this config; repeatable."
-SPLIT = "Which split of the data; without it the benchmark's."
+SPLIT = "Which split of the data (all: every one); without it the benchmark's."
 LIMIT = "At most so many items of each config."
 TEMPERATURE = "Of sampling; 0 takes the likeliest token."
 TOP_P = "Draw from the likeliest tokens of this total probability only."
-PROFILE = "What is told of the person: nothing (none), their posts (raw), or what a planner inferred (plan)."
+PROFILE = (
+    "What is told of the person: nothing (none), their posts (raw), what a planner inferred (plan), or a description "
+    "of them (persona)."
+)
 ATTEMPTS = "Tries for a reply that can be parsed."
 MAX_TOKENS = "The most tokens of an answer."
 ORDERS = "both: asked twice with the two swapped; one: asked once, in an order drawn by the seed or that of the data."
@@ -98,7 +111,14 @@ class Prompt(Table):
 
     profile: Profile = Field("none", description=PROFILE)
     profile_size: int = Field(10, ge=1, description="Posts of a profile that go into a prompt.")
-    plans: Path | None = Field(None, description="JSON Lines with id and aspects, for --profile plan.")
+    plans: Path | None = Field(
+        None, description="For --profile plan: what `plan` wrote, or JSON Lines with id and aspects."
+    )
+    personas: Path | None = Field(
+        None,
+        description="JSON Lines with id (of an item or a person) and persona, or what `pluralbench synthesize` wrote, "
+        "for --profile persona; without it the data's own.",
+    )
 
 
 class PersonaData(Table):
@@ -164,6 +184,15 @@ class Judging(Asking):
         "target",
         description="Which language multilingual's judges expect; english is what the authors' runner says.",
     )
+    temperature: float = Field(0.0, ge=0, description=TEMPERATURE)
+    top_p: float | None = Field(None, gt=0, le=1, description=TOP_P)
+    max_tokens: int = Field(512, ge=1, description=MAX_TOKENS)
+    attempts: int = Field(4, ge=1, description=ATTEMPTS)
+
+
+class Synthesizing(Asking, SynthesisOptions):
+    """How personas and demonstrations are found; see `SynthesisOptions`."""
+
     temperature: float = Field(0.0, ge=0, description=TEMPERATURE)
     top_p: float | None = Field(None, gt=0, le=1, description=TOP_P)
     max_tokens: int = Field(512, ge=1, description=MAX_TOKENS)
@@ -245,6 +274,41 @@ class Sampling(Table):
         return tuple(sorted({1, *self.k} if self.k else {*powers, self.n}))
 
 
+class Planning(Table):
+    """How plans are sampled: as LaMP-QA's code does (Personalized RewardBench builds on it), but for `max_tokens`.
+
+    There it is 4096; a plan is a list of few words a line, and what is longer than 512 tokens repeats itself.
+    """
+
+    temperature: float = Field(0.1, ge=0, description=TEMPERATURE)
+    top_p: float | None = Field(0.95, gt=0, le=1, description=TOP_P)
+    max_tokens: int = Field(512, ge=1, description=MAX_TOKENS)
+
+
+class AspectMatching(Table):
+    """When an aspect of a plan counts as one of the true aspects; see `pluralbench.planning.aspects`."""
+
+    words: float = Field(
+        0.5,
+        gt=0,
+        le=1,
+        description="Aspects are the same that share this much of their words.",
+        json_schema_extra={"flag": "--same-words"},
+    )
+    encoder: str | None = Field(
+        None,
+        description="A model of sentence-transformers, a folder or ORG/NAME, to match aspects by their embeddings too.",
+        json_schema_extra={"metavar": "MODEL"},
+    )
+    cosine: float = Field(
+        0.6,
+        gt=0,
+        le=1,
+        description="Aspects are the same whose embeddings have at least this cosine.",
+        json_schema_extra={"flag": "--same-cosine"},
+    )
+
+
 class Outcome(Table):
     """What is judged of the candidates, and how.
 
@@ -272,3 +336,41 @@ class Outcome(Table):
     )
     max_tokens: int = Field(512, ge=1, description=MAX_TOKENS)
     attempts: int = Field(4, ge=1, description=ATTEMPTS)
+
+
+class Personalizing(Table):
+    """Which personalized reward models are trained, and what they are compared under.
+
+    methods: of `pluralbench_local.personal`. profile: "without" and "with" train models that know nothing of the person
+    and models that are told of them, "both" the two; with "all" the latter are also told of another user. persona:
+    models of posts read the person's persona too.
+    """
+
+    methods: tuple[str, ...] = Field(
+        METHODS,
+        description="Methods, such as bt,gpo; without it bt, gpo, vpl, pal and synthesizeme.",
+        json_schema_extra={"as_text": True, "metavar": "M,M,..."},
+    )
+    profile: Compared = Field(
+        "both",
+        description="Train without a profile, with one, or both; all also shows those with one another user's.",
+    )
+    persona: bool = Field(default=False, description="Models that are told posts read the user's persona too.")
+    seeds: int = Field(3, ge=1, description="Models of each method, by the seeds 0, 1, ...")
+
+    @field_validator("methods", mode="before")
+    @classmethod
+    def _names(cls, methods: Any) -> Any:
+        return tuple(part.strip() for part in methods.split(",")) if isinstance(methods, str) else methods
+
+    @field_validator("methods")
+    @classmethod
+    def _known(cls, methods: tuple[str, ...]) -> tuple[str, ...]:
+        unknown = next((name for name in methods if name not in METHODS), None)
+        if unknown is not None:
+            hint = did_you_mean(unknown, METHODS)
+            raise ValueError(f"there is no method `{unknown}`; {hint}choose of {', '.join(METHODS)}")
+        twice = next((name for name in methods if methods.count(name) > 1), None)
+        if twice is not None:
+            raise ValueError(f"the method `{twice}` is given twice; leave one of them out")
+        return methods

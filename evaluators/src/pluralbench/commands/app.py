@@ -14,11 +14,15 @@ from pluralbench.commands import (
     judge_personas,
     list_benchmarks,
     optimize,
+    personalize,
+    plan,
     report,
     score,
     show,
     study,
+    synthesize,
     train,
+    train_planner,
 )
 
 app = typer.Typer(
@@ -36,10 +40,14 @@ for verb, command in (
     (show, show.show),
     (list_benchmarks, list_benchmarks.list_),
     (train, train.train),
+    (personalize, personalize.personalize),
+    (train_planner, train_planner.train_planner),
+    (plan, plan.plan),
     (best_of_n, best_of_n.best_of_n),
     (optimize, optimize.optimize),
     (correlate, correlate.correlate),
     (study, study.study),
+    (synthesize, synthesize.synthesize),
 ):
     app.command(command.__name__.strip("_").replace("_", "-"), epilog=verb.EXAMPLES)(command)
 

@@ -17,8 +17,8 @@ pluralbench score ./my-model --data dist/personalized-rewardbench --profile raw 
 pluralbench score ./policy --kind implicit --reference ./base --benchmark pairs --data pairs.jsonl
 """
 BENCHMARKS = (
-    "personalized, multilingual, reward-bench, chinese, pandalm, pairs, rankings, prompts (which a policy answers), or "
-    "a TOML file."
+    "personalized, multilingual, reward-bench, chinese, pandalm, arena-personalized, prism-personalized, "
+    "personalized-training, pairs, rankings, prompts (which a policy answers), or a TOML file."
 )
 FOUND = f"{BENCHMARKS} Without it what the manifest of --data says, else personalized."
 BenchmarkName = Annotated[str | None, typer.Option("--benchmark", help=FOUND, rich_help_panel="Data")]

@@ -19,6 +19,14 @@ pluralbench train ./base --data pairs.jsonl --trainable head --epochs 20 --learn
 pluralbench train ORG/NAME --benchmark personalized --profile raw --data dist/train --lora 16/32 --out my-model
 """
 DATA = "Data"
+HeldOut = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SHARE|FILE",
+        help="Measure accuracy on this share of the clusters, such as 0.2, or on other items.",
+        rich_help_panel=DATA,
+    ),
+]
 
 
 @with_options
@@ -34,14 +42,7 @@ def train(
     *,
     benchmark: Annotated[str, typer.Option("--benchmark", help=BENCHMARKS, rich_help_panel=DATA)] = "pairs",
     data: Annotated[Data, Options(DATA, left_out=("legacy", "english"))],
-    held_out: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SHARE|FILE",
-            help="Measure accuracy on this share of the clusters, such as 0.2, or on other items.",
-            rich_help_panel=DATA,
-        ),
-    ] = None,
+    held_out: HeldOut = None,
     flip: Annotated[
         float, typer.Option(help="Learn this share of the items the wrong way round.", rich_help_panel=DATA)
     ] = 0.0,
@@ -67,7 +68,7 @@ def train(
         data=data,
         benchmark=benchmark,
         prompt=prompt,
-        held_out=_share(held_out),
+        held_out=share_of(held_out),
         flip=flip,
         options=options,
         fresh=fresh,
@@ -92,7 +93,8 @@ def train(
     console.print(f"Score it: {shlex.join(words)} --data ...")
 
 
-def _share(held_out: str | None) -> float | str | None:
+def share_of(held_out: str | None) -> float | str | None:
+    """What was given as a share, or as a file."""
     try:
         return None if held_out is None else float(held_out)
     except ValueError:

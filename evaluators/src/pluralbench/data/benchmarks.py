@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 from pluralbench_runs import Table, did_you_mean, first_fault, read_toml
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, model_validator
 
 from pluralbench.descriptions import OnEmpty
 from pluralbench.errors import BenchmarkError
@@ -17,17 +17,23 @@ LISTS = ("prompt", "labels")
 PERSONA_JUDGE: Literal["persona-judge"] = "persona-judge"
 
 
+def _is_none(value: object) -> bool:
+    """Such a field is left out of what a run records: runs of earlier versions did not have it."""
+    return value is None
+
+
 class Columns(Table):
     """Which column is what.
 
     id: "#" numbers the rows. prompt: one or several, joined by an empty line; text, or a list of messages with `role`
-    and `content`, or of what the user says turn by turn. A pair has `chosen` and `rejected`, or `first`, `second` and
-    `labels` of one or more annotators (1 or 2 for the better one, anything else for a tie; the majority decides). A
-    ranking has `responses`, a list of texts or of {id, content}, and `rank`, a list of whole numbers or of {id, rank},
-    or a mapping by id (lower is better, ties share a number).
+    and `content`, or of what the user says turn by turn. A pair has `chosen` and `rejected`, texts
+    or messages, or `first`, `second` and `labels` of one or more annotators (1 or 2 for the better one, anything else
+    for a tie; the majority decides). A ranking has `responses`, a list of texts or of {id, content},
+    and `rank`, a list of whole numbers or of {id, rank}, or a mapping by id (lower is better, ties share a number).
     subset: what part of its config a row is of, which sections weigh.
     cluster: what the rows that belong together share, such as a user; without it the prompt's text, and the id.
-    profile, aspects: of whom the prompt is, where the benchmark has them. system: a system message.
+    profile, aspects, persona: of whom the prompt is, where the benchmark has them; a persona is a text or a list of
+    sentences. system: a system message.
     named: which of these the caller named, so that they have to be there.
     """
 
@@ -45,6 +51,7 @@ class Columns(Table):
     system: str | None = None
     profile: str | None = None
     aspects: str | None = None
+    persona: str | None = Field(None, exclude_if=_is_none)
     named: tuple[str, ...] = ()
 
 
@@ -62,20 +69,40 @@ class Reference(Table):
     code: tuple[str, ...] = ()
 
 
+class Earlier(Table):
+    """Which rows are pairs that the same user (the value of the column `cluster`) decided before an item.
+
+    column, values: rows with one of these values there are earlier pairs of their user, and are not scored; the other
+    rows are. Without a column every row is scored, and the earlier pairs are the rows of its user that stand before it
+    in the same table. Where no column has a profile, the questions of these pairs are the user's posts, the latest
+    first.
+    """
+
+    column: str | None = None
+    values: tuple[str, ...] = ()
+
+    @model_validator(mode="after")
+    def _both(self) -> Self:
+        if (self.column is None) != (not self.values):
+            raise ValueError("`column` and `values` belong together; give both, or neither for the rows before")
+        return self
+
+
 class Benchmark(Table):
     """A benchmark, as an entry of `benchmarks.toml` describes it, and a file of one's own: its keys, or one such entry.
 
     title: what reports call it. columns: which column is what, see `Columns`. data: where it is when nobody says
-    otherwise. sample: the folder of its sample in `pluralbench.data.samples`. split: of that data. apart: configs with
-    columns of their own that stay out of the overall number. sections: weights of subsets, by section. overall: the
-    mean over "items", or the unweighted mean over "configs", or that of "accuracy and exact match" over subsets and
-    then configs.
+    otherwise. sample: the folder of its sample in `pluralbench.data.samples`. split: of that data, or "all" of them.
+    apart: configs with columns of their own that stay out of the overall number. sections: weights of subsets, by
+    section. overall: the mean over "items", or the unweighted mean over "configs", or that of "accuracy and exact
+    match" over subsets and then configs.
     on_empty: what to do with items that have an empty prompt or response when nobody says otherwise.
     reference: for one whose configs are languages, the original, which stays out of the overall number too.
     merged: rows of one prompt are one item, with the responses of all of them.
     legacy: the benchmark whose weights of subsets stand for this one's own by the legacy rules.
     strict: an exact match needs the strictly higher reward in every pair and at least one pair, as in CHEEMS, section
     3.3; without it a tie of rewards breaks none, and a prompt whose responses share one rank is one, as in its code.
+    earlier: which rows are pairs that the same user decided before, see `Earlier`; None for a benchmark without such.
     prompts: its items are prompts without responses, which only a policy can answer.
     personas: its items are those of `PersonaItems`, which `judge_personas` reads.
     """
@@ -95,6 +122,7 @@ class Benchmark(Table):
     strict: bool = True
     prompts: bool = False
     personas: bool = False
+    earlier: Earlier | None = Field(None, exclude_if=_is_none)
 
     @property
     def outside(self) -> set[str]:

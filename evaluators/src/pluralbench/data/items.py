@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
@@ -14,15 +14,14 @@ from pluralbench_schemas import POST, RUBRIC_ASPECT, release_columns
 
 from pluralbench.data.benchmarks import LISTS, ROW_NUMBER, Benchmark, Columns
 from pluralbench.data.clusters import Clusters, clustered
-from pluralbench.data.profiles import posts, structs
+from pluralbench.data.earlier import COLUMNS as OF_HISTORY
+from pluralbench.data.earlier import History, counted, is_earlier
+from pluralbench.data.profiles import posts, sentences, structs
 from pluralbench.data.samples import read_data
+from pluralbench.data.texts import Responses, Row, messages_of, named, no_responses, responses_of, value_of
 from pluralbench.descriptions import Data, OnEmpty
 from pluralbench.errors import DataError
 
-Row = Mapping[str, Any]
-Responses = tuple[list[str], list[str], list[int]]
-"""Names, texts and ranks."""
-NAMED = 5
 AT_ONCE = 1024  # items that are objects of Python at a time
 MESSAGE: pl.DataType = pl.Struct({"role": pl.String, "content": pl.String})
 _ITEM_TYPES: dict[str, pl.DataType | type[pl.DataType]] = {
@@ -37,6 +36,8 @@ _ITEM_TYPES: dict[str, pl.DataType | type[pl.DataType]] = {
     "rank": pl.List(pl.Int64),
     "profile": pl.List(POST),
     "aspects": pl.List(RUBRIC_ASPECT),
+    "persona": pl.List(pl.String),
+    "earlier": pl.UInt32,
     "digest": pl.String,
 }
 ITEMS = pl.Schema(_ITEM_TYPES)
@@ -48,11 +49,13 @@ class Items:
 
     frame: a row an item, in the source's order, with the columns of `ITEMS`; a pair's responses are "chosen" (rank 1)
     and "rejected" (rank 2), or share rank 1 where its annotators call them equal; `digest` is of prompt, responses
-    and ranks, `person` is who asks: the value of the column of clusters where there is one, else the id.
+    and ranks, `person` is who asks: the value of the column of clusters where there is one, else the id;
+    `earlier` counts the rows of `history` that their person decided before, null where the benchmark knows of none.
     location, revision, licence: of the data. digest: SHA-256 of the content of what is scored.
     reference: where the English original comes from, if not from the data itself.
     ignored: columns that nothing here reads, but for those that releases have. empty: ids of items with an empty text,
     of which `on_empty` says whether they were kept or dropped. clusters: of the items, and what repeats among them.
+    history: the pairs that people decided before.
     """
 
     frame: pl.DataFrame
@@ -65,6 +68,7 @@ class Items:
     empty: list[str] = field(default_factory=list)
     on_empty: OnEmpty = "error"
     clusters: Clusters = field(default_factory=Clusters)
+    history: History = field(default_factory=History)
 
     @property
     def source(self) -> dict[str, Any]:
@@ -80,7 +84,14 @@ class Items:
             "empty": self.empty,
             "on_empty": self.on_empty,
             "clusters": self.clusters,
+            "earlier": self.earlier,
         }
+
+    @property
+    def earlier(self) -> dict[str, int] | None:
+        """How many rows are earlier pairs of somebody, and how many items' people have none; None without such."""
+        known = self.frame["earlier"].drop_nulls()
+        return {"rows": self.history.frame.height, "items_without": int((known == 0).sum())} if len(known) else None
 
 
 def load_items(benchmark: Benchmark, data: Data) -> Items:
@@ -102,9 +113,9 @@ def load_items(benchmark: Benchmark, data: Data) -> Items:
         configs=data.configs or None,
     )
     frames, paths, reference = _with_reference(benchmark, tables, data)
-    responses = _no_responses if benchmark.prompts else _responses
     policy = data.on_empty or benchmark.on_empty
     parts: dict[str, pl.DataFrame] = {}
+    before: dict[str, pl.DataFrame] = {}
     empty: list[str] = []
     ignored: set[str] = set()
     by: dict[str, str | None] = {}
@@ -114,27 +125,27 @@ def load_items(benchmark: Benchmark, data: Data) -> Items:
         frame = frames.pop(config)
         columns = _columns_of(benchmark, config, frame)
         where, by[config] = paths[config], columns.cluster if columns.cluster in frame.columns else None
-        _check_columns(frame, columns, where, {} if benchmark.prompts else _of_responses(columns))
-        read = _read_columns(columns, frame)
+        _check_columns(frame, columns, where, _needed(benchmark, columns))
+        read = _read_columns(columns, frame) | ({benchmark.earlier.column or ""} if benchmark.earlier else set())
         ignored |= set(frame.columns) - read - release_columns(frame.columns)
         frame = frame.select(name for name in frame.columns if name in read)
-        merged = benchmark.merged and not benchmark.prompts
-        rows = _merged(frame, columns, where) if merged else frame.iter_rows(named=True)
-        made, bare = _frame_of(
-            _item(config, number, row, columns, where, responses) for number, row in enumerate(islice(rows, data.limit))
-        )
-        _check_ids(made["id"], where)
+        made, history, bare = _table(benchmark, config, frame, columns, where, data.limit)
+        _check_ids(pl.concat([made["id"], history["id"]]) if history is not made else made["id"], where)
         if bare and policy == "error":
             raise DataError(
-                f"{where} has {len(bare):,} items with an empty prompt or response (ids {_named(bare)}); mend them, or "
+                f"{where} has {len(bare):,} items with an empty prompt or response (ids {named(bare)}); mend them, or "
                 "choose --on-empty drop or keep."
             )
         empty += bare
-        parts[config] = made.filter(~pl.col("id").is_in(bare)) if bare and policy == "drop" else made
+        if bare and policy == "drop":
+            made, history = (part.filter(~pl.col("id").is_in(bare)) for part in (made, history))
+        before[config] = history.select(OF_HISTORY)
+        made = counted(made, history, benchmark.earlier)
+        parts[config] = _without_responses(made) if benchmark.prompts else made
     parts = {config: part for config, part in parts.items() if part.height}
     if not parts:
         raise DataError(f"{location} has no items.")
-    content = digest({config: content_digest(part.drop("person")) for config, part in parts.items()})
+    content = _content(benchmark, parts, before)
     frame = pl.concat(parts.values())
     parts.clear()
     frame, clusters = clustered(frame, by)
@@ -149,7 +160,45 @@ def load_items(benchmark: Benchmark, data: Data) -> Items:
         empty,
         policy,
         clusters,
+        History(pl.concat(before.values())),
     )
+
+
+def _table(
+    benchmark: Benchmark, config: str, frame: pl.DataFrame, columns: Columns, where: str, limit: int | None
+) -> tuple[pl.DataFrame, pl.DataFrame, list[str]]:
+    """The items of a table, the rows that tell what people decided before, and the ids of those with an empty text."""
+    earlier = benchmark.earlier
+    merged = benchmark.merged and not benchmark.prompts
+
+    def rows(shape: Callable[[Row, Columns], Responses], *, told: bool) -> Iterator[dict[str, Any]]:
+        every = _merged(frame, columns, where) if merged else frame.iter_rows(named=True)
+        chosen = ((number, row) for number, row in enumerate(every) if is_earlier(row, earlier) is told)
+        return (_item(config, number, row, columns, where, shape) for number, row in chosen)
+
+    if earlier is None:
+        made, bare = _frame_of(islice(rows(no_responses if benchmark.prompts else responses_of, told=False), limit))
+        return made, made.clear(), bare
+    made, bare = _frame_of(islice(rows(responses_of, told=False), limit))
+    if earlier.column is None:
+        return made, made, bare
+    history, bare_before = _frame_of(rows(responses_of, told=True))
+    return made, history, bare + bare_before
+
+
+def _without_responses(items: pl.DataFrame) -> pl.DataFrame:
+    return items.with_columns(pl.col(name).list.head(0) for name in ("response_ids", "responses", "rank"))
+
+
+def _content(benchmark: Benchmark, items: Mapping[str, pl.DataFrame], before: Mapping[str, pl.DataFrame]) -> str:
+    """SHA-256 of what is scored and of what is known of people; a column that a benchmark does not have is no part."""
+    digests = {}
+    for config, part in items.items():
+        absent = [name for name in ("persona", "earlier") if part[name].null_count() == part.height]
+        digests[config] = content_digest(part.drop("person", *absent))
+    if benchmark.earlier is not None and benchmark.earlier.column is not None:  # else they are among the items
+        digests |= {f"before {config}": content_digest(part.with_row_index()) for config, part in before.items()}
+    return digest(digests)
 
 
 def _with_reference(
@@ -216,6 +265,15 @@ def _of_responses(columns: Columns) -> dict[str, tuple[str, ...]]:
     return {"chosen": (columns.chosen,), "rejected": (columns.rejected,)}
 
 
+def _needed(benchmark: Benchmark, columns: Columns) -> dict[str, tuple[str, ...]]:
+    """The columns that there have to be beside the prompt, by what they are."""
+    if benchmark.earlier is None:
+        return {} if benchmark.prompts else _of_responses(columns)
+    user = {"cluster": (columns.cluster,)} if columns.cluster else {}
+    which = {"earlier": (benchmark.earlier.column,)} if benchmark.earlier.column else {}
+    return _of_responses(columns) | user | which
+
+
 def _check_columns(
     frame: pl.DataFrame, columns: Columns, where: str, of_responses: Mapping[str, tuple[str, ...]]
 ) -> None:
@@ -225,10 +283,10 @@ def _check_columns(
     for what, names in needed.items():
         for name in names:
             if name not in frame.columns:
-                raise DataError(
-                    f"{where} has no column `{name}`; it has {', '.join(frame.columns)}: "
-                    f"name the right one with --column {what}=COLUMN."
-                )
+                mend = f"name the right one with --column {what}=COLUMN"
+                if what not in Columns.model_fields:
+                    mend = "it says which rows are earlier pairs of their user; add it, or describe the data in a file"
+                raise DataError(f"{where} has no column `{name}`; it has {', '.join(frame.columns)}: {mend}.")
 
 
 def _frame_of(items: Iterable[dict[str, Any]]) -> tuple[pl.DataFrame, list[str]]:
@@ -248,13 +306,9 @@ def _check_ids(ids: pl.Series, where: str) -> None:
     if ids.n_unique() < len(ids):
         twice = [item_id for item_id, count in Counter(ids.to_list()).items() if count > 1]
         raise DataError(
-            f"{where} has {len(twice):,} ids more than once ({_named(twice)}), so scores could not be told apart; "
+            f"{where} has {len(twice):,} ids more than once ({named(twice)}), so scores could not be told apart; "
             f"mend them, or number the rows with --column id={ROW_NUMBER}."
         )
-
-
-def _named(ids: Sequence[str]) -> str:
-    return ", ".join(ids[:NAMED]) + (", …" if len(ids) > NAMED else "")
 
 
 def _merged(frame: pl.DataFrame, columns: Columns, where: str) -> Iterator[Row]:
@@ -272,14 +326,14 @@ def _merged(frame: pl.DataFrame, columns: Columns, where: str) -> Iterator[Row]:
         ranked = [str(number) for number, row in parts if row[rank] is not None]
         if len(ranked) > 1:
             raise DataError(
-                f"{where} ranks the responses to one prompt more than once (rows {_named(ranked)}), and ranks of "
+                f"{where} ranks the responses to one prompt more than once (rows {named(ranked)}), and ranks of "
                 "several rows cannot be merged; leave one of these rows."
             )
         try:
-            every = [response for row in rows for response in _value(row[responses]) or ()]
+            every = [response for row in rows for response in value_of(row[responses]) or ()]
         except ValueError:
             numbers = [str(number) for number, _ in parts]
-            raise DataError(f"{where} has responses that are no list (one of the rows {_named(numbers)}).") from None
+            raise DataError(f"{where} has responses that are no list (one of the rows {named(numbers)}).") from None
         merged = {name: value for name, value in rows[0].items() if all(row[name] is not None for row in rows)}
         merged |= {responses: [one for place, one in enumerate(every) if one not in every[:place]]}
         yield merged | {rank: next((row[rank] for row in rows if row[rank] is not None), None)}
@@ -294,8 +348,9 @@ def _item(
         raise DataError(f"{where} has a row without an id (row {number + 1}).")
     try:
         names, responses, rank = responses_of(row, columns)
-        prompt = _messages(row, columns)
+        prompt = messages_of(row, columns)
         profile = posts(row, columns.profile)
+        persona = sentences(row, columns.persona)
         aspects = structs(row, columns.aspects, "aspect")
     except (KeyError, IndexError, TypeError, ValueError) as error:
         raise DataError(f"{where} is not of the benchmark's shape at id {item_id}: {error}.") from None
@@ -314,6 +369,7 @@ def _item(
         "rank": rank,
         "profile": profile,
         "aspects": aspects,
+        "persona": persona,
         "digest": digest([[[m["role"], m["content"]] for m in prompt], [*zip(names, responses, rank, strict=True)]])[
             :16
         ],
@@ -325,83 +381,6 @@ def _own_cluster(config: str, item_id: str, row: Mapping[str, Any], columns: Col
         return str(row[columns.cluster])
     # An id may be shared across configs (a prompt in several languages); the number of a row never is.
     return item_id if columns.id in row else f"{config}, row {item_id}"
-
-
-def _messages(row: Mapping[str, Any], columns: Columns) -> list[dict[str, str]]:
-    parts = [row[name] for name in columns.prompt]
-    system = [{"role": "system", "content": row[columns.system]}] if columns.system and row.get(columns.system) else []
-    if len(parts) == 1 and isinstance(parts[0], list):
-        if not parts[0]:
-            raise ValueError("the prompt has no message")
-        return [*system, *map(_message, parts[0])]
-    texts = [_text(part) for part in parts]
-    return [*system, {"role": "user", "content": "\n\n".join(text for text in texts if text.strip())}]
-
-
-def _message(part: Any) -> dict[str, str]:
-    """A message of a list; a text is what the user says in a turn."""
-    if isinstance(part, str):
-        return {"role": "user", "content": part}
-    return {"role": str(part["role"]), "content": str(part["content"])}
-
-
-def _no_responses(_: Row, __: Columns) -> Responses:
-    return [], [], []
-
-
-def _responses(row: Row, columns: Columns) -> Responses:
-    if columns.responses:
-        return _ranking(_value(row[columns.responses]), _value(row[columns.rank or "rank"]))
-    if columns.first and columns.second:
-        better = _majority([row[label] for label in columns.labels])
-        texts = [_text(row[columns.first]), _text(row[columns.second])]
-        chosen, rejected = reversed(texts) if better == 2 else texts
-        return ["chosen", "rejected"], [chosen, rejected], [1, 2] if better else [1, 1]
-    return ["chosen", "rejected"], [_text(row[columns.chosen]), _text(row[columns.rejected])], [1, 2]
-
-
-def _ranking(responses: Any, rank: Any) -> tuple[list[str], list[str], list[int]]:
-    if not responses or rank is None:
-        raise ValueError(f"it has no {'ranks' if responses else 'responses'}")
-    texts = [response if isinstance(response, str) else response["content"] for response in responses]
-    names = [str(number) if isinstance(r, str) else str(r["id"]) for number, r in enumerate(responses)]
-    if len(set(names)) < len(names):
-        raise ValueError("two responses share an id")
-    ranks = list(rank)
-    if isinstance(rank, Mapping) or any(isinstance(one, Mapping) for one in ranks):
-        by_id = rank if isinstance(rank, Mapping) else {str(one["id"]): one["rank"] for one in ranks}
-        if len(by_id) < len(ranks):
-            raise ValueError("two ranks share an id")
-        unranked = [name for name in names if by_id.get(name) is None]
-        if unranked:
-            raise ValueError(f"the responses {_named(unranked)} have no rank")
-        ranks = [by_id[name] for name in names]
-    if len(ranks) != len(texts):
-        raise ValueError(f"{len(texts)} responses have {len(ranks)} ranks")
-    if any(not isinstance(place, int | float) or place != int(place) for place in ranks):
-        raise ValueError(f"the ranks {ranks} are no whole numbers")
-    return names, [_text(text) for text in texts], [int(place) for place in ranks]
-
-
-def _value(value: Any) -> Any:
-    """A list or mapping, which tables may carry as JSON text."""
-    return json.loads(value) if isinstance(value, str) else value
-
-
-def _text(value: Any) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, list):  # a conversation whose last message is the response
-        value = value[-1]["content"]
-    if not isinstance(value, str):
-        raise TypeError(f"{value!r} is no text")
-    return value
-
-
-def _majority(labels: Iterable[Any]) -> int:
-    """1 or 2 where more than half of the labels say so, else 0."""
-    counts = Counter(str(label).removesuffix(".0") for label in labels)
-    return next((side for side in (1, 2) if counts[str(side)] * 2 > counts.total()), 0)
 
 
 def _is_empty(item: Mapping[str, Any]) -> bool:

@@ -1,4 +1,4 @@
-"""What is known of the person of an item: posts with a category each, or plain texts, and rubric aspects."""
+"""What is known of the person of an item: posts with a category each, or plain texts, rubric aspects, and a persona."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -17,6 +17,17 @@ def posts(row: Mapping[str, Any], column: str | None) -> list[dict[str, Any]] | 
         return structs(row, column, "text")
     except TypeError:
         raise TypeError(f"`{column}` is no text, and no list of texts or of objects with a `text`") from None
+
+
+def sentences(row: Mapping[str, Any], column: str | None) -> list[str] | None:
+    """A persona: a text, or a list of sentences; None where the row has none. Raises `TypeError` for anything else."""
+    value = row.get(column) if column else None
+    texts = [value] if isinstance(value, str) else value
+    if texts is None:
+        return None
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+        raise TypeError(f"`{column}` is no text and no list of texts")
+    return [text.strip() for text in texts if text.strip()] or None
 
 
 def structs(row: Mapping[str, Any], column: str | None, key: str) -> list[dict[str, Any]] | None:

@@ -1,22 +1,25 @@
-"""What a model under test is told about the person: nothing, their past posts, or what a planner thinks they expect.
+"""What a model under test is told about the person: nothing, their posts, a planner's guess, or a persona.
 
 Rubric aspects and narratives are the standard that a benchmark scores by; only a judge that is an oracle sees aspects.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 import polars as pl
-from pluralbench_rewards import Group, Person
+from pluralbench_rewards import Group, Person, personas
 from pluralbench_rewards.contract import TOLD
 from pluralbench_runs import digest
 from pluralbench_schemas import ENGLISH, LANGUAGES, language_of, render_posts
 from pluralbench_tables import parse_json, read_text
 
 from pluralbench.data.benchmarks import Benchmark
-from pluralbench.descriptions import AnswerLanguage, Prompt
+from pluralbench.data.earlier import History
+from pluralbench.data.personas import Persona, read_personas
+from pluralbench.descriptions import AnswerLanguage, Profile, Prompt
 from pluralbench.errors import DataError
 
 POSTS = "Posts I wrote earlier, the most relevant first:\n{posts}"
@@ -35,66 +38,116 @@ WORDINGS = {
 }
 
 
-def wordings_digest() -> str:
-    """SHA-256 of the wordings above."""
-    return digest(dict(WORDINGS))
+def wordings_digest(profile: Profile) -> str:
+    """SHA-256 of the wordings above; those of personas are part of it where the profile is one."""
+    return digest(WORDINGS | (personas.WORDINGS if profile == "persona" else {}))
 
 
-def groups_of(items: pl.DataFrame, prompt: Prompt, plans: Mapping[str, str]) -> list[Group]:
-    """The items as groups, with the person as data and as what `prompt` says of them. Raises `DataError`."""
+@dataclass(frozen=True)
+class Told:
+    """What is known of people beside what their items say, and which of all that a prompt tells.
+
+    plans: by the id of an item. personas: by the id of an item or of a person. history: pairs they decided before.
+    """
+
+    prompt: Prompt = field(default_factory=Prompt)
+    plans: Mapping[str, str] = field(default_factory=dict)
+    personas: Mapping[str, Persona] = field(default_factory=dict)
+    history: History = field(default_factory=History)
+
+    def persona(self, item: Mapping[str, Any]) -> Persona | None:
+        """The persona of an item: the file's for the item or else for its person, or else the data's."""
+        given = self.personas.get(item["id"]) or self.personas.get(item["person"])
+        return given or (Persona(tuple(item["persona"])) if item["persona"] else None)
+
+    def posts(self, item: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """The posts of an item's person: the data's, or where it has none what they asked before."""
+        return item["profile"] or self.history.questions(item)
+
+
+def groups_of(items: pl.DataFrame, told: Told) -> list[Group]:
+    """The items as groups, with the person as data and as what a prompt tells of them. Raises `DataError`."""
     several = items["config"].n_unique() > 1
     return [
         Group(
             f"{item['config']}/{item['id']}" if several else item["id"],
             item["prompt"],
             item["responses"],
-            person_of(item, plans),
-            context_of(item, prompt, plans),
+            person_of(item, told),
+            context_of(item, told),
         )
         for item in items.iter_rows(named=True)
     ]
 
 
-def person_of(item: Mapping[str, Any], plans: Mapping[str, str]) -> Person:
+def person_of(item: Mapping[str, Any], told: Told) -> Person:
     """Who asks, as data: all that the benchmark lets a model know, whatever its prompt says.
 
     Their id is the user where the benchmark or the caller names a column of users, else the item itself.
     """
-    return Person(id=item["person"], profile=item["profile"] or (), plan=plans.get(item["id"]))
+    persona = told.persona(item)
+    return Person(
+        id=item["person"],
+        profile=told.posts(item),
+        persona=() if persona is None else persona.sentences,
+        plan=told.plans.get(item["id"]),
+        earlier=told.history.before(item),
+    )
 
 
-def context_of(item: Mapping[str, Any], prompt: Prompt, plans: Mapping[str, str]) -> tuple[str, ...]:
-    """What is said about the person of an item, a block for each post, the most relevant first.
+def context_of(item: Mapping[str, Any], told: Told) -> tuple[str, ...]:
+    """What is said about the person of an item: a block for each post, the most relevant first, or one of all else.
 
-    Raises `DataError` where it is missing.
+    Nothing where the posts are the questions of earlier pairs, of which the person has none yet. Raises `DataError`
+    where anything else is missing.
     """
+    prompt = told.prompt
     if prompt.profile == "none":
         return ()
     if prompt.profile == "plan":
-        if item["id"] not in plans:
+        if item["id"] not in told.plans:
             raise DataError(f"The plans have none for id {item['id']}; add it, or choose --profile none.")
-        return (PLAN.format(plan=plans[item["id"]]),)
-    if not item["profile"]:
+        return (PLAN.format(plan=told.plans[item["id"]]),)
+    if prompt.profile == "persona":
+        return (personas.persona_block(_persona(item, told).sentences),)
+    posts = told.posts(item)
+    if not posts and item["earlier"] is not None:
+        return ()
+    if not posts:
         raise DataError(
             f"The item of id {item['id']} has no profile; name its column (--column profile=COLUMN), or choose "
             "--profile none."
         )
-    first, *others = render_posts(item["profile"][: prompt.profile_size])
+    first, *others = render_posts(posts[: prompt.profile_size])
     return (POSTS.format(posts=first), *others)
 
 
-def told_to_judge(item: Mapping[str, Any], prompt: Prompt, plans: Mapping[str, str], *, oracle: bool) -> str:
+def _persona(item: Mapping[str, Any], told: Told) -> Persona:
+    persona = told.persona(item)
+    if persona is None:
+        where, mend = ("The personas have", "add it") if told.personas else ("There is", "give --personas FILE")
+        raise DataError(
+            f"{where} no persona for id {item['id']} or the person {item['person']}; {mend}, name the column of one "
+            "(--column persona=COLUMN), or choose --profile none."
+        )
+    return persona
+
+
+def told_to_judge(item: Mapping[str, Any], told: Told, *, oracle: bool) -> str:
     """What a judge is told about the person of an item, apart from the question. Raises `DataError`.
 
-    oracle: the rubric aspects that the benchmark scores by, after what `prompt` says. The oracle of the paper of
+    A persona is followed by its demonstrations, as SynthesizeMe's judge has them.
+    oracle: the rubric aspects that the benchmark scores by, after what the prompt tells. The oracle of the paper of
     Personalized RewardBench (section 4.1) sees the posts and the aspects.
     """
-    told = ["\n".join(context_of(item, prompt, plans))]
+    blocks = ["\n".join(context_of(item, told))]
+    if told.prompt.profile == "persona":
+        blocks += map(personas.demonstration_block, _persona(item, told).demonstrations)
     if oracle:
         if not item["aspects"]:
             raise DataError(f"The item of id {item['id']} has no rubric aspects, which an oracle is shown.")
-        told.append(ORACLE.format(aspects="\n".join(map(_aspect, item["aspects"]))))
-    return "\n\n".join(text for text in told if text)
+        blocks.append(ORACLE.format(aspects="\n".join(map(_aspect, item["aspects"]))))
+    return "\n\n".join(text for text in blocks if text)
 
 
 def languages_told(benchmark: Benchmark, config: str, subset: str, answer_language: AnswerLanguage) -> str:
@@ -126,11 +179,21 @@ def plans_for(prompt: Prompt) -> dict[str, str]:
     return {} if prompt.plans is None else read_plans(prompt.plans)
 
 
+def personas_for(prompt: Prompt) -> dict[str, Persona]:
+    """The personas of the prompt's file. Raises `DataError` where it is given for another profile."""
+    if prompt.personas is None:
+        return {}
+    if prompt.profile != "persona":
+        raise DataError("--personas FILE is for --profile persona; give both, or leave out the file.")
+    return read_personas(prompt.personas)
+
+
 def read_plans(path: Path) -> dict[str, str]:
     """Inferred aspects by item id, from JSON Lines with `id` and `aspects` (a list of titles, or a text).
 
-    Raises `DataError` naming the line that is not of this form.
+    path: such a file, or the directory that `plan` leaves. Raises `DataError` naming the line that is not of this form.
     """
+    path = path / "plans.jsonl" if path.is_dir() else path
     plans: dict[str, str] = {}
     for number, line in enumerate(read_text(path, DataError).split("\n"), start=1):
         if line.strip():

@@ -9,7 +9,6 @@ from pluralbench_local import LocalModel
 from pluralbench_rewards import ModelRecord, Scoring
 from pluralbench_runs import Output, digest
 
-from pluralbench.data.prompts import groups_of
 from pluralbench.descriptions import Data, DownstreamPrompt, Outcome, Prompt, Sampling
 from pluralbench.downstream.candidates import SYSTEM, policy_of, turns_of
 from pluralbench.downstream.curves import curve_numbers
@@ -73,7 +72,7 @@ def best_of_n(
     """
     prompt, sampling, outcome = prompt or DownstreamPrompt(), sampling or Sampling(), outcome or Outcome()
     loaded = load_benchmark(benchmark, data, prompt, sampled=True)
-    groups = groups_of(loaded.items.frame, loaded.prompt, loaded.plans)
+    groups = loaded.groups()
     scorables = named_models(rewards)
     asked = policy_of(policy, sampling, policy_connection)
     juror = juror_of(outcome, judge_connection)

@@ -1,6 +1,5 @@
 """`optimize`: a policy is optimised against a reward model, and what it answers then is judged."""
 
-import shutil
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +12,6 @@ from pluralbench_policies.description import OptimizeOptions, Task
 from pluralbench_rewards import ModelRecord, Scoring
 from pluralbench_runs import Output, digest
 
-from pluralbench.data.prompts import groups_of
 from pluralbench.descriptions import Data, DownstreamPrompt, Outcome, Prompt, Sampling
 from pluralbench.downstream.candidates import SYSTEM, first_threads, policy_of, turns_of
 from pluralbench.downstream.curves import level_numbers
@@ -21,7 +19,7 @@ from pluralbench.downstream.outcomes import Aspects, Juror, aspects_of, juror_of
 from pluralbench.downstream.records import curves_of, outcome_record, sampling_record
 from pluralbench.downstream.settings import DownstreamSettings
 from pluralbench.downstream.walk import Found, Setup, known_of, opened_name, reused_ledger, scoring_for, walk
-from pluralbench.evaluation.folders import run_folder
+from pluralbench.evaluation.folders import link_folder, run_folder
 from pluralbench.evaluation.models import Scorable, opened
 from pluralbench.evaluation.settings import DataSettings, Loaded, load_benchmark, run_directory
 from pluralbench.results.downstream import (
@@ -122,24 +120,15 @@ def optimize(
             with reused_ledger(output.work, reuse_from) as ledger:
                 walked = _judged(start, end, loaded, settings, juror, aspects, ledger, output.work)
                 staged = _written(output, settings, loaded, *walked, {name: rewarded}, made)
-            # Linked and not moved: a kill before the end of `publish` leaves the policy to the next run.
-            shutil.copytree(output.work / POLICY_FOLDER, staged / POLICY_FOLDER, copy_function=_linked)
+            link_folder(output.work / POLICY_FOLDER, staged / POLICY_FOLDER)
             output.publish(staged)
     return read_downstream(target)
-
-
-def _linked(source: str, target: str) -> None:
-    """The same file under another name, or a copy where the file system has no links."""
-    try:
-        Path(target).hardlink_to(source)
-    except OSError:
-        shutil.copyfile(source, target)
 
 
 def tasks_of(loaded: Loaded) -> list[Task]:
     """The prompts as a policy reads them, and as a reward model is given them; of conversations the first turn."""
     items = loaded.items.frame
-    threads = first_threads(items, groups_of(items, loaded.prompt, loaded.plans))
+    threads = first_threads(items, loaded.groups())
     return [Task(thread.messages, replace(thread.group, id=f"{thread.config}/{thread.id}")) for thread in threads]
 
 
@@ -167,7 +156,7 @@ def _judged(
 ) -> tuple[Walked, Walked]:
     """What the policy answered before and after."""
     items = loaded.items.frame
-    groups = groups_of(items, loaded.prompt, loaded.plans)
+    groups = loaded.groups()
     walked = []
     for which, model in (("start", start), ("end", end)):
         policy = policy_of(model, settings.sampling)
@@ -188,7 +177,7 @@ def _written(
     """An empty directory, filled."""
     ledger = after.setup.ledger
     ledger.export(output.work / LEDGER_FILE, ledger.used)
-    groups = groups_of(loaded.items.frame, loaded.prompt, loaded.plans)
+    groups = loaded.groups()
     turns = max(map(turns_of, groups))
     by_config = loaded.benchmark.overall != "items"
     tables = (curves_of(walked.found, settings.sampling.n, turns) for walked in (before, after))

@@ -22,7 +22,6 @@ from pluralbench_runs import (
     write_recipe,
 )
 
-from pluralbench.data.prompts import groups_of
 from pluralbench.descriptions import Data, TrainingOptions
 from pluralbench.downstream.best_of_n import best_of_n
 from pluralbench.downstream.correlate import Correlation, correlate
@@ -225,7 +224,7 @@ class _Work:
         sample = self._recipe.samples[name]
         found = self._sampled(f"samples/{name}/candidates", sample.items, {})
         loaded = load_benchmark(sample.items.benchmark, sample.items.data, sample.items.prompt, sampled=True)
-        groups = groups_of(loaded.items.frame, loaded.prompt, loaded.plans)
+        groups = loaded.groups()
         keys = loaded.items.frame.select("config", "id").iter_rows()
         prompts = {key: group.messages for key, group in zip(keys, groups, strict=True)}
         write_pairs(judged_pairs(found, prompts, sample.pairs, seed=self._recipe.seed), place)

@@ -1,5 +1,6 @@
 """Where a run lies when nobody says where: a folder of its own for all that gives other numbers."""
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ UNSAID = {
     "columns",
     "english",
     "plans",
+    "personas",
     "reference",
     "chat_template",
     "name",
@@ -53,6 +55,21 @@ def run_folder(name: str, settings: Recipe, *choices: Table, seed: int = 0, said
     if is_made_by(own, settings, recipe_file=SETTINGS_FILE):
         return own
     return own if is_made_by(plain, settings, recipe_file=SETTINGS_FILE) is False else plain
+
+
+def link_folder(source: Path, target: Path) -> None:
+    """A folder under another name too, its files linked, or copied where the file system has no links.
+
+    Linked and not moved: a kill before the end of `Output.publish` leaves what was made to the next run.
+    """
+    shutil.copytree(source, target, copy_function=_linked)
+
+
+def _linked(source: str, target: str) -> None:
+    try:
+        Path(target).hardlink_to(source)
+    except OSError:
+        shutil.copyfile(source, target)
 
 
 def file_name(name: str) -> str:

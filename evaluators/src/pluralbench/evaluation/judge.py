@@ -16,7 +16,7 @@ from pluralbench_rewards.judge import Comparison, Judge, load_judge, prompts_dig
 from pluralbench_runs import Output, check_recipe, stream
 
 from pluralbench.data.prompts import languages_told, told_to_judge
-from pluralbench.descriptions import Data, Judging, Orders, PersonaJudging, Prompt
+from pluralbench.descriptions import Data, Judging, Orders, PersonaJudging, Prompt, Synthesizing
 from pluralbench.errors import EvaluationError
 from pluralbench.evaluation.folders import run_folder
 from pluralbench.evaluation.settings import JudgeSettings, Loaded, load_benchmark, run_directory
@@ -114,7 +114,7 @@ def judge(
 
 def chat_of(
     model: str,
-    judging: Judging | PersonaJudging,
+    judging: Judging | PersonaJudging | Synthesizing,
     connection: ChatConnection | None,
     local: Mapping[str, Any] | None = None,
 ) -> tuple[ChatModel, ChatConnection]:
@@ -145,7 +145,7 @@ class Contexts(NamedTuple):
         items = list(loaded.items.frame.iter_rows(named=True))
         answers = judging.answer_language
         return cls(
-            [told_to_judge(item, loaded.prompt, loaded.plans, oracle=judging.oracle) for item in items],
+            [told_to_judge(item, loaded.told, oracle=judging.oracle) for item in items],
             [languages_told(loaded.benchmark, item["config"], item["subset"] or "", answers) for item in items],
         )
 

@@ -8,7 +8,6 @@ from pluralbench_local import LocalModel
 from pluralbench_rewards import ModelRecord, Scored, Scoring
 from pluralbench_runs import Output
 
-from pluralbench.data.prompts import groups_of
 from pluralbench.descriptions import Data, Prompt
 from pluralbench.evaluation.folders import file_name, run_folder
 from pluralbench.evaluation.journal import journal
@@ -42,7 +41,7 @@ def score(
     A run that was interrupted goes on where it was. Raises a `UserError` for every mistake of the caller.
     """
     loaded = load_benchmark(benchmark, data, prompt)
-    groups = groups_of(loaded.items.frame, loaded.prompt, loaded.plans)
+    groups = loaded.groups()
     scoring = scoring or Scoring()
     known_of_it, open_model = opened(model, scoring)
     settings = ScoreSettings(

@@ -1,21 +1,22 @@
 """What binds a run, and its directory: a run goes on only under the settings that it began with."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple
 
 from pluralbench_calls import ChatConnection, ChatModel
 from pluralbench_release import manifest_at
-from pluralbench_rewards import ModelRecord, Scoring
+from pluralbench_rewards import Group, ModelRecord, Scoring
 from pluralbench_runs import Output, Recipe, Table, digest, output_directory
 from pydantic import model_validator
 
 from pluralbench.data.benchmarks import Benchmark, find_benchmark, known_benchmarks
 from pluralbench.data.items import Items, load_items
-from pluralbench.data.prompts import plans_for, wordings_digest
+from pluralbench.data.personas import personas_digest
+from pluralbench.data.prompts import Told, groups_of, personas_for, plans_for, wordings_digest
 from pluralbench.data.samples import SAMPLE
-from pluralbench.descriptions import Data, Judging, Prompt
+from pluralbench.descriptions import Data, Judging, Profile, Prompt
 from pluralbench.errors import BenchmarkError, DataError
 from pluralbench.metrics.accuracy import rule_of
 from pluralbench.results.record import BenchmarkRecord, DataRecord, PromptRecord
@@ -40,9 +41,10 @@ class DataSettings(Table):
 class PromptSettings(Table):
     """What the prompt says about the person, and in which words."""
 
-    profile: str
+    profile: Profile
     profile_size: int
     plans_digest: str | None = None
+    personas_digest: str | None = None
     wordings_digest: str
 
 
@@ -80,14 +82,22 @@ class JudgeSettings(Recipe):
 
 
 class Loaded(NamedTuple):
-    """A benchmark with its items, as it is scored. plans: by the id of an item."""
+    """A benchmark with its items, as it is scored. told: what is known of people, and what a prompt tells of it."""
 
     name: str
     benchmark: Benchmark
     items: Items
     data: Data
-    prompt: Prompt
-    plans: Mapping[str, str]
+    told: Told
+
+    @property
+    def prompt(self) -> Prompt:
+        """What a prompt says of the person."""
+        return self.told.prompt
+
+    def groups(self) -> list[Group]:
+        """The items as groups, in their order. Raises `DataError` where what the prompt tells is missing."""
+        return groups_of(self.items.frame, self.told)
 
     def data_settings(self) -> DataSettings:
         """What binds a run to its data."""
@@ -104,11 +114,13 @@ class Loaded(NamedTuple):
 
     def prompt_settings(self) -> PromptSettings:
         """What binds a run to what its prompts say."""
+        told = self.told
         return PromptSettings(
             profile=self.prompt.profile,
             profile_size=self.prompt.profile_size,
-            plans_digest=digest(dict(self.plans)) if self.plans else None,
-            wordings_digest=wordings_digest(),
+            plans_digest=digest(dict(told.plans)) if told.plans else None,
+            personas_digest=personas_digest(told.personas),
+            wordings_digest=wordings_digest(told.prompt.profile),
         )
 
     def benchmark_record(self) -> BenchmarkRecord:
@@ -146,7 +158,8 @@ def load_benchmark(
     if sampled:
         described = described.model_copy(update={"prompts": True})
     items = _items(benchmark, described, data)
-    return Loaded(Path(benchmark).stem, described.fitted(items.frame["subset"]), items, data, prompt, plans_for(prompt))
+    told = Told(prompt, plans_for(prompt), personas_for(prompt), items.history)
+    return Loaded(Path(benchmark).stem, described.fitted(items.frame["subset"]), items, data, told)
 
 
 def _items(name: str, benchmark: Benchmark, data: Data) -> Items:

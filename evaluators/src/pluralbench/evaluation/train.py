@@ -3,17 +3,18 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pluralbench_local import LocalModel, Ranking, Trained, TrainingOptions
 from pluralbench_local import train as train_on
 from pluralbench_runs import stream
 
-from pluralbench.data.prompts import groups_of
 from pluralbench.descriptions import Data, Prompt
 from pluralbench.errors import DataError
 from pluralbench.evaluation.models import to_begin_with
 from pluralbench.evaluation.settings import Loaded, load_benchmark
+
+Item = TypeVar("Item")
 
 
 def train(
@@ -70,7 +71,7 @@ def train(
 def rankings_of(loaded: Loaded) -> list[Ranking]:
     """The items as rankings, with what the prompt says about the person."""
     frame = loaded.items.frame
-    groups = groups_of(frame, loaded.prompt, loaded.plans)
+    groups = loaded.groups()
     return [
         Ranking(group.id, group.messages, list(group.responses), rank)
         for group, rank in zip(groups, frame["rank"].to_list(), strict=True)
@@ -82,13 +83,20 @@ def clusters_of(loaded: Loaded) -> list[str]:
     return loaded.items.frame["cluster"].to_list()
 
 
-def split(
-    rankings: Sequence[Ranking], clusters: Sequence[str], share: float, seed: int
-) -> tuple[list[Ranking], list[Ranking]]:
-    """Rankings to learn from and held-out ones, which have this share of the clusters; none is in both parts.
+def split(rankings: Sequence[Item], clusters: Sequence[str], share: float, seed: int) -> tuple[list[Item], list[Item]]:
+    """Rankings, or whatever else is in clusters, to learn from and held-out ones; no cluster is in both parts.
 
-    Raises `DataError` where one of the parts would have no cluster.
+    share: of the clusters that is held out. Raises `DataError` where one of the parts would have no cluster.
     """
+    chosen = held_out_clusters(clusters, share, seed)
+    parts: tuple[list[Item], list[Item]] = ([], [])
+    for ranking, cluster in zip(rankings, clusters, strict=True):
+        parts[cluster in chosen].append(ranking)
+    return parts
+
+
+def held_out_clusters(clusters: Sequence[str], share: float, seed: int) -> set[str]:
+    """This share of the clusters, drawn by the seed. Raises `DataError` where that is none of them, or all."""
     names = sorted(set(clusters), key=lambda cluster: (stream(seed, "held out", cluster).random(), cluster))
     number = round(share * len(names)) if 0 < share < 1 else 0
     if not 0 < number < len(names):
@@ -96,11 +104,7 @@ def split(
             f"--held-out {share} of {len(names):,} clusters leaves a part with none; give a share between 0 and 1 of "
             "more items, or a file."
         )
-    chosen = set(names[:number])
-    parts: tuple[list[Ranking], list[Ranking]] = ([], [])
-    for ranking, cluster in zip(rankings, clusters, strict=True):
-        parts[cluster in chosen].append(ranking)
-    return parts
+    return set(names[:number])
 
 
 def flipped(rankings: Sequence[Ranking], share: float, seed: int) -> list[Ranking]:

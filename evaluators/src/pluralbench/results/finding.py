@@ -1,22 +1,30 @@
 """Where runs are: directories of runs themselves, and folders that have some below them."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from pluralbench.errors import RunError
 from pluralbench.results.downstream import DOWNSTREAM_FILE, Downstream, read_downstream
+from pluralbench.results.personalize import PERSONALIZE_FILE, Personalized, read_personalized
 from pluralbench.results.runs import RUN_FILE, Run, read_run
 
 UNFINISHED = ".work"
+READ: dict[str, Callable[[Path], Run | Downstream | Personalized]] = {
+    RUN_FILE: read_run,
+    DOWNSTREAM_FILE: read_downstream,
+    PERSONALIZE_FILE: read_personalized,
+}
+"""What reads a directory that has this file."""
 
 
 class Found(NamedTuple):
-    """Finished runs, and the directories of `best-of-n` and `optimize` among them."""
+    """Finished runs, and the directories of `best-of-n` and `optimize`, and of `personalize`, among them."""
 
     runs: list[Run]
     downstream: list[Downstream]
+    personalized: list[Personalized]
 
 
 def find_runs(paths: Sequence[Path]) -> Found:
@@ -25,8 +33,7 @@ def find_runs(paths: Sequence[Path]) -> Found:
     Working directories of unfinished runs are passed over. Raises `RunError` for a path without a run, and for a run
     that cannot be read.
     """
-    runs: dict[Path, Path] = {}
-    downstream: dict[Path, Path] = {}
+    known: dict[Path, Path] = {}
     for path in paths:
         # A shell's `runs/*` has the working directories of unfinished runs among its paths.
         if path.suffix == UNFINISHED:
@@ -35,16 +42,18 @@ def find_runs(paths: Sequence[Path]) -> Found:
         if not below:
             raise RunError(_none_at(path))
         for folder in below:
-            if (folder / RUN_FILE).is_file():
-                runs.setdefault(folder.resolve(), folder)
-            else:
-                downstream.setdefault(folder.resolve(), folder)
-    return Found([read_run(path) for path in runs.values()], [read_downstream(path) for path in downstream.values()])
+            known.setdefault(folder.resolve(), folder)
+    found = [next(read for name, read in READ.items() if (path / name).is_file())(path) for path in known.values()]
+    return Found(
+        [one for one in found if isinstance(one, Run)],
+        [one for one in found if isinstance(one, Downstream)],
+        [one for one in found if isinstance(one, Personalized)],
+    )
 
 
 def _below(path: Path) -> Iterator[Path]:
     for folder, inside, files in os.walk(path, followlinks=True):
-        if {RUN_FILE, DOWNSTREAM_FILE} & set(files):
+        if READ.keys() & set(files):
             yield Path(folder)
             inside.clear()
         inside[:] = sorted(name for name in inside if not name.endswith(UNFINISHED) and not _loops(Path(folder, name)))

@@ -30,7 +30,18 @@ best-of-n  name/-  model    k           of the best of k by a reward model: `out
                                         `realised` (what reward and outcome gain, in standard deviations within
                                         prompts), `gain` (of the outcome, at the largest k), `since_best` (what the
                                         largest k lost against this one)
+plan       name/-  way      -           `aspect_recall` and `aspect_precision` of plans against the true aspects,
+                                        matched in a way ("words" or "embeddings")
 best-of-n  name/-  model    -           `agreement`: rank correlation of reward and outcome within prompts, their mean
+new, known, scored
+           name/-  method   condition   of `personalize`: `accuracy` of a method with, without or with another's profile
+                                        (with, without, shuffled) on a set of items, and `seeds_sd`, the standard
+                                        deviation over seeds
+           name/-  method   with-without
+                                        `gain`, the difference; `p_value` of none, and `p_holm`, adjusted over methods
+new by words, ...
+           -       method   with 1, ...  the same by bins of how much is told: by `posts`, `words` or `distance`
+           -       method   1, ...      `least` and `most` of a bin
 
 Where a run has `accuracy`, `exact_match` and `overall`, it also has what references get on the same items: `coin`,
 `longer` and `shorter` beside accuracy, and `exact_match_of_coin`, `overall_of_coin` and so on (see

@@ -51,12 +51,20 @@ class ReferenceRecord(Table):
     rows: int
 
 
+class EarlierRecord(Table):
+    """Pairs that people decided before. rows: how many the data has. items_without: of people who have none before."""
+
+    rows: int
+    items_without: int
+
+
 class DataRecord(Table):
     """Where the items come from. digest: of their content. rows: items by config. empty: ids with an empty text.
 
     on_empty: what was done with those. configs, split, limit: what was asked for; without it all configs and items, of
     the benchmark's split. clusters: what intervals take as drawn; null in runs of earlier versions, whose clusters are
     ids where the benchmark names no column, and in those of the persona judge, whose clusters are people.
+    earlier: null where the benchmark knows of no earlier pairs.
     """
 
     location: str
@@ -72,12 +80,14 @@ class DataRecord(Table):
     split: str | None = None
     limit: int | None = None
     clusters: Clusters | None = None
+    earlier: EarlierRecord | None = None
 
 
 class PromptRecord(Table):
     """What the model was shown. A field that the verb does not have is null.
 
-    profile, profile_size, plans_digest: what the prompt says of the person, of how many posts, by which plans.
+    profile, profile_size, plans_digest, personas_digest: what the prompt says of the person, of how many posts, by
+    which plans or personas (of a file).
     setting, variables: of the persona judge. wordings_digest, prompts_digest, chat_template_digest: of the sentences
     around the person, of a judge's prompts, of a model's chat template.
     """
@@ -85,6 +95,7 @@ class PromptRecord(Table):
     profile: str | None = None
     profile_size: int | None = None
     plans_digest: str | None = None
+    personas_digest: str | None = None
     oracle: bool | None = None
     answer_language: str | None = None
     setting: str | None = None

@@ -12,12 +12,14 @@ from pydantic import BaseModel
 
 from pluralbench.results.downstream import DOWNSTREAM_SCHEMA, DownstreamRecord
 from pluralbench.results.metrics_frame import METRICS_SCHEMA, MetricsFile
+from pluralbench.results.personalize import PERSONALIZE_SCHEMA, PersonalizeRecord
 from pluralbench.results.record import RUN_SCHEMA, RunRecord
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 SCHEMAS: dict[str, tuple[type[BaseModel], str]] = {
     "run-1.json": (RunRecord, RUN_SCHEMA),
     "downstream-1.json": (DownstreamRecord, DOWNSTREAM_SCHEMA),
+    "personalize-1.json": (PersonalizeRecord, PERSONALIZE_SCHEMA),
     "metrics-1.json": (MetricsFile, METRICS_SCHEMA),
 }
 

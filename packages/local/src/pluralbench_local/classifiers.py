@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
+from pluralbench_local.batches import Read
 from pluralbench_local.conversations import Template
 from pluralbench_local.errors import ModelError
 from pluralbench_local.network import AGREEMENT, Network, usual_attention
 from pluralbench_local.packing import Tokens
-from pluralbench_local.scoring import Options, Read, record_of, score_locally
+from pluralbench_local.scoring import Options, record_of, score_locally
 
 RULE = re.compile(r"^(logit|softmax):(-?\d+)$")
 VOCABULARY_ROWS = 256  # hidden states that are read through the vocabulary at a time, to bound memory

@@ -3,7 +3,7 @@
 import ctypes
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from statistics import fmean
@@ -14,16 +14,15 @@ from pluralbench_rewards import Compile, Group, Mode, ModelRecord, OnScored, Ove
 from pluralbench_runs import digest, progress
 from torch import Tensor
 
+from pluralbench_local.batches import Read, begin, in_batches, twins
 from pluralbench_local.budgets import usual_budget
 from pluralbench_local.conversations import Template, Tokenized, tokenize
 from pluralbench_local.description import LocalModel
-from pluralbench_local.errors import ConversationError, DeviceError
-from pluralbench_local.network import Network, positions_of, read_packed, read_padded, usual_attention
-from pluralbench_local.packing import ROWS_FOR_A_TOKEN, Tokens, common_prefix
+from pluralbench_local.errors import ConversationError
+from pluralbench_local.network import Network, positions_of, read_padded, usual_attention
+from pluralbench_local.packing import Tokens
 
 UNLIMITED = 10**9  # tokenizers without a limit of their own state a far greater one
-OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "not enough memory")
-Read = Callable[[Network, Sequence[Sequence[Tokens]]], tuple[Tensor, list[list[int]], int]]
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of malloc.h
 COMPARED = 16  # conversations that are computed alone to measure the tolerance
 
@@ -52,8 +51,8 @@ class Options:
         return cls(*told, described)
 
 
-class Local(Protocol):
-    """What a model in this process gives to `score_locally`."""
+class Runnable(Protocol):
+    """Networks in this process that read conversations."""
 
     @property
     def name(self) -> str:
@@ -61,11 +60,7 @@ class Local(Protocol):
 
     @property
     def options(self) -> Options:
-        """How it scores."""
-
-    @property
-    def kind(self) -> str:
-        """ "classifier" or "implicit"."""
+        """How it runs."""
 
     @property
     def template(self) -> Template:
@@ -75,22 +70,20 @@ class Local(Protocol):
     def networks(self) -> list[Network]:
         """What has to run."""
 
+
+class Local(Runnable, Protocol):
+    """What a model in this process gives to `score_locally`."""
+
+    @property
+    def kind(self) -> str:
+        """ "classifier" or "implicit"."""
+
     @property
     def precision(self) -> torch.dtype:
         """What its scores are rounded to."""
 
     def rewards(self, groups: Sequence[Sequence[Tokens]], read: Read) -> tuple[list[float], int]:
         """One reward a conversation, in order, and how many tokens were computed for them."""
-
-
-@dataclass(frozen=True)
-class _Unit:
-    """Responses of one group that go into the same batch. cost: tokens that are computed for them."""
-
-    group: int
-    responses: list[int]
-    conversations: list[Tokens]
-    cost: int
 
 
 AnyLocal = TypeVar("AnyLocal", bound="Local")
@@ -121,18 +114,9 @@ def score_locally(
     on_scored: OnScored | None = None,
 ) -> Scored:
     """Score with a model in this process; see `pluralbench_rewards.RewardModel.score`."""
-    options = model.options
-    limit = options.max_length or model_limit(model)
-    positions = min(filter(None, map(positions_of, model.networks)), default=limit)
-    if limit > positions:
-        raise ConversationError(f"A `max_length` of {limit:,} is more than the {positions:,} positions that it has.")
-    tokenized = tokenize(groups, model.template, limit, options.on_overflow)
-    device = model.networks[0].device.type
-    unpackable = next((network.unpackable for network in model.networks if network.unpackable), "")
-    strategy = "padded" if unpackable else options.mode
-    work = Work(strategy, unpackable, options.token_budget or usual_budget(model.networks[0], strategy), limit)
-    if device == "cpu":
-        _keep_freed_memory()
+    limit = limit_of(model)
+    tokenized = tokenize(groups, model.template, limit, model.options.on_overflow)
+    work = work_of(model, limit)
     started = time.perf_counter()
     scores = _score_all(model, groups, tokenized, work, known or {}, on_scored)
     work.seconds = time.perf_counter() - started
@@ -143,28 +127,52 @@ def score_locally(
         dropped={place: result.dropped for place, result in enumerate(tokenized) if result.dropped},
         work=work,
     )
-    if options.measure_tolerance:
+    if model.options.measure_tolerance:
         scored.tolerance = tolerance(model, groups, scored)
     return scored
 
 
+def limit_of(model: Runnable) -> int:
+    """The most tokens of a conversation: what was asked for, or what the model takes. Raises `ConversationError`."""
+    limit = model.options.max_length or model_limit(model)
+    positions = min(filter(None, map(positions_of, model.networks)), default=limit)
+    if limit > positions:
+        raise ConversationError(f"A `max_length` of {limit:,} is more than the {positions:,} positions that it has.")
+    return limit
+
+
+def work_of(model: Runnable, limit: int) -> Work:
+    """How a model will compute; nothing is computed yet."""
+    network = model.networks[0]
+    unpackable = next((network.unpackable for network in model.networks if network.unpackable), "")
+    strategy = "padded" if unpackable else model.options.mode
+    if network.device.type == "cpu":
+        _keep_freed_memory()
+    return Work(strategy, unpackable, model.options.token_budget or usual_budget(network, strategy), limit)
+
+
 def record_of(model: Local) -> ModelRecord:
     """What a loaded model is: what its description says, and what loading showed."""
-    network, described = model.networks[0], model.options.described
+    described = model.options.described
     known = ModelRecord(name=model.name, kind=model.kind) if described is None else described.record()
-    return known.model_copy(
-        update={
-            "commit": getattr(network.model.config, "_commit_hash", None) or known.commit,
-            "chat_template_digest": digest(str(model.template.tokenizer.chat_template)),
-            "architecture": type(network.model).__name__,
-            "parameters": sum(weights.numel() for weights in network.model.parameters()),
-            "device": str(network.device),
-            "dtype": str(network.dtype).removeprefix("torch."),
-        }
-    )
+    shown = shown_by(model)
+    return known.model_copy(update=shown | {"commit": shown["commit"] or known.commit})
 
 
-def model_limit(model: Local) -> int:
+def shown_by(model: Runnable) -> dict[str, Any]:
+    """What loading a model showed, as fields of `ModelRecord`."""
+    network = model.networks[0]
+    return {
+        "commit": getattr(network.model.config, "_commit_hash", None),
+        "chat_template_digest": digest(str(model.template.tokenizer.chat_template)),
+        "architecture": type(network.model).__name__,
+        "parameters": sum(weights.numel() for weights in network.model.parameters()),
+        "device": str(network.device),
+        "dtype": str(network.dtype).removeprefix("torch."),
+    }
+
+
+def model_limit(model: Runnable) -> int:
     """The most tokens that the model takes, by its configurations and its tokenizer."""
     limits = [model.template.tokenizer.model_max_length]
     limits += [
@@ -196,9 +204,14 @@ def tolerance(model: Local, groups: Sequence[Group], scored: Scored) -> float:
         if math.isfinite(reward):
             differences.append(reward - scored.scores[place][response])
             sizes.append(reward)
+    return bound(differences, sizes, model.precision)
+
+
+def bound(differences: Sequence[float], sizes: Sequence[float], precision: torch.dtype) -> float:
+    """The tolerance that these differences of some scores make. sizes: what these scores are, in any order."""
     usual = math.sqrt(fmean(size * size for size in sizes))
     spread = math.sqrt(fmean(difference * difference for difference in differences))
-    return max(8 * spread, 4 * torch.finfo(model.precision).eps * usual)
+    return max(8 * spread, 4 * torch.finfo(precision).eps * usual)
 
 
 def _score_all(
@@ -212,115 +225,23 @@ def _score_all(
     scores: list[dict[int, float]] = [dict(enumerate(known.get(place, ()))) for place in range(len(groups))]
     # Responses that are the same to the last token are computed once.
     new = [place for place, result in enumerate(tokenized) if not result.dropped and place not in known]
-    twins = {place: _twins(tokenized[place]) for place in new}
-    left = {place: list(alike) for place, alike in twins.items()}
-    for place in new:
-        conversations = tokenized[place].conversations
-        work.conversations += len(conversations)
-        work.unique_tokens += _cost([conversations[response] for response in left[place]], "fast")
-    for network in model.networks if work.strategy == "fast" else []:
-        names = network.compiled.prepare(work.unique_tokens, model.options.compile)
-        work.compiled = sorted({*work.compiled, *names})
-    batches = _plan(tokenized, left, work)
-    with progress("scoring", len(left)) as meter, torch.inference_mode():
-        while batches:
-            batch = batches.pop()
-            try:
-                rewards, computed = model.rewards([unit.conversations for unit in batch], _reader(work))
-            except (RuntimeError, MemoryError) as error:
-                work.token_budget = _smaller(error, batch, work, groups)
-                batches = _plan(tokenized, left, work)
-                continue
-            work.batches += 1
-            work.computed_tokens += computed
-            values = iter(rewards)
-            for unit in batch:
-                for response in unit.responses:
-                    scores[unit.group] |= dict.fromkeys(twins[unit.group][response], next(values))
-                    left[unit.group].remove(response)
-                if not left[unit.group]:
-                    meter.advance()
-                    if on_scored is not None:
-                        on_scored(unit.group, _in_order(scores[unit.group]))
+    alike = {place: twins(tokenized[place]) for place in new}
+    left = {place: list(first) for place, first in alike.items()}
+    begin(model.networks, tokenized, left, work, model.options.compile)
+    ids = [group.id for group in groups]
+    with progress("scoring", len(left)) as meter:
+        for place, values in in_batches(model.rewards, tokenized, left, work, ids):
+            for first, value in values.items():
+                scores[place] |= dict.fromkeys(alike[place][first], value)
+            if not left[place]:
+                meter.advance()
+                if on_scored is not None:
+                    on_scored(place, _in_order(scores[place]))
     return [_in_order(values) for values in scores]
 
 
 def _in_order(values: dict[int, float]) -> list[float]:
     return [values[response] for response in range(len(values))]
-
-
-def _twins(tokenized: Tokenized) -> dict[int, list[int]]:
-    """By the first of each kind, the responses that are the same in tokens."""
-    first: dict[bytes, int] = {}
-    alike: dict[int, list[int]] = {}
-    for response, tokens in enumerate(tokenized.conversations):
-        alike.setdefault(first.setdefault(tokens.ids.tobytes(), response), []).append(response)
-    return alike
-
-
-def _plan(tokenized: Sequence[Tokenized], left: dict[int, list[int]], work: Work) -> list[list[_Unit]]:
-    """Batches of at most the budget's tokens (or of one response), the dearest last, where they are taken from."""
-    units = [unit for group, responses in left.items() for unit in _units(tokenized[group], group, responses, work)]
-    if work.strategy != "fast":
-        return [batch for _, batch in _filled(sorted(units, key=lambda unit: unit.cost), work)]
-    # Prompts that begin alike become neighbours, so that a batch computes their beginning once.
-    units.sort(key=lambda unit: unit.conversations[0].ids.tobytes())
-    return [batch for _, batch in sorted(_filled(units, work), key=lambda filled: filled[0])]
-
-
-def _filled(units: Sequence[_Unit], work: Work) -> list[tuple[int, list[_Unit]]]:
-    """Batches in the order of their units, each with its cost in tokens."""
-    batches: list[tuple[int, list[_Unit]]] = []
-    for unit in units:
-        taken, batch = batches[-1] if batches else (0, [])
-        # Padding makes each row as dear as the longest, which in ascending order is the newest.
-        cost = unit.cost * (len(batch) + 1) if work.strategy == "padded" else taken + _further(unit, batch, work)
-        if not batch or cost > work.token_budget:
-            batches.append((unit.cost, [unit]))
-        else:
-            batches[-1] = (cost, [*batch, unit])
-    return batches
-
-
-def _further(unit: _Unit, batch: Sequence[_Unit], work: Work) -> int:
-    """The tokens that a unit adds to a batch: without the beginning of its last unit, if `pack` shares that."""
-    if work.strategy != "fast" or not batch:
-        return unit.cost
-    shared = common_prefix([batch[-1].conversations[0].ids, unit.conversations[0].ids])
-    return unit.cost - shared if shared * ROWS_FOR_A_TOKEN >= unit.cost else unit.cost
-
-
-def _units(tokenized: Tokenized, group: int, responses: list[int], work: Work) -> list[_Unit]:
-    """The responses of a group together as far as the budget allows; each by itself where rows are padded."""
-    conversations = tokenized.conversations
-    parts: list[list[int]] = []
-    for response in responses:
-        larger = [*parts[-1], response] if parts else []
-        if (
-            not larger
-            or work.strategy == "padded"
-            or _cost([conversations[r] for r in larger], work.strategy) > work.token_budget
-        ):
-            parts.append([response])
-        else:
-            parts[-1] = larger
-    return [
-        _Unit(group, part, chosen := [conversations[r] for r in part], _cost(chosen, work.strategy)) for part in parts
-    ]
-
-
-def _cost(conversations: Sequence[Tokens], strategy: str) -> int:
-    total = sum(len(tokens.ids) for tokens in conversations)
-    if strategy != "fast" or len(conversations) == 1:
-        return total
-    return total - (len(conversations) - 1) * common_prefix([tokens.ids for tokens in conversations])
-
-
-def _reader(work: Work) -> Read:
-    if work.strategy == "padded":
-        return lambda network, groups: read_padded(network, [tokens for group in groups for tokens in group])
-    mode: Mode = "fast" if work.strategy == "fast" else "exact"
-    return lambda network, groups: read_packed(network, groups, mode, work.compiled)
 
 
 def _read_alone(network: Network, groups: Sequence[Sequence[Tokens]]) -> tuple[Tensor, list[list[int]], int]:
@@ -338,18 +259,3 @@ def _keep_freed_memory() -> None:
         mallopt = ctypes.CDLL("libc.so.6").mallopt
         for parameter in (M_TRIM_THRESHOLD, M_MMAP_THRESHOLD):
             mallopt(parameter, 1 << 30)
-
-
-def _smaller(error: Exception, batch: Sequence[_Unit], work: Work, groups: Sequence[Group]) -> int:
-    """A budget of half the tokens. Raises `DeviceError` when one response alone was too much, or what was no lack
-    of memory."""
-    if not isinstance(error, MemoryError) and not any(words in str(error) for words in OUT_OF_MEMORY):
-        raise error
-    if torch.cuda.is_available():
-        torch.cuda.empty_cache()
-    if len(batch) == 1 and len(batch[0].responses) == 1:
-        raise DeviceError(
-            f"One conversation of {batch[0].cost:,} tokens (id {groups[batch[0].group].id}) does not fit into memory; "
-            "lower `max_length` with `on_overflow`, choose a smaller `dtype`, or another device."
-        ) from None
-    return max(1, min(work.token_budget, sum(unit.cost for unit in batch)) // 2)

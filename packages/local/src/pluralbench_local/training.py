@@ -19,12 +19,12 @@ from pluralbench_runs import Json, Recipe, digest, output_directory, progress, r
 from torch import Tensor, nn
 from torch.nn.functional import logsigmoid
 
+from pluralbench_local.batches import OUT_OF_MEMORY
 from pluralbench_local.conversations import Template
 from pluralbench_local.description import LocalModel, described
 from pluralbench_local.errors import DeviceError, ModelError, TrainingError
 from pluralbench_local.models import load_tokenizer
 from pluralbench_local.network import positions_of
-from pluralbench_local.scoring import OUT_OF_MEMORY
 from pluralbench_local.training_batches import Batch, Data, Ranking, batches, check, fitting
 from pluralbench_local.training_files import (
     SETTINGS_FILE,

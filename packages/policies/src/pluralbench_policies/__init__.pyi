@@ -3,6 +3,10 @@ from .embedded import embedded_folder
 from .errors import PolicyError
 from .generation import Generation, chat_model_of
 from .optimization import optimize
+from .planner import train_planner
+from .planner_files import TrainedPlanner
+from .planner_options import PlanExample, PlannerOptions, PlannerSettings
+from .planner_prompts import plan_text, planner_messages, read_plan
 from .progress_files import Optimized
 from .verl import VerlOptions, run_verl, verl_files
 
@@ -12,12 +16,20 @@ __all__ = [
     "OptimizeOptions",
     "OptimizeSettings",
     "Optimized",
+    "PlanExample",
+    "PlannerOptions",
+    "PlannerSettings",
     "PolicyError",
     "Task",
+    "TrainedPlanner",
     "VerlOptions",
     "chat_model_of",
     "embedded_folder",
     "optimize",
+    "plan_text",
+    "planner_messages",
+    "read_plan",
     "run_verl",
+    "train_planner",
     "verl_files",
 ]

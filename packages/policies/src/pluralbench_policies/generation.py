@@ -18,10 +18,11 @@ from typing import Any, Self
 import torch
 from pluralbench_calls import Answer, ChatModel, NotServed, Outcome, Request
 from pluralbench_local import LocalModel
+from pluralbench_local.batches import OUT_OF_MEMORY
 from pluralbench_local.conversations import Template
 from pluralbench_local.description import described
 from pluralbench_local.models import from_pretrained, language_model, load_tokenizer, loaded
-from pluralbench_local.scoring import OUT_OF_MEMORY, UNLIMITED
+from pluralbench_local.scoring import UNLIMITED
 from pluralbench_rewards import model_commit, model_digest
 from pluralbench_runs import canonical_json, digest
 from transformers import AutoConfig

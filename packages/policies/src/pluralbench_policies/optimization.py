@@ -12,9 +12,9 @@ from typing import Any
 
 from jinja2 import TemplateError
 from pluralbench_local import DeviceError, LocalModel
+from pluralbench_local.batches import OUT_OF_MEMORY
 from pluralbench_local.description import described
 from pluralbench_local.models import device_of, load_tokenizer
-from pluralbench_local.scoring import OUT_OF_MEMORY
 from pluralbench_local.training_files import SETTINGS_FILE
 from pluralbench_rewards import RewardModel
 from pluralbench_runs import how_to_install, one_line, output_directory, recipe_values, stream

@@ -34,7 +34,7 @@ PART_LOG = {"entropy": "entropy", "loss": "loss", "grad_norm": "gradient_norm", 
 """What a line takes from TRL's log, by the names there."""
 
 
-class _Adapted:
+class Silent:
     """TRL would report each trainer that is made to the Hub, and write a model card into each checkpoint."""
 
     def _send_telemetry(self) -> None:
@@ -43,6 +43,8 @@ class _Adapted:
     def create_model_card(self, *_: Any, **__: Any) -> None:
         """Write none."""
 
+
+class _Adapted(Silent):
     def _generate_single_turn(self, *given: Any) -> Any:
         # Without this, the weights are rounded to bfloat16 anew for each token.
         args: Any = self.args  # type: ignore[attr-defined]
@@ -80,7 +82,7 @@ def optimize_by_trl(
     # With a divergence in the loss, TRL holds the start itself.
     start = load_policy(source, model.device).eval() if options.kl_every and not options.kl else None
     reward = _Reward(scorer, prompts, ends, options, done, model, start)
-    with step_lines(work, done, len(steps)) as write, _trl_folder(work) as folder, _trl_is_quiet(), _own_pad(model):
+    with step_lines(work, done, len(steps)) as write, trl_folder(work) as folder, trl_is_quiet(), own_pad(model):
         trainer = _trainer(source, model, tokenizer, reward, steps, options, folder)
         if options.kl and options.kl_every:
             reward.start = trainer.ref_model
@@ -202,7 +204,7 @@ def reward_messages(scorer: Scorer, place: int) -> list[dict[str, str]]:
 
 
 @contextmanager
-def _trl_folder(work: Path) -> Iterator[Path]:
+def trl_folder(work: Path) -> Iterator[Path]:
     """A folder for what the trainer writes before it is whole."""
     folder = work / "trl"
     try:
@@ -212,7 +214,7 @@ def _trl_folder(work: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def _own_pad(model: Any) -> Iterator[None]:
+def own_pad(model: Any) -> Iterator[None]:
     """TRL sets a pad token in the model's configuration, which is not to be saved with it."""
     configs = [model.config.get_text_config(), model.generation_config]
     pads = [config.pad_token_id for config in configs]
@@ -224,7 +226,7 @@ def _own_pad(model: Any) -> Iterator[None]:
 
 
 @contextmanager
-def _trl_is_quiet() -> Iterator[None]:
+def trl_is_quiet() -> Iterator[None]:
     """Keep the libraries from warning of what is chosen here on purpose."""
     logger = logging.getLogger("trl")
     level = logger.level

@@ -14,6 +14,7 @@ from pluralbench_tables import check_texts, frame_of
 from pluralbench_release.card import read_card
 from pluralbench_release.errors import NoSplit, TablesError
 from pluralbench_release.manifest import CARD
+from pluralbench_release.table_files import ALL, joined
 
 if TYPE_CHECKING:
     from datasets import DatasetBuilder
@@ -54,20 +55,30 @@ def open_repository(repo: str, commit: str) -> Repository:
 
 
 def read_config(repository: Repository, config: str, split: str) -> pl.DataFrame:
-    """The rows of a config's split. Raises `TablesError`, and of it `NoSplit` where the config has other splits."""
+    """The rows of a config's split, or of all of them one after the other (see `read_tables`).
+
+    Raises `TablesError`, and of it `NoSplit` where the config has other splits.
+    """
     with _asking(repository.repo, repository.commit, f"{repository} cannot be loaded: {{}}."):
         builder = _builder(repository, config)
         builder.download_and_prepare()
         splits = list(builder.info.splits or [])
-        if split not in splits:
+        every = split == ALL and ALL not in splits
+        if split not in splits and not every:
             raise NoSplit(f"{repository} has no split {split!r} in {config}; it has {', '.join(splits)}.")
-        dataset = builder.as_dataset(split=split)
-        check_texts(dataset.data.table, f"{repository} {config}/{split}", TablesError)
-        # `datasets` keeps objects with differing keys as JSON of an extension type; their rows are as in a local file.
-        if any("arrow.json" in str(field.type) for field in dataset.data.schema):
-            return frame_of(dataset.to_list())
-        frame: pl.DataFrame = dataset.to_polars()
-        return frame
+        where = f"{repository} {config}"
+        frames = {name: _rows(builder, name, f"{where}/{name}") for name in (splits if every else [split])}
+        return joined(frames, where)
+
+
+def _rows(builder: "DatasetBuilder", split: str, where: str) -> pl.DataFrame:
+    dataset = builder.as_dataset(split=split)
+    check_texts(dataset.data.table, where, TablesError)
+    # `datasets` keeps objects with differing keys as JSON of an extension type; their rows are as in a local file.
+    if any("arrow.json" in str(field.type) for field in dataset.data.schema):
+        return frame_of(dataset.to_list())
+    frame: pl.DataFrame = dataset.to_polars()
+    return frame
 
 
 def _builder(repository: Repository, config: str) -> "DatasetBuilder":

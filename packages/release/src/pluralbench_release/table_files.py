@@ -1,7 +1,7 @@
 """Local files of rows: which of a directory's files hold which config and split, and what is in them."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import polars as pl
@@ -13,6 +13,8 @@ from pluralbench_release.errors import TablesError
 
 SUFFIXES = (".parquet", ".jsonl", ".json", ".csv")
 SPLITS = ("train", "validation", "test")
+ALL = "all"
+"""Every split of a config, one after the other."""
 HUB_PART = r"(?:-\d+-of-(?P<parts>\d+)(?:-[0-9a-f]{16})?)?"
 
 
@@ -93,6 +95,19 @@ def read_files(paths: Sequence[Path]) -> pl.DataFrame:
         return pl.concat([frame.select(columns) for frame in frames], how="vertical_relaxed")
     except PolarsError as error:
         raise TablesError(f"{paths[0]} and the files beside it do not fit together: {one_line(error, 300)}.") from None
+
+
+def joined(parts: Mapping[str, pl.DataFrame], where: str) -> pl.DataFrame:
+    """The rows of several splits, one split after the other; a column that a split lacks is null there.
+
+    Raises `TablesError` where they do not fit together.
+    """
+    try:
+        return pl.concat(parts.values(), how="diagonal_relaxed")
+    except PolarsError as error:
+        raise TablesError(
+            f"The splits {', '.join(parts)} of {where} do not fit together: {one_line(error, 300)}."
+        ) from None
 
 
 def _typed_rows(path: Path) -> pl.DataFrame:

@@ -14,7 +14,17 @@ from pluralbench_release.card import read_card
 from pluralbench_release.errors import NoSplit, ReleaseError, TablesError
 from pluralbench_release.hub import Repository, commit_of, file_at, open_repository, read_config
 from pluralbench_release.manifest import CARD, MANIFEST, Manifest, manifest_in
-from pluralbench_release.table_files import SUFFIXES, check_parts, find_tables, kind_of, read_files, stem_of
+from pluralbench_release.table_files import (
+    ALL,
+    SPLITS,
+    SUFFIXES,
+    check_parts,
+    find_tables,
+    joined,
+    kind_of,
+    read_files,
+    stem_of,
+)
 
 HUB_REPOSITORY = re.compile(r"\w[\w.-]*/\w[\w.-]*")
 COMMIT = re.compile(r"[0-9a-f]{40}")
@@ -57,6 +67,8 @@ def pinned(location: str) -> str:
 def read_tables(location: str, *, split: str = "test", configs: Sequence[str] | None = None) -> Tables:
     """Read the rows of `split`, a frame for each config, or for each of `configs` where given.
 
+    split: "all" is every split of a config, one after the other: train, validation, test, then others by name (of a
+    Hub dataset in the order of its card); where a split has that very name, it alone.
     location: one of
 
     - a directory with `CONFIG.SUFFIX`, `CONFIG_SPLIT.SUFFIX` or `CONFIG/SPLIT.SUFFIX` at any depth (so a release, or
@@ -137,7 +149,7 @@ def _read_directory(directory: Path, location: str, split: str, configs: Sequenc
             f"{directory} holds no tables: name them CONFIG.jsonl, CONFIG_{split}.jsonl or CONFIG/{split}.jsonl "
             f"(or {', '.join(suffix for suffix in SUFFIXES if suffix != '.jsonl')})."
         )
-    ours = {config: splits[split] for config, splits in found.items() if split in splits}
+    ours = {config: chosen for config, splits in found.items() if (chosen := _of_split(splits, split))}
     if not ours:
         raise _no_split(str(directory), split, (name for splits in found.values() for name in splits))
     for config in configs or []:
@@ -145,15 +157,27 @@ def _read_directory(directory: Path, location: str, split: str, configs: Sequenc
             raise _no_split(f"The config {config!r} of {directory}", split, found[config])
     frames, paths = {}, {}
     for config in _chosen(ours, configs, str(directory)):
-        files = ours[config]
-        check_parts(files, config, split, directory)
-        paths[config] = str(files[0] if len(files) == 1 else files[0].with_name(f"{split}*{files[0].suffix}"))
-        frames[config] = read_files(files)
+        parts = ours[config]
+        for name, files in parts.items():
+            check_parts(files, config, name, directory)
+        first = next(iter(parts.values()))
+        stem = f"{next(iter(parts))}*" if len(parts) == 1 else "*"
+        alone = len(parts) == len(first) == 1
+        paths[config] = str(first[0] if alone else first[0].with_name(f"{stem}{first[0].suffix}"))
+        frames[config] = joined({name: read_files(files) for name, files in parts.items()}, paths[config])
     try:
         card = read_card(directory) if (directory / CARD).is_file() else CardData()
     except ReleaseError as error:
         raise TablesError(f"{directory}: {error}") from None
     return Tables(location, None, frames, paths, _licence(card))
+
+
+def _of_split(splits: dict[str, list[Path]], split: str) -> dict[str, list[Path]]:
+    """The files of a split, or of all of them by split, in the order in which their rows are read."""
+    if split in splits or split != ALL:
+        return {split: splits[split]} if split in splits else {}
+    order = [*(name for name in SPLITS if name in splits), *sorted(splits.keys() - set(SPLITS))]
+    return {name: splits[name] for name in order}
 
 
 def _read_file(path: Path, location: str, configs: Sequence[str] | None) -> Tables:
@@ -180,8 +204,8 @@ def _chosen(known: Iterable[str], wanted: Sequence[str] | None, shown: str) -> l
     return names if wanted is None else [name for name in names if name in wanted]
 
 
-def _no_split(shown: str, split: str, others: Iterable[str]) -> TablesError:
-    return TablesError(f"{shown} has no split {split!r}; it has {', '.join(sorted(set(others)))}.")
+def _no_split(shown: str, split: str, others: Iterable[str]) -> NoSplit:
+    return NoSplit(f"{shown} has no split {split!r}; it has {', '.join(sorted(set(others)))}.")
 
 
 def _licence(card: CardData) -> str | None:

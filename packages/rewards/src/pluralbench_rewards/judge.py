@@ -26,6 +26,7 @@ from pluralbench_calls.verdicts import HIGHEST, Choice, parse_choice, parse_rati
 from pluralbench_runs import Json, digest
 
 from pluralbench_rewards.contract import Group, Message, ModelRecord, OnScored, Scored
+from pluralbench_rewards.personas import question_of
 
 Item = TypeVar("Item")
 Value = TypeVar("Value")
@@ -168,7 +169,7 @@ class Judge:
             asked = _asked(item.prompt, item.context, item.language, shown)
             return self._request("verdict", system, asked, f"the verdict on {item.id}", attempt)
 
-        return self._ask(comparisons, request, lambda reply: parse_choice(reply, self.rule), "verdicts")
+        return self.ask(comparisons, request, lambda reply: parse_choice(reply, self.rule), "verdicts")
 
     def rate(
         self, groups: Sequence[Group], contexts: Sequence[str] = (), languages: Sequence[str] = ()
@@ -192,7 +193,7 @@ class Judge:
             label = f"the rating of response {number + 1} to {group.id}"
             return self._request("rating", system, asked, label, attempt)
 
-        ratings = self._ask(items, request, lambda reply: parse_rating(reply, self.rule), "ratings")
+        ratings = self.ask(items, request, lambda reply: parse_rating(reply, self.rule), "ratings")
         settled = iter(ratings)
         return [[next(settled) for _ in group.responses] for group in groups]
 
@@ -218,13 +219,14 @@ class Judge:
                 on_scored(place, values)
         return scored
 
-    def _ask(
+    def ask(
         self,
         items: Sequence[Item],
         request: Callable[[Item, int], Request],
         parse: Callable[[str], Value],
         label: str,
     ) -> list[Settled[Value]]:
+        """Ask its model anything else, until `parse` takes the reply; see `ask_until_valid`."""
         with working_ledger(self.ledger) as ledger:
             return ask_until_valid(
                 items,
@@ -279,12 +281,10 @@ def load_judge(
 
 def _asked(prompt: Sequence[Message], context: str, language: str, shown: dict[str, str]) -> str:
     # A template does not see what is in a text, so texts that hold such marks themselves do no harm here.
-    one = len(prompt) == 1
-    question = prompt[0]["content"] if one else "\n\n".join(f"{m['role']}: {m['content']}" for m in prompt)
     told = {"about_the_person": context, "language": language}
     sections = {
         **{name: text for name, text in told.items() if text},
-        "question" if one else "conversation": question,
+        "question" if len(prompt) == 1 else "conversation": question_of(prompt),
         **shown,
     }
     return "\n\n".join(SECTION.format(name=name, text=text) for name, text in sections.items())

@@ -7,7 +7,7 @@ from pluralbench_runs.installing import how_to_install, how_to_install_weights
 from pluralbench_runs.names import PathName, RelativePath, SplitName, inside, path_name, split_name
 from pluralbench_runs.output import Output, is_made_by, output_directory, replaceable
 from pluralbench_runs.places import Place, public_place
-from pluralbench_runs.progress import Meter, progress
+from pluralbench_runs.progress import Meter, announce, progress
 from pluralbench_runs.recipe import (
     Recipe,
     Table,
@@ -39,6 +39,7 @@ __all__ = [
     "SplitName",
     "Table",
     "UserError",
+    "announce",
     "canonical_json",
     "check_recipe",
     "content_values",

@@ -114,3 +114,8 @@ def progress(label: str, total: int, console: Console | None = None) -> Iterator
         yield meter
     finally:
         meter.stop()
+
+
+def announce(line: str) -> None:
+    """Write to standard error what comes next, where pieces of work that show their progress follow one another."""
+    Console(stderr=True, highlight=False, markup=False, emoji=False, soft_wrap=True).print(line)

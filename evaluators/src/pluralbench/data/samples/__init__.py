@@ -1,8 +1,8 @@
 """The samples: for each benchmark a few rows of ours that come with this package, read where the data is "sample".
 
-A folder here is a sample: its card (`README.md`, with the licence) and a JSON Lines file for each config. Those of the
-personalized, multilingual, Chinese and persona-judge benchmarks are the rows of the releases that the builders make
-without options; a test compares them.
+A folder here is a sample: its card (`README.md`, with the licence) and a JSON Lines file for each config, or each split
+of it. Those of the personalized, multilingual, Chinese and persona-judge benchmarks, and of the personalized training
+pairs, are the rows of the releases that the builders make without options; a test compares them.
 """
 
 from collections.abc import Sequence
@@ -41,5 +41,5 @@ def read_data(
     try:
         tables = read_tables(folder, split=split, configs=configs)
     except TablesError as error:
-        raise TablesError(str(error).replace(folder, f"The sample of {title}")) from None
+        raise type(error)(str(error).replace(folder, f"The sample of {title}")) from None
     return replace(tables, location=SAMPLE, paths={config: f"the sample's {config}" for config in tables.frames})

@@ -1,0 +1,91 @@
+"""`pluralbench personalize`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pluralbench.commands.options import Fresh, Options, Out, with_options
+from pluralbench.commands.score import BENCHMARKS
+from pluralbench.commands.train import HeldOut, share_of
+from pluralbench.descriptions import PLACE, Data, LocalModel, Personalizing, PersonalOptions, Scoring
+
+EXAMPLES = """\
+Examples:
+
+pluralbench personalize local --data sample --methods bt,pal --seeds 1 --out personal
+
+pluralbench personalize ORG/NAME --data dist/training --score-on dist/personalized-rewardbench --out personal
+
+pluralbench personalize ORG/ENCODER --data pairs.parquet --held-out 0.2 --methods bt,gpo,vpl,pal --profile all
+"""
+DATA = "Data"
+
+
+@with_options
+def personalize(
+    backbone: Annotated[
+        str,
+        typer.Argument(
+            metavar="BACKBONE",
+            help="A language model or a sentence encoder that makes the vectors, and is not trained: a folder, or "
+            "ORG/NAME; or `local`, the small embedded language model.",
+        ),
+    ],
+    *,
+    benchmark: Annotated[
+        str, typer.Option("--benchmark", help=BENCHMARKS, rich_help_panel=DATA)
+    ] = "personalized-training",
+    data: Annotated[Data, Options(DATA, left_out=("legacy", "english", "split"))],
+    held_out: HeldOut = None,
+    score_on: Annotated[
+        str | None, typer.Option(metavar=PLACE, help="Decide the items of another benchmark too.", rich_help_panel=DATA)
+    ] = None,
+    score_benchmark: Annotated[
+        str, typer.Option(help="Which benchmark --score-on is of.", rich_help_panel=DATA)
+    ] = "personalized",
+    personas: Annotated[
+        Path | None,
+        typer.Option(
+            help="JSON Lines with id (of an item or a person) and persona, where the data has none; `pluralbench "
+            "synthesize` writes one.",
+            rich_help_panel=DATA,
+        ),
+    ] = None,
+    personalizing: Annotated[Personalizing, Options("Methods")],
+    model: Annotated[
+        LocalModel, Options("Backbone", given={"name": "backbone"}, left_out=("kind", "reference", "label"))
+    ],
+    scoring: Annotated[Scoring, Options("Running")],
+    options: Annotated[PersonalOptions, Options("Training", left_out=("method", "profile", "persona", "seed"))],
+    embeddings: Annotated[
+        Path | None,
+        typer.Option(help="Folder of vectors, which runs may share; without it in --out.", rich_help_panel="Result"),
+    ] = None,
+    out: Out = None,
+    fresh: Fresh = False,
+) -> None:
+    """Train personalized reward models with and without a profile, and compare what they decide.
+
+    Writes a run directory with the models, each decision, the numbers, and report.md. Interrupted work goes on with
+    the same command.
+    """
+    from pluralbench.commands.telling import tell_personalized  # noqa: PLC0415 - `--help` need not wait for it
+    from pluralbench.personalizing import personalize as run_personalize  # noqa: PLC0415 - the same
+
+    done = run_personalize(
+        model,
+        data=data,
+        benchmark=benchmark,
+        held_out=share_of(held_out),
+        score_on=score_on,
+        score_benchmark=score_benchmark,
+        personalizing=personalizing,
+        options=options,
+        personas=personas,
+        scoring=scoring,
+        embeddings=embeddings,
+        out=out,
+        fresh=fresh,
+    )
+    tell_personalized(done)

@@ -1,0 +1,336 @@
+"""`personalize`: personalized reward models trained with and without a profile, and what they decide."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
+
+import polars as pl
+from pluralbench_local import LocalModel
+from pluralbench_local.personal.options import PersonalOptions
+from pluralbench_rewards import ModelRecord, Scoring, model_digest
+from pluralbench_runs import Output, Recipe, Table, announce
+
+from pluralbench.descriptions import Data, Personalizing, Prompt
+from pluralbench.errors import DataError
+from pluralbench.evaluation.folders import file_name, link_folder, run_folder
+from pluralbench.evaluation.models import to_begin_with
+from pluralbench.evaluation.personal_data import TEST, Needs, Part, Users, about, kept, load_users, ranks_of
+from pluralbench.evaluation.settings import DataSettings, PromptSettings, run_directory
+from pluralbench.evaluation.timing import timed
+from pluralbench.metrics.personalize import personalize_numbers
+from pluralbench.results.decisions import decide
+from pluralbench.results.metrics_frame import metrics_frame
+from pluralbench.results.personalize import (
+    EMBEDDINGS_FOLDER,
+    KNOWN,
+    MODELS_FOLDER,
+    NEW,
+    PERSONALIZE_FILE,
+    PERSONALIZE_ITEMS,
+    SCORED,
+    Condition,
+    Personalized,
+    PersonalizeRecord,
+    SetRecord,
+    TrainedRecord,
+    read_personalized,
+    write_personalized,
+)
+from pluralbench.results.record import CostRecord, provenance
+
+if TYPE_CHECKING:
+    from pluralbench_local.personal.points import Corpus
+    from pluralbench_local.personal.saved import SavedPersonal
+
+BENCHMARK = "personalized-training"
+TITLES = {NEW: "New users", KNOWN: "Known users"}
+CONDITIONS: dict[str, tuple[Condition, ...]] = {
+    "both": ("without", "with"),
+    "without": ("without",),
+    "with": ("with",),
+    "all": ("without", "with", "shuffled"),
+}
+
+
+class PersonalizeSettings(Recipe):
+    """All that the numbers depend on. backbone: what was known of it before it was loaded. data: by part."""
+
+    operational: ClassVar[frozenset[str]] = frozenset({"scoring.token_budget", "scoring.compile"})
+
+    verb: Literal["personalize"] = "personalize"
+    backbone: ModelRecord
+    data: dict[str, DataSettings]
+    scored: DataSettings | None = None
+    prompt: PromptSettings
+    held_out: str | None = None
+    personalizing: Personalizing
+    options: PersonalOptions
+    scoring: Scoring
+
+
+class Model(Table):
+    """A model to train. told: the slot of a corpus that it reads of the person, "about" or "persona"."""
+
+    method: str
+    condition: Condition
+    seed: int
+    options: PersonalOptions
+    slot: str
+
+    @property
+    def name(self) -> str:
+        """Of its folder."""
+        return f"{self.method}-{self.condition}-{self.seed}"
+
+
+class Embedded(NamedTuple):
+    """Items and their vectors, in the same order."""
+
+    part: Part
+    corpus: "Corpus"
+
+
+def personalize_run(
+    backbone: str | Path | LocalModel,
+    *,
+    data: str | Path | Data | None,
+    benchmark: str = BENCHMARK,
+    held_out: float | str | Path | None = None,
+    score_on: str | Path | Data | None = None,
+    score_benchmark: str = "personalized",
+    personalizing: Personalizing | None = None,
+    options: PersonalOptions | None = None,
+    personas: Path | None = None,
+    scoring: Scoring | None = None,
+    embeddings: Path | None = None,
+    out: str | Path | None = None,
+    fresh: bool = False,
+) -> Personalized:
+    """See `pluralbench.personalize`, which also writes the page."""
+    personalizing, options = personalizing or Personalizing(), options or PersonalOptions()
+    held_out = str(held_out) if isinstance(held_out, Path) else held_out
+    models = models_of(personalizing, options)
+    prompt = Prompt(profile="raw" if any("about" in model.options.told for model in models) else "none")
+    users = load_users(
+        benchmark,
+        data if isinstance(data, Data) else Data(location=None if data is None else str(data)),
+        Needs(_needed(models), prompt),
+        held_out=held_out,
+        scored=None if score_on is None else (score_benchmark, _data_of(score_on)),
+        personas=personas,
+    )
+    described = backbone if isinstance(backbone, LocalModel) else LocalModel(name=str(backbone))
+    described = described.model_copy(update={"name": to_begin_with(described.name)})
+    settings = PersonalizeSettings(
+        backbone=described.record().model_copy(update={"kind": "backbone"}),
+        data={name: loaded.data_settings() for name, loaded in users.loaded.items()},
+        scored=None if users.scored is None else users.scored.data_settings(),
+        prompt=users.described().prompt_settings(),
+        held_out=None if held_out is None else str(held_out),
+        personalizing=personalizing,
+        options=options,
+        scoring=scoring or Scoring(),
+    )
+    name = f"personalize-{file_name(Path(described.name).name)}"
+    target = Path(out or run_folder(name, settings, users.loaded[TEST].data, personalizing))
+    with run_directory(target, settings, fresh=fresh, finished=PERSONALIZE_FILE) as output:
+        if output is not None:
+            _carried_out(output, settings, described, users, models, embeddings)
+    return read_personalized(target)
+
+
+def models_of(personalizing: Personalizing, options: PersonalOptions) -> list[Model]:
+    """The models to train; shuffled profiles are told to those with one."""
+    trained = [one for one in CONDITIONS[personalizing.profile] if one != "shuffled"]
+    return [
+        _model(method, condition, seed, options, persona=personalizing.persona)
+        for method, condition, seed in product(personalizing.methods, trained, range(personalizing.seeds))
+    ]
+
+
+def _model(method: str, condition: Condition, seed: int, options: PersonalOptions, *, persona: bool) -> Model:
+    told = condition == "with"
+    values = options.model_dump() | {"method": method, "profile": told, "persona": told and persona, "seed": seed}
+    slot = "persona" if method == "synthesizeme" else "about"
+    return Model(
+        method=method, condition=condition, seed=seed, options=PersonalOptions.model_validate(values), slot=slot
+    )
+
+
+def _needed(models: list[Model]) -> tuple[str, ...]:
+    slots = {slot for model in models for slot in model.options.told}
+    return tuple(what for slot, what in (("about", "posts"), ("persona", "persona")) if slot in slots)
+
+
+def _data_of(place: str | Path | Data) -> Data:
+    return place if isinstance(place, Data) else Data(location=str(place))
+
+
+def _carried_out(
+    output: Output,
+    settings: PersonalizeSettings,
+    described: LocalModel,
+    users: Users,
+    models: list[Model],
+    embeddings: Path | None,
+) -> None:
+    from pluralbench_local.personal.backbones import load_backbone  # noqa: PLC0415 - needs torch
+    from pluralbench_local.personal.embedding import embed  # noqa: PLC0415 - the same
+    from pluralbench_local.personal.saved import read_personal  # noqa: PLC0415 - the same
+    from pluralbench_local.personal.store import EmbeddingStore  # noqa: PLC0415 - the same
+    from pluralbench_local.personal.training import train_personal  # noqa: PLC0415 - the same
+
+    with timed(output.work) as seconds:
+        backbone = load_backbone(described, scoring=settings.scoring)
+        store = EmbeddingStore(embeddings or output.work / EMBEDDINGS_FOLDER, backbone.record)
+
+        def embedded(part: Part) -> Embedded:
+            corpus = embed(part.groups, ranks_of(part), backbone, posts=settings.options.posts, store=store)
+            return Embedded(kept(part, corpus.places), corpus)
+
+        train, validation = embedded(users.train), users.validation and embedded(users.validation)
+        sets = {name: embedded(part) for name, part in users.sets.items()}
+        trained, decided = [], []
+        for number, model in enumerate(models, 1):
+            announce(f"Model {number} of {len(models)}: {model.name}")
+            folder = output.work / MODELS_FOLDER / model.name
+            done = train_personal(
+                train.corpus,
+                folder,
+                options=model.options,
+                backbone=backbone.record,
+                held_out=validation and validation.corpus,
+                origin=_origin(settings),
+            )
+            decided += _decided(model, read_personal(done.folder), sets, settings)
+            trained.append(_trained_record(model, folder, done.record))
+        items = pl.concat(decided)
+        parts = {name: one.part for name, one in sets.items()}
+        users = replace(users, train=train.part, sets=parts)
+        record = _record(settings, users, trained, backbone.record.model_dump(mode="json"), seconds())
+    metrics = metrics_frame(personalize_numbers(items, {name: one.by_config for name, one in record.sets.items()}))
+    staged = write_personalized(output, record, items, metrics)
+    link_folder(output.work / MODELS_FOLDER, staged / MODELS_FOLDER)
+    if embeddings is None:
+        link_folder(output.work / EMBEDDINGS_FOLDER, staged / EMBEDDINGS_FOLDER)
+    output.publish(staged)
+
+
+def _origin(settings: PersonalizeSettings) -> dict[str, str]:
+    """Where the pairs come from, for the record of a model."""
+    train = settings.data["train"]
+    return {"benchmark": train.benchmark, "location": train.location, "digest": train.digest}
+
+
+def _decided(
+    model: Model, saved: "SavedPersonal", sets: Mapping[str, Embedded], settings: PersonalizeSettings
+) -> Iterator[pl.DataFrame]:
+    """The decisions of a model on all sets, and with other users' profiles where that is asked."""
+    from pluralbench_local.personal.saved import rewards_of  # noqa: PLC0415 - needs torch
+    from pluralbench_local.personal.simulated import with_others_profiles  # noqa: PLC0415 - the same
+
+    also = model.condition == "with" and settings.personalizing.profile == "all"
+    conditions: list[Condition] = [model.condition, *(["shuffled"] if also else [])]  # type: ignore[list-item]
+    for (name, (part, corpus)), condition in product(sets.items(), conditions):
+        if condition == "shuffled":
+            _check_several(part, name)
+        shown = with_others_profiles(corpus, model.seed) if condition == "shuffled" else corpus
+        yield _rows(part, rewards_of(saved, shown), _told_of(part, corpus, model.slot, settings.options.posts)).select(
+            *(
+                pl.lit(value).cast(PERSONALIZE_ITEMS[column]).alias(column)
+                for column, value in (("method", model.method), ("condition", condition), ("seed", model.seed))
+            ),
+            pl.lit(name).alias("set"),
+            *list(PERSONALIZE_ITEMS)[4:],
+        )
+
+
+def _check_several(part: Part, name: str) -> None:
+    if part.items["person"].n_unique() < 2:
+        raise DataError(
+            f"The set {TITLES.get(name, name)!r} has a single user, so nobody else's profile can be shown; choose "
+            "--profile both."
+        )
+
+
+def _rows(part: Part, rewards: list[list[float]], told: pl.DataFrame) -> pl.DataFrame:
+    """A row a decision."""
+    decisions = decide(part.items, rewards).filter(pl.col("outcome") != "equal")
+    rows = decisions.select(
+        "config",
+        pl.col("id").alias("item"),
+        pl.int_range(pl.len()).over("config", "id").alias("pair"),
+        "cluster",
+        "margin",
+        (pl.col("outcome") == "win").alias("correct"),
+    )
+    keys = part.items.select("config", pl.col("id").alias("item"))
+    return rows.join(keys.hstack(told), on=["config", "item"], how="left", maintain_order="left")
+
+
+def _told_of(part: Part, corpus: "Corpus", slot: str, posts: int) -> pl.DataFrame:
+    """How many posts a user has, how much is told, and how far that is from the question."""
+    from torch.nn.functional import cosine_similarity  # noqa: PLC0415 - needs torch
+
+    vectors, distances = corpus.vectors, []
+    for query, told in zip(corpus.query, getattr(corpus, slot), strict=True):
+        near = None if told is None else float(cosine_similarity(vectors[query], vectors[told], dim=0))
+        distances.append(None if near is None else 1 - near)
+    counts = list(about(part, slot, posts))
+    columns = {"posts": [one for one, _ in counts], "words": [one for _, one in counts], "distance": distances}
+    return pl.DataFrame(columns, {name: PERSONALIZE_ITEMS[name] for name in columns})
+
+
+def _trained_record(model: Model, folder: Path, record: Mapping[str, object]) -> TrainedRecord:
+    kept = ("epoch", "held_out_accuracy", "parameters", "seconds", "data", "options")
+    return TrainedRecord(
+        method=model.method,
+        condition=model.condition,
+        seed=model.seed,
+        told="persona" if model.slot == "persona" else "raw",
+        folder=f"{MODELS_FOLDER}/{model.name}",
+        digest=model_digest(str(folder)),
+        training={name: record[name] for name in kept if name in record},
+    )
+
+
+def _record(
+    settings: PersonalizeSettings,
+    users: Users,
+    trained: list[TrainedRecord],
+    embedding: dict[str, object],
+    seconds: float,
+) -> PersonalizeRecord:
+    personalizing, scored = settings.personalizing, users.scored
+    return PersonalizeRecord(
+        backbone=settings.backbone,
+        embedding=embedding,
+        methods=personalizing.methods,
+        conditions=CONDITIONS[personalizing.profile],
+        persona=personalizing.persona,
+        seeds=personalizing.seeds,
+        benchmark=users.loaded[TEST].benchmark_record(),
+        data={name: loaded.data_record() for name, loaded in users.loaded.items()},
+        held_out=settings.held_out,
+        trained_on={"pairs": users.train.items.height, "users": users.train.items["person"].n_unique()},
+        left_out={name: part.left_out for name, part in {"train": users.train, **users.sets}.items() if part.left_out},
+        scored_benchmark=None if scored is None else scored.benchmark_record(),
+        scored_data=None if scored is None else scored.data_record(),
+        sets={name: _set_record(name, part, users) for name, part in users.sets.items()},
+        models=tuple(trained),
+        cost=CostRecord(seconds=seconds),
+        provenance=provenance(),
+    )
+
+
+def _set_record(name: str, part: Part, users: Users) -> SetRecord:
+    other = users.scored if name == SCORED else None
+    return SetRecord(
+        title=TITLES.get(name) or ("" if other is None else other.benchmark.title),
+        items=part.items.height,
+        users=part.items["cluster"].n_unique(),
+        configs=tuple(part.items["config"].unique(maintain_order=True)),
+        by_config=other is not None and other.benchmark.overall == "configs",
+    )

@@ -1,0 +1,146 @@
+"""What a profile is worth to personalized reward models: accuracies with and without it, and their differences.
+
+Accuracy is strict: a tie is wrong. Each decision counts as the share of the seeds that got it right, and intervals and
+tests take users as drawn, so that they say how sure a number is about other users, not about other seeds; how far seeds
+lie apart is a number of its own. The overall number of a set is the mean over its decisions, or the unweighted mean
+over its configs, as its benchmark says.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from pluralbench_measures.bootstrap import Array, Estimate, Resampled, Sums, mean_of, sums_of
+from pluralbench_measures.intervals import Strata, tilt
+from pluralbench_measures.paired import exchange, holm, p_value
+
+from pluralbench.metrics.accuracy import apart
+from pluralbench.results.metrics_frame import Place
+
+COMPARED = (("without", "with"), ("shuffled", "with"))
+"""Pairs of conditions: the second is held against the first."""
+MEASURES = ("posts", "words", "distance")
+BINS, LEAST = 4, 8
+"""Bins of equally many decisions, and how many decisions one has at the least."""
+KEYS = ("config", "item", "pair", "cluster")
+Numbers = Iterator[tuple[Place, Estimate]]
+
+
+class _Part(NamedTuple):
+    """The decisions of one method under one condition: sums by user and config, and what an accuracy is made of."""
+
+    sums: Sums
+    strata: Strata
+    n: int
+    clusters: int
+
+
+def personalize_numbers(items: pl.DataFrame, by_config: Mapping[str, bool]) -> Numbers:
+    """All numbers of some items (`PERSONALIZE_ITEMS`): see `pluralbench.results.metrics_frame`.
+
+    by_config: the sets, and whether their overall number is the mean over configs.
+    """
+    for name, mean in by_config.items():
+        own = items.filter(pl.col("set") == name)
+        configs = own["config"].unique(maintain_order=True).to_list()
+        yield from _set_numbers(own, name, None, by_config=mean)
+        for config in configs if len(configs) > 1 else []:
+            yield from _set_numbers(own.filter(pl.col("config") == config), name, config, by_config=mean)
+        for measure in MEASURES:
+            yield from _by_measure(own, f"{name} by {measure}", measure)
+
+
+def _set_numbers(items: pl.DataFrame, group: str, config: str | None, *, by_config: bool) -> Numbers:
+    """Accuracies of some items, their spread over seeds, what is gained, and the tests of that."""
+    parts = {key: _part(rows, by_config=by_config) for key, rows in _by_condition(items).items()}
+    seeds = items.partition_by("method", "condition", "seed", as_dict=True)
+    for (method, condition), part in parts.items():
+        yield Place(group, "accuracy", config, method, condition), _accuracy(part)
+        own = [rows for key, rows in seeds.items() if key[:2] == (method, condition)]
+        yield Place(group, "seeds_sd", config, method, condition), _over_seeds(own, by_config=by_config)
+    methods = list(dict.fromkeys(method for method, _ in parts))
+    for first, second in COMPARED:
+        compared = [name for name in methods if (name, first) in parts and (name, second) in parts]
+        tests = []
+        for method in compared:
+            sides = parts[method, first], parts[method, second]
+            tests.append(_test(*sides))
+            yield Place(group, "gain", config, method, f"{second}-{first}"), _gain(*sides)
+        for metric, values in (("p_value", tests), ("p_holm", holm(tests) if len(tests) > 1 else tests)):
+            for method, p in zip(compared, values, strict=True):
+                yield Place(group, metric, config, method, f"{second}-{first}"), Estimate(p)
+
+
+def _by_condition(items: pl.DataFrame) -> dict[tuple[str, str], pl.DataFrame]:
+    """The decisions by method and condition, each once, with the share of the seeds that got it right."""
+    shares = items.group_by("method", "condition", *KEYS, maintain_order=True).agg(
+        correct=pl.col("correct").cast(pl.Float64).mean(), **{name: pl.col(name).first() for name in MEASURES}
+    )
+    found = shares.partition_by("method", "condition", as_dict=True)
+    return {(method, condition): rows.sort(KEYS) for (method, condition), rows in found.items()}
+
+
+def _part(rows: pl.DataFrame, *, by_config: bool) -> _Part:
+    """by_config: the mean over configs, rather than over decisions."""
+    leaf, cluster = (rows[name].rank("dense").to_numpy().astype(np.int64) - 1 for name in ("config", "cluster"))
+    sums = sums_of(leaf, cluster, rows["correct"].to_numpy())
+    clusters, leaves = sums.won.shape
+    return _Part(sums, apart(range(leaves)) if by_config else [list(range(leaves))], rows.height, clusters)
+
+
+def _values(source: Resampled, strata: Strata) -> Array:
+    return mean_of([source.pooled(leaves) for leaves in strata])
+
+
+def _accuracy(part: _Part) -> Estimate:
+    tilted = tilt(part.sums)
+    return tilted.share(_values(tilted.sources[0], part.strata), part.strata, part.n, part.clusters)
+
+
+def _gain(first: _Part, second: _Part) -> Estimate:
+    """The second less the first, on the same decisions."""
+    tilted = tilt(first.sums, second.sums)
+    one, other = (_values(source, first.strata) for source in tilted.sources)
+    return tilted.difference(other - one, first.strata, first.n, first.clusters)
+
+
+def _test(first: _Part, second: _Part) -> float | None:
+    """The p-value of no difference, two-sided, by exchanging the two within users."""
+    one, other = (_values(source, first.strata) for source in exchange(first.sums, second.sums, seed=0))
+    return p_value(other - one)
+
+
+def _over_seeds(seeds: Sequence[pl.DataFrame], *, by_config: bool) -> Estimate:
+    """The standard deviation of the accuracy over seeds, None of a single one."""
+    right = pl.col("correct").cast(pl.Float64).mean()
+    shares = [(rows.group_by("config").agg(right) if by_config else rows.select(right))["correct"] for rows in seeds]
+    found = np.asarray([share.mean() for share in shares], np.float64)
+    return Estimate(float(found.std(ddof=1)) if len(found) > 1 else None, n=len(found))
+
+
+def _by_measure(items: pl.DataFrame, group: str, measure: str) -> Numbers:
+    """Accuracies and gains by quantiles of how much is told, over the decisions for which that is known."""
+    parts = _by_condition(items.filter(pl.col(measure).is_not_null()))
+    for method in dict.fromkeys(method for method, _ in parts):
+        own = {condition: rows for (name, condition), rows in parts.items() if name == method}
+        values = next(iter(own.values()))[measure].cast(pl.Float64).to_numpy()
+        for place, inside in enumerate(_bins(values), start=1):
+            for metric, value in (("least", values[inside].min()), ("most", values[inside].max())):
+                yield Place(group, metric, None, method, str(place)), Estimate(float(value), n=int(inside.sum()))
+            binned = {name: _part(rows.filter(pl.Series(inside)), by_config=False) for name, rows in own.items()}
+            for condition, part in binned.items():
+                yield Place(group, "accuracy", None, method, f"{condition} {place}"), _accuracy(part)
+            for first, second in COMPARED:
+                if {first, second} <= own.keys():
+                    gain = _gain(binned[first], binned[second])
+                    yield Place(group, "gain", None, method, f"{second}-{first} {place}"), gain
+
+
+def _bins(values: Array) -> list[NDArray[np.bool_]]:
+    """Which values are in each of some bins of about equally many, the lowest first; equal ones are in one bin."""
+    number = max(1, min(BINS, len(values) // LEAST))
+    edges = np.unique(np.quantile(values, np.linspace(0, 1, number + 1)[1:-1], method="inverted_cdf"))
+    found = np.searchsorted(edges, values, side="left")
+    return [found == one for one in np.unique(found)]

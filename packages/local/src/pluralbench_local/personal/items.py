@@ -1,0 +1,121 @@
+"""What of an item's person a method is shown, and what keeps a corpus from being used."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from pluralbench_local.errors import ModelError, TrainingError
+from pluralbench_local.personal.backbones import BackboneRecord
+from pluralbench_local.personal.options import PersonalOptions
+from pluralbench_local.personal.points import Corpus, Earlier, Points
+
+NAMES = {"about": "context", "persona": "persona"}
+
+
+def shown_points(
+    corpus: Corpus,
+    items: Sequence[int],
+    responses: Sequence[Sequence[int]],
+    earlier: Sequence[Sequence[Earlier]],
+    options: PersonalOptions,
+) -> Points:
+    """The batch of these items (`Corpus.points`), with what the options' model reads of the person beside `earlier`."""
+    told = [[getattr(corpus, slot)[item] for slot in options.told] for item in items]
+    return corpus.points(items, responses, told, earlier)
+
+
+def latest(earlier: Sequence[Earlier], most: int) -> Sequence[Earlier]:
+    """The latest `most` of these pairs."""
+    return earlier[len(earlier) - most :] if most < len(earlier) else earlier
+
+
+def standards(corpus: Corpus, options: PersonalOptions) -> tuple[Tensor, Tensor]:
+    """Mean and standard deviation, [width] each, over the different texts that a model with these options reads.
+
+    Earlier pairs are left out: in training they are items themselves. A number that is the same for all texts has
+    deviation 1, so that it is 0 when standardised.
+    """
+    rows = {*corpus.query, *(row for several in corpus.responses for row in several)}
+    rows |= {row for slot in options.told for row in getattr(corpus, slot)}
+    read = corpus.vectors[torch.tensor(sorted(rows))]
+    deviation = read.std(dim=0, correction=0)
+    return read.mean(dim=0), torch.where(deviation > 0, deviation, 1.0)
+
+
+def standardised(corpus: Corpus, mean: Tensor, deviation: Tensor) -> Corpus:
+    """The corpus with its vectors less the mean, in standard deviations."""
+    return replace(corpus, vectors=(corpus.vectors - mean) / deviation)
+
+
+def check_told(corpus: Corpus, options: PersonalOptions) -> None:
+    """Raise `ModelError` where a model that reads a profile is told nothing of an item's person."""
+    for slot in options.told:
+        without = [name for name, row in zip(corpus.ids, getattr(corpus, slot), strict=True) if row is None]
+        if without:
+            raise ModelError(
+                f"The {options.method} model reads a person's {NAMES[slot]}, and {len(without):,} of "
+                f"{len(corpus.ids):,} items have none, {without[0]} among them; give each one, or use a model without "
+                "a profile."
+            )
+
+
+def check_vectors(corpus: Corpus, backbone: BackboneRecord, what: str) -> None:
+    """Raise `ModelError` for vectors of another width than the backbone's, and for numbers that are not finite."""
+    if corpus.width != backbone.width:
+        raise ModelError(
+            f"The vectors of the {what} have {corpus.width} numbers, and those of {backbone.name} have "
+            f"{backbone.width}; embed the texts with {backbone.name}."
+        )
+    finite = corpus.vectors.isfinite().all(dim=1)
+    if not finite.all():
+        broken = set(torch.nonzero(~finite).flatten().tolist())
+        named = next((name for item, name in enumerate(corpus.ids) if _rows(corpus, item) & broken), None)
+        where = "" if named is None else f", of item {named} among them"
+        raise ModelError(
+            f"{len(broken):,} of the {len(finite):,} vectors of the {what} hold numbers that are not finite{where}; "
+            "embed these texts again, in float32."
+        )
+
+
+def _rows(corpus: Corpus, item: int) -> set[int | None]:
+    earlier = {row for pair in corpus.earlier[item] for row in pair}
+    return {corpus.query[item], *corpus.responses[item], corpus.about[item], corpus.persona[item], *earlier}
+
+
+def check_pairs(corpus: Corpus, what: str) -> None:
+    """Raise `TrainingError` where there is no pair to learn from, or nothing by which a pair's responses differ."""
+    twice = next((name for name, times in Counter(corpus.ids).items() if times > 1), None)
+    if twice is not None:
+        raise TrainingError(f"Two of the {what} have the id {twice}; give each an id of its own.")
+    pairs = corpus.pairs()
+    if not pairs:
+        raise TrainingError(
+            f"None of the {len(corpus.ids):,} {what} has two responses of different rank, so there is no pair."
+        )
+    if bool((corpus.vectors == corpus.vectors[0]).all()):
+        raise TrainingError(
+            f"All {len(corpus.vectors):,} vectors of the {what} are the same, so there is nothing to learn; look at "
+            "what the backbone makes of two different texts."
+        )
+    better, worse = (
+        torch.tensor([corpus.responses[item][places[side]] for item, *places in pairs]) for side in range(2)
+    )
+    if torch.equal(corpus.vectors[better], corpus.vectors[worse]):
+        raise TrainingError(
+            f"In each of the {len(pairs):,} pairs of the {what} both responses have the same vector, so there is "
+            "nothing to learn; look whether the backbone reads the responses, and not only what precedes them."
+        )
+
+
+def check_apart(corpus: Corpus, held_out: Corpus) -> None:
+    """Raise `TrainingError` where a person has both items to train on and held-out ones."""
+    persons = set(corpus.persons)
+    both = next((person for person in held_out.persons if person in persons), None)
+    if both is not None:
+        raise TrainingError(
+            f"User {both} has both items to train on and held-out items, so the held-out accuracy would not be that of "
+            "new users; split the items by user."
+        )

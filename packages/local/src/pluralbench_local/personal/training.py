@@ -1,0 +1,313 @@
+"""Training a personalized reward model on vectors of a frozen backbone: one trainer for all methods.
+
+A step is a page: `_epoch` takes the pairs in the order of `order_of`, the network says what its loss is. While it runs,
+`OUT.work` holds a checkpoint and the log; the same call goes on from the last whole epoch and ends in the same weights.
+"""
+
+import json
+import math
+import shutil
+import time
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from hashlib import sha256
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from pluralbench_runs import (
+    Json,
+    Output,
+    Recipe,
+    digest,
+    file_digest,
+    output_directory,
+    progress,
+    recipe_values,
+    stream,
+    versions,
+)
+from torch import Tensor
+
+from pluralbench_local.errors import TrainingError
+from pluralbench_local.personal.backbones import BackboneRecord
+from pluralbench_local.personal.items import (
+    check_apart,
+    check_pairs,
+    check_told,
+    check_vectors,
+    shown_points,
+    standardised,
+    standards,
+)
+from pluralbench_local.personal.networks import Network, new_network
+from pluralbench_local.personal.options import PersonalOptions
+from pluralbench_local.personal.points import Corpus
+from pluralbench_local.personal.saved import FORMAT, PERSONAL_FILE, WEIGHTS_FILE, accuracy, rewards, save_weights
+from pluralbench_local.training import accelerator_of
+from pluralbench_local.training_files import LOG_FILE, SETTINGS_FILE, restore, save_checkpoint, step_log
+
+ITEMS, HELD_OUT = "items", "held-out items"
+MADE_BY = "pluralbench-local"
+PACKAGES = (MADE_BY, "torch", "accelerate", "safetensors")
+CLIP = 1.0  # the largest norm of a gradient
+
+Pair = tuple[int, int, int]
+"""An item, and the places of its better and its worse response."""
+
+
+class PersonalSettings(Recipe):
+    """All that the weights depend on; training goes on only under the same. data, held_out: digests of the items."""
+
+    verb: Literal["train-personal"] = "train-personal"
+    backbone: BackboneRecord
+    data: str
+    held_out: str | None = None
+    options: PersonalOptions
+
+
+@dataclass(frozen=True)
+class TrainedPersonal:
+    """A trained personalized reward model. folder: `read_personal` reads it. record: what `personal.json` holds."""
+
+    folder: Path
+    record: dict[str, Any]
+
+
+@dataclass
+class Best:
+    """The weights of the epoch with the highest held-out accuracy, the first of several; of the last without any."""
+
+    epoch: int = 0
+    accuracy: float | None = None
+    weights: dict[str, Tensor] = field(default_factory=dict)
+
+    def see(self, epoch: int, accuracy: float | None, network: Network) -> None:
+        """Take an epoch's weights, if they are better."""
+        if self.accuracy is None or accuracy is None or accuracy > self.accuracy:
+            self.epoch, self.accuracy, self.weights = epoch, accuracy, deepcopy(network.state_dict())
+
+    def state_dict(self) -> dict[str, Any]:
+        """For a checkpoint."""
+        return dict(vars(self))
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """From a checkpoint."""
+        vars(self).update(state)
+
+
+def train_personal(
+    corpus: Corpus,
+    out: Path | str,
+    *,
+    options: PersonalOptions,
+    backbone: BackboneRecord,
+    held_out: Corpus | None = None,
+    origin: Mapping[str, Json] | None = None,
+    fresh: bool = False,
+) -> TrainedPersonal:
+    """Train a personalized reward model on the pairs of `corpus` into the folder `out`, on the CPU.
+
+    backbone: what made the vectors. held_out: items of other users; the weights of the epoch that is right on most of
+    their pairs are kept, so that accuracy is a little too high to report. Without them those of the last epoch are.
+    origin: where the items come from, for `personal.json`. fresh: start over.
+
+    Vectors are standardised by their mean and deviation over the texts of `corpus`, which the model keeps: hidden
+    states of a language model have some dimensions many times larger than the others. The originals do not do this.
+    Training that was interrupted goes on with the same call, and with as many threads ends in the same weights.
+
+    Raises `TrainingError` where nothing can be learned or a user is also among the held-out ones, `ModelError` for
+    vectors that cannot be used and for items that do not tell what the method reads of the person, and `OutputError`
+    where `out` was made by other settings.
+    """
+    for part, what in ((corpus, ITEMS), (held_out, HELD_OUT)):
+        if part is not None:
+            check_pairs(part, what)
+            check_vectors(part, backbone, what)
+            check_told(part, options)
+    if held_out is not None:
+        check_apart(corpus, held_out)
+    settings = PersonalSettings(
+        backbone=backbone,
+        data=_digest(corpus),
+        held_out=None if held_out is None else _digest(held_out),
+        options=options.filled(),
+    )
+    target = Path(out)
+    with output_directory(target, settings, recipe_file=SETTINGS_FILE, fresh=fresh) as output:
+        if (target / PERSONAL_FILE).exists() and not fresh:
+            return read_trained_personal(target)
+        mean, deviation = standards(corpus, options)
+        network = new_network(corpus.width, options)
+        judged = None if held_out is None else standardised(held_out, mean, deviation)
+        best = _run(network, standardised(corpus, mean, deviation), judged, options, output.work)
+        network.load_state_dict(best.weights)
+        staged = output.staging()
+        save_weights(network, mean, deviation, staged / WEIGHTS_FILE)
+        task = {
+            "method": options.method,
+            "options": recipe_values(settings)["options"],
+            "backbone": recipe_values(settings)["backbone"],
+            "origin": None if origin is None else dict(origin),
+            "data": {"digest": settings.data, **_counts(corpus)},
+            "held_out": None if held_out is None else {"digest": settings.held_out, **_counts(held_out)},
+            "epoch": best.epoch,
+            "held_out_accuracy": best.accuracy,
+            "parameters": sum(parameter.numel() for parameter in network.parameters()),
+        }
+        _publish(output, staged, task)
+    return read_trained_personal(target)
+
+
+def read_trained_personal(folder: Path) -> TrainedPersonal:
+    """What a finished training left in `folder`."""
+    return TrainedPersonal(folder, json.loads((folder / PERSONAL_FILE).read_text(encoding="utf-8")))
+
+
+def order_of(pairs: Sequence[Pair], persons: Sequence[str], seed: int, epoch: int) -> list[Pair]:
+    """The pairs in the order of an epoch: each person's spread over it, so that a step has pairs of many persons.
+
+    Drawn by seed, epoch and person: a person's n pairs come in a random order, one in each n-th part of the epoch.
+    """
+    own = defaultdict(list)
+    for pair in pairs:
+        own[persons[pair[0]]].append(pair)
+    placed = []
+    for person, several in own.items():
+        draw = stream(seed, "order", epoch, person)
+        draw.shuffle(several)
+        placed += [((place + draw.random()) / len(several), pair) for place, pair in enumerate(several)]
+    return [pair for _, pair in sorted(placed)]
+
+
+def _run(network: Network, corpus: Corpus, judged: Corpus | None, options: PersonalOptions, work: Path) -> Best:
+    """Take all epochs that the checkpoint in `work` does not have. Corpora are standardised."""
+    from transformers import get_cosine_schedule_with_warmup  # noqa: PLC0415 - imports peft, where that is installed
+
+    chosen = options.chosen
+    pairs = corpus.pairs()
+    steps = math.ceil(len(pairs) / chosen.batch_size) * chosen.epochs
+    optimizer: Any = torch.optim.AdamW(
+        network.parameter_groups(), lr=chosen.learning_rate, weight_decay=chosen.weight_decay, fused=True
+    )
+    schedule: Any = get_cosine_schedule_with_warmup(optimizer, math.floor(chosen.warmup * steps), steps)
+    best = Best()
+    accelerator = accelerator_of(torch.device("cpu"))
+    accelerator.prepare(network)  # for its checkpoints; what it returns is the same module
+    optimizer, schedule = accelerator.prepare(optimizer, schedule)
+    accelerator.register_for_checkpointing(best)
+    done = restore(accelerator, work)
+    with step_log(work) as log, progress(f"training {options.method}", chosen.epochs - done) as meter:
+        for epoch in range(done + 1, chosen.epochs + 1):
+            started = time.perf_counter()
+            loss = _epoch(
+                network,
+                corpus,
+                order_of(pairs, corpus.persons, options.seed, epoch),
+                options,
+                epoch,
+                (optimizer, schedule),
+            )
+            held_out = None if judged is None else accuracy(judged, rewards(network, judged, options))
+            best.see(epoch, held_out, network)
+            line: dict[str, Any] = {"epoch": epoch, "of": chosen.epochs, "loss": loss, "held_out_accuracy": held_out}
+            log(line | {"seconds": time.perf_counter() - started})
+            save_checkpoint(accelerator, work, epoch)
+            meter.advance(note=f"loss {loss:.3f}" + ("" if held_out is None else f", held-out {held_out:.3f}"))
+    return best
+
+
+def _epoch(
+    network: Network,
+    corpus: Corpus,
+    order: Sequence[Pair],
+    options: PersonalOptions,
+    epoch: int,
+    way: tuple[Any, Any],
+) -> float:
+    """Take an epoch's steps; the mean loss. way: optimizer and schedule.
+
+    How many of their persons' earlier pairs the items are shown is drawn for each step, so that the model works with
+    any number; which ones they are is drawn for each item.
+    """
+    optimizer, schedule = way
+    chosen = options.chosen
+    draw = stream(options.seed, "epoch", epoch)
+    network.train()
+    total, starts = 0.0, range(0, len(order), chosen.batch_size)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(draw.getrandbits(63))
+        for number, start in enumerate(starts):
+            several = order[start : start + chosen.batch_size]
+            items = [item for item, _, _ in several]
+            most = draw.randint(0, options.shown)
+            shown = [
+                draw.sample(earlier, min(most, len(earlier))) for earlier in map(corpus.earlier.__getitem__, items)
+            ]
+            points = shown_points(corpus, items, [places for _, *places in several], shown, options)
+            loss = network.loss(points, (epoch - 1 + number / len(starts)) / chosen.epochs)
+            loss.backward()  # type: ignore[no-untyped-call]
+            norm = torch.nn.utils.clip_grad_norm_(network.parameters(), CLIP)
+            if not (loss.isfinite() and norm.isfinite()):
+                raise TrainingError(
+                    f"The loss or its gradient is no number in epoch {epoch} of {chosen.epochs}; lower learning_rate "
+                    "and start over."
+                )
+            optimizer.step()
+            schedule.step()
+            optimizer.zero_grad()
+            total += loss.item() * len(several)
+    return total / len(order)
+
+
+def _publish(output: Output, staged: Path, task: Mapping[str, Any]) -> None:
+    """Put the model in place with its log, its settings and `personal.json`, which gets software and time too."""
+    # Copied, since a kill before the end of `publish` leaves them to the next run.
+    shutil.copyfile(output.work / LOG_FILE, staged / LOG_FILE)
+    shutil.copyfile(output.work / "recipe.toml", staged / SETTINGS_FILE)
+    lines = [json.loads(line) for line in (staged / LOG_FILE).read_text(encoding="utf-8").splitlines()]
+    record = {
+        "format": FORMAT,
+        **task,
+        "weights": {WEIGHTS_FILE: file_digest(staged / WEIGHTS_FILE)},
+        "made_by": f"{MADE_BY} {version(MADE_BY)}",
+        "finished": datetime.now(UTC).isoformat(timespec="seconds"),
+        "seconds": sum(line["seconds"] for line in lines),
+        "threads": torch.get_num_threads(),
+        "packages": versions(PACKAGES),
+    }
+    text = json.dumps(record, indent=2, ensure_ascii=False, allow_nan=False)
+    (staged / PERSONAL_FILE).write_text(text + "\n", encoding="utf-8")
+    output.publish(staged)
+
+
+def _counts(corpus: Corpus) -> dict[str, int]:
+    return {
+        "items": len(corpus.ids),
+        "pairs": len(corpus.pairs()),
+        "persons": len(set(corpus.persons)),
+        "earlier_pairs": sum(map(len, corpus.earlier)),
+    }
+
+
+def _digest(corpus: Corpus) -> str:
+    """Of the vectors' bytes, and of which item has which."""
+    items = [
+        [list(part) if isinstance(part, Sequence) and not isinstance(part, str) else part for part in item]
+        for item in zip(
+            corpus.ids,
+            corpus.persons,
+            corpus.query,
+            corpus.responses,
+            corpus.rank,
+            corpus.about,
+            corpus.persona,
+            [[list(pair) for pair in pairs] for pairs in corpus.earlier],
+            strict=True,
+        )
+    ]
+    return digest([sha256(corpus.vectors.numpy().tobytes()).hexdigest(), digest(items)])

@@ -1,0 +1,140 @@
+"""What `personalize` leaves, made without a model: decisions that are right as often as the profile tells."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+from made_runs import Settings
+from pluralbench.data.benchmarks import find_benchmark
+from pluralbench.metrics.accuracy import rule_of
+from pluralbench.metrics.personalize import personalize_numbers
+from pluralbench.results.metrics_frame import metrics_frame
+from pluralbench.results.personalize import (
+    PERSONALIZE_ITEMS,
+    Personalized,
+    PersonalizeRecord,
+    SetRecord,
+    TrainedRecord,
+    read_personalized,
+    write_personalized,
+)
+from pluralbench.results.record import BenchmarkRecord, CostRecord, provenance
+from pluralbench.results.runs import SETTINGS_FILE
+from pluralbench_rewards import ModelRecord
+from pluralbench_runs import output_directory, stream
+from some_words import WORDS
+from written_tables import write
+
+METHODS = ("bt", "gpo", "vpl", "pal", "synthesizeme")
+DOMAINS = ("Art_and_Entertainment", "Lifestyle_and_Personal_Development", "Society_and_Culture")
+SETS: dict[str, tuple[str, ...]] = {"new": ("default",), "known": ("default",), "scored": DOMAINS}
+TITLES = {"new": "New users", "known": "Known users", "scored": "Personalized RewardBench"}
+
+
+def made_items(
+    *,
+    methods: Sequence[str] = METHODS,
+    conditions: Sequence[str] = ("without", "with"),
+    seeds: int = 2,
+    users: int = 20,
+    sets: Mapping[str, Sequence[str]] = SETS,
+    better: float = 0.3,
+) -> pl.DataFrame:
+    """Two decisions of each user. With a profile they are right more often, and more so with more posts."""
+    rows = []
+    for name, configs in sets.items():
+        for config in configs:
+            for number in range(2 * users):
+                draw = stream(0, "item", f"{name} {config} {number}")
+                posts, words, distance = draw.randint(1, 9), draw.randint(5, 400), draw.random()
+                item: dict[str, Any] = {"set": name, "config": config, "item": f"q{number}", "pair": 0}
+                item |= {"cluster": f"{name} {config} u{number // 2}"}
+                item |= {"posts": posts, "words": words, "distance": distance}
+                for method in methods:
+                    for condition in conditions:
+                        share = 0.5 + (better * posts / 9 if condition == "with" else 0.0)
+                        for seed in range(seeds):
+                            drawn = stream(seed, f"{method} {condition}", f"{name} {config} {number}").random()
+                            margin = share - drawn
+                            who = {"method": method, "condition": condition, "seed": seed}
+                            rows.append(item | who | {"margin": margin, "correct": margin > 0})
+    return pl.DataFrame(rows).select(list(PERSONALIZE_ITEMS)).cast(dict(PERSONALIZE_ITEMS))  # type: ignore[arg-type]
+
+
+def made_personalized(out: Path, items: pl.DataFrame, **changes: Any) -> Personalized:
+    """A finished directory with these items."""
+    sets = items["set"].unique(maintain_order=True).to_list()
+    record = record_of(items, sets).model_copy(update=changes)
+    metrics = metrics_frame(personalize_numbers(items, {name: one.by_config for name, one in record.sets.items()}))
+    with output_directory(out, Settings(), recipe_file=SETTINGS_FILE) as output:
+        output.publish(write_personalized(output, record, items, metrics))
+    return read_personalized(out)
+
+
+def record_of(items: pl.DataFrame, sets: Sequence[str]) -> PersonalizeRecord:
+    """The record of these items."""
+    benchmark = find_benchmark("personalized")
+    described = BenchmarkRecord(name="personalized", title="P", rule=rule_of(benchmark), description=benchmark)
+    which = items.select("method", "condition", "seed").unique(maintain_order=True)
+    return PersonalizeRecord(
+        backbone=ModelRecord(name="org/backbone", kind="backbone"),
+        methods=tuple(which["method"].unique(maintain_order=True)),
+        conditions=tuple(which["condition"].unique(maintain_order=True)),
+        seeds=which["seed"].n_unique(),
+        benchmark=described,
+        data={},
+        trained_on={"pairs": 100, "users": 30},
+        sets={name: _set_of(items.filter(pl.col("set") == name), name) for name in sets},
+        models=tuple(
+            TrainedRecord(
+                method=method,
+                condition=condition,
+                seed=seed,
+                told="persona" if method == "synthesizeme" else "raw",
+                folder=f"models/{method}-{condition}-{seed}",
+            )
+            for method, condition, seed in which.filter(pl.col("condition") != "shuffled").iter_rows()
+        ),
+        cost=CostRecord(seconds=3.0),
+        provenance=provenance(),
+    )
+
+
+def _set_of(items: pl.DataFrame, name: str) -> SetRecord:
+    decided = items.select("config", "item", "pair", "cluster").unique(maintain_order=True)
+    configs = tuple(decided["config"].unique(maintain_order=True))
+    users = decided["cluster"].n_unique()
+    return SetRecord(title=TITLES[name], items=decided.height, users=users, configs=configs, by_config=name == "scored")
+
+
+def user_rows(users: int, pairs: int, *, prefix: str = "u", persona: bool = True) -> list[dict[str, Any]]:
+    """Rows of a training release: users who like tea or chess, and answers that speak of the one or the other."""
+    rows = []
+    for user in range(users):
+        likes, other = ("tea", "chess") if user % 2 else ("chess", "tea")
+        for number in range(pairs):
+            draw = stream(0, prefix, user, number)
+            asked = " ".join(draw.choices(WORDS, k=4))
+            rows.append(
+                {
+                    "id": f"{prefix}{user}-{number}",
+                    "user_id": f"{prefix}{user}",
+                    "prompt": [{"role": "user", "content": f"{asked}?"}],
+                    "chosen": f"{likes} {' '.join(draw.choices(WORDS, k=3))}",
+                    "rejected": f"{other} {' '.join(draw.choices(WORDS, k=3))}",
+                    "profile": [
+                        {"id": f"{prefix}{user}-post{post}", "category": None, "text": f"I think of {likes}, {post}."}
+                        for post in range(1 + user % 3)
+                    ],
+                    "persona": f"They like {likes} best." if persona else None,
+                }
+            )
+    return rows
+
+
+def users_folder(folder: Path, *, users: int = 8, pairs: int = 4, **options: Any) -> Path:
+    """The same in splits, whose users are apart."""
+    for split, number in (("train", users), ("validation", 2), ("test", users // 2)):
+        write(folder / f"{split}.jsonl", user_rows(number, pairs, prefix=split, **options))
+    return folder
