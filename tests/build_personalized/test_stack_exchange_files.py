@@ -9,7 +9,7 @@ import pytest
 from build_personalized.errors import SourceError
 from build_personalized.recipe import SourceTable
 from build_personalized.sources import Loaded, load
-from build_personalized.sources.stack_exchange import html_to_text
+from build_personalized.sources.dump import html_to_text
 from commands import environment
 
 REAL = Path(__file__).parents[3] / "shared" / "data" / "personalized"

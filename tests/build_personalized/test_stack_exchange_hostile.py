@@ -6,7 +6,7 @@ import pytest
 from build_personalized.errors import SourceError
 from build_personalized.recipe import SourceTable
 from build_personalized.sources import load
-from build_personalized.sources.stack_exchange import POST
+from build_personalized.sources.dump import POST
 
 ROW = '<row Id="{id}" PostTypeId="1" OwnerUserId="1" CreationDate="2020-01-01" Title="t" Body="{body}"/>'
 

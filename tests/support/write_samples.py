@@ -1,4 +1,4 @@
-"""Writes the samples of four benchmarks in the evaluator's wheel from the releases that the builders make bare.
+"""Writes the samples of five benchmarks in the evaluator's wheel from the releases that the builders make bare.
 
 `uv run --group test python tests/support/write_samples.py`, after a builder's own sample has changed.
 """
@@ -7,20 +7,27 @@ from pathlib import Path
 
 import polars as pl
 from members import ROOT
-from pluralbench_release import read_tables
+from pluralbench_release import read_manifest
 from samples import sample
 
 FOLDER = ROOT / "evaluators" / "src" / "pluralbench" / "data" / "samples"
-BUILDERS = {name: f"build-{name}" for name in ("chinese", "multilingual", "persona-judge", "personalized")}
+NAMES = ("chinese", "multilingual", "persona-judge", "personalized")
+BUILDERS = {**{name: [f"build-{name}"] for name in NAMES}, "personalized-training": ["build-personalized", "training"]}
 
 
-def tables(builder: str) -> dict[str, pl.DataFrame]:
-    """The rows of each config of the release that a builder makes bare, the split `test`."""
-    return read_tables(str(sample(builder).release)).frames
+def tables(*builder: str) -> dict[str, pl.DataFrame]:
+    """The rows of the release that a builder makes bare, by config, or by config and split where there are several."""
+    release = sample(*builder).release
+    made = read_manifest(release).tables
+    alone = {table.split for table in made} == {"test"}
+    return {
+        table.config if alone else f"{table.config}_{table.split}": pl.read_parquet(release / table.path)
+        for table in made
+    }
 
 
 def write(folder: Path, frames: dict[str, pl.DataFrame]) -> None:
-    """A JSON Lines file for each config, in place of those that were there."""
+    """A JSON Lines file for each of these, in place of those that were there."""
     for old in folder.glob("*.jsonl"):
         old.unlink()
     folder.mkdir(parents=True, exist_ok=True)
@@ -30,4 +37,4 @@ def write(folder: Path, frames: dict[str, pl.DataFrame]) -> None:
 
 if __name__ == "__main__":
     for name, builder in BUILDERS.items():
-        write(FOLDER / name, tables(builder))
+        write(FOLDER / name, tables(*builder))

@@ -17,16 +17,19 @@ from .personalized import (
     render_posts,
     render_profile,
 )
+from .preferences import MESSAGE, ROLES, PersonalizedPreferences
 from .validation import validate
 
 __all__ = [
     "CATEGORIES",
     "ENGLISH",
     "LANGUAGES",
+    "MESSAGE",
     "POST",
     "RANK",
     "RANKED_RESPONSES",
     "RESPONSE",
+    "ROLES",
     "RUBRIC_ASPECT",
     "SCHEMAS",
     "VARIABLE",
@@ -34,6 +37,7 @@ __all__ = [
     "MultilingualPairs",
     "PersonaItems",
     "PersonalizedPairs",
+    "PersonalizedPreferences",
     "PersonalizedQuestions",
     "RankedResponses",
     "TableError",

@@ -13,6 +13,7 @@ from pluralbench_schemas.personalized import (
     VerbatimPersonalizedPairs,
     VerbatimPersonalizedQuestions,
 )
+from pluralbench_schemas.preferences import PersonalizedPreferences
 
 SCHEMAS: dict[str, type[pa.DataFrameModel]] = {
     schema.__name__: schema
@@ -20,6 +21,7 @@ SCHEMAS: dict[str, type[pa.DataFrameModel]] = {
         MultilingualPairs,
         PersonaItems,
         PersonalizedPairs,
+        PersonalizedPreferences,
         PersonalizedQuestions,
         RankedResponses,
         TranslationPairs,

@@ -22,6 +22,7 @@ from pluralbench_runs.options import (
     Title,
     of_one_source,
     recipe_defaults,
+    refuse_before_verb,
 )
 from pluralbench_schemas import TableError
 from rich.console import Console
@@ -95,11 +96,7 @@ def command(
     resolve, preference. Each has a --help.
     """
     if context.invoked_subcommand is not None:
-        sources = {name: context.get_parameter_source(name) for name in context.params}
-        before = [name for name, found in sources.items() if found is not None and found.name == "COMMANDLINE"]
-        if before:
-            flag = before[0].replace("_", "-")
-            raise RecipeError(f"Options go behind the verb: build-chinese {context.invoked_subcommand} --{flag} ...")
+        refuse_before_verb(context, "build-chinese")
         return
     asked = _asked(recipe, {"name": name, "seed": seed}, own=None)
     target = replaceable(out or Path("dist") / asked.name)

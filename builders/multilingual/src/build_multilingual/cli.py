@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal, NoReturn
 import typer
 from pluralbench_runs import RecipeError, read_recipe, recipe_path, run
 from pluralbench_runs.options import (
+    ColumnIs,
     Fresh,
     Key,
     Licence,
@@ -18,6 +19,7 @@ from pluralbench_runs.options import (
     Seed,
     SourceName,
     Title,
+    column_names,
     recipe_defaults,
 )
 from pluralbench_schemas import TableError
@@ -71,10 +73,7 @@ def command(
         str | None, typer.Option(help="English pairs: `sample`, a directory or file, or `ORG/NAME@REVISION`.")
     ] = None,
     source_split: Annotated[str | None, typer.Option(help="Split of --source; RewardBench's is `filtered`.")] = None,
-    column: Annotated[
-        list[str] | None,
-        typer.Option(metavar="WHAT=COLUMN", help="Which column is what, such as prompt=text; repeatable."),
-    ] = None,
+    column: ColumnIs = None,
     language: Annotated[list[str] | None, typer.Option(help="FLORES-200 code, such as spa_Latn; repeatable.")] = None,
     english: Annotated[
         bool | None, typer.Option("--add-english/--no-add-english", help="Add the source itself as config eng_Latn.")
@@ -160,7 +159,7 @@ def command(
         "source.licence": licence,
         "source.split": source_split,
         "source.limit": limit,
-        "source.columns": _columns(column),
+        "source.columns": column_names(column),
         "languages": language,
         "english": english,
         "translator.name": translates or None,
@@ -204,16 +203,6 @@ def command(
         notes=[f"Review sheet: {sheet} (its key is in {sheet.parent / 'keys'})" for sheet in sheets],
         following=[f"pluralbench score MODEL --benchmark multilingual --data {target}  (pip install pluralbench)"],
     )
-
-
-def _columns(changes: list[str] | None) -> dict[str, str] | None:
-    if not changes:
-        return None
-    pairs = [change.partition("=") for change in changes]
-    for what, equals, name in pairs:
-        if not (what and equals and name):
-            raise RecipeError(f"--column {what + equals + name!r} is not of the form WHAT=COLUMN, such as prompt=text.")
-    return {what: name for what, _, name in pairs}
 
 
 def _rated(

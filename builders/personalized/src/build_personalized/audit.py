@@ -23,18 +23,22 @@ def audit(pairs: pl.DataFrame, drops: pl.DataFrame, *, questions: int, word_limi
     return found | {
         "questions": questions,
         "pairs_by_config": dict(pairs.group_by("config", maintain_order=True).len().iter_rows()),
-        "drops": [
-            {"config": config, "step": step, "reason": reason, "count": count}
-            for config, step, reason, count in drops.group_by("config", "step", "reason", maintain_order=True)
-            .len()
-            .iter_rows()
-        ],
+        "drops": drop_counts(drops),
         "short": sum(count < SHORT for pair in words for count in pair),
         "over_limit": sum(max(pair) > word_limit for pair in words),
         "near_duplicates": near,
         "profile_posts": {"min": posts.min(), "median": _rounded(posts.median()), "max": posts.max()},
         "aspects_per_question": _rounded(pairs["rubric_aspects"].list.len().mean()),
     }
+
+
+def drop_counts(drops: pl.DataFrame) -> list[dict[str, Any]]:
+    """How many drops (columns of `sources.loaded.DROPS`) there are of each config, step and reason."""
+    counted = drops.group_by("config", "step", "reason", maintain_order=True).len()
+    return [
+        {"config": config, "step": step, "reason": reason, "count": count}
+        for config, step, reason, count in counted.iter_rows()
+    ]
 
 
 def check(figures: dict[str, Any], limits: PairLimits) -> None:

@@ -59,7 +59,7 @@ def build(
 
             drops = pl.concat([loaded.drops, no_aspects, no_answers])
             if pairs.is_empty():
-                raise NothingLeft(_nothing_left(drops))
+                raise NothingLeft(nothing_left("question became a pair", drops))
             figures = audit(pairs, drops, questions=loaded.questions.height, word_limit=recipe.word_limit)
             check(figures, recipe.audit)
 
@@ -80,7 +80,8 @@ def tables(pairs: pl.DataFrame, recipe: PersonalizedRecipe) -> list[ReleaseTable
     return [ReleaseTable(str(config), recipe.source.split, frame, schema) for (config,), frame in parts.items()]
 
 
-def _nothing_left(drops: pl.DataFrame) -> str:
+def nothing_left(what: str, drops: pl.DataFrame) -> str:
+    """The sentence that there is nothing to release, and why."""
     counts = drops.group_by("reason", maintain_order=True).len().sort("len", descending=True, maintain_order=True)
     reasons = ", ".join(f"{count:,} {reason}" for reason, count in counts.iter_rows())
-    return f"No question became a pair: {reasons}; the calls are recorded, and --fresh starts over."
+    return f"No {what}: {reasons}; the calls are recorded, and --fresh starts over."

@@ -1,5 +1,6 @@
 """What the card and the terminal say about a build."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import polars as pl
@@ -75,11 +76,16 @@ def figures_tables(figures: dict[str, Any]) -> dict[str, pl.DataFrame]:
         ("posts in a profile (least / median / most)", f"{posts['min']} / {posts['median']:g} / {posts['max']}"),
         ("aspects a question, mean", f"{figures['aspects_per_question']:.1f}"),
     ]
-    drops = [(drop["config"], drop["step"], drop["reason"], str(drop["count"])) for drop in figures["drops"]]
     tables = {"Audit": pl.DataFrame(rows, schema=["figure", "value"], orient="row")}
-    if drops:
-        tables["Left out"] = pl.DataFrame(drops, schema=["config", "step", "reason", "count"], orient="row")
+    if figures["drops"]:
+        tables["Left out"] = drops_table(figures["drops"])
     return tables
+
+
+def drops_table(drops: Sequence[dict[str, Any]]) -> pl.DataFrame:
+    """What was left out, as a small table. drops: of `audit.drop_counts`."""
+    rows = [(drop["config"], drop["step"], drop["reason"], str(drop["count"])) for drop in drops]
+    return pl.DataFrame(rows, schema=["config", "step", "reason", "count"], orient="row")
 
 
 def card(recipe: PersonalizedRecipe, figures: dict[str, Any]) -> Card:

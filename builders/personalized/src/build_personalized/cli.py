@@ -1,4 +1,4 @@
-"""The command `build-personalized`."""
+"""The command `build-personalized` and its verb `training`."""
 
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
@@ -21,9 +21,12 @@ from pluralbench_runs.options import (
     SourceName,
     Title,
     recipe_defaults,
+    refuse_before_verb,
 )
 from pluralbench_schemas import TableError
 from rich.console import Console
+
+from build_personalized.training import cli as training
 
 # A model this small rambles when it is hot, and what passes the limit of words is thrown away.
 LOCAL_SAMPLING = {"seeded": True, "temperature": 0.7, "max_tokens": 224, "aspects_max_tokens": 640}
@@ -36,9 +39,11 @@ build-personalized
 build-personalized --llm local --limit 2 --out dist/local
 
 build-personalized --source stack-exchange:beer.stackexchange.com/Posts.xml --llm gpt-5-mini --out dist/beer
+
+build-personalized training --source arena --persona-llm gpt-5-mini --out dist/arena
 """
 
-app = typer.Typer(rich_markup_mode="rich")
+app = typer.Typer(rich_markup_mode="rich", invoke_without_command=True, epilog=EXAMPLES)
 console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
 
 # What --help shows of the recipes.
@@ -57,11 +62,13 @@ KEYS = {
 def main() -> NoReturn:
     """Entry point of the command."""
     defaults = recipe_defaults(Path(__file__).parent / "recipes", KEYS)
-    run(app, "build-personalized", mistakes=(TableError,), defaults=defaults)
+    verbs = {"training": training.defaults()}
+    run(app, "build-personalized", mistakes=(TableError,), defaults=defaults, verbs=verbs)
 
 
-@app.command(epilog=EXAMPLES)
+@app.callback()
 def command(
+    context: typer.Context,
     recipe: Annotated[str, typer.Option(help="`sample`, `paper`, or a TOML file.")] = "sample",
     source: Annotated[
         list[str] | None,
@@ -97,8 +104,11 @@ def command(
     """Build Personalized RewardBench: pairs of answers that differ in whether they keep to one person's rubric.
 
     Without options it builds the sample in this package, with no model and no network. An interrupted build goes on
-    with the same command.
+    with the same command. The verb `training` builds what personalized reward models learn from instead.
     """
+    if context.invoked_subcommand is not None:
+        refuse_before_verb(context, "build-personalized")
+        return
     from pluralbench_release import tell  # noqa: PLC0415 - --help needs none of it
 
     from build_personalized.build import build  # noqa: PLC0415 - the same
@@ -124,6 +134,9 @@ def command(
     built = build(asked, target, replay=replay, reuse=reuse, retry_errors=retry_errors, fresh=fresh)
     notes = ["", generator_note(asked)]
     tell(console, target, built.manifest, built.new_calls, figures_tables(built.figures), notes=notes)
+
+
+app.command("training", epilog=training.EXAMPLES)(training.training)
 
 
 def _llm_overrides(llm: str | None, base_url: str | None, api_key_env: str | None) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from pluralbench_audit.errors import AuditFailed
 from pluralbench_audit.figures import means, pair_figures, wins, wins_text, word_count
 from pluralbench_audit.limits import PairLimits, check_limits, limited
-from pluralbench_audit.texts import alike, content_words, near_duplicates, normalised, overlap
+from pluralbench_audit.texts import alike, content_words, near_duplicates, near_texts, normalised, overlap
 
 __all__ = [
     "AuditFailed",
@@ -14,6 +14,7 @@ __all__ = [
     "limited",
     "means",
     "near_duplicates",
+    "near_texts",
     "normalised",
     "overlap",
     "pair_figures",

@@ -4,9 +4,13 @@ import re
 import struct
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from hashlib import sha1
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from datasketch import MinHash
 
 NEAR = 0.8  # similarity from which two texts count as nearly the same
 SHINGLE_WORDS = 3
@@ -65,7 +69,7 @@ def near_duplicates(texts: Sequence[str], owners: Sequence[str] | None = None) -
 
     owners: of each text; pairs of one owner's texts do not count.
     """
-    from datasketch import MinHash, MinHashLSH  # noqa: PLC0415 - a second that every other command saves
+    from datasketch import MinHashLSH  # noqa: PLC0415 - a second that every other command saves
 
     # Equal texts are compared as one, so that many copies of one text take no longer than one.
     groups: dict[frozenset[str], Counter[str]] = {}
@@ -75,12 +79,42 @@ def near_duplicates(texts: Sequence[str], owners: Sequence[str] | None = None) -
     index = MinHashLSH(num_perm=PERMUTATIONS, params=_bands())
     counts = list(groups.values())
     found = sum(_pairs(count.total()) - sum(map(_pairs, count.values())) for count in counts)
-    # What the library's own hash function gives; a call of it for each shingle would take as long as all the rest.
-    hashes = map(_hashes, groups)
-    for number, sketch in enumerate(MinHash.generator(hashes, num_perm=PERMUTATIONS, seed=1, hashfunc=int)):
+    for number, sketch in enumerate(_sketches(groups)):
         found += sum(_apart(counts[int(other)], counts[number]) for other in index.query(sketch))
         index.insert(str(number), sketch)
     return found
+
+
+def near_texts(texts: Sequence[str], others: Sequence[str]) -> list[list[int]]:
+    """For each of `texts` the places in `others` of those that are nearly the same, as `near_duplicates` counts them.
+
+    A text in which there is no word is like none.
+    """
+    from datasketch import MinHashLSH  # noqa: PLC0415 - a second that every other command saves
+
+    index = MinHashLSH(num_perm=PERMUTATIONS, params=_bands())
+    with index.insertion_session() as session:
+        for place, sketch in _worded(others):
+            session.insert(place, sketch)
+    found: list[list[int]] = [[] for _ in texts]
+    for place, sketch in _worded(texts):
+        found[place] = sorted(index.query(sketch))
+    return found
+
+
+def _worded(texts: Sequence[str]) -> Iterator[tuple[int, "MinHash"]]:
+    """The place and the sketch of each text that has a word."""
+    shingles = {place: found for place, text in enumerate(texts) if (found := _shingles(text)) != {""}}
+    return zip(shingles, _sketches(shingles.values()), strict=True)
+
+
+def _sketches(texts: Iterable[frozenset[str]]) -> Iterator["MinHash"]:
+    """The sketch of each text, of which the shingles are given."""
+    from datasketch import MinHash  # noqa: PLC0415 - as above
+
+    # What the library's own hash function gives; a call of it for each shingle would take as long as all the rest.
+    sketches: Iterator[MinHash] = MinHash.generator(map(_hashes, texts), num_perm=PERMUTATIONS, seed=1, hashfunc=int)
+    return sketches
 
 
 @cache

@@ -19,19 +19,26 @@ def run(
     *,
     mistakes: tuple[type[Exception], ...] = (),
     defaults: Mapping[str, str] | None = None,
+    verbs: Mapping[str, Mapping[str, str]] | None = None,
 ) -> NoReturn:
     """Run `app` and exit: with 0 on success, and otherwise with a sentence and the status that `guarded` describes.
 
     distribution: whose version --version tells. mistakes: further exceptions whose message is meant for the user; they
-    exit with 2. defaults: see `command_of`.
+    exit with 2. defaults, verbs: see `command_of`.
     """
-    sys.exit(guarded(command_of(app, distribution, defaults), distribution, mistakes))
+    sys.exit(guarded(command_of(app, distribution, defaults, verbs), distribution, mistakes))
 
 
-def command_of(app: typer.Typer, distribution: str, defaults: Mapping[str, str] | None = None) -> Any:
+def command_of(
+    app: typer.Typer,
+    distribution: str,
+    defaults: Mapping[str, str] | None = None,
+    verbs: Mapping[str, Mapping[str, str]] | None = None,
+) -> Any:
     """The command that typer makes of an app, with --version; what installs completion works, but is not listed.
 
-    defaults: what --help shows as the default of an option that has none of its own, by its parameter.
+    defaults: what --help shows as the default of an option that has none of its own, by its parameter. verbs: the same
+    for each verb whose defaults are others.
     Returns a `click.Command`, which typer carries under a name of its own.
     """
 
@@ -54,10 +61,11 @@ def command_of(app: typer.Typer, distribution: str, defaults: Mapping[str, str] 
     for option in command.params:
         if option.name in COMPLETION:
             option.hidden = True  # type: ignore[attr-defined]
-    for one in [command, *getattr(command, "commands", {}).values()]:
+    for verb, one in {"": command, **getattr(command, "commands", {})}.items():
+        shown = (verbs or {}).get(verb, defaults or {})
         for option in one.params:
-            if option.default is None and option.name in (defaults or {}):
-                option.show_default = (defaults or {})[option.name]
+            if option.default is None and option.name in shown:
+                option.show_default = shown[option.name]
             if getattr(option, "is_flag", False):
                 option.metavar = " "  # typer would call it <bool>
     return command

@@ -25,6 +25,10 @@ MaxCost = Annotated[
 ReplayFrom = Annotated[Path | None, typer.Option(help="Take every answer from this ledger or release; send nothing.")]
 ReuseFrom = Annotated[Path | None, typer.Option(help="Take the answers that are recorded here; ask for the rest.")]
 RetryErrors = Annotated[bool, typer.Option("--retry-errors", help="Ask again what the server rejected.")]
+ColumnIs = Annotated[
+    list[str] | None,
+    typer.Option("--column", metavar="WHAT=COLUMN", help="Which column is what, such as prompt=text; repeatable."),
+]
 Fresh = Annotated[bool, typer.Option("--fresh", help="Start over, and replace what is there.")]
 
 MANY = 3
@@ -55,6 +59,26 @@ def recipe_defaults(folder: Path, keys: Mapping[str, Key]) -> dict[str, str]:
                 next(iter(said.values())) if alike else ", ".join(f"{recipe}: {text}" for recipe, text in said.items())
             )
     return shown
+
+
+def column_names(changes: Sequence[str] | None) -> dict[str, str] | None:
+    """What `ColumnIs` says, the column by what it is. Raises `RecipeError` for what is not of its form."""
+    if not changes:
+        return None
+    pairs = [change.partition("=") for change in changes]
+    for what, equals, name in pairs:
+        if not (what and equals and name):
+            raise RecipeError(f"--column {what + equals + name!r} is not of the form WHAT=COLUMN, such as prompt=text.")
+    return {what: name for what, _, name in pairs}
+
+
+def refuse_before_verb(context: typer.Context, command: str) -> None:
+    """Raise `RecipeError` where a verb of `command` follows options that are those of the command without a verb."""
+    sources = {name: context.get_parameter_source(name) for name in context.params}
+    before = [name for name, found in sources.items() if found is not None and found.name == "COMMANDLINE"]
+    if before:
+        flag = before[0].replace("_", "-")
+        raise RecipeError(f"Options go behind the verb: {command} {context.invoked_subcommand} --{flag} ...")
 
 
 def of_one_source(sources: Sequence[str], name: str | None, licence: str | None) -> dict[str, str | None]:

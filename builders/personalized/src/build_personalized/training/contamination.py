@@ -1,0 +1,154 @@
+"""Questions of a benchmark that stand in what is to be learned from: found, left out and counted.
+
+A text counts as the benchmark's where it is the same but for white space, case and Unicode form ("exact"), or shares
+some four fifths of its three-word sequences ("near"). It may be a question of the benchmark, or a post of a profile
+there; a text that is both counts as a question.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import polars as pl
+from pluralbench_audit import near_texts, normalised
+from pluralbench_release import TablesError, read_tables
+from pluralbench_runs import digest, public_place
+
+from build_personalized.errors import SourceError
+from build_personalized.sources import SAMPLE
+from build_personalized.sources.loaded import drops_frame
+from build_personalized.training.sources import Preferences
+
+STEP = "contamination"
+ASKED = ("question", "prompt", "context")
+KINDS = ("exact question", "near question", "exact post", "near post")
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """What a benchmark asks, and the posts of its profiles."""
+
+    location: str
+    revision: str | None
+    questions: list[str]
+    posts: list[str]
+
+    def entry(self) -> dict[str, Any]:
+        """Which benchmark it was, for the statistics of a release."""
+        return {
+            "location": self.location,
+            "revision": self.revision,
+            "questions": len(self.questions),
+            "posts": len(self.posts),
+            "digest": digest([self.questions, self.posts]),
+        }
+
+
+def read_benchmark(location: str) -> Benchmark:
+    """The questions (column `question`, `prompt` or `context`) and posts (`profile`) of a release or table.
+
+    location: as of `pluralbench_release.read_tables`, of which every split is read; or `sample`, that of Personalized
+    RewardBench in this package. Raises `SourceError`.
+    """
+    try:
+        tables = read_tables(str(SAMPLE / "questions") if location == "sample" else location, split="all")
+    except TablesError as error:
+        raise SourceError(f"{str(error).removesuffix('.')} (a benchmark of --against).") from None
+    questions: list[str] = []
+    posts: list[str] = []
+    for config, frame in tables.frames.items():
+        column = next((name for name in ASKED if name in frame.columns), None)
+        if column is None:
+            raise SourceError(
+                f"{tables.paths[config]} has no column {', '.join(ASKED[:-1])} or {ASKED[-1]}, so it is no benchmark "
+                f"that can be compared with; it has {', '.join(frame.columns)}."
+            )
+        questions += [text for cell in frame[column] for text in _asked(cell)]
+        posts += [text for cell in frame["profile"] for text in _texts(cell)] if "profile" in frame.columns else []
+    shown = "sample" if location == "sample" else public_place(tables.location)
+    return Benchmark(shown, tables.revision, _once(questions), _once(posts))
+
+
+def leave_out(found: Preferences, benchmarks: Sequence[Benchmark]) -> tuple[Preferences, dict[str, Any]]:
+    """`found` without what stands in the benchmarks, and the figures.
+
+    A pair goes, and is a drop, where anything that the user says in its prompt stands there, a post where its text
+    does. Of a text of several lines the first is compared too, since it may be a title. Figures: `against`, an entry a
+    benchmark; `pairs` and `posts`, how many went by kind.
+    """
+    said = [_asked(prompt) for prompt in found.pairs["prompt"]]
+    posts = [post["text"] for post in found.posts["post"]]
+    kinds = _kinds(_once([*(text for texts in said for text in texts), *posts]), benchmarks)
+    of_pairs = [_first(kind for text in texts if (kind := kinds.get(text))) for texts in said]
+    of_posts = [kinds.get(text) for text in posts]
+    ids = zip(found.pairs["config"], found.pairs["id"], strict=True)
+    drops = [(config, STEP, kind, row_id) for (config, row_id), kind in zip(ids, of_pairs, strict=True) if kind]
+    clean = replace(
+        found,
+        pairs=found.pairs.filter([kind is None for kind in of_pairs]),
+        posts=found.posts.filter([kind is None for kind in of_posts]),
+        drops=pl.concat([found.drops, drops_frame(drops)]),
+    )
+    figures = {
+        "against": [benchmark.entry() for benchmark in benchmarks],
+        "pairs": _counts(of_pairs),
+        "posts": _counts(of_posts),
+    }
+    return clean, figures
+
+
+def _kinds(texts: Sequence[str], benchmarks: Sequence[Benchmark]) -> dict[str, str]:
+    """The first of `KINDS` that each of `texts` is; those that are none are left out."""
+    parts = [(text, part) for text in texts for part in _once([text, _first_line(text)])]
+    questions = [text for benchmark in benchmarks for text in benchmark.questions]
+    posts = [text for benchmark in benchmarks for text in benchmark.posts]
+    by_kind = [_exact(parts, questions), _near(parts, questions), _exact(parts, posts), _near(parts, posts)]
+    found: dict[str, str] = {}
+    for kind, theirs in zip(KINDS, by_kind, strict=True):
+        for text in theirs:
+            found.setdefault(text, kind)
+    return found
+
+
+def _exact(parts: Sequence[tuple[str, str]], others: Sequence[str]) -> list[str]:
+    known = {normalised(text) for text in others}
+    return [text for text, part in parts if normalised(part) in known]
+
+
+def _near(parts: Sequence[tuple[str, str]], others: Sequence[str]) -> list[str]:
+    near = near_texts([part for _, part in parts], others) if others else [[] for _ in parts]
+    return [text for (text, _), places in zip(parts, near, strict=True) if places]
+
+
+def _asked(cell: Any) -> list[str]:
+    """What the user says in a prompt: a text, a list of messages, or of what they say turn by turn."""
+    if cell is None or isinstance(cell, str):
+        return [cell] if cell else []
+    parts = [part for part in cell if part is not None]
+    messages = [part for part in parts if isinstance(part, dict)]
+    told = [part.get("content") for part in messages if part.get("role") == "user"] if messages else parts
+    return [text for text in told if isinstance(text, str) and text]
+
+
+def _texts(cell: Any) -> list[str]:
+    """The texts of a profile: a list of texts or of posts with `text`."""
+    parts = [part.get("text") if isinstance(part, dict) else part for part in (cell if cell is not None else [])]
+    return [text for text in parts if isinstance(text, str) and text]
+
+
+def _first_line(text: str) -> str:
+    return text.strip().partition("\n")[0].strip()
+
+
+def _once(texts: Iterable[str]) -> list[str]:
+    return [*dict.fromkeys(texts)]
+
+
+def _first(kinds: Iterable[str]) -> str | None:
+    return min(kinds, key=KINDS.index, default=None)
+
+
+def _counts(kinds: Iterable[str | None]) -> dict[str, int]:
+    counted = Counter(kinds)
+    return {kind: counted[kind] for kind in KINDS}

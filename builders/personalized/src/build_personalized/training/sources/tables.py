@@ -1,0 +1,230 @@
+"""Tables of preferences: Chatbot Arena and PRISM as published for personalized reward models, or any other.
+
+Each row is a pair: who decided it, the prompt, the response they preferred and the other one.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import polars as pl
+from pluralbench_release import Source, Tables, TablesError, read_tables
+from pluralbench_runs import public_place
+from pluralbench_schemas import ROLES
+
+from build_personalized.errors import SourceError
+from build_personalized.sources.loaded import drops_frame
+from build_personalized.training.recipe import COLUMNS, TrainingSource
+from build_personalized.training.sources.loaded import PAIRS, POSTS, Preferences, preferences_digest
+
+STEP = "source"
+REQUIRED = COLUMNS[:4]
+IN_TIME = {"train": 0, "val": 1, "validation": 1, "test": 2}
+
+Message = dict[str, str]
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """A published table. hub: where it is. columns: which of its columns is what."""
+
+    name: str
+    hub: str
+    columns: Mapping[str, str]
+    attribution: str
+
+
+PUBLISHED = {"user": "user_id", "prompt": "context", "conversation": "conversation_id"}
+CORPORA = {
+    "arena": Corpus(
+        "Chatbot Arena-Personalized",
+        "MichaelR207/chatbot_arena_personalized_0125",
+        PUBLISHED,
+        "Conversations of Chatbot Arena (Chiang et al., 2024), by user as in SynthesizeMe (Ryan et al., 2025).",
+    ),
+    "prism": Corpus(
+        "PRISM-Personalized",
+        "MichaelR207/prism_personalized_0125",
+        PUBLISHED,
+        "Conversations of PRISM (Kirk et al., 2024), by user as in SynthesizeMe (Ryan et al., 2025).",
+    ),
+}
+
+
+@dataclass
+class _Read:
+    """What was read of a table so far. asked: the first question of each conversation, by user and conversation."""
+
+    pairs: list[dict[str, Any]] = field(default_factory=list)
+    drops: list[tuple[str, str, str, str]] = field(default_factory=list)
+    asked: dict[tuple[str, str], str] = field(default_factory=dict)
+
+
+def read(location: str) -> Tables:
+    """Every split of a table, see `pluralbench_release.read_tables`. Raises `SourceError`."""
+    try:
+        return read_tables(location, split="all")
+    except TablesError as error:
+        raise SourceError(str(error)) from None
+
+
+def load_corpus(kind: str, rest: str, source: TrainingSource) -> Preferences:
+    """A corpus of `CORPORA` from the Hub or from `rest`, a directory or another place of the Hub."""
+    corpus = CORPORA[kind]
+    tables = read(rest or corpus.hub)
+    configs = {config: kind if len(tables.frames) == 1 else f"{kind}_{config}" for config in tables.frames}
+    return load(tables, configs, corpus.columns, source, name=corpus.name, attribution=corpus.attribution)
+
+
+def load_table(location: str, source: TrainingSource) -> Preferences:
+    """Any table of preferences."""
+    tables = read(location)
+    place = public_place(location)
+    configs = {config: config for config in tables.frames}
+    return load(tables, configs, source.columns, source, name=place, attribution=f"The authors of {place}.")
+
+
+def load(
+    tables: Tables,
+    configs: Mapping[str, str],
+    columns: Mapping[str, str],
+    source: TrainingSource,
+    *,
+    name: str,
+    attribution: str,
+    shown: str | None = None,
+) -> Preferences:
+    """The preferences in tables. configs: what each config is called in the release. shown: where the tables are.
+
+    Left out, each counted: rows without a user, with an empty text, whose prompt does not end with the user, whose
+    responses are the same, or that are there already.
+
+    Raises `SourceError` for a table that has not the columns, or a cell that is none of theirs.
+    """
+    found = _Read()
+    for config, frame in tables.frames.items():
+        _read_rows(found, configs[config], frame, tables.paths[config], columns)
+    pairs = pl.DataFrame(found.pairs, schema=PAIRS)
+    twice = pairs.filter(pairs.select("config", "id").is_duplicated())
+    if twice.height:
+        raise SourceError(f"{tables.location} has the id {twice['id'][0]!r} more than once.")
+    posts = [
+        {"config": config, "user_id": user, "post": {"id": source_id, "category": None, "text": found.asked[key]}}
+        for config, user, source_id in pairs.select("config", "user_id", "source_id").unique(maintain_order=True).rows()
+        for key in [(user, source_id)]
+    ]
+    asked = pl.DataFrame(posts, schema=POSTS)
+    entry = Source(
+        name=source.name or name,
+        location=shown or public_place(tables.location),
+        revision=tables.revision,
+        digest=preferences_digest(pairs, asked),
+        rows=pairs.height,
+        licence=tables.licence or source.licence or "unknown",
+        attribution=source.attribution or attribution,
+    )
+    return Preferences(pairs, asked, drops_frame(found.drops), [entry])
+
+
+def _read_rows(found: _Read, config: str, frame: pl.DataFrame, where: str, columns: Mapping[str, str]) -> None:
+    there = _there(frame, where, columns)
+    seen: set[tuple[str, ...]] = set()
+    for number, row in enumerate(_in_time(frame, there, where).iter_rows(named=True), start=1):
+        cells = {what: row.get(column) for what, column in there.items()}
+        place = f"{where}, row {row['row number']}"
+        row_id = f"{config}-{number:06}" if cells.get("id") is None else str(cells["id"])
+        prompt = _messages(cells["prompt"], f"{place}: `{there['prompt']}`")
+        chosen, rejected = (_answer(cells[side], f"{place}: `{there[side]}`") for side in ("chosen", "rejected"))
+        user = "" if cells["user"] is None else str(cells["user"])
+        key = (user, str(prompt), chosen, rejected)
+        reason = "given before" if key in seen else _fault(user, prompt, chosen, rejected)
+        if reason:
+            found.drops.append((config, STEP, reason, row_id))
+            continue
+        seen.add(key)
+        conversation = row_id if cells.get("conversation") is None else str(cells["conversation"])
+        found.asked.setdefault((user, conversation), _said_by_user(prompt)[0])
+        found.pairs.append(
+            {
+                "config": config,
+                "id": row_id,
+                "user_id": user,
+                "prompt": prompt,
+                "chosen": chosen,
+                "rejected": rejected,
+                "source_id": conversation,
+                "original_split": None if cells.get("split") is None else str(cells["split"]),
+            }
+        )
+
+
+def _there(frame: pl.DataFrame, where: str, columns: Mapping[str, str]) -> dict[str, str]:
+    """The columns that a table has, by what they are."""
+    names = {what: columns.get(what, what) for what in COLUMNS}
+    for what, column in names.items():
+        if column not in frame.columns and (what in REQUIRED or what in columns):
+            raise SourceError(
+                f"{where} has no column `{column}`; it has {', '.join(frame.columns)}: name the right one under "
+                f"[source.columns] with `{what} = ...` (or --column {what}=...)."
+            )
+    return {what: column for what, column in names.items() if column in frame.columns}
+
+
+def _in_time(frame: pl.DataFrame, there: Mapping[str, str], where: str) -> pl.DataFrame:
+    """Each user's rows in their order in time: by the column of the order, else by the split and the row."""
+    frame = frame.with_row_index("row number", offset=1)
+    if "order" in there:
+        if frame[there["order"]].null_count():
+            raise SourceError(f"{where}: the column `{there['order']}` has rows without a value.")
+        return frame.sort(_number_or_text(frame[there["order"]]), maintain_order=True)
+    if "split" in there:
+        rank = pl.col(there["split"]).cast(pl.String).replace_strict(IN_TIME, default=0, return_dtype=pl.Int64)
+        return frame.sort(rank, maintain_order=True)
+    return frame
+
+
+def _number_or_text(order: pl.Series) -> pl.Series:
+    """A column by which rows are sorted: texts that are all numbers, as those of a CSV, by their size."""
+    if order.dtype != pl.String:
+        return order
+    numbers = order.cast(pl.Float64, strict=False)
+    return order if numbers.null_count() else numbers
+
+
+def _messages(cell: Any, where: str) -> list[Message]:
+    if cell is None or isinstance(cell, str):
+        return [{"role": "user", "content": cell or ""}]
+    if not isinstance(cell, list) or not all(map(_is_message, cell)):
+        raise SourceError(f"{where} is neither a text nor a list of messages with `role` and `content`.")
+    strange = next((part["role"] for part in cell if part["role"] not in ROLES), None)
+    if strange is not None:
+        raise SourceError(f"{where} has a message of the role {strange!r}; the roles are {', '.join(ROLES)}.")
+    return [{"role": part["role"], "content": part["content"] or ""} for part in cell]
+
+
+def _is_message(part: Any) -> bool:
+    return isinstance(part, dict) and {"role", "content"} <= part.keys()
+
+
+def _answer(cell: Any, where: str) -> str:
+    said = cell.get("content", 0) if isinstance(cell, dict) else cell
+    if said is None:
+        return ""
+    if not isinstance(said, str):
+        raise SourceError(f"{where} is neither a text nor a message with `role` and `content`.")
+    return said
+
+
+def _said_by_user(prompt: list[Message]) -> list[str]:
+    return [message["content"] for message in prompt if message["role"] == "user"]
+
+
+def _fault(user: str, prompt: list[Message], chosen: str, rejected: str) -> str:
+    """Why a pair is left out; "" for one that is kept."""
+    faults = {
+        "no user": not user.strip(),
+        "empty text": not all(text.strip() for text in (chosen, rejected, *(said["content"] for said in prompt))),
+        "prompt does not end with the user": not prompt or prompt[-1]["role"] != "user",
+        "identical answers": chosen == rejected,
+    }
+    return next((reason for reason, found in faults.items() if found), "")
