@@ -87,9 +87,9 @@ def test_vectors_are_those_of_plain_forward_passes(language_models: Folders, arc
             expected = last_state(model, conversation_ids(tokenizer, earlier, response))
             assert largest(corpus.vectors[row], expected) < CLOSE
         assert largest(corpus.vectors[pair[0]], last_state(model, opening_ids(tokenizer, earlier))) < CLOSE
-        for row, expected in ((corpus.about[item], about), (corpus.persona[item], persona)):
-            assert row is not None
-            assert largest(corpus.vectors[row], expected) < CLOSE
+        for said, expected in ((corpus.about[item], about), (corpus.persona[item], persona)):
+            assert said is not None
+            assert largest(corpus.vectors[said], expected) < CLOSE
     assert list(corpus.ids) == [group.id for group in groups]
     assert set(corpus.persons) == {"p1"}
 
