@@ -184,5 +184,8 @@ def test_a_benchmark_may_be_a_release_of_ones_own(run: Run, tmp_path: Path) -> N
     words[words.index("none")] = str(SAMPLE / "questions")
     assert run(*words)[0] == 0
     assert figures(tmp_path / "out")["contamination"]["pairs"]["exact question"] == 1
+    held = b"".join(path.read_bytes() for path in (tmp_path / "out").rglob("*") if path.is_file())
+    assert str(tmp_path).encode() not in held
+    assert str(SAMPLE).encode() not in held
     sources = [words[2], str(SAMPLE / "questions")]
     assert not any(rebuild(tmp_path / "out", tmp_path / "again", sources=sources))
