@@ -6,12 +6,27 @@ from typing import Any
 import pytest
 from fault_table import print_table
 from hypothesis import settings
+from learning_table import print_learned
+from session_folder import make_session_folder
 
 # How long an example takes says how busy the machine is. In CI the same examples are drawn in every run.
 settings.register_profile(
     "pluralbench", deadline=None, print_blob=True, max_examples=60, derandomize="CI" in os.environ
 )
 settings.load_profile("pluralbench")
+
+
+def pytest_configure() -> None:
+    """What is dear to make is made once for all processes of the session."""
+    make_session_folder()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The dearest come first, so that none begins when the other processes have nothing left.
+
+    The documents' tests, heavy or not, stay together: they share models and releases.
+    """
+    items.sort(key=lambda item: item.get_closest_marker("heavy") is None and item.path.parent.name != "documents")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -23,5 +38,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """The table of `tests/faults`, where they ran."""
-    print_table([report for found in terminalreporter.stats.values() for report in found], terminalreporter._tw._file)
+    """The tables of `tests/faults` and of the tests marked `learning`, where they ran."""
+    reports = [report for found in terminalreporter.stats.values() for report in found]
+    print_table(reports, terminalreporter._tw._file)
+    print_learned(reports, terminalreporter._tw._file)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+import samples
 from chat_server import serve
 from chinese_project import (
     FIVE,
@@ -23,7 +24,6 @@ from chinese_project import (
     write_rows,
     write_taxonomy,
 )
-from commands import command
 from pluralbench_calls import read_ledger
 from pluralbench_release import LEDGER, RECIPE, content_digest, read_manifest, rebuild, verify
 from pluralbench_schemas import RankedResponses, validate
@@ -39,20 +39,6 @@ DIGESTS = {
     "human": "d2f28a2102c43743a4b4fbfeddc74e46d24c4f4d99b99a3b4cce3de6c6b64618",
     "preference": "7f59cc3306623d09e3345c4ae3b84d080211fc4125c24b9f4c71d56875136dac",
 }
-
-BARE = """
-import sys
-
-class Missing:
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in {"torch", "transformers", "pluralbench_local"}:
-            raise ModuleNotFoundError(f"{name} is not installed", name=name)
-
-sys.meta_path.insert(0, Missing())
-sys.argv = ["build-chinese", *sys.argv[1:]]
-from build_chinese.cli import main
-main()
-"""
 
 
 def files(folder: Path) -> dict[str, str]:
@@ -72,12 +58,10 @@ def digests(release: Path) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def sample(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    """The bare command where there is no torch and only this machine is reached: its folder, and what it wrote."""
-    folder = tmp_path_factory.mktemp("sample")
-    built = command("python", "-c", BARE, cwd=folder)
-    assert built.returncode == 0, built.stderr
-    return folder / "dist", built.stdout
+def sample() -> tuple[Path, str]:
+    """The folder of the sample, not to be changed, and what the bare command wrote."""
+    release, said = samples.sample("build-chinese")
+    return release.parent, said
 
 
 @pytest.mark.smoke

@@ -263,6 +263,8 @@ def test_a_build_trains_once_and_a_rebuild_not_at_all(
     }
     assert all(values[better] > values[worse] for row in made["annotations"] for better, worse, _ in row)
     assert not list(tmp_path.glob("*.work"))
+    status, said = run(*words, "--replay", "out", "--out", "replayed")
+    assert status == 0, said
     digest = tomllib.loads((tmp_path / "out" / RECIPE).read_text(encoding="utf-8"))["reward"]["digest"]
     shutil.rmtree(base)
     assert verify(tmp_path / "out") == []
@@ -274,13 +276,6 @@ def test_a_build_trains_once_and_a_rebuild_not_at_all(
 
 def pin_of(release: Path) -> str:
     return str(tomllib.loads((release / RECIPE).read_text(encoding="utf-8"))["reward"]["digest"])
-
-
-def test_the_same_flags_can_be_replayed(run: Run, project: Project) -> None:
-    words, _ = project
-    assert run(*words, "--out", "out")[0] == 0
-    status, said = run(*words, "--replay", "out", "--out", "again")
-    assert status == 0, said
 
 
 def test_a_changed_base_is_refused_by_name(run: Run, project: Project, base: Path, trainings: list[Path]) -> None:
@@ -335,6 +330,9 @@ def test_every_variant_is_trained_and_measured(
     status, said = run(*words, "--out", "out", "--ablate")
     assert (status, "Ablation (out-ablation/ablation.csv)" in said) == (0, True), said
     assert not list(Path().glob("*.work"))
+    finished = len(trainings)
+    assert run(*words, "--out", "out", "--ablate")[0] == 0
+    assert len(trainings) == finished, "a finished ablation is not made again"
     lines = pl.read_csv("out-ablation/ablation.csv").to_dicts()
     assert [line["variant"] for line in lines] == VARIANTS
     sizes = {line["variant"]: line["pairs"] for line in lines}
@@ -363,15 +361,6 @@ def longer_wins() -> Iterator[int]:
         texts = sorted((response["content"] for response in row["responses"]), key=quality, reverse=True)
         for better, worse in combinations(texts, 2):
             yield (len(better) > len(worse)) - (len(better) < len(worse))
-
-
-def test_a_finished_ablation_is_not_made_again(run: Run, project: Project, trainings: list[Path]) -> None:
-    words, _ = project
-    counts = []
-    for _ in range(2):
-        assert run(*words, "--out", "out", "--ablate")[0] == 0
-        counts.append(len(trainings))
-    assert counts[1] == counts[0] > 3
 
 
 def test_a_variant_that_cannot_be_trained_leaves_the_others(run: Run, project: Project) -> None:

@@ -3,8 +3,8 @@
 A console block's commands (`$`) each run by themselves, with the executables that are installed, in a folder that has
 every file and model they name, small (`project_files.py`). What is otherwise than at a user's:
 
-- What is first in a document has a process of its own; the others are forked from one that has imported what they
-  import (`forked_commands.py`), for time.
+- What is first of each executable, and the first Python block, have a process of their own; the others are forked from
+  one that has imported what they import (`forked_commands.py`), for time.
 - `uv run --group NAME ...` is the command behind it: the tests' environment has all groups. That the group, package or
   extra exists is checked.
 - A command that stands in several places runs once.
@@ -37,6 +37,7 @@ from commands import command
 from forked_commands import Command, forked_commands
 from installs import faults
 from pluralbench_release import release_digest
+from session_folder import session_folder
 from writable_hub import taking
 
 # The samples: the fixture `made` runs these.
@@ -123,7 +124,7 @@ def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
         hub_server.serving(folder, tmp_path_factory.mktemp("home")) as hub,
     ):
         keys = dict.fromkeys(("OPENAI_API_KEY", "GEMINI_API_KEY"), "sk-opens-nothing")
-        cache = {"XDG_CACHE_HOME": str(tmp_path_factory.mktemp("cache"))}
+        cache = {"XDG_CACHE_HOME": str(session_folder("cache"))}
         yield Services(chat.base_url, cloud.endpoint, {**hub.environment, **keys, **cache})
 
 
@@ -196,11 +197,11 @@ def run() -> dict[str, str]:
 
 @cache
 def first() -> set[str]:
-    """What runs first of each document: a command, or a Python block where it has no command."""
+    """What runs first of each executable, and the first Python block."""
     of: dict[str, str] = {}
-    for text, where in [*run().items(), *((block.code, block.where) for block in found("python"))]:
-        of.setdefault(where.partition(":")[0], text)
-    return {*of.values()}
+    for text in run():
+        of.setdefault(text.partition(" ")[0], text)
+    return {*of.values(), found("python")[0].code}
 
 
 def test_every_kind_of_block_is_covered() -> None:

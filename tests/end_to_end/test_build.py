@@ -17,11 +17,11 @@ import pytest
 from build_personalized.cli import main
 from chat_server import Reply, request_digest, serve
 from commands import command, environment, in_process, script
-from pluralbench_release import read_manifest
+from pluralbench_release import read_manifest, verify
 from samples import sample
 
 SECRET = "sk-planted-4d1f9c77e2"  # noqa: S105 - planted to be searched for
-KILLS = 8
+KILLS = 4
 IDENTIFIER = re.compile(r"answer-[0-9a-f]{16}")
 
 
@@ -139,7 +139,7 @@ def test_kills_at_random_moments_lose_and_repeat_no_recorded_call(tmp_path: Path
         assert kills == KILLS
         assert repeated == 0
         assert calls > 48  # some answers were over the limit and asked for again
-    assert command("pluralbench-release", "verify", out).returncode == 0
+    assert verify(out) == []
     assert not out.with_name("out.work").exists()
 
 

@@ -22,8 +22,8 @@ import sys
 from pluralbench_local import load, score
 from pluralbench_rewards import Group
 for kind, folder in zip(sys.argv[1::2], sys.argv[2::2]):
+    model = load(folder, kind=kind, device="cpu")
     for mode in ("fast", "exact"):
-        model = load(folder, kind=kind, device="cpu")
         for length in (3, 2000):
             group = Group("q", [{"role": "user", "content": "a quiet hobby " * length}], ["origami", ""])
             score(model, [group], mode=mode, on_overflow="truncate-left")

@@ -95,9 +95,9 @@ def test_levels_and_gain_are_those_of_its_tables(
 
 def has(answer: str, word: str) -> bool:
     """Whether the answer has the word, as far as the words of tests go: no other begins as one of them does."""
-    from pluralbench_rewards.rubric import _stems
+    from pluralbench_rewards.rubric import stems
 
-    return _stems(word) <= _stems(answer)
+    return stems(word) <= stems(answer)
 
 
 def check_record(found: Downstream, talker: str, data: Path) -> None:

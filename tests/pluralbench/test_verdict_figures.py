@@ -69,7 +69,7 @@ def some(judges: int, tasks: int, *, sets: tuple[str, ...] = ("all", "none"), **
     return verdict_rows(check_verdicts(verdicts(rows)), **options)
 
 
-@pytest.mark.parametrize(("judges", "tasks"), [(1, 1), (2, 3), (8, 3)])
+@pytest.mark.parametrize(("judges", "tasks"), [(1, 1), (2, 2), (8, 3)])
 def test_everything_can_be_read(drawn: Drawn, judges: int, tasks: int) -> None:
     rows = some(judges, tasks)
     figures = drawn(rows)
@@ -137,9 +137,9 @@ def test_settings_and_sets_have_figures_of_their_own_and_ties_none(drawn: Drawn)
 
 
 def test_the_tasks_of_one_judge_share_a_panel(drawn: Drawn) -> None:
-    one, two = (drawn(some(judges, 3))["persona"] for judges in (1, 2))
-    assert (len(one.axes), len(two.axes)) == (2, 2 * 3)
-    assert [label.get_text() for label in one.axes[0].get_yticklabels()] == sorted(TASKS[:3])
+    one, two = (drawn(some(judges, 2))["persona"] for judges in (1, 2))
+    assert (len(one.axes), len(two.axes)) == (2, 2 * 2)
+    assert [label.get_text() for label in one.axes[0].get_yticklabels()] == sorted(TASKS[:2])
     assert all(ax.get_title(loc="left") in TASKS for ax in two.axes[::2])
 
 
@@ -150,10 +150,11 @@ def test_pairs_that_are_not_of_the_same_items_are_said(drawn: Drawn) -> None:
     assert "1 of 1 pairs are not of the same items" in said
 
 
-def test_files_are_whole_and_the_same_each_time(tmp_path: Path) -> None:
-    rows = some(2, 2)
+def test_files_are_whole_and_the_same_each_time_whatever_the_users_settings(tmp_path: Path) -> None:
+    rows = some(1, 1)
     paths = draw_verdicts(rows, tmp_path / "a")
-    again = draw_verdicts(rows, tmp_path / "b")
+    with mpl.rc_context({"font.size": 30, "axes.facecolor": "red"}):
+        again = draw_verdicts(rows, tmp_path / "b")
     assert [path.name for path in paths] == [path.name for path in again]
     assert len(paths) == 10
     for one, other in zip(paths, again, strict=True):
@@ -164,14 +165,6 @@ def test_files_are_whole_and_the_same_each_time(tmp_path: Path) -> None:
             assert root.tag.endswith("svg")
         else:
             assert image.imread(one).std() > 0.01
-
-
-def test_the_users_own_settings_change_nothing(tmp_path: Path) -> None:
-    rows = some(1, 1)
-    (first, *_) = draw_verdicts(rows, tmp_path / "a")
-    with mpl.rc_context({"font.size": 30, "axes.facecolor": "red"}):
-        (second, *_) = draw_verdicts(rows, tmp_path / "b")
-    assert first.read_bytes() == second.read_bytes()
 
 
 def test_nothing_to_draw_and_nowhere_to_write_are_said(tmp_path: Path) -> None:

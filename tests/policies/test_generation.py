@@ -17,6 +17,7 @@ from pluralbench_policies.decoding import Decoder, Sampling, draw
 from pluralbench_rewards import model_digest
 from reward_models import POSITIONS, make_tokenizer, save_classifier, save_language_model, user, words
 from scipy.stats import chisquare
+from smollm2 import language_model
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 MOST = 24
@@ -300,8 +301,8 @@ def test_the_embedded_model_is_not_written_over_something_else(tmp_path: Path) -
 
 @pytest.mark.heavy
 def test_the_embedded_model_answers(tmp_path: Path) -> None:
-    folder = embedded_folder(tmp_path / "smollm2")
-    assert embedded_folder(folder) == folder
+    folder = language_model()
+    assert embedded_folder(folder, dtype="float32") == folder
     question = user("What is the capital of France? Answer in one sentence.")
     greedy = chat_model_of(folder, temperature=0.0, max_tokens=32)
     [answer] = answered(tmp_path, requests_for(greedy, [question], 1), Generation(folder))

@@ -31,12 +31,14 @@ def dots(figure: Figure) -> int:
 
 
 def check_texts(figure: Figure, what: str) -> None:
-    """Assert that no text lies on another or is too small."""
+    """Assert that no text lies on another or is too small, and that it all fits on a page."""
     with drawing():
         canvas: Any = figure.canvas
         renderer = canvas.get_renderer()
         figure.draw(renderer)
         places = [(text, text.get_window_extent(renderer).padded(-1)) for text in texts(figure)]
         assert all(float(text.get_fontsize()) >= 8 for text, _ in places)
+        whole = figure.get_tightbbox(renderer)
+        assert max(whole.width, whole.height) < 14, "inches"
     for (one, here), (other, there) in combinations(places, 2):
         assert not here.overlaps(there), f"{what}: {one.get_text()!r} and {other.get_text()!r}"

@@ -23,6 +23,8 @@ from pluralbench.results.record import BenchmarkRecord, CostRecord, provenance
 from pluralbench.results.runs import SETTINGS_FILE
 from pluralbench_rewards import ModelRecord
 from pluralbench_runs import output_directory, stream
+from some_words import WORDS
+from written_tables import write
 
 METHODS = ("bt", "gpo", "vpl", "pal", "synthesizeme")
 DOMAINS = ("Art_and_Entertainment", "Lifestyle_and_Personal_Development", "Society_and_Culture")
@@ -104,3 +106,35 @@ def _set_of(items: pl.DataFrame, name: str) -> SetRecord:
     configs = tuple(decided["config"].unique(maintain_order=True))
     users = decided["cluster"].n_unique()
     return SetRecord(title=TITLES[name], items=decided.height, users=users, configs=configs, by_config=name == "scored")
+
+
+def user_rows(users: int, pairs: int, *, prefix: str = "u", persona: bool = True) -> list[dict[str, Any]]:
+    """Rows of a training release: users who like tea or chess, and answers that speak of the one or the other."""
+    rows = []
+    for user in range(users):
+        likes, other = ("tea", "chess") if user % 2 else ("chess", "tea")
+        for number in range(pairs):
+            draw = stream(0, prefix, user, number)
+            asked = " ".join(draw.choices(WORDS, k=4))
+            rows.append(
+                {
+                    "id": f"{prefix}{user}-{number}",
+                    "user_id": f"{prefix}{user}",
+                    "prompt": [{"role": "user", "content": f"{asked}?"}],
+                    "chosen": f"{likes} {' '.join(draw.choices(WORDS, k=3))}",
+                    "rejected": f"{other} {' '.join(draw.choices(WORDS, k=3))}",
+                    "profile": [
+                        {"id": f"{prefix}{user}-post{post}", "category": None, "text": f"I think of {likes}, {post}."}
+                        for post in range(1 + user % 3)
+                    ],
+                    "persona": f"They like {likes} best." if persona else None,
+                }
+            )
+    return rows
+
+
+def users_folder(folder: Path, *, users: int = 8, pairs: int = 4, **options: Any) -> Path:
+    """The same in splits, whose users are apart."""
+    for split, number in (("train", users), ("validation", 2), ("test", users // 2)):
+        write(folder / f"{split}.jsonl", user_rows(number, pairs, prefix=split, **options))
+    return folder

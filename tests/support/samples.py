@@ -1,13 +1,12 @@
 """The samples of the builders, each built once a session, where there is no torch and only this machine is reached."""
 
-import atexit
-import shutil
-import tempfile
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
 from commands import command
+from filelock import FileLock
+from session_folder import session_folder
 
 BARE = """
 import sys
@@ -36,9 +35,13 @@ class Sample(NamedTuple):
 @cache
 def sample(builder: str, *verb: str) -> Sample:
     """What the bare command of a builder, such as `build-personalized`, or a verb of it makes."""
-    folder = Path(tempfile.mkdtemp(prefix="pluralbench-sample-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    built = command("python", "-c", BARE, builder, *verb, cwd=folder, env={"PATH": str(folder)})
-    assert built.returncode == 0, built.stderr
+    folder = session_folder("-".join([builder, *verb]))
+    said = folder / "said.txt"
+    with FileLock(folder.with_suffix(".lock")):
+        if not said.exists():
+            folder.mkdir()
+            built = command("python", "-c", BARE, builder, *verb, cwd=folder, env={"PATH": str(folder)})
+            assert built.returncode == 0, built.stderr
+            said.write_text(built.stdout, encoding="utf-8")
     [manifest] = folder.glob("dist/*/provenance/manifest.json")
-    return Sample(manifest.parents[1], built.stdout)
+    return Sample(manifest.parents[1], said.read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""SmolLM2-135M as transformers folders: the language model, a reward model and a fine-tuned copy, made on the spot.
+"""SmolLM2-135M as transformers folders: the language model, a reward model and a fine-tuned copy.
 
 They show that real weights go through; what the reward model measures is fluency at best.
 """
@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from pluralbench_policies import embedded_folder
+from session_folder import session_folder
 from torch.nn.functional import logsigmoid
 from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaForSequenceClassification
 
@@ -24,9 +25,9 @@ SENTENCES = (
 QUESTION = "Tell me something useful in one sentence."
 
 
-def language_model(folder: Path) -> Path:
-    """The weights of the embedded model as a transformers folder in float32. Takes half a minute."""
-    return embedded_folder(folder, dtype="float32")
+def language_model() -> Path:
+    """The embedded model as a transformers folder in float32, not to be changed. At first it takes half a minute."""
+    return embedded_folder(session_folder("smollm2"), dtype="float32")
 
 
 def reward_model(base: Path, folder: Path) -> Path:
@@ -56,7 +57,7 @@ def fine_tuned(base: Path, folder: Path) -> Path:
     tokenizer: Any = AutoTokenizer.from_pretrained(base)
     model: Any = AutoModelForCausalLM.from_pretrained(base, dtype=torch.float32)
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
-    for text in SENTENCES:
+    for text in SENTENCES[:3]:
         ids = _ids(tokenizer, text)
         optimizer.zero_grad()
         model(input_ids=ids, labels=ids).loss.backward()

@@ -14,20 +14,26 @@ from pydantic.fields import FieldInfo
 
 COMMANDS = {name: entry for member in MEMBERS for name, entry in load(member)["project"].get("scripts", {}).items()}
 DIFFERENT = {
+    "--batch-size": "a step of a personalized reward model has pairs, a batch of another one responses",
     "--benchmark": "who scores or judges finds it in the data's manifest, other verbs have a benchmark of their own",
     "--data": "the data of a run that is shown may have moved",
     "--format": "a command has the formats that fit what it prints",
+    "--held-out": "a planner is measured on a share of the people, a reward model on other items too",
     "--judge": "the benchmarks have stand-ins of their own for a judge",
     "--learning-rate": "the rate of a reward model falls, that of a policy does not",
     "--limit": "builders count what their source has, `show` the items of all configs",
     "--max-length": "what is trained has a limit of its own, what is scored the model's",
     "--on-overflow": "training cannot truncate a response",
     "--out": "what is written is a run, a release, a model, a folder of tasks or a file",
+    "--personas": "personalize reads them whatever else is told",
     "--policy": "a policy that answers may be served, one that is trained may not",
+    "--posts": "some are embedded, others a persona is written from",
     "--price": "translations are paid by the character",
+    "--profile": "personalize trains with and without one, other verbs choose which",
     "--prompts": "annotators are given responses apart from the prompts, judges with them",
     "--recipe": "builders have recipes of their own",
     "--reward": "a policy is optimised against one reward model",
+    "--steps": "a planner is trained for so many steps, a policy for so many in place of epochs",
     "--source": "builders have sources of their own",
 }
 BUILDERS = {

@@ -2,6 +2,7 @@ from .contract import Group, ModelRecord, Person, RewardModel, Scored
 from .data.benchmarks import Benchmark, Columns, find_benchmark, known_benchmarks
 from .data.items import Items, load_items
 from .descriptions import (
+    AspectMatching,
     ChatConnection,
     Data,
     DownstreamPrompt,
@@ -13,10 +14,13 @@ from .descriptions import (
     PersonaJudging,
     Personalizing,
     PersonalOptions,
+    PlannerOptions,
+    Planning,
     Prompt,
     Running,
     Sampling,
     Scoring,
+    Synthesizing,
     TrainingOptions,
 )
 from .downstream.best_of_n import best_of_n
@@ -28,17 +32,22 @@ from .evaluation.compare import RunComparison, compare
 from .evaluation.judge import judge
 from .evaluation.personas import judge_personas
 from .evaluation.score import score
+from .evaluation.synthesize import Synthesis, synthesize
 from .evaluation.train import train
 from .personalizing import personalize
+from .planning.plans import plan
+from .planning.training import train_planner
 from .reports.report import render, report_frame
 from .reports.verdicts import verdict_rows
 from .results.downstream import Downstream, DownstreamRecord, read_downstream
 from .results.personalize import Personalized, PersonalizeRecord, read_personalized
+from .results.plans import Plans, PlansRecord, read_plans_folder
 from .results.record import RunRecord
 from .results.runs import Run, read_run
 from .studying import study
 
 __all__ = [
+    "AspectMatching",
     "Benchmark",
     "BenchmarkError",
     "ChatConnection",
@@ -64,6 +73,10 @@ __all__ = [
     "PersonalizeRecord",
     "Personalized",
     "Personalizing",
+    "PlannerOptions",
+    "Planning",
+    "Plans",
+    "PlansRecord",
     "Prompt",
     "RewardModel",
     "Run",
@@ -75,6 +88,8 @@ __all__ = [
     "Scored",
     "Scoring",
     "Study",
+    "Synthesis",
+    "Synthesizing",
     "TrainingOptions",
     "best_of_n",
     "compare",
@@ -86,13 +101,17 @@ __all__ = [
     "load_items",
     "optimize",
     "personalize",
+    "plan",
     "read_downstream",
     "read_personalized",
+    "read_plans_folder",
     "read_run",
     "render",
     "report_frame",
     "score",
     "study",
+    "synthesize",
     "train",
+    "train_planner",
     "verdict_rows",
 ]

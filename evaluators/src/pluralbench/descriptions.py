@@ -12,11 +12,14 @@ from pluralbench_local import LocalModel
 from pluralbench_local.personal.options import METHODS, PersonalOptions
 from pluralbench_local.training_options import TrainingOptions
 from pluralbench_policies.description import OptimizeOptions
+from pluralbench_policies.planner_options import PlannerOptions
 from pluralbench_rewards import Scoring
+from pluralbench_rewards.synthesize_me import SynthesisOptions
 from pluralbench_runs import Table, did_you_mean
 from pydantic import Field, field_validator, model_validator
 
 __all__ = [
+    "AspectMatching",
     "ChatConnection",
     "Data",
     "DownstreamPrompt",
@@ -28,10 +31,13 @@ __all__ = [
     "PersonaJudging",
     "PersonalOptions",
     "Personalizing",
+    "PlannerOptions",
+    "Planning",
     "Prompt",
     "Running",
     "Sampling",
     "Scoring",
+    "Synthesizing",
     "TrainingOptions",
 ]
 
@@ -105,11 +111,13 @@ class Prompt(Table):
 
     profile: Profile = Field("none", description=PROFILE)
     profile_size: int = Field(10, ge=1, description="Posts of a profile that go into a prompt.")
-    plans: Path | None = Field(None, description="JSON Lines with id and aspects, for --profile plan.")
+    plans: Path | None = Field(
+        None, description="For --profile plan: what `plan` wrote, or JSON Lines with id and aspects."
+    )
     personas: Path | None = Field(
         None,
-        description="JSON Lines with id (of an item or a person) and persona, for --profile persona where the data "
-        "has none; `pluralbench synthesize` writes one.",
+        description="JSON Lines with id (of an item or a person) and persona, or what `pluralbench synthesize` wrote, "
+        "for --profile persona; without it the data's own.",
     )
 
 
@@ -176,6 +184,15 @@ class Judging(Asking):
         "target",
         description="Which language multilingual's judges expect; english is what the authors' runner says.",
     )
+    temperature: float = Field(0.0, ge=0, description=TEMPERATURE)
+    top_p: float | None = Field(None, gt=0, le=1, description=TOP_P)
+    max_tokens: int = Field(512, ge=1, description=MAX_TOKENS)
+    attempts: int = Field(4, ge=1, description=ATTEMPTS)
+
+
+class Synthesizing(Asking, SynthesisOptions):
+    """How personas and demonstrations are found; see `SynthesisOptions`."""
+
     temperature: float = Field(0.0, ge=0, description=TEMPERATURE)
     top_p: float | None = Field(None, gt=0, le=1, description=TOP_P)
     max_tokens: int = Field(512, ge=1, description=MAX_TOKENS)
@@ -255,6 +272,41 @@ class Sampling(Table):
         """Of how many candidates the best is taken, ascending, from 1, which is the policy by itself."""
         powers = {2**power for power in range(self.n.bit_length())}
         return tuple(sorted({1, *self.k} if self.k else {*powers, self.n}))
+
+
+class Planning(Table):
+    """How plans are sampled: as LaMP-QA's code does (Personalized RewardBench builds on it), but for `max_tokens`.
+
+    There it is 4096; a plan is a list of few words a line, and what is longer than 512 tokens repeats itself.
+    """
+
+    temperature: float = Field(0.1, ge=0, description=TEMPERATURE)
+    top_p: float | None = Field(0.95, gt=0, le=1, description=TOP_P)
+    max_tokens: int = Field(512, ge=1, description=MAX_TOKENS)
+
+
+class AspectMatching(Table):
+    """When an aspect of a plan counts as one of the true aspects; see `pluralbench.planning.aspects`."""
+
+    words: float = Field(
+        0.5,
+        gt=0,
+        le=1,
+        description="Aspects are the same that share this much of their words.",
+        json_schema_extra={"flag": "--same-words"},
+    )
+    encoder: str | None = Field(
+        None,
+        description="A model of sentence-transformers, a folder or ORG/NAME, to match aspects by their embeddings too.",
+        json_schema_extra={"metavar": "MODEL"},
+    )
+    cosine: float = Field(
+        0.6,
+        gt=0,
+        le=1,
+        description="Aspects are the same whose embeddings have at least this cosine.",
+        json_schema_extra={"flag": "--same-cosine"},
+    )
 
 
 class Outcome(Table):

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from pluralbench_local import LocalModel
 from pluralbench_local.personal.options import PersonalOptions
+from pluralbench_rewards import Scoring
 
 from pluralbench.descriptions import Data, Personalizing
 from pluralbench.evaluation.personalize import BENCHMARK, personalize_run
@@ -23,6 +24,7 @@ def personalize(
     personalizing: Personalizing | None = None,
     options: PersonalOptions | None = None,
     personas: Path | None = None,
+    scoring: Scoring | None = None,
     embeddings: Path | None = None,
     out: str | Path | None = None,
     fresh: bool = False,
@@ -37,7 +39,7 @@ def personalize(
     of known users. score_on, score_benchmark: another benchmark that is decided, config by config.
     personalizing: methods, conditions and seeds. options: how each is trained; what it reads of the person is not
     taken from there. personas: descriptions of users, by the id of an item or a person, where the data has none.
-    embeddings: a folder of vectors that runs share; without it they are in the directory.
+    scoring: how the backbone runs. embeddings: a folder of vectors that runs share; without it they are in `out`.
 
     `out` holds `report.md`, the numbers, each decision, and the models in folders that `score` takes. What was
     interrupted goes on with the same call. Raises a `UserError` for every mistake of the caller.
@@ -52,6 +54,7 @@ def personalize(
         personalizing=personalizing,
         options=options,
         personas=personas,
+        scoring=scoring,
         embeddings=embeddings,
         out=out,
         fresh=fresh,

@@ -15,11 +15,14 @@ from pluralbench.commands import (
     list_benchmarks,
     optimize,
     personalize,
+    plan,
     report,
     score,
     show,
     study,
+    synthesize,
     train,
+    train_planner,
 )
 
 app = typer.Typer(
@@ -38,10 +41,13 @@ for verb, command in (
     (list_benchmarks, list_benchmarks.list_),
     (train, train.train),
     (personalize, personalize.personalize),
+    (train_planner, train_planner.train_planner),
+    (plan, plan.plan),
     (best_of_n, best_of_n.best_of_n),
     (optimize, optimize.optimize),
     (correlate, correlate.correlate),
     (study, study.study),
+    (synthesize, synthesize.synthesize),
 ):
     app.command(command.__name__.strip("_").replace("_", "-"), epilog=verb.EXAMPLES)(command)
 

@@ -101,7 +101,9 @@ def _flag(field: str, info: FieldInfo, prefix: str) -> str:
 def _built(model: type[Table], options: Options, values: dict[str, Any]) -> Table:
     given = {field: values[parameter] for field, parameter in options.given.items()}
     prefix = options.prefix.replace("-", "_")
-    own = {name: values[prefix + name] for name in model.model_fields if prefix + name in values and name not in given}
+    # What is left out is no option here, though another description may have one of its name.
+    fields = (name for name in model.model_fields if name not in given and name not in options.left_out)
+    own = {name: values[prefix + name] for name in fields if prefix + name in values}
     # What was not given is left to the description, whose default may be another than the option's None.
     wanted = given | {name: value for name, value in own.items() if value is not None}
     try:

@@ -8,7 +8,7 @@ import typer
 from pluralbench.commands.options import Fresh, Options, Out, with_options
 from pluralbench.commands.score import BENCHMARKS
 from pluralbench.commands.train import HeldOut, share_of
-from pluralbench.descriptions import PLACE, Data, LocalModel, Personalizing, PersonalOptions
+from pluralbench.descriptions import PLACE, Data, LocalModel, Personalizing, PersonalOptions, Scoring
 
 EXAMPLES = """\
 Examples:
@@ -47,8 +47,8 @@ def personalize(
     personas: Annotated[
         Path | None,
         typer.Option(
-            help="JSON Lines with id (of an item or a person) and persona, where the data has none; `pluralbench "
-            "synthesize` writes one.",
+            help="JSON Lines with id (of an item or a person) and persona, or what `pluralbench synthesize` wrote; "
+            "without it the data's own.",
             rich_help_panel=DATA,
         ),
     ] = None,
@@ -56,6 +56,7 @@ def personalize(
     model: Annotated[
         LocalModel, Options("Backbone", given={"name": "backbone"}, left_out=("kind", "reference", "label"))
     ],
+    scoring: Annotated[Scoring, Options("Running")],
     options: Annotated[PersonalOptions, Options("Training", left_out=("method", "profile", "persona", "seed"))],
     embeddings: Annotated[
         Path | None,
@@ -82,6 +83,7 @@ def personalize(
         personalizing=personalizing,
         options=options,
         personas=personas,
+        scoring=scoring,
         embeddings=embeddings,
         out=out,
         fresh=fresh,

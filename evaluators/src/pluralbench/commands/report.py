@@ -17,6 +17,8 @@ pluralbench report runs/a runs/b --format latex --out table.tex
 pluralbench report runs --format csv --detail --out metrics.csv
 
 pluralbench report runs/multilingual-* --plots figures
+
+pluralbench report runs --plots figures --family "Skywork=Skywork-Reward-*" --family "InternLM=internlm2-*"
 """
 
 
@@ -27,6 +29,13 @@ def report(
     ] = "table",
     out: Annotated[Path | None, typer.Option(help="A file to write instead of the terminal.")] = None,
     plots: Annotated[Path | None, typer.Option(help="A folder for figures, as PNG and SVG.")] = None,
+    family: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=MODELS",
+            help="In the figure of profile modes, one group of bars for these models, such as Qwen=Qwen*; repeatable.",
+        ),
+    ] = None,
     *,
     detail: Annotated[
         bool, typer.Option("--detail", help="Every config, section and category, a row each, and the ids in notes.")
@@ -35,7 +44,11 @@ def report(
         bool, typer.Option("--wide", help="As many columns as it needs rather than 80; intervals of the parts too.")
     ] = False,
 ) -> None:
-    """Show what runs found: a table for each benchmark with a row for each model, and figures with --plots."""
+    """Show what runs found: a table for each benchmark with a row for each model, and figures with --plots.
+
+    Where models were run with and without something told of the person (--profile), a table holds the two against each
+    other.
+    """
     from pluralbench.commands.telling import tell_found  # noqa: PLC0415 - `--help` need not wait for tables and figures
     from pluralbench.results.finding import find_runs  # noqa: PLC0415 - the same
 
@@ -46,10 +59,18 @@ def report(
         from pluralbench.reports.figures.draw import draw, font_notes  # noqa: PLC0415 - the same
         from pluralbench.reports.figures.personalize import draw_personalized  # noqa: PLC0415 - the same
 
-        drawn = draw(found.runs, plots) if found.runs or not found.personalized else []
+        drawn = draw(found.runs, plots, _families(family or [])) if found.runs or not found.personalized else []
         for one in found.personalized:
             drawn += draw_personalized(one, plots if len(found.personalized) == 1 else plots / one.path.name)
         for path in drawn:
             console.print(f"Wrote {path}")
         for note in font_notes(found.runs):
             console.print(note)
+
+
+def _families(given: list[str]) -> dict[str, str]:
+    pairs = [one.partition("=") for one in given]
+    wrong = next((one for one, (name, _, models) in zip(given, pairs, strict=True) if not name or not models), None)
+    if wrong is not None:
+        raise typer.BadParameter(f"--family {wrong} is not of the form NAME=MODELS, such as Qwen=Qwen*.")
+    return {name: models for name, _, models in pairs}

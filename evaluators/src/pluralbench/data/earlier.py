@@ -31,7 +31,7 @@ class History:
     def questions(self, item: Mapping[str, Any]) -> list[dict[str, Any]]:
         """What the person of an item asked before, as posts: the last message of each prompt, the latest first."""
         asked = (pair.prompt[-1]["content"] for pair in reversed(self.before(item)))
-        return [{"text": text} for text in dict.fromkeys(asked) if text.strip()]
+        return [{"id": None, "category": None, "text": text} for text in dict.fromkeys(asked) if text.strip()]
 
     def _rows_before(self, item: Mapping[str, Any]) -> list[tuple[EarlierPair, ...]]:
         return self._rows.get((item["config"], item["person"]), [])[: item["earlier"] or 0]

@@ -14,6 +14,8 @@ from pluralbench.data.profiles import sentences
 from pluralbench.data.texts import messages_of, responses_of
 from pluralbench.errors import DataError
 
+PERSONAS_FILE = "personas.jsonl"
+"""What `synthesize` calls its file."""
 FORM = '{"id": ..., "persona": "...", "demonstrations": [{"prompt": ..., "chosen": "...", "rejected": "..."}]}'
 
 
@@ -37,8 +39,11 @@ def personas_digest(personas: Mapping[str, Persona]) -> str | None:
 def read_personas(path: Path) -> dict[str, Persona]:
     """Personas by the id of an item or of a person, from JSON Lines of the form `FORM`; demonstrations may be left out.
 
+    path: the file, or a directory that holds it as `PERSONAS_FILE`.
+
     Raises `DataError` naming the line that is not of this form, or whose id stands there twice.
     """
+    path = path / PERSONAS_FILE if path.is_dir() else path
     personas: dict[str, Persona] = {}
     for number, line in enumerate(read_text(path, DataError).split("\n"), start=1):
         if not line.strip():

@@ -191,8 +191,9 @@ def personas_for(prompt: Prompt) -> dict[str, Persona]:
 def read_plans(path: Path) -> dict[str, str]:
     """Inferred aspects by item id, from JSON Lines with `id` and `aspects` (a list of titles, or a text).
 
-    Raises `DataError` naming the line that is not of this form.
+    path: such a file, or the directory that `plan` leaves. Raises `DataError` naming the line that is not of this form.
     """
+    path = path / "plans.jsonl" if path.is_dir() else path
     plans: dict[str, str] = {}
     for number, line in enumerate(read_text(path, DataError).split("\n"), start=1):
         if line.strip():

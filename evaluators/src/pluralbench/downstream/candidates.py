@@ -12,7 +12,7 @@ from pluralbench_local import LocalModel
 from pluralbench_rewards import Group, Message, ModelRecord
 from pluralbench_runs import check_recipe, digest
 
-from pluralbench.descriptions import Sampling
+from pluralbench.descriptions import Planning, Sampling
 from pluralbench.errors import EvaluationError
 
 SYSTEM = """\
@@ -76,7 +76,9 @@ class Thread:
         return self.config, self.id, self.turn, self.history
 
 
-def policy_of(name: str | Path | LocalModel, sampling: Sampling, connection: ChatConnection | None = None) -> Policy:
+def policy_of(
+    name: str | Path | LocalModel, sampling: Sampling | Planning, connection: ChatConnection | None = None
+) -> Policy:
     """A policy by its name: "local" is the embedded model, a name with a base URL a model of that endpoint, and any
     other a folder or ORG/NAME on the Hub, which runs in this process.
 

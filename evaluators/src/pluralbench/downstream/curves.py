@@ -5,6 +5,7 @@ takes clusters (prompts or users) as drawn. Differences are item by item.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from math import inf
 from typing import NamedTuple
 
 import numpy as np
@@ -67,6 +68,25 @@ def level_numbers(start: Table, end: Table, *, by_config: bool) -> Iterator[tupl
     if len(columns) == len(levels):
         after, before = (means.overall(key) for key in levels)
         yield Place("policy", "gain"), means.estimate(after - before, (None, "outcome", None))
+
+
+def mean_numbers(
+    config: NDArray[np.int64],
+    cluster: NDArray[np.int64],
+    configs: Sequence[str],
+    columns: Mapping[Key, Array],
+    group: str,
+    *,
+    by_config: bool,
+    within: tuple[float, float] = (-inf, inf),
+) -> Iterator[tuple[Place, Estimate]]:
+    """The means of some columns of one value an item, overall and by config.
+
+    config, cluster, configs: see `Table`. within: the least and the largest that a value can be.
+    """
+    means = _Estimates(Table(config, cluster, configs, {}, None, {}), columns, by_config=by_config, within=within)
+    for key in columns:
+        yield from means.places(group, key)
 
 
 def _columns(table: Table, sizes: Sequence[int]) -> Iterator[tuple[Key, Array]]:
@@ -141,7 +161,15 @@ class _Means:
 class _Estimates(_Means):
     """The means with their intervals."""
 
-    def __init__(self, table: Table, columns: Mapping[Key, Array], *, by_config: bool) -> None:
+    def __init__(
+        self,
+        table: Table,
+        columns: Mapping[Key, Array],
+        *,
+        by_config: bool,
+        within: tuple[float, float] = (-inf, inf),
+    ) -> None:
+        self._within = within
         self._tilted = tilt(_sums(table, columns))
         super().__init__(table, columns, self._tilted.sources[0], by_config=by_config)
 
@@ -153,7 +181,8 @@ class _Estimates(_Means):
         if config is not None:
             leaves, by_config = [leaves[config]], [by_config[config]]
         strata = by_config if self._by_config else [[leaf for inner in by_config for leaf in inner]]
-        return self._tilted.spread(values, strata, self._drawn.decisions(leaves), self._drawn.clusters(leaves))
+        n, clusters = self._drawn.decisions(leaves), self._drawn.clusters(leaves)
+        return self._tilted.spread(values, strata, n, clusters, self._within)
 
     def places(self, group: str, key: Key) -> Iterator[tuple[Place, Estimate]]:
         """The overall number and that of each config."""

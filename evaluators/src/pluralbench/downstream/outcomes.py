@@ -99,7 +99,7 @@ def _value_of(scores: list[float] | None, reason: str = "") -> dict[str, Any]:
 
 def _cases(answered: Sequence[Answered], aspects: Aspects) -> list[Case]:
     return [
-        Case(one.thread.group.id, _shown(one.thread.group), one.text, aspects[one.thread.config, one.thread.id])
+        Case(one.thread.group.id, shown(one.thread.group), one.text, aspects[one.thread.config, one.thread.id])
         for one in answered
     ]
 
@@ -132,7 +132,7 @@ def _won(settled: Settled[Choice], first: bool) -> dict[str, Any]:
     return {"value": 1.0 if (settled.value == "A") == first else -1.0}
 
 
-def _shown(group: Group) -> str:
+def shown(group: Group) -> str:
     """The conversation up to the answer, without what is said about the person: the aspects stand for that."""
     if len(group.prompt) == 1:
         return group.prompt[0]["content"]

@@ -16,7 +16,7 @@ from pluralbench_rewards.judge import Comparison, Judge, load_judge, prompts_dig
 from pluralbench_runs import Output, check_recipe, stream
 
 from pluralbench.data.prompts import languages_told, told_to_judge
-from pluralbench.descriptions import Data, Judging, Orders, PersonaJudging, Prompt
+from pluralbench.descriptions import Data, Judging, Orders, PersonaJudging, Prompt, Synthesizing
 from pluralbench.errors import EvaluationError
 from pluralbench.evaluation.folders import run_folder
 from pluralbench.evaluation.settings import JudgeSettings, Loaded, load_benchmark, run_directory
@@ -114,7 +114,7 @@ def judge(
 
 def chat_of(
     model: str,
-    judging: Judging | PersonaJudging,
+    judging: Judging | PersonaJudging | Synthesizing,
     connection: ChatConnection | None,
     local: Mapping[str, Any] | None = None,
 ) -> tuple[ChatModel, ChatConnection]:

@@ -1,21 +1,33 @@
 """`personalize`: personalized reward models trained with and without a profile, and what they decide."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 
 import polars as pl
 from pluralbench_local import LocalModel
 from pluralbench_local.personal.options import PersonalOptions
-from pluralbench_rewards import ModelRecord, model_digest
+from pluralbench_rewards import ModelRecord, Scoring, model_digest
 from pluralbench_runs import Output, Recipe, Table, announce
 
 from pluralbench.descriptions import Data, Personalizing, Prompt
 from pluralbench.errors import DataError
 from pluralbench.evaluation.folders import file_name, link_folder, run_folder
 from pluralbench.evaluation.models import to_begin_with
-from pluralbench.evaluation.personal_data import TEST, Needs, Part, Users, about, load_users, ranks_of
+from pluralbench.evaluation.personal_data import (
+    TEST,
+    TRAIN,
+    VALIDATION,
+    Needs,
+    Part,
+    Users,
+    about,
+    kept,
+    load_users,
+    ranks_of,
+)
 from pluralbench.evaluation.settings import DataSettings, PromptSettings, run_directory
 from pluralbench.evaluation.timing import timed
 from pluralbench.metrics.personalize import personalize_numbers
@@ -56,6 +68,8 @@ CONDITIONS: dict[str, tuple[Condition, ...]] = {
 class PersonalizeSettings(Recipe):
     """All that the numbers depend on. backbone: what was known of it before it was loaded. data: by part."""
 
+    operational: ClassVar[frozenset[str]] = frozenset({"scoring.token_budget", "scoring.compile"})
+
     verb: Literal["personalize"] = "personalize"
     backbone: ModelRecord
     data: dict[str, DataSettings]
@@ -64,6 +78,7 @@ class PersonalizeSettings(Recipe):
     held_out: str | None = None
     personalizing: Personalizing
     options: PersonalOptions
+    scoring: Scoring
 
 
 class Model(Table):
@@ -82,11 +97,10 @@ class Model(Table):
 
 
 class Embedded(NamedTuple):
-    """The vectors of all items."""
+    """Items and their vectors, in the same order."""
 
-    train: "Corpus"
-    validation: "Corpus | None"
-    sets: dict[str, "Corpus"]
+    part: Part
+    corpus: "Corpus"
 
 
 def personalize_run(
@@ -100,6 +114,7 @@ def personalize_run(
     personalizing: Personalizing | None = None,
     options: PersonalOptions | None = None,
     personas: Path | None = None,
+    scoring: Scoring | None = None,
     embeddings: Path | None = None,
     out: str | Path | None = None,
     fresh: bool = False,
@@ -127,6 +142,7 @@ def personalize_run(
         held_out=None if held_out is None else str(held_out),
         personalizing=personalizing,
         options=options,
+        scoring=scoring or Scoring(),
     )
     name = f"personalize-{file_name(Path(described.name).name)}"
     target = Path(out or run_folder(name, settings, users.loaded[TEST].data, personalizing))
@@ -178,32 +194,34 @@ def _carried_out(
     from pluralbench_local.personal.training import train_personal  # noqa: PLC0415 - the same
 
     with timed(output.work) as seconds:
-        backbone = load_backbone(described)
-        store = EmbeddingStore(embeddings or output.work / EMBEDDINGS_FOLDER)
+        backbone = load_backbone(described, scoring=settings.scoring)
+        store = EmbeddingStore(embeddings or output.work / EMBEDDINGS_FOLDER, backbone.record)
 
-        def vectors(part: Part) -> "Corpus":
-            return embed(part.groups, ranks_of(part), backbone, posts=settings.options.posts, store=store)
+        def embedded(name: str, part: Part) -> Embedded:
+            announce(f"Vectors of {name}: {len(part.groups):,} items")
+            corpus = embed(part.groups, ranks_of(part), backbone, posts=settings.options.posts, store=store)
+            return Embedded(kept(part, corpus.places), corpus)
 
-        corpora = Embedded(
-            vectors(users.train),
-            None if users.validation is None else vectors(users.validation),
-            {name: vectors(part) for name, part in users.sets.items()},
-        )
+        train = embedded(TRAIN, users.train)
+        validation = users.validation and embedded(VALIDATION, users.validation)
+        sets = {name: embedded(name, part) for name, part in users.sets.items()}
         trained, decided = [], []
         for number, model in enumerate(models, 1):
             announce(f"Model {number} of {len(models)}: {model.name}")
             folder = output.work / MODELS_FOLDER / model.name
             done = train_personal(
-                corpora.train,
+                train.corpus,
                 folder,
                 options=model.options,
                 backbone=backbone.record,
-                held_out=corpora.validation,
+                held_out=validation and validation.corpus,
                 origin=_origin(settings),
             )
-            decided += _decided(model, read_personal(done.folder), users, corpora, settings)
+            decided += _decided(model, read_personal(done.folder), sets, settings)
             trained.append(_trained_record(model, folder, done.record))
         items = pl.concat(decided)
+        parts = {name: one.part for name, one in sets.items()}
+        users = replace(users, train=train.part, sets=parts)
         record = _record(settings, users, trained, backbone.record.model_dump(mode="json"), seconds())
     metrics = metrics_frame(personalize_numbers(items, {name: one.by_config for name, one in record.sets.items()}))
     staged = write_personalized(output, record, items, metrics)
@@ -215,12 +233,12 @@ def _carried_out(
 
 def _origin(settings: PersonalizeSettings) -> dict[str, str]:
     """Where the pairs come from, for the record of a model."""
-    train = settings.data["train"]
+    train = settings.data[TRAIN]
     return {"benchmark": train.benchmark, "location": train.location, "digest": train.digest}
 
 
 def _decided(
-    model: Model, saved: "SavedPersonal", users: Users, corpora: Embedded, settings: PersonalizeSettings
+    model: Model, saved: "SavedPersonal", sets: Mapping[str, Embedded], settings: PersonalizeSettings
 ) -> Iterator[pl.DataFrame]:
     """The decisions of a model on all sets, and with other users' profiles where that is asked."""
     from pluralbench_local.personal.saved import rewards_of  # noqa: PLC0415 - needs torch
@@ -228,8 +246,7 @@ def _decided(
 
     also = model.condition == "with" and settings.personalizing.profile == "all"
     conditions: list[Condition] = [model.condition, *(["shuffled"] if also else [])]  # type: ignore[list-item]
-    for (name, part), condition in product(users.sets.items(), conditions):
-        corpus = corpora.sets[name]
+    for (name, (part, corpus)), condition in product(sets.items(), conditions):
         if condition == "shuffled":
             _check_several(part, name)
         shown = with_others_profiles(corpus, model.seed) if condition == "shuffled" else corpus
@@ -311,7 +328,7 @@ def _record(
         data={name: loaded.data_record() for name, loaded in users.loaded.items()},
         held_out=settings.held_out,
         trained_on={"pairs": users.train.items.height, "users": users.train.items["person"].n_unique()},
-        left_out={name: part.left_out for name, part in {"train": users.train, **users.sets}.items() if part.left_out},
+        left_out={name: part.left_out for name, part in {TRAIN: users.train, **users.sets}.items() if part.left_out},
         scored_benchmark=None if scored is None else scored.benchmark_record(),
         scored_data=None if scored is None else scored.data_record(),
         sets={name: _set_record(name, part, users) for name, part in users.sets.items()},

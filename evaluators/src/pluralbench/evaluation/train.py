@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pluralbench_local import LocalModel, Ranking, Trained, TrainingOptions
 from pluralbench_local import train as train_on
@@ -13,6 +13,8 @@ from pluralbench.descriptions import Data, Prompt
 from pluralbench.errors import DataError
 from pluralbench.evaluation.models import to_begin_with
 from pluralbench.evaluation.settings import Loaded, load_benchmark
+
+Item = TypeVar("Item")
 
 
 def train(
@@ -81,15 +83,13 @@ def clusters_of(loaded: Loaded) -> list[str]:
     return loaded.items.frame["cluster"].to_list()
 
 
-def split(
-    rankings: Sequence[Ranking], clusters: Sequence[str], share: float, seed: int
-) -> tuple[list[Ranking], list[Ranking]]:
-    """Rankings to learn from and held-out ones, which have this share of the clusters; none is in both parts.
+def split(rankings: Sequence[Item], clusters: Sequence[str], share: float, seed: int) -> tuple[list[Item], list[Item]]:
+    """Rankings, or whatever else is in clusters, to learn from and held-out ones; no cluster is in both parts.
 
-    Raises `DataError` where one of the parts would have no cluster.
+    share: of the clusters that is held out. Raises `DataError` where one of the parts would have no cluster.
     """
     chosen = held_out_clusters(clusters, share, seed)
-    parts: tuple[list[Ranking], list[Ranking]] = ([], [])
+    parts: tuple[list[Item], list[Item]] = ([], [])
     for ranking, cluster in zip(rankings, clusters, strict=True):
         parts[cluster in chosen].append(ranking)
     return parts

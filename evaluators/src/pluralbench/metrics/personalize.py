@@ -11,11 +11,12 @@ from typing import NamedTuple
 
 import numpy as np
 import polars as pl
-from pluralbench_measures.bootstrap import Array, Estimate, Resampled, Sums, mean_of
+from numpy.typing import NDArray
+from pluralbench_measures.bootstrap import Array, Estimate, Resampled, Sums, mean_of, sums_of
 from pluralbench_measures.intervals import Strata, tilt
 from pluralbench_measures.paired import exchange, holm, p_value
 
-from pluralbench.metrics.accuracy import apart, sums_by_leaf
+from pluralbench.metrics.accuracy import apart
 from pluralbench.results.metrics_frame import Place
 
 COMPARED = (("without", "with"), ("shuffled", "with"))
@@ -28,10 +29,12 @@ Numbers = Iterator[tuple[Place, Estimate]]
 
 
 class _Part(NamedTuple):
-    """The decisions of one method under one condition. by_config: the mean over configs rather than decisions."""
+    """The decisions of one method under one condition: sums by user and config, and what an accuracy is made of."""
 
-    rows: pl.DataFrame
-    by_config: bool
+    sums: Sums
+    strata: Strata
+    n: int
+    clusters: int
 
 
 def personalize_numbers(items: pl.DataFrame, by_config: Mapping[str, bool]) -> Numbers:
@@ -51,7 +54,7 @@ def personalize_numbers(items: pl.DataFrame, by_config: Mapping[str, bool]) -> N
 
 def _set_numbers(items: pl.DataFrame, group: str, config: str | None, *, by_config: bool) -> Numbers:
     """Accuracies of some items, their spread over seeds, what is gained, and the tests of that."""
-    parts = {key: _Part(rows, by_config) for key, rows in _by_condition(items).items()}
+    parts = {key: _part(rows, by_config=by_config) for key, rows in _by_condition(items).items()}
     seeds = items.partition_by("method", "condition", "seed", as_dict=True)
     for (method, condition), part in parts.items():
         yield Place(group, "accuracy", config, method, condition), _accuracy(part)
@@ -65,7 +68,7 @@ def _set_numbers(items: pl.DataFrame, group: str, config: str | None, *, by_conf
             sides = parts[method, first], parts[method, second]
             tests.append(_test(*sides))
             yield Place(group, "gain", config, method, f"{second}-{first}"), _gain(*sides)
-        for metric, values in (("p_value", tests), ("p_holm", holm(tests))):
+        for metric, values in (("p_value", tests), ("p_holm", holm(tests) if len(tests) > 1 else tests)):
             for method, p in zip(compared, values, strict=True):
                 yield Place(group, metric, config, method, f"{second}-{first}"), Estimate(p)
 
@@ -75,21 +78,16 @@ def _by_condition(items: pl.DataFrame) -> dict[tuple[str, str], pl.DataFrame]:
     shares = items.group_by("method", "condition", *KEYS, maintain_order=True).agg(
         correct=pl.col("correct").cast(pl.Float64).mean(), **{name: pl.col(name).first() for name in MEASURES}
     )
-    found = shares.with_columns(subset=pl.lit(None, pl.String)).partition_by("method", "condition", as_dict=True)
+    found = shares.partition_by("method", "condition", as_dict=True)
     return {(method, condition): rows.sort(KEYS) for (method, condition), rows in found.items()}
 
 
-def _sums(part: _Part, leaves: Sequence[tuple[str, None]]) -> Sums:
-    return sums_by_leaf(part.rows, leaves, part.rows["correct"])
-
-
-def _leaves(part: _Part) -> list[tuple[str, None]]:
-    return [(config, None) for config in part.rows["config"].unique(maintain_order=True)]
-
-
-def _strata(part: _Part, leaves: Sequence[tuple[str, None]]) -> Strata:
-    places = range(len(leaves))
-    return apart(places) if part.by_config else [list(places)]
+def _part(rows: pl.DataFrame, *, by_config: bool) -> _Part:
+    """by_config: the mean over configs, rather than over decisions."""
+    leaf, cluster = (rows[name].rank("dense").to_numpy().astype(np.int64) - 1 for name in ("config", "cluster"))
+    sums = sums_of(leaf, cluster, rows["correct"].to_numpy())
+    clusters, leaves = sums.won.shape
+    return _Part(sums, apart(range(leaves)) if by_config else [list(range(leaves))], rows.height, clusters)
 
 
 def _values(source: Resampled, strata: Strata) -> Array:
@@ -97,29 +95,21 @@ def _values(source: Resampled, strata: Strata) -> Array:
 
 
 def _accuracy(part: _Part) -> Estimate:
-    leaves = _leaves(part)
-    strata, tilted = _strata(part, leaves), tilt(_sums(part, leaves))
-    return tilted.share(_values(tilted.sources[0], strata), strata, *_counts(part))
+    tilted = tilt(part.sums)
+    return tilted.share(_values(tilted.sources[0], part.strata), part.strata, part.n, part.clusters)
 
 
 def _gain(first: _Part, second: _Part) -> Estimate:
     """The second less the first, on the same decisions."""
-    leaves = _leaves(first)
-    strata, tilted = _strata(first, leaves), tilt(_sums(first, leaves), _sums(second, leaves))
-    one, other = (_values(source, strata) for source in tilted.sources)
-    return tilted.difference(other - one, strata, *_counts(first))
+    tilted = tilt(first.sums, second.sums)
+    one, other = (_values(source, first.strata) for source in tilted.sources)
+    return tilted.difference(other - one, first.strata, first.n, first.clusters)
 
 
 def _test(first: _Part, second: _Part) -> float | None:
     """The p-value of no difference, two-sided, by exchanging the two within users."""
-    leaves = _leaves(first)
-    strata, exchanged = _strata(first, leaves), exchange(_sums(first, leaves), _sums(second, leaves), seed=0)
-    one, other = (_values(source, strata) for source in exchanged)
+    one, other = (_values(source, first.strata) for source in exchange(first.sums, second.sums, seed=0))
     return p_value(other - one)
-
-
-def _counts(part: _Part) -> tuple[int, int]:
-    return part.rows.height, part.rows["cluster"].n_unique()
 
 
 def _over_seeds(seeds: Sequence[pl.DataFrame], *, by_config: bool) -> Estimate:
@@ -135,23 +125,22 @@ def _by_measure(items: pl.DataFrame, group: str, measure: str) -> Numbers:
     parts = _by_condition(items.filter(pl.col(measure).is_not_null()))
     for method in dict.fromkeys(method for method, _ in parts):
         own = {condition: rows for (name, condition), rows in parts.items() if name == method}
-        binned = {name: _binned(rows, measure) for name, rows in own.items()}
-        for place, rows in next(iter(binned.values())).items():
-            for metric, value in (("least", rows[measure].min()), ("most", rows[measure].max())):
-                yield Place(group, metric, None, method, str(place)), Estimate(float(value), n=rows.height)  # type: ignore[arg-type]
-            for condition, bins in binned.items():
-                found = _accuracy(_Part(bins[place], by_config=False))
-                yield Place(group, "accuracy", None, method, f"{condition} {place}"), found
+        values = next(iter(own.values()))[measure].cast(pl.Float64).to_numpy()
+        for place, inside in enumerate(_bins(values), start=1):
+            for metric, value in (("least", values[inside].min()), ("most", values[inside].max())):
+                yield Place(group, metric, None, method, str(place)), Estimate(float(value), n=int(inside.sum()))
+            binned = {name: _part(rows.filter(pl.Series(inside)), by_config=False) for name, rows in own.items()}
+            for condition, part in binned.items():
+                yield Place(group, "accuracy", None, method, f"{condition} {place}"), _accuracy(part)
             for first, second in COMPARED:
                 if {first, second} <= own.keys():
-                    sides = (_Part(binned[name][place], by_config=False) for name in (first, second))
-                    yield Place(group, "gain", None, method, f"{second}-{first} {place}"), _gain(*sides)
+                    gain = _gain(binned[first], binned[second])
+                    yield Place(group, "gain", None, method, f"{second}-{first} {place}"), gain
 
 
-def _binned(rows: pl.DataFrame, measure: str) -> dict[int, pl.DataFrame]:
-    """The decisions in bins of about equally many, the lowest first, from 1; equal values are in one bin."""
-    number = max(1, min(BINS, rows.height // LEAST))
-    values = rows[measure].cast(pl.Float64).to_numpy()
+def _bins(values: Array) -> list[NDArray[np.bool_]]:
+    """Which values are in each of some bins of about equally many, the lowest first; equal ones are in one bin."""
+    number = max(1, min(BINS, len(values) // LEAST))
     edges = np.unique(np.quantile(values, np.linspace(0, 1, number + 1)[1:-1], method="inverted_cdf"))
     found = np.searchsorted(edges, values, side="left")
-    return {place: rows.filter(pl.Series(found == one)) for place, one in enumerate(np.unique(found).tolist(), start=1)}
+    return [found == one for one in np.unique(found)]

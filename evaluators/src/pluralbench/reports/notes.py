@@ -6,6 +6,7 @@ import polars as pl
 from pluralbench_measures.bootstrap import CONFIDENCE, Estimate
 
 from pluralbench.results.decisions import decisions_of
+from pluralbench.results.record import CostRecord
 from pluralbench.results.runs import VERDICTS_FILE, Run
 
 NAMED = 5  # ids in a note
@@ -62,18 +63,21 @@ def took(runs: Sequence[Run]) -> str:
     """What some runs took, as "64 calls, 12,345 tokens, $0.12 at 0.25/2 a million, 31 s"; empty where none says it."""
     judged = [run.record.judging for run in runs if run.record.judging is not None]
     costs = [run.record.cost for run in runs if run.record.cost is not None]
+    calls = sum(one.calls for one in judged) if judged else None
+    said = work_told(calls, sum(one.prompt_tokens + one.completion_tokens for one in judged), costs)
+    return f"{said} in {len(runs)} runs" if said and len(runs) > 1 else said
+
+
+def work_told(calls: int | None, tokens: int, costs: Sequence[CostRecord]) -> str:
+    """Calls, tokens, money and time, as in `took`; calls are None where none were made."""
     priced = [(cost.dollars, cost.price) for cost in costs if cost.dollars is not None and cost.price is not None]
-    parts = []
-    if judged:
-        parts.append(f"{sum(one.calls for one in judged):,} calls")
-        parts.append(f"{sum(one.prompt_tokens + one.completion_tokens for one in judged):,} tokens")
+    parts = [] if calls is None else [f"{calls:,} calls", f"{tokens:,} tokens"]
     if priced:
         prices = dict.fromkeys(f"{price.input:g}/{price.output:g}" for _, price in priced)
         parts.append(f"${_money(sum(dollars for dollars, _ in priced))} at {' and '.join(prices)} a million")
     if costs:
         parts.append(f"{_time(sum(cost.seconds for cost in costs))} s")
-    said = ", ".join(parts)
-    return f"{said} in {len(runs)} runs" if said and len(runs) > 1 else said
+    return ", ".join(parts)
 
 
 def _money(dollars: float) -> str:

@@ -9,6 +9,7 @@ from pluralbench_measures.bootstrap import Estimate
 from pluralbench.reports.footnotes import footnotes
 from pluralbench.reports.layout import DASH, Heading, Line, Page
 from pluralbench.reports.notes import mark
+from pluralbench.reports.profile_modes import mode_fields, mode_notes, mode_page, modes_of
 from pluralbench.reports.sheets import Column, Row, Sheet, sheets_of
 from pluralbench.reports.writing import Content
 from pluralbench.results.metrics_frame import NUMBERS
@@ -35,11 +36,19 @@ def overview(runs: Sequence[Run], *, wide: bool = False) -> Content:
 
     wide: every number has its interval, not the overall one alone. For programs numbers are as they are, each with
     bounds, n, clusters and method. `parts` holds what the overall number is made of; `sheet` names the table, since
-    only its rows are on the same items. As CSV what JSON nests has a dot in its name, as `parts.Safety.low`.
+    only its rows are on the same items. Where models have runs in several profile modes, a further page holds them
+    against nothing told, and rows have `against_none`. As CSV what JSON nests has a dot in its name, as
+    `parts.Safety.low`.
     """
     sheets = sheets_of(runs)
+    models = [modes_of(sheet.runs) for sheet in sheets]
+    modes = [mode_page(sheet, own) for sheet, own in zip(sheets, models, strict=True) if own]
     rows = [_row(sheet, row) for sheet in sheets for row in [*sheet.rows, *sheet.references]]
-    return Content([_page(sheet, wide=wide) for sheet in sheets], footnotes(sheets, wide=wide), rows, _flat(rows))
+    if modes:
+        told = mode_fields([one for own in models for one in own])
+        rows = [row | {"against_none": told.get(row["run"])} for row in rows]
+    pages = [*(_page(sheet, wide=wide) for sheet in sheets), *modes]
+    return Content(pages, [*footnotes(sheets, wide=wide), *mode_notes(modes)], rows, _flat(rows))
 
 
 def _page(sheet: Sheet, *, wide: bool) -> Page:

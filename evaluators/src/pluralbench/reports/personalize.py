@@ -49,7 +49,7 @@ def _pages(found: Personalized) -> Iterator[Page]:
 
 
 def _by_config(found: Personalized, name: str, described: SetRecord) -> Page:
-    conditions = [one for one in found.record.conditions if one != "shuffled"] or [*found.record.conditions]
+    conditions = [one for one in found.record.conditions if one != "shuffled"]
     places = dict(zip(described.configs, _first_words(described.configs), strict=True)) | {None: "Mean"}
     shown = [(config, text, condition) for config, text in places.items() for condition in conditions]
     heads = [f"{text}: {CONDITIONS[condition]}" for _, text, condition in shown]
@@ -110,7 +110,7 @@ def notes(found: Personalized) -> Iterator[str]:
         )
     if record.left_out:
         left = ", ".join(f"{name} {count:,}" for name, count in record.left_out.items())
-        yield f"Left out of all models, since nothing is known of the user to tell: {left}."
+        yield f"Left out for all models, since nothing is known of the user to tell, or for their length: {left}."
     yield from _spread(found)
     yield from mark_notes(_marked(found))
     yield from _alike(found)

@@ -30,6 +30,8 @@ best-of-n  name/-  model    k           of the best of k by a reward model: `out
                                         `realised` (what reward and outcome gain, in standard deviations within
                                         prompts), `gain` (of the outcome, at the largest k), `since_best` (what the
                                         largest k lost against this one)
+plan       name/-  way      -           `aspect_recall` and `aspect_precision` of plans against the true aspects,
+                                        matched in a way ("words" or "embeddings")
 best-of-n  name/-  model    -           `agreement`: rank correlation of reward and outcome within prompts, their mean
 new, known, scored
            name/-  method   condition   of `personalize`: `accuracy` of a method with, without or with another's profile

@@ -88,7 +88,7 @@ class PersonalizeRecord(Table):
 
     embedding: how the backbone makes vectors. conditions: those that were compared. persona: whether a model of posts
     is given the persona as a second vector. data: by part (train, validation, test). trained_on: pairs and users.
-    left_out: by part, items of whose user nothing is known to tell.
+    left_out: by part, items of whose user nothing is known to tell, and those that are too long.
     sets: by their names in the items. scored: the other benchmark and its data.
     """
 

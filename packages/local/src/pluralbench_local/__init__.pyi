@@ -3,6 +3,10 @@ from .description import Dtype, Kind, LocalModel
 from .errors import ConversationError, DeviceError, LocalError, ModelError, TrainingError
 from .loading import load
 from .models import SPECIAL
+from .personal.backbones import Backbone, BackboneRecord, load_backbone
+from .personal.embedding import Embedded, embed
+from .personal.scoring import Personal
+from .personal.store import EmbeddingStore
 from .scoring import Options, score, tolerance
 from .training import train
 from .training_batches import Ranking
@@ -12,10 +16,14 @@ from .untrained import untrained
 
 __all__ = [
     "SPECIAL",
+    "Backbone",
+    "BackboneRecord",
     "Classifier",
     "ConversationError",
     "DeviceError",
     "Dtype",
+    "Embedded",
+    "EmbeddingStore",
     "Implicit",
     "Kind",
     "LocalError",
@@ -23,11 +31,14 @@ __all__ = [
     "Lora",
     "ModelError",
     "Options",
+    "Personal",
     "Ranking",
     "Trained",
     "TrainingError",
     "TrainingOptions",
+    "embed",
     "load",
+    "load_backbone",
     "score",
     "tolerance",
     "train",

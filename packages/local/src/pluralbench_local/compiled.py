@@ -122,7 +122,10 @@ def _compile_into(function: Function, path: Path) -> None:
     try:
         with torch.no_grad():
             exported = torch.export.export(function.module, function.example, dynamic_shapes=dynamic)
-            aoti_compile_and_package(exported, package_path=str(new))
+            # Headers compiled beforehand pay off for many functions, not for two.
+            aoti_compile_and_package(
+                exported, package_path=str(new), inductor_configs={"aot_inductor.precompile_headers": False}
+            )
         new.replace(path)
     finally:
         new.unlink(missing_ok=True)

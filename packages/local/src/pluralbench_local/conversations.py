@@ -1,7 +1,7 @@
 """From prompts and responses to tokens: the tokenizer's own chat template, and what happens to what is too long."""
 
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -101,22 +101,27 @@ def tokenize(groups: Sequence[Group], template: Template, limit: int, on_overflo
 
 def _tokenized(groups: Sequence[Group], template: Template) -> Iterator[Tokenized]:
     texts = (_rendered(group, response, template) for group in groups for response in group.responses)
-    encoded = _encoded(texts, template)
-    openings = _encoded((template.render(group.messages, opening=True) for group in groups), template)
+    conversations_of = encoded(texts, template)
+    openings = encoded((template.render(group.messages, opening=True) for group in groups), template)
     for group in groups:
-        conversations = list(islice(encoded, len(group.responses)))
+        conversations = list(islice(conversations_of, len(group.responses)))
         opening = next(openings) if template.whole_response else array("i")
         yield Tokenized([_tokens(ids, opening, template) for ids in conversations])
 
 
 def _rendered(group: Group, response: str, template: Template) -> str:
-    text = template.render([*group.messages, {"role": "assistant", "content": response}])
+    return within_bounds(group.id, template.render([*group.messages, {"role": "assistant", "content": response}]))
+
+
+def within_bounds(name: str, text: str) -> str:
+    """A text as it is. name: the id of its prompt. Raises `ConversationError` for one that is not tokenized."""
     if len(text) > TEXT_CHARACTERS:
-        raise ConversationError(f"The prompt of id {group.id} makes a conversation of {too_long(len(text))}.")
+        raise ConversationError(f"The prompt of id {name} makes a conversation of {too_long(len(text))}.")
     return text
 
 
-def _encoded(texts: Iterator[str], template: Template) -> "Iterator[array[int]]":
+def encoded(texts: Iterable[str], template: Template) -> "Iterator[array[int]]":
+    """Token ids of rendered conversations, of any number of them."""
     several: list[str] = []
     left = CHARACTERS
     for text in texts:
@@ -182,7 +187,7 @@ def _truncate_prompt(group: Group, tokenized: Tokenized, template: Template, lim
 
 
 def _without_start(text: str, tokens: int, template: Template) -> str:
-    encoded = template.tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
+    found = template.tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
     # A character may be of several tokens, of which each but the last leaves it where it is.
-    starts = (start for start, _ in encoded["offset_mapping"][tokens:] if start > 0)
+    starts = (start for start, _ in found["offset_mapping"][tokens:] if start > 0)
     return text[next(starts, len(text)) :]

@@ -1,15 +1,18 @@
 """`LocalModel`: a reward model in this process, described before it is loaded. Nothing here needs torch."""
 
+import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from pluralbench_rewards import ModelRecord, model_commit, model_digest
-from pluralbench_runs import Table, check_recipe, digest
+from pluralbench_runs import Table, check_recipe, digest, one_line, public_place
 from pydantic import Field
 
 from pluralbench_local.errors import ModelError
 
 Kind = Literal["classifier", "implicit"]
+PERSONAL_FILE = "personal.json"
 Dtype = Literal["auto", "float32", "bfloat16", "float16"]
 
 
@@ -17,7 +20,9 @@ class LocalModel(Table):
     """A reward model that runs in this process.
 
     name: a folder, or ORG/NAME on the Hub. kind: "classifier" is a sequence classifier (or an entry of `SPECIAL`),
-    "implicit" the log-probability of the response under a language model, less that under its reference.
+    "implicit" the log-probability of the response under a language model, less that under its reference. A folder with
+    a personalized reward model is one whatever its kind is by default; `device`, `dtype` and the like are then those of
+    its backbone.
     """
 
     loader: ClassVar[str] = "pluralbench_local.loading:load_to_score"
@@ -39,9 +44,10 @@ class LocalModel(Table):
     def record(self) -> ModelRecord:
         """What is known of the model before it is loaded: content or commit, and how it is to be loaded."""
         template = self.template()
+        trained = self.personal()
         return ModelRecord(
             name=self.name,
-            kind=self.kind,
+            kind=self.kind if trained is None else "personal",
             digest=model_digest(self.name),
             commit=model_commit(self.name, self.revision),
             reference=self.reference,
@@ -52,7 +58,29 @@ class LocalModel(Table):
             device=self.device,
             dtype=self.dtype,
             trust_remote_code=self.trust_remote_code,
+            settings={} if trained is None else _settings(trained),
         )
+
+    def personal(self) -> dict[str, Any] | None:
+        """What `personal.json` holds, where it is the folder of a personalized reward model. Raises `ModelError`."""
+        path = Path(self.name) / PERSONAL_FILE
+        if not path.is_file():
+            return None
+        for option, value in (
+            ("kind", self.kind != "classifier"),
+            ("reference", self.reference),
+            ("label", self.label),
+        ):
+            if value:
+                raise ModelError(
+                    f"{self.name} holds a personalized reward model, which has no `{option}`; leave it out."
+                )
+        try:
+            record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+            _settings(record)
+        except (OSError, ValueError, LookupError, TypeError) as error:
+            raise ModelError(f"{path} cannot be read ({one_line(error)}); train the model again.") from None
+        return record
 
     def template(self) -> str | None:
         """The text of the chat template's file. Raises `ModelError`."""
@@ -62,6 +90,18 @@ class LocalModel(Table):
             return self.chat_template.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise ModelError(f"The chat template {self.chat_template} cannot be read: {error}.") from None
+
+
+def _settings(personal: Mapping[str, Any]) -> dict[str, Any]:
+    """What a run records of a personalized reward model: the method, what it reads of the person, and its backbone."""
+    options, backbone = personal["options"], personal["backbone"]
+    chosen = {name: options.get(name) for name in ("method", "profile", "persona", "posts", "pairs", "seed")}
+    named = {
+        "backbone": public_place(backbone["name"]),
+        "backbone_digest": backbone.get("digest"),
+        "backbone_commit": backbone.get("commit"),
+    }
+    return {name: value for name, value in (chosen | named).items() if value is not None}
 
 
 def described(model: str | Path | LocalModel, **fields: Any) -> LocalModel:

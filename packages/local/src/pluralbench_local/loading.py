@@ -12,11 +12,14 @@ from pluralbench_local.description import LocalModel, described
 from pluralbench_local.errors import ModelError
 from pluralbench_local.models import load_classifier, load_language_model, load_tokenizer
 from pluralbench_local.network import unpacked
+from pluralbench_local.personal.scoring import Personal, load_personal
 from pluralbench_local.scoring import Options
 
+AnyModel = Classifier | Implicit | Personal
 
-def load(model: str | Path | LocalModel, *, scoring: Scoring | None = None, **fields: Any) -> Classifier | Implicit:
-    """Load a reward model from a folder or the Hub into this process.
+
+def load(model: str | Path | LocalModel, *, scoring: Scoring | None = None, **fields: Any) -> AnyModel:
+    """Load a reward model from a folder or the Hub into this process; a personalized one from its folder.
 
     model: its description, or its name, with the other fields of `LocalModel` by keyword. scoring: how it runs when it
     is asked to score; `pluralbench_local.score` takes other ways.
@@ -24,13 +27,15 @@ def load(model: str | Path | LocalModel, *, scoring: Scoring | None = None, **fi
     Raises `ModelError` and `DeviceError`.
     """
     model = described(model, **fields)
+    if model.personal() is not None:
+        return load_personal(model, scoring or Scoring())
     options = Options.of(scoring or Scoring(), model)
     if model.kind == "classifier":
         return _classifier(model, options)
     return _implicit(model, options)
 
 
-def load_to_score(model: LocalModel, scoring: Scoring) -> Classifier | Implicit:
+def load_to_score(model: LocalModel, scoring: Scoring) -> AnyModel:
     """A described model for a run: it also measures the tolerance of its scores."""
     loaded = load(model, scoring=scoring)
     return replace(loaded, options=replace(loaded.options, measure_tolerance=True))

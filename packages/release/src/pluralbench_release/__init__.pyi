@@ -3,7 +3,7 @@ from .card import Card, Section, counted, markdown_table, read_card
 from .checksums import release_digest
 from .content import ReleaseTable, content_digest
 from .diff import TableDiff, diff
-from .errors import ReleaseError, TablesError
+from .errors import NoSplit, ReleaseError, TablesError
 from .manifest import LEDGER, RECIPE, Built, Manifest, ReleaseName, Source, read_manifest
 from .publishing import check_publishable, push_to_hub
 from .rebuild import Rebuild, rebuild, rebuild_of
@@ -21,6 +21,7 @@ __all__ = [
     "Card",
     "Contents",
     "Manifest",
+    "NoSplit",
     "Rebuild",
     "ReleaseError",
     "ReleaseName",

@@ -169,7 +169,7 @@ class Judge:
             asked = _asked(item.prompt, item.context, item.language, shown)
             return self._request("verdict", system, asked, f"the verdict on {item.id}", attempt)
 
-        return self._ask(comparisons, request, lambda reply: parse_choice(reply, self.rule), "verdicts")
+        return self.ask(comparisons, request, lambda reply: parse_choice(reply, self.rule), "verdicts")
 
     def rate(
         self, groups: Sequence[Group], contexts: Sequence[str] = (), languages: Sequence[str] = ()
@@ -193,7 +193,7 @@ class Judge:
             label = f"the rating of response {number + 1} to {group.id}"
             return self._request("rating", system, asked, label, attempt)
 
-        ratings = self._ask(items, request, lambda reply: parse_rating(reply, self.rule), "ratings")
+        ratings = self.ask(items, request, lambda reply: parse_rating(reply, self.rule), "ratings")
         settled = iter(ratings)
         return [[next(settled) for _ in group.responses] for group in groups]
 
@@ -219,13 +219,14 @@ class Judge:
                 on_scored(place, values)
         return scored
 
-    def _ask(
+    def ask(
         self,
         items: Sequence[Item],
         request: Callable[[Item, int], Request],
         parse: Callable[[str], Value],
         label: str,
     ) -> list[Settled[Value]]:
+        """Ask its model anything else, until `parse` takes the reply; see `ask_until_valid`."""
         with working_ledger(self.ledger) as ledger:
             return ask_until_valid(
                 items,

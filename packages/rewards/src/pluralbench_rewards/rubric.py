@@ -159,12 +159,13 @@ def overlap(case: Case) -> list[float]:
 
     No measure of quality: it sees words and no sense. It needs no model, so that machinery can be checked with it.
     """
-    said = _stems(case.answer)
-    return [MOST * len(own & said) / len(own) if (own := _stems(aspect)) else 0.0 for aspect in case.aspects]
+    said = stems(case.answer)
+    return [MOST * len(own & said) / len(own) if (own := stems(aspect)) else 0.0 for aspect in case.aspects]
 
 
-def _stems(text: str) -> set[str]:
-    return {_stemmer().stemWord(word) for word in re.findall(r"\w+", text.casefold()) if len(word) >= SHORTEST}
+def stems(text: str, shortest: int = SHORTEST) -> set[str]:
+    """The stems of the words of a text that have at least so many letters; of English words."""
+    return {_stemmer().stemWord(word) for word in re.findall(r"\w+", text.casefold()) if len(word) >= shortest}
 
 
 @cache

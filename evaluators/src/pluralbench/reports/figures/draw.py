@@ -1,6 +1,6 @@
 """`report --plots`: what runs found, as figures of every benchmark, across languages, by category and of verdicts."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,7 +9,7 @@ import polars as pl
 
 from pluralbench.data.verdict_tables import read_verdicts
 from pluralbench.errors import EvaluationError
-from pluralbench.reports.figures import categories, certainty, forest, languages
+from pluralbench.reports.figures import categories, certainty, forest, languages, profile_modes
 from pluralbench.reports.figures.files import save
 from pluralbench.reports.figures.fonts import readable, unrendered
 from pluralbench.reports.figures.series import series_of
@@ -23,15 +23,16 @@ if TYPE_CHECKING:
 Make = Callable[[], "Figure | None"]
 
 
-def draw(runs: Sequence[Run], folder: Path) -> list[Path]:
+def draw(runs: Sequence[Run], folder: Path, families: Mapping[str, str] | None = None) -> list[Path]:
     """Write the figures that these runs have data for, each as PNG and SVG, and say which files those are.
 
-    A model has one colour and marker in all of them, by its name. Raises `EvaluationError` when there is nothing to
+    A model has one colour and marker in all of them, by its name. families: patterns of models' names by a family's
+    name, of which the figure of profile modes has the mean. Raises `EvaluationError` when there is nothing to
     draw, and where nothing can be written.
     """
     paths: list[Path] = []
     with drawing():
-        for stem, make in _figures(runs):
+        for stem, make in _figures(runs, families or {}):
             figure = make()
             if figure is not None:
                 paths += save(figure, folder, stem)
@@ -40,8 +41,9 @@ def draw(runs: Sequence[Run], folder: Path) -> list[Path]:
     return paths
 
 
-def _figures(runs: Sequence[Run]) -> Iterator[tuple[str, Make]]:
+def _figures(runs: Sequence[Run], families: Mapping[str, str]) -> Iterator[tuple[str, Make]]:
     yield from forest.forests(runs).items()
+    yield from profile_modes.mode_figures(runs, families).items()
     across, by_category = series_of(_in_languages(runs), runs), series_of(_by_category(runs), runs)
     for models, figures in ((across, languages.FIGURES), (by_category, categories.figures_of(by_category))):
         for stem, make in figures.items() if models else ():

@@ -1,22 +1,252 @@
 """A backbone: a frozen model that gives one vector for a text."""
 
-from typing import Literal
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol, Self
 
-from pluralbench_runs import Table
+import torch
+from pluralbench_rewards import Scoring, Work, model_digest
+from pluralbench_runs import Table, digest
+from torch import Tensor
+from transformers import AutoConfig, PreTrainedTokenizerBase
+from transformers.utils.hub import cached_file
+
+from pluralbench_local.batches import Read, begin, in_batches
+from pluralbench_local.conversations import Template, Tokenized, tokenize
+from pluralbench_local.description import LocalModel, described
+from pluralbench_local.errors import ModelError
+from pluralbench_local.models import (
+    SPECIAL,
+    from_pretrained,
+    load_classifier,
+    load_language_model,
+    load_tokenizer,
+    loaded,
+)
+from pluralbench_local.network import Network
+from pluralbench_local.packing import Tokens
+from pluralbench_local.personal.texts import Left, Reading, Texts, told_tokens
+from pluralbench_local.scoring import Options, limit_of, shown_by, work_of
+
+# Contents alone, a blank line between them and before an answer; behind what the tokenizer begins every text with.
+PLAIN = (
+    "{% for message in messages %}{{ message['content'] }}{% if not loop.last or add_generation_prompt %}{{ '\\n\\n' }}"
+    "{% endif %}{% endfor %}"
+)
 
 
 class BackboneRecord(Table):
-    """Which backbone made vectors, and how: vectors of two records are not comparable.
+    """Which backbone made vectors, and how.
 
     name: a folder, or ORG/NAME on the Hub. digest: SHA-256 of the files of a folder. commit: of the Hub's repository.
-    pooling: "last" is the last hidden state of the last token, "mean" what a sentence encoder makes of all of them.
-    width: of a vector. dtype: of the weights. template_digest: of the chat template; None where texts are plain.
+    pooling: "last" is the last hidden state of the last token; a sentence encoder has its own, such as "mean". width:
+    of a vector. dtype: of the weights. template_digest: of the chat template; None where there are no roles.
+    plain: whether the model has no chat template, so that it reads the contents of messages alone.
     """
 
     name: str
     digest: str | None = None
     commit: str | None = None
-    pooling: Literal["last", "mean"] = "last"
+    pooling: str = "last"
     width: int
     dtype: str | None = None
     template_digest: str | None = None
+    plain: bool = False
+
+    @property
+    def identity(self) -> str:
+        """SHA-256 of all that vectors depend on, in 64 hexadecimal digits; only vectors that share it can be compared.
+
+        The name is in it where neither content nor commit is known.
+        """
+        known = self.digest or self.commit
+        return digest(self.model_dump(mode="json", exclude={"name"} if known else None))
+
+    def __str__(self) -> str:
+        """The name, and in brackets what tells it from another of that name."""
+        content = self.digest or self.commit
+        parts = [
+            f"content {content[:12]}" if content else "content unknown",
+            f"{self.pooling} pooling",
+            f"{self.dtype}" if self.dtype else "",
+            "plain text" if self.plain else "",
+            f"chat template {self.template_digest[:12]}" if self.template_digest else "",
+        ]
+        return f"{self.name} ({', '.join(filter(None, parts))})"
+
+
+class Backbone(Protocol):
+    """A frozen model that gives one vector for a text."""
+
+    @property
+    def record(self) -> BackboneRecord:
+        """What it is."""
+
+    @property
+    def precision(self) -> torch.dtype:
+        """What a vector is rounded to."""
+
+    def shown(self) -> dict[str, Any]:
+        """What loading it showed, as fields of `pluralbench_rewards.ModelRecord`."""
+
+    def work(self) -> Work:
+        """How it will compute; nothing is computed yet. Raises `ConversationError`."""
+
+    def read(self, texts: Texts) -> Reading:
+        """Texts as it reads them; their vectors are computed when they are asked for. Raises `ConversationError`."""
+
+    def running(self, options: Options) -> Self:
+        """The same, running in another way."""
+
+
+@dataclass(frozen=True)
+class Decoder:
+    """A causal language model, or the body of a classifier: a text's vector is the last hidden state of its last token.
+
+    PAL pools so in the paper of Personalized RewardBench (appendix B). A prompt is read where its answer begins, with
+    the chat template's opening of the answer: that is where a decoder has taken the question in and predicts what
+    follows, and as all its answers begin with these tokens it is computed with them. An answer is read at the last
+    token of the conversation; what is told of a person at that of a user's message.
+    """
+
+    name: str
+    network: Network
+    template: Template
+    options: Options
+    record: BackboneRecord
+
+    @property
+    def networks(self) -> list[Network]:
+        """What has to run."""
+        return [self.network]
+
+    @property
+    def precision(self) -> torch.dtype:
+        """What a vector is rounded to."""
+        return self.network.dtype
+
+    def shown(self) -> dict[str, Any]:
+        """What loading it showed."""
+        return shown_by(self)
+
+    def work(self) -> Work:
+        """How it will compute."""
+        return work_of(self, limit_of(self))
+
+    def running(self, options: Options) -> Self:
+        """The same, running in another way."""
+        return replace(self, options=options)
+
+    def read(self, texts: Texts) -> Reading:
+        """Texts in tokens. What is too long is dealt with as the options say; what is told is cut at its end."""
+        limit = limit_of(self)
+        answered = tokenize(texts.prompts, self.template, limit, self.options.on_overflow)
+        told = told_tokens(texts.told, self.template, limit)
+        units = [_units(result) for result in answered]
+        units += [Tokenized([Tokens(ids, range(len(ids) - 1, len(ids)))], cut) for ids, cut in told]
+
+        def vectors(left: Left, work: Work) -> Iterator[tuple[int, dict[int, Tensor]]]:
+            begin(self.networks, units, left, work, self.options.compile)
+            return in_batches(self._states, units, left, work, texts.ids)
+
+        return Reading(
+            keys=[[key_of(self.record, tokens.ids.tobytes()) for tokens in unit.conversations] for unit in units],
+            cut=[unit.cut for unit in units],
+            dropped={place: unit.dropped for place, unit in enumerate(units) if unit.dropped},
+            vectors=vectors,
+        )
+
+    def _states(self, groups: Sequence[Sequence[Tokens]], read: Read) -> tuple[Sequence[Tensor], int]:
+        states, rows, computed = read(self.network, groups)
+        return list(states[[places[-1] for places in rows]].cpu()), computed
+
+
+def key_of(record: BackboneRecord, text: bytes) -> bytes:
+    """The key of a text as a backbone reads it: SHA-256, 32 bytes."""
+    return hashlib.sha256(bytes.fromhex(record.identity) + text).digest()
+
+
+def load_backbone(model: str | Path | LocalModel, *, scoring: Scoring | None = None) -> Backbone:
+    """Load a backbone from a folder or the Hub.
+
+    model: a causal language model, a classifier of which only the body is used, or a sentence encoder that
+    sentence-transformers loads. scoring: how it runs, and what it does with conversations that are too long.
+    Raises `ModelError`, `DeviceError`.
+    """
+    source = described(model)
+    if Path(source.name).is_dir():
+        source = source.model_copy(update={"name": str(Path(source.name).resolve())})
+    options = Options.of(scoring or Scoring(), source)
+    if _is_sentence_encoder(source):
+        from pluralbench_local.personal.encoders import load_encoder  # noqa: PLC0415 - an extra
+
+        return load_encoder(source, options)
+    return _decoder(source, options)
+
+
+def _is_sentence_encoder(source: LocalModel) -> bool:
+    if not Path(source.name).is_dir() and source.name.count("/") != 1:
+        return False
+    found = cached_file(
+        source.name,
+        "modules.json",
+        revision=source.revision,
+        _raise_exceptions_for_gated_repo=False,
+        _raise_exceptions_for_missing_entries=False,
+        _raise_exceptions_for_connection_errors=False,
+    )
+    return found is not None
+
+
+def _decoder(source: LocalModel, options: Options) -> Decoder:
+    config = loaded("configuration", source, lambda: AutoConfig.from_pretrained(source.name, **from_pretrained(source)))
+    declared = config.architectures or [""]
+    classifier = declared[0].endswith("ForSequenceClassification") or declared[0] in SPECIAL
+    if config.is_encoder_decoder or declared[0].endswith("ForMaskedLM"):
+        raise ModelError(_no_decoder(source.name, declared[0]))
+    tokenizer = load_tokenizer(source, source.template())
+    network = load_classifier(source)[0] if classifier else load_language_model(source)
+    if network.head is None:
+        raise ModelError(_no_decoder(source.name, declared[0]))
+    weight = network.head.weight
+    assert isinstance(weight, Tensor)  # noqa: S101 - the library types it as anything that a module can hold
+    plain = not tokenizer.chat_template
+    if plain:
+        tokenizer.chat_template = _beginning(tokenizer) + PLAIN
+    record = BackboneRecord(
+        name=source.name,
+        digest=model_digest(source.name),
+        commit=getattr(config, "_commit_hash", None),
+        width=weight.shape[-1],
+        dtype=str(network.dtype).removeprefix("torch."),
+        template_digest=None if plain else digest(str(tokenizer.chat_template)),
+        plain=plain,
+    )
+    return Decoder(source.name, network, Template(tokenizer, whole_response=True), options, record)
+
+
+def _no_decoder(name: str, architecture: str) -> str:
+    return (
+        f"{name} is no decoder but {architecture}, whose last token says nothing of a text; give a causal language "
+        "model, or a sentence encoder with the modules.json that sentence-transformers writes."
+    )
+
+
+def _beginning(tokenizer: PreTrainedTokenizerBase) -> str:
+    """What the tokenizer begins every text with, as a template has it."""
+    first = tokenizer("", verbose=False)["input_ids"][:1]
+    return "{{ bos_token }}" if first and first == [tokenizer.bos_token_id] else ""
+
+
+def _units(answered: Tokenized) -> Tokenized:
+    """A prompt and its responses, each read at its last token, from responses that are read from the prompt's end on.
+
+    An answer may be such that its first characters make one token with the last of the opening; others then say where
+    the prompt ends.
+    """
+    opened = max(answered.conversations, key=lambda tokens: tokens.reads.start)
+    end = opened.reads.start + 1
+    texts = [opened.ids[:end], *(tokens.ids for tokens in answered.conversations)]
+    return replace(answered, conversations=[Tokens(ids, range(len(ids) - 1, len(ids))) for ids in texts])

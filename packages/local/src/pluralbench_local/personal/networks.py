@@ -4,11 +4,20 @@ import torch
 from pluralbench_runs import stream
 
 from pluralbench_local.personal.bt import BT
+from pluralbench_local.personal.gpo import GPO
 from pluralbench_local.personal.options import Method, PersonalOptions
+from pluralbench_local.personal.pal import PAL
 from pluralbench_local.personal.synthesize_me import SynthesizeMe
+from pluralbench_local.personal.vpl import VPL
 
-Network = BT
-NETWORKS: dict[Method, type[Network]] = {"bt": BT, "synthesizeme": SynthesizeMe}
+Network = BT | GPO | VPL | PAL
+NETWORKS: dict[Method, type[Network]] = {
+    "bt": BT,
+    "gpo": GPO,
+    "vpl": VPL,
+    "pal": PAL,
+    "synthesizeme": SynthesizeMe,
+}
 
 
 def new_network(width: int, options: PersonalOptions) -> Network:

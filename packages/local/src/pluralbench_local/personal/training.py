@@ -231,7 +231,8 @@ def _epoch(
 ) -> float:
     """Take an epoch's steps; the mean loss. way: optimizer and schedule.
 
-    Each item is shown a number of its person's earlier pairs that is drawn anew, so that the model works with any.
+    How many of their persons' earlier pairs the items are shown is drawn for each step, so that the model works with
+    any number; which ones they are is drawn for each item.
     """
     optimizer, schedule = way
     chosen = options.chosen
@@ -243,8 +244,9 @@ def _epoch(
         for number, start in enumerate(starts):
             several = order[start : start + chosen.batch_size]
             items = [item for item, _, _ in several]
+            most = draw.randint(0, options.shown)
             own = [corpus.earlier[item] for item in items]
-            shown = [draw.sample(pairs, draw.randint(0, min(len(pairs), options.shown))) for pairs in own]
+            shown = [draw.sample(earlier, min(most, len(earlier))) for earlier in own]
             points = shown_points(corpus, items, [places for _, *places in several], shown, options)
             loss = network.loss(points, (epoch - 1 + number / len(starts)) / chosen.epochs)
             loss.backward()  # type: ignore[no-untyped-call]

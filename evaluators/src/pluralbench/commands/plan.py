@@ -1,0 +1,74 @@
+"""`pluralbench plan`."""
+
+import shlex
+from typing import Annotated
+
+import typer
+
+from pluralbench.commands.options import Fresh, Options, Out, Seed, with_options
+from pluralbench.commands.score import BENCHMARKS
+from pluralbench.descriptions import AspectMatching, ChatConnection, Data, Planning, Prompt, Running
+
+EXAMPLES = """\
+Examples:
+
+pluralbench plan ./planner --data dist/personalized-rewardbench
+
+pluralbench plan gpt-5-mini --base-url https://api.openai.com/v1 --price 0.25/2 --max-cost 2 --out plans
+
+pluralbench score ./my-model --data dist/personalized-rewardbench --profile plan --plans plans
+"""
+ProfileBenchmark = Annotated[str, typer.Option("--benchmark", help=BENCHMARKS, rich_help_panel="Data")]
+ProfilePrompt = Annotated[
+    Prompt, Options("Data", left_out=tuple(name for name in Prompt.model_fields if name != "profile_size"))
+]
+
+
+@with_options
+def plan(
+    planner: Annotated[
+        str,
+        typer.Argument(
+            metavar="MODEL",
+            help="A folder or ORG/NAME on the Hub, to run here; a model of --base-url; or local, the embedded one.",
+        ),
+    ],
+    *,
+    benchmark: ProfileBenchmark = "personalized",
+    data: Annotated[Data, Options("Data", left_out=("legacy", "english", "on_empty"))],
+    prompt: ProfilePrompt,
+    sampling: Annotated[Planning, Options("Planner")],
+    matching: Annotated[AspectMatching, Options("True aspects")],
+    running: Annotated[Running, Options("Model in this process")],
+    connection: Annotated[ChatConnection, Options("Endpoint")],
+    seed: Seed = 0,
+    out: Out = None,
+    fresh: Fresh = False,
+) -> None:
+    """Let a planner say what each person expects of an answer, and how much of the true aspects that is.
+
+    Writes a directory with plans.jsonl, which score and judge take by --profile plan --plans. A plan without a list is
+    told as it was written. An interrupted run goes on with the same command.
+    """
+    from pluralbench.commands.terminal import console  # noqa: PLC0415 - `--help` need not wait for it
+    from pluralbench.evaluation.models import here  # noqa: PLC0415 - the same
+    from pluralbench.planning.plans import plan as run_plan  # noqa: PLC0415 - the same
+    from pluralbench.reports.plans import plan_lines  # noqa: PLC0415 - the same
+
+    done = run_plan(
+        here(planner, running, connection),
+        benchmark=benchmark,
+        data=data,
+        posts=prompt.profile_size,
+        sampling=sampling,
+        matching=matching,
+        connection=connection,
+        seed=seed,
+        out=out,
+        fresh=fresh,
+    )
+    console.print()
+    for line in plan_lines(done):
+        console.print(line)
+    words = ["--benchmark", benchmark, "--profile", "plan", "--plans", str(done.path)]
+    console.print(f"Score with them: pluralbench score MODEL {shlex.join(words)} --data ...")

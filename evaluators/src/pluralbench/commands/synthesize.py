@@ -1,0 +1,59 @@
+"""`pluralbench synthesize`."""
+
+import shlex
+from typing import Annotated
+
+from pluralbench.commands.judge import Model
+from pluralbench.commands.options import Fresh, Options, Out, Seed, with_options
+from pluralbench.commands.score import BenchmarkName
+from pluralbench.descriptions import ChatConnection, Data, Synthesizing
+
+EXAMPLES = """\
+Examples:
+
+pluralbench synthesize gpt-5-mini --benchmark prism-personalized --price 0.25/2 --max-cost 5 --out personas
+
+pluralbench judge gpt-5-mini --benchmark prism-personalized --profile persona --personas personas
+"""
+
+
+@with_options
+def synthesize(
+    model: Model,
+    *,
+    benchmark: BenchmarkName = None,
+    data: Annotated[Data, Options("Data", left_out=("legacy", "english"))],
+    synthesizing: Annotated[Synthesizing, Options("Synthesizing")],
+    connection: Annotated[ChatConnection, Options("Connection")],
+    seed: Seed = 0,
+    out: Out = None,
+    fresh: Fresh = False,
+) -> None:
+    """Let a language model write personas, and choose demonstrations for a judge (SynthesizeMe).
+
+    Of each person's earlier pairs the older ones are learned from: the model says which answer they chose and why, and
+    writes a persona from the reasons that led it right. The later pairs decide which demonstrations a judge is shown.
+    Whoever has no earlier pair is described by their posts. Writes personas.jsonl, which --personas takes, with the
+    recorded calls; interrupted, it goes on with the same command.
+    """
+    from pluralbench.commands.terminal import console  # noqa: PLC0415 - `--help` need not wait for it
+    from pluralbench.evaluation.synthesize import synthesize as run_synthesis  # noqa: PLC0415 - the same
+    from pluralbench.reports.synthesis import synthesis_notes  # noqa: PLC0415 - the same
+
+    done = run_synthesis(
+        model,
+        benchmark=benchmark,
+        data=data,
+        synthesizing=synthesizing,
+        connection=connection,
+        seed=seed,
+        out=out,
+        fresh=fresh,
+    )
+    console.print()
+    for line in synthesis_notes(done):
+        console.print(line)
+    words = ["pluralbench", "judge", model, "--benchmark", done.record.benchmark]
+    words += ["--data", data.location] if data.location else []
+    words += ["--profile", "persona", "--personas", str(done.personas)]
+    console.print(f"Judge by them: {shlex.join(words)}")

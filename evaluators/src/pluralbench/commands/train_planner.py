@@ -1,0 +1,83 @@
+"""`pluralbench train-planner`."""
+
+import shlex
+from typing import Annotated
+
+import typer
+
+from pluralbench.commands.options import Fresh, Options, with_options
+from pluralbench.commands.plan import ProfileBenchmark, ProfilePrompt
+from pluralbench.descriptions import Data, LocalModel, PlannerOptions
+
+EXAMPLES = """\
+Examples:
+
+pluralbench train-planner Qwen/Qwen2.5-0.5B-Instruct --data lamp-qa/train --held-out 0.05 --out planner
+
+pluralbench train-planner local --data people.jsonl --steps 40 --warmup-steps 4 --items-per-step 2 \
+--learning-rate 3e-3 --out planner
+"""
+
+
+@with_options
+def train_planner(
+    base: Annotated[
+        str,
+        typer.Argument(
+            metavar="BASE",
+            help="A language model with a chat template: a folder, or ORG/NAME; or `local`, the small embedded one.",
+        ),
+    ],
+    *,
+    benchmark: ProfileBenchmark = "personalized",
+    data: Annotated[Data, Options("Data", left_out=("legacy", "english", "on_empty"))],
+    prompt: ProfilePrompt,
+    held_out: Annotated[
+        float | None,
+        typer.Option(
+            "--held-out",
+            metavar="SHARE",
+            help="Measure the loss on this share of the people, such as 0.05.",
+            rich_help_panel="Data",
+        ),
+    ] = None,
+    model: Annotated[LocalModel, Options("Model", given={"name": "base"}, left_out=("kind", "reference", "label"))],
+    options: Annotated[PlannerOptions, Options("Training")],
+    out: Annotated[str, typer.Option(help="Folder of the trained planner.", rich_help_panel="Result")],
+    fresh: Fresh = False,
+) -> None:
+    """Train a language model to say what a person expects of an answer, from their posts and their question.
+
+    It learns the rubric aspects of a benchmark's items by LoRA with TRL: pip install "pluralbench\\[optimize]". Writes
+    a folder with an ordinary language model, a log of the steps, and planner.json, which says how it was made.
+    Interrupted training goes on with the same command.
+    """
+    from pluralbench.commands.terminal import console  # noqa: PLC0415 - `--help` need not wait for it
+    from pluralbench.planning.training import train_planner as run_training  # noqa: PLC0415 - the same
+
+    done = run_training(
+        model,
+        out,
+        data=data,
+        benchmark=benchmark,
+        posts=prompt.profile_size,
+        held_out=held_out,
+        options=options,
+        fresh=fresh,
+    )
+    record = done.record
+    learned, judged = record["examples"], record["held_out"]
+    console.print(
+        f"\n{done.folder}: trained in {record['steps']:,} steps ({record['seconds']:,.0f} s) on "
+        f"{learned['given'] - learned['too_long']:,} items, each {record['epochs']:.3g} times."
+    )
+    for part, what in ((learned, "to learn from"), (judged, "held out")):
+        if part and part["too_long"]:
+            console.print(f"{part['too_long']:,} items {what} were left out for their length.")
+    if judged:
+        console.print(
+            f"Loss on {judged['given'] - judged['too_long']:,} held-out plans: {done.held_out_loss:.3f} nats a token, "
+            f"without training {record['held_out_loss_of_base']:.3f}"
+        )
+    words = ["pluralbench", "plan", str(done.folder), "--benchmark", benchmark]
+    console.print(f"Plan with it: {shlex.join(words)} --data ...")

@@ -1,0 +1,158 @@
+"""Accuracy by what is told of the person, in groups of bars by family of models: Figure 2 of Personalized RewardBench.
+
+A bar is the mean over a family's models, which are dots on it; where a family is one model, it has its interval.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from fnmatch import fnmatchcase
+from functools import partial
+from pathlib import Path
+from statistics import fmean
+from typing import TYPE_CHECKING, NamedTuple
+
+from pluralbench.errors import EvaluationError
+from pluralbench.reports.figures import style
+from pluralbench.reports.figures.fonts import folded, readable
+from pluralbench.reports.profile_modes import NONE, Told, modes_of
+from pluralbench.reports.sheets import Sheet, sheets_of
+from pluralbench.results.metrics_frame import Place
+from pluralbench.results.runs import Run
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+COLOURS = {NONE: "#BDBDBD", "raw": "#E69F00", "plan": "#0072B2", "persona": "#009E73"}
+OTHERS = ("#56B4E9", "#CC79A7", "#D55E00", "#F0E442")
+SAID = {NONE: "nothing", "raw": "posts", "plan": "plan", "persona": "persona"}
+BAR, HIGH, BETWEEN, MOST = 0.3, 2.4, 0.35, 4  # inches of a bar, of a panel, between panels; panels beside the first
+OVERALL = Place("overall", "overall")
+
+
+class Bar(NamedTuple):
+    """What the models of a family get in a mode, in per cent; the points are of the models."""
+
+    mode: str
+    points: list[style.Point]
+
+
+Families = Mapping[str, Mapping[str, Bar]]
+"""By a family's name its bars, by mode."""
+
+
+def mode_figures(runs: Sequence[Run], families: Mapping[str, str]) -> "dict[str, Callable[[], Figure | None]]":
+    """The figure of each table that has models in several modes, by the stem of its files.
+
+    families: patterns of models' names by a family's name; a model of none is one by itself. Raises `EvaluationError`
+    for a pattern that is of no model.
+    """
+    made: dict[str, Callable[[], Figure | None]] = {}
+    known = [run.name for run in runs]
+    for family, pattern in families.items():
+        if not any(_is_of(name, pattern) for name in known):
+            raise EvaluationError(
+                f"--family {family}={pattern} is of none of the models {', '.join(dict.fromkeys(known))}."
+            )
+    for sheet in sheets_of(runs):
+        models = modes_of(sheet.runs)
+        if models:
+            stem = "profile_modes_" + re.sub(r"[^\w.-]+", "_", Path(sheet.runs[0].record.benchmark.name).stem)
+            made[f"{stem}_{len(made) + 1}" if stem in made else stem] = partial(_figure, sheet, models, families)
+    return made
+
+
+def _is_of(name: str, pattern: str) -> bool:
+    return fnmatchcase(name, pattern) or fnmatchcase(Path(name).name, pattern)
+
+
+def _figure(sheet: Sheet, models: Sequence[Sequence[Told]], families: Mapping[str, str]) -> "Figure | None":
+    places = [OVERALL, *(column.place for column in sheet.columns if column.part)][: MOST + 1]
+    panels = [_families(models, families, place) for place in places]
+    modes = list(dict.fromkeys(bar for own in panels[0].values() for bar in own))
+    width = BAR * (len(modes) + 1) * len(panels[0])
+    figure = style.sheet((width + BETWEEN) * len(panels) - BETWEEN, HIGH)
+    colours = _colours(modes)
+    for number, (place, panel) in enumerate(zip(places, panels, strict=True)):
+        ax = style.place(figure, number * (width + BETWEEN), 0, width, HIGH)
+        _draw(ax, panel, modes, colours)
+        coin = style.mean(
+            [
+                _at(own[0].run, place._replace(metric="overall_of_coin" if place is OVERALL else "coin"))
+                for own in models
+            ]
+        )
+        if coin is not None:
+            ax.axhline(coin, color=style.GREY, linewidth=0.9, linestyle=":", zorder=1.5)
+        label = folded(
+            readable((place.section or place.config or "Overall").replace("_", " ")), int(11 * width), lines=3
+        )
+        ax.set_title(label.text, family=label.families, fontsize=8, loc="left", pad=4)
+        if number == 0:
+            ax.set_ylabel("Accuracy (%)")
+        else:
+            ax.set_yticklabels([])
+    _legend(ax, modes, colours)
+    several = any(len(bar.points) > 1 for own in panels[0].values() for bar in own.values())
+    dots = " Dots: the models of a family, whose mean is the bar." if several else ""
+    points = [
+        point for own in panels[0].values() for bar in own.values() if len(bar.points) == 1 for point in bar.points
+    ]
+    whiskers = f" {style.whiskers(points)}" if points else ""
+    note = f"Overall: {sheet.runs[0].record.benchmark.rule}.{dots}{whiskers} Dotted: a coin."
+    return style.heading(figure, f"{sheet.title}: what is told of the person", note)
+
+
+def _families(models: Sequence[Sequence[Told]], families: Mapping[str, str], place: Place) -> Families:
+    found: dict[str, dict[str, Bar]] = {}
+    for own in models:
+        name = own[0].run.name
+        family = next((family for family, pattern in families.items() if _is_of(name, pattern)), Path(name).name)
+        bars = found.setdefault(family, {})
+        modes = [one.mode for one in own]
+        for one in own:
+            # A model may have plans of several planners, which its runs' folders tell apart.
+            mode = f"{one.mode} ({one.run.path.name})" if modes.count(one.mode) > 1 else one.mode
+            bar = bars.setdefault(mode, Bar(mode, []))
+            bar.points.append(style.point(one.run.estimate(**place._asdict())))
+    return found
+
+
+def _at(run: Run, place: Place) -> float | None:
+    return style.point(run.estimate(**place._asdict())).value
+
+
+def _colours(modes: Sequence[str]) -> dict[str, str]:
+    others = iter(OTHERS * (1 + len(modes) // len(OTHERS)))
+    return {mode: COLOURS.get(mode) or next(others) for mode in modes}
+
+
+def _draw(ax: "Axes", panel: Families, modes: Sequence[str], colours: Mapping[str, str]) -> None:
+    for number, bars in enumerate(panel.values()):
+        for place, mode in enumerate(modes):
+            at = number + (place - (len(modes) - 1) / 2) / (len(modes) + 1)
+            _bar(ax, at, 1 / (len(modes) + 1), bars.get(mode), colours[mode])
+    ax.set(xlim=(-0.5, len(panel) - 0.5), ylim=(0, 100))
+    ax.grid(axis="y", color="#E5E5E5", linewidth=0.5)
+    each = int(BAR * (len(modes) + 1) * 13)
+    style.tick(ax.xaxis, range(len(panel)), [folded(readable(name), each, lines=3) for name in panel])
+
+
+def _bar(ax: "Axes", at: float, width: float, bar: Bar | None, colour: str) -> None:
+    values = [] if bar is None else [point.value for point in bar.points if point.value is not None]
+    if bar is None or not values:
+        ax.text(at, 1, style.MISSING, ha="center", va="bottom", color=colour, fontweight="bold")
+        return
+    ax.bar(at, fmean(values), 0.92 * width, color=colour, zorder=2)
+    if len(bar.points) > 1:
+        ax.plot([at] * len(values), values, "o", color="black", markersize=2.5, zorder=3)
+    elif bar.points[0].low is not None and bar.points[0].high is not None:
+        ax.vlines(at, bar.points[0].low, bar.points[0].high, colors="black", linewidth=0.8, zorder=3)
+
+
+def _legend(ax: "Axes", modes: Sequence[str], colours: Mapping[str, str]) -> None:
+    from matplotlib.patches import Patch  # noqa: PLC0415 - a second that `--help` saves
+
+    handles = [Patch(color=colours[mode]) for mode in modes]
+    names = [readable(SAID.get(mode, mode)).text for mode in modes]
+    ax.legend(handles, names, title="Told of the person", loc="upper left", bbox_to_anchor=(1.03, 1), borderaxespad=0)

@@ -1,0 +1,29 @@
+"""What a synthesis of personas found, in sentences."""
+
+from collections.abc import Iterator
+
+from pluralbench.evaluation.synthesize import Synthesis
+from pluralbench.reports.notes import work_told
+
+NAMED = 5
+
+
+def synthesis_notes(done: Synthesis) -> Iterator[str]:
+    """How many personas there are and what they are from, how good the demonstrations are, and what all took."""
+    record = done.record
+    yield (
+        f"{done.personas}: {record.choices + record.posts:,} personas of {record.people:,} people, "
+        f"{record.choices:,} from their choices and {record.posts:,} from their posts."
+    )
+    if record.without:
+        named = [f"{name} ({reason})" for name, reason in list(record.without.items())[:NAMED]]
+        more = ", …" if len(record.without) > NAMED else ""
+        yield f"Without a persona: {', '.join(named)}{more}."
+    if record.predicted:
+        yield f"{record.kept:,} of {record.predicted:,} predictions about earlier pairs were right."
+    if record.accuracy is not None:
+        yield (
+            f"With {record.demonstrations:,} demonstrations in all, a judge was right about "
+            f"{100 * record.accuracy:.1f} % of the pairs set apart (a mean over people)."
+        )
+    yield f"Took {work_told(record.calls, record.prompt_tokens + record.completion_tokens, [record.cost])}."

@@ -1,0 +1,153 @@
+"""What people are told of personalized reward models: tables, sentences, the page and the figures."""
+
+import json
+from collections.abc import Callable
+from io import StringIO
+from pathlib import Path
+
+import polars as pl
+import pytest
+from drawn_figures import check_texts, dots, words
+from made_personalize import DOMAINS, made_items, made_personalized
+from matplotlib.figure import Figure
+from pluralbench import RunError, read_personalized
+from pluralbench.reports.figures.personalize import draw_personalized, told
+from pluralbench.reports.figures.style import drawing
+from pluralbench.reports.personalize import page, render_personalized
+from pluralbench.results.personalize import PERSONALIZE_FILE, PERSONALIZE_ITEMS, Personalized, PersonalizeRecord
+from rich.console import Console
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> Personalized:
+    """All that there can be: three sets, three conditions, two methods of one architecture."""
+    items = made_items(methods=("bt", "synthesizeme"), conditions=("without", "with", "shuffled"), users=8)
+    return made_personalized(tmp_path_factory.mktemp("runs") / "whole", items)
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> Personalized:
+    """One method without a profile on one set, by one seed."""
+    items = made_items(methods=("gpo",), conditions=("without",), seeds=1, users=4, sets={"new": ("c",)})
+    return made_personalized(tmp_path_factory.mktemp("runs") / "plain", items)
+
+
+def printed(*runs: Personalized) -> str:
+    console = Console(width=80, record=True, file=StringIO())
+    console.print(render_personalized(runs, "table", width=80))
+    return console.export_text()
+
+
+def test_the_first_table_has_a_domain_with_and_without_beside_each_other(found: Personalized) -> None:
+    said = printed(found).split("\n\n")[0]
+    for heading in ("Art:", "Lifestyle:", "Society:", "Mean:"):
+        assert said.count(heading) == 2
+    row = next(line for line in said.splitlines() if line.startswith("Bradley-Terry")).split()[1:]
+    places = [(config, condition) for config in (*DOMAINS, None) for condition in ("without", "with")]
+    values = [found.estimate("accuracy", "scored", "bt", condition, config).value for config, condition in places]
+    assert row == [f"{100 * (value or 0.0):.1f}" for value in values]
+
+
+def test_every_gain_stands_with_its_interval_and_test(found: Personalized) -> None:
+    said = " ".join(printed(found).split())
+    for name in ("new", "known", "scored"):
+        for which in ("with-without", "with-shuffled"):
+            for method in ("bt", "synthesizeme"):
+                gain = found.estimate("gain", name, method, which)
+                assert gain.low is not None
+                assert gain.high is not None
+                assert f"{100 * (gain.value or 0):+.1f} [{100 * gain.low:+.1f}, {100 * gain.high:+.1f}]" in said
+    assert all(len(line.rstrip()) <= 80 for line in printed(found).splitlines())
+
+
+def test_the_sentences_say_what_was_compared(found: Personalized, plain: Personalized) -> None:
+    said = " ".join(printed(found).split())
+    assert "New users: 16 pairs of 8 users of whom nothing was trained on." in said
+    assert "Known users: 16 pairs of 8 users that were trained on, by their latest pairs, which were not." in said
+    assert "the mean over 2 seeds, with 95% intervals over users; ties are wrong, and a coin gets 50." in said
+    assert "w/: told posts of the user (Bradley-Terry); a summary of the user (SynthesizeMe)." in said
+    assert "adjusted for the 2 methods of a table (Holm)." in said
+    assert "Standard deviation over seeds, in points, new users: Bradley-Terry w/o " in said
+    assert "their rows are one piece of evidence and not two." in said
+    alone = " ".join(printed(plain).split())
+    assert "of one seed" in alone
+    for unsaid in ("Holm", "gain", "piece of evidence", "w/:", "other's", "Standard deviation"):
+        assert unsaid not in alone
+
+
+def test_what_was_left_out_is_said(found: Personalized) -> None:
+    record = found.record.model_copy(update={"left_out": {"train": 1200, "new": 3}})
+    told_of = Personalized(found.path, found.items, found.metrics, record)
+    assert "to tell, or for their length: train 1,200, new 3." in " ".join(printed(told_of).split())
+
+
+def test_programs_get_every_number(found: Personalized, plain: Personalized) -> None:
+    rows = json.loads(str(render_personalized([found, plain], "json")))
+    assert len(rows) == found.metrics.height + plain.metrics.height
+    assert rows[0]["run"] == str(found.path)
+    assert {row["run"] for row in rows} == {str(found.path), str(plain.path)}
+    assert str(render_personalized([plain], "csv")).startswith("run,config,section,subset,group,metric,value,low,high")
+
+
+def test_report_opens_a_directory_and_draws_it(found: Personalized, tmp_path: Path, run: Run) -> None:
+    status, said, _ = run("report", found.path, "--plots", tmp_path)
+    assert status == 0
+    assert "Personalized" in said
+    assert "Bradley-Terry" in said
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "told_new.png", "told_new.svg", "told_scored.png", "told_scored.svg",
+    ]  # fmt: skip
+    out = tmp_path / "report.md"
+    assert run("report", found.path, "--out", out)[0] == 0
+    assert "| method" in out.read_text(encoding="utf-8")
+
+
+def test_the_page_links_its_figures(found: Personalized) -> None:
+    text = page(found, [Path("figures/told_new.png")])
+    assert text.startswith("# Personalized reward models on backbone\n")
+    assert "![told new](figures/told_new.png)" in text
+    assert "| method" in text
+
+
+def drawn(found: Personalized, name: str) -> Figure:
+    with drawing():
+        return told(found, name)
+
+
+def test_the_figure_shows_each_accuracy_in_words_that_can_be_read(found: Personalized) -> None:
+    for name, panels in (("new", 4), ("scored", 3)):
+        figure = drawn(found, name)
+        check_texts(figure, name)
+        assert len(figure.axes) == 2 * panels
+        bins = found.metrics.filter(
+            pl.col("group").str.starts_with(f"{name} by "), pl.col("metric") == "accuracy"
+        ).height
+        users = 2 * 2 * 3 if name == "new" else 0
+        assert dots(figure) == bins + users
+        said = words(figure)
+        for text in ("without a profile", "with the profile", "with another user's", "Words that are told"):
+            assert text in said
+
+
+def test_one_method_without_a_profile_is_drawn_too(plain: Personalized, tmp_path: Path) -> None:
+    assert [path.name for path in draw_personalized(plain, tmp_path)] == ["told_new.png", "told_new.svg"]
+    check_texts(drawn(plain, "new"), "plain")
+
+
+def test_a_record_reads_back(found: Personalized) -> None:
+    values = json.loads((found.path / PERSONALIZE_FILE).read_text(encoding="utf-8"))
+    assert (values["$schema"], values["schema_version"]) == ("urn:pluralbench:personalize:1", 1)
+    assert PersonalizeRecord.model_validate(values) == found.record
+    assert dict(found.items.schema) == dict(PERSONALIZE_ITEMS)
+
+
+def test_what_is_no_finished_directory_is_refused(found: Personalized, tmp_path: Path) -> None:
+    with pytest.raises(RunError, match=r"is no finished directory of personalize: it has no personalize\.json\.$"):
+        read_personalized(tmp_path)
+    (tmp_path / "out.work").mkdir()
+    with pytest.raises(RunError, match="it is not finished: run its command again to go on"):
+        read_personalized(tmp_path / "out")
+    with pytest.raises(RunError, match="need the columns method, condition, seed"):
+        made_personalized(tmp_path / "other", found.items.drop("words"))
