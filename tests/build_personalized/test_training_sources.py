@@ -12,7 +12,7 @@ from build_personalized.training.recipe import TrainingSource
 from build_personalized.training.sources import Preferences, load
 from training_tables import published, write_rows
 
-OWN = {"user": "ana", "prompt": "Which tea?", "chosen": "Green.", "rejected": "Any."}
+OWN: dict[str, Any] = {"user": "ana", "prompt": "Which tea?", "chosen": "Green.", "rejected": "Any."}
 
 
 def read(location: str, **settings: Any) -> Preferences:
@@ -82,7 +82,7 @@ def test_what_is_no_pair_is_left_out_and_counted(tmp_path: Path) -> None:
     answered = [{"role": "user", "content": "x"}, {"role": "assistant", "content": "y"}]
     asked = [{"role": "user", "content": "x"}]
     rows = [
-        OWN | {"prompt": asked, **change}
+        OWN | {"prompt": asked} | change
         for change in (
             {},
             {"user": None},

@@ -31,7 +31,8 @@ def frame(**changes: Any) -> pl.DataFrame:
 
 def test_rows_that_keep_the_rules_come_back() -> None:
     turns = [{"role": role, "content": "said"} for role in ("system", "user", "assistant", "user")]
-    for changes in ({}, {"prompt": turns}, {"profile": []}, {"persona": None, "persona_call": None}):
+    kept: list[dict[str, Any]] = [{}, {"prompt": turns}, {"profile": []}, {"persona": None, "persona_call": None}]
+    for changes in kept:
         validate(frame(**changes), PersonalizedPreferences, file="x.parquet")
 
 
