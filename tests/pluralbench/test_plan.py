@@ -24,7 +24,7 @@ from verbs import by_text, score
 from written_tables import write
 
 Command = Callable[..., tuple[int, str, str]]
-PEOPLE = planned_people(4)
+PEOPLE = [row | {"question": f"{row['question']} ({row['id']})"} for row in planned_people(4)]
 TRUE = [[aspect["aspect"] for aspect in person["rubric_aspects"]] for person in PEOPLE]
 
 
