@@ -108,8 +108,11 @@ def test_the_command_says_what_came_and_what_to_do_next(run: Command, data: Path
         words = ["plan", "a-planner", "--base-url", server.base_url, "--price", "1/2", "--data", data, "--out", out]
         status, said, _ = run(*words)
         assert status == 0
-        assert "2 of 4 plans have a list of aspects; 1 have none and are told as they were written" in said
-        assert "1 items have no plan (empty 1), and cannot be scored by --profile plan." in said
+        assert (
+            "Plans with a list of aspects: 2 of 4; without one, told as they were written: 1; cut at 512 tokens: 1."
+            in said
+        )
+        assert "Items without a plan, which cannot be scored by --profile plan: 1 (empty 1)." in said
         assert "Aspects by sharing 0.5 of their words: recall 37.5 [" in said
         assert "A plan without a list has a recall of 0 and no precision." in said
         assert "Took 4 calls, 60 tokens, $0.00" in said
@@ -168,7 +171,7 @@ def test_a_planner_is_trained_and_plans(
         "plan", out, "--data", data, "--profile-size", "1", "--max-tokens", "4", "--out", tmp_path / "plans"
     )
     assert status == 0, error
-    assert "of 4 plans have a list of aspects" in said
+    assert "Plans with a list of aspects: " in said
 
 
 @given(st.integers(1, 4), st.integers(1, 4), st.data())
