@@ -248,7 +248,7 @@ def test_a_model_on_the_embedded_one_is_scored_and_selects_answers(
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(session_folder("cache")))
     status, said, error = run(
-        "personalize", "local", "--data", "sample", "--methods", "bt", "--seeds", "1", "--epochs", "2",
+        "personalize", "local", "--data", "sample", "--limit", "15", "--methods", "bt", "--seeds", "1", "--epochs", "2",
         "--out", tmp_path / "out",
     )  # fmt: skip
     assert status == 0, error

@@ -205,7 +205,8 @@ def _carried_out(
         train = embedded(TRAIN, users.train)
         validation = users.validation and embedded(VALIDATION, users.validation)
         sets = {name: embedded(name, part) for name, part in users.sets.items()}
-        trained, decided = [], []
+        trained: list[TrainedRecord] = []
+        decided: list[pl.DataFrame] = []
         for number, model in enumerate(models, 1):
             announce(f"Model {number} of {len(models)}: {model.name}")
             folder = output.work / MODELS_FOLDER / model.name
