@@ -244,13 +244,26 @@ def test_a_model_on_the_embedded_one_is_scored_and_selects_answers(
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(session_folder("cache")))
     status, said, error = run(
-        "personalize", "local", "--data", "sample", "--limit", "15", "--methods", "bt", "--seeds", "1", "--epochs", "2",
+        "personalize", "local", "--data", "sample", "--limit", "12", "--methods", "bt", "--seeds", "1", "--epochs", "2",
         "--out", tmp_path / "out",
     )  # fmt: skip
     assert status == 0, error
     assert "Bradley-Terry" in said
     model = tmp_path / "out" / "models" / "bt-with-0"
-    told = ("--benchmark", "personalized", "--data", "sample", "--profile", "raw", "--limit", "1")
+    told = (
+        "--benchmark",
+        "personalized",
+        "--config",
+        "Art_and_Entertainment",
+        "--data",
+        "sample",
+        "--profile",
+        "raw",
+        "--profile-size",
+        "1",
+        "--limit",
+        "1",
+    )
     status, said, error = run("score", model, *told, "--out", tmp_path / "scored")
     assert status == 0, error
     assert "bt-with-0" in said
