@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from fault_table import print_table
 from hypothesis import settings
+from learning_table import print_learned
 from session_folder import make_session_folder
 
 # How long an example takes says how busy the machine is. In CI the same examples are drawn in every run.
@@ -37,5 +38,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """The table of `tests/faults`, where they ran."""
-    print_table([report for found in terminalreporter.stats.values() for report in found], terminalreporter._tw._file)
+    """The tables of `tests/faults` and of the tests marked `learning`, where they ran."""
+    reports = [report for found in terminalreporter.stats.values() for report in found]
+    print_table(reports, terminalreporter._tw._file)
+    print_learned(reports, terminalreporter._tw._file)

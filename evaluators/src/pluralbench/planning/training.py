@@ -38,8 +38,6 @@ def train_planner(
     Returns `pluralbench_policies.TrainedPlanner`. Training that was interrupted goes on with the same call. Raises a
     `UserError` for every mistake of the caller.
     """
-    from pluralbench_policies.planner import train_planner as train_on  # noqa: PLC0415 - needs torch
-
     options = options or PlannerOptions()
     data = data if isinstance(data, Data) else Data(location=None if data is None else str(data))
     source = base if isinstance(base, LocalModel) else LocalModel(name=str(base))
@@ -56,6 +54,8 @@ def train_planner(
         "posts": posts,
         "held_out": held_out,
     }
+    from pluralbench_policies.planner import train_planner as train_on  # noqa: PLC0415 - needs torch
+
     source = source.model_copy(update={"name": to_begin_with(source.name)})
     return train_on(source, learned, out, held_out=judged, options=options, origin=origin, fresh=fresh)
 
