@@ -3,15 +3,19 @@
 `verdicts`, `invalid_verdicts`: how many there are in all orders. `share_of_first`: of the valid ones, how many take the
 first answer. `asked_in_both_orders`: decisions with a valid verdict in both, and `changed_with_the_order`: how many of
 these say something else in the other order. Of a judge of pairs also the accuracy by the place of the chosen response
-(`accuracy_chosen_first`, `accuracy_chosen_second`) with `position_bias`, how far these are apart, and
+(`accuracy_chosen_first`, `accuracy_chosen_second`) with `position_bias`, how far these are apart;
+`accuracy_over_orders`, the share of right verdicts in all orders, as PersonalRewardBench (SynthesizeMe) counts: a pair
+that is right in one order of two is worth a half, and a verdict that cannot be read nothing; and
 `accuracy_with_invalid_as_first`, in which a verdict that cannot be read is taken for the first response, as the script
 of the paper of Personalized RewardBench does.
 """
 
 from collections.abc import Iterator, Mapping
 
+import numpy as np
 import polars as pl
-from pluralbench_measures.bootstrap import Estimate
+from pluralbench_measures.bootstrap import Estimate, sums_of
+from pluralbench_measures.intervals import tilt
 
 from pluralbench.results.metrics_frame import Place
 
@@ -29,6 +33,7 @@ def position_of_pairs(decisions: pl.DataFrame) -> Numbers:
     chosen_first, chosen_second = _share(first, "A"), _share(second, "B")
     yield Place("position", "accuracy_chosen_first"), chosen_first
     yield Place("position", "accuracy_chosen_second"), chosen_second
+    yield Place("position", "accuracy_over_orders"), _over_orders(decisions)
     as_first = pl.concat([first.replace(INVALID, "A") == "A", second.replace(INVALID, "A") == "B"])
     yield Place("position", "accuracy_with_invalid_as_first"), _mean(as_first.drop_nulls())
     a, b = chosen_first.value, chosen_second.value
@@ -44,6 +49,23 @@ def position_of_options(decisions: pl.DataFrame) -> Numbers:
     said, swapped = decisions["said"], decisions["said_swapped"]
     back = swapped.replace({"A": "B", "B": "A"})
     yield from _orders(said, swapped, changed=said != back)
+
+
+def _over_orders(decisions: pl.DataFrame) -> Estimate:
+    """The share of right verdicts in all orders, with an interval over clusters."""
+    right = {"verdict_chosen_first": "A", "verdict_rejected_first": "B"}
+    asked = decisions.select(
+        "cluster",
+        won=pl.sum_horizontal((pl.col(name) == letter).cast(pl.Float64) for name, letter in right.items()),
+        verdicts=pl.sum_horizontal(pl.col(name).is_not_null().cast(pl.Float64) for name in right),
+    ).filter(pl.col("verdicts") > 0)
+    if asked.is_empty():
+        return Estimate(None, n=0)
+    cluster = asked["cluster"].rank("dense").cast(pl.Int64).to_numpy() - 1
+    leaf = np.zeros(asked.height, dtype=np.int64)
+    tilted = tilt(sums_of(leaf, cluster, asked["won"].to_numpy(), asked["verdicts"].to_numpy()))
+    [source] = tilted.sources
+    return tilted.share(source.pooled([0]), [[0]], source.decisions([0]), source.clusters([0]))
 
 
 def _orders(first: pl.Series, second: pl.Series, *, changed: pl.Series) -> Numbers:

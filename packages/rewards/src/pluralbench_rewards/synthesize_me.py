@@ -9,6 +9,7 @@ posts.
 """
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -27,19 +28,19 @@ You find out what one person values in answers. You see what they asked and two 
 of the two is the one they preferred. Look at how they ask, what they seem to know already and what they would do with \
 an answer, and say in at most 80 words which of the two this very person would prefer and why. What most people would \
 prefer does not count, and neither does the order of the answers.
-Reply in JSON: {"reasoning": "...", "preference": "First"} or {"reasoning": "...", "preference": "Second"}."""
+Reply in JSON with your words as "reasoning" and then, as "preference", either "First" or "Second"."""
 PERSONA_SYSTEM = """\
 You describe a person for somebody who will choose between answers on their behalf. You see what the person asked and, \
 for each question, why they preferred one answer to another. Say what holds across the cases: what they are interested \
 in, what they know, and how they like to be answered (length, depth, tone, form). Write 2 to 5 sentences that start \
 with "I", in the person's own voice; claim nothing that the cases do not show, and quote none of them.
-Reply in JSON: {"persona": ["...", "..."]}."""
+Reply in JSON with a list of these sentences as "persona"."""
 POSTS_SYSTEM = """\
 You describe a person for somebody who will choose between answers on their behalf. You see what the person wrote \
 before. Say what it shows of them: what they are interested in, what they know, and how they would like to be \
 answered. Write 2 to 5 sentences that start with "I", in the person's own voice; claim nothing that the texts do not \
 show, and quote none of them.
-Reply in JSON: {"persona": ["...", "..."]}."""
+Reply in JSON with a list of these sentences as "persona"."""
 SENTENCES = 5
 FIRST, SECOND = "First", "Second"
 SCHEMAS: dict[str, dict[str, Any]] = {
@@ -297,7 +298,7 @@ def _object(reply: str) -> dict[str, Any]:
 def _parse_choice(reply: str) -> tuple[str, str]:
     said = _object(reply)
     reasoning, preference = said.get("reasoning"), said.get("preference")
-    if not isinstance(reasoning, str) or not reasoning.strip():
+    if not isinstance(reasoning, str) or not _says_something(reasoning):
         raise InvalidAnswer("no reasoning")
     if preference not in {FIRST, SECOND}:
         raise InvalidAnswer("no preference")
@@ -309,6 +310,11 @@ def _parse_persona(reply: str) -> tuple[str, ...]:
     sentences = [persona] if isinstance(persona, str) else persona
     if not isinstance(sentences, list) or not all(isinstance(sentence, str) for sentence in sentences):
         raise InvalidAnswer("no persona")
-    if not (told := tuple(sentence.strip() for sentence in sentences if sentence.strip())):
+    if not (told := tuple(sentence.strip() for sentence in sentences if _says_something(sentence))):
         raise InvalidAnswer("an empty persona")
     return told
+
+
+def _says_something(sentence: str) -> bool:
+    """Whether it is more than dots, or a word that a model left standing alone."""
+    return len(re.findall(r"\w+", sentence)) > 1 or bool(re.search(r"[^\W\d_]{4}", sentence))

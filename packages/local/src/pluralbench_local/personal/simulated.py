@@ -117,7 +117,7 @@ def with_others_profiles(corpus: Corpus, seed: int = 0) -> Corpus:
     """The corpus with what is told of a person, and their earlier pairs, taken from another person's item."""
     whose = list(dict.fromkeys(corpus.persons))
     mixed = stream(seed, "others").sample(whose, len(whose))
-    other = dict(zip(whose, mixed, strict=True))
+    other = dict(zip(mixed, [*mixed[1:], *mixed[:1]], strict=True))  # so that nobody has their own
     of_person: dict[str, list[int]] = {}
     for item, person in enumerate(corpus.persons):
         of_person.setdefault(person, []).append(item)
