@@ -85,6 +85,8 @@ ELSEWHERE = {
     "pluralbench judge path/to/model": f"--base-url {CHAT}",
     "pluralbench judge local": "--limit 1",
     "pluralbench train local": "--out taught",
+    "pluralbench train-planner": "--steps 1 --warmup-steps 0 --items-per-step 1 --profile-size 1",
+    "pluralbench plan": "--max-tokens 8 --limit 1 --profile-size 1",
     "pluralbench judge-personas": f"--base-url {CHAT}",
     "pluralbench best-of-n": f"--judge-base-url {CHAT} --n 2 --max-tokens 8 --limit 1",
     "pluralbench optimize": f"--judge-base-url {CHAT} --steps 1 --prompts-per-step 2 --mini-batch 2 --micro-batch 2 "
@@ -101,6 +103,7 @@ HEAVY = (
     "pluralbench judge local",
     "pluralbench optimize",
     "pluralbench personalize",
+    "pluralbench plan",
     "pluralbench score",
     "pluralbench study",
     "pluralbench train",

@@ -87,9 +87,9 @@ def test_vectors_are_those_of_plain_forward_passes(language_models: Folders, arc
             expected = last_state(model, conversation_ids(tokenizer, earlier, response))
             assert largest(corpus.vectors[row], expected) < CLOSE
         assert largest(corpus.vectors[pair[0]], last_state(model, opening_ids(tokenizer, earlier))) < CLOSE
-        for row, expected in ((corpus.about[item], about), (corpus.persona[item], persona)):
-            assert row is not None
-            assert largest(corpus.vectors[row], expected) < CLOSE
+        for said, expected in ((corpus.about[item], about), (corpus.persona[item], persona)):
+            assert said is not None
+            assert largest(corpus.vectors[said], expected) < CLOSE
     assert list(corpus.ids) == [group.id for group in groups]
     assert set(corpus.persons) == {"p1"}
 
@@ -198,11 +198,19 @@ def test_a_persona_of_ten_thousand_words_keeps_its_beginning_and_says_what_it_lo
     assert corpus.cut[0] > 9 * POSITIONS
     row = corpus.persona[0]
     assert row is not None
-    fitting = [number for number in range(1, 100) if not embedded([shortened(group, number)], llama).cut[0]]
-    kept = embedded([shortened(group, max(fitting))], llama)
+    tokenizer = PreTrainedTokenizerFast.from_pretrained(llama.record.name)
+    fitting = next(
+        number for number in range(99, 0, -1) if message_tokens(tokenizer, "\n".join(sentences[:number])) <= POSITIONS
+    )
+    assert 1 < fitting < 99
+    kept = embedded([shortened(group, fitting)], llama)
     assert kept.cut == [0]
-    assert 1 < len(fitting) < 99
     assert largest(corpus.vectors[row], kept.vectors[kept.persona[0] or 0]) < CLOSE
+
+
+def message_tokens(tokenizer: Any, text: str) -> int:
+    """How many tokens a message of the user makes."""
+    return len(tokenizer.apply_chat_template(user(text), tokenize=True, return_dict=True)["input_ids"])
 
 
 def shortened(group: Group, sentences: int) -> Group:
@@ -268,6 +276,7 @@ def minilm() -> Backbone:
     return load_backbone(weights.get_model_path())
 
 
+@pytest.mark.heavy
 def test_a_sentence_encoder_pools_in_its_own_way_each_text_by_itself(minilm: Backbone) -> None:
     assert (minilm.record.pooling, minilm.record.width) == ("mean", 384)
     group = Group("q", user("How do I bathe a puppy?"), ["With lukewarm water.", "小狗？"], PERSON, POSTS)
@@ -284,6 +293,7 @@ def test_a_sentence_encoder_pools_in_its_own_way_each_text_by_itself(minilm: Bac
     assert len(corpus.vectors) == 8
 
 
+@pytest.mark.heavy
 def test_what_a_sentence_encoder_does_not_read_is_counted(minilm: Backbone) -> None:
     long = "a quiet hobby " * 200
     group = Group("q", user("Tea?"), ["Oolong."], Person("p", persona=["Drinks tea.", long]))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from personal_corpora import TEST, TRAIN, WIDTH, showing, small
 from pluralbench_local.personal.bt import bradley_terry
@@ -41,6 +41,7 @@ def taken(points: Points, items: Sequence[int]) -> Points:
 
 @pytest.mark.parametrize("profile", [True, False])
 @pytest.mark.parametrize("method", METHODS)
+@settings(max_examples=5)
 @given(draw=st.randoms(use_true_random=False))
 def test_a_reward_depends_on_no_other_item_and_on_no_place(method: Method, profile: bool, draw: Any) -> None:
     model, whole = network(method, profile=profile), points(method, profile=profile)
@@ -54,6 +55,7 @@ def test_a_reward_depends_on_no_other_item_and_on_no_place(method: Method, profi
 
 
 @pytest.mark.parametrize("method", ["gpo", "vpl"])
+@settings(max_examples=10)
 @given(draw=st.randoms(use_true_random=False), padding=st.integers(0, 3))
 def test_earlier_pairs_count_in_any_order_and_padding_does_not(method: Method, draw: Any, padding: int) -> None:
     model, whole = network(method), points(method)

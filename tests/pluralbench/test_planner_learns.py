@@ -10,6 +10,7 @@ import pluralbench
 import pytest
 from planned_users import by_words_told, people
 from pluralbench import Data, LocalModel, PlannerOptions, Planning
+from session_folder import session_folder
 from verbs import score
 from written_tables import write
 
@@ -31,7 +32,7 @@ def test_plans_of_a_trained_planner_name_what_people_expect_and_help_whom_they_a
     pytest.importorskip("gguf", reason="the embedded model is not installed as weights")
     from pluralbench_policies import embedded_folder
 
-    base = embedded_folder(tmp_path / "smollm2")
+    base = embedded_folder(session_folder("smollm2-bfloat16"))
     new = people(PLANNED, seed=1)
     data = write(tmp_path / "new.jsonl", new)
     write(tmp_path / "learn.jsonl", people(LEARNED))

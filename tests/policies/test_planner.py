@@ -176,8 +176,9 @@ def test_each_epoch_has_all_items_in_an_order_of_its_own() -> None:
 
 def test_what_cannot_be_trained_is_told(base: str, tmp_path: Path) -> None:
     def refused(error: type[Exception], said: str, examples: Any = EXAMPLES, model: str = base, **given: Any) -> None:
+        fields: dict[str, Any] = {"options": OPTIONS, "device": "cpu"} | given
         with pytest.raises(error, match=said):
-            train_planner(model, examples, tmp_path / "out", **{"options": OPTIONS, "device": "cpu"} | given)
+            train_planner(model, examples, tmp_path / "out", **fields)
         assert not (tmp_path / "out").exists()
 
     refused(PolicyError, r"There are no examples for a planner\.", [])

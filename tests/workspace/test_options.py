@@ -41,6 +41,7 @@ BUILDERS = {
     "build_multilingual": "MultilingualRecipe",
     "build_persona_judge": "PersonaJudgeRecipe",
     "build_personalized": "PersonalizedRecipe",
+    "build_personalized.training": "TrainingRecipe",
 }
 
 

@@ -7,8 +7,7 @@ from pluralbench_local import LocalModel
 from pluralbench_policies.planner_options import PlanExample, PlannerOptions
 from pluralbench_policies.planner_prompts import plan_text
 
-from pluralbench.data.prompts import groups_of
-from pluralbench.descriptions import Data, Prompt
+from pluralbench.descriptions import Data
 from pluralbench.errors import DataError
 from pluralbench.evaluation.models import to_begin_with
 from pluralbench.evaluation.settings import Loaded
@@ -72,5 +71,5 @@ def examples_of(loaded: Loaded) -> list[PlanExample]:
             )
     return [
         PlanExample(group.id, messages, plan_text([aspect["aspect"] for aspect in aspects]))
-        for group, messages, aspects in zip(groups_of(items, Prompt(), {}), prompts_of(loaded), known, strict=True)
+        for group, messages, aspects in zip(loaded.groups(), prompts_of(loaded), known, strict=True)
     ]
