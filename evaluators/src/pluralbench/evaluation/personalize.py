@@ -1,6 +1,6 @@
 """`personalize`: personalized reward models trained with and without a profile, and what they decide."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -18,6 +18,7 @@ from pluralbench.errors import DataError
 from pluralbench.evaluation.folders import file_name, link_folder, run_folder
 from pluralbench.evaluation.models import to_begin_with
 from pluralbench.evaluation.personal_data import (
+    HAS,
     TEST,
     TRAIN,
     VALIDATION,
@@ -28,6 +29,7 @@ from pluralbench.evaluation.personal_data import (
     kept,
     load_users,
     ranks_of,
+    telling,
 )
 from pluralbench.evaluation.settings import DataSettings, PromptSettings, run_directory
 from pluralbench.evaluation.timing import timed
@@ -46,6 +48,7 @@ from pluralbench.results.personalize import (
     Personalized,
     PersonalizeRecord,
     SetRecord,
+    Told,
     TrainedRecord,
     read_personalized,
     write_personalized,
@@ -83,13 +86,13 @@ class PersonalizeSettings(Recipe):
 
 
 class Model(Table):
-    """A model to train. told: the slot of a corpus that it reads of the person, "about" or "persona"."""
+    """A model to train. told: how it is told of the person, by their posts (raw) or by their persona."""
 
     method: str
     condition: Condition
     seed: int
     options: PersonalOptions
-    slot: str
+    told: Told
 
     @property
     def name(self) -> str:
@@ -124,11 +127,10 @@ def personalize_run(
     personalizing, options = personalizing or Personalizing(), options or PersonalOptions()
     held_out = str(held_out) if isinstance(held_out, Path) else held_out
     models = models_of(personalizing, options)
-    prompt = Prompt(profile="raw" if any("about" in model.options.told for model in models) else "none")
     users = load_users(
         benchmark,
         data if isinstance(data, Data) else Data(location=None if data is None else str(data)),
-        Needs(_needed(models), prompt),
+        needs_of(models),
         held_out=held_out,
         scored=None if score_on is None else (score_benchmark, _data_of(score_on)),
         personas=personas,
@@ -164,16 +166,26 @@ def models_of(personalizing: Personalizing, options: PersonalOptions) -> list[Mo
 
 def _model(method: str, condition: Condition, seed: int, options: PersonalOptions, *, persona: bool) -> Model:
     told = condition == "with"
-    values = options.model_dump() | {"method": method, "profile": told, "persona": told and persona, "seed": seed}
-    slot = "persona" if method == "synthesizeme" else "about"
+    how: Told = "persona" if method == "synthesizeme" else "raw"
+    second = told and persona and how == "raw"
+    values = options.model_dump() | {"method": method, "profile": told, "persona": second, "seed": seed}
     return Model(
-        method=method, condition=condition, seed=seed, options=PersonalOptions.model_validate(values), slot=slot
+        method=method, condition=condition, seed=seed, options=PersonalOptions.model_validate(values), told=how
     )
 
 
-def _needed(models: list[Model]) -> tuple[str, ...]:
-    slots = {slot for model in models for slot in model.options.told}
-    return tuple(what for slot, what in (("about", "posts"), ("persona", "persona")) if slot in slots)
+def needs_of(models: Sequence[Model]) -> Needs:
+    """What has to be known of people, so that these models can be told of them."""
+    told = {model.told for model in models if model.options.profile}
+    second = any(model.options.persona for model in models)
+    posts = ("posts",) if "raw" in told else ()
+    return Needs(
+        told=(*posts, *(("persona",) if "persona" in told or second else ())),
+        prompt=Prompt(profile="raw" if "raw" in told else "none"),
+        # Personas are rare in benchmarks: who has none is told by posts there.
+        scored=(("posts",) if told else ()) + (("persona",) if second else ()),
+        scored_prompt=Prompt(profile="raw" if told else "none"),
+    )
 
 
 def _data_of(place: str | Path | Data) -> Data:
@@ -198,32 +210,36 @@ def _carried_out(
         backbone = load_backbone(described, scoring=settings.scoring)
         store = EmbeddingStore(embeddings or output.work / EMBEDDINGS_FOLDER, backbone.record)
 
-        def embedded(name: str, part: Part) -> Embedded:
-            announce(f"Vectors of {name}: {len(part.groups):,} items")
+        def embedded(name: str, part: Part, told: Told) -> Embedded:
+            announce(f"Vectors of {name} (--profile {told}): {len(part.groups):,} items")
+            part = telling(part, told)
             corpus = embed(part.groups, ranks_of(part), backbone, posts=settings.options.posts, store=store)
             return Embedded(kept(part, corpus.places), corpus)
 
-        train = embedded(TRAIN, users.train)
-        validation = users.validation and embedded(VALIDATION, users.validation)
-        sets = {name: embedded(name, part) for name, part in users.sets.items()}
+        parts = {TRAIN: users.train, VALIDATION: users.validation, **users.sets}
+        vectors = {
+            told: {name: embedded(name, part, told) for name, part in parts.items() if part is not None}
+            for told in dict.fromkeys(model.told for model in models)
+        }
         trained: list[TrainedRecord] = []
         decided: list[pl.DataFrame] = []
         for number, model in enumerate(models, 1):
             announce(f"Model {number} of {len(models)}: {model.name}")
-            folder = output.work / MODELS_FOLDER / model.name
+            folder, own = output.work / MODELS_FOLDER / model.name, vectors[model.told]
             done = train_personal(
-                train.corpus,
+                own[TRAIN].corpus,
                 folder,
                 options=model.options,
                 backbone=backbone.record,
-                held_out=validation and validation.corpus,
+                held_out=own[VALIDATION].corpus if VALIDATION in own else None,
                 origin=_origin(settings),
             )
+            sets = {name: own[name] for name in users.sets}
             decided += _decided(model, read_personal(done.folder), sets, settings)
             trained.append(_trained_record(model, folder, done.record))
         items = pl.concat(decided)
-        parts = {name: one.part for name, one in sets.items()}
-        users = replace(users, train=train.part, sets=parts)
+        first = next(iter(vectors.values()))
+        users = replace(users, train=first[TRAIN].part, sets={name: first[name].part for name in users.sets})
         record = _record(settings, users, trained, backbone.record.model_dump(mode="json"), seconds())
     metrics = metrics_frame(personalize_numbers(items, {name: one.by_config for name, one in record.sets.items()}))
     staged = write_personalized(output, record, items, metrics)
@@ -252,7 +268,7 @@ def _decided(
         if condition == "shuffled":
             _check_several(part, name)
         shown = with_others_profiles(corpus, model.seed) if condition == "shuffled" else corpus
-        yield _rows(part, rewards_of(saved, shown), _told_of(part, corpus, model.slot, settings.options.posts)).select(
+        yield _rows(part, rewards_of(saved, shown), _told_of(part, corpus, settings.options.posts)).select(
             *(
                 pl.lit(value).cast(PERSONALIZE_ITEMS[column]).alias(column)
                 for column, value in (("method", model.method), ("condition", condition), ("seed", model.seed))
@@ -285,15 +301,15 @@ def _rows(part: Part, rewards: list[list[float]], told: pl.DataFrame) -> pl.Data
     return rows.join(keys.hstack(told), on=["config", "item"], how="left", maintain_order="left")
 
 
-def _told_of(part: Part, corpus: "Corpus", slot: str, posts: int) -> pl.DataFrame:
+def _told_of(part: Part, corpus: "Corpus", posts: int) -> pl.DataFrame:
     """How many posts a user has, how much is told, and how far that is from the question."""
     vectors = corpus.vectors.numpy().astype(np.float64)
     directions = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), np.finfo(np.float64).tiny)
     distances = [
         None if told is None else float(1 - directions[query] @ directions[told])
-        for query, told in zip(corpus.query, getattr(corpus, slot), strict=True)
+        for query, told in zip(corpus.query, corpus.about, strict=True)
     ]
-    counts = list(about(part, slot, posts))
+    counts = list(about(part, posts))
     columns = {"posts": [one for one, _ in counts], "words": [one for _, one in counts], "distance": distances}
     return pl.DataFrame(columns, {name: PERSONALIZE_ITEMS[name] for name in columns})
 
@@ -304,7 +320,7 @@ def _trained_record(model: Model, folder: Path, record: Mapping[str, object]) ->
         method=model.method,
         condition=model.condition,
         seed=model.seed,
-        told="persona" if model.slot == "persona" else "raw",
+        told=model.told,
         folder=f"{MODELS_FOLDER}/{model.name}",
         digest=model_digest(str(folder)),
         training={name: record[name] for name in kept if name in record},
@@ -346,6 +362,7 @@ def _set_record(name: str, part: Part, users: Users) -> SetRecord:
         title=TITLES.get(name) or ("" if other is None else other.benchmark.title),
         items=part.items.height,
         users=part.items["cluster"].n_unique(),
+        personas=sum(map(HAS["persona"], part.groups)),
         configs=tuple(part.items["config"].unique(maintain_order=True)),
         by_config=other is not None and other.benchmark.overall == "configs",
     )
