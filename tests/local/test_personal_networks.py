@@ -136,7 +136,8 @@ def test_the_loss_of_gpo_is_the_density_of_the_outcome() -> None:
     model = network("gpo")
     whole = points("gpo")
     mean, deviation = model.predict(whole)
-    density = Normal(mean.softmax(dim=1), deviation).log_prob(torch.tensor([1.0, 0.0]).expand_as(mean))
+    predicted: Any = Normal(mean.softmax(dim=1), deviation)
+    density = predicted.log_prob(torch.tensor([1.0, 0.0]).expand_as(mean))
     expected = -(density + math.log(2 * math.pi) / 2).mean()
     assert model.loss(whole, 0.0).item() == pytest.approx(expected.item(), rel=1e-4)
     assert deviation.min() >= 0.05

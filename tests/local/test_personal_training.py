@@ -22,8 +22,10 @@ from pluralbench_runs import OutputError, RecipeError, check_recipe, file_digest
 
 
 def trained(out: Path, method: Method = "bt", corpus: Corpus = TRAIN, **given: Any) -> TrainedPersonal:
-    call = {name: given.pop(name) for name in ("held_out", "backbone", "fresh", "origin") if name in given}
-    return train_personal(corpus, out, **{"options": small(method, **given), "backbone": BACKBONE, **call})
+    call: dict[str, Any] = {
+        name: given.pop(name) for name in ("held_out", "backbone", "fresh", "origin") if name in given
+    }
+    return train_personal(corpus, out, **({"options": small(method, **given), "backbone": BACKBONE} | call))
 
 
 def said(error: type[Exception], call: Callable[[], object]) -> str:
