@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from fault_table import print_table
 from hypothesis import settings
+from learning_table import print_learned
 from session_folder import make_session_folder
 
 # How long an example takes says how busy the machine is. In CI the same examples are drawn in every run.
@@ -23,9 +24,14 @@ def pytest_configure() -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The dearest come first, so that none begins when the other processes have nothing left.
 
-    The documents' tests, heavy or not, stay together: they share models and releases.
+    The documents' tests, dear or not, stay together: they share models and releases.
     """
-    items.sort(key=lambda item: item.get_closest_marker("heavy") is None and item.path.parent.name != "documents")
+
+    def waits(item: pytest.Item) -> bool:
+        dear = any(item.get_closest_marker(name) for name in ("heavy", "learning"))
+        return not dear and item.path.parent.name != "documents"
+
+    items.sort(key=waits)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -37,5 +43,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """The table of `tests/faults`, where they ran."""
-    print_table([report for found in terminalreporter.stats.values() for report in found], terminalreporter._tw._file)
+    """The tables of `tests/faults` and of the tests marked `learning`, where they ran."""
+    reports = [report for found in terminalreporter.stats.values() for report in found]
+    print_table(reports, terminalreporter._tw._file)
+    print_learned(reports, terminalreporter._tw._file)

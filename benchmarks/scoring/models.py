@@ -8,7 +8,7 @@ import torch
 import transformers
 from pluralbench_runs import stream
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
-from transformers import LlamaConfig, LlamaForCausalLM, LlamaForSequenceClassification
+from transformers import LlamaConfig, LlamaForCausalLM, LlamaForSequenceClassification, PreTrainedModel
 
 from scoring.workloads import Writer
 
@@ -30,11 +30,27 @@ def make_models(folder: Path, *, writer: Writer, seed: int) -> None:
     that version 5 names is not in 4.51) and the two spellings in the model's.
     """
     tokenizer = train_tokenizer(writer, seed)
-    config = LlamaConfig(
+    config = _config(tokenizer, layers=8)
+    config.num_labels = 1
+    transformers.utils.logging.disable_progress_bar()
+    builders = {"classifier": LlamaForSequenceClassification, "policy": LlamaForCausalLM, "reference": LlamaForCausalLM}
+    for number, (name, build) in enumerate(builders.items()):
+        _save(build, config, folder / name, tokenizer, seed + number)
+
+
+def make_backbone(folder: Path, *, layers: int, writer: Writer, seed: int) -> None:
+    """Write a language model 512 wide to `folder`."""
+    tokenizer = train_tokenizer(writer, seed)
+    transformers.utils.logging.disable_progress_bar()
+    _save(LlamaForCausalLM, _config(tokenizer, layers), folder, tokenizer, seed)
+
+
+def _config(tokenizer: Tokenizer, layers: int) -> LlamaConfig:
+    return LlamaConfig(
         vocab_size=tokenizer.get_vocab_size(),
         hidden_size=512,
         intermediate_size=1536,
-        num_hidden_layers=8,
+        num_hidden_layers=layers,
         num_attention_heads=8,
         num_key_value_heads=8,
         max_position_embeddings=8192,
@@ -43,16 +59,15 @@ def make_models(folder: Path, *, writer: Writer, seed: int) -> None:
         eos_token_id=tokenizer.token_to_id(STOP),
         pad_token_id=tokenizer.token_to_id(PAD),
     )
-    config.num_labels = 1
-    transformers.utils.logging.disable_progress_bar()
-    builders = {"classifier": LlamaForSequenceClassification, "policy": LlamaForCausalLM, "reference": LlamaForCausalLM}
-    for number, (name, build) in enumerate(builders.items()):
-        torch.manual_seed(seed + number)
-        build(config).to(torch.bfloat16).save_pretrained(folder / name)
-        path = folder / name / "config.json"
-        settings = json.loads(path.read_text("utf-8")) | {"rope_theta": ROPE_THETA, "torch_dtype": "bfloat16"}
-        path.write_text(json.dumps(settings, indent=2), "utf-8")
-        save_tokenizer(tokenizer, folder / name)
+
+
+def _save(build: type[PreTrainedModel], config: LlamaConfig, folder: Path, tokenizer: Tokenizer, seed: int) -> None:
+    torch.manual_seed(seed)
+    build(config).to(torch.bfloat16).save_pretrained(folder)
+    path = folder / "config.json"
+    settings = json.loads(path.read_text("utf-8")) | {"rope_theta": ROPE_THETA, "torch_dtype": "bfloat16"}
+    path.write_text(json.dumps(settings, indent=2), "utf-8")
+    save_tokenizer(tokenizer, folder)
 
 
 def train_tokenizer(writer: Writer, seed: int) -> Tokenizer:

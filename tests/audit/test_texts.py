@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pluralbench_audit import alike, content_words, near_duplicates, normalised, overlap
+from pluralbench_audit import alike, content_words, near_duplicates, near_texts, normalised, overlap
 
 LONG = "many words that stand in this order and no other so that three of them in a row are a mark of this text alone"
 CHINESE = "请问在北京的冬天应该怎样照顾一只年老的猫才能让它过得舒服一些"
@@ -99,3 +99,24 @@ def test_overlap_is_the_share_of_what_is_said_that_a_text_repeats() -> None:
 def test_a_text_repeats_all_of_itself(words: list[str]) -> None:
     text = " ".join(words)
     assert overlap(text, text) == float(bool(content_words(text)))
+
+
+@pytest.mark.parametrize(
+    ("texts", "others", "found"),
+    [
+        ([], [LONG], []),
+        ([LONG], [], [[]]),
+        ([LONG + " indeed", "tea"], ["coffee", LONG, LONG.upper()], [[1, 2], []]),
+        (["", "tea"], ["", " ", "Tea"], [[], [2]]),
+        ([CHINESE + "吗"], [CHINESE, CHINESE[::-1]], [[0]]),
+    ],
+)
+def test_texts_that_are_near_others_are_named(texts: list[str], others: list[str], found: list[list[int]]) -> None:
+    assert near_texts(texts, others) == found
+
+
+@given(st.lists(st.sampled_from([LONG, LONG + " indeed", LONG + " yes", CHINESE, "tea", "tea leaves"]), max_size=6))
+def test_the_pairs_that_are_named_are_those_that_are_counted(texts: list[str]) -> None:
+    named = {(place, other) for place, places in enumerate(near_texts(texts, texts)) for other in places}
+    assert {(place, place) for place in range(len(texts))} <= named
+    assert sum(one < other for one, other in named) == near_duplicates(texts)

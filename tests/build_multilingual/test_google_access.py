@@ -3,6 +3,7 @@
 import datetime as dt
 import json
 import os
+from functools import cache
 from ipaddress import ip_address
 from pathlib import Path
 
@@ -134,12 +135,18 @@ def test_an_endpoint_of_another_form_is_refused_at_once_and_not_shown(
 # ---- Encryption and keys, as with Google itself
 
 
+@cache
+def private_key() -> rsa.RSAPrivateKey:
+    """A key that is nobody's; another one takes a while to find."""
+    return rsa.generate_private_key(public_exponent=65537, key_size=2048)
+
+
 def service_account(folder: Path) -> tuple[Path, grpc.ServerCredentials]:
     """The file of a service account that is nobody's, and a certificate for a server on this machine.
 
     The certificate is in `folder / "roots.pem"`, for clients that are to trust it.
     """
-    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    key = private_key()
     pem = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
     now = dt.datetime.now(dt.UTC)

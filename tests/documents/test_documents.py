@@ -58,6 +58,7 @@ NOT_RUN = {
 }
 SHOWN = {
     " " * 60 + "Lifestyle_": "what the commands above it print, whose form test_report asserts",
+    "Personalized  Art: Art:": "what a larger model gives, in the form of test_personalize_report",
     "README.md                   the card": "the files of a release, as test_release_write asserts them",
     "people.csv      user,age,town": "three files side by side, which `persona_sources.people_csv` writes",
     "pairs.parquet, row 3 (id 'art-03')": "what the block above prints for a bad table, as test_table_rules asserts it",
@@ -84,6 +85,8 @@ ELSEWHERE = {
     "pluralbench judge path/to/model": f"--base-url {CHAT}",
     "pluralbench judge local": "--limit 1",
     "pluralbench train local": "--out taught",
+    "pluralbench train-planner": "--steps 1 --warmup-steps 0 --items-per-step 1 --profile-size 1",
+    "pluralbench plan": "--max-tokens 8 --limit 1 --profile-size 1",
     "pluralbench judge-personas": f"--base-url {CHAT}",
     "pluralbench best-of-n": f"--judge-base-url {CHAT} --n 2 --max-tokens 8 --limit 1",
     "pluralbench optimize": f"--judge-base-url {CHAT} --steps 1 --prompts-per-step 2 --mini-batch 2 --micro-batch 2 "
@@ -99,6 +102,8 @@ HEAVY = (
     "pluralbench best-of-n",
     "pluralbench judge local",
     "pluralbench optimize",
+    "pluralbench personalize",
+    "pluralbench plan",
     "pluralbench score",
     "pluralbench study",
     "pluralbench train",

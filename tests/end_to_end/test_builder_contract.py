@@ -19,7 +19,7 @@ import pytest
 from commands import in_process
 from pluralbench_calls import Answer, ConnectionFailed, Ledger
 from pluralbench_release import LEDGER, read_manifest, rebuild, rebuild_of, verify
-from samples import sample
+from samples import Sample, sample
 
 Words = list[str | Path]
 Run = Callable[..., tuple[int, str]]
@@ -39,7 +39,8 @@ while IFS= read -r line; do printf '%s\\n' "u$line"; done
 class Builder:
     """A builder.
 
-    asks: what its command is given so that it asks for `calls` answers, which come from this process or this machine.
+    verb: of its command, where it has several builders. asks: what its command is given so that it asks for `calls`
+    answers, which come from this process or this machine.
     other: what asks for other content than the sample, by the key `key`. mistake: what nobody can build.
     """
 
@@ -50,6 +51,11 @@ class Builder:
     other: Words
     key: str
     mistake: Words
+    verb: tuple[str, ...] = ()
+
+    @property
+    def sample(self) -> Sample:
+        return sample(self.name, *self.verb)
 
 
 BUILDERS = [
@@ -90,7 +96,21 @@ BUILDERS = [
         ["--prism", "nowhere"],
     ),
 ]
-pytestmark = pytest.mark.parametrize("builder", BUILDERS, ids=lambda builder: builder.name)
+TRAINING = Builder(
+    "build-personalized",
+    build_personalized.cli.main,
+    [],
+    12,
+    ["--limit", "7"],
+    "source.limit",
+    ["--source", "nowhere"],
+    ("training",),
+)
+pytestmark = pytest.mark.parametrize(
+    "builder",
+    [*BUILDERS, pytest.param(TRAINING, marks=pytest.mark.heavy)],
+    ids=lambda builder: "-".join([builder.name, *builder.verb]),
+)
 
 
 @pytest.fixture
@@ -102,7 +122,8 @@ def run(builder: Builder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsy
     (tmp_path / "pairs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in PAIRS), encoding="utf-8")
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
     monkeypatch.chdir(tmp_path)
-    return in_process(builder.name, builder.main, monkeypatch, capsys)
+    words = in_process(builder.name, builder.main, monkeypatch, capsys)
+    return lambda *given: words(*builder.verb, *given)
 
 
 class Recorder:
@@ -143,7 +164,7 @@ def refused(result: tuple[int, str], *parts: str) -> None:
 
 
 def test_the_sample_verifies_and_rebuilds_and_says_what_is_next(builder: Builder, tmp_path: Path) -> None:
-    release, said = sample(builder.name)
+    release, said = builder.sample
     manifest = read_manifest(release)
     for part in (
         f"{manifest.name} {manifest.version}, {manifest.ledger.calls:,} recorded calls",
@@ -162,7 +183,7 @@ def test_the_sample_verifies_and_rebuilds_and_says_what_is_next(builder: Builder
 def test_the_same_command_again_asks_nothing_and_writes_the_same_bytes(
     builder: Builder, run: Run, recorder: Recorder, tmp_path: Path
 ) -> None:
-    made = sample(builder.name).release
+    made = builder.sample.release
     shutil.copytree(made, tmp_path / "dist" / made.name)
     recorder.most = 0
     status, said = run()
@@ -174,7 +195,7 @@ def test_the_same_command_again_asks_nothing_and_writes_the_same_bytes(
 def test_a_replay_of_a_release_or_its_ledger_asks_nobody(
     builder: Builder, run: Run, recorder: Recorder, tmp_path: Path, given: str
 ) -> None:
-    made = sample(builder.name).release
+    made = builder.sample.release
     recorder.most = 0
     (tmp_path / "bin/apertium").unlink()
     status, said = run("--replay", made / given, "--out", tmp_path / "out")
@@ -205,14 +226,14 @@ def test_an_interrupted_build_goes_on_and_asks_nothing_twice(
 
 
 def test_another_recipe_is_refused_by_name_and_fresh_starts_over(builder: Builder, run: Run, tmp_path: Path) -> None:
-    out = shutil.copytree(sample(builder.name).release, tmp_path / "out")
+    out = shutil.copytree(builder.sample.release, tmp_path / "out")
     before = files(out)
     key = builder.key.rpartition(".")[2]
     refused(run(*builder.other, "--out", out), f"{out} was made with other settings ({key} ")
     assert files(out) == before
     assert run(*builder.other, "--out", out, "--fresh")[0] == 0
     assert verify(out) == []
-    assert digests(out) != digests(sample(builder.name).release)
+    assert digests(out) != digests(builder.sample.release)
 
 
 def test_a_mistake_costs_nothing(builder: Builder, run: Run, recorder: Recorder, tmp_path: Path) -> None:
@@ -220,9 +241,9 @@ def test_a_mistake_costs_nothing(builder: Builder, run: Run, recorder: Recorder,
     recorder.most = 0
     refused(run(*builder.mistake, "--out", tmp_path / "new"), "nowhere")
     assert files(tmp_path) == before
-    out = shutil.copytree(sample(builder.name).release, tmp_path / "out")
+    out = shutil.copytree(builder.sample.release, tmp_path / "out")
     refused(run(*builder.mistake, "--out", out, "--fresh"), "nowhere")
-    assert files(out) == files(sample(builder.name).release)
+    assert files(out) == files(builder.sample.release)
 
 
 @pytest.mark.parametrize("fresh", [[], ["--fresh"]], ids=["", "fresh"])

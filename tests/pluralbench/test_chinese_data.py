@@ -147,11 +147,14 @@ def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hub]:
         yield hub
 
 
-LOAD = "print(p.load_items(p.find_benchmark('chinese'), p.Data(location='acme/cheems', configs={})).frame.height)"
+LOAD = """
+import pluralbench as p
+for configs in (["open"], []):
+    print(p.load_items(p.find_benchmark("chinese"), p.Data(location="acme/cheems", configs=configs)).frame.height)
+"""
 
 
-@pytest.mark.parametrize("configs", [["open"], []])
-def test_a_release_on_the_hub_is_read_without_its_training_data(hub: Hub, configs: list[str]) -> None:
-    words = [sys.executable, "-c", f"import pluralbench as p; {LOAD.format(configs)}"]
+def test_a_release_on_the_hub_is_read_without_its_training_data(hub: Hub) -> None:
+    words = [sys.executable, "-c", LOAD]
     said = subprocess.run(words, env=environment(hub.environment), capture_output=True, text=True, check=False)
-    assert (said.stdout.strip(), said.returncode) == ("8", 0), said.stderr
+    assert (said.stdout, said.returncode) == ("8\n8\n", 0), said.stderr

@@ -70,6 +70,14 @@ def figures(runs: Sequence[Run]) -> dict[str, Figure]:
     return {stem: figure for stem, figure in made.items() if figure is not None}
 
 
+def drawn(runs: Sequence[Run], stem: str) -> Figure:
+    with drawing():
+        models = series_of(runs)
+        figure = categories.figures_of(models)[stem](models)
+    assert figure is not None
+    return figure
+
+
 def said(figure: Figure) -> str:
     return " ".join(words(figure).split())
 
@@ -92,12 +100,12 @@ def test_no_text_lies_on_another(models: int, renamed: dict[str, str] | None) ->
 @needs_han
 def test_categories_are_named_in_their_own_script() -> None:
     for models in (2, 12):
-        figure = figures(several(models))["categories_human"]
+        figure = drawn(several(models), "categories_human")
         for name in CATEGORIES["human"]:
             assert name in words(figure)
     labels = {
         label.get_text(): label.get_fontfamily()
-        for label in figures(several(1))["categories_open"].axes[0].get_yticklabels()
+        for label in drawn(several(1), "categories_open").axes[0].get_yticklabels()
     }
     assert labels["推理"] == ["DejaVu Sans", "Noto Sans CJK SC", "sans-serif"], "as they are written in China"
     assert font_notes(several(1)) == []
@@ -120,7 +128,7 @@ def per_cent(value: float | None) -> float:
 
 def test_bars_dots_and_whiskers_are_those_of_the_metrics() -> None:
     runs = best_first(several(3))
-    figure = figures(runs)["categories_open"]
+    figure = drawn(runs, "categories_open")
     names = sorted(CATEGORIES["open"], key=lambda n: -sum(shares(run, "open", n)[0].value or 0.0 for run in runs))
     rows = [[shares(run, "open", name) for run in runs] for name in (None, *names)]
     for panel, ax in enumerate(figure.axes):
@@ -137,7 +145,7 @@ def test_bars_dots_and_whiskers_are_those_of_the_metrics() -> None:
 
 def test_cells_of_many_models_are_those_of_the_metrics() -> None:
     runs = best_first(several(9))
-    figure = figures(runs)["categories_open"]
+    figure = drawn(runs, "categories_open")
     written = [text.get_text() for text in figure.axes[0].texts]
     for run in runs:
         for name in (None, *CATEGORIES["open"]):
@@ -149,7 +157,7 @@ def test_cells_of_many_models_are_those_of_the_metrics() -> None:
 
 def test_the_calibration_has_a_panel_for_each_model_that_scores() -> None:
     runs = [*several(3), a_run(3, scored=False, model="a-judge")]
-    figure = figures(runs)["calibration"]
+    figure = drawn(runs, "calibration")
     assert len(figure.axes) == 3
     for run in runs[:3]:
         assert f"ECE {run.estimate('ece', 'pooled').value:.3f}" in words(figure)
@@ -189,7 +197,7 @@ def test_a_category_that_no_font_has_is_named_in_english(monkeypatch: pytest.Mon
     monkeypatch.setattr(fonts, "_newly_installed", list)
     runs = several(1, renamed={"其他": "我的类别"})
     assert draw(runs, tmp_path)
-    shown = said(figures(runs)["categories_open"])
+    shown = said(drawn(runs, "categories_open"))
     assert "Reasoning" in shown
     assert "Part 1" in shown, "it has no English name"
     [note] = font_notes(runs)

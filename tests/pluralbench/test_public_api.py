@@ -8,6 +8,7 @@ import pluralbench
 from commands import environment
 
 NAMES = [
+    "AspectMatching",
     "Benchmark",
     "BenchmarkError",
     "ChatConnection",
@@ -29,6 +30,14 @@ NAMES = [
     "Person",
     "PersonaData",
     "PersonaJudging",
+    "PersonalOptions",
+    "PersonalizeRecord",
+    "Personalized",
+    "Personalizing",
+    "PlannerOptions",
+    "Planning",
+    "Plans",
+    "PlansRecord",
     "Prompt",
     "RewardModel",
     "Run",
@@ -52,7 +61,11 @@ NAMES = [
     "known_benchmarks",
     "load_items",
     "optimize",
+    "personalize",
+    "plan",
     "read_downstream",
+    "read_personalized",
+    "read_plans_folder",
     "read_run",
     "render",
     "report_frame",
@@ -60,6 +73,7 @@ NAMES = [
     "study",
     "synthesize",
     "train",
+    "train_planner",
     "verdict_rows",
 ]
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import runpy
 import signal
 import subprocess
 import time
@@ -262,7 +263,9 @@ pluralbench.score(slowly, benchmark="pairs", data=sys.argv[1], out=sys.argv[2])
 
 
 @pytest.mark.heavy
-def test_a_killed_process_goes_on_where_it_was(pairs: Callable[..., Rows], tmp_path: Path) -> None:
+def test_a_killed_process_goes_on_where_it_was(
+    pairs: Callable[..., Rows], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     data, out = write(tmp_path / "many.jsonl", pairs(500)), tmp_path / "run"
     (tmp_path / "slow.py").write_text(SLOWLY, encoding="utf-8")
     words = [script("python"), str(tmp_path / "slow.py"), str(data), str(out)]
@@ -276,8 +279,8 @@ def test_a_killed_process_goes_on_where_it_was(pairs: Callable[..., Rows], tmp_p
     assert not out.exists()
     known = journal(out).read_text(encoding="utf-8").rpartition("\n")[0].split("\n")
     assert 0 < len(known) < 500
-    ended = subprocess.run(words, env=environment(), capture_output=True, text=True, check=False)
-    assert ended.returncode == 0, ended.stderr
+    monkeypatch.setattr("sys.argv", words[1:])
+    runpy.run_path(words[1], run_name="__main__")
     run = pluralbench.read_run(out)
     assert scoring(run).items_from_an_earlier_part == len(known)
     assert run.items["id"].to_list() == [row["id"] for row in pairs(500)]

@@ -18,8 +18,6 @@ WISHES = {
     "beginner vocabulary": ["I am new to all of this.", "Nobody ever taught me the basic words."],
     "scientific evidence": ["I only believe what was measured in a study.", "Show me numbers, or I doubt it."],
     "environmental impact": ["I try to throw nothing away.", "Plastic in the sea makes me sad."],
-    "required equipment": ["My cupboard is empty, I own no tools.", "What do I have to put on the table first?"],
-    "common mistakes": ["I always get something wrong the first time.", "Where do people usually fail at this?"],
 }
 IDLE = ["The weather was fine on Sunday.", "My cat sleeps on the chair.", "We had soup for dinner.", "I like trains."]
 TOPICS = (

@@ -14,6 +14,7 @@ from pydantic.fields import FieldInfo
 
 COMMANDS = {name: entry for member in MEMBERS for name, entry in load(member)["project"].get("scripts", {}).items()}
 DIFFERENT = {
+    "--batch-size": "a step of a personalized reward model has pairs, a batch of another one responses",
     "--benchmark": "who scores or judges finds it in the data's manifest, other verbs have a benchmark of their own",
     "--data": "the data of a run that is shown may have moved",
     "--format": "a command has the formats that fit what it prints",
@@ -24,8 +25,11 @@ DIFFERENT = {
     "--max-length": "what is trained has a limit of its own, what is scored the model's",
     "--on-overflow": "training cannot truncate a response",
     "--out": "what is written is a run, a release, a model, a folder of tasks or a file",
+    "--personas": "personalize reads them whatever else is told",
     "--policy": "a policy that answers may be served, one that is trained may not",
+    "--posts": "some are embedded, others a persona is written from",
     "--price": "translations are paid by the character",
+    "--profile": "personalize trains with and without one, other verbs choose which",
     "--prompts": "annotators are given responses apart from the prompts, judges with them",
     "--recipe": "builders have recipes of their own",
     "--reward": "a policy is optimised against one reward model",
@@ -37,6 +41,7 @@ BUILDERS = {
     "build_multilingual": "MultilingualRecipe",
     "build_persona_judge": "PersonaJudgeRecipe",
     "build_personalized": "PersonalizedRecipe",
+    "build_personalized.training": "TrainingRecipe",
 }
 
 

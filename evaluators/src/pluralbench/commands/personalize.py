@@ -47,8 +47,8 @@ def personalize(
     personas: Annotated[
         Path | None,
         typer.Option(
-            help="JSON Lines with id (of an item or a person) and persona, where the data has none; `pluralbench "
-            "synthesize` writes one.",
+            help="JSON Lines with id (of an item or a person) and persona, or what `pluralbench synthesize` wrote; "
+            "without it the data's own.",
             rich_help_panel=DATA,
         ),
     ] = None,

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import polars as pl
-from pluralbench_release import NoSplit
+from pluralbench_release.errors import NoSplit
 from pluralbench_rewards import Group
 
 from pluralbench.data.personas import Persona, read_personas
@@ -22,6 +22,10 @@ LATEST = 0.1
 """The share of a user's pairs that are held out, the latest, of whom there are enough."""
 ENOUGH = 3
 FEWEST = 10  # pairs to train on
+NO_TEST = (
+    "{where} has no split of users to test on; say which share of its users is held out, such as --held-out 0.2, or "
+    "where others are."
+)
 NOT_TOLD: dict[str, str] = {
     "posts": "has no posts of its users, which models with a profile are told; name their column (--column "
     "profile=COLUMN), or train without (--profile without)",
@@ -116,10 +120,7 @@ def _splits(
 
     one_table = data.location is not None and Path(data.location).is_file()
     if one_table and held_out is None:
-        raise DataError(
-            f"{data.location} is one table without a split of users to test on; say which share of its users is held "
-            "out, such as --held-out 0.2."
-        )
+        raise DataError(NO_TEST.format(where=data.location))
     loaded = {TRAIN: read(TRAIN)}
     frames = {TRAIN: loaded[TRAIN].items.frame}
     if isinstance(held_out, float | int):
@@ -128,7 +129,10 @@ def _splits(
         frames = {TRAIN: frames[TRAIN].filter(~theirs), TEST: frames[TRAIN].filter(theirs)}
         loaded[TEST] = loaded[TRAIN]
     else:
-        loaded[TEST] = read(TEST) if held_out is None else read(TEST, held_out)
+        try:
+            loaded[TEST] = read(TEST, held_out or data.location)
+        except NoSplit:
+            raise DataError(NO_TEST.format(where=held_out or data.location)) from None
         frames[TEST] = loaded[TEST].items.frame
     if not one_table:
         try:

@@ -6,6 +6,7 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 
+import numpy as np
 import polars as pl
 from pluralbench_local import LocalModel
 from pluralbench_local.personal.options import PersonalOptions
@@ -16,7 +17,18 @@ from pluralbench.descriptions import Data, Personalizing, Prompt
 from pluralbench.errors import DataError
 from pluralbench.evaluation.folders import file_name, link_folder, run_folder
 from pluralbench.evaluation.models import to_begin_with
-from pluralbench.evaluation.personal_data import TEST, Needs, Part, Users, about, kept, load_users, ranks_of
+from pluralbench.evaluation.personal_data import (
+    TEST,
+    TRAIN,
+    VALIDATION,
+    Needs,
+    Part,
+    Users,
+    about,
+    kept,
+    load_users,
+    ranks_of,
+)
 from pluralbench.evaluation.settings import DataSettings, PromptSettings, run_directory
 from pluralbench.evaluation.timing import timed
 from pluralbench.metrics.personalize import personalize_numbers
@@ -186,13 +198,16 @@ def _carried_out(
         backbone = load_backbone(described, scoring=settings.scoring)
         store = EmbeddingStore(embeddings or output.work / EMBEDDINGS_FOLDER, backbone.record)
 
-        def embedded(part: Part) -> Embedded:
+        def embedded(name: str, part: Part) -> Embedded:
+            announce(f"Vectors of {name}: {len(part.groups):,} items")
             corpus = embed(part.groups, ranks_of(part), backbone, posts=settings.options.posts, store=store)
             return Embedded(kept(part, corpus.places), corpus)
 
-        train, validation = embedded(users.train), users.validation and embedded(users.validation)
-        sets = {name: embedded(part) for name, part in users.sets.items()}
-        trained, decided = [], []
+        train = embedded(TRAIN, users.train)
+        validation = users.validation and embedded(VALIDATION, users.validation)
+        sets = {name: embedded(name, part) for name, part in users.sets.items()}
+        trained: list[TrainedRecord] = []
+        decided: list[pl.DataFrame] = []
         for number, model in enumerate(models, 1):
             announce(f"Model {number} of {len(models)}: {model.name}")
             folder = output.work / MODELS_FOLDER / model.name
@@ -220,7 +235,7 @@ def _carried_out(
 
 def _origin(settings: PersonalizeSettings) -> dict[str, str]:
     """Where the pairs come from, for the record of a model."""
-    train = settings.data["train"]
+    train = settings.data[TRAIN]
     return {"benchmark": train.benchmark, "location": train.location, "digest": train.digest}
 
 
@@ -272,12 +287,12 @@ def _rows(part: Part, rewards: list[list[float]], told: pl.DataFrame) -> pl.Data
 
 def _told_of(part: Part, corpus: "Corpus", slot: str, posts: int) -> pl.DataFrame:
     """How many posts a user has, how much is told, and how far that is from the question."""
-    from torch.nn.functional import cosine_similarity  # noqa: PLC0415 - needs torch
-
-    vectors, distances = corpus.vectors, []
-    for query, told in zip(corpus.query, getattr(corpus, slot), strict=True):
-        near = None if told is None else float(cosine_similarity(vectors[query], vectors[told], dim=0))
-        distances.append(None if near is None else 1 - near)
+    vectors = corpus.vectors.numpy().astype(np.float64)
+    directions = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), np.finfo(np.float64).tiny)
+    distances = [
+        None if told is None else float(1 - directions[query] @ directions[told])
+        for query, told in zip(corpus.query, getattr(corpus, slot), strict=True)
+    ]
     counts = list(about(part, slot, posts))
     columns = {"posts": [one for one, _ in counts], "words": [one for _, one in counts], "distance": distances}
     return pl.DataFrame(columns, {name: PERSONALIZE_ITEMS[name] for name in columns})
@@ -315,7 +330,7 @@ def _record(
         data={name: loaded.data_record() for name, loaded in users.loaded.items()},
         held_out=settings.held_out,
         trained_on={"pairs": users.train.items.height, "users": users.train.items["person"].n_unique()},
-        left_out={name: part.left_out for name, part in {"train": users.train, **users.sets}.items() if part.left_out},
+        left_out={name: part.left_out for name, part in {TRAIN: users.train, **users.sets}.items() if part.left_out},
         scored_benchmark=None if scored is None else scored.benchmark_record(),
         scored_data=None if scored is None else scored.data_record(),
         sets={name: _set_record(name, part, users) for name, part in users.sets.items()},

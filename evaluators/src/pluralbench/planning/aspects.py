@@ -13,7 +13,7 @@ from pluralbench_calls import Ledger
 from pluralbench_measures.bootstrap import Array, Estimate
 from pluralbench_rewards.rubric import stems
 
-from pluralbench.downstream.curves import mean_numbers, numbered
+from pluralbench.downstream.curves import Key, mean_numbers, numbered
 from pluralbench.results.metrics_frame import Place
 
 WORDS, EMBEDDINGS = "words", "embeddings"
@@ -97,7 +97,7 @@ def aspect_numbers(
     """
     config, configs = numbered(items["config"])
     cluster, _ = numbered(items["cluster"])
-    columns = {
+    columns: dict[Key, Array] = {
         (way, metric, None): np.array([np.nan if (value := getattr(one, name)) is None else value for one in own])
         for way, own in found.items()
         for metric, name in (("aspect_recall", "recall"), ("aspect_precision", "precision"))

@@ -1,10 +1,11 @@
 """What a planner is asked of each item of a benchmark."""
 
+from typing import Any
+
 from pluralbench_policies.planner_prompts import planner_messages
 from pluralbench_rewards import Message
 from pluralbench_schemas import render_posts
 
-from pluralbench.data.prompts import groups_of
 from pluralbench.descriptions import Data, Prompt
 from pluralbench.downstream.outcomes import shown
 from pluralbench.errors import DataError
@@ -17,20 +18,24 @@ def load_people(benchmark: str, data: Data, posts: int) -> Loaded:
     Raises `DataError` where an item has no profile.
     """
     loaded = load_benchmark(benchmark, data, Prompt(profile="raw", profile_size=posts), sampled=True)
-    bare = loaded.items.frame.filter(loaded.items.frame["profile"].list.len().fill_null(0) == 0)
-    if bare.height:
-        raise DataError(
-            f"The item of id {bare['id'][0]} has no profile, and a planner reads nothing else of a person; name its "
-            "column (--column profile=COLUMN)."
-        )
+    for item, posts_of_it in zip(loaded.items.frame["id"], _posts(loaded), strict=True):
+        if not posts_of_it:
+            raise DataError(
+                f"The item of id {item} has no profile, and a planner reads nothing else of a person; name its column "
+                "(--column profile=COLUMN)."
+            )
     return loaded
 
 
 def prompts_of(loaded: Loaded) -> list[list[Message]]:
     """The messages of each item, in the items' order."""
-    profiles = loaded.items.frame["profile"].to_list()
-    groups = groups_of(loaded.items.frame, Prompt(), {})
     return [
-        planner_messages(shown(group), render_posts(profile[: loaded.prompt.profile_size]))
-        for group, profile in zip(groups, profiles, strict=True)
+        planner_messages(shown(group), render_posts(posts))
+        for group, posts in zip(loaded.groups(), _posts(loaded), strict=True)
     ]
+
+
+def _posts(loaded: Loaded) -> list[list[dict[str, Any]]]:
+    """The first posts of each item's person."""
+    size = loaded.prompt.profile_size
+    return [loaded.told.posts(item)[:size] for item in loaded.items.frame.iter_rows(named=True)]

@@ -7,8 +7,7 @@ from pluralbench_local import LocalModel
 from pluralbench_policies.planner_options import PlanExample, PlannerOptions
 from pluralbench_policies.planner_prompts import plan_text
 
-from pluralbench.data.prompts import groups_of
-from pluralbench.descriptions import Data, Prompt
+from pluralbench.descriptions import Data
 from pluralbench.errors import DataError
 from pluralbench.evaluation.models import to_begin_with
 from pluralbench.evaluation.settings import Loaded
@@ -38,8 +37,6 @@ def train_planner(
     Returns `pluralbench_policies.TrainedPlanner`. Training that was interrupted goes on with the same call. Raises a
     `UserError` for every mistake of the caller.
     """
-    from pluralbench_policies.planner import train_planner as train_on  # noqa: PLC0415 - needs torch
-
     options = options or PlannerOptions()
     data = data if isinstance(data, Data) else Data(location=None if data is None else str(data))
     source = base if isinstance(base, LocalModel) else LocalModel(name=str(base))
@@ -56,6 +53,8 @@ def train_planner(
         "posts": posts,
         "held_out": held_out,
     }
+    from pluralbench_policies.planner import train_planner as train_on  # noqa: PLC0415 - needs torch
+
     source = source.model_copy(update={"name": to_begin_with(source.name)})
     return train_on(source, learned, out, held_out=judged, options=options, origin=origin, fresh=fresh)
 
@@ -72,5 +71,5 @@ def examples_of(loaded: Loaded) -> list[PlanExample]:
             )
     return [
         PlanExample(group.id, messages, plan_text([aspect["aspect"] for aspect in aspects]))
-        for group, messages, aspects in zip(groups_of(items, Prompt(), {}), prompts_of(loaded), known, strict=True)
+        for group, messages, aspects in zip(loaded.groups(), prompts_of(loaded), known, strict=True)
     ]

@@ -41,10 +41,11 @@ def overview(runs: Sequence[Run], *, wide: bool = False) -> Content:
     `parts.Safety.low`.
     """
     sheets = sheets_of(runs)
-    modes = [page for page in map(mode_page, sheets) if page is not None]
+    models = [modes_of(sheet.runs) for sheet in sheets]
+    modes = [mode_page(sheet, own) for sheet, own in zip(sheets, models, strict=True) if own]
     rows = [_row(sheet, row) for sheet in sheets for row in [*sheet.rows, *sheet.references]]
     if modes:
-        told = mode_fields([own for sheet in sheets for own in modes_of(sheet.runs)])
+        told = mode_fields([one for own in models for one in own])
         rows = [row | {"against_none": told.get(row["run"])} for row in rows]
     pages = [*(_page(sheet, wide=wide) for sheet in sheets), *modes]
     return Content(pages, [*footnotes(sheets, wide=wide), *mode_notes(modes)], rows, _flat(rows))

@@ -49,7 +49,7 @@ def _pages(found: Personalized) -> Iterator[Page]:
 
 
 def _by_config(found: Personalized, name: str, described: SetRecord) -> Page:
-    conditions = [one for one in found.record.conditions if one != "shuffled"] or [*found.record.conditions]
+    conditions = [one for one in found.record.conditions if one != "shuffled"]
     places = dict(zip(described.configs, _first_words(described.configs), strict=True)) | {None: "Mean"}
     shown = [(config, text, condition) for config, text in places.items() for condition in conditions]
     heads = [f"{text}: {CONDITIONS[condition]}" for _, text, condition in shown]

@@ -13,15 +13,15 @@ from pluralbench.results.runs import METRICS_FILE
 def plan_lines(plans: Plans) -> Iterator[str]:
     """A sentence each: of the plans, of recall and precision, of what they cost, and of the files."""
     record = plans.record
-    said = [f"{record.listed:,} of {record.items:,} plans have a list of aspects"]
+    said = [f"Plans with a list of aspects: {record.listed:,} of {record.items:,}"]
     if record.as_text:
-        said.append(f"{record.as_text:,} have none and are told as they were written")
+        said.append(f"without one, told as they were written: {record.as_text:,}")
     if record.cut:
-        said.append(f"{record.cut:,} were cut at {record.sampling.max_tokens:,} tokens")
+        said.append(f"cut at {record.sampling.max_tokens:,} tokens: {record.cut:,}")
     yield f"{'; '.join(said)}."
     if record.missing:
         why = "; ".join(f"{reason} {count:,}" for reason, count in record.reasons.items())
-        yield f"{record.missing:,} items have no plan ({why}), and cannot be scored by --profile plan."
+        yield f"Items without a plan, which cannot be scored by --profile plan: {record.missing:,} ({why})."
     yield from _numbers(plans)
     cost = record.cost
     money = "" if cost.dollars is None else f", ${cost.dollars:,.2f}"
@@ -41,6 +41,6 @@ def _numbers(plans: Plans) -> Iterator[str]:
                 f"{with_interval(precision, 100, '.1f') or '–'} (%, {CONFIDENCE:.0%} intervals over people)."
             )
     if plans.metrics.is_empty():
-        yield "The items have no true aspects to hold the plans against."
+        yield "Not every item has true aspects, so the plans are held against none."
     elif plans.record.listed < plans.record.items:
         yield "A plan without a list has a recall of 0 and no precision."

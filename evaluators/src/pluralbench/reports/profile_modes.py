@@ -58,12 +58,9 @@ def _order(run: Run) -> tuple[int, str, str]:
     return MODES.index(mode) if mode in MODES else len(MODES), mode, str(run.path)
 
 
-def mode_page(sheet: Sheet) -> Page | None:
-    """A row for each model and mode: accuracy, and the paired difference to nothing told; None where there is none."""
-    models = modes_of(sheet.runs)
+def mode_page(sheet: Sheet, models: Sequence[Sequence[Told]]) -> Page:
+    """A row for each model and mode of a sheet: accuracy, and the paired difference to nothing told."""
     rows = [one for own in models for one in own]
-    if not rows:
-        return None
     names = row_names([one.run for one in rows])
     lines = [
         Line(name, (with_interval(one.run.headline, 100, ".1f") or DASH, *_cells(one.against_none)))

@@ -20,6 +20,9 @@ from pluralbench.results.runs import LEDGER_FILE, METRICS_FILE, SETTINGS_FILE, r
 PLANS_FILE, RECORD_FILE, ITEMS_FILE = "plans.jsonl", "plan.json", "plans.parquet"
 
 
+PLANS_SCHEMA: Literal["urn:pluralbench:plans:1"] = "urn:pluralbench:plans:1"
+
+
 class PlansRecord(Table):
     """All that `plan` says of itself beside its plans and numbers.
 
@@ -30,7 +33,7 @@ class PlansRecord(Table):
 
     model_config = ConfigDict(populate_by_name=True, serialize_by_alias=True)
 
-    json_schema: Literal["urn:pluralbench:plans:1"] = Field("urn:pluralbench:plans:1", alias="$schema")
+    json_schema: Literal["urn:pluralbench:plans:1"] = Field(PLANS_SCHEMA, alias="$schema")
     schema_version: Literal[1] = SCHEMA_VERSION
     verb: Literal["plan"] = "plan"
     planner: ModelRecord

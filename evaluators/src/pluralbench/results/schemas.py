@@ -13,6 +13,7 @@ from pydantic import BaseModel
 from pluralbench.results.downstream import DOWNSTREAM_SCHEMA, DownstreamRecord
 from pluralbench.results.metrics_frame import METRICS_SCHEMA, MetricsFile
 from pluralbench.results.personalize import PERSONALIZE_SCHEMA, PersonalizeRecord
+from pluralbench.results.plans import PLANS_SCHEMA, PlansRecord
 from pluralbench.results.record import RUN_SCHEMA, RunRecord
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -20,6 +21,7 @@ SCHEMAS: dict[str, tuple[type[BaseModel], str]] = {
     "run-1.json": (RunRecord, RUN_SCHEMA),
     "downstream-1.json": (DownstreamRecord, DOWNSTREAM_SCHEMA),
     "personalize-1.json": (PersonalizeRecord, PERSONALIZE_SCHEMA),
+    "plans-1.json": (PlansRecord, PLANS_SCHEMA),
     "metrics-1.json": (MetricsFile, METRICS_SCHEMA),
 }
 

@@ -94,7 +94,7 @@ class LocalModel(Table):
 
 def _settings(personal: Mapping[str, Any]) -> dict[str, Any]:
     """What a run records of a personalized reward model: the method, what it reads of the person, and its backbone."""
-    options, backbone = personal["options"], personal["backbone"]
+    options, backbone = dict(personal["options"]), dict(personal["backbone"])
     chosen = {name: options.get(name) for name in ("method", "profile", "persona", "posts", "pairs", "seed")}
     named = {
         "backbone": public_place(backbone["name"]),

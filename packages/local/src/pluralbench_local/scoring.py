@@ -86,11 +86,28 @@ class Local(Runnable, Protocol):
         """One reward a conversation, in order, and how many tokens were computed for them."""
 
 
-AnyLocal = TypeVar("AnyLocal", bound="Local")
+class Scorer(Protocol):
+    """A loaded reward model that can be run in other ways than it was loaded for."""
+
+    @property
+    def options(self) -> Options:
+        """How it scores."""
+
+    def score(
+        self,
+        groups: Sequence[Group],
+        *,
+        known: Mapping[int, list[float]] | None = None,
+        on_scored: OnScored | None = None,
+    ) -> Scored:
+        """See `pluralbench_rewards.RewardModel.score`."""
+
+
+AnyScorer = TypeVar("AnyScorer", bound=Scorer)
 
 
 def score(
-    model: AnyLocal,
+    model: AnyScorer,
     groups: Sequence[Group],
     *,
     known: Mapping[int, list[float]] | None = None,

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 from jinja2 import TemplateError
 from pluralbench_local import DeviceError, LocalModel, ModelError
+from pluralbench_local.batches import OUT_OF_MEMORY
 from pluralbench_local.description import described
 from pluralbench_local.models import language_model, load_tokenizer
-from pluralbench_local.scoring import OUT_OF_MEMORY
 from pluralbench_local.training_files import SETTINGS_FILE
 from pluralbench_runs import Json, how_to_install, one_line, output_directory, recipe_values, stream
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
 
-from pluralbench_rewards import Group, Person, RewardModel, Scoring
+from pluralbench_rewards import EarlierPair, Group, Person, RewardModel, Scoring
 
 from pluralbench_policies.errors import PolicyError
 
@@ -41,4 +41,8 @@ def group_of(text: str, response: str) -> Group:
     """The group that a task's JSON describes, with this response alone."""
     values = json.loads(text)
     person = values.pop("person")
-    return Group(**values | {"responses": [response], "person": None if person is None else Person(**person)})
+    return Group(**values | {"responses": [response], "person": None if person is None else _person_of(person)})
+
+
+def _person_of(values: dict[str, Any]) -> Person:
+    return Person(**values | {"earlier": tuple(EarlierPair(**pair) for pair in values["earlier"])})

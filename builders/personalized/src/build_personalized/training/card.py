@@ -19,21 +19,22 @@ COLUMNS = {
     "persona": "what a model makes of all questions of the user, without having seen an answer",
     "source_id": "the conversation or question in the source",
     "original_split": "the split that the source has the row in",
-    "chosen_source": "the answer in the source",
-    "rejected_source": "the answer in the source",
+    "chosen_source": "which answer of the source `chosen` is, where answers have ids",
+    "rejected_source": "which one `rejected` is",
     "persona_call": "key of the recorded call behind `persona`",
 }
 CITATION = """\
 The way of building is that of *Personalized RewardBench* (appendix B). Cite it and the sources below, with the version
 above and the content digests."""
 LIMITS = """\
-- A preference is one person's word on one pair. Where two answers are equally good, chance decided.
+- A preference is one person's word on one pair. Often the chosen answer is simply the better one, as where an asker
+  accepted it, and then it tells little of the person.
 - `persona` is made of all questions of a user, those of the rows included; it never saw an answer. Of a conversation
   only the first question is in a profile or a persona: what is said later answers the response that was chosen.
 - Several rows may share a prompt or a conversation (`source_id`). Who shows a model the pairs that a user decided
   earlier has to leave out those of the same `source_id`, which would show the answer.
-- Users are kept apart by the builder, which refuses a source that shares them; `pluralbench-release rebuild` shows that
-  they are as it divided them."""
+- Users are kept apart by the builder. `pluralbench-release verify` looks at one table at a time and would not notice a
+  user in two; `rebuild` shows that they are divided as the recipe says."""
 
 
 def persona_note(recipe: TrainingRecipe) -> str:

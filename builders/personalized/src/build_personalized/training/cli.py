@@ -137,7 +137,7 @@ def training(
         "source.name": source_name,
         "source.licence": licence,
         "source.limit": limit,
-        "against": [] if against == [NOTHING] else against,
+        "against": _against(against),
         "min_posts": min_posts,
         "splits.shares": shares,
         "splits.own": own_splits,
@@ -152,6 +152,14 @@ def training(
     built = build(asked, target, replay=replay, reuse=reuse, retry_errors=retry_errors, fresh=fresh)
     notes = ["", persona_note(asked)]
     tell(console, target, built.manifest, built.new_calls, figures_tables(built.figures), notes=notes)
+
+
+def _against(benchmarks: list[str] | None) -> list[str] | None:
+    if benchmarks is None or NOTHING not in benchmarks:
+        return benchmarks
+    if len(benchmarks) > 1:
+        raise RecipeError(f"--against {NOTHING} compares with no benchmark, so it cannot stand beside another.")
+    return []
 
 
 def _persona_overrides(model: str | None, base_url: str | None, api_key_env: str | None) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from pluralbench_rewards import Scoring, Work, model_digest
 from pluralbench_runs import Table, digest
 from torch import Tensor
 from transformers import AutoConfig, PreTrainedTokenizerBase
-from transformers.utils import cached_file
+from transformers.utils.hub import cached_file
 
 from pluralbench_local.batches import Read, begin, in_batches
 from pluralbench_local.conversations import Template, Tokenized, tokenize
@@ -210,6 +210,8 @@ def _decoder(source: LocalModel, options: Options) -> Decoder:
     network = load_classifier(source)[0] if classifier else load_language_model(source)
     if network.head is None:
         raise ModelError(_no_decoder(source.name, declared[0]))
+    weight = network.head.weight
+    assert isinstance(weight, Tensor)  # noqa: S101 - the library types it as anything that a module can hold
     plain = not tokenizer.chat_template
     if plain:
         tokenizer.chat_template = _beginning(tokenizer) + PLAIN
@@ -217,7 +219,7 @@ def _decoder(source: LocalModel, options: Options) -> Decoder:
         name=source.name,
         digest=model_digest(source.name),
         commit=getattr(config, "_commit_hash", None),
-        width=int(network.head.weight.shape[-1]),  # type: ignore[union-attr, arg-type]
+        width=weight.shape[-1],
         dtype=str(network.dtype).removeprefix("torch."),
         template_digest=None if plain else digest(str(tokenizer.chat_template)),
         plain=plain,

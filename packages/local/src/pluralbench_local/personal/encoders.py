@@ -138,9 +138,7 @@ def load_encoder(source: LocalModel, options: Options) -> SentenceEncoder:
             ),
         )
     encoder.eval()
-    pooling = next(
-        (getattr(module, "pooling_mode", None) for module in encoder if hasattr(module, "pooling_mode")), None
-    )
+    pooling = [getattr(module, "pooling_mode", None) for module in encoder if hasattr(module, "pooling_mode")]
     config = encoder[0].auto_model.config
     return SentenceEncoder(
         encoder,
@@ -149,8 +147,8 @@ def load_encoder(source: LocalModel, options: Options) -> SentenceEncoder:
             name=source.name,
             digest=model_digest(source.name),
             commit=getattr(config, "_commit_hash", None),
-            pooling=str(pooling or "own"),
-            width=int(encoder.get_embedding_dimension()),
+            pooling=str(pooling[0]) if pooling else "own",
+            width=len(encoder.encode("")),
             dtype=str(encoder[0].auto_model.dtype).removeprefix("torch."),
         ),
         limit=int(encoder.max_seq_length or UNLIMITED),

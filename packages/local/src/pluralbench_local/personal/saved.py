@@ -113,7 +113,14 @@ def batches_of(corpus: Corpus, options: PersonalOptions) -> Iterator[tuple[Seque
             yield items, shown_points(corpus, items, [range(many)] * len(items), earlier, options)
 
 
+def accuracies(corpus: Corpus, rewarded: Sequence[Sequence[float]]) -> list[tuple[str, bool]]:
+    """Of each pair, whose it is, and whether its better response has the strictly higher reward; a tie is wrong."""
+    return [
+        (corpus.persons[item], rewarded[item][better] > rewarded[item][worse]) for item, better, worse in corpus.pairs()
+    ]
+
+
 def accuracy(corpus: Corpus, rewarded: Sequence[Sequence[float]]) -> float:
-    """Share of the pairs whose better response has the strictly higher reward; a tie is wrong."""
-    pairs = corpus.pairs()
-    return sum(rewarded[item][better] > rewarded[item][worse] for item, better, worse in pairs) / len(pairs)
+    """Share of the pairs that are right (`accuracies`)."""
+    right = [right for _, right in accuracies(corpus, rewarded)]
+    return sum(right) / len(right)

@@ -172,6 +172,6 @@ def _backbone_of(model: LocalModel, folder: Path, trained: BackboneRecord) -> Lo
         revision=trained.commit if place is None else None,
         chat_template=model.chat_template,
         device=model.device,
-        dtype=trained.dtype if model.dtype == "auto" and trained.dtype else model.dtype,  # type: ignore[arg-type]
+        dtype=trained.dtype if model.dtype == "auto" and trained.dtype else model.dtype,
         trust_remote_code=model.trust_remote_code,
     )

@@ -16,17 +16,38 @@ PAIRS_SHOWN = 10  # of the earlier ones, the most that an item has
 class Simulated:
     """Items of synthetic users, and the best accuracies possible on them.
 
-    group: of each item's person. best: for who knows the group. best_told: for who knows what `Corpus.about` tells of
-    it. best_untold: for who knows nothing of the person. Each is the expected share of right answers on these very
-    items of who knows also how users choose, over the noise in their choices: the mean of max(p, 1 - p), p the
-    probability that the first response is chosen. No method can be expected to do better but by chance.
+    group: of each item's person. first: [items, groups], the probability that somebody of a group chooses the first
+    response. decided: [users, items of a user, groups], its logarithm for the response that was chosen. told: [users,
+    groups], the logarithm of how likely a user's `about` is in each group.
+
+    A best accuracy is the expected share of right answers on these very items, over the noise in the choices, of who
+    knows how users choose: the mean of max(p, 1 - p), p the probability that the first response is chosen. Nobody can
+    be expected to do better but by chance.
     """
 
     corpus: Corpus
     group: Sequence[int]
-    best: float
-    best_told: float
-    best_untold: float
+    first: Tensor
+    decided: Tensor
+    told: Tensor
+
+    @property
+    def best(self) -> float:
+        """The best accuracy of who knows each user's group."""
+        return _best(self.first[torch.arange(len(self.group)), torch.tensor(self.group)])
+
+    @property
+    def best_untold(self) -> float:
+        """The best accuracy of who knows nothing of the user."""
+        return _best(self.first.mean(dim=1))
+
+    def best_shown(self, pairs: int) -> float:
+        """The best accuracy of who knows a user's `about` and, of each item, the latest so many earlier pairs."""
+        before = nn.functional.pad(self.decided.cumsum(dim=1), (0, 0, 1, 0))  # [users, 1 + items, groups]
+        place = torch.arange(self.decided.shape[1])
+        shown = before[:, place] - before[:, (place - pairs).clamp(min=0)]
+        known = (self.told.unsqueeze(1) + shown).softmax(dim=-1).flatten(0, 1)
+        return _best((self.first * known).sum(dim=1))
 
 
 def simulated(
@@ -87,21 +108,16 @@ def simulated(
         persona=[persona_row + user for user in asks.tolist()],
         earlier=[pairs[item - min(item % items, PAIRS_SHOWN) : item] for item in range(users * items)],
     )
-    known = torch.softmax(about @ (told / 2 * corners).T, dim=1)[asks]  # of each group, given `about`
-    return Simulated(
-        corpus=corpus,
-        group=own.tolist(),
-        best=_best(first[torch.arange(len(own)), own]),
-        best_told=_best((first * known).sum(dim=1)),
-        best_untold=_best(first.mean(dim=1)),
-    )
+    decided = torch.where(chosen.unsqueeze(1), first, 1 - first).log().reshape(users, items, groups)
+    # All corners are as far from 0, so what else stands in the normal density is the same for each group.
+    return Simulated(corpus, own.tolist(), first, decided, told=about @ (told / 2 * corners).T)
 
 
 def with_others_profiles(corpus: Corpus, seed: int = 0) -> Corpus:
     """The corpus with what is told of a person, and their earlier pairs, taken from another person's item."""
     whose = list(dict.fromkeys(corpus.persons))
     mixed = stream(seed, "others").sample(whose, len(whose))
-    other = dict(zip(whose, mixed, strict=True))
+    other = dict(zip(mixed, [*mixed[1:], *mixed[:1]], strict=True))  # so that nobody has their own
     of_person: dict[str, list[int]] = {}
     for item, person in enumerate(corpus.persons):
         of_person.setdefault(person, []).append(item)

@@ -1,6 +1,5 @@
 """A folder of vectors that were computed before, kept by text and backbone."""
 
-import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from uuid import uuid4
@@ -70,7 +69,7 @@ class EmbeddingStore:
         path = self.folder / f"{uuid4().hex}.safetensors"
         begun = path.with_suffix(".new")
         save_file({KEYS: table, VECTORS: vectors.contiguous()}, begun, {BACKBONE: self.backbone.model_dump_json()})
-        os.replace(begun, path)  # noqa: PTH105 - replaces on every system
+        begun.replace(path)
         self._add(path, keys)
 
     def _add(self, path: Path, keys: Iterable[bytes]) -> None:

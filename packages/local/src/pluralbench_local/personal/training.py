@@ -245,9 +245,8 @@ def _epoch(
             several = order[start : start + chosen.batch_size]
             items = [item for item, _, _ in several]
             most = draw.randint(0, options.shown)
-            shown = [
-                draw.sample(earlier, min(most, len(earlier))) for earlier in map(corpus.earlier.__getitem__, items)
-            ]
+            own = [corpus.earlier[item] for item in items]
+            shown = [draw.sample(earlier, min(most, len(earlier))) for earlier in own]
             points = shown_points(corpus, items, [places for _, *places in several], shown, options)
             loss = network.loss(points, (epoch - 1 + number / len(starts)) / chosen.epochs)
             loss.backward()  # type: ignore[no-untyped-call]

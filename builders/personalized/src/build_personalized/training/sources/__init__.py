@@ -16,23 +16,17 @@ SAMPLE = Path(__file__).parent.parent / "sample"
 KINDS = {"sample", "table", "stack-exchange", *CORPORA}
 ALONE = {"sample": True, "table": False, "stack-exchange": False}  # whether a location has nothing behind its kind
 
-__all__ = ["SAMPLE", "Preferences", "load", "pin", "pinned_place"]
+__all__ = ["SAMPLE", "Preferences", "load", "pin"]
 
 
 def pin(recipe: TrainingRecipe) -> TrainingRecipe:
     """The recipe with each place on the Hub pinned to the commit it stands at now; pinned ones ask nobody."""
     locations = [_pinned_source(location) for location in recipe.source.locations]
-    against = [place if place == "sample" else pinned_place(place) for place in recipe.against]
+    against = [
+        place if place == "sample" else _pinned(place, " (a benchmark of --against)") for place in recipe.against
+    ]
     source = recipe.source.model_copy(update={"locations": locations})
     return recipe.model_copy(update={"source": source, "against": against})
-
-
-def pinned_place(location: str) -> str:
-    """`ORG/NAME@COMMIT` for a Hub dataset; a local path as it is. Raises `SourceError`."""
-    try:
-        return pinned(location)
-    except TablesError as error:
-        raise SourceError(str(error)) from None
 
 
 def load(source: TrainingSource, seed: int, scratch: Path) -> Preferences:
@@ -97,8 +91,16 @@ def _load(kind: str, rest: str, source: TrainingSource) -> Preferences:
 def _pinned_source(location: str) -> str:
     kind, rest = _split(location)
     if kind == "table":
-        return f"table:{pinned_place(rest)}"
-    return f"{kind}:{pinned_place(rest or CORPORA[kind].hub)}" if kind in CORPORA else location
+        return f"table:{_pinned(rest)}"
+    return f"{kind}:{_pinned(rest or CORPORA[kind].hub)}" if kind in CORPORA else location
+
+
+def _pinned(location: str, what: str = "") -> str:
+    """`ORG/NAME@COMMIT` for a Hub dataset; a local path as it is. what: of an error, what was looked for."""
+    try:
+        return pinned(location)
+    except TablesError as error:
+        raise SourceError(f"{str(error).removesuffix('.')}{what}.") from None
 
 
 def _split(location: str) -> tuple[str, str]:

@@ -1,0 +1,191 @@
+"""`build-personalized training`: what it makes and says, and every mistake in one sentence."""
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from build_personalized.sources import SAMPLE
+from chat_server import Reply, serve
+from commands import command
+from hub_server import card, publish, serving
+from pluralbench_release import read_manifest, rebuild, verify
+from training_tables import published, write_rows
+
+Run = Callable[..., tuple[int, str]]
+SPLITS = ("train", "validation", "test")
+
+
+def rows_of(out: Path, config: str) -> dict[str, pl.DataFrame]:
+    return {path.stem: pl.read_parquet(path) for path in sorted((out / "data" / config).glob("*.parquet"))}
+
+
+def figures(out: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((out / "provenance/statistics.json").read_text(encoding="utf-8"))
+    return found
+
+
+def refused(result: tuple[int, str], *parts: str, status: int = 2) -> None:
+    assert (result[0], result[1].count("\n"), result[1][:7]) == (status, 1, "Error: "), result[1]
+    for part in parts:
+        assert part in result[1]
+
+
+def own(folder: Path, rows: Sequence[dict[str, Any]]) -> list[str]:
+    path = write_rows(folder / "mine.jsonl", rows)
+    return ["training", "--source", f"table:{path}", "--against", "none", "--out", str(folder / "out")]
+
+
+def mine(users: int, pairs: int = 2) -> list[dict[str, Any]]:
+    return [
+        {"user": f"user {user}", "prompt": f"Question {pair} of {user}?", "chosen": "Yes, so.", "rejected": "No, not."}
+        for user in range(users)
+        for pair in range(pairs)
+    ]
+
+
+def test_the_sample_keeps_users_apart_and_rebuilds(run: Run, tmp_path: Path) -> None:
+    out = tmp_path / "dist"
+    status, said = run("training", "--out", out)
+    assert status == 0, said
+    for part in ("12 recorded calls, 12 of them made now", "hand-written", "exact question", "Splits"):
+        assert part in said
+    rows = rows_of(out, "sample")
+    users = {split: set(frame["user_id"]) for split, frame in rows.items()}
+    assert users.keys() == {*SPLITS}
+    assert sum(map(len, users.values())) == len(set().union(*users.values())) == 12
+    every = pl.concat(rows.values())
+    assert every.height == 60
+    assert every["persona"].n_unique() == 12
+    assert every["profile"].list.len().to_list() == [4] * 60
+    for frame in rows.values():
+        for theirs in frame.partition_by("user_id"):
+            assert theirs["id"].to_list() == [f"{theirs['user_id'][0]}-{number}" for number in range(1, 6)]
+    manifest = read_manifest(out)
+    assert manifest.builder.name == manifest.name == "personalized-training"
+    assert {table.table_schema for table in manifest.tables} == {"PersonalizedPreferences"}
+    assert verify(out) == []
+    assert not any(rebuild(out, tmp_path / "again"))
+    shown = (out / "README.md").read_text(encoding="utf-8")
+    assert "# Personalized preferences\n" in shown
+    assert "No question of `sample` (24 questions) is in it." in shown
+
+
+@pytest.mark.heavy
+def test_a_corpus_of_the_hub_is_pinned_with_its_benchmark(tmp_path: Path) -> None:
+    old, new = "a" * 40, "b" * 40
+    rows = [published(number, f"user {number % 4}") for number in range(12)]
+    text = "".join(json.dumps(row) + "\n" for row in rows)
+    question = json.dumps({"question": "question  5 of user 1?", "profile": [{"text": "Question 6 of user 2?"}]})
+    for commit in (old, new):
+        publish(
+            tmp_path / "hub/acme/arena",
+            commit,
+            {"train.jsonl": text},
+            card({"default": {"train": "train.jsonl"}}, "mit"),
+        )
+        publish(tmp_path / "hub/acme/bench", commit, {"b.jsonl": question}, card({"Art": {"test": "b.jsonl"}}, "mit"))
+    out = tmp_path / "out"
+    with serving(tmp_path / "hub", tmp_path / "home") as hub:
+        words = ["training", "--source", "arena:acme/arena", "--against", "acme/bench", "--shares", "0.5/0.25/0.25"]
+        built = command("build-personalized", *words, "--out", out, env=hub.environment)
+        assert built.returncode == 0, built.stderr
+    recipe = read_manifest(out).recipe
+    assert recipe["source"]["locations"] == [f"arena:acme/arena@{new}"]
+    assert recipe["against"] == [f"acme/bench@{new}"]
+    [source] = read_manifest(out).sources
+    assert (source.location, source.revision, source.licence) == ("acme/arena", new, "mit")
+    assert sum(frame.height for frame in rows_of(out, "arena").values()) == 10
+    found = figures(out)["contamination"]
+    assert (found["pairs"]["exact question"], found["pairs"]["exact post"]) == (1, 1)
+    assert (found["posts"]["exact question"], found["against"][0]["revision"]) == (1, new)
+
+
+def test_personas_are_asked_again_until_they_are_short_and_users_without_one_go(run: Run, tmp_path: Path) -> None:
+    def answered(body: dict[str, Any], _: int) -> Reply:
+        said = body["messages"][-1]["content"]
+        assert not re.search("Yes, so|No, not", said), "a persona never sees an answer"
+        if "of 0?" in said:
+            return Reply("word " * 10_000)
+        return Reply(f"Asks about number {re.findall('of (.)[?]', said)[0]}.")
+
+    words = own(tmp_path, mine(4))
+    with serve(answered) as server:
+        model = ["--persona-llm", "m", "--base-url", server.base_url, "--api-key-env", ""]
+        status, said = run(*words, *model)
+        assert status == 0, said
+        assert len(server.requests) == 3 + 5
+        again = run(*words, *model)
+        assert (again[0], len(server.requests)) == (0, 8), again[1]
+    every = pl.concat(rows_of(tmp_path / "out", "mine").values())
+    assert sorted(set(every["persona"])) == [f"Asks about number {number}." for number in (1, 2, 3)]
+    assert figures(tmp_path / "out")["drops"] == [
+        {"config": "mine", "step": "persona", "reason": "over 120 words", "count": 2}
+    ]
+
+
+def test_users_with_one_question_are_kept_where_they_are_wanted(run: Run, tmp_path: Path) -> None:
+    words = own(tmp_path, [*mine(4, 1), *mine(3, 2)])
+    assert run(*words)[0] == 0
+    assert figures(tmp_path / "out")["drops"][-1]["reason"] == "no other question"
+    assert figures(tmp_path / "out")["pairs"] == 6
+    assert run(*words, "--min-posts", "0", "--fresh")[0] == 0
+    assert (figures(tmp_path / "out")["pairs"], figures(tmp_path / "out")["profile_posts"]["min"]) == (7, 0)
+
+
+def test_at_most_so_many_users_of_each_config(run: Run, tmp_path: Path) -> None:
+    assert run(*own(tmp_path, mine(6)), "--limit", "4", "--shares", "1/0/0")[0] == 0
+    [(split, rows)] = rows_of(tmp_path / "out", "mine").items()
+    assert (split, rows["user_id"].to_list()) == ("train", [f"user {user}" for user in range(4) for _ in range(2)])
+
+
+@pytest.mark.parametrize(
+    ("words", "parts"),
+    [
+        (["--own-splits"], ["the user 'user 0' is in the splits train and test of the source", "leave out --own-spl"]),
+        (["--limit", "2"], ["mine has 2 users to divide among train, validation, test", "--shares 1/0/0"]),
+        (["--min-posts", "9"], ["No pair is left: 8 fewer than 9 other questions"]),
+        (["--shares", "1"], ["'1' is not of the form TRAIN/VALIDATION/TEST"]),
+        (["--shares", "0.5/0.1/0.1"], ["the shares of the splits are 0.5/0.1/0.1, and have to add up to 1"]),
+        (["--column", "who=user"], ["there is no column `who` to rename"]),
+        (["--column", "who"], ["--column 'who' is not of the form WHAT=COLUMN"]),
+        (
+            ["--persona-llm", "hand-written"],
+            ["Nobody wrote the persona of user 0", "choose a model with --persona-llm"],
+        ),
+        (["--base-url", "http://x/v1"], ["say which one with --persona-llm"]),
+        (["--against", "sample"], ["--against none compares with no benchmark, so it cannot stand beside another"]),
+        (["--replay", "nowhere"], ["There is no ledger nowhere"]),
+    ],
+)
+def test_a_mistake_is_one_sentence_and_writes_nothing(
+    run: Run, tmp_path: Path, words: list[str], parts: list[str]
+) -> None:
+    rows = [row | {"split": split} for row, split in zip(mine(4), ["train", "test"] * 4, strict=True)]
+    refused(run(*own(tmp_path, rows), *words), *parts)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_benchmark_that_is_none_is_named_and_options_go_behind_the_verb(run: Run) -> None:
+    refused(
+        run("training", "--source", "sample", "--against", "nowhere"),
+        "no file or directory nowhere, and a dataset on the Hub is named ORG/NAME (a benchmark of --against).",
+    )
+    refused(run("--seed", "3", "training"), "Options go behind the verb: build-personalized training --seed ...")
+
+
+def test_a_benchmark_may_be_a_release_of_ones_own(run: Run, tmp_path: Path) -> None:
+    question = json.loads((SAMPLE / "questions/Art_and_Entertainment.jsonl").read_text(encoding="utf-8").split("\n")[0])
+    rows = [*mine(4, 3), {"user": "user 0", "prompt": question["question"], "chosen": "a", "rejected": "b"}]
+    words = own(tmp_path, rows)
+    words[words.index("none")] = str(SAMPLE / "questions")
+    assert run(*words)[0] == 0
+    assert figures(tmp_path / "out")["contamination"]["pairs"]["exact question"] == 1
+    held = b"".join(path.read_bytes() for path in (tmp_path / "out").rglob("*") if path.is_file())
+    assert str(tmp_path).encode() not in held
+    assert str(SAMPLE).encode() not in held
+    sources = [words[2], str(SAMPLE / "questions")]
+    assert not any(rebuild(tmp_path / "out", tmp_path / "again", sources=sources))

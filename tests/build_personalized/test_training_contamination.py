@@ -1,0 +1,101 @@
+"""No question of a benchmark is learned from: what counts as one, what goes, and how it is counted."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from build_personalized.errors import SourceError
+from build_personalized.sources.loaded import drops_frame
+from build_personalized.training.contamination import Benchmark, leave_out, read_benchmark
+from build_personalized.training.sources.loaded import PAIRS, POSTS, Preferences
+from training_tables import write_rows
+
+LONG = "How do I keep an old cast iron pan from rusting when I cook tomatoes in it every other day of the week"
+POST = "My grandmother left me a bread oven in the garden and nobody knows how hot it may become before it cracks"
+BENCHMARK = Benchmark("b", None, ["Which tea?", LONG], [POST, "Which tea?"])
+NOTHING = {"exact question": 0, "near question": 0, "exact post": 0, "near post": 0}
+
+
+def found(*prompts: Sequence[str]) -> Preferences:
+    """A pair for each list of what a user said, and the first of it as a post."""
+    pairs = [
+        {"config": "c", "id": f"row {number}", "user_id": "ana", "prompt": _messages(said)}
+        for number, said in enumerate(prompts)
+    ]
+    posts = [
+        {"config": "c", "user_id": "ana", "post": {"id": f"row {number}", "category": None, "text": said[0]}}
+        for number, said in enumerate(prompts)
+    ]
+    return Preferences(pl.DataFrame(pairs, schema=PAIRS), pl.DataFrame(posts, schema=POSTS), drops_frame([]), [])
+
+
+def _messages(said: Sequence[str]) -> list[dict[str, str]]:
+    turns = [({"role": "user", "content": text}, {"role": "assistant", "content": "Well."}) for text in said]
+    return [message for turn in turns for message in turn][:-1]
+
+
+@pytest.mark.parametrize(
+    ("said", "kind"),
+    [
+        ("which  TEA?\n", "exact question"),
+        ("Which tea?\nI mean in the evening, when it is cold.", "exact question"),
+        (LONG + " please", "near question"),
+        (POST.upper(), "exact post"),
+        (POST + " again", "near post"),
+        ("Which coffee?", None),
+        ("I wonder. Which tea?", None),
+    ],
+)
+def test_what_counts_as_a_question_of_a_benchmark(said: str, kind: str | None) -> None:
+    clean, figures = leave_out(found([said], ["Another thing altogether."]), [BENCHMARK])
+    wanted = NOTHING | ({kind: 1} if kind else {})
+    assert figures["pairs"] == figures["posts"] == wanted
+    assert clean.pairs.height == clean.posts.height == (1 if kind else 2)
+    assert clean.drops.rows() == ([("c", "contamination", kind, "row 0")] if kind else [])
+
+
+def test_whatever_the_user_says_in_a_prompt_counts() -> None:
+    clean, figures = leave_out(found(["Hello", "Which tea?"], ["Which tea?", "Thanks"]), [BENCHMARK])
+    assert (clean.pairs.height, clean.posts.height) == (0, 1)
+    assert (figures["pairs"]["exact question"], figures["posts"]["exact question"]) == (2, 1)
+
+
+def test_without_a_benchmark_all_is_kept() -> None:
+    clean, figures = leave_out(found(["Which tea?"]), [])
+    assert clean.pairs.height == 1
+    assert figures == {"against": [], "pairs": NOTHING, "posts": NOTHING}
+
+
+def test_the_sample_is_that_of_the_personalized_benchmark() -> None:
+    sample = read_benchmark("sample")
+    assert (sample.location, len(sample.questions)) == ("sample", 24)
+    assert len(sample.posts) > 100
+    _, figures = leave_out(found([sample.questions[3]], [sample.posts[5]]), [sample])
+    assert (figures["pairs"]["exact question"], figures["pairs"]["exact post"]) == (1, 1)
+    assert figures["against"][0]["questions"] == 24
+
+
+@pytest.mark.parametrize(
+    ("row", "questions", "posts"),
+    [
+        ({"question": "Q", "profile": [{"text": "P"}]}, ["Q"], ["P"]),
+        ({"prompt": "Q", "profile": ["P"]}, ["Q"], ["P"]),
+        ({"context": [{"role": "user", "content": "Q"}, {"role": "assistant", "content": "A"}]}, ["Q"], []),
+        ({"prompt": ["Q", "R"]}, ["Q", "R"], []),
+    ],
+)
+def test_any_table_with_prompts_can_be_compared_with(
+    tmp_path: Path, row: dict[str, Any], questions: list[str], posts: list[str]
+) -> None:
+    read = read_benchmark(str(write_rows(tmp_path / "b.jsonl", [row])))
+    assert (read.questions, read.posts) == (questions, posts)
+
+
+def test_what_has_no_prompts_is_named(tmp_path: Path) -> None:
+    path = write_rows(tmp_path / "b.jsonl", [{"said": "x"}])
+    with pytest.raises(SourceError, match=r"b.jsonl has no column question, prompt or context, .* it has said"):
+        read_benchmark(str(path))
+    with pytest.raises(SourceError, match=r"no file or directory nowhere.jsonl.* \(a benchmark of --against\)\."):
+        read_benchmark("nowhere.jsonl")

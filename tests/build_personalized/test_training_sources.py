@@ -1,0 +1,177 @@
+"""Preferences from tables: corpora as published, and anybody's."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from build_personalized.errors import SourceError
+from build_personalized.training.recipe import TrainingSource
+from build_personalized.training.sources import Preferences, load
+from training_tables import published, write_rows
+
+OWN: dict[str, Any] = {"user": "ana", "prompt": "Which tea?", "chosen": "Green.", "rejected": "Any."}
+
+
+def read(location: str, **settings: Any) -> Preferences:
+    return load(TrainingSource(locations=[location], **settings), 42, Path())
+
+
+def reasons(found: Preferences) -> list[str]:
+    return found.drops["reason"].to_list()
+
+
+def table(folder: Path, rows: Sequence[dict[str, Any]]) -> str:
+    return f"table:{write_rows(folder / 'mine.jsonl', rows)}"
+
+
+@pytest.mark.parametrize("kind", ["arena", "prism"])
+def test_a_corpus_is_read_as_it_is_published(tmp_path: Path, kind: str) -> None:
+    rows = [published(0, "ana", split="test"), published(1, "ana"), published(2, "bo", split="val"), published(3, "bo")]
+    pl.DataFrame(rows).write_parquet(tmp_path / "train.parquet")
+    found = read(f"{kind}:{tmp_path}")
+    assert set(found.pairs["config"]) == {kind}
+    assert found.pairs.select("user_id", "source_id", "original_split").rows() == [
+        ("ana", "conversation 1", "train"),
+        ("bo", "conversation 3", "train"),
+        ("bo", "conversation 2", "val"),
+        ("ana", "conversation 0", "test"),
+    ]
+    assert found.pairs["prompt"][0].to_list() == [{"role": "user", "content": "Question 1 of ana?"}]
+    assert found.pairs["chosen"][0] == "Good answer 1."
+    assert "SynthesizeMe" in found.sources[0].attribution
+
+
+def test_only_the_first_question_of_a_conversation_is_a_post(tmp_path: Path) -> None:
+    later = [
+        {"role": "user", "content": "Question 0 of ana?"},
+        {"role": "assistant", "content": "Good answer 0."},
+        {"role": "user", "content": "Thanks, the first one was much better. And now?"},
+    ]
+    rows = [published(0, "ana"), published(1, "ana", conversation_id="conversation 0", context=later)]
+    pl.DataFrame(rows).write_parquet(tmp_path / "train.parquet")
+    found = read(f"arena:{tmp_path}")
+    assert found.pairs.height == 2
+    assert [post["text"] for post in found.posts["post"]] == ["Question 0 of ana?"]
+
+
+def test_any_table_with_its_columns_named(tmp_path: Path) -> None:
+    rows = [
+        {"who": 7, "asked": "Second?", "best": "a", "rejected": "b", "id": "x", "when": 10},
+        {"who": 7, "asked": "First?", "best": "a", "rejected": "b", "id": "y", "when": 9},
+    ]
+    names = {"user": "who", "prompt": "asked", "chosen": "best", "order": "when"}
+    found = read(table(tmp_path, rows), columns=names)
+    assert found.pairs.select("config", "id", "user_id", "source_id").rows() == [
+        ("mine", "y", "7", "y"),
+        ("mine", "x", "7", "x"),
+    ]
+    assert found.sources[0].licence == "unknown"
+
+
+def test_a_csv_is_ordered_by_its_numbers(tmp_path: Path) -> None:
+    (tmp_path / "mine.csv").write_text(
+        "user,prompt,chosen,rejected,order\nana,Second?,a,b,10\nana,First?,a,b,9\n", encoding="utf-8"
+    )
+    assert [post["text"] for post in read(f"table:{tmp_path / 'mine.csv'}").posts["post"]] == ["First?", "Second?"]
+
+
+def test_what_is_no_pair_is_left_out_and_counted(tmp_path: Path) -> None:
+    answered = [{"role": "user", "content": "x"}, {"role": "assistant", "content": "y"}]
+    asked = [{"role": "user", "content": "x"}]
+    rows = [
+        OWN | {"prompt": asked} | change
+        for change in (
+            {},
+            {"user": None},
+            {"user": " "},
+            {"chosen": ""},
+            {"prompt": answered},
+            {"rejected": "Green."},
+            {"prompt": asked},
+        )
+    ]
+    found = read(table(tmp_path, rows))
+    assert found.pairs.height == 1
+    assert reasons(found) == [
+        "no user",
+        "no user",
+        "empty text",
+        "prompt does not end with the user",
+        "identical answers",
+        "given before",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("rows", "settings", "said"),
+    [
+        ([{"who": "a"} | OWN], {"columns": {"user": "whom"}}, "has no column `whom`; it has who, user, prompt, chosen"),
+        ([{"prompt": "x"}], {}, "`user = ...` (or --column user=...)"),
+        ([OWN | {"id": "x"}] * 2, {}, "has no pairs"),
+        ([OWN | {"id": "x"}, OWN | {"id": "x", "chosen": "Black."}], {}, "has the id 'x' more than once"),
+        ([OWN | {"order": 1}, OWN | {"order": None}], {}, "the column `order` has rows without a value"),
+        ([OWN | {"prompt": [{"said": "x"}]}], {}, "row 1: `prompt` is neither a text nor a list of messages"),
+        ([OWN | {"chosen": ["x"]}], {}, "row 1: `chosen` is neither a text nor a message"),
+        (
+            [OWN | {"prompt": [{"role": "human", "content": "x"}]}],
+            {},
+            "row 1: `prompt` has a message of the role 'human'; the roles are system, user, assistant",
+        ),
+    ],
+)
+def test_a_table_of_another_shape_is_named(
+    tmp_path: Path, rows: list[dict[str, Any]], settings: dict[str, Any], said: str
+) -> None:
+    if said == "has no pairs":
+        rows = [row | {"user": None} for row in rows]
+    with pytest.raises(SourceError) as caught:
+        read(table(tmp_path, rows), **settings)
+    assert said in str(caught.value)
+    assert "mine" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("locations", "said"),
+    [
+        (["nowhere"], "Unknown source 'nowhere': give `sample`, `arena`, `prism`"),
+        (["sample:x"], "Unknown source 'sample:x'"),
+        (["mine.csv"], "did you mean `table:mine.csv`?"),
+        (["a/Posts.xml"], "did you mean `stack-exchange:a/Posts.xml`?"),
+        (["sample", "sample"], "The source sample is given twice."),
+        (["table:nowhere.csv"], "no file or directory nowhere.csv"),
+    ],
+)
+def test_a_source_that_is_none_is_named(locations: list[str], said: str) -> None:
+    with pytest.raises(SourceError) as caught:
+        load(TrainingSource(locations=locations), 42, Path())
+    assert said in str(caught.value)
+
+
+def test_sources_that_share_a_user_or_a_config_are_refused(tmp_path: Path) -> None:
+    tables = []
+    for folder, user in (("a", "ana"), ("b", "bo")):
+        (tmp_path / folder).mkdir()
+        tables.append(table(tmp_path / folder, [OWN | {"user": user}]))
+    with pytest.raises(SourceError, match="Two sources have the config 'mine'; rename one of their files"):
+        load(TrainingSource(locations=tables), 42, Path())
+    other = write_rows(tmp_path / "other.jsonl", [OWN])
+    with pytest.raises(SourceError, match="The user 'ana' is in mine and other, and users are kept apart by their ids"):
+        load(TrainingSource(locations=[tables[0], f"table:{other}"]), 42, Path())
+
+
+def test_the_sample_has_people_with_tastes_that_length_does_not_tell() -> None:
+    found = read("sample")
+    assert found.drops.is_empty()
+    counts = found.pairs.group_by("user_id").len()["len"].to_list()
+    assert (len(counts) >= 12, set(counts)) == (True, {5})
+    words = [[len(row[side].split()) for side in ("chosen", "rejected")] for row in found.pairs.iter_rows(named=True)]
+    assert max(max(pair) for pair in words) <= 60
+    longer, shorter = sum(a > b for a, b in words), sum(a < b for a, b in words)
+    assert 0.4 < longer / (longer + shorter) < 0.6
+    assert abs(sum(a - b for a, b in words)) / len(words) < 2
+    personas = Path(load.__code__.co_filename).parents[1] / "sample/personas.jsonl"
+    written = [json.loads(line)["user"] for line in personas.read_text(encoding="utf-8").splitlines()]
+    assert set(written) == set(found.pairs["user_id"])

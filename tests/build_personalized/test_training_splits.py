@@ -1,0 +1,83 @@
+"""Users are apart, whatever their number and the shares; and the source's own splits only where they are too."""
+
+import polars as pl
+import pytest
+from build_personalized.errors import SourceError
+from build_personalized.training.recipe import SplitsTable
+from build_personalized.training.splits import divided, split_users
+from hypothesis import given
+from hypothesis import strategies as st
+
+SHARES = st.sampled_from([(0.8, 0.1, 0.1), (0.5, 0.25, 0.25), (0.98, 0.01, 0.01), (0.1, 0.45, 0.45), (0.9, 0, 0.1)])
+NAMES = ("train", "validation", "test")
+
+
+def pairs(*rows: tuple[str, str | None]) -> pl.DataFrame:
+    """Pairs of these users, with their splits in the source."""
+    return pl.DataFrame(
+        [
+            {"config": "c", "id": str(number), "user_id": user, "original_split": split}
+            for number, (user, split) in enumerate(rows)
+        ],
+        schema=dict.fromkeys(("config", "id", "user_id", "original_split"), pl.String),
+    )
+
+
+@given(st.sets(st.text(min_size=1), min_size=3, max_size=40), SHARES, st.integers(0, 3))
+def test_every_user_is_in_one_split_and_every_split_has_a_user(
+    users: set[str], shares: tuple[float, float, float], seed: int
+) -> None:
+    wanted = dict(zip(NAMES, shares, strict=True))
+    found = divided(sorted(users), wanted, seed, "c")
+    assert found.keys() == users
+    sizes = {split: [*found.values()].count(split) for split in NAMES}
+    for split, share in wanted.items():
+        assert (sizes[split] > 0) == (share > 0)
+        assert abs(sizes[split] - share * len(users)) <= 2
+    assert found == divided(sorted(users, reverse=True), wanted, seed, "c")
+
+
+def test_other_seeds_divide_otherwise() -> None:
+    users = [f"user {number}" for number in range(30)]
+    shares = SplitsTable().shares
+    drawn = [divided(users, shares, seed, "c") for seed in range(4)]
+    assert len({tuple(found[user] for user in users) for found in drawn}) == 4
+
+
+def test_all_pairs_of_a_user_go_along() -> None:
+    split = split_users(pairs(*[(f"user {number % 5}", None) for number in range(40)]), SplitsTable(), 42)
+    assert split.group_by("user_id").agg(pl.col("split").n_unique())["split"].to_list() == [1] * 5
+    assert set(split["split"]) == {*NAMES}
+
+
+@pytest.mark.parametrize(("users", "said"), [(2, "c has 2 users to divide among"), (1, "c has 1 user to divide")])
+def test_too_few_users_are_refused(users: int, said: str) -> None:
+    few = pairs(*[(f"user {number}", None) for number in range(users)])
+    with pytest.raises(SourceError, match=said) as caught:
+        split_users(few, SplitsTable(), 42)
+    assert "`--shares 1/0/0` puts all into train" in str(caught.value)
+    assert set(split_users(few, SplitsTable(train=1, validation=0, test=0), 42)["split"]) == {"train"}
+
+
+def test_own_splits_are_taken_by_any_usual_name() -> None:
+    own = pairs(("a", "train"), ("a", "train"), ("b", "val"), ("c", "test"), ("d", "dev"))
+    split = split_users(own, SplitsTable(own=True), 42)
+    assert split["split"].to_list() == ["train", "train", "validation", "test", "validation"]
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        (
+            [("a", "train"), ("b", "train"), ("a", "test"), ("b", "val")],
+            "c: the user 'a' is in the splits train and test of the source (2 users are in several); leave out "
+            "--own-splits, and users are kept apart.",
+        ),
+        ([("a", None)], "c: the row of id '0' has no split, and --own-splits takes train, val, validation, dev, test"),
+        ([("a", "held out")], "c: the row of id '0' has the split 'held out', and --own-splits takes"),
+    ],
+)
+def test_own_splits_that_share_a_user_or_are_none_are_refused(rows: list[tuple[str, str | None]], said: str) -> None:
+    with pytest.raises(SourceError) as caught:
+        split_users(pairs(*rows), SplitsTable(own=True), 42)
+    assert said in str(caught.value)

@@ -1,0 +1,177 @@
+"""Vectors that were kept are those that were computed, whatever was interrupted and whoever else keeps some."""
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from killing import killed_when
+from pluralbench_local import Backbone, BackboneRecord, EmbeddingStore, LocalModel, ModelError, embed, load_backbone
+from pluralbench_local.personal import embedding
+from pluralbench_rewards import Group, Scoring
+from reward_models import make_groups, user
+from safetensors.torch import save_file
+
+Folders = Callable[..., str]
+RECORD = BackboneRecord(name="here/model", digest="ab" * 32, width=3, dtype="float32")
+TYPES = [torch.float32, torch.bfloat16, torch.float16]
+
+
+def key(number: int) -> bytes:
+    """A key like no other."""
+    return number.to_bytes(32, "big")
+
+
+@given(
+    shards=st.lists(st.lists(st.integers(0, 40), min_size=1, max_size=8, unique=True), max_size=5),
+    dtype=st.sampled_from(TYPES),
+    data=st.data(),
+)
+def test_what_is_kept_is_read_back_to_the_bit(shards: list[list[int]], dtype: torch.dtype, data: st.DataObject) -> None:
+    table = torch.randn(41, 3, generator=torch.Generator().manual_seed(1)).to(dtype)
+    with tempfile.TemporaryDirectory() as folder:
+        store = EmbeddingStore(Path(folder) / "store", RECORD)
+        for numbers in shards:
+            store.write([key(number) for number in numbers], table[numbers])
+        known = sorted({number for numbers in shards for number in numbers})
+        for again in (store, EmbeddingStore(store.folder, RECORD)):
+            asked = data.draw(st.permutations(known))
+            assert torch.equal(again.read([key(number) for number in asked]), table[asked].float())
+            assert len(again) == len(known)
+            assert key(99) not in again
+
+
+def embedded(groups: list[Group], backbone: Backbone, store: EmbeddingStore | None) -> embedding.Embedded:
+    return embed(groups, [[0] * len(group.responses) for group in groups], backbone, posts=5, store=store)
+
+
+@pytest.fixture(scope="module")
+def llama(language_models: Folders) -> Backbone:
+    return load_backbone(language_models(), scoring=Scoring(token_budget=200))
+
+
+@pytest.mark.parametrize("changes", [0, 1, 2, 5, 6])
+def test_embedding_goes_on_where_it_was_killed(
+    llama: Backbone, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: int
+) -> None:
+    groups = make_groups(2, number=3)
+    monkeypatch.setattr(embedding, "KEPT_AT_ONCE", 4)
+    whole = embedded(groups, llama, None)
+    done = iter(range(100))
+    with killed_when(lambda: next(done) == changes, monkeypatch) as killed:
+        embedded(groups, llama, EmbeddingStore(tmp_path / "store", llama.record))
+    assert killed()
+    store = EmbeddingStore(tmp_path / "store", llama.record)
+    kept = len(store)
+    assert kept == 4 * max(changes // 2, 0)  # a folder is looked for, and a shard put in place
+    again = embedded(groups, llama, store)
+    assert again.work is not None
+    assert whole.work is not None
+    assert len(store) == len(whole.vectors)
+    assert (again.work.computed_tokens < whole.work.computed_tokens) == (kept > 0)
+    assert float((again.vectors - whole.vectors).abs().max()) < 1e-4
+    assert again.responses == whole.responses
+    third = embedded(groups, llama, EmbeddingStore(tmp_path / "store", llama.record))
+    assert third.work is not None
+    assert third.work.computed_tokens == 0
+    assert torch.equal(third.vectors, again.vectors)
+
+
+def test_what_was_computed_before_an_error_is_kept(
+    llama: Backbone, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = EmbeddingStore(tmp_path, llama.record)
+    batches = 0
+
+    def stop(*_: object) -> None:
+        nonlocal batches
+        batches += 1
+        if batches == 3:
+            raise KeyboardInterrupt
+
+    hook = llama.network.body.register_forward_pre_hook(stop)  # type: ignore[attr-defined]
+    with pytest.raises(KeyboardInterrupt):
+        embedded(make_groups(2, number=3), llama, store)
+    hook.remove()
+    assert len(EmbeddingStore(tmp_path, llama.record)) == len(store) > 0
+
+
+def test_two_that_embed_at_the_same_time_do_not_harm_each_other(llama: Backbone, tmp_path: Path) -> None:
+    stores = [EmbeddingStore(tmp_path, llama.record) for _ in range(2)]
+    groups = make_groups(2, number=3)
+    first, second = (embedded(groups, llama, store) for store in stores)
+    third = embedded(groups, llama, EmbeddingStore(tmp_path, llama.record))
+    assert torch.equal(first.vectors, second.vectors)
+    assert torch.equal(first.vectors, third.vectors)
+    assert third.work is not None
+    assert third.work.computed_tokens == 0
+
+
+def test_the_store_of_another_backbone_is_refused_by_both_names(
+    llama: Backbone, language_models: Folders, tmp_path: Path
+) -> None:
+    other = load_backbone(language_models(seed=1))
+    groups = [Group("q", user("Tea?"), ["Oolong."])]
+    store = EmbeddingStore(tmp_path, llama.record)
+    embedded(groups, llama, store)
+    for refused in (lambda: EmbeddingStore(tmp_path, other.record), lambda: embedded(groups, other, store)):
+        with pytest.raises(ModelError, match=r"holds vectors of .*, not of .*; give another folder\.") as error:
+            refused()
+        assert f"{llama.record}" in str(error.value)
+        assert f"{other.record}" in str(error.value)
+
+
+def test_another_precision_is_another_backbone(llama: Backbone, tmp_path: Path) -> None:
+    EmbeddingStore(tmp_path, llama.record).write([key(1)], torch.zeros(1, llama.record.width))
+    half = load_backbone(LocalModel(name=llama.record.name, dtype="bfloat16"))
+    with pytest.raises(ModelError, match=r"float32.* not of .*bfloat16"):
+        EmbeddingStore(tmp_path, half.record)
+
+
+def test_a_moved_folder_is_the_same_backbone(tmp_path: Path) -> None:
+    EmbeddingStore(tmp_path, RECORD).write([key(1)], torch.zeros(1, 3))
+    moved = RECORD.model_copy(update={"name": "elsewhere/model"})
+    assert key(1) in EmbeddingStore(tmp_path, moved)
+
+
+@pytest.mark.parametrize("kept", [0, 5, 40, -1])
+def test_half_a_file_is_named(tmp_path: Path, kept: int) -> None:
+    EmbeddingStore(tmp_path, RECORD).write([key(1)], torch.zeros(1, 3))
+    [path] = tmp_path.glob("*.safetensors")
+    path.write_bytes(path.read_bytes()[:kept])
+    with pytest.raises(ModelError, match=r"\.safetensors is no whole file of an embedding store \(.*\); delete it"):
+        EmbeddingStore(tmp_path, RECORD)
+
+
+@pytest.mark.parametrize(
+    ("keys", "vectors", "metadata"),
+    [
+        (np.zeros((1, 32), np.uint8), torch.zeros(1, 3), None),
+        (np.zeros((1, 32), np.uint8), torch.zeros(1, 4), RECORD),
+        (np.zeros((2, 32), np.uint8), torch.zeros(1, 3), RECORD),
+        (np.zeros((1, 31), np.uint8), torch.zeros(1, 3), RECORD),
+        (np.zeros((1, 32), np.int8), torch.zeros(1, 3), RECORD),
+    ],
+)
+def test_a_file_that_is_no_shard_is_named(
+    tmp_path: Path, keys: "np.typing.NDArray[np.uint8]", vectors: torch.Tensor, metadata: BackboneRecord | None
+) -> None:
+    tensors = {"keys": torch.from_numpy(keys), "vectors": vectors}
+    path = tmp_path / "model.safetensors"
+    save_file(tensors, path, None if metadata is None else {"backbone": metadata.model_dump_json()})
+    with pytest.raises(ModelError, match=r"model\.safetensors is no whole file of an embedding store"):
+        EmbeddingStore(tmp_path, RECORD)
+
+
+def test_a_name_stands_for_a_backbone_of_which_nothing_else_is_known() -> None:
+    unknown = BackboneRecord(name="a/b", width=3)
+    assert unknown.identity != replace_name(unknown).identity
+    assert RECORD.identity == replace_name(RECORD).identity
+
+
+def replace_name(record: BackboneRecord) -> BackboneRecord:
+    return record.model_copy(update={"name": "c/d"})

@@ -1,0 +1,137 @@
+"""Each method learns what it is there for, on synthetic users for whom the best possible accuracy is known.
+
+Accuracies are over 2,000 held-out pairs of 200 users that no model was trained on, so that the standard error of one is
+0.011 at most, and that of a difference of two 0.016. Margins are at least three of these.
+"""
+
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from learning_table import LEARNED
+from personal_corpora import learned, showing
+from pluralbench_local.personal.backbones import BackboneRecord
+from pluralbench_local.personal.items import standardised
+from pluralbench_local.personal.networks import new_network
+from pluralbench_local.personal.options import METHODS, Method, PersonalOptions
+from pluralbench_local.personal.points import Corpus
+from pluralbench_local.personal.prototypes import choose_prototypes
+from pluralbench_local.personal.saved import accuracy, batches_of, rewards_of
+from pluralbench_local.personal.simulated import Simulated, simulated, with_others_profiles
+from pluralbench_local.personal.vpl import VPL
+
+pytestmark = pytest.mark.learning
+
+Record = Callable[[str, object], None]
+
+GAIN = 0.2  # of a possible 0.33: well above what half of it would be
+NONE = 0.05  # three standard errors of a difference
+SETTINGS: dict[Method, dict[str, Any]] = {
+    "bt": {"hidden": 64},
+    "gpo": {"hidden": 32, "layers": 2},
+    "vpl": {"hidden": 64, "latent": 16},
+    "pal": {"hidden": 32},
+    "synthesizeme": {"hidden": 64},
+}
+
+
+def options(method: Method, **given: Any) -> PersonalOptions:
+    """Small networks, and rates for few pairs."""
+    values = {"method": method, "learning_rate": 3e-3, "batch_size": 64, "epochs": 10, **SETTINGS[method], **given}
+    return PersonalOptions.model_validate(values)
+
+
+@cache
+def worlds(groups: int = 2, told: float = 6.0) -> tuple[Simulated, Simulated]:
+    """Users to train on, and others with the same tastes."""
+    return simulated(200, 12, groups=groups, told=told, seed=1), simulated(200, 10, groups=groups, told=told, seed=2)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_profile_helps_and_another_persons_does_not(method: Method, tmp_path: Path, record_property: Record) -> None:
+    train, test = worlds()
+
+    def right(name: str, corpus: Corpus, judged: Corpus, *, profile: bool = True) -> float:
+        saved = learned(tmp_path / name, corpus, options(method, profile=profile))
+        return accuracy(judged, rewards_of(saved, judged))
+
+    with_profile = right("with", train.corpus, test.corpus)
+    without = right("without", train.corpus, test.corpus, profile=False)
+    mixed = right("mixed", with_others_profiles(train.corpus), with_others_profiles(test.corpus))
+    for name, found, wanted, best in (
+        ("with profile", with_profile, f"without + {GAIN}", test.best_shown(10)),
+        ("without", without, "", test.best_untold),
+        ("with others' profiles", mixed, f"without ± {NONE}", test.best_untold),
+    ):
+        record_property(LEARNED, [f"{method}: {name}", f"{found:.3f}", wanted, f"{best:.3f}"])
+    assert with_profile > without + GAIN
+    assert mixed < without + NONE
+    assert max(with_profile, without, mixed) <= test.best_shown(10) + NONE
+
+
+@pytest.mark.parametrize("groups", [2, 3])
+def test_pal_finds_the_number_of_prototypes(groups: int, tmp_path: Path, record_property: Record) -> None:
+    train, test = worlds(groups)
+    backbone = BackboneRecord(name="simulated", width=train.corpus.width)
+    found = choose_prototypes(train.corpus, test.corpus, tmp_path, options=options("pal"), backbone=backbone, most=4)
+    tried = ", ".join(f"{number}: {value:.3f}" for number, value in found.accuracy.items())
+    name = f"pal: prototypes of {groups} groups ({tried})"
+    record_property(LEARNED, [name, str(found.enough), str(groups), f"{test.best_shown(0):.3f}"])
+    assert found.enough == groups
+
+
+def test_vpl_tells_groups_apart_by_earlier_pairs_alone(tmp_path: Path, record_property: Record) -> None:
+    train, test = worlds(told=0.0)
+    saved = learned(tmp_path / "vpl", train.corpus, options("vpl"))
+    corpus = standardised(test.corpus, saved.mean, saved.deviation)
+    last = slice(9, None, 10)  # of each user's ten items, the one with the most earlier pairs
+
+    @torch.no_grad()
+    def latents(network: VPL) -> Any:
+        [(_, points), *more] = [(items, network.latent(points)) for items, points in batches_of(corpus, saved.options)]
+        return torch.cat([points, *(latent for _, latent in more)]).numpy()[last]
+
+    assert isinstance(saved.network, VPL)
+    untrained = new_network(corpus.width, saved.options)
+    assert isinstance(untrained, VPL)
+    groups = np.array(test.group)[last]
+    before, after = silhouette(latents(untrained.eval()), groups), silhouette(latents(saved.network), groups)
+    known = float((test.decided[:, :9].sum(dim=1).argmax(dim=1).numpy() == groups).mean())
+    record_property(LEARNED, ["vpl: silhouette of the latent", f"{after:.3f}", "0.5", "1.000"])
+    record_property(LEARNED, ["vpl: the same, untrained", f"{before:.3f}", "below 0.2", ""])
+    # By the silhouette's usual reading, above 0.5 there are clear groups, and below 0.25 none to speak of.
+    assert known > 0.95  # so that the pairs do tell the group
+    assert after > 0.5
+    assert before < 0.2
+
+
+def test_gpo_gets_better_with_earlier_pairs(tmp_path: Path, record_property: Record) -> None:
+    train, test = worlds(told=0.0)
+    saved = learned(tmp_path / "gpo", train.corpus, options("gpo"))
+    found = {}
+    for pairs in (0, 2, 8):
+        judged = showing(test.corpus, pairs)
+        found[pairs] = accuracy(judged, rewards_of(saved, judged))
+        row = [f"gpo: {pairs} earlier pairs", f"{found[pairs]:.3f}", "more with more", f"{test.best_shown(pairs):.3f}"]
+        record_property(LEARNED, row)
+    assert found[2] > found[0] + 0.05
+    assert found[8] > found[2]
+
+
+def silhouette(vectors: Any, groups: Any) -> float:
+    """The mean over all vectors of (b - a) / max(a, b): mean distance a to its own group, and b to the nearest other.
+
+    vectors: [items, dimensions]; groups: [items]. Rousseeuw 1987.
+    """
+    distances = np.linalg.norm(vectors[:, None] - vectors[None], axis=-1)
+    widths = []
+    for place, group in enumerate(groups):
+        own = groups == group
+        inner = distances[place][own].sum() / (own.sum() - 1)
+        outer = min(distances[place][groups == other].mean() for other in set(groups.tolist()) - {group})
+        widths.append((outer - inner) / max(inner, outer))
+    return float(np.mean(widths))

@@ -1,0 +1,290 @@
+"""Training and reading personalized reward models: what is written, resumed, kept, and refused."""
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from personal_corpora import BACKBONE, TEST, TRAIN, only, small
+from pluralbench_local import LocalError
+from pluralbench_local.personal import training
+from pluralbench_local.personal.items import standards
+from pluralbench_local.personal.options import DEFAULTS, METHODS, Method, PersonalOptions
+from pluralbench_local.personal.points import Corpus
+from pluralbench_local.personal.saved import accuracy, read_personal, rewards_of
+from pluralbench_local.personal.simulated import with_others_profiles
+from pluralbench_local.personal.training import TrainedPersonal, order_of, train_personal
+from pluralbench_runs import OutputError, RecipeError, check_recipe, file_digest
+
+
+def trained(out: Path, method: Method = "bt", corpus: Corpus = TRAIN, **given: Any) -> TrainedPersonal:
+    call = {name: given.pop(name) for name in ("held_out", "backbone", "fresh", "origin") if name in given}
+    return train_personal(corpus, out, **{"options": small(method, **given), "backbone": BACKBONE, **call})
+
+
+def said(error: type[Exception], call: Callable[[], object]) -> str:
+    with pytest.raises(error) as raised:
+        call()
+    return str(raised.value)
+
+
+# What is written
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_folder_holds_the_model_and_how_it_was_made(method: Method, tmp_path: Path) -> None:
+    made = trained(tmp_path / "model", method, held_out=TEST, origin={"release": "a" * 64})
+    record = json.loads((made.folder / "personal.json").read_text(encoding="utf-8"))
+    assert record == made.record
+    assert record["method"] == method
+    assert record["options"]["epochs"] == 2
+    assert record["options"]["weight_decay"] == DEFAULTS[method].weight_decay
+    assert record["backbone"] == BACKBONE.model_dump(mode="json", exclude_none=True)
+    assert record["origin"] == {"release": "a" * 64}
+    assert record["data"]["pairs"] == record["data"]["items"] == 24
+    assert record["data"]["persons"] == 6
+    assert record["data"]["earlier_pairs"] == 6 * (1 + 2 + 3)
+    assert record["weights"] == {"model.safetensors": file_digest(made.folder / "model.safetensors")}
+    lines = [json.loads(line) for line in (made.folder / "log.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert [line["epoch"] for line in lines] == [1, 2]
+    best = max(line["held_out_accuracy"] for line in lines)
+    assert record["held_out_accuracy"] == best
+    assert record["epoch"] == next(line["epoch"] for line in lines if line["held_out_accuracy"] == best)
+    saved = read_personal(made.folder)
+    assert saved.options == small(method).filled()
+    assert accuracy(TEST, rewards_of(saved, TEST)) == best
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_interrupted_training_ends_in_the_same_weights(
+    method: Method, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = trained(tmp_path / "whole", method, held_out=TEST, epochs=3)
+    epoch = training._epoch
+
+    def stops(*given: Any) -> float:
+        if given[4] == 3:
+            raise KeyboardInterrupt
+        return epoch(*given)
+
+    monkeypatch.setattr(training, "_epoch", stops)
+    with pytest.raises(KeyboardInterrupt):
+        trained(tmp_path / "model", method, held_out=TEST, epochs=3)
+    monkeypatch.setattr(training, "_epoch", epoch)
+    again = trained(tmp_path / "model", method, held_out=TEST, epochs=3)
+    assert again.record["weights"] == whole.record["weights"]
+    assert again.record["held_out_accuracy"] == whole.record["held_out_accuracy"]
+    assert len((again.folder / "log.jsonl").read_text(encoding="utf-8").splitlines()) == 3
+
+
+def test_the_seed_decides_the_weights(tmp_path: Path) -> None:
+    torch.manual_seed(1)
+    one = trained(tmp_path / "one", "vpl")
+    torch.manual_seed(2)
+    assert trained(tmp_path / "two", "vpl").record["weights"] == one.record["weights"]
+    assert trained(tmp_path / "three", "vpl", seed=1).record["weights"] != one.record["weights"]
+
+
+def test_a_finished_model_is_read_and_one_of_other_settings_refused(tmp_path: Path) -> None:
+    first = trained(tmp_path / "model")
+    assert trained(tmp_path / "model").record == first.record
+    refused = said(OutputError, lambda: trained(tmp_path / "model", seed=1))
+    assert "was made with other settings (seed 0, now 1)" in refused
+    assert trained(tmp_path / "model", seed=1, fresh=True).record["options"]["seed"] == 1
+
+
+def test_a_step_has_pairs_of_many_persons() -> None:
+    pairs = TRAIN.pairs()
+    order = order_of(pairs, TRAIN.persons, 0, 1)
+    assert sorted(order) == pairs
+    assert order != order_of(pairs, TRAIN.persons, 0, 2)
+    for part in range(4):  # four pairs each, so that each fourth has one of each
+        assert len({TRAIN.persons[item] for item, _, _ in order[part * 6 : part * 6 + 6]}) == 6
+
+
+# What is read
+
+
+def test_items_have_as_many_rewards_as_responses_and_several_ranks_are_pairs(tmp_path: Path) -> None:
+    [a, b, *_] = TRAIN.query
+    several = replace(
+        only(TRAIN, [0, 5, 9]),
+        responses=[[a, b, 30], [31], [32, 33]],
+        rank=[[2, 1, 2], [1], [2, 1]],
+        ids=["a", "b", "c"],
+    )
+    assert several.pairs() == [(0, 1, 0), (0, 1, 2), (2, 1, 0)]
+    saved = read_personal(trained(tmp_path / "model", corpus=several).folder)
+    rewarded = rewards_of(saved, several)
+    assert [len(own) for own in rewarded] == [3, 1, 2]
+    alone = rewards_of(saved, only(several, [2]))
+    assert alone[0] == pytest.approx(rewarded[2], abs=1e-5)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_without_a_profile_the_person_changes_nothing(method: Method, tmp_path: Path) -> None:
+    saved = read_personal(trained(tmp_path / "model", method, profile=False).folder)
+    nobody = replace(TEST, about=[None] * 12, persona=[None] * 12, earlier=[()] * 12)
+    assert rewards_of(saved, nobody) == rewards_of(saved, with_others_profiles(TEST)) == rewards_of(saved, TEST)
+
+
+def test_vectors_of_any_size_and_with_constant_numbers_train(tmp_path: Path) -> None:
+    scaled = TRAIN.vectors * torch.tensor([1e4, 1, 1e-3, 1, 1, 1, 1, 0]) + 5
+    saved = read_personal(trained(tmp_path / "model", corpus=replace(TRAIN, vectors=scaled)).folder)
+    assert torch.isfinite(torch.tensor(rewards_of(saved, replace(TRAIN, vectors=scaled)))).all()
+    mean, deviation = standards(replace(TRAIN, vectors=scaled), saved.options)
+    assert (mean[-1].item(), deviation[-1].item()) == (5.0, 1.0)
+
+
+def test_who_has_one_item_has_no_earlier_pairs_and_counts(tmp_path: Path) -> None:
+    singles = only(TRAIN, [0, 4, 8])
+    assert [len(earlier) for earlier in singles.earlier] == [0, 0, 0]
+    for method in METHODS:
+        assert trained(tmp_path / method, method, corpus=singles).record["data"]["earlier_pairs"] == 0
+
+
+# What is refused
+
+
+def broken(part: str) -> tuple[Corpus, str]:
+    first, same = TRAIN.ids[0], torch.ones_like(TRAIN.vectors)
+    alike = [[row, row] for row, _ in TRAIN.responses]
+    vectors = TRAIN.vectors.clone()
+    vectors[TRAIN.query[3]] = float("nan")
+    cases = {
+        "pairs": (
+            replace(TRAIN, rank=[[1, 1]] * 24),
+            "None of the 24 items has two responses of different rank, so there is no pair.",
+        ),
+        "same": (
+            replace(TRAIN, vectors=same),
+            f"All {len(same)} vectors of the items are the same, so there is nothing to learn; look at what the "
+            "backbone makes of two different texts.",
+        ),
+        "alike": (
+            replace(TRAIN, responses=alike),
+            "In each of the 24 pairs of the items both responses have the same vector, so there is nothing to learn; "
+            "look whether the backbone reads the responses, and not only what precedes them.",
+        ),
+        "finite": (
+            replace(TRAIN, vectors=vectors),
+            f"1 of the {len(same)} vectors of the items hold numbers that are not finite, of item {TRAIN.ids[3]} among "
+            "them; embed these texts again, in float32.",
+        ),
+        "about": (
+            replace(TRAIN, about=[*TRAIN.about[:-1], None]),
+            f"The bt model reads a person's context, and 1 of 24 items have none, {TRAIN.ids[-1]} among them; give "
+            "each one, or use a model without a profile.",
+        ),
+        "twice": (
+            replace(TRAIN, ids=[first, first, *TRAIN.ids[2:]]),
+            f"Two of the items have the id {first}; give each an id of its own.",
+        ),
+    }
+    return cases[part]
+
+
+@pytest.mark.parametrize("part", ["pairs", "same", "alike", "finite", "about", "twice"])
+def test_what_nothing_can_be_learned_from_is_refused(part: str, tmp_path: Path) -> None:
+    corpus, sentence = broken(part)
+    assert said(LocalError, lambda: trained(tmp_path / "model", corpus=corpus)) == sentence
+    assert not any(tmp_path.iterdir())
+
+
+def test_a_persona_must_be_there_to_be_read(tmp_path: Path) -> None:
+    without = replace(TRAIN, persona=[None] * 24)
+    for method, given in (("bt", {"persona": True}), ("synthesizeme", {})):
+        sentence = said(LocalError, lambda m=method, g=given: trained(tmp_path / "model", m, corpus=without, **g))  # type: ignore[misc]
+        assert sentence == (
+            f"The {method} model reads a person's persona, and 24 of 24 items have none, 1-0 among them; give each "
+            "one, or use a model without a profile."
+        )
+
+
+def test_a_user_on_both_sides_is_refused(tmp_path: Path) -> None:
+    assert said(LocalError, lambda: trained(tmp_path / "model", held_out=only(TRAIN, [5]))) == (
+        "User 1-1 has both items to train on and held-out items, so the held-out accuracy would not be that of new "
+        "users; split the items by user."
+    )
+
+
+def test_vectors_of_another_backbone_are_refused(tmp_path: Path) -> None:
+    saved = read_personal(trained(tmp_path / "model").folder)
+    narrow = replace(TEST, vectors=TEST.vectors[:, :5])
+    assert said(LocalError, lambda: rewards_of(saved, narrow)) == (
+        "The vectors of the items have 5 numbers, and those of simulated have 8; embed the texts with simulated."
+    )
+
+
+def test_a_model_with_a_profile_wants_to_be_told(tmp_path: Path) -> None:
+    saved = read_personal(trained(tmp_path / "model").folder)
+    assert "reads a person's context, and 12 of 12 items have none, 2-0 among them" in said(
+        LocalError, lambda: rewards_of(saved, replace(TEST, about=[None] * 12))
+    )
+
+
+def test_a_rate_that_breaks_the_weights_is_named(tmp_path: Path) -> None:
+    assert said(LocalError, lambda: trained(tmp_path / "model", learning_rate=1e30, epochs=3)).endswith(
+        "; lower learning_rate and start over."
+    )
+
+
+@pytest.mark.parametrize(
+    ("break_it", "sentence"),
+    [
+        (
+            lambda folder: (folder / "personal.json").unlink(),
+            "holds no personalized reward model: there is no personal",
+        ),
+        (
+            lambda folder: (folder / "model.safetensors").unlink(),
+            "there is no model.safetensors; give the folder of one",
+        ),
+        (lambda folder: (folder / "personal.json").write_text("{"), "cannot be read ("),
+        (lambda folder: (folder / "model.safetensors").write_bytes(b"no"), "cannot be read ("),
+        (lambda folder: _changed(folder, format=9), "is of format 9, and this version reads 1; train the model again."),
+        (lambda folder: _changed(folder, backbone={"name": "simulated", "width": 9}), "cannot be read ("),
+        (lambda folder: _changed(folder, options={"method": "magic"}), "cannot be read ("),
+    ],
+)
+def test_what_cannot_be_read_is_said(break_it: Callable[[Path], object], sentence: str, tmp_path: Path) -> None:
+    folder = trained(tmp_path / "model").folder
+    break_it(folder)
+    assert sentence in said(LocalError, lambda: read_personal(folder))
+
+
+def _changed(folder: Path, **values: object) -> None:
+    record = json.loads((folder / "personal.json").read_text(encoding="utf-8")) | values
+    (folder / "personal.json").write_text(json.dumps(record), encoding="utf-8")
+
+
+# The options
+
+
+def test_what_is_not_given_is_the_methods_own() -> None:
+    for method in METHODS:
+        assert PersonalOptions(method=method).chosen == DEFAULTS[method]
+        filled = PersonalOptions(method=method, epochs=7).filled()
+        assert (filled.epochs, filled.hidden) == (7, DEFAULTS[method].hidden)
+    assert PersonalOptions(method="gpo").shown == 10
+    assert PersonalOptions(method="gpo", profile=False).shown == PersonalOptions(method="bt").shown == 0
+    assert PersonalOptions(persona=True).told == ("about", "persona")
+    assert PersonalOptions(method="synthesizeme").told == ("persona",)
+    assert PersonalOptions(method="synthesizeme", profile=False).told == ()
+
+
+@pytest.mark.parametrize(
+    ("values", "sentence"),
+    [
+        ({"method": "bpt"}, "`method` must be one of bt, gpo, vpl, pal, synthesizeme; it is `bpt`."),
+        ({"persona": True, "profile": False}, "a model without a profile reads no persona; leave out one of the two."),
+        ({"method": "gpo", "hidden": 30}, "gpo has 4 heads, so `hidden` must be a multiple of 4."),
+    ],
+)
+def test_options_that_contradict_each_other_are_refused(values: dict[str, object], sentence: str) -> None:
+    with pytest.raises(RecipeError, match=re.escape(sentence)):
+        check_recipe(PersonalOptions, values, "options")

@@ -1,0 +1,275 @@
+"""`personalize`: models with and without a profile decide what `score` decides, and interrupted work goes on."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pluralbench
+import polars as pl
+import pytest
+import verbs
+from made_personalize import user_rows, users_folder
+from pluralbench import Data, Personalized, Personalizing, PersonalOptions, Prompt, personalize
+from pluralbench.evaluation import personalize as steps
+from pluralbench.evaluation.personal_data import Needs, load_users
+from pluralbench_runs import OutputError
+from session_folder import session_folder
+from written_tables import write
+
+QUICKLY = PersonalOptions(epochs=2, hidden=16, layers=1, latent=8)
+Folders = Callable[..., str]
+
+
+def carried_out(
+    backbone: str, data: Path, out: Path, *, options: PersonalOptions = QUICKLY, **changes: Any
+) -> Personalized:
+    """`personalize` of few small models."""
+    chosen = {name: changes.pop(name) for name in [*changes] if name in Personalizing.model_fields}
+    personalizing = Personalizing(**{"methods": ("bt", "gpo"), "seeds": 1} | chosen)
+    return personalize(backbone, data=data, personalizing=personalizing, options=options, out=out, **changes)
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return users_folder(tmp_path_factory.mktemp("data") / "users", users=5, pairs=4)
+
+
+@pytest.fixture(scope="module")
+def other(people: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("data") / "people"
+    for seed, domain in enumerate(("Art", "Society")):
+        write(folder / f"{domain}.jsonl", people(3, seed=seed))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def done(language_models: Folders, data: Path, other: Path, tmp_path_factory: pytest.TempPathFactory) -> Personalized:
+    """Two methods under all conditions on three sets. Not to be changed."""
+    out = tmp_path_factory.mktemp("runs") / "whole"
+    return carried_out(language_models(), data, out, profile="all", score_on=other)
+
+
+def test_every_pair_is_decided_by_every_model(done: Personalized) -> None:
+    counts = done.items.group_by("method", "condition", "set").len().sort("method", "condition", "set")
+    assert dict(counts.group_by("set").agg(pl.col("len").unique()).iter_rows()) == {
+        "new": [8], "known": [5], "scored": [6],
+    }  # fmt: skip
+    assert counts.height == 2 * 3 * 3
+    record = done.record
+    assert {name: (one.items, one.users, one.configs) for name, one in record.sets.items()} == {
+        "new": (8, 2, ("default",)), "known": (5, 5, ("default",)), "scored": (6, 6, ("Art", "Society")),
+    }  # fmt: skip
+    assert record.trained_on == {"pairs": 15, "users": 5}
+    assert [model.folder for model in record.models] == [
+        f"models/{method}-{condition}-0" for method in ("bt", "gpo") for condition in ("without", "with")
+    ]
+    assert all((done.path / model.folder / "personal.json").is_file() for model in record.models)
+
+
+def test_known_users_are_decided_by_their_latest_pairs(done: Personalized) -> None:
+    known = done.items.filter(pl.col("set") == "known", pl.col("method") == "bt", pl.col("condition") == "with")
+    assert known["item"].to_list() == [f"train{user}-3" for user in range(5)]
+
+
+def test_what_is_told_is_measured(done: Personalized) -> None:
+    told = done.items.filter(pl.col("set") == "new").select("cluster", "posts", "words").unique().sort("cluster")
+    # "Posts I wrote earlier, the most relevant first:" before what `user_rows` has them think.
+    assert [(posts, words > 8 + 4 * posts) for _, posts, words in told.iter_rows()] == [(1, True), (2, True)]
+    assert done.items["distance"].is_between(0, 2).all()
+    alike = done.items.group_by("set", "config", "item").agg(pl.col("posts", "words", "distance").n_unique())
+    assert set(alike.select("posts", "words", "distance").unique().row(0)) == {1}
+
+
+@pytest.mark.parametrize("name", ["bt-with-0", "gpo-without-0"])
+def test_a_model_scores_by_the_ordinary_verb_as_it_decided_here(
+    done: Personalized, data: Path, name: str, tmp_path: Path
+) -> None:
+    method, condition, _ = name.split("-")
+    profile = "raw" if condition == "with" else "none"
+    run = verbs.score(
+        str(done.path / "models" / name),
+        data=data, benchmark="personalized-training", profile=profile, out=tmp_path / "run", device="cpu",
+    )  # fmt: skip
+    here = done.items.filter(pl.col("set") == "new", method=method, condition=condition)
+    assert run.items["id"].to_list() == here["item"].to_list()
+    assert run.items["margin"].to_list() == pytest.approx(here["margin"].to_list(), abs=1e-4)
+
+
+def test_others_profiles_are_shown_to_the_models_with_one(done: Personalized) -> None:
+    pages = {condition: done.items.filter(method="bt", condition=condition) for condition in ("with", "shuffled")}
+    own, others = (page.sort("set", "config", "item") for page in pages.values())
+    assert own["item"].equals(others["item"])
+    assert not own["margin"].equals(others["margin"])
+
+
+def test_the_directory_has_a_page_with_figures_and_vectors(done: Personalized) -> None:
+    text = (done.path / "report.md").read_text(encoding="utf-8")
+    for name in ("told_new", "told_scored"):
+        assert f"](figures/{name}.png)" in text
+        assert (done.path / "figures" / f"{name}.svg").is_file()
+    assert list((done.path / "embeddings").glob("*.safetensors"))
+
+
+def test_what_is_finished_is_not_done_again_and_other_settings_are_refused(
+    done: Personalized, language_models: Folders, data: Path, other: Path
+) -> None:
+    before = {path: path.stat().st_mtime_ns for path in done.path.rglob("*")}
+    again = carried_out(language_models(), data, done.path, profile="all", score_on=other)
+    assert again.items.equals(done.items)
+    assert {path: path.stat().st_mtime_ns for path in done.path.rglob("*")} == before
+    with pytest.raises(OutputError, match=r"seeds 1, now 2"):
+        carried_out(language_models(), data, done.path, profile="all", score_on=other, seeds=2)
+    with pytest.raises(OutputError, match=r"backbone\.name .*, now "):
+        carried_out(language_models(1), data, done.path, profile="all", score_on=other)
+
+
+def test_an_interrupted_run_goes_on_and_ends_in_the_same_numbers(
+    language_models: Folders, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stopped(line: str) -> None:
+        if line == "Model 2 of 2: bt-with-0":
+            raise KeyboardInterrupt
+
+    shared = tmp_path / "vectors"
+    whole = carried_out(language_models(), data, tmp_path / "whole", methods=("bt",), embeddings=shared)
+    assert not (whole.path / "embeddings").exists()
+    with monkeypatch.context() as patch:
+        patch.setattr(steps, "announce", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            carried_out(language_models(), data, tmp_path / "out", methods=("bt",), embeddings=shared)
+    weights = tmp_path / "out.work" / "models" / "bt-without-0" / "model.safetensors"
+    made = weights.stat().st_ino
+    done = carried_out(language_models(), data, tmp_path / "out", methods=("bt",), embeddings=shared)
+    assert (done.path / "models" / "bt-without-0" / "model.safetensors").stat().st_ino == made
+    assert done.items.equals(whole.items)
+    assert done.metrics.equals(whole.metrics)
+
+
+def test_users_of_one_table_are_held_out_by_a_share_or_a_file(language_models: Folders, tmp_path: Path) -> None:
+    table = write(tmp_path / "users.jsonl", user_rows(6, 4))
+    done = carried_out(language_models(), table, tmp_path / "share", methods=("bt",), profile="without", held_out=0.34)
+    assert (done.record.sets["new"].users, done.record.trained_on["users"]) == (2, 4)
+    others = write(tmp_path / "others.jsonl", user_rows(2, 3, prefix="v"))
+    needs = Needs(("posts",), Prompt(profile="raw"))
+    users = load_users("personalized-training", Data(location=str(table)), needs, held_out=str(others))
+    assert users.sets["new"].items["person"].unique().sort().to_list() == ["v0", "v1"]
+    assert users.train.items["person"].n_unique() == 6
+
+
+def refused(tmp_path: Path, rows: dict[str, list[dict[str, Any]]], **changes: Any) -> str:
+    """What is said of such splits, before any model is loaded."""
+    for split, own in rows.items():
+        write(tmp_path / "data" / f"{split}.jsonl", own)
+    with pytest.raises(pluralbench.DataError) as caught:
+        carried_out(str(tmp_path), tmp_path / "data", tmp_path / "out", **changes)
+    assert not (tmp_path / "out.work").exists()
+    return str(caught.value).replace(str(tmp_path), "HERE")
+
+
+def test_users_in_two_splits_are_named(tmp_path: Path) -> None:
+    train = user_rows(4, 4)
+    assert refused(tmp_path, {"train": train, "test": train[4:12]}) == (
+        "The user u1 is among those of train and those of test, and so are 1 more; split the data by user, so that new "
+        "users are new."
+    )
+
+
+def test_one_user_and_too_few_pairs_are_refused(tmp_path: Path) -> None:
+    test = user_rows(2, 3, prefix="v")
+    assert refused(tmp_path / "one", {"train": user_rows(1, 20), "test": test}) == (
+        "HERE/data has a single user to train on (u0); what differs between users can only be learned of several."
+    )
+    assert refused(tmp_path / "few", {"train": user_rows(3, 2), "test": test}) == (
+        "HERE/data has 6 pairs to train on, which are too few; give 10 or more."
+    )
+
+
+def test_a_profile_that_the_data_has_not_is_refused(tmp_path: Path) -> None:
+    def bare(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        return [{name: value for name, value in row.items() if name != "profile"} for row in rows]
+
+    one_each = {"train": bare(user_rows(12, 1)), "test": bare(user_rows(2, 1, prefix="v"))}
+    assert refused(tmp_path / "posts", one_each) == (
+        "HERE/data has no posts of its users, which models with a profile are told; name their column (--column "
+        "profile=COLUMN), or train without (--profile without)."
+    )
+    untold = {"train": user_rows(6, 3, persona=False), "test": user_rows(2, 3, prefix="v", persona=False)}
+    said = refused(tmp_path / "personas", untold, methods=("bt", "synthesizeme"))
+    assert said.startswith("HERE/data has no persona of its users, which synthesizeme and --persona read; build the")
+
+
+def test_data_without_users_to_test_on_is_refused(tmp_path: Path) -> None:
+    table = write(tmp_path / "users.jsonl", user_rows(6, 3))
+    with pytest.raises(pluralbench.DataError, match=r"users\.jsonl has no split of users to test on; say which"):
+        carried_out("nowhere", table, tmp_path / "out")
+    write(tmp_path / "data" / "train.jsonl", user_rows(6, 3))
+    with pytest.raises(
+        pluralbench.DataError,
+        match=r"data has no split of users to test on; .* --held-out 0\.2, or where others are\.$",
+    ):
+        carried_out("nowhere", tmp_path / "data", tmp_path / "out")
+    with pytest.raises(pluralbench.DataError, match=r"--held-out 0\.01 of 6 "):
+        carried_out("nowhere", table, tmp_path / "out", held_out=0.01)
+
+
+def test_what_a_command_refuses_is_a_sentence(data: Path, run: Callable[..., tuple[int, str, str]]) -> None:
+    words = ("personalize", "nowhere", "--data", data)
+    assert run(*words, "--methods", "bt,gpoo") == (
+        2, "",
+        "Error: --methods: there is no method `gpoo`; did you mean `gpo`? choose of bt, gpo, vpl, pal, "
+        "synthesizeme.\n",
+    )  # fmt: skip
+    assert run(*words, "--methods", "bt,bt")[2] == (
+        "Error: --methods: the method `bt` is given twice; leave one of them out.\n"
+    )
+
+
+def test_the_command_tells_what_was_found(
+    language_models: Folders, data: Path, tmp_path: Path, run: Callable[..., tuple[int, str, str]]
+) -> None:
+    status, said, progress = run(
+        "personalize", language_models(), "--data", data, "--methods", "pal", "--seeds", "1", "--epochs", "1",
+        "--profile", "with", "--hidden", "16", "--out", tmp_path / "out",
+    )  # fmt: skip
+    assert status == 0
+    assert "New users" in said
+    assert "PAL" in said
+    assert f"pluralbench score {tmp_path}/out/models/pal-with-0 --profile raw" in said
+    assert "Model 1 of 1: pal-with-0" in progress
+
+
+@pytest.mark.heavy
+def test_a_model_on_the_embedded_one_is_scored_and_selects_answers(
+    talker: str, tmp_path: Path, run: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(session_folder("cache")))
+    status, said, error = run(
+        "personalize", "local", "--data", "sample", "--limit", "12", "--methods", "bt", "--seeds", "1", "--epochs", "2",
+        "--out", tmp_path / "out",
+    )  # fmt: skip
+    assert status == 0, error
+    assert "Bradley-Terry" in said
+    model = tmp_path / "out" / "models" / "bt-with-0"
+    told = (
+        "--benchmark",
+        "personalized",
+        "--config",
+        "Art_and_Entertainment",
+        "--data",
+        "sample",
+        "--profile",
+        "raw",
+        "--profile-size",
+        "1",
+        "--limit",
+        "1",
+    )
+    status, said, error = run("score", model, *told, "--out", tmp_path / "scored")
+    assert status == 0, error
+    assert "bt-with-0" in said
+    status, said, error = run(
+        "best-of-n", "--policy", talker, "--reward", model, *told, "--n", "2", "--max-tokens", "8",
+        "--judge", "rubric-overlap", "--out", tmp_path / "best",
+    )  # fmt: skip
+    assert status == 0, error
+    assert "bt-with-0" in said

