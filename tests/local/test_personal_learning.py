@@ -100,7 +100,7 @@ def test_vpl_tells_groups_apart_by_earlier_pairs_alone(tmp_path: Path, record_pr
     assert isinstance(untrained, VPL)
     groups = np.array(test.group)[last]
     before, after = silhouette(latents(untrained.eval()), groups), silhouette(latents(saved.network), groups)
-    known = float((torch.tensor(test.decided[:, :9].sum(dim=1)).argmax(dim=1).numpy() == groups).mean())
+    known = float((test.decided[:, :9].sum(dim=1).argmax(dim=1).numpy() == groups).mean())
     record_property(LEARNED, ["vpl: silhouette of the latent", f"{after:.3f}", "0.5", "1.000"])
     record_property(LEARNED, ["vpl: the same, untrained", f"{before:.3f}", "below 0.2", ""])
     # By the silhouette's usual reading, above 0.5 there are clear groups, and below 0.25 none to speak of.

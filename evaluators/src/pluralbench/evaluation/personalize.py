@@ -6,6 +6,7 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 
+import numpy as np
 import polars as pl
 from pluralbench_local import LocalModel
 from pluralbench_local.personal.options import PersonalOptions
@@ -205,7 +206,8 @@ def _carried_out(
         train = embedded(TRAIN, users.train)
         validation = users.validation and embedded(VALIDATION, users.validation)
         sets = {name: embedded(name, part) for name, part in users.sets.items()}
-        trained, decided = [], []
+        trained: list[TrainedRecord] = []
+        decided: list[pl.DataFrame] = []
         for number, model in enumerate(models, 1):
             announce(f"Model {number} of {len(models)}: {model.name}")
             folder = output.work / MODELS_FOLDER / model.name
@@ -285,12 +287,12 @@ def _rows(part: Part, rewards: list[list[float]], told: pl.DataFrame) -> pl.Data
 
 def _told_of(part: Part, corpus: "Corpus", slot: str, posts: int) -> pl.DataFrame:
     """How many posts a user has, how much is told, and how far that is from the question."""
-    from torch.nn.functional import cosine_similarity  # noqa: PLC0415 - needs torch
-
-    vectors, distances = corpus.vectors, []
-    for query, told in zip(corpus.query, getattr(corpus, slot), strict=True):
-        near = None if told is None else float(cosine_similarity(vectors[query], vectors[told], dim=0))
-        distances.append(None if near is None else 1 - near)
+    vectors = corpus.vectors.numpy().astype(np.float64)
+    directions = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), np.finfo(np.float64).tiny)
+    distances = [
+        None if told is None else float(1 - directions[query] @ directions[told])
+        for query, told in zip(corpus.query, getattr(corpus, slot), strict=True)
+    ]
     counts = list(about(part, slot, posts))
     columns = {"posts": [one for one, _ in counts], "words": [one for _, one in counts], "distance": distances}
     return pl.DataFrame(columns, {name: PERSONALIZE_ITEMS[name] for name in columns})

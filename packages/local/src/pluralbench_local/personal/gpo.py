@@ -19,7 +19,8 @@ class GPO(nn.Module):
 
     A point is (x, y): x = [response; query; what is told of the person], and y = 1 for a chosen response and 0 for a
     rejected one. The context points are the responses of the person's earlier pairs, two each; the targets are the
-    responses of the item, whose y is hidden (0). The embedder, an MLP of 4 layers, takes [x; y] to `hidden` numbers;
+    responses of the item, whose y is hidden. The embedder, an MLP of 4 layers, takes [x; (2y - 1) response] to `hidden`
+    numbers, with 0 in place of (2y - 1) response for a target;
     `layers` layers of attention with 4 heads follow, without positions, in which each point attends to the context
     points and to itself. A head predicts a mean m and a deviation s for each target.
 
@@ -29,7 +30,8 @@ class GPO(nn.Module):
     Departures from the original: a task there is a group of people with answers to questions of a survey, and y a share
     of them, while here it is one person with pairs, and y is 1 or 0 (appendix B of the Personalized RewardBench paper);
     the deviation is 0.05 + 0.95 softplus, not exp, since a density grows beyond all bounds where y is 0 or 1; x has
-    what is told of the person, so that it works without context points too.
+    what is told of the person, so that it works without context points too; y enters as the sign of the response, which
+    the original puts beside x as a number; the embedder's weights begin as in He et al. (2015), not by torch's default.
     """
 
     def __init__(self, width: int, about: int, options: PersonalOptions) -> None:
@@ -38,8 +40,12 @@ class GPO(nn.Module):
         first: list[nn.Module] = [nn.Linear(3 * width + about, hidden)]
         further = [layer for _ in range(EMBEDDER - 1) for layer in (nn.ReLU(), nn.Linear(hidden, hidden))]
         self.embedder = nn.Sequential(*first, *further)
-        layer = nn.TransformerEncoderLayer(hidden, HEADS, dim_feedforward=hidden, dropout=0.0, batch_first=True)
-        self.encoder = nn.TransformerEncoder(layer, options.layers, enable_nested_tensor=False)
+        for layer in self.embedder:
+            if isinstance(layer, nn.Linear):
+                nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
+                nn.init.zeros_(layer.bias)
+        block = nn.TransformerEncoderLayer(hidden, HEADS, dim_feedforward=hidden, dropout=0.0, batch_first=True)
+        self.encoder = nn.TransformerEncoder(block, options.layers, enable_nested_tensor=False)
         self.predictor = nn.Sequential(nn.Linear(hidden, hidden), nn.ReLU(), nn.Linear(hidden, 2))
 
     def predict(self, points: Points) -> tuple[Tensor, Tensor]:

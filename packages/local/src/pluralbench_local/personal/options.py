@@ -26,11 +26,11 @@ class Defaults(NamedTuple):
 
 
 DEFAULTS: dict[Method, Defaults] = {
-    "bt": Defaults(epochs=5, batch_size=32, learning_rate=3e-4, weight_decay=1e-3, warmup=0.03, hidden=512),
-    "gpo": Defaults(epochs=5, batch_size=32, learning_rate=3e-4, weight_decay=0.0, warmup=0.0, hidden=128),
-    "vpl": Defaults(epochs=5, batch_size=32, learning_rate=3e-4, weight_decay=1e-3, warmup=0.03, hidden=512),
-    "pal": Defaults(epochs=5, batch_size=32, learning_rate=1e-4, weight_decay=1e-2, warmup=0.1, hidden=512),
-    "synthesizeme": Defaults(epochs=5, batch_size=32, learning_rate=3e-4, weight_decay=1e-3, warmup=0.03, hidden=512),
+    "bt": Defaults(epochs=3, batch_size=32, learning_rate=3e-4, weight_decay=1e-3, warmup=0.03, hidden=512),
+    "gpo": Defaults(epochs=3, batch_size=32, learning_rate=3e-4, weight_decay=0.0, warmup=0.0, hidden=128),
+    "vpl": Defaults(epochs=3, batch_size=32, learning_rate=3e-4, weight_decay=1e-3, warmup=0.03, hidden=512),
+    "pal": Defaults(epochs=3, batch_size=32, learning_rate=1e-4, weight_decay=1e-2, warmup=0.1, hidden=512),
+    "synthesizeme": Defaults(epochs=3, batch_size=32, learning_rate=3e-4, weight_decay=1e-3, warmup=0.03, hidden=512),
 }
 
 
