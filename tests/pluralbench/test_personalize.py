@@ -150,7 +150,8 @@ def test_users_of_one_table_are_held_out_by_a_share_or_a_file(language_models: F
     done = carried_out(language_models(), table, tmp_path / "share", methods=("bt",), profile="without", held_out=0.34)
     assert (done.record.sets["new"].users, done.record.trained_on["users"]) == (2, 4)
     others = write(tmp_path / "others.jsonl", user_rows(2, 3, prefix="v"))
-    needs = Needs(("posts",), Prompt(profile="raw"))
+    raw = Prompt(profile="raw")
+    needs = Needs(("posts",), raw, ("posts",), raw)
     users = load_users("personalized-training", Data(location=str(table)), needs, held_out=str(others))
     assert users.sets["new"].items["person"].unique().sort().to_list() == ["v0", "v1"]
     assert users.train.items["person"].n_unique() == 6

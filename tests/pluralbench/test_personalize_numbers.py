@@ -112,7 +112,7 @@ def test_a_profile_that_tells_much_is_found_and_one_that_tells_nothing_is_not() 
 
 
 @given(st.integers(0, 10_000))
-@settings(max_examples=2, deadline=None)
+@settings(max_examples=2)
 def test_bins_hold_every_decision_once_in_rising_order(seed: int) -> None:
     items = made_items(methods=("bt",), seeds=1, users=20, sets={"new": ("c",)})
     draw = np.random.default_rng(seed)
@@ -143,7 +143,7 @@ def test_few_decisions_are_one_bin_and_what_is_not_known_is_in_none() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 7), st.booleans(), st.booleans()), min_size=4, max_size=30))
-@settings(max_examples=4, deadline=None)
+@settings(max_examples=4)
 def test_exchanged_conditions_change_the_sign_of_the_gain_and_no_p_value(
     decided: list[tuple[int, bool, bool]],
 ) -> None:

@@ -9,8 +9,9 @@ from typing import NamedTuple
 import polars as pl
 from pluralbench_release.errors import NoSplit
 from pluralbench_rewards import Group
+from pluralbench_rewards.personas import persona_block
 
-from pluralbench.data.personas import Persona, persona_block, read_personas
+from pluralbench.data.personas import Persona, read_personas
 from pluralbench.descriptions import Data, Prompt
 from pluralbench.errors import DataError
 from pluralbench.evaluation.settings import Loaded, load_benchmark
