@@ -10,8 +10,8 @@ import pytest
 import verbs
 from made_personalize import user_rows, users_folder
 from pluralbench import Data, Personalized, Personalizing, PersonalOptions, Prompt, personalize
-from pluralbench.evaluation import personalize as steps
-from pluralbench.evaluation.personal_data import Needs, load_users
+from pluralbench.personalizing import run as steps
+from pluralbench.personalizing.users import Needs, load_users
 from pluralbench_runs import OutputError
 from session_folder import session_folder
 from written_tables import write

@@ -17,7 +17,10 @@ from pluralbench.descriptions import Data, Personalizing, Prompt
 from pluralbench.errors import DataError
 from pluralbench.evaluation.folders import file_name, link_folder, run_folder
 from pluralbench.evaluation.models import to_begin_with
-from pluralbench.evaluation.personal_data import (
+from pluralbench.evaluation.settings import DataSettings, PromptSettings, run_directory
+from pluralbench.evaluation.timing import timed
+from pluralbench.metrics.personalize import personalize_numbers
+from pluralbench.personalizing.users import (
     HAS,
     TEST,
     TRAIN,
@@ -31,16 +34,17 @@ from pluralbench.evaluation.personal_data import (
     ranks_of,
     telling,
 )
-from pluralbench.evaluation.settings import DataSettings, PromptSettings, run_directory
-from pluralbench.evaluation.timing import timed
-from pluralbench.metrics.personalize import personalize_numbers
+from pluralbench.reports.figures.personalize import draw_personalized
+from pluralbench.reports.personalize import page
 from pluralbench.results.decisions import decide
 from pluralbench.results.metrics_frame import metrics_frame
 from pluralbench.results.personalize import (
     EMBEDDINGS_FOLDER,
+    FIGURES_FOLDER,
     KNOWN,
     MODELS_FOLDER,
     NEW,
+    PAGE_FILE,
     PERSONALIZE_FILE,
     PERSONALIZE_ITEMS,
     SCORED,
@@ -107,7 +111,7 @@ class Embedded(NamedTuple):
     corpus: "Corpus"
 
 
-def personalize_run(
+def personalize(
     backbone: str | Path | LocalModel,
     *,
     data: str | Path | Data | None,
@@ -123,7 +127,21 @@ def personalize_run(
     out: str | Path | None = None,
     fresh: bool = False,
 ) -> Personalized:
-    """See `pluralbench.personalize`, which also writes the page."""
+    """Train personalized reward models with and without a profile, and compare what they decide.
+
+    Personalized RewardBench, appendices A.3 and B: the ablation and the layout of its Table 6.
+
+    backbone: a language model or a sentence encoder whose vectors all of them read, and which stays as it is; "local"
+    is the small embedded one. data: users to train on and new ones, in splits or to be divided by `held_out`, which is
+    a share of the users, or where others are. The latest pairs of users with three or more are held out too, as those
+    of known users. score_on, score_benchmark: another benchmark that is decided, config by config.
+    personalizing: methods, conditions and seeds. options: how each is trained; what it reads of the person is not
+    taken from there. personas: descriptions of users, by the id of an item or a person, where the data has none.
+    scoring: how the backbone runs. embeddings: a folder of vectors that runs share; without it they are in `out`.
+
+    `out` holds `report.md`, the numbers, each decision, and the models in folders that `score` takes. What was
+    interrupted goes on with the same call. Raises a `UserError` for every mistake of the caller.
+    """
     personalizing, options = personalizing or Personalizing(), options or PersonalOptions()
     held_out = str(held_out) if isinstance(held_out, Path) else held_out
     models = models_of(personalizing, options)
@@ -152,7 +170,16 @@ def personalize_run(
     with run_directory(target, settings, fresh=fresh, finished=PERSONALIZE_FILE) as output:
         if output is not None:
             _carried_out(output, settings, described, users, models, embeddings)
-    return read_personalized(target)
+    done = read_personalized(target)
+    if not (target / PAGE_FILE).exists():
+        _write_page(done)
+    return done
+
+
+def _write_page(done: Personalized) -> None:
+    figures = [path for path in draw_personalized(done, done.path / FIGURES_FOLDER) if path.suffix == ".png"]
+    text = page(done, [path.relative_to(done.path) for path in figures])
+    (done.path / PAGE_FILE).write_text(text, encoding="utf-8")
 
 
 def models_of(personalizing: Personalizing, options: PersonalOptions) -> list[Model]:
