@@ -24,9 +24,14 @@ def pytest_configure() -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The dearest come first, so that none begins when the other processes have nothing left.
 
-    The documents' tests, heavy or not, stay together: they share models and releases.
+    The documents' tests, dear or not, stay together: they share models and releases.
     """
-    items.sort(key=lambda item: item.get_closest_marker("heavy") is None and item.path.parent.name != "documents")
+
+    def waits(item: pytest.Item) -> bool:
+        dear = any(item.get_closest_marker(name) for name in ("heavy", "learning"))
+        return not dear and item.path.parent.name != "documents"
+
+    items.sort(key=waits)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -58,6 +58,7 @@ NOT_RUN = {
 }
 SHOWN = {
     " " * 60 + "Lifestyle_": "what the commands above it print, whose form test_report asserts",
+    "Personalized  Art: Art:": "what a larger model gives, in the form of test_personalize_report",
     "README.md                   the card": "the files of a release, as test_release_write asserts them",
     "people.csv      user,age,town": "three files side by side, which `persona_sources.people_csv` writes",
     "pairs.parquet, row 3 (id 'art-03')": "what the block above prints for a bad table, as test_table_rules asserts it",
@@ -101,6 +102,7 @@ HEAVY = (
     "pluralbench best-of-n",
     "pluralbench judge local",
     "pluralbench optimize",
+    "pluralbench personalize",
     "pluralbench plan",
     "pluralbench score",
     "pluralbench study",

@@ -101,7 +101,7 @@ TRAINING = Builder(
     build_personalized.cli.main,
     [],
     12,
-    ["--min-posts", "4", "--limit", "7"],
+    ["--limit", "7"],
     "source.limit",
     ["--source", "nowhere"],
     ("training",),

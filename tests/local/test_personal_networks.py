@@ -116,16 +116,16 @@ def test_the_loss_of_bradley_terry_is_minus_the_logarithm_of_the_choice() -> Non
     assert bradley_terry(rewards).item() == pytest.approx(by_hand)
 
 
-def test_synthesize_me_is_bt_that_reads_the_persona() -> None:
-    ours, plain = network("synthesizeme"), network("bt")
-    plain.load_state_dict(ours.state_dict())
-    assert torch.equal(ours(points("synthesizeme")), plain(points("bt", replace(TEST, about=TEST.persona))))
-    assert not torch.equal(points("synthesizeme").about, points("bt").about)
+@pytest.mark.parametrize("profile", [True, False])
+def test_synthesize_me_is_bt_to_the_weight(profile: bool) -> None:
+    ours, plain = network("synthesizeme", profile=profile), network("bt", profile=profile)
+    given = points("bt", profile=profile)
+    assert torch.equal(ours(given), plain(given))
 
 
 def test_a_persona_stands_beside_what_is_told() -> None:
-    both = points("bt", persona=True).about
-    assert torch.equal(both, torch.cat([points("bt").about, points("synthesizeme").about], dim=1))
+    both, alone = points("bt", persona=True).about, points("bt", replace(TEST, about=TEST.persona)).about
+    assert torch.equal(both, torch.cat([points("bt").about, alone], dim=1))
     assert isinstance(network("bt", persona=True)(points("bt", persona=True)), Tensor)
 
 
@@ -136,7 +136,8 @@ def test_the_loss_of_gpo_is_the_density_of_the_outcome() -> None:
     model = network("gpo")
     whole = points("gpo")
     mean, deviation = model.predict(whole)
-    density = Normal(mean.softmax(dim=1), deviation).log_prob(torch.tensor([1.0, 0.0]).expand_as(mean))
+    predicted: Any = Normal(mean.softmax(dim=1), deviation)
+    density = predicted.log_prob(torch.tensor([1.0, 0.0]).expand_as(mean))
     expected = -(density + math.log(2 * math.pi) / 2).mean()
     assert model.loss(whole, 0.0).item() == pytest.approx(expected.item(), rel=1e-4)
     assert deviation.min() >= 0.05

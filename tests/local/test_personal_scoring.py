@@ -127,9 +127,10 @@ def test_an_item_without_a_profile_is_named(train: Train) -> None:
         match=r"model was trained with a profile, and the prompt of id q3 comes without one; give `--profile raw`, or",
     ):
         load(train()).score(asked)
+    asked = groups(2)
     asked[4] = replace(asked[4], person=Person("p"))
     with pytest.raises(ConversationError, match=r"was trained with personas, and the prompt of id q4 comes without"):
-        load(train(method="synthesizeme")).score(asked)
+        load(train(persona=True)).score(asked)
 
 
 def test_what_a_profile_lost_is_counted(train: Train) -> None:

@@ -9,8 +9,9 @@ import polars as pl
 import pytest
 import verbs
 from made_personalize import user_rows, users_folder
-from pluralbench import Personalized, Personalizing, PersonalOptions, personalize
-from pluralbench.evaluation import personalize as steps
+from pluralbench import Data, Personalized, Personalizing, PersonalOptions, Prompt, personalize
+from pluralbench.personalizing import run as steps
+from pluralbench.personalizing.users import Needs, load_users
 from pluralbench_runs import OutputError
 from session_folder import session_folder
 from written_tables import write
@@ -146,18 +147,14 @@ def test_an_interrupted_run_goes_on_and_ends_in_the_same_numbers(
 
 def test_users_of_one_table_are_held_out_by_a_share_or_a_file(language_models: Folders, tmp_path: Path) -> None:
     table = write(tmp_path / "users.jsonl", user_rows(6, 4))
-    shared = tmp_path / "vectors"
-    done = carried_out(
-        language_models(), table, tmp_path / "share", methods=("bt",), profile="without", held_out=0.34,
-        embeddings=shared,
-    )  # fmt: skip
+    done = carried_out(language_models(), table, tmp_path / "share", methods=("bt",), profile="without", held_out=0.34)
     assert (done.record.sets["new"].users, done.record.trained_on["users"]) == (2, 4)
     others = write(tmp_path / "others.jsonl", user_rows(2, 3, prefix="v"))
-    done = carried_out(
-        language_models(), table, tmp_path / "file", methods=("bt",), profile="without", held_out=others,
-        embeddings=shared,
-    )  # fmt: skip
-    assert done.items.filter(set="new")["cluster"].unique().sort().to_list() == ["v0", "v1"]
+    raw = Prompt(profile="raw")
+    needs = Needs(("posts",), raw, ("posts",), raw)
+    users = load_users("personalized-training", Data(location=str(table)), needs, held_out=str(others))
+    assert users.sets["new"].items["person"].unique().sort().to_list() == ["v0", "v1"]
+    assert users.train.items["person"].n_unique() == 6
 
 
 def refused(tmp_path: Path, rows: dict[str, list[dict[str, Any]]], **changes: Any) -> str:
@@ -248,13 +245,26 @@ def test_a_model_on_the_embedded_one_is_scored_and_selects_answers(
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(session_folder("cache")))
     status, said, error = run(
-        "personalize", "local", "--data", "sample", "--methods", "bt", "--seeds", "1", "--epochs", "2",
+        "personalize", "local", "--data", "sample", "--limit", "12", "--methods", "bt", "--seeds", "1", "--epochs", "2",
         "--out", tmp_path / "out",
     )  # fmt: skip
     assert status == 0, error
     assert "Bradley-Terry" in said
     model = tmp_path / "out" / "models" / "bt-with-0"
-    told = ("--benchmark", "personalized", "--data", "sample", "--profile", "raw", "--limit", "1")
+    told = (
+        "--benchmark",
+        "personalized",
+        "--config",
+        "Art_and_Entertainment",
+        "--data",
+        "sample",
+        "--profile",
+        "raw",
+        "--profile-size",
+        "1",
+        "--limit",
+        "1",
+    )
     status, said, error = run("score", model, *told, "--out", tmp_path / "scored")
     assert status == 0, error
     assert "bt-with-0" in said

@@ -166,7 +166,7 @@ def test_a_planner_is_trained_and_plans(
     assert "Loss on 1 held-out plans: " in said
     assert f"Plan with it: pluralbench plan {out} --benchmark personalized --data ..." in said
     origin = json.loads((out / "planner.json").read_text(encoding="utf-8"))["origin"]
-    assert (origin["benchmark"], origin["posts"], origin["held_out"]) == ("personalized", 10, 0.25)
+    assert (origin["benchmark"], origin["posts"], origin["held_out"]) == ("personalized", 1, 0.25)
     status, said, error = run(
         "plan", out, "--data", data, "--profile-size", "1", "--max-tokens", "4", "--out", tmp_path / "plans"
     )

@@ -37,6 +37,7 @@ SOME = ["arb_Arab", "spa_Latn", "zho_Hans"]
 NAMES = ("org/Reward-V2-Llama-3.2-1B", "org/Nemotron-70B-Reward-with-a-very-long-name-v0.2", "gpt-5-mini", "org/aya-8b")
 ENGLISH_ONLY = ["Hindi", "Japanese", "Korean", "Chinese (simplified)", "Chinese (traditional)"]
 needs_noto = pytest.mark.skipif(bool(unrendered(LANGUAGES)), reason="fonts-noto-core and -cjk are not installed")
+OUTCOMES = ("win", "loss", "tie", "invalid")
 WIN, LOSS = pl.lit("win"), pl.lit("loss")
 BENCHMARK = find_benchmark("multilingual")
 Numbers = dict[Place, Estimate]
@@ -87,7 +88,7 @@ VARIANCE = Place("overall", "variance")
 def built(number: int, found: Numbers, codes: Sequence[str], *, english: bool = True, model: str | None = None) -> Run:
     draw_ = random.Random(number)
     items = [
-        {"config": code, "id": f"q{item}", "outcome": draw_.choices(["win", "loss", "tie", "invalid"], [6, 3, 1, 1])[0]}
+        {"config": code, "id": f"q{item}", "digest": "d", "outcome": draw_.choices(OUTCOMES, [6, 3, 1, 1])[0]}
         for code in [*[ENGLISH] * english, *codes]
         for item in range(12)
     ]
@@ -367,7 +368,10 @@ def kappa(first: Sequence[str], second: Sequence[str]) -> float | None:
 
 def test_the_kappa_of_an_item_is_over_the_models_that_labelled_it_twice() -> None:
     runs = several(6, SOME)
-    said = [{(config, item): outcome for config, item, outcome in run.items.iter_rows()} for run in runs]
+    said = [
+        {(config, item): outcome for config, item, outcome in run.items.select("config", "id", "outcome").iter_rows()}
+        for run in runs
+    ]
     expected = []
     for code in SOME:
         for item in (f"q{number}" for number in range(12)):

@@ -26,7 +26,6 @@ def test_a_persona_may_stand_in_the_data(pairs: Callable[..., Rows], tmp_path: P
     rows = pairs(1, about="I keep bees.") + pairs(1, id="r", about=None)
     rows += [pairs(1)[0] | {"id": "s", "about": ["I keep bees.", " ", "I am brief."]}]
     write(tmp_path / "one.jsonl", rows[:1])
-    from pluralbench import Data
 
     def of(name: str) -> list[Group]:
         data = Data(location=str(tmp_path / name), columns=("persona=about",))
@@ -51,7 +50,6 @@ def test_a_persona_may_stand_in_the_data(pairs: Callable[..., Rows], tmp_path: P
 
 def test_a_file_has_them_by_item_or_by_person(pairs: Callable[..., Rows], tmp_path: Path) -> None:
     rows = [row | {"user": "u1"} for row in pairs(3)]
-    from pluralbench import Data
 
     data = Data(location=str(write(tmp_path / "p.jsonl", rows)), columns=("cluster=user",))
     personas = write(

@@ -73,7 +73,7 @@ def two(commit: str, *configs: str) -> dict[str, object]:
 
 def test_a_dataset_is_pinned_and_read_at_that_commit(hub: Hub) -> None:
     name = "acme/Two-Configs"
-    *answers, found = ask(
+    *answers, found, every = ask(
         hub,
         ("pinned", {"location": name}),
         ("pinned", {"location": f"{name}@main"}),
@@ -81,6 +81,7 @@ def test_a_dataset_is_pinned_and_read_at_that_commit(hub: Hub) -> None:
         ("read_tables", {"location": f"{name}@{OLD}", "configs": ["Art"]}),
         ("read_tables", {"location": name, "configs": ["Art", "Zen"]}),
         ("read_tables", {"location": "acme/plain"}),
+        ("read_tables", {"location": name, "split": "all"}),
     )
     assert answers == [f"{name}@{NEW}"] * 2 + [two(NEW, "Zen", "Art"), two(OLD, "Art"), two(NEW, "Zen", "Art")]
     # Mappings with other keys in each row are as in a local file.
@@ -90,6 +91,9 @@ def test_a_dataset_is_pinned_and_read_at_that_commit(hub: Hub) -> None:
     assert [row["id"] for row in rows] == list(range(200))
     assert rows[7]["rank"] == '{"m7 🍵":2,"模型7":1}'
     assert [json.loads(row["rank"]) for row in rows] == RANKS
+    assert isinstance(every, dict)
+    assert {config: len(rows) for config, rows in every["rows"].items()} == {"Zen": 1, "Art": 2}
+    assert every["paths"]["Art"] == "acme/Two-Configs Art/all"
 
 
 @pytest.mark.heavy

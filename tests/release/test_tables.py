@@ -95,6 +95,21 @@ def test_other_splits_are_left_alone(tmp_path: Path) -> None:
     assert read(tmp_path, split="test_hard", configs=["Law"]) == {"Law": ["Law/test_hard"]}
 
 
+@pytest.mark.parametrize("suffix", [".parquet", ".jsonl", ".csv"])
+def test_all_splits_are_read_one_after_the_other(tmp_path: Path, suffix: str) -> None:
+    for name in ("test", "train", "dev", "validation"):
+        rows: list[Row] = [{"id": name, "n": 1}] if name == "train" else ids(name)
+        write(tmp_path / "data" / f"{name}-00000-of-00001{suffix}", rows)
+    order = ["train", "validation", "test", "dev"]
+    tables = read_tables(str(tmp_path), split="all")
+    assert tables.frames["default"]["id"].to_list() == order
+    assert tables.frames["default"]["n"].null_count() == 3
+    assert tables.paths == {"default": str(tmp_path / "data" / f"*{suffix}")}
+    write(tmp_path / "own" / f"all{suffix}", ids("alone"))
+    write(tmp_path / "own" / f"train{suffix}", ids("no"))
+    assert read(tmp_path / "own", split="all") == {"default": ["alone"]}, "a split of that very name"
+
+
 def test_only_the_configs_that_are_asked_for_are_read(tmp_path: Path) -> None:
     for config in ("Art", "Law", "Sea"):
         write(tmp_path / config / "test.jsonl", ids(config))

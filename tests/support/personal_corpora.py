@@ -33,7 +33,8 @@ def learned(folder: Path, corpus: Corpus, options: PersonalOptions) -> SavedPers
 def only(corpus: Corpus, items: Sequence[int]) -> Corpus:
     """The corpus with these items alone."""
     names = ("ids", "persons", "query", "responses", "rank", "about", "persona", "earlier")
-    return replace(corpus, **{name: [getattr(corpus, name)[item] for item in items] for name in names})
+    parts: dict[str, Any] = {name: [getattr(corpus, name)[item] for item in items] for name in names}
+    return replace(corpus, **parts)
 
 
 def showing(corpus: Corpus, pairs: int) -> Corpus:

@@ -34,7 +34,7 @@ from .evaluation.personas import judge_personas
 from .evaluation.score import score
 from .evaluation.synthesize import Synthesis, synthesize
 from .evaluation.train import train
-from .personalizing import personalize
+from .personalizing.run import personalize
 from .planning.plans import plan
 from .planning.training import train_planner
 from .reports.report import render, report_frame

@@ -71,7 +71,7 @@ def personalize(
     the same command.
     """
     from pluralbench.commands.telling import tell_personalized  # noqa: PLC0415 - `--help` need not wait for it
-    from pluralbench.personalizing import personalize as run_personalize  # noqa: PLC0415 - the same
+    from pluralbench.personalizing.run import personalize as run_personalize  # noqa: PLC0415 - the same
 
     done = run_personalize(
         model,

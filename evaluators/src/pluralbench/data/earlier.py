@@ -25,8 +25,11 @@ class History:
         self.frame = pl.DataFrame(schema=dict.fromkeys(COLUMNS, pl.Null)) if frame is None else frame
 
     def before(self, item: Mapping[str, Any]) -> tuple[EarlierPair, ...]:
-        """The pairs that the person of an item decided before, the oldest first."""
-        return tuple(chain.from_iterable(self._rows_before(item)))
+        """The pairs that the person of an item decided before, the oldest first.
+
+        Those of the very prompt are left out: what was chosen there may be a response of the item.
+        """
+        return tuple(pair for pair in chain.from_iterable(self._rows_before(item)) if pair.prompt != item["prompt"])
 
     def questions(self, item: Mapping[str, Any]) -> list[dict[str, Any]]:
         """What the person of an item asked before, as posts: the last message of each prompt, the latest first."""

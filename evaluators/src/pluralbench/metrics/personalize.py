@@ -63,14 +63,14 @@ def _set_numbers(items: pl.DataFrame, group: str, config: str | None, *, by_conf
     methods = list(dict.fromkeys(method for method, _ in parts))
     for first, second in COMPARED:
         compared = [name for name in methods if (name, first) in parts and (name, second) in parts]
-        tests = []
         for method in compared:
-            sides = parts[method, first], parts[method, second]
-            tests.append(_test(*sides))
-            yield Place(group, "gain", config, method, f"{second}-{first}"), _gain(*sides)
+            gain = _gain(parts[method, first], parts[method, second])
+            yield Place(group, "gain", config, method, f"{second}-{first}"), gain
+        # The configs of a set are not tested by themselves, so that the tests are few.
+        tests = [_test(parts[method, first], parts[method, second]) for method in compared if config is None]
         for metric, values in (("p_value", tests), ("p_holm", holm(tests) if len(tests) > 1 else tests)):
-            for method, p in zip(compared, values, strict=True):
-                yield Place(group, metric, config, method, f"{second}-{first}"), Estimate(p)
+            for method, p in zip(compared if tests else [], values, strict=True):
+                yield Place(group, metric, None, method, f"{second}-{first}"), Estimate(p)
 
 
 def _by_condition(items: pl.DataFrame) -> dict[tuple[str, str], pl.DataFrame]:

@@ -16,7 +16,7 @@ from pluralbench.reports import Format
 from pluralbench.reports.layout import DASH, WIDTH, Heading, Line, Page
 from pluralbench.reports.notes import mark, mark_notes, with_interval
 from pluralbench.reports.writing import Content, written
-from pluralbench.results.personalize import KNOWN, NEW, Personalized, SetRecord
+from pluralbench.results.personalize import KNOWN, NEW, Personalized, PersonalizeRecord, SetRecord
 
 METHODS = {"bt": "Bradley-Terry", "gpo": "GPO", "vpl": "VPL", "pal": "PAL", "synthesizeme": "SynthesizeMe"}
 CONDITIONS = {"without": "w/o", "with": "w/", "shuffled": "other's"}
@@ -125,10 +125,19 @@ def _told(found: Personalized) -> Iterator[str]:
     if told:
         said = [f"{what} ({', '.join(names)})" for what, names in told.items()]
         yield f"w/: told {'; '.join(said)}."
+        yield from _without_personas(record)
     if "without" in record.conditions:
         yield "w/o: told nothing of the user, in training and here."
     if "shuffled" in record.conditions:
         yield "other's: the models of w/, here told of another user, drawn at random."
+
+
+def _without_personas(record: PersonalizeRecord) -> Iterator[str]:
+    names = dict.fromkeys(METHODS[model.method] for model in record.models if model.told == "persona")
+    without = {one.title: one.items - one.personas for one in record.sets.values() if one.personas < one.items}
+    if names and without:
+        said = ", ".join(f"{count:,} of {title}" for title, count in without.items())
+        yield f"Items whose user has no summary, so that {', '.join(names)} was told posts there too: {said}."
 
 
 def _spread(found: Personalized) -> Iterator[str]:

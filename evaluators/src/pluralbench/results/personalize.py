@@ -29,6 +29,7 @@ PERSONALIZE_FILE = "personalize.json"
 MODELS_FOLDER, EMBEDDINGS_FOLDER, FIGURES_FOLDER, PAGE_FILE = "models", "embeddings", "figures", "report.md"
 
 Condition = Literal["without", "with", "shuffled"]
+Told = Literal["raw", "persona"]
 """What a model knows of the person: nothing, what is told of them, or what is told of somebody else."""
 
 NEW, KNOWN, SCORED = "new", "known", "scored"
@@ -59,11 +60,15 @@ two are null where nothing is told."""
 
 
 class SetRecord(Table):
-    """What is decided: how many items of how many users. by_config: its overall number is the mean over configs."""
+    """What is decided: how many items of how many users, and of how many items the user has a persona.
+
+    by_config: its overall number is the mean over configs.
+    """
 
     title: str
     items: int
     users: int
+    personas: int = 0
     configs: tuple[str, ...]
     by_config: bool = False
 
@@ -77,7 +82,7 @@ class TrainedRecord(Table):
     method: str
     condition: Condition
     seed: int
-    told: str
+    told: Told
     folder: str
     digest: str | None = None
     training: dict[str, Any] = Field(default_factory=dict)

@@ -68,7 +68,7 @@ def read_tables(location: str, *, split: str = "test", configs: Sequence[str] | 
     """Read the rows of `split`, a frame for each config, or for each of `configs` where given.
 
     split: "all" is every split of a config, one after the other: train, validation, test, then others by name (of a
-    Hub dataset in the order of its card); where a split has that very name, it alone.
+    Hub dataset in the order of its card); where a split has that very name, that one alone.
     location: one of
 
     - a directory with `CONFIG.SUFFIX`, `CONFIG_SPLIT.SUFFIX` or `CONFIG/SPLIT.SUFFIX` at any depth (so a release, or

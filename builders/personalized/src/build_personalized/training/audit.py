@@ -14,8 +14,9 @@ def audit(
 ) -> dict[str, Any]:
     """Figures about `pairs` (columns of `PersonalizedPreferences`, `config` and `split`), JSON.
 
-    source_pairs: how many the sources had. What a scorer could cheat on is as in `pluralbench_audit.pair_figures`; what
-    it could repeat are the words of the persona, where there are personas. Near-duplicates are of different users.
+    source_pairs: how many the sources had, those of users beyond the limit aside. What a scorer could cheat on is as in
+    `pluralbench_audit.pair_figures`; what it could repeat are the words of the persona, where there are personas.
+    Near-duplicates are of different users.
     across_splits: prompts of the other splits that nearly equal one of train. asked_again: pairs whose prompt the same
     user has in an earlier pair, which would show the answer.
     """

@@ -74,7 +74,8 @@ def build(
             if with_personas.is_empty():
                 raise NothingLeft(nothing_left("pair is left", drops))
             pairs = split_users(with_personas, recipe.splits, recipe.seed)
-            figures = audit(pairs, drops, contamination, source_pairs=loaded.pairs.height)
+            beyond_limit = with_profiles.height - asked.height
+            figures = audit(pairs, drops, contamination, source_pairs=loaded.pairs.height - beyond_limit)
             check(figures, recipe.audit)
 
         contents = Contents(tables(pairs), loaded.sources, figures, card(recipe, figures))

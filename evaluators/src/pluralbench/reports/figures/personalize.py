@@ -114,7 +114,8 @@ def _bins(found: Personalized, group: str, method: str, measure: str) -> Iterato
 
 
 def _panel(ax: "Axes", shown: Shown, models: Sequence[Series], limits: tuple[float, float]) -> None:
-    ax.set(xlim=(-0.5, max(len(shown), 2) - 0.5), ylim=limits)
+    middle, room = (len(shown) - 1) / 2, max(len(shown), 2) / 2
+    ax.set(xlim=(middle - room, middle + room), ylim=limits)
     ax.axhline(COIN, color=style.GREY, linewidth=0.8, linestyle="--", zorder=1)
     style.tick(ax.xaxis, range(len(shown)), [readable(label) for label, _ in shown])
     for at, (_, points) in enumerate(shown):

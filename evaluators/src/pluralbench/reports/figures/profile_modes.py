@@ -98,7 +98,7 @@ def _figure(sheet: Sheet, models: Sequence[Sequence[Told]], families: Mapping[st
     points = [
         point for own in panels[0].values() for bar in own.values() if len(bar.points) == 1 for point in bar.points
     ]
-    whiskers = f" {style.whiskers(points)}" if points else ""
+    whiskers = f" {style.whiskers()}" if points else ""
     note = f"Overall: {sheet.runs[0].record.benchmark.rule}.{dots}{whiskers} Dotted: a coin."
     return style.heading(figure, f"{sheet.title}: what is told of the person", note)
 

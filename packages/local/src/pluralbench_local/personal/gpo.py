@@ -35,7 +35,7 @@ class GPO(nn.Module):
     def __init__(self, width: int, about: int, options: PersonalOptions) -> None:
         super().__init__()
         hidden = options.chosen.hidden
-        first: list[nn.Module] = [nn.Linear(3 * width + about, hidden)]
+        first: list[nn.Module] = [nn.Linear(2 * width + about + 1, hidden)]
         further = [layer for _ in range(EMBEDDER - 1) for layer in (nn.ReLU(), nn.Linear(hidden, hidden))]
         self.embedder = nn.Sequential(*first, *further)
         layer = nn.TransformerEncoderLayer(hidden, HEADS, dim_feedforward=hidden, dropout=0.0, batch_first=True)
@@ -46,11 +46,12 @@ class GPO(nn.Module):
         """Mean, before the softmax, and deviation of each response: [items, responses] each."""
         items, responses, _ = points.responses.shape
         pairs = points.known.shape[1]
-        outcome = torch.tensor([1.0, -1.0]).unsqueeze(-1) * points.earlier
+        outcome = torch.tensor([1.0, 0.0]).expand(items, pairs, 2).unsqueeze(-1)
         query = points.earlier_query.unsqueeze(2).expand(-1, -1, 2, -1)
         about = points.about[:, None, None].expand(-1, pairs, 2, -1)
         context = torch.cat([points.earlier, query, about, outcome], dim=-1).flatten(1, 2)
-        targets = beside(points, points.query, points.about, torch.zeros_like(points.query))
+        hidden_outcome = points.query.new_zeros(items, 1)
+        targets = beside(points, points.query, points.about, hidden_outcome)
         known = points.known.repeat_interleave(2, dim=1)  # [items, 2 * pairs]
         seen = torch.cat([known, known.new_zeros(items, responses)], dim=1)
         count = seen.shape[1]

@@ -23,5 +23,6 @@ NETWORKS: dict[Method, type[Network]] = {
 def new_network(width: int, options: PersonalOptions) -> Network:
     """The method's network for vectors of this width, its weights drawn by the options' seed."""
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(stream(options.seed, "network", options.method).getrandbits(63))
-        return NETWORKS[options.method](width, width * len(options.told), options)
+        kind = NETWORKS[options.method]
+        torch.manual_seed(stream(options.seed, "network", kind.__name__.lower()).getrandbits(63))
+        return kind(width, width * len(options.told), options)

@@ -26,11 +26,11 @@ class Defaults(NamedTuple):
 
 
 DEFAULTS: dict[Method, Defaults] = {
-    "bt": Defaults(epochs=5, batch_size=32, learning_rate=3e-4, weight_decay=1e-3, warmup=0.03, hidden=512),
-    "gpo": Defaults(epochs=5, batch_size=32, learning_rate=3e-4, weight_decay=0.0, warmup=0.0, hidden=128),
-    "vpl": Defaults(epochs=5, batch_size=32, learning_rate=3e-4, weight_decay=1e-3, warmup=0.03, hidden=512),
-    "pal": Defaults(epochs=5, batch_size=32, learning_rate=1e-4, weight_decay=1e-2, warmup=0.1, hidden=512),
-    "synthesizeme": Defaults(epochs=5, batch_size=32, learning_rate=3e-4, weight_decay=1e-3, warmup=0.03, hidden=512),
+    "bt": Defaults(epochs=3, batch_size=32, learning_rate=3e-4, weight_decay=1e-3, warmup=0.03, hidden=512),
+    "gpo": Defaults(epochs=3, batch_size=32, learning_rate=3e-4, weight_decay=0.0, warmup=0.0, hidden=128),
+    "vpl": Defaults(epochs=3, batch_size=32, learning_rate=3e-4, weight_decay=1e-3, warmup=0.03, hidden=512),
+    "pal": Defaults(epochs=3, batch_size=32, learning_rate=1e-4, weight_decay=1e-2, warmup=0.1, hidden=512),
+    "synthesizeme": Defaults(epochs=3, batch_size=32, learning_rate=3e-4, weight_decay=1e-3, warmup=0.03, hidden=512),
 }
 
 
@@ -46,7 +46,7 @@ class PersonalOptions(Table):
     profile: bool = Field(default=True, description="Whether the model reads anything of the person.")
     persona: bool = Field(
         default=False,
-        description="Read the person's persona too, as a vector of its own; synthesizeme reads it alone in any case.",
+        description="Read the person's persona too, as a vector of its own.",
     )
     posts: int = Field(5, ge=1, description="The most blocks of context that are embedded.")
     pairs: int = Field(10, ge=0, description="The most earlier pairs of a person that gpo and vpl read, the latest.")
@@ -85,8 +85,6 @@ class PersonalOptions(Table):
         """The vectors of a person that are read: of what is told of them (`about`), of their persona, or none."""
         if not self.profile:
             return ()
-        if self.method == "synthesizeme":
-            return ("persona",)
         return ("about", "persona") if self.persona else ("about",)
 
     @property

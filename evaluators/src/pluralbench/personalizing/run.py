@@ -1,11 +1,12 @@
 """`personalize`: personalized reward models trained with and without a profile, and what they decide."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 
+import numpy as np
 import polars as pl
 from pluralbench_local import LocalModel
 from pluralbench_local.personal.options import PersonalOptions
@@ -16,7 +17,11 @@ from pluralbench.descriptions import Data, Personalizing, Prompt
 from pluralbench.errors import DataError
 from pluralbench.evaluation.folders import file_name, link_folder, run_folder
 from pluralbench.evaluation.models import to_begin_with
-from pluralbench.evaluation.personal_data import (
+from pluralbench.evaluation.settings import DataSettings, PromptSettings, run_directory
+from pluralbench.evaluation.timing import timed
+from pluralbench.metrics.personalize import personalize_numbers
+from pluralbench.personalizing.users import (
+    HAS,
     TEST,
     TRAIN,
     VALIDATION,
@@ -27,17 +32,19 @@ from pluralbench.evaluation.personal_data import (
     kept,
     load_users,
     ranks_of,
+    telling,
 )
-from pluralbench.evaluation.settings import DataSettings, PromptSettings, run_directory
-from pluralbench.evaluation.timing import timed
-from pluralbench.metrics.personalize import personalize_numbers
+from pluralbench.reports.figures.personalize import draw_personalized
+from pluralbench.reports.personalize import page
 from pluralbench.results.decisions import decide
 from pluralbench.results.metrics_frame import metrics_frame
 from pluralbench.results.personalize import (
     EMBEDDINGS_FOLDER,
+    FIGURES_FOLDER,
     KNOWN,
     MODELS_FOLDER,
     NEW,
+    PAGE_FILE,
     PERSONALIZE_FILE,
     PERSONALIZE_ITEMS,
     SCORED,
@@ -45,6 +52,7 @@ from pluralbench.results.personalize import (
     Personalized,
     PersonalizeRecord,
     SetRecord,
+    Told,
     TrainedRecord,
     read_personalized,
     write_personalized,
@@ -82,13 +90,13 @@ class PersonalizeSettings(Recipe):
 
 
 class Model(Table):
-    """A model to train. told: the slot of a corpus that it reads of the person, "about" or "persona"."""
+    """A model to train. told: how it is told of the person, by their posts (raw) or by their persona."""
 
     method: str
     condition: Condition
     seed: int
     options: PersonalOptions
-    slot: str
+    told: Told
 
     @property
     def name(self) -> str:
@@ -103,7 +111,7 @@ class Embedded(NamedTuple):
     corpus: "Corpus"
 
 
-def personalize_run(
+def personalize(
     backbone: str | Path | LocalModel,
     *,
     data: str | Path | Data | None,
@@ -119,15 +127,28 @@ def personalize_run(
     out: str | Path | None = None,
     fresh: bool = False,
 ) -> Personalized:
-    """See `pluralbench.personalize`, which also writes the page."""
+    """Train personalized reward models with and without a profile, and compare what they decide.
+
+    Personalized RewardBench, appendices A.3 and B: the ablation and the layout of its Table 6.
+
+    backbone: a language model or a sentence encoder whose vectors all of them read, and which stays as it is; "local"
+    is the small embedded one. data: users to train on and new ones, in splits or to be divided by `held_out`, which is
+    a share of the users, or where others are. The latest pairs of users with three or more are held out too, as those
+    of known users. score_on, score_benchmark: another benchmark that is decided, config by config.
+    personalizing: methods, conditions and seeds. options: how each is trained; what it reads of the person is not
+    taken from there. personas: descriptions of users, by the id of an item or a person, where the data has none.
+    scoring: how the backbone runs. embeddings: a folder of vectors that runs share; without it they are in `out`.
+
+    `out` holds `report.md`, the numbers, each decision, and the models in folders that `score` takes. What was
+    interrupted goes on with the same call. Raises a `UserError` for every mistake of the caller.
+    """
     personalizing, options = personalizing or Personalizing(), options or PersonalOptions()
     held_out = str(held_out) if isinstance(held_out, Path) else held_out
     models = models_of(personalizing, options)
-    prompt = Prompt(profile="raw" if any("about" in model.options.told for model in models) else "none")
     users = load_users(
         benchmark,
         data if isinstance(data, Data) else Data(location=None if data is None else str(data)),
-        Needs(_needed(models), prompt),
+        needs_of(models),
         held_out=held_out,
         scored=None if score_on is None else (score_benchmark, _data_of(score_on)),
         personas=personas,
@@ -149,7 +170,16 @@ def personalize_run(
     with run_directory(target, settings, fresh=fresh, finished=PERSONALIZE_FILE) as output:
         if output is not None:
             _carried_out(output, settings, described, users, models, embeddings)
-    return read_personalized(target)
+    done = read_personalized(target)
+    if not (target / PAGE_FILE).exists():
+        _write_page(done)
+    return done
+
+
+def _write_page(done: Personalized) -> None:
+    figures = [path for path in draw_personalized(done, done.path / FIGURES_FOLDER) if path.suffix == ".png"]
+    text = page(done, [path.relative_to(done.path) for path in figures])
+    (done.path / PAGE_FILE).write_text(text, encoding="utf-8")
 
 
 def models_of(personalizing: Personalizing, options: PersonalOptions) -> list[Model]:
@@ -163,16 +193,26 @@ def models_of(personalizing: Personalizing, options: PersonalOptions) -> list[Mo
 
 def _model(method: str, condition: Condition, seed: int, options: PersonalOptions, *, persona: bool) -> Model:
     told = condition == "with"
-    values = options.model_dump() | {"method": method, "profile": told, "persona": told and persona, "seed": seed}
-    slot = "persona" if method == "synthesizeme" else "about"
+    how: Told = "persona" if method == "synthesizeme" else "raw"
+    second = told and persona and how == "raw"
+    values = options.model_dump() | {"method": method, "profile": told, "persona": second, "seed": seed}
     return Model(
-        method=method, condition=condition, seed=seed, options=PersonalOptions.model_validate(values), slot=slot
+        method=method, condition=condition, seed=seed, options=PersonalOptions.model_validate(values), told=how
     )
 
 
-def _needed(models: list[Model]) -> tuple[str, ...]:
-    slots = {slot for model in models for slot in model.options.told}
-    return tuple(what for slot, what in (("about", "posts"), ("persona", "persona")) if slot in slots)
+def needs_of(models: Sequence[Model]) -> Needs:
+    """What has to be known of people, so that these models can be told of them."""
+    told = {model.told for model in models if model.options.profile}
+    second = any(model.options.persona for model in models)
+    posts = ("posts",) if "raw" in told else ()
+    return Needs(
+        told=(*posts, *(("persona",) if "persona" in told or second else ())),
+        prompt=Prompt(profile="raw" if "raw" in told else "none"),
+        # Personas are rare in benchmarks: who has none is told by posts there.
+        scored=(("posts",) if told else ()) + (("persona",) if second else ()),
+        scored_prompt=Prompt(profile="raw" if told else "none"),
+    )
 
 
 def _data_of(place: str | Path | Data) -> Data:
@@ -197,31 +237,36 @@ def _carried_out(
         backbone = load_backbone(described, scoring=settings.scoring)
         store = EmbeddingStore(embeddings or output.work / EMBEDDINGS_FOLDER, backbone.record)
 
-        def embedded(name: str, part: Part) -> Embedded:
-            announce(f"Vectors of {name}: {len(part.groups):,} items")
+        def embedded(name: str, part: Part, told: Told) -> Embedded:
+            announce(f"Vectors of {name} (--profile {told}): {len(part.groups):,} items")
+            part = telling(part, told)
             corpus = embed(part.groups, ranks_of(part), backbone, posts=settings.options.posts, store=store)
             return Embedded(kept(part, corpus.places), corpus)
 
-        train = embedded(TRAIN, users.train)
-        validation = users.validation and embedded(VALIDATION, users.validation)
-        sets = {name: embedded(name, part) for name, part in users.sets.items()}
-        trained, decided = [], []
+        parts = {TRAIN: users.train, VALIDATION: users.validation, **users.sets}
+        vectors = {
+            told: {name: embedded(name, part, told) for name, part in parts.items() if part is not None}
+            for told in dict.fromkeys(model.told for model in models)
+        }
+        trained: list[TrainedRecord] = []
+        decided: list[pl.DataFrame] = []
         for number, model in enumerate(models, 1):
             announce(f"Model {number} of {len(models)}: {model.name}")
-            folder = output.work / MODELS_FOLDER / model.name
+            folder, own = output.work / MODELS_FOLDER / model.name, vectors[model.told]
             done = train_personal(
-                train.corpus,
+                own[TRAIN].corpus,
                 folder,
                 options=model.options,
                 backbone=backbone.record,
-                held_out=validation and validation.corpus,
+                held_out=own[VALIDATION].corpus if VALIDATION in own else None,
                 origin=_origin(settings),
             )
+            sets = {name: own[name] for name in users.sets}
             decided += _decided(model, read_personal(done.folder), sets, settings)
             trained.append(_trained_record(model, folder, done.record))
         items = pl.concat(decided)
-        parts = {name: one.part for name, one in sets.items()}
-        users = replace(users, train=train.part, sets=parts)
+        first = next(iter(vectors.values()))
+        users = replace(users, train=first[TRAIN].part, sets={name: first[name].part for name in users.sets})
         record = _record(settings, users, trained, backbone.record.model_dump(mode="json"), seconds())
     metrics = metrics_frame(personalize_numbers(items, {name: one.by_config for name, one in record.sets.items()}))
     staged = write_personalized(output, record, items, metrics)
@@ -250,7 +295,7 @@ def _decided(
         if condition == "shuffled":
             _check_several(part, name)
         shown = with_others_profiles(corpus, model.seed) if condition == "shuffled" else corpus
-        yield _rows(part, rewards_of(saved, shown), _told_of(part, corpus, model.slot, settings.options.posts)).select(
+        yield _rows(part, rewards_of(saved, shown), _told_of(part, corpus, settings.options.posts)).select(
             *(
                 pl.lit(value).cast(PERSONALIZE_ITEMS[column]).alias(column)
                 for column, value in (("method", model.method), ("condition", condition), ("seed", model.seed))
@@ -283,15 +328,15 @@ def _rows(part: Part, rewards: list[list[float]], told: pl.DataFrame) -> pl.Data
     return rows.join(keys.hstack(told), on=["config", "item"], how="left", maintain_order="left")
 
 
-def _told_of(part: Part, corpus: "Corpus", slot: str, posts: int) -> pl.DataFrame:
+def _told_of(part: Part, corpus: "Corpus", posts: int) -> pl.DataFrame:
     """How many posts a user has, how much is told, and how far that is from the question."""
-    from torch.nn.functional import cosine_similarity  # noqa: PLC0415 - needs torch
-
-    vectors, distances = corpus.vectors, []
-    for query, told in zip(corpus.query, getattr(corpus, slot), strict=True):
-        near = None if told is None else float(cosine_similarity(vectors[query], vectors[told], dim=0))
-        distances.append(None if near is None else 1 - near)
-    counts = list(about(part, slot, posts))
+    vectors = corpus.vectors.numpy().astype(np.float64)
+    directions = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), np.finfo(np.float64).tiny)
+    distances = [
+        None if told is None else float(1 - directions[query] @ directions[told])
+        for query, told in zip(corpus.query, corpus.about, strict=True)
+    ]
+    counts = list(about(part, posts))
     columns = {"posts": [one for one, _ in counts], "words": [one for _, one in counts], "distance": distances}
     return pl.DataFrame(columns, {name: PERSONALIZE_ITEMS[name] for name in columns})
 
@@ -302,7 +347,7 @@ def _trained_record(model: Model, folder: Path, record: Mapping[str, object]) ->
         method=model.method,
         condition=model.condition,
         seed=model.seed,
-        told="persona" if model.slot == "persona" else "raw",
+        told=model.told,
         folder=f"{MODELS_FOLDER}/{model.name}",
         digest=model_digest(str(folder)),
         training={name: record[name] for name in kept if name in record},
@@ -344,6 +389,7 @@ def _set_record(name: str, part: Part, users: Users) -> SetRecord:
         title=TITLES.get(name) or ("" if other is None else other.benchmark.title),
         items=part.items.height,
         users=part.items["cluster"].n_unique(),
+        personas=sum(map(HAS["persona"], part.groups)),
         configs=tuple(part.items["config"].unique(maintain_order=True)),
         by_config=other is not None and other.benchmark.overall == "configs",
     )

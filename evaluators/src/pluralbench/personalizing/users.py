@@ -9,13 +9,14 @@ from typing import NamedTuple
 import polars as pl
 from pluralbench_release.errors import NoSplit
 from pluralbench_rewards import Group
+from pluralbench_rewards.personas import persona_block
 
 from pluralbench.data.personas import Persona, read_personas
 from pluralbench.descriptions import Data, Prompt
 from pluralbench.errors import DataError
 from pluralbench.evaluation.settings import Loaded, load_benchmark
 from pluralbench.evaluation.train import held_out_clusters
-from pluralbench.results.personalize import KNOWN, NEW, SCORED, SETS
+from pluralbench.results.personalize import KNOWN, NEW, SCORED, SETS, Told
 
 TRAIN, VALIDATION, TEST = "train", "validation", "test"
 LATEST = 0.1
@@ -65,10 +66,12 @@ class Users:
 
 
 class Needs(NamedTuple):
-    """What models are told of: keys of `NOT_TOLD`, and the prompt that says it."""
+    """What models are told of: keys of `NOT_TOLD`, and the prompt that says it, here and in another benchmark."""
 
     told: tuple[str, ...]
     prompt: Prompt
+    scored: tuple[str, ...]
+    scored_prompt: Prompt
 
 
 def load_users(
@@ -94,10 +97,14 @@ def load_users(
     newest = _newest(frames[TRAIN])
     every = {name: (loaded[name], frame) for name, frame in frames.items()}
     every |= {name: (loaded[TRAIN], frames[TRAIN].filter(rows)) for name, rows in ((TRAIN, ~newest), (KNOWN, newest))}
-    other = None if scored is None else load_benchmark(scored[0], scored[1], needs.prompt)
+    other = None if scored is None else load_benchmark(scored[0], scored[1], needs.scored_prompt)
     if other is not None:
         every[SCORED] = (other, other.items.frame)
-    parts = {name: _told(one, frame, needs.told, known) for name, (one, frame) in every.items() if frame.height}
+    parts = {
+        name: _told(one, frame, needs.scored if name == SCORED else needs.told, known)
+        for name, (one, frame) in every.items()
+        if frame.height
+    }
     _check_enough(parts[TRAIN].items, loaded[TRAIN].items.location)
     parts[NEW] = parts.pop(TEST)
     return Users(
@@ -203,12 +210,24 @@ def ranks_of(part: Part) -> list[list[int]]:
     return part.items["rank"].to_list()
 
 
-def about(part: Part, slot: str, posts: int) -> Iterator[tuple[int, int | None]]:
+def telling(part: Part, told: Told) -> Part:
+    """The part as a model is told of its users: by posts (raw), or by a persona, and by posts who has none."""
+    if told == "raw":
+        return part
+    return part._replace(groups=list(map(_by_persona, part.groups)))
+
+
+def _by_persona(group: Group) -> Group:
+    has = group.person is not None and group.person.persona
+    return replace(group, context=(persona_block(has),)) if has else group
+
+
+def about(part: Part, posts: int) -> Iterator[tuple[int, int | None]]:
     """Of each item how many posts its user has, and how many words are told; None where nothing is.
 
-    slot: "about" for what the context says, of at most so many `posts`, or "persona".
+    posts: the most blocks of what is told that a model reads.
     """
     for group in part.groups:
-        person = group.person
-        blocks = group.context[:posts] if slot == "about" else () if person is None else person.persona
-        yield 0 if person is None else len(person.profile), len("\n".join(blocks).split()) if blocks else None
+        blocks = group.context[:posts]
+        known = 0 if group.person is None else len(group.person.profile)
+        yield known, len("\n".join(blocks).split()) if blocks else None
