@@ -3,11 +3,13 @@
 SmolLM2-135M on a CPU, some two minutes of it; see `planned_users` for the people.
 """
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pluralbench
 import pytest
+from learning_table import LEARNED
 from planned_users import by_words_told, people
 from pluralbench import Data, LocalModel, PlannerOptions, Planning
 from session_folder import session_folder
@@ -26,7 +28,7 @@ MORE_RECALL, MORE_ACCURACY = 0.3, 0.15
 
 
 def test_plans_of_a_trained_planner_name_what_people_expect_and_help_whom_they_are_told(
-    tmp_path: Path,
+    tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
     pytest.importorskip("trl", reason="needs the extra `optimize`")
     pytest.importorskip("gguf", reason="the embedded model is not installed as weights")
@@ -62,7 +64,12 @@ def test_plans_of_a_trained_planner_name_what_people_expect_and_help_whom_they_a
         for name, how in told.items()
     }
     accuracy = {name: run.headline.value or 0.0 for name, run in runs.items()}
-    print(f"Aspect recall {recall}, accuracy by what is told {accuracy}")  # noqa: T201 - what it came to
+    for name in plans:
+        wanted = f"base + {MORE_RECALL}" if name == "trained" else ""
+        record_property(LEARNED, [f"planner: aspect recall, {name}", f"{recall[name] or 0:.3f}", wanted, "1.000"])
+    for name, value in accuracy.items():
+        wanted = f"none + {MORE_ACCURACY}" if name == "trained" else ""
+        record_property(LEARNED, [f"planner: accuracy when told: {name}", f"{value:.3f}", wanted, "1.000"])
     assert (recall["trained"] or 0) > (recall["base"] or 0) + MORE_RECALL
     assert accuracy["trained"] > accuracy["none"] + MORE_ACCURACY
     assert accuracy["trained"] > accuracy["base"] + MORE_ACCURACY
