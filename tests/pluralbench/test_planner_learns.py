@@ -17,7 +17,7 @@ from verbs import score
 from written_tables import write
 
 pytestmark = [pytest.mark.learning, pytest.mark.timeout(3000)]
-LEARNED, PLANNED = 44, 14
+TAUGHT, PLANNED = 44, 14
 TARGETS = ("q_proj", "k_proj", "v_proj", "o_proj")
 OPTIONS = PlannerOptions(
     steps=22, items=2, batch=2, learning_rate=4e-3, warmup_steps=2, lora_targets=TARGETS, max_length=400
@@ -37,7 +37,7 @@ def test_plans_of_a_trained_planner_name_what_people_expect_and_help_whom_they_a
     base = embedded_folder(session_folder("smollm2-bfloat16"))
     new = people(PLANNED, seed=1)
     data = write(tmp_path / "new.jsonl", new)
-    write(tmp_path / "learn.jsonl", people(LEARNED))
+    write(tmp_path / "learn.jsonl", people(TAUGHT))
     planner = pluralbench.train_planner(
         LocalModel(name=str(base), device="cpu"),
         tmp_path / "planner",
