@@ -1,5 +1,6 @@
 """GPO: a transformer that predicts preferences from examples of them, without gradient steps (Zhao et al. 2023)."""
 
+import math
 from typing import Any
 
 import torch
@@ -17,36 +18,52 @@ LEAST_DEVIATION = 0.05
 class GPO(nn.Module):
     """A transformer neural process over context points, whose outcome is known, and target points.
 
-    A point is (x, y): x = [response; query; what is told of the person], and y = 1 for a chosen response and 0 for a
-    rejected one. The context points are the responses of the person's earlier pairs, two each; the targets are the
-    responses of the item, whose y is hidden (0). The embedder, an MLP of 4 layers, takes [x; y] to `hidden` numbers;
-    `layers` layers of attention with 4 heads follow, without positions, in which each point attends to the context
-    points and to itself. A head predicts a mean m and a deviation s for each target.
+    A point is (x, y): x = [response; query; what is told of the person], and y = +h for a chosen response, -h for a
+    rejected one and 0 for one whose outcome is hidden, where h = sqrt(width). The context points are the responses of
+    the person's earlier pairs, two each; the targets are the responses of the item. The embedder, an MLP of 4 layers,
+    takes [x; y] to `hidden` numbers; `layers` layers of attention with 4 heads follow, without positions, in which each
+    point attends to the context points and to itself. A head predicts a mean m and a deviation s for each target.
 
-    The means of an item's responses are softmaxed, and the loss is -log N(y; softmax(m), s^2), the mean over the
-    targets. A model without a profile has no context points, and x has nothing of the person.
+    The means of an item's responses are softmaxed, and the loss is -log N(o; softmax(m), s^2), the mean over the
+    targets; o is 1 for the better response and 0 for the other. A model without a profile has no context points, and x
+    has nothing of the person.
 
     Departures from the original: a task there is a group of people with answers to questions of a survey, and y a share
-    of them, while here it is one person with pairs, and y is 1 or 0 (appendix B of the Personalized RewardBench paper);
-    the deviation is 0.05 + 0.95 softplus, not exp, since a density grows beyond all bounds where y is 0 or 1; x has
-    what is told of the person, so that it works without context points too.
+    of them, while here it is one person with pairs, and o is 1 or 0 (appendix B of the Personalized RewardBench paper);
+    the deviation is 0.05 + 0.95 softplus, not exp, since a density grows beyond all bounds where o is 0 or 1; x has
+    what is told of the person, so that it works without context points too; each target has context points of its own.
+
+    Three more make it use the context points after some hundred steps, while the original takes 200,000. What it must
+    find there is a product: how a response lies to those that the person chose, less how it lies to those that they
+    rejected. So y is as long as a response's vector, not one number among hundreds; the layers normalise what they
+    read, not what they give (`norm_first`); and the embedder starts with weights that keep the size of what passes (He
+    et al. 2015), since with PyTorch's own its 4 layers let little pass but their biases.
     """
 
     def __init__(self, width: int, about: int, options: PersonalOptions) -> None:
         super().__init__()
         hidden = options.chosen.hidden
+        self.outcome = math.sqrt(width)
         first: list[nn.Module] = [nn.Linear(2 * width + about + 1, hidden)]
         further = [layer for _ in range(EMBEDDER - 1) for layer in (nn.ReLU(), nn.Linear(hidden, hidden))]
         self.embedder = nn.Sequential(*first, *further)
-        layer = nn.TransformerEncoderLayer(hidden, HEADS, dim_feedforward=hidden, dropout=0.0, batch_first=True)
-        self.encoder = nn.TransformerEncoder(layer, options.layers, enable_nested_tensor=False)
+        for layer in self.embedder:
+            if isinstance(layer, nn.Linear):
+                nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
+                nn.init.zeros_(layer.bias)
+        attention = nn.TransformerEncoderLayer(
+            hidden, HEADS, dim_feedforward=hidden, dropout=0.0, batch_first=True, norm_first=True
+        )
+        self.encoder = nn.TransformerEncoder(
+            attention, options.layers, norm=nn.LayerNorm(hidden), enable_nested_tensor=False
+        )
         self.predictor = nn.Sequential(nn.Linear(hidden, hidden), nn.ReLU(), nn.Linear(hidden, 2))
 
     def predict(self, points: Points) -> tuple[Tensor, Tensor]:
         """Mean, before the softmax, and deviation of each response: [items, responses] each."""
         items, responses, _ = points.responses.shape
         pairs = points.known.shape[1]
-        outcome = torch.tensor([1.0, 0.0]).expand(items, pairs, 2).unsqueeze(-1)
+        outcome = torch.tensor([self.outcome, -self.outcome]).expand(items, pairs, 2).unsqueeze(-1)
         query = points.earlier_query.unsqueeze(2).expand(-1, -1, 2, -1)
         about = points.about[:, None, None].expand(-1, pairs, 2, -1)
         context = torch.cat([points.earlier, query, about, outcome], dim=-1).flatten(1, 2)
@@ -66,7 +83,7 @@ class GPO(nn.Module):
         return self.predict(points)[0]
 
     def loss(self, points: Points, progress: float) -> Tensor:
-        """-log N(y; softmax(m), s^2), the mean over targets. points: two responses an item, the better first."""
+        """-log N(o; softmax(m), s^2), the mean over targets. points: two responses an item, the better first."""
         mean, deviation = self.predict(points)
         outcome = torch.tensor([1.0, 0.0]).expand_as(mean)
         return gaussian_nll_loss(mean.softmax(dim=1), outcome, deviation.square())
