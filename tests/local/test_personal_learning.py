@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 from learning_table import LEARNED
-from personal_corpora import learned
+from personal_corpora import learned, showing
 from pluralbench_local.personal.backbones import BackboneRecord
 from pluralbench_local.personal.items import standardised
 from pluralbench_local.personal.networks import new_network
@@ -29,6 +29,7 @@ pytestmark = pytest.mark.learning
 Record = Callable[[str, object], None]
 
 GAIN = 0.2  # of a possible 0.33: well above what half of it would be
+GAIN_OF_PAIRS = 0.15  # of a possible 0.26 with two earlier pairs, and 0.28 with eight
 NONE = 0.05  # three standard errors of a difference
 SETTINGS: dict[Method, dict[str, Any]] = {
     "bt": {"hidden": 64},
@@ -82,6 +83,20 @@ def test_pal_finds_the_number_of_prototypes(groups: int, tmp_path: Path, record_
     name = f"pal: prototypes of {groups} groups ({tried})"
     record_property(LEARNED, [name, str(found.enough), str(groups), f"{test.best_shown(0):.3f}"])
     assert found.enough == groups
+
+
+def test_gpo_improves_with_earlier_pairs(tmp_path: Path, record_property: Record) -> None:
+    # Of 32 numbers it would have to find the ones that matter among 16 times as many products, for minutes.
+    train = simulated(1000, 12, width=8, told=0.0, seed=1)
+    test = simulated(200, 10, width=8, told=0.0, seed=2)
+    saved = learned(tmp_path / "gpo", train.corpus, options("gpo", epochs=7))
+    found = {pairs: accuracy(test.corpus, rewards_of(saved, showing(test.corpus, pairs))) for pairs in (0, 2, 8)}
+    for pairs, right in found.items():
+        wanted = f"with none + {GAIN_OF_PAIRS}" if pairs else ""
+        row = [f"gpo: {pairs} earlier pairs", f"{right:.3f}", wanted, f"{test.best_shown(pairs):.3f}"]
+        record_property(LEARNED, row)
+        assert right <= test.best_shown(pairs) + NONE
+    assert min(found[2], found[8]) > found[0] + GAIN_OF_PAIRS
 
 
 def test_vpl_tells_groups_apart_by_earlier_pairs_alone(tmp_path: Path, record_property: Record) -> None:
