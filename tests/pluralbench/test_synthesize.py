@@ -101,10 +101,12 @@ def test_an_interrupted_one_goes_on(data: Path, tmp_path: Path) -> None:
 
 
 def test_where_more_is_known_later_each_item_has_a_persona_of_its_own(data: Path) -> None:
-    rows = [json.loads(line) | {"prompt": "q"} for line in data.read_text(encoding="utf-8").splitlines()]
+    rows = [json.loads(line) for line in data.read_text(encoding="utf-8").splitlines()]
     people = list(people_of(load_benchmark("arena-personalized", str(data), None)))
     assert [(person.id, len(person.earlier)) for person in people] == [("ana", 5), ("bo", 5)]
-    later = write(data.with_name("later.jsonl"), [row | {"id": f"r{n}"} for n, row in enumerate(rows)])
+    later = write(
+        data.with_name("later.jsonl"), [row | {"id": f"r{n}", "prompt": row["context"]} for n, row in enumerate(rows)]
+    )
     people = list(people_of(load_benchmark("personalized-training", str(later), None)))
     assert [person.id for person in people] == [f"r{n}" for n in range(14)]
     assert [len(person.earlier) for person in people] == [*range(7), *range(7)]

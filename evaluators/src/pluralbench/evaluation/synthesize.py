@@ -152,11 +152,11 @@ def people_of(loaded: Loaded) -> Iterator[Person]:
     Their id is that of the person, or of the item where less or more is known at another of their items.
     """
     told = Told(history=loaded.items.history)
-    columns = loaded.items.frame.select("config", "id", "person", "profile", "earlier")
+    columns = loaded.items.frame.select("config", "id", "person", "prompt", "profile", "earlier")
     items = list(columns.iter_rows(named=True))
     known: dict[str, list[Any]] = {}
     for item in items:
-        what = [item["config"] if item["earlier"] else None, item["earlier"], item["profile"]]
+        what = [told.history.before(item), item["profile"]]
         alike = known.setdefault(item["person"], [what])
         alike += [what] if what not in alike else []
     seen = set()
