@@ -8,9 +8,9 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, reject
 from hypothesis import strategies as st
-from pluralbench_release import pinned, read_tables
+from pluralbench_release import TablesError, pinned, read_tables
 from written_tables import SUFFIXES, Row, ids, refused, write
 
 
@@ -134,7 +134,14 @@ def test_rows_come_back_in_their_order(
     rows = data.draw(st.lists(st.fixed_dictionaries({"id": text, "تقييم": text, "b": text}), min_size=1, max_size=8))
     path = tmp_path_factory.mktemp("rows") / f"Art{suffix}"
     write(path, rows)
-    assert read_tables(str(path)).frames["Art"].rows(named=True) == rows
+    try:
+        found = read_tables(str(path))
+    except TablesError as error:
+        # Which a CSV file of a few odd cells can be, such as a lone backslash before a semicolon.
+        if suffix != ".csv" or "can be read in two ways that differ" not in str(error):
+            raise
+        reject()
+    assert found.frames["Art"].rows(named=True) == rows
 
 
 @given(rows=st.lists(st.tuples(st.text(st.characters(codec="utf-8", exclude_characters="\0")), st.text('a\r\n",é'))))
