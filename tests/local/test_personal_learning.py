@@ -86,7 +86,7 @@ def test_pal_finds_the_number_of_prototypes(groups: int, tmp_path: Path, record_
 
 
 def test_gpo_improves_with_earlier_pairs(tmp_path: Path, record_property: Record) -> None:
-    # Of 32 numbers it would have to find the ones that matter among 16 times as many products, for minutes.
+    # Vectors of 8 numbers, since with 32 it was not seen to learn in the minutes that a test may take.
     train = simulated(1000, 12, width=8, told=0.0, seed=1)
     test = simulated(200, 10, width=8, told=0.0, seed=2)
     saved = learned(tmp_path / "gpo", train.corpus, options("gpo", epochs=7))

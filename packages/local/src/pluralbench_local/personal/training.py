@@ -117,7 +117,9 @@ def train_personal(
     origin: where the items come from, for `personal.json`. fresh: start over.
 
     Vectors are standardised by their mean and deviation over the texts of `corpus`, which the model keeps: hidden
-    states of a language model have some dimensions many times larger than the others. The originals do not do this.
+    states of a language model have some dimensions many times larger than the others. Gradients are clipped at norm 1.
+    The originals do neither.
+
     Training that was interrupted goes on with the same call, and with as many threads ends in the same weights.
 
     Raises `TrainingError` where nothing can be learned or a user is also among the held-out ones, `ModelError` for
