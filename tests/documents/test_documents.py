@@ -88,6 +88,7 @@ ELSEWHERE = {
     "pluralbench train-planner": "--steps 1 --warmup-steps 0 --items-per-step 1 --profile-size 1",
     "pluralbench plan": "--max-tokens 8 --limit 1 --profile-size 1",
     "pluralbench judge-personas": f"--base-url {CHAT}",
+    "pluralbench synthesize": f"--base-url {CHAT} --data sample --limit 1 --candidates 1",
     "pluralbench best-of-n": f"--judge-base-url {CHAT} --n 2 --max-tokens 8 --limit 1",
     "pluralbench optimize": f"--judge-base-url {CHAT} --steps 1 --prompts-per-step 2 --mini-batch 2 --micro-batch 2 "
     "--limit 1 --max-tokens 8 --sample-max-tokens 8",

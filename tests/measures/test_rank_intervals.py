@@ -201,14 +201,14 @@ def test_differences_of_two_benchmarks_cover_the_truth() -> None:
     drawn = strengths(models, 1)
     truth = {name: drawn.told(name, 0.8) - drawn.told(name, 0.3) for name in NAMES}
     covered: dict[str, list[bool]] = {name: [] for name in NAMES}
-    for _ in range(600):
+    for _ in range(300):
         first, second, downstream = draw.multivariate_normal([0, 0, 0], between, models).T
         for name, one in differences(first, second, downstream).items():
             assert one.low is not None
             assert one.high is not None
             covered[name].append(one.low <= truth[name] <= one.high)
     for name, ones in covered.items():
-        assert 0.93 <= np.mean(ones) <= 0.97, (name, np.mean(ones))
+        assert 0.92 <= np.mean(ones) <= 0.98, (name, np.mean(ones))
 
 
 @pytest.mark.heavy
@@ -219,7 +219,7 @@ def test_so_many_models_tell_two_benchmarks_apart_in_80_of_100_studies() -> None
     assert models is not None
     draw = np.random.default_rng(4)
     rejected = []
-    for _ in range(400):
+    for _ in range(250):
         first, second, downstream = (rankdata(side) for side in draw.multivariate_normal([0, 0, 0], between, models).T)
         middle, apart = (first + second) / 2, (first - second) / 2
         gaps = [

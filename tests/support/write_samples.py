@@ -3,6 +3,7 @@
 `uv run --group test python tests/support/write_samples.py`, after a builder's own sample has changed.
 """
 
+from collections import Counter
 from pathlib import Path
 
 import polars as pl
@@ -16,13 +17,16 @@ BUILDERS = {**{name: [f"build-{name}"] for name in NAMES}, "personalized-trainin
 
 
 def tables(*builder: str) -> dict[str, pl.DataFrame]:
-    """The rows of the release that a builder makes bare, by config, or by config and split where there are several."""
+    """The rows of the release that a builder makes bare: those to test on, or every split of a config with several."""
     release = sample(*builder).release
     made = read_manifest(release).tables
-    alone = {table.split for table in made} == {"test"}
+    splits = Counter(table.config for table in made)
     return {
-        table.config if alone else f"{table.config}_{table.split}": pl.read_parquet(release / table.path)
+        f"{table.config}_{table.split}" if splits[table.config] > 1 else table.config: pl.read_parquet(
+            release / table.path
+        )
         for table in made
+        if splits[table.config] > 1 or table.split == "test"
     }
 
 
