@@ -22,7 +22,7 @@ from pluralbench.results.metrics_frame import (
     metrics_text,
 )
 from pluralbench.results.record import SCHEMA_VERSION, BenchmarkRecord, CostRecord, DataRecord, ProvenanceRecord
-from pluralbench.results.runs import ITEMS_FILE, METRICS_FILE, SETTINGS_FILE, read_file
+from pluralbench.results.runs import ITEMS_FILE, METRICS_FILE, SETTINGS_FILE, finished, read_file
 
 PERSONALIZE_SCHEMA: Literal["urn:pluralbench:personalize:1"] = "urn:pluralbench:personalize:1"
 PERSONALIZE_FILE = "personalize.json"
@@ -148,11 +148,7 @@ class Personalized:
 
 def read_personalized(path: str | Path) -> Personalized:
     """Read the directory of `personalize`. Raises `RunError` where it is none, or was not finished."""
-    path = Path(path)
-    if not (path / PERSONALIZE_FILE).is_file():
-        unfinished = path.with_name(path.name + ".work").exists()
-        hint = "it is not finished: run its command again to go on" if unfinished else f"it has no {PERSONALIZE_FILE}"
-        raise RunError(f"{path} is no finished directory of personalize: {hint}.")
+    path = finished(path, PERSONALIZE_FILE, "directory of personalize")
     record = read_file(path / PERSONALIZE_FILE, PersonalizeRecord)
     metrics = frame_of_rows(read_file(path / METRICS_FILE, MetricsFile).rows)
     items = read_parquet(path / ITEMS_FILE, error=RunError)

@@ -15,7 +15,7 @@ from pluralbench.descriptions import AspectMatching, Planning
 from pluralbench.errors import RunError
 from pluralbench.results.metrics_frame import NUMBERS, MetricsFile, check_metrics, frame_of_rows, metrics_text
 from pluralbench.results.record import SCHEMA_VERSION, BenchmarkRecord, CostRecord, DataRecord, ProvenanceRecord
-from pluralbench.results.runs import LEDGER_FILE, METRICS_FILE, SETTINGS_FILE, read_file
+from pluralbench.results.runs import LEDGER_FILE, METRICS_FILE, SETTINGS_FILE, finished, read_file
 
 PLANS_FILE, RECORD_FILE, ITEMS_FILE = "plans.jsonl", "plan.json", "plans.parquet"
 
@@ -85,11 +85,7 @@ class Plans:
 
 def read_plans_folder(path: str | Path) -> Plans:
     """Read a directory of plans. Raises `RunError` where it is none, or was not finished."""
-    path = Path(path)
-    if not (path / RECORD_FILE).is_file():
-        unfinished = path.with_name(path.name + ".work").exists()
-        hint = "it is not finished: run its command again to go on" if unfinished else f"it has no {RECORD_FILE}"
-        raise RunError(f"{path} is no finished directory of plans: {hint}.")
+    path = finished(path, RECORD_FILE, "directory of plans")
     metrics = frame_of_rows(read_file(path / METRICS_FILE, MetricsFile).rows)
     return Plans(path, check_metrics(metrics, str(path / METRICS_FILE)), read_file(path / RECORD_FILE, PlansRecord))
 

@@ -96,17 +96,23 @@ class Run:
 
 def read_run(path: str | Path) -> Run:
     """Read a run's directory. Raises `RunError` where it is none, was not finished, or is not of this version."""
-    path = Path(path)
-    if not (path / RUN_FILE).is_file():
-        unfinished = path.with_name(path.name + ".work").exists()
-        hint = "it is not finished: run its command again to go on" if unfinished else f"it has no {RUN_FILE}"
-        raise RunError(f"{path} is no finished run: {hint}.")
+    path = finished(path, RUN_FILE, "run")
     record = read_file(path / RUN_FILE, RunRecord)
     metrics = frame_of_rows(read_file(path / METRICS_FILE, MetricsFile).rows)
     items = read_parquet(path / ITEMS_FILE, error=RunError)
     return Run(
         path, check_items(items, str(path / ITEMS_FILE)), check_metrics(metrics, str(path / METRICS_FILE)), record
     )
+
+
+def finished(path: str | Path, file: str, what: str) -> Path:
+    """The path of a directory that has its record. Raises `RunError` that says of what it is no finished one."""
+    path = Path(path)
+    if not (path / file).is_file():
+        unfinished = path.with_name(path.name + ".work").exists()
+        hint = "it is not finished: run its command again to go on" if unfinished else f"it has no {file}"
+        raise RunError(f"{path} is no finished {what}: {hint}.")
+    return path
 
 
 def read_file(path: Path, model: type[File]) -> File:
