@@ -1,7 +1,7 @@
 """The parts of a page of HTML: its frame, tables with bars beside their numbers, figures, and folded details.
 
-What is put in is typed data, and each part is `Markup`, made by jinja2's templates, which escape whatever is not. A page
-holds its style and scripts and asks for nothing else; a policy in it keeps the browser to that.
+What is put in is typed data, and each part is `Markup`, made by jinja2's templates, which escape whatever is not. A
+page holds its style and scripts and asks for nothing else; a policy in it keeps the browser to that.
 """
 
 from base64 import b64encode
@@ -17,6 +17,7 @@ from markupsafe import Markup
 from pluralbench_measures.bootstrap import Estimate
 
 DASH = "–"
+NOTHING = Markup()
 TALL = 8  # rows from which on a table can be searched
 Order = Literal["ascending", "descending"]
 
@@ -107,7 +108,7 @@ def scale_of(numbers: Iterable[Estimate], mark: float | None = None) -> Scale | 
 
 
 def number(found: Estimate, form: str = ".1f", *, per: float = 100.0, scale: Scale | None = None) -> Cell:
-    """A cell of a number with its interval, times `per`; a dash where it is missing. scale: of its bar, if it has one."""
+    """A cell of a number with its interval, times `per`; a dash where it is missing. scale: of its bar, if any."""
     if found.value is None:
         return Cell(DASH, "")
     interval = ""
@@ -124,7 +125,7 @@ def table(
     rows: Sequence[Row],
     *,
     notes: Sequence[str] = (),
-    provenance: Markup = Markup(),
+    provenance: Markup = NOTHING,
     search: str | None = None,
 ) -> Markup:
     """A table with sortable columns. key: its id on the page. notes: sentences below it. provenance: below these.
@@ -135,9 +136,9 @@ def table(
     return _part("table", key, caption, heads, rows, notes, provenance, label)
 
 
-def figure(svg: Markup, caption: str, key: str) -> Markup:
-    """A drawn figure (see `pluralbench.reports.html.figures`) with its caption."""
-    return _part("figure", svg, caption, key)
+def figure(key: str, svg: Markup, title: str, note: str = "") -> Markup:
+    """A drawn figure (see `pluralbench.reports.html.figures`) under its title, with a note below."""
+    return _part("figure", key, svg, title, note)
 
 
 def section(heading: str, key: str, *parts: Markup, level: int = 2) -> Markup:
@@ -176,7 +177,7 @@ def page(
     *,
     lead: str = "",
     navigation: Sequence[Link] = (),
-    foot: Markup = Markup(),
+    foot: Markup = NOTHING,
     scripts: Sequence[str] = (),
     styles: Sequence[str] = (),
     blocks: Iterable[Markup] = (),
@@ -185,16 +186,16 @@ def page(
 
     scripts, styles: names of further ones in `assets`. blocks: data for scripts (see `block`).
     """
-    code = [asset(f"{name}.js") for name in ("page", *scripts)]
-    style = "".join(asset(f"{name}.css") for name in ("page", *styles))
-    arguments = (title, lead, navigation, body, foot, blocks, Markup(style), list(map(Markup, code)), _policy(code))
-    return str(_part("page", *arguments))
+    code = [_asset(f"{name}.js") for name in ("page", *scripts)]
+    style = join(_asset(f"{name}.css") for name in ("page", *styles))
+    return str(_part("page", title, lead, navigation, body, foot, blocks, style, code, _policy(code)))
 
 
 @cache
-def asset(name: str) -> str:
-    """A style or script that lies with the package, as text."""
-    return files("pluralbench.reports.html").joinpath("assets", name).read_text(encoding="utf-8")
+def _asset(name: str) -> Markup:
+    """A style or script, which stands in a page as it is."""
+    text = files("pluralbench.reports.html").joinpath("assets", name).read_text(encoding="utf-8")
+    return Markup(text)  # noqa: S704 - it lies with the package
 
 
 def _policy(scripts: Sequence[str]) -> str:

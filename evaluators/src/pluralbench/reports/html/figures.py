@@ -1,8 +1,8 @@
-"""Figures as SVG inside a page: their text stays text, their ids are unlike, and they have a title and a description."""
+"""Figures as SVG inside a page: their text stays text, no two have an id in common, and screen readers name them."""
 
 import re
 from io import StringIO
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from xml.etree import ElementTree as ET
 
 from markupsafe import Markup
@@ -16,20 +16,37 @@ TO_ID = re.compile(r"url\(#([^)]+)\)")
 PER_POINT = 4 / 3  # of a page's pixels
 
 
-def inline_svg(drawn: "Figure", key: str, title: str, description: str = "") -> Markup:
-    """A figure as an SVG element, at its own size. To be called in `pluralbench.reports.figures.style.drawing`.
+class Inlined(NamedTuple):
+    """A figure as an SVG element, and the title and the note that stood over and under it."""
 
-    key: what its ids begin with, on this page of this figure alone. title, description: what a screen reader says.
+    svg: Markup
+    title: str
+    note: str
+
+
+def inlined(drawn: "Figure", key: str) -> Inlined:
+    """A figure for a page, whose title and note (see `style.heading`) the page sets itself, so that they wrap.
+
+    To be called in `pluralbench.reports.figures.style.drawing`. key: what its ids begin with, of this figure alone.
     """
-    text = StringIO()
-    drawn.savefig(text, format="svg", bbox_inches="tight", metadata={"Date": None})
-    root = ET.fromstring(text.getvalue())  # noqa: S314 - drawn a line above
+    above, below = drawn.texts[-2:]
+    title, note = (" ".join(text.get_text().split()) for text in (above, below))
+    for text in (above, below):
+        text.set_visible(False)
+    written = StringIO()
+    drawn.savefig(written, format="svg", bbox_inches="tight", metadata={"Date": None})
+    return Inlined(_as_part(written.getvalue(), key, title, note), title, note)
+
+
+def _as_part(svg: str, key: str, title: str, note: str) -> Markup:
+    """An SVG file as an element of a page, which screen readers know by its title."""
+    root = ET.fromstring(svg)  # noqa: S314 - matplotlib has just drawn it
     for child in [child for child in root if child.tag in DROPPED]:
         root.remove(child)
     for element in root.iter():
         _rename(element, key)
     _size(root)
-    for place, (tag, words) in enumerate((("title", title), ("desc", description))):
+    for place, (tag, words) in enumerate((("title", title), ("desc", note))):
         said = ET.Element(f"{{{SVG}}}{tag}", {"id": f"{key}-{tag}"})
         said.text = words
         root.insert(place, said)
