@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
-from pluralbench_measures.bootstrap import Estimate
 
-from pluralbench.evaluation.compare import compare
+from pluralbench.evaluation.compare import decided, overall_difference
 from pluralbench.reports.figures import style
 from pluralbench.reports.figures.fonts import plain, readable
 from pluralbench.reports.figures.kinds import by_kind, kind_name
@@ -80,8 +79,10 @@ def translators(models: Sequence[RunSeries]) -> "Figure | None":
     left.set_xlabel("Mean over languages, accuracy (%)")
     right.set_xlabel("Difference (points)")
     points = [side.accuracy for pair in pairs for side in pair.sides]
-    note = f"Left: on all items of each. Right: against {known[0]}, on the items that both have, where a model has it. "
-    note += f"{style.whiskers(points)} Dashed: no difference.{style.dashes([[one.value for one in points]])}"
+    note = (
+        f"Left: on all items of each. Right: against {known[0]}, or the first that a model was run on, on the items in "
+    )
+    note += f"both. {style.whiskers(points)} Dashed: no difference.{style.dashes([[one.value for one in points]])}"
     return heading(figure, f"Translations side by side, {style.which([pair.model for pair in pairs])}", note)
 
 
@@ -117,8 +118,8 @@ def _pair(own: Sequence[RunSeries], names: Mapping[str, str]) -> Pair:
     sides = [Side(names[first.run.record.data.digest], point(first.run.headline))]
     for one in others:
         if _same_items(first.run, one.run):
-            found = compare(first.run, one.run, differing_text=True).headline
-            change = point(Estimate(found.difference, found.low, found.high))
+            both = decided(first.run), decided(one.run)
+            change = point(overall_difference(first.run, one.run, *both, differing_text=True))
             sides.append(Side(names[one.run.record.data.digest], point(one.run.headline), change))
     # Named as a model, since what tells its runs apart is what the figure shows.
     label = readable(Path(first.name).name or first.name)
