@@ -28,20 +28,15 @@ def ranks(models: int, differences: Mapping[Pair, Estimate]) -> list[Rank]:
     together with 95 % confidence (Mogstad et al. 2024, Inference for Ranks). A pair that is not there is not
     told apart.
     """
-    sure = {pair: found.value for pair, found, p in _tested(differences) if p < 1 - CONFIDENCE}
     better = [0] * models
     worse = [0] * models
-    for (first, second), difference in sure.items():
-        up, down = (second, first) if difference > 0 else (first, second)
-        better[down] += 1
-        worse[up] += 1
+    adjusted = holm([p_of(found) for found in differences.values()])
+    for ((first, second), found), p in zip(differences.items(), adjusted, strict=True):
+        if found.value is not None and p is not None and p < 1 - CONFIDENCE:
+            up, down = (second, first) if found.value > 0 else (first, second)
+            better[down] += 1
+            worse[up] += 1
     return [Rank(1 + above, models - below) for above, below in zip(better, worse, strict=True)]
-
-
-def _tested(differences: Mapping[Pair, Estimate]) -> list[tuple[Pair, Estimate, float]]:
-    given = [(pair, found) for pair, found in differences.items() if found.value is not None]
-    adjusted = holm([p_of(found) for _, found in given])
-    return [(pair, found, p) for (pair, found), p in zip(given, adjusted, strict=True) if p is not None]
 
 
 def p_of(difference: Estimate) -> float | None:

@@ -5,7 +5,7 @@ page holds its style and scripts and asks for nothing else; a policy in it keeps
 """
 
 from base64 import b64encode
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from gzip import compress
 from hashlib import sha256
@@ -25,14 +25,14 @@ Order = Literal["ascending", "descending"]
 class Head(NamedTuple):
     """What is above a column. number: it is of numbers. order: how the rows are sorted by it already.
 
-    remark: what a pointer is told that rests on it.
+    link: an address beside it.
     """
 
     text: str
     number: bool = True
     order: Order | None = None
     sortable: bool = True
-    remark: str = ""
+    link: str = ""
 
 
 class Shape(NamedTuple):
@@ -47,14 +47,14 @@ class Shape(NamedTuple):
 class Cell(NamedTuple):
     """What stands in a cell. order: a number to sort by; "" where it is missing, None to sort by the text.
 
-    interval: its bounds, below it. remark: a few words beside it. link: an address for the text.
+    interval: its bounds, below it. below: a few words under these. link: an address for the text.
     """
 
     text: str
     order: float | Literal[""] | None = None
     shape: Shape | None = None
     interval: str = ""
-    remark: str = ""
+    below: str = ""
     link: str = ""
 
     @property
@@ -146,9 +146,17 @@ def section(heading: str, key: str, *parts: Markup, level: int = 2) -> Markup:
     return _part("section", heading, key, parts, level)
 
 
-def details(summary: str, *parts: Markup, key: str = "", opened: bool = False) -> Markup:
-    """Parts that are folded under a summary."""
-    return _part("details", summary, parts, key, opened)
+def details(summary: str, *parts: Markup, key: str = "", kind: str = "", opened: bool = False) -> Markup:
+    """Parts that are folded under a summary. kind: a class that styles know, such as "sources"."""
+    return _part("details", summary, parts, key, kind, opened)
+
+
+def browser(key: str, title: str, orders: Mapping[str, str], note: str) -> Markup:
+    """The controls of a browser of items, which `items.js` fills. orders: their titles by name. note: what is there.
+
+    Its data are blocks whose ids begin with the key (see `pluralbench.reports.html.items`).
+    """
+    return _part("browser", key, title, dict(orders), note)
 
 
 def facts(pairs: Iterable[tuple[str, str]]) -> Markup:
