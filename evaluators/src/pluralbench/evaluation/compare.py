@@ -115,13 +115,15 @@ def compare(first: Run, second: Run, *, seed: int = 0, differing_text: bool = Fa
     )
 
 
-def overall_difference(first: Run, second: Run, ours: pl.DataFrame, theirs: pl.DataFrame) -> Estimate:
+def overall_difference(
+    first: Run, second: Run, ours: pl.DataFrame, theirs: pl.DataFrame, *, differing_text: bool = False
+) -> Estimate:
     """The overall number of the second run less that of the first on what both have, with its interval and no test.
 
     ours, theirs: their decisions, see `decided`. Raises `RunError` as `compare` does.
     """
     benchmark = shared_benchmark(first, second)
-    leaves, counts = _counts(benchmark, _both(ours, theirs, first, second))
+    leaves, counts = _counts(benchmark, _both(ours, theirs, first, second, differing_text=differing_text))
     found, sides = tilted(*counts)
     one, other = (next(iter(numbers(benchmark, leaves, side))) for side in sides)
     return found.difference(other.values - one.values, one.strata, one.n, one.clusters)

@@ -9,7 +9,7 @@ import polars as pl
 
 from pluralbench.data.verdict_tables import read_verdicts
 from pluralbench.errors import EvaluationError
-from pluralbench.reports.figures import categories, certainty, forest, languages, profile_modes
+from pluralbench.reports.figures import categories, certainty, forest, kinds, languages, profile_modes, translators
 from pluralbench.reports.figures.files import save
 from pluralbench.reports.figures.fonts import readable, unrendered
 from pluralbench.reports.figures.series import series_of
@@ -53,7 +53,8 @@ def figures_of(
     yield from forest.forests(runs, among).items()
     yield from profile_modes.mode_figures(runs, families or {}).items()
     across, by_category = series_of(_in_languages(runs), among), series_of(_by_category(runs), among)
-    for models, figures in ((across, languages.FIGURES), (by_category, categories.figures_of(by_category))):
+    by_language = languages.FIGURES | kinds.FIGURES | translators.FIGURES
+    for models, figures in ((across, by_language), (by_category, categories.figures_of(by_category))):
         for stem, make in figures.items() if models else ():
             yield stem, partial(make, models)
     verdicts = _verdicts(runs)
