@@ -65,7 +65,7 @@ KEYS = {
 def main() -> NoReturn:
     """Entry point of the command."""
     defaults = recipe_defaults(Path(__file__).parent / "recipes", KEYS)
-    verbs = {"training": training.defaults()}
+    verbs = {"rate": rating.DEFAULTS, "training": training.defaults()}
     run(app, "build-personalized", mistakes=(TableError,), defaults=defaults, verbs=verbs)
 
 

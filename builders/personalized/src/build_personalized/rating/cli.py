@@ -20,6 +20,7 @@ build-personalized rate --release dist/mine --export ratings --annotator an --an
 
 build-personalized rate --import ratings
 """
+DEFAULTS = {"each": "2", "seed": "0", "limit": "all"}  # what --help shows
 RESULTS, REPORT = "results.json", "results.md"
 MAKING = "Sheets; said before anybody rates"
 PLANNING = "Planning"

@@ -60,7 +60,7 @@ def _planned(assumed: Assumed, raters: int) -> dict[str, float | int | None]:
     each = 1 - (1 - assumed.power) / TESTS
     equivalence = pairs_for_equivalence(sd, margin, difference=assumed.difference, power=each, alpha=alpha)
     difference = pairs_for_difference(sd, assumed.rubric, power=each, alpha=alpha)
-    row = {"raters": raters, "equivalence": equivalence, "difference": difference}
+    row: dict[str, float | int | None] = {"raters": raters, "equivalence": equivalence, "difference": difference}
     if equivalence is None or difference is None:
         return row | {"pairs": None, "ratings": None, "power": None}
     pairs = max(equivalence, difference)

@@ -47,12 +47,11 @@ def ratings_table(found: RatingResults) -> pl.DataFrame:
 def verdict(found: RatingResults, claim: Claim) -> str:
     """What the tests say of one subset, in a sentence."""
     told = {True: "is shown", False: "is not shown", None: "cannot be tested"}
-    margin, alpha = found.settings.margin, found.settings.alpha
-    what = _spoken(claim.config)
+    what, settings = _spoken(claim.config), found.settings
     return (
-        f"{what[0].upper()}{what[1:]}: equal general quality (within {margin:g}) {told[claim.general_quality]}, a higher rubric of the "
-        f"chosen answers {told[claim.rubric]}; so that they differ by the rubric alone "
-        f"{told[claim.holds]} (each test at {alpha:g})."
+        f"{what[0].upper()}{what[1:]}: equal general quality (within {settings.margin:g}) "
+        f"{told[claim.general_quality]}, a higher rubric of the chosen answers {told[claim.rubric]}; so that they "
+        f"differ by the rubric alone {told[claim.holds]} (each test at {settings.alpha:g})."
     )
 
 
@@ -89,9 +88,9 @@ def plan_notes(assumed: Assumed) -> list[str]:
     """What a plan takes for true, in sentences."""
     said = [
         f"Assumed: chosen less rejected is {assumed.difference:g} in general quality and {assumed.rubric:g} in the "
-        f"rubric; it differs between pairs with a standard deviation of {assumed.sd_pairs:.2f}, and between raters of a "
-        f"pair with one of {assumed.sd_raters:.2f}. Equal means within {assumed.margin:g}. All four tests succeed, each "
-        f"at {assumed.alpha:g}, with a probability of at least {assumed.power:g}.",
+        f"rubric; it differs between pairs with a standard deviation of {assumed.sd_pairs:.2f}, and between raters of "
+        f"a pair with one of {assumed.sd_raters:.2f}. Equal means within {assumed.margin:g}. All four tests succeed, "
+        f"each at {assumed.alpha:g}, with a probability of at least {assumed.power:g}.",
         "A pilot tells the standard deviations: rate --import shows them, and rate --plan --pilot FOLDER takes them.",
     ]
     if assumed.margin <= PAPER_MOST:
