@@ -40,7 +40,7 @@ from installs import faults
 from pluralbench_release import release_digest
 from pluralbench_schemas import LANGUAGES
 from pluralbench_schemas.languages import Language
-from session_folder import session_folder
+from session_folder import CACHE, session_folder
 from writable_hub import taking
 
 # The samples: the fixture `made` runs these.
@@ -87,8 +87,8 @@ ELSEWHERE = {
     "build-persona-judge --people-csv": "--retriever bm25",
     "pluralbench judge gpt-5-mini": f"--base-url {CHAT}",
     "pluralbench judge path/to/model": f"--base-url {CHAT}",
-    "pluralbench judge local": "--limit 1",
-    "pluralbench train local": "--out taught",
+    "pluralbench judge local": "--limit 1 --config Art_and_Entertainment --reply structured --max-tokens 16",
+    "pluralbench train local": "--out taught --epochs 1 --limit 6",
     "pluralbench train-planner": "--steps 1 --warmup-steps 0 --items-per-step 1 --profile-size 1",
     "pluralbench plan": "--max-tokens 8 --limit 1 --profile-size 1",
     "pluralbench judge-personas": f"--base-url {CHAT}",
@@ -134,7 +134,7 @@ def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
         hub_server.serving(folder, tmp_path_factory.mktemp("home")) as hub,
     ):
         keys = dict.fromkeys(("OPENAI_API_KEY", "GEMINI_API_KEY"), "sk-opens-nothing")
-        cache = {"XDG_CACHE_HOME": str(session_folder("cache"))}
+        cache = {"XDG_CACHE_HOME": str(session_folder(CACHE))}
         yield Services(chat.base_url, cloud.endpoint, {**hub.environment, **keys, **cache})
 
 
