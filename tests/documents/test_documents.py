@@ -163,7 +163,8 @@ def made(tmp_path_factory: pytest.TempPathFactory, forked: Command) -> Path:
         given = forked("build-chinese", *words, *taxonomy, "--out", out, cwd=folder)
         assert given.returncode == 0, given.stderr
     project_files.export(folder / "tasks" / "sheets", folder / "export.json")
-    rated = forked("build-personalized", "rate", "--export", "ratings", *who[:6], cwd=folder)
+    pairs = ["--release", FILLED_IN["DIR"], *who[:6]]
+    rated = forked("build-personalized", "rate", *pairs, "--export", "ratings", cwd=folder)
     assert rated.returncode == 0, rated.stderr
     project_files.rate(folder / "ratings/sheets")
     project_files.write_runs(folder)
