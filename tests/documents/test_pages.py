@@ -85,6 +85,7 @@ def test_the_pages_build_without_a_warning(tmp_path: Path) -> None:
     assert r"\frac{p_o - p_e}{1 - p_e}" in formulas
 
 
+@pytest.mark.heavy
 def test_a_broken_link_fails(tmp_path: Path) -> None:
     (tmp_path / "docs/tutorials").mkdir(parents=True)
     (tmp_path / "docs/index.md").write_text("# Start\n\n[gone](tutorials/gone.md)\n", encoding="utf-8")
