@@ -247,7 +247,7 @@ def test_what_is_installed_and_run_exists() -> None:
     "line", [pytest.param(line, id=f"{where} {line}", marks=marks(line)) for line, where in run().items()]
 )
 def test_a_command_runs(
-    line: str, project: Path, services: Services, published: dict[str, str], forked: Command
+    line: str, project: Path, services: Services, forked: Command, request: pytest.FixtureRequest
 ) -> None:
     if "apertium" in line and shutil.which("apertium") is None:
         pytest.skip("Apertium is not installed here")
@@ -260,7 +260,7 @@ def test_a_command_runs(
     words = [release_digest(project / FILLED_IN["DIR"]) if word == "HEX" else word for word in words]
     assert not [word for word in words if re.fullmatch(r"[A-Z/]{3,}", word)], "a word in capitals is to be filled in"
     if {"org/name", "org/name@v1.1.0"} & {*words}:
-        done = command(*words, cwd=project, env=services.environment | published)
+        done = command(*words, cwd=project, env=services.environment | request.getfixturevalue("published"))
     elif line in first():
         done = command(*words, cwd=project, env=services.environment, timeout=1500)
     else:
