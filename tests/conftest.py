@@ -1,6 +1,8 @@
 """What holds for every test: a property is tried without a deadline, and one that fails says how to see it again."""
 
+import gc
 import os
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -19,6 +21,20 @@ settings.load_profile("pluralbench")
 def pytest_configure() -> None:
     """What is dear to make is made once for all processes of the session."""
     make_session_folder()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """What is imported stays: looking through it for garbage again and again was a tenth of the session."""
+    gc.disable()
+    yield
+    gc.freeze()
+    gc.enable()
+
+
+def pytest_unconfigure() -> None:
+    """At its end Python takes apart what it is told of, and libraries complain of the rest."""
+    gc.unfreeze()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

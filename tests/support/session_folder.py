@@ -7,6 +7,8 @@ import tempfile
 from pathlib import Path
 
 FOLDER = "PLURALBENCH_TEST_SESSION"
+CACHE = "cache"
+"""What commands that read the embedded model's weights have as `XDG_CACHE_HOME`, so that one of them writes these."""
 
 
 def make_session_folder() -> None:

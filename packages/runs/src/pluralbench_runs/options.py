@@ -29,6 +29,15 @@ ColumnIs = Annotated[
     list[str] | None,
     typer.Option("--column", metavar="WHAT=COLUMN", help="Which column is what, such as prompt=text; repeatable."),
 ]
+Annotator = Annotated[list[str] | None, typer.Option(help="Who annotates; repeatable.")]
+Each = Annotated[int | None, typer.Option(min=1, help="How many annotators an item has.")]
+Account = Annotated[
+    list[str] | None,
+    typer.Option(metavar="ACCOUNT=ANNOTATOR", help="Whose a Label Studio account is (number or e-mail); repeatable."),
+]
+AsAssigned = Annotated[
+    bool, typer.Option("--assigned", help="Take an answer for that of the task's annotator, whatever the account.")
+]
 Fresh = Annotated[bool, typer.Option("--fresh", help="Start over, and replace what is there.")]
 
 MANY = 3
@@ -70,6 +79,15 @@ def column_names(changes: Sequence[str] | None) -> dict[str, str] | None:
         if not (what and equals and name):
             raise RecipeError(f"--column {what + equals + name!r} is not of the form WHAT=COLUMN, such as prompt=text.")
     return {what: name for what, _, name in pairs}
+
+
+def account_names(given: Sequence[str] | None) -> dict[str, str]:
+    """What `Account` says, the annotator by the account. Raises `RecipeError` for what is not of its form."""
+    pairs = [entry.partition("=") for entry in given or []]
+    for account, equals, annotator in pairs:
+        if not (account and equals and annotator):
+            raise RecipeError(f"--account {account + equals + annotator!r} is not of the form ACCOUNT=ANNOTATOR.")
+    return {account: annotator for account, _, annotator in pairs}
 
 
 def refuse_before_verb(context: typer.Context, command: str) -> None:
