@@ -53,11 +53,11 @@ def _model(name: str, key: str, sheets: Sequence[Sheet]) -> Markup:
     said = [f"{sheet.heading}: {with_interval(row.run.headline, 100, '.1f') or 'no number'}" for sheet, row in rows]
     parts = [paragraph(f"{one}.") for one in said]
     for place, (sheet, row) in enumerate(rows):
-        parts += _tables(f"{key}-{place}", sheet, row)
+        parts += part_tables(f"{key}-{place}", sheet, row)
     return details(clean(name), *parts, key=key, kind="model")
 
 
-def _tables(key: str, sheet: Sheet, row: Line) -> Iterator[Markup]:
+def part_tables(key: str, sheet: Sheet, row: Line) -> Iterator[Markup]:
     """A table for each kind of place at which a run has more than one number."""
     for kind in KINDS:
         rows = _places(row.run, kind.group)
