@@ -176,10 +176,10 @@ def test_a_study_is_set_before_it_starts(run: Run, study: Path) -> None:
 
 
 def test_mistakes_in_one_sentence(run: Run, tmp_path: Path) -> None:
-    refused(run("rate"), "Say one of --plan, --export FOLDER and --import FOLDER; here is none.")
+    refused(run("rate"), "Give one of --plan, --export FOLDER, --import FOLDER; none given.")
     refused(
         run("rate", "--plan", "--import", tmp_path),
-        "Say one of --plan, --export FOLDER and --import FOLDER; here is --plan and --import.",
+        "Give one of --plan, --export FOLDER, --import FOLDER; both given.",
     )
     refused(
         run("rate", "--export", tmp_path / "x", *RATERS),
