@@ -86,6 +86,7 @@ ELSEWHERE = {
     "build-persona-judge --prism": "--size 10 --retriever bm25",
     "build-persona-judge --opinion-qa": "--size 2 --respondents 4 --retriever bm25",
     "build-persona-judge --people-csv": "--retriever bm25",
+    "build-personalized rate --release": "--export exported",
     "pluralbench judge gpt-5-mini": f"--base-url {CHAT}",
     "pluralbench judge path/to/model": f"--base-url {CHAT}",
     "pluralbench judge local": "--limit 1 --config Art_and_Entertainment --reply structured --max-tokens 16",
@@ -163,6 +164,10 @@ def made(tmp_path_factory: pytest.TempPathFactory, forked: Command) -> Path:
         given = forked("build-chinese", *words, *taxonomy, "--out", out, cwd=folder)
         assert given.returncode == 0, given.stderr
     project_files.export(folder / "tasks" / "sheets", folder / "export.json")
+    pairs = ["--release", FILLED_IN["DIR"], *who[:6]]
+    rated = forked("build-personalized", "rate", *pairs, "--export", "ratings", cwd=folder)
+    assert rated.returncode == 0, rated.stderr
+    project_files.rate(folder / "ratings/sheets")
     project_files.write_runs(folder)
     for name, block in settings().items():
         (folder / name).write_text(block.code, encoding="utf-8")
