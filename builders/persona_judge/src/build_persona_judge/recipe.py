@@ -128,10 +128,11 @@ class PersonaJudgeRecipe(ReleaseRecipe):
     """A build of persona judge. Defaults are the paper's where it gives a value.
 
     retriever: who finds the person that is most like another, as in `pluralbench_retrieval.retriever`. audit: limits
-    that the items of every task have to keep, their lengths in characters.
+    that the items of every task have to keep, their lengths in characters. labels: third-person labels of these items,
+    as `build-persona-judge label` writes them.
     """
 
-    operational: ClassVar[frozenset[str]] = ReleaseRecipe.operational | {"audit"}
+    operational: ClassVar[frozenset[str]] = ReleaseRecipe.operational | {"audit", "labels"}
 
     name: ReleaseName = "persona-judge"
     retriever: Place = "sentence-transformers:sentence-transformers/all-MiniLM-L6-v2"
@@ -140,6 +141,7 @@ class PersonaJudgeRecipe(ReleaseRecipe):
     empathic_conversations: EmpathicTable | None = None
     personal_reddit: RedditTable | None = None
     people_csv: list[PeopleTable] = Field(default_factory=list)
+    labels: Place | None = None
     audit: PairLimits = PairLimits()
 
     @property
