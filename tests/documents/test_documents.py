@@ -37,11 +37,11 @@ from chinese_project import FIVE
 from commands import command
 from forked_commands import Command, forked_commands
 from installs import faults
+from live_hub import live_hub
 from pluralbench_release import release_digest
 from pluralbench_schemas import LANGUAGES
 from pluralbench_schemas.languages import Language
 from session_folder import CACHE, session_folder
-from writable_hub import taking
 
 # The samples: the fixture `made` runs these.
 BUILDS = ("build-personalized", "build-multilingual", "build-chinese", "build-persona-judge")
@@ -69,6 +69,7 @@ SHOWN = {
 FILLED_IN = {
     **dict.fromkeys(("DIR", "OLD", "NEW", "A", "B"), "dist/personalized-rewardbench"),
     "ORG/NAME": "org/name",
+    "ORG/NAME@v1.1.0": "org/name@v1.1.0",
     "MODEL": "path/to/model",
     "Skywork/Skywork-Reward-V2-Llama-3.2-1B": "path/to/model",
     "dist/beer-rewardbench": "dist/personalized-rewardbench",
@@ -85,6 +86,7 @@ ELSEWHERE = {
     "build-persona-judge --prism": "--size 10 --retriever bm25",
     "build-persona-judge --opinion-qa": "--size 2 --respondents 4 --retriever bm25",
     "build-persona-judge --people-csv": "--retriever bm25",
+    "build-personalized rate --release": "--export exported",
     "pluralbench judge gpt-5-mini": f"--base-url {CHAT}",
     "pluralbench judge path/to/model": f"--base-url {CHAT}",
     "pluralbench judge local": "--limit 1 --config Art_and_Entertainment --reply structured --max-tokens 16",
@@ -162,10 +164,26 @@ def made(tmp_path_factory: pytest.TempPathFactory, forked: Command) -> Path:
         given = forked("build-chinese", *words, *taxonomy, "--out", out, cwd=folder)
         assert given.returncode == 0, given.stderr
     project_files.export(folder / "tasks" / "sheets", folder / "export.json")
+    pairs = ["--release", FILLED_IN["DIR"], *who[:6]]
+    rated = forked("build-personalized", "rate", *pairs, "--export", "ratings", cwd=folder)
+    assert rated.returncode == 0, rated.stderr
+    project_files.rate(folder / "ratings/sheets")
     project_files.write_runs(folder)
     for name, block in settings().items():
         (folder / name).write_text(block.code, encoding="utf-8")
     return folder
+
+
+@pytest.fixture(scope="session")
+def published(made: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """What a command needs to ask a Hub that has `org/name` as v1.1.0, and may write there."""
+    folder = tmp_path_factory.mktemp("published")
+    with live_hub(folder) as hub:
+        environment = hub.environment(folder / "home")
+        words = ("publish", FILLED_IN["DIR"], "org/name", "--create", "--tag", "v1.1.0")
+        done = command("pluralbench-release", *words, cwd=made, env=environment)
+        assert done.returncode == 0, done.stderr
+        yield environment
 
 
 @pytest.fixture
@@ -245,7 +263,9 @@ def test_what_is_installed_and_run_exists() -> None:
 @pytest.mark.parametrize(
     "line", [pytest.param(line, id=f"{where} {line}", marks=marks(line)) for line, where in run().items()]
 )
-def test_a_command_runs(line: str, project: Path, services: Services, forked: Command) -> None:
+def test_a_command_runs(
+    line: str, project: Path, services: Services, forked: Command, request: pytest.FixtureRequest
+) -> None:
     if "apertium" in line and shutil.which("apertium") is None:
         pytest.skip("Apertium is not installed here")
     words = [name for word in shlex.split(line) for name in _as_a_shell_expands_it(word, project)]
@@ -256,9 +276,8 @@ def test_a_command_runs(line: str, project: Path, services: Services, forked: Co
         shutil.rmtree(project / "runs")  # they make the runs that other commands read
     words = [release_digest(project / FILLED_IN["DIR"]) if word == "HEX" else word for word in words]
     assert not [word for word in words if re.fullmatch(r"[A-Z/]{3,}", word)], "a word in capitals is to be filled in"
-    if "publish" in words:
-        with taking() as hub:
-            done = command(*words, cwd=project, env=services.environment | hub.environment)
+    if {"org/name", "org/name@v1.1.0"} & {*words}:
+        done = command(*words, cwd=project, env=services.environment | request.getfixturevalue("published"))
     elif line in first():
         done = command(*words, cwd=project, env=services.environment, timeout=1500)
     else:

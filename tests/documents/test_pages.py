@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+import tomllib
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -10,7 +11,7 @@ import pytest
 from blocks import PAGES, TOP
 from commands import environment, script
 from markdown_it import MarkdownIt
-from members import ROOT, load
+from members import ROOT
 from pluralbench_release.citation import PROJECT
 
 SETTINGS = "zensical.toml"
@@ -39,15 +40,8 @@ def in_repository(link: str) -> tuple[str, Path] | None:
 
 
 def test_the_menu_has_every_page() -> None:
-    nav = pages(zensical()["nav"])
-    assert sorted(nav) == [page.relative_to(ROOT / "docs").as_posix() for page in PAGES]
-
-
-def zensical() -> dict[str, Any]:
-    import tomllib
-
-    project: dict[str, Any] = tomllib.loads((ROOT / SETTINGS).read_text(encoding="utf-8"))["project"]
-    return project
+    nav = tomllib.loads((ROOT / SETTINGS).read_text(encoding="utf-8"))["project"]["nav"]
+    assert sorted(pages(nav)) == [page.relative_to(ROOT / "docs").as_posix() for page in PAGES]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
