@@ -10,7 +10,7 @@ import pytest
 from blocks import PAGES, TOP
 from commands import environment, script
 from markdown_it import MarkdownIt
-from members import ROOT, load
+from members import ROOT
 from pluralbench_release.citation import PROJECT
 
 SETTINGS = "zensical.toml"
