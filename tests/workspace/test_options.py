@@ -20,6 +20,7 @@ DIFFERENT = {
     "--format": "a command has the formats that fit what it prints",
     "--held-out": "a planner is measured on a share of the people, a reward model on other items too",
     "--judge": "the benchmarks have stand-ins of their own for a judge",
+    "--labels": "a judge is compared with any, a builder keeps those of its own items",
     "--learning-rate": "the rate of a reward model falls, that of a policy does not",
     "--limit": "builders count what their source has, `show` the items of all configs",
     "--max-length": "what is trained has a limit of its own, what is scored the model's",

@@ -8,6 +8,9 @@ from pluralbench_calls import chosen_model
 from pluralbench_calls.options import ApiKeyEnv, BaseUrl, TokenPrice, price_values
 from pluralbench_runs import RecipeError, read_recipe, recipe_path, replaceable, run
 from pluralbench_runs.options import (
+    Account,
+    Annotator,
+    AsAssigned,
     Fresh,
     Key,
     Licence,
@@ -20,6 +23,7 @@ from pluralbench_runs.options import (
     Seed,
     SourceName,
     Title,
+    account_names,
     of_one_source,
     recipe_defaults,
     refuse_before_verb,
@@ -117,7 +121,7 @@ def tasks(
     ] = None,
     base_url: BaseUrl = None,
     api_key_env: ApiKeyEnv = None,
-    annotator: Annotated[list[str] | None, typer.Option(help="Who annotates; repeatable.")] = None,
+    annotator: Annotator = None,
     overlap: Annotated[
         float | None, typer.Option(min=0, max=1, help="Share of the tasks that a second annotator gets too.")
     ] = None,
@@ -164,22 +168,14 @@ def annotations(
     files: Annotated[list[Path], typer.Argument(help="Label Studio's export (.json), sheets (.csv) or JSONL.")],
     tasks: Annotated[Path, typer.Option(help="The folder that `build-chinese tasks` wrote.")],
     out: Annotated[Path, typer.Option(help="JSONL to write, in the published fields.")],
-    account: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="ACCOUNT=ANNOTATOR", help="Whose a Label Studio account is (number or e-mail); repeatable."
-        ),
-    ] = None,
+    account: Account = None,
     *,
-    assigned: Annotated[
-        bool,
-        typer.Option("--assigned", help="Take an answer for that of the task's annotator, whatever the account."),
-    ] = False,
+    assigned: AsAssigned = False,
 ) -> None:
     """Read annotations, check them against the tasks, and say how far annotators agree."""
     from build_chinese import steps, terminal  # noqa: PLC0415 - --help needs none of it
 
-    found = steps.read_annotations(files, tasks, accounts=_accounts(account), assigned=assigned)
+    found = steps.read_annotations(files, tasks, accounts=account_names(account), assigned=assigned)
     report = steps.write_annotated(found, out, [*files, *sorted(tasks.glob("*.jsonl"))])
     terminal.tell_annotated(console, found, out, report)
 
@@ -336,11 +332,3 @@ def _judge(name: str | None, base_url: str | None, api_key_env: str | None) -> d
     if name == "recorded":
         return {"judge.provider": name, "judge.model": "invented-judge"}
     return chosen_model("judge", name, base_url, api_key_env, LOCAL_JUDGE)
-
-
-def _accounts(given: list[str] | None) -> dict[str, str]:
-    pairs = [entry.partition("=") for entry in given or []]
-    for account, equals, annotator in pairs:
-        if not (account and equals and annotator):
-            raise RecipeError(f"--account {account + equals + annotator!r} is not of the form ACCOUNT=ANNOTATOR.")
-    return {account: annotator for account, _, annotator in pairs}

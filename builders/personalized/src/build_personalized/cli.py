@@ -1,4 +1,4 @@
-"""The command `build-personalized` and its verb `training`."""
+"""The command `build-personalized` and its verbs `rate` and `training`."""
 
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
@@ -26,6 +26,7 @@ from pluralbench_runs.options import (
 from pluralbench_schemas import TableError
 from rich.console import Console
 
+from build_personalized.rating import cli as rating
 from build_personalized.training import cli as training
 
 # A model this small rambles when it is hot, and what passes the limit of words is thrown away.
@@ -39,6 +40,8 @@ build-personalized
 build-personalized --llm local --limit 2 --out dist/local
 
 build-personalized --source stack-exchange:beer.stackexchange.com/Posts.xml --llm gpt-5-mini --out dist/beer
+
+build-personalized rate --release dist/beer --export ratings --annotator an --annotator bo --annotator cy
 
 build-personalized training --source arena --persona-llm gpt-5-mini --out dist/arena
 """
@@ -62,7 +65,7 @@ KEYS = {
 def main() -> NoReturn:
     """Entry point of the command."""
     defaults = recipe_defaults(Path(__file__).parent / "recipes", KEYS)
-    verbs = {"training": training.defaults()}
+    verbs = {"rate": rating.DEFAULTS, "training": training.defaults()}
     run(app, "build-personalized", mistakes=(TableError,), defaults=defaults, verbs=verbs)
 
 
@@ -104,7 +107,8 @@ def command(
     """Build Personalized RewardBench: pairs of answers that differ in whether they keep to one person's rubric.
 
     Without options it builds the sample in this package, with no model and no network. An interrupted build goes on
-    with the same command. The verb `training` builds what personalized reward models learn from instead.
+    with the same command. The verb `rate` has people rate both answers of its pairs; `training` builds what
+    personalized reward models learn from instead.
     """
     if context.invoked_subcommand is not None:
         refuse_before_verb(context, "build-personalized")
@@ -136,6 +140,7 @@ def command(
     tell(console, target, built.manifest, built.new_calls, figures_tables(built.figures), notes=notes)
 
 
+app.command("rate", epilog=rating.EXAMPLES)(rating.rate)
 app.command("training", epilog=training.EXAMPLES)(training.training)
 
 

@@ -31,6 +31,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
     no_args_is_help=True,
     help="Score reward models on benchmarks in which better depends on who is asking.",
+    epilog="Example: pluralbench score ./my-model --data sample",
 )
 for verb, command in (
     (score, score.score),

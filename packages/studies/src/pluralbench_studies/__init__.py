@@ -1,6 +1,6 @@
 """Studies with people: who gets which item, sheets and Label Studio, and how far they agree."""
 
-from pluralbench_studies.agreement import agreement, consensus, met, settled
+from pluralbench_studies.agreement import agreement, consensus, majority, met, own_answers, settled
 from pluralbench_studies.answers import CONSENSUS, Submission, check_received
 from pluralbench_studies.assignment import ASSIGNED, annotator_names, assign, draw
 from pluralbench_studies.covering import covering_design
@@ -23,6 +23,15 @@ from pluralbench_studies.sheets import (
     write_sheet,
     write_sheets,
 )
+from pluralbench_studies.study import (
+    Study,
+    StudyRecipe,
+    how_far,
+    read_returned,
+    read_study,
+    refuse_filled,
+    write_study,
+)
 
 __all__ = [
     "ANSWERS",
@@ -33,7 +42,9 @@ __all__ = [
     "AssignmentError",
     "Form",
     "Question",
+    "Study",
     "StudyError",
+    "StudyRecipe",
     "Submission",
     "agreement",
     "annotator_names",
@@ -45,22 +56,29 @@ __all__ = [
     "covering_design",
     "draw",
     "guarded",
+    "how_far",
     "is_filled",
     "label_studio_config",
     "label_studio_tasks",
+    "majority",
     "met",
     "new_files",
+    "own_answers",
     "preference",
     "problem_frame",
     "read_answers",
     "read_export",
+    "read_returned",
     "read_rows",
     "read_sheet",
+    "read_study",
     "read_submissions",
+    "refuse_filled",
     "score",
     "settled",
     "unguarded",
     "write_label_studio",
     "write_sheet",
     "write_sheets",
+    "write_study",
 ]

@@ -29,7 +29,7 @@ def agreement(
     Wilson's 95 % interval.
     """
     keys = _keys(answers)
-    own = _own(answers)
+    own = own_answers(answers)
     counts = own.group_by(keys).agg(
         *(pl.col("answer").eq(pl.lit(value)).sum().alias(str(place)) for place, value in enumerate(scale))
     )
@@ -55,7 +55,7 @@ def agreement(
 def met(answers: pl.DataFrame) -> pl.DataFrame:
     """Each two answers of different annotators to the same: with `annotator_other` and `answer_other`, both ways
     round."""
-    own = _own(answers)
+    own = own_answers(answers)
     both = own.join(own, on=_keys(answers), suffix="_other")
     return both.filter(pl.col("annotator") != pl.col("annotator_other"))
 
@@ -119,11 +119,29 @@ def settled(found: pl.DataFrame) -> dict[str, Any]:
     }
 
 
+def majority(answers: pl.DataFrame) -> pl.DataFrame:
+    """The answer to each question that more annotators gave than any other: what was answered, and `annotators` (how
+    many), `votes` (for the answer) and `answer`, which is null where two answers have as many votes."""
+    keys = _keys(answers)
+    votes = own_answers(answers).group_by([*keys, "answer"], maintain_order=True).len("votes")
+    return (
+        votes.sort("votes", descending=True, maintain_order=True)
+        .group_by(keys, maintain_order=True)
+        .agg(
+            annotators=pl.col("votes").sum(),
+            first=pl.col("answer").first(),
+            tied=pl.col("votes").eq(pl.col("votes").first()).sum() > 1,
+            votes=pl.col("votes").first(),
+        )
+        .select(*keys, "annotators", "votes", answer=pl.when(~pl.col("tied")).then("first"))
+    )
+
+
 def _keys(answers: pl.DataFrame) -> list[str]:
     return [name for name in answers.columns if name not in {"annotator", "answer"}]
 
 
-def _own(answers: pl.DataFrame) -> pl.DataFrame:
+def own_answers(answers: pl.DataFrame) -> pl.DataFrame:
     """Each annotator's first answer to each, without what a discussion came to."""
     people = answers.filter(pl.col("annotator") != CONSENSUS)
     return people.unique([*_keys(answers), "annotator"], keep="first", maintain_order=True)

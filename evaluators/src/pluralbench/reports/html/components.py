@@ -13,7 +13,7 @@ from importlib.resources import files
 from typing import Any, Literal, NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 from pluralbench_measures.bootstrap import Estimate
 
 DASH = "–"
@@ -237,4 +237,11 @@ def _part(name: str, *arguments: Any) -> Markup:
 @cache
 def _templates() -> Any:
     loader = PackageLoader("pluralbench.reports.html")
-    return Environment(loader=loader, autoescape=True, undefined=StrictUndefined).get_template("parts.html").module
+    templates = Environment(loader=loader, autoescape=True, undefined=StrictUndefined)
+    templates.filters["breakable"] = _breakable
+    return templates.get_template("parts.html").module
+
+
+def _breakable(text: str) -> Markup:
+    """A text whose words may be broken after an underscore, which browsers do not by themselves."""
+    return escape(text).replace("_", Markup("_<wbr>"))

@@ -5,7 +5,7 @@ from itertools import combinations
 from typing import NamedTuple
 
 from markupsafe import Markup
-from pluralbench_measures.bootstrap import Estimate
+from pluralbench_measures.bootstrap import CONFIDENCE, Estimate
 from pluralbench_measures.ranks import Rank, mean_of_independent
 
 from pluralbench.reports.html.components import Cell, Head, Row, Scale, number, scale_of, table
@@ -63,7 +63,7 @@ def leaderboard(key: str, board: Board, links: Mapping[str, str], facets: Facets
     heads += [Head(_heading(board.sheets[at], board.sheets), link=board.links[at]) for at in columns]
     runs = [run for at in columns for run in board.sheets[at].runs]
     names = [f"{row.name} on {sheet.title}" for sheet in (board.sheets[at] for at in columns) for row in sheet.rows]
-    caption = f"{len(entries)} models on {len(columns)} tables of items: overall numbers in %, with 95% intervals."
+    caption = f"{_models(len(entries))}: overall numbers in %, with {CONFIDENCE:.0%} intervals."
     return table(
         key,
         caption,
@@ -142,6 +142,10 @@ def _order(entry: Entry, mean: Estimate, board: Board, columns: Sequence[int]) -
     """The best mean first; without one by the first benchmarks that there are."""
     values = [mean, *(board.sheets[at].runs[entry.rows[at]].headline for at in columns if at in entry.rows)]
     return tuple(1.0 if one.value is None else -one.value for one in values)
+
+
+def _models(count: int) -> str:
+    return f"{count:,} model{'' if count == 1 else 's'}"
 
 
 def _run(entry: Entry, board: Board) -> Run:
