@@ -10,14 +10,16 @@ from urllib.parse import unquote
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from live_hub import live_hub, point_clients
 from made_runs import Row, decision, keep, run_of
 from pluralbench import EvaluationError, RunError
 from pluralbench.commands.app import app
 from pluralbench.leaderboard.pages import file_names
 from pluralbench.leaderboard.site import write_site
 from pluralbench.leaderboard.submissions import facets_of
+from pluralbench.publishing import push_results
 from pluralbench.results.runs import METRICS_FILE, RUN_FILE, Run
-from pluralbench_runs import OutputError
+from pluralbench_runs import OutputError, UserError
 from typer.testing import CliRunner
 
 HOSTILE = "<script>alert(1)</script>"
@@ -179,6 +181,20 @@ def test_the_command_names_what_is_refused_and_where_the_site_is(folder: Path, t
     assert "Wrote 1 pages; open" in said
     (page,) = pages(tmp_path / "site").values()
     assert "0 runs of 0 models on 0 benchmarks." in page.text
+
+
+def test_results_on_the_hub_are_a_folder_like_any_other(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with live_hub(tmp_path / "hub") as server:
+        point_clients(monkeypatch, server, tmp_path / "home")
+        push_results([folder / "forged"], "org/our-results", create=True)
+        done = CliRunner().invoke(app, ["leaderboard", "org/our-results", "--site", str(tmp_path / "site")])
+        missing = CliRunner().invoke(app, ["leaderboard", "org/none", "--site", str(tmp_path / "none")])
+    assert "org/forger on" in " ".join(done.output.split())
+    assert "forged" in pages(tmp_path / "site")["index.html"].text
+    assert isinstance(missing.exception, UserError)
+    assert not (tmp_path / "none").exists()
 
 
 def test_facets_say_what_a_row_can_be_filtered_by(site: Path) -> None:
