@@ -13,6 +13,7 @@ every file and model they name, small (`project_files.py`). What is otherwise th
 - What needs a key, the Hub or a cloud asks a server on loopback instead: `ELSEWHERE` says which words are added, the
   last of which count.
 - A Python block runs as it is, but that OpenAI's address is the server's.
+- A TOML block that begins with a comment of a file's name is there under this name.
 
 `benchmarks/README.md` is left out: it documents measurements of minutes to hours, whose programs are no product.
 """
@@ -36,9 +37,11 @@ from chinese_project import FIVE
 from commands import command
 from forked_commands import Command, forked_commands
 from installs import faults
+from live_hub import live_hub
 from pluralbench_release import release_digest
-from session_folder import session_folder
-from writable_hub import taking
+from pluralbench_schemas import LANGUAGES
+from pluralbench_schemas.languages import Language
+from session_folder import CACHE, session_folder
 
 # The samples: the fixture `made` runs these.
 BUILDS = ("build-personalized", "build-multilingual", "build-chinese", "build-persona-judge")
@@ -66,8 +69,10 @@ SHOWN = {
 FILLED_IN = {
     **dict.fromkeys(("DIR", "OLD", "NEW", "A", "B"), "dist/personalized-rewardbench"),
     "ORG/NAME": "org/name",
+    "ORG/NAME@v1.1.0": "org/name@v1.1.0",
     "MODEL": "path/to/model",
     "Skywork/Skywork-Reward-V2-Llama-3.2-1B": "path/to/model",
+    "dist/beer-rewardbench": "dist/personalized-rewardbench",
     "tiny": "small-study.toml",
     "runs/persona-judge-MODEL-certainty-all/verdicts.csv": "verdicts.csv",
 }
@@ -81,10 +86,11 @@ ELSEWHERE = {
     "build-persona-judge --prism": "--size 10 --retriever bm25",
     "build-persona-judge --opinion-qa": "--size 2 --respondents 4 --retriever bm25",
     "build-persona-judge --people-csv": "--retriever bm25",
+    "build-personalized rate --release": "--export exported",
     "pluralbench judge gpt-5-mini": f"--base-url {CHAT}",
     "pluralbench judge path/to/model": f"--base-url {CHAT}",
-    "pluralbench judge local": "--limit 1",
-    "pluralbench train local": "--out taught",
+    "pluralbench judge local": "--limit 1 --config Art_and_Entertainment --reply structured --max-tokens 16",
+    "pluralbench train local": "--out taught --epochs 1 --limit 6",
     "pluralbench train-planner": "--steps 1 --warmup-steps 0 --items-per-step 1 --profile-size 1",
     "pluralbench plan": "--max-tokens 8 --limit 1 --profile-size 1",
     "pluralbench judge-personas": f"--base-url {CHAT}",
@@ -130,7 +136,7 @@ def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
         hub_server.serving(folder, tmp_path_factory.mktemp("home")) as hub,
     ):
         keys = dict.fromkeys(("OPENAI_API_KEY", "GEMINI_API_KEY"), "sk-opens-nothing")
-        cache = {"XDG_CACHE_HOME": str(session_folder("cache"))}
+        cache = {"XDG_CACHE_HOME": str(session_folder(CACHE))}
         yield Services(chat.base_url, cloud.endpoint, {**hub.environment, **keys, **cache})
 
 
@@ -158,8 +164,26 @@ def made(tmp_path_factory: pytest.TempPathFactory, forked: Command) -> Path:
         given = forked("build-chinese", *words, *taxonomy, "--out", out, cwd=folder)
         assert given.returncode == 0, given.stderr
     project_files.export(folder / "tasks" / "sheets", folder / "export.json")
+    pairs = ["--release", FILLED_IN["DIR"], *who[:6]]
+    rated = forked("build-personalized", "rate", *pairs, "--export", "ratings", cwd=folder)
+    assert rated.returncode == 0, rated.stderr
+    project_files.rate(folder / "ratings/sheets")
     project_files.write_runs(folder)
+    for name, block in settings().items():
+        (folder / name).write_text(block.code, encoding="utf-8")
     return folder
+
+
+@pytest.fixture(scope="session")
+def published(made: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """What a command needs to ask a Hub that has `org/name` as v1.1.0, and may write there."""
+    folder = tmp_path_factory.mktemp("published")
+    with live_hub(folder) as hub:
+        environment = hub.environment(folder / "home")
+        words = ("publish", FILLED_IN["DIR"], "org/name", "--create", "--tag", "v1.1.0")
+        done = command("pluralbench-release", *words, cwd=made, env=environment)
+        assert done.returncode == 0, done.stderr
+        yield environment
 
 
 @pytest.fixture
@@ -170,6 +194,12 @@ def project(made: Path, tmp_path: Path) -> Path:
 
 def found(language: str) -> list[Block]:
     return [block for document in DOCUMENTS for block in blocks(document) if block.language == language]
+
+
+def settings() -> dict[str, Block]:
+    """The TOML blocks that are a file of their own, by its name."""
+    names = {block: re.match(r"# (\S+\.toml)\n", block.code) for block in found("toml")}
+    return {name[1]: block for block, name in names.items() if name}
 
 
 def lines() -> dict[str, str]:
@@ -233,7 +263,9 @@ def test_what_is_installed_and_run_exists() -> None:
 @pytest.mark.parametrize(
     "line", [pytest.param(line, id=f"{where} {line}", marks=marks(line)) for line, where in run().items()]
 )
-def test_a_command_runs(line: str, project: Path, services: Services, forked: Command) -> None:
+def test_a_command_runs(
+    line: str, project: Path, services: Services, forked: Command, request: pytest.FixtureRequest
+) -> None:
     if "apertium" in line and shutil.which("apertium") is None:
         pytest.skip("Apertium is not installed here")
     words = [name for word in shlex.split(line) for name in _as_a_shell_expands_it(word, project)]
@@ -244,9 +276,8 @@ def test_a_command_runs(line: str, project: Path, services: Services, forked: Co
         shutil.rmtree(project / "runs")  # they make the runs that other commands read
     words = [release_digest(project / FILLED_IN["DIR"]) if word == "HEX" else word for word in words]
     assert not [word for word in words if re.fullmatch(r"[A-Z/]{3,}", word)], "a word in capitals is to be filled in"
-    if "publish" in words:
-        with taking() as hub:
-            done = command(*words, cwd=project, env=services.environment | hub.environment)
+    if {"org/name", "org/name@v1.1.0"} & {*words}:
+        done = command(*words, cwd=project, env=services.environment | request.getfixturevalue("published"))
     elif line in first():
         done = command(*words, cwd=project, env=services.environment, timeout=1500)
     else:
@@ -269,7 +300,20 @@ def test_python_runs(block: Block, project: Path, services: Services, forked: Co
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("block", [pytest.param(block, id=block.where) for block in found("toml")])
+def test_a_file_of_settings_is_that_of_a_command() -> None:
+    assert {name for name in settings() if not any(name in line for line in lines())} == {"swahili.toml"}
+
+
+def test_a_line_of_languages_is_a_new_language() -> None:
+    for code, values in tomllib.loads(settings()["swahili.toml"].code).items():
+        assert Language(code, **values).joshi in range(6)
+        assert code not in LANGUAGES
+
+
+@pytest.mark.parametrize(
+    "block",
+    [pytest.param(block, id=block.where) for block in found("toml") if block not in settings().values()],
+)
 def test_a_recipe_builds(block: Block, project: Path, forked: Command) -> None:
     assert set(tomllib.loads(block.code)) == {"people_csv"}, "this is no table of a persona judge's recipe"
     (project / "own.toml").write_text(block.code, encoding="utf-8")

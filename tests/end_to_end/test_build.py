@@ -21,7 +21,7 @@ from pluralbench_release import read_manifest, verify
 from samples import sample
 
 SECRET = "sk-planted-4d1f9c77e2"  # noqa: S105 - planted to be searched for
-KILLS = 4
+KILLS = 3
 IDENTIFIER = re.compile(r"answer-[0-9a-f]{16}")
 
 

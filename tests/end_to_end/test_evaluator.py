@@ -1,17 +1,17 @@
-"""The evaluator on real weights: SmolLM2 as a reward model, as a policy with a reference, and as a judge."""
+"""The evaluator on real weights: SmolLM2 as a reward model, and as a policy with a reference.
+
+As a judge, `test_persona_command` and `tests/rewards/test_judge.py` ask it.
+"""
 
 from pathlib import Path
+from typing import Any
 
-import polars as pl
 import pytest
-import smollm2
-from commands import command
-from pluralbench import read_run
 from samples import sample
-from verbs import judging, score, work
+from verbs import score, work
 
 pytestmark = [pytest.mark.heavy, pytest.mark.timeout(1200)]
-ONE_THREAD = {"OMP_NUM_THREADS": "1"}
+ONE_ITEM: dict[str, Any] = {"configs": ["Art_and_Entertainment"], "limit": 1, "device": "cpu"}
 
 
 @pytest.fixture(scope="module")
@@ -19,53 +19,24 @@ def release() -> Path:
     return sample("build-personalized").release
 
 
-@pytest.fixture(scope="module")
-def base() -> Path:
-    return smollm2.language_model()
+def test_a_trained_reward_model_scores_the_sample_alike_in_both_modes(release: Path, tmp_path: Path) -> None:
+    from smollm2 import reward_model
 
-
-def test_a_trained_reward_model_scores_the_sample_alike_in_both_modes(
-    release: Path, base: Path, tmp_path: Path
-) -> None:
-    model = smollm2.reward_model(base, tmp_path / "reward")
-    words = ("score", model, "--data", release, "--limit", "1", "--mode", "fast", "--out", tmp_path / "fast")
-    result = command("pluralbench", *words, env=ONE_THREAD)
-    assert result.returncode == 0, result.stderr
-    fast = read_run(tmp_path / "fast")
-    exact = score(model, data=release, limit=1, mode="exact", out=tmp_path / "exact", device="cpu")
+    model = reward_model()
+    fast, exact = (score(model, data=release, mode=mode, out=tmp_path / mode, **ONE_ITEM) for mode in ("fast", "exact"))
     assert [(work(run).strategy, work(run).unpackable) for run in (fast, exact)] == [("fast", ""), ("exact", "")]
-    assert fast.items.height == 3
+    assert fast.items.height == 1
     assert fast.items["outcome"].to_list() == exact.items["outcome"].to_list()
     for name in ("score_chosen", "score_rejected"):
         assert (fast.items[name] - exact.items[name]).abs().max() < 1e-3  # type: ignore[operator]
 
 
-def test_a_fine_tuned_copy_is_scored_against_its_reference(release: Path, base: Path, tmp_path: Path) -> None:
-    policy = smollm2.fine_tuned(base, tmp_path / "policy")
-    words = ("--kind", "implicit", "--reference", base, "--data", release, "--limit", "1", "--out", tmp_path / "run")
-    result = command("pluralbench", "score", policy, *words, env=ONE_THREAD)
-    assert result.returncode == 0, result.stderr
-    run = read_run(tmp_path / "run")
-    assert run.estimate("accuracy", "pooled").n == 3
+def test_a_fine_tuned_copy_is_scored_against_its_reference(release: Path, tmp_path: Path) -> None:
+    from smollm2 import fine_tuned, language_model
+
+    base = language_model()
+    policy = fine_tuned(base, tmp_path / "policy")
+    options = ONE_ITEM | {"kind": "implicit", "reference": str(base)}
+    run = score(policy, data=release, out=tmp_path / "run", **options)
+    assert run.estimate("accuracy", "pooled").n == 1
     assert run.items["score_chosen"].abs().max() > 0.01  # type: ignore[operator]
-
-
-def test_the_embedded_model_judges_with_every_call_recorded(release: Path, tmp_path: Path) -> None:
-    words = (
-        "--data",
-        release,
-        "--limit",
-        "1",
-        "--reply",
-        "structured",
-        "--max-tokens",
-        "16",
-        "--out",
-        tmp_path / "run",
-    )
-    result = command("pluralbench", "judge", "local", *words)
-    assert result.returncode == 0, result.stderr
-    run = read_run(tmp_path / "run")
-    assert run.count("verdicts", "position") == 6
-    assert run.count("invalid_verdicts", "position") < 6
-    assert judging(run).calls == pl.read_parquet(run.path / "ledger.parquet").height >= 6

@@ -71,7 +71,7 @@ def _judging(folder: Path, url: str) -> Sequence[str]:
 
 
 HUB: dict[str, Sequence[str]] = {
-    "publish": ("pluralbench-release", "publish", "release", "org/name", "--version-tag"),
+    "publish": ("pluralbench-release", "publish", "release", "org/name", "--create"),
     "load": ("build-multilingual", "--source", "org/name@" + "a" * 40, "--language", "spa_Latn"),
 }
 

@@ -13,7 +13,7 @@ from pluralbench import Data, Personalized, Personalizing, PersonalOptions, Prom
 from pluralbench.personalizing import run as steps
 from pluralbench.personalizing.users import Needs, load_users
 from pluralbench_runs import OutputError
-from session_folder import session_folder
+from session_folder import CACHE, session_folder
 from written_tables import write
 
 QUICKLY = PersonalOptions(epochs=2, hidden=16, layers=1, latent=8)
@@ -243,7 +243,7 @@ def test_the_command_tells_what_was_found(
 def test_a_model_on_the_embedded_one_is_scored_and_selects_answers(
     talker: str, tmp_path: Path, run: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(session_folder("cache")))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(session_folder(CACHE)))
     status, said, error = run(
         "personalize", "local", "--data", "sample", "--limit", "12", "--methods", "bt", "--seeds", "1", "--epochs", "2",
         "--out", tmp_path / "out",

@@ -13,7 +13,7 @@ from pluralbench import Data, DataError, Prompt, TrainingOptions
 from pluralbench.evaluation.settings import load_benchmark
 from pluralbench.evaluation.train import flipped, rankings_of, split
 from pluralbench_local import LocalModel, Ranking
-from session_folder import session_folder
+from session_folder import CACHE, session_folder
 from written_tables import write
 
 Rows = list[dict[str, Any]]
@@ -185,13 +185,13 @@ def test_a_mistake_is_one_sentence(
 def test_the_embedded_model_is_taught_and_its_weights_are_kept(
     run: Command, pairs: Callable[..., Rows], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(session_folder("cache")))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(session_folder(CACHE)))
     data = write(tmp_path / "pairs.jsonl", pairs(6))
     written_at = []
     for out in ("first", "second"):
         status, _, error = run("train", "local", "--data", data, "--out", tmp_path / out, "--trainable", "head", *WORDS)
         assert status == 0, error
-        [kept] = session_folder("cache/pluralbench").glob("*/model.safetensors")
+        [kept] = session_folder(CACHE).glob("pluralbench/*/model.safetensors")
         written_at.append(kept.stat().st_mtime_ns)
     assert written_at[0] == written_at[1]
     ours, theirs = ((tmp_path / out / "model.safetensors").read_bytes() for out in ("first", "second"))

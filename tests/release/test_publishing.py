@@ -1,44 +1,56 @@
-"""Publishing: refused with the clause, and otherwise what a Hub on loopback is sent."""
+"""Publishing: what may not be published, and the versions of a release on a Hub that answers as the Hub does."""
 
-import base64
 import hashlib
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import polars as pl
 import pytest
-from commands import command
+from live_hub import Fault, Hub, live_hub, point_clients
 from pluralbench_release import (
     RECIPE,
     ReleaseError,
+    Version,
     check_publishable,
-    push_to_hub,
+    publish,
     read_manifest,
+    release_at,
     release_digest,
     verify,
 )
 from pluralbench_release.citation import as_published
-from releases import edit_manifest, record_again
-from writable_hub import OID, WritableHub, taking
+from releases import edit_manifest, record_again, sum_again
 
 Make = Callable[..., Path]
 Run = Callable[..., tuple[int, str]]
+Pairs = Callable[..., pl.DataFrame]
 CLAUSE = "Its owner's terms forbid it: section 3."
 
 
 @pytest.fixture
-def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[WritableHub]:
-    """The Hub of this process, and by its `environment` that of another."""
-    with taking() as server:
-        # What the client took from the environment when it was imported.
-        monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", server.environment["HF_ENDPOINT"])
-        monkeypatch.setenv("HF_TOKEN", server.environment["HF_TOKEN"])
+def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
+    """A Hub that the clients of this process ask, as somebody who may write to `org`."""
+    with live_hub(tmp_path / "hub") as server:
+        point_clients(monkeypatch, server, tmp_path / "home")
         yield server
 
 
 def forbid(directory: Path) -> None:
     """Let the release's source say that it may not be passed on."""
     edit_manifest(directory, lambda values: values["sources"][0].update(redistribution=CLAUSE))
+
+
+def published(hub: Hub, revision: str = "main") -> dict[str, bytes]:
+    """The files of org/name but for the one that the Hub makes."""
+    files = hub.repository("org/name").files(revision)
+    return {path: content for path, content in files.items() if path != ".gitattributes"}
+
+
+def on_disk(directory: Path) -> dict[str, bytes]:
+    return {
+        path.relative_to(directory).as_posix(): path.read_bytes() for path in directory.rglob("*") if path.is_file()
+    }
 
 
 def test_a_source_that_says_nothing_may_be_published(release: Make) -> None:
@@ -61,25 +73,48 @@ def test_a_source_that_forbids_it_is_named_with_its_clause(release: Make) -> Non
         ReleaseError, match=r"tiny may not be published, because of Source 0: Its owner's .*section 3\.$"
     ):
         check_publishable(read_manifest(directory))
-    with pytest.raises(ReleaseError, match="section 3"):
-        push_to_hub(directory, "org/name")
 
 
-def test_the_command_refuses_it_and_asks_nobody(run: Run, release: Make, hub: WritableHub) -> None:
+def test_the_command_refuses_it_and_asks_nobody(run: Run, release: Make, hub: Hub) -> None:
     directory = release()
     forbid(directory)
     sentence = f"Error: tiny may not be published, because of Source 0: {CLAUSE}\n"
-    assert run("publish", directory, "org/name") == (2, sentence)
+    assert run("publish", directory, "org/name", "--create") == (2, sentence)
+    assert hub.asked == []
+
+
+def test_a_broken_limit_of_the_audit_is_named(run: Run, release: Make, hub: Hub) -> None:
+    directory = release()
+    figures = {"longer": {"wins": 9, "losses": 1}, "length": {"mean_gap": 4.0}, "near_duplicates": {"chosen": 2}}
+    limits = {"max_chosen_longer": 0.8, "max_near_duplicates": 2, "max_drop_share": 0.1}
+    (directory / "provenance/statistics.json").write_text(json.dumps({"parts": [{"audit": figures}]}), encoding="utf-8")
+    path = directory / RECIPE
+    lines = [f"{name} = {limit}\n" for name, limit in limits.items()]
+    path.write_text(path.read_text(encoding="utf-8") + "[audit]\n" + "".join(lines), encoding="utf-8")
+    record_again(directory, RECIPE, "provenance/statistics.json")
+    edit_manifest(directory, lambda values: values["recipe"].update(audit=limits))
+    assert verify(directory) == []
+    status, said = run("publish", directory, "org/name", "--create")
+    assert status == 1
+    assert said.startswith("Error: The audit of tiny parts 1 audit fails: max_chosen_longer = 0.8 (found 0.9); mend")
     assert hub.asked == []
 
 
 @pytest.mark.parametrize("name", ["name", "org/name/more", "org/", "https://huggingface.co/org/name"])
-def test_a_name_that_is_none_is_refused(release: Make, name: str) -> None:
+def test_a_name_that_is_none_is_refused(release: Make, hub: Hub, name: str) -> None:
     with pytest.raises(ReleaseError, match="is no name of a dataset on the Hub, which is ORG/NAME"):
-        push_to_hub(release(), name)
+        publish(release(), name)
+    assert hub.asked == []
 
 
-def test_what_does_not_verify_is_not_published(run: Run, release: Make, hub: WritableHub) -> None:
+@pytest.mark.parametrize("tag", ["1.0.0", "v1.0", "v01.0.0", "latest", "v1.0.0-rc1"])
+def test_a_tag_that_is_no_version_is_refused(release: Make, hub: Hub, tag: str) -> None:
+    with pytest.raises(ReleaseError, match="which is no version; it is v and three numbers, such as v1"):
+        publish(release(), "org/name", tag=tag)
+    assert hub.asked == []
+
+
+def test_what_does_not_verify_is_not_published(run: Run, release: Make, hub: Hub) -> None:
     directory = release()
     (directory / "data/Art/test.parquet").unlink()
     sentence = f"Error: {directory} does not verify, so it is not published: data/Art/test.parquet is missing.\n"
@@ -87,56 +122,260 @@ def test_what_does_not_verify_is_not_published(run: Run, release: Make, hub: Wri
     assert hub.asked == []
 
 
-def test_a_release_is_sent_whole_and_tagged(release: Make, hub: WritableHub) -> None:
+def test_a_release_is_sent_whole_and_tagged(run: Run, release: Make, hub: Hub) -> None:
     directory = release()
     before = release_digest(directory)
     (directory / ".gitattributes").write_text("*.parquet filter=lfs", encoding="utf-8")  # what a clone of it has
-    words = ("publish", directory, "org/name", "--private", "--version-tag")
-    done = command("pluralbench-release", *words, env=hub.environment)
-    assert done.returncode == 0, done.stderr
-    assert f"/datasets/org/name/commit/{OID}" in done.stdout
-    [made] = hub.bodies("/api/repos/create")
-    assert (made["name"], made["organization"], made["type"]) == ("name", "org", "dataset")
-    assert made.get("private", made.get("visibility") == "private")
-    [[header, *files]] = hub.bodies("/api/datasets/org/name/commit/main")
+    status, said = run("publish", directory, "org/name", "--private", "--create")
+    assert status == 0, said
     digest = release_digest(directory)
-    assert f"Release digest: {digest}\n" in done.stdout
-    assert (header["value"]["summary"], header["value"]["description"]) == ("tiny 0.1.0", f"Release digest: {digest}")
-    sent = {file["value"]["path"]: base64.b64decode(file["value"]["content"]) for file in files}
+    assert digest != before
+    assert said.splitlines() == [
+        f"{directory} is published as v0.1.0: {hub.url}/datasets/org/name/tree/v0.1.0",
+        "- The first published version: 6 rows in 2 tables.",
+        f"Release digest: {digest}",
+    ]
     (directory / ".gitattributes").unlink()
-    assert sent == {
-        path.relative_to(directory).as_posix(): path.read_bytes() for path in directory.rglob("*") if path.is_file()
-    }
-    card = sent["README.md"].decode()
+    assert published(hub, "v0.1.0") == on_disk(directory)
+    assert verify(directory, digest=digest) == []
+    repository = hub.repository("org/name")
+    assert repository.private
+    (_, title, about, _), _ = repository.messages()
+    assert (title, about) == ("tiny 0.1.0", f"Release digest: {digest}")
+    assert repository.tag_message("v0.1.0") == f"tiny 0.1.0\n\nRelease digest: {digest}"
+    card = published(hub)["README.md"].decode()
     assert 'load_dataset("org/name", "Art", split="test")' in card
     assert (
         r"  howpublished = {\url{https://huggingface.co/datasets/org/name}, built with pluralbench-release 0." in card
     )
-    assert verify(directory, digest=digest) == []
-    assert digest == hashlib.sha256(sent["SHA256SUMS"]).hexdigest() != before
-    [tag] = hub.bodies(f"/api/datasets/org/name/tag/{OID}")
-    assert (tag["tag"], tag["message"]) == ("v0.1.0", f"tiny 0.1.0\n\nRelease digest: {digest}")
+    changelog = published(hub)["CHANGELOG.md"].decode()
+    assert changelog == "# Changelog\n\n## 0.1.0\n\n- The first published version: 6 rows in 2 tables.\n"
+    assert f"{hashlib.sha256(changelog.encode()).hexdigest()}  CHANGELOG.md\n" in published(hub)["SHA256SUMS"].decode()
+
+
+def test_the_same_again_changes_nothing(run: Run, release: Make, hub: Hub) -> None:
+    directory = release("first")
+    publish(directory, "org/name", tag="v1.0.0", create=True)
+    wrote = hub.wrote()
+    again = release("again/first")  # built anew, it says nothing of where it is published
+    for words in ((), ("--tag", "v1.0.0")):
+        status, said = run("publish", again, "org/name", *words)
+        assert (status, said.splitlines()[0]) == (
+            0,
+            f"{again} is published already, as v1.0.0: {hub.url}/datasets/org/name/tree/v1.0.0",
+        )
+        assert on_disk(again) == on_disk(directory)
+    assert hub.wrote() == wrote
+
+
+def test_versions_follow_from_what_changed(run: Run, release: Make, pairs: Pairs, hub: Hub) -> None:
+    publish(release("a", pairs("q1", "q2"), pairs("x")), "org/name", tag="v1.0.0", create=True)
+    more = publish(release("b", pairs("q1", "q2", "q3"), pairs("x")), "org/name")
+    assert (more.version, more.before) == (Version(1, 1, 0), Version(1, 0, 0))
+    assert more.changes == ["`Art/test`: 1 row added (`q3`)."]
+    other = publish(release("c", pairs("q1", "q2", "q3"), pairs("x"), title="Another"), "org/name")
+    assert (other.version, len(other.changes)) == (Version(1, 1, 1), 1)
+    # A table less: its file goes in the same commit.
+    directory = release("d", pairs("q1", "q2", "q3", rejected="Other.").filter(pl.col("id") != "q2"))
+    status, said = run("publish", directory, "org/name")
+    assert (status, said.splitlines()[1:3]) == (
+        0,
+        [
+            "- `Art/test`: 1 row removed (`q2`), `rejected` changed in 2 rows (`q1`, `q3`).",
+            "- `no/test`: 1 row removed (`x`).",
+        ],
+    )
+    assert published(hub, "v2.0.0") == on_disk(directory)
+    assert "data/no/test.parquet" in published(hub, "v1.1.1")
+    assert [line for line in published(hub)["CHANGELOG.md"].decode().splitlines() if line.startswith("#")] == [
+        "# Changelog",
+        *(f"## {version}" for version in ("2.0.0", "1.1.1", "1.1.0", "1.0.0")),
+    ]
+    card = published(hub)["README.md"].decode()
+    assert "\nVersion 2.0.0, 2 rows, built by" in card
+    assert "  note = {Version 2.0.0},\n" in card
+    assert read_manifest(directory).version == "2.0.0"
+
+
+def test_a_tag_below_what_changed_and_one_of_another_release_are_refused(
+    run: Run, release: Make, pairs: Pairs, hub: Hub
+) -> None:
+    publish(release("a", pairs("q1", "q2")), "org/name", tag="v1.0.0", create=True)
+    wrote, digest = hub.wrote(), hashlib.sha256(published(hub)["SHA256SUMS"]).hexdigest()
+    fewer = release("b", pairs("q1"))
+    before = on_disk(fewer)
+    assert run("publish", fewer, "org/name", "--tag", "v1.4.0") == (
+        2,
+        "Error: v1.4.0 is too low for org/name: the last version there is v1.0.0, and rows went or changed since, "
+        "which makes v2.0.0; leave `tag` (--tag) out, or give a higher one.\n",
+    )
+    assert run("publish", fewer, "org/name", "--tag", "v1.0.0") == (
+        2,
+        f"Error: org/name has the tag v1.0.0 of another release (digest {digest}), and a tag is never moved; leave "
+        "`tag` (--tag) out, which gives the next version.\n",
+    )
+    assert (hub.wrote(), on_disk(fewer)) == (wrote, before)
+    assert publish(fewer, "org/name", tag="v3.0.0").version == Version(3, 0, 0)
+
+
+def test_what_is_written_by_hand_stays(release: Make, pairs: Pairs, hub: Hub) -> None:
+    directory = release("a", pairs("q1"))
+    publish(directory, "org/name", tag="v1.0.0", create=True)
+    repository = hub.repository("org/name")
+    card = published(hub)["README.md"].decode()
+    edited = card.replace("pretty_name:", "thumbnail: https://example.org/a.png\npretty_name:", 1)
+    edited = edited.replace("tags:\n", "tags:\n- tea\n", 1)
+    edited = edited.replace("## Columns", "## Thanks\n\nTo all.\n\n```python\n## no heading\n```\n\n## Columns", 1)
+    files = {"README.md": edited.encode(), "photo.png": b"\x89PNG", "LICENSE": b"Mine"}
+    repository.commit(files, message="By hand")
+    done = publish(release("b", pairs("q1", "q2")), "org/name")
+    assert (done.version.tag, done.kept) == ("v1.1.0", ["LICENSE", "photo.png"])
+    merged = published(hub)["README.md"].decode()
+    assert merged.count("thumbnail: https://example.org/a.png\n") == merged.count("- tea\n") == 1
+    above, _, below = merged.partition("<!-- Written by hand.")
+    assert "## Thanks" not in above
+    assert below.endswith("-->\n\n## Thanks\n\nTo all.\n\n```python\n## no heading\n```\n")
+    assert "Version 1.1.0, 2 rows" in above
+    # What is edited below the line, too, also where the folder has the older text.
+    hand = merged.replace("To all.", "To all of you.")
+    repository.commit({"README.md": hand.encode()}, message="By hand again")
+    third = release("c", pairs("q1", "q2", "q3"))
+    publish(third, "org/name")
+    assert published(hub)["README.md"].decode().endswith("-->\n\n" + hand.partition("-->\n\n")[2])
+    assert verify(third) == []
+    assert (published(hub)["photo.png"], published(hub)["LICENSE"]) == (b"\x89PNG", b"Mine")
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_stale_parent_is_taken_up_again_once(run: Run, release: Make, pairs: Pairs, hub: Hub, times: int) -> None:
+    publish(release("a", pairs("q1")), "org/name", tag="v1.0.0", create=True)
+    repository = hub.repository("org/name")
+
+    def somebody() -> None:
+        card = published(hub)["README.md"].decode()
+        repository.commit({"README.md": (card + f"\n## Note {len(card)}\n\nMine.\n").encode()}, message="Mine")
+
+    hub.faults.append(Fault("POST", "/commit/", first=somebody, times=times))
+    directory = release("b", pairs("q1", "q2"))
+    before = on_disk(directory)
+    status, said = run("publish", directory, "org/name")
+    if times == 1:
+        assert (status, published(hub, "v1.1.0")) == (0, on_disk(directory)), said
+        assert published(hub)["README.md"].decode().count("\n## Note ") == 1
+    else:
+        assert (status, said) == (
+            2,
+            "Error: Somebody else committed to org/name twice while this was sent, so nothing was changed there; run "
+            "the same command again when they are done.\n",
+        )
+        assert on_disk(directory) == before
+        assert [*repository.references("tags")] == ["v1.0.0"]
+
+
+CASES = {
+    "the answer to the commit is lost": Fault("POST", "/commit/", status=0, after=True),
+    "the commit fails": Fault("POST", "/commit/", status=500),
+    "the tag fails": Fault("POST", "/tag/", status=500),
+    "the answer to the tag is lost": Fault("POST", "/tag/", status=0, after=True),
+    "the upload is refused": Fault("PUT", "/lfs/", status=403, times=9),
+}
+
+
+@pytest.mark.parametrize("what", CASES)
+def test_what_was_interrupted_is_finished_by_the_same_command(
+    run: Run, release: Make, pairs: Pairs, hub: Hub, what: str
+) -> None:
+    publish(release("a", pairs("q1")), "org/name", tag="v1.0.0", create=True)
+    hub.faults.append(CASES[what])
+    directory = release("b", pairs("q1", "q2"))
+    status, said = run("publish", directory, "org/name")
+    assert (status, said.count("\n")) == (2, 1), said
+    assert said.startswith("Error: The Hub did not take what was sent to org/name: ")
+    assert said.endswith("run the same command again.\n" if "refused" in what else "goes on where this one stopped.\n")
+    hub.faults.clear()
+    status, said = run("publish", directory, "org/name")
+    assert status == 0, said
+    repository = hub.repository("org/name")
+    assert [*repository.references("tags")] == ["v1.0.0", "v1.1.0"]
+    assert len(repository.messages()) == 3
+    assert published(hub, "v1.1.0") == on_disk(directory)
+    assert verify(directory) == []
+
+
+def test_a_hub_that_is_busy_is_asked_again(release: Make, hub: Hub) -> None:
+    hub.faults += [Fault("POST", "/preupload/", status=429), Fault("PUT", "/lfs/", status=500)]
+    assert publish(release(), "org/name", create=True).new
+    assert sum(" 429" in one or " 500" in one for one in hub.asked) == 2
+
+
+@pytest.mark.parametrize(
+    ("token", "create", "parts"),
+    [
+        (None, True, ["There is no token to write to org/name on the Hub: log in with `hf auth login`"]),
+        ("hf_nobody_knows_this_one", True, ["Invalid credentials", "hf auth login"]),
+        ("hf_reads_what_is_public_0123456789", True, ["the rights to create a dataset", "hf auth login"]),
+        ("hf_writes_for_org_0123456789", False, ["There is no dataset org/name on the Hub that", "(--create)."]),
+    ],
+)
+def test_who_may_not_is_told_so(
+    run: Run,
+    release: Make,
+    hub: Hub,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    token: str | None,
+    create: bool,
+    parts: list[str],
+) -> None:
+    point_clients(monkeypatch, hub, tmp_path / "home", token)
+    status, said = run("publish", release(), "org/name", *["--create"][: int(create)])
+    assert (status, said.count("\n")) == (2, 1), said
+    for part in parts:
+        assert part in said
+    assert token is None or token not in said
+    assert hub.repositories == {}
+
+
+def test_who_may_read_alone_is_told_so(
+    run: Run, release: Make, hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hub.create("org/name")
+    point_clients(monkeypatch, hub, tmp_path / "home", "hf_reads_what_is_public_0123456789")
+    status, said = run("publish", release(), "org/name")
+    assert (status, said.count("\n")) == (2, 1), said
+    assert "You have no right to write to org/name" in said
+    assert "hf auth login" in said
+
+
+def test_private_is_for_a_new_dataset(run: Run, release: Make, hub: Hub) -> None:
+    hub.create("org/name")
+    status, said = run("publish", release(), "org/name", "--private", "--create")
+    assert (status, said) == (
+        2,
+        "Error: org/name is on the Hub and public, and `private` (--private) is for a new dataset; leave it out, or "
+        "give another name.\n",
+    )
 
 
 @pytest.mark.parametrize("status", [400, 500])
 def test_the_token_that_a_server_repeats_is_not_printed(
-    run: Run, release: Make, hub: WritableHub, status: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run: Run, release: Make, hub: Hub, status: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    hub.refuse = status
-    hub.says = "Not with {authorization}, " + "x" * 250 + " {authorization}."
+    says = "Not with {authorization}, " + "x" * 250 + " {authorization}."
+    hub.faults.append(Fault("POST", "/commit/", status=status, says=says, times=9))
     directory = release()
-    done = run("publish", directory, "org/name")
-    monkeypatch.delenv("HF_TOKEN")  # then it is in the file of the login
-    (tmp_path / "token").write_text("hf_somebody_else\n", encoding="utf-8")
-    monkeypatch.setenv("HF_TOKEN_PATH", str(tmp_path / "token"))
-    monkeypatch.setattr("huggingface_hub.constants.HF_TOKEN_PATH", str(tmp_path / "token"))
+    done = run("publish", directory, "org/name", "--create")
+    point_clients(monkeypatch, hub, tmp_path / "home", None)  # then it is in the file of the login
+    hub.tokens["hf_somebody_else"] = {"org"}
+    (tmp_path / "home").mkdir(exist_ok=True)
+    (tmp_path / "home/token").write_text("hf_somebody_else\n", encoding="utf-8")
     for code, said in (done, run("publish", directory, "org/name")):
         assert (code, said.count("\n"), "Not with Bearer [key], x" in said) == (2, 1, True), said
         assert "hf_" not in said
 
 
 def test_a_secret_in_a_release_is_told_and_not_published(
-    run: Run, release: Make, pairs: Callable[..., pl.DataFrame], hub: WritableHub, monkeypatch: pytest.MonkeyPatch
+    run: Run, release: Make, pairs: Pairs, hub: Hub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     key, told = "sk-0123456789 and more", "holds a key, token or password of this environment; the release is not to"
     directory = release("leaky", pairs("q1", profile=[{"id": "p", "category": None, "text": f"It is {key * 9}!"}]))
@@ -144,7 +383,7 @@ def test_a_secret_in_a_release_is_told_and_not_published(
     monkeypatch.setenv("TINY_API_KEY", key)
     [problem] = verify(directory)
     assert problem.startswith(f"data/Art/test.parquet {told}")
-    status, said = run("publish", directory, "org/name")
+    status, said = run("publish", directory, "org/name", "--create")
     assert (status, told in said, key in said, hub.asked) == (2, True, False, [])
     monkeypatch.delenv("TINY_API_KEY")
     assert verify(directory) == []
@@ -157,17 +396,64 @@ def test_a_secret_in_a_release_is_told_and_not_published(
     assert verify(directory) == [problem]
 
 
-def test_what_the_hub_does_not_take_is_one_sentence(run: Run, release: Make, hub: WritableHub, tmp_path: Path) -> None:
-    hub.refuse = 403
-    status, said = run("publish", release(), "org/name")
-    assert (status, said.count("\n")) == (2, 1), said
-    for part in ("Error: The Hub did not take", "as org/name", "hf auth login"):
-        assert part in said
-    assert hub.bodies("/tag/") == []
-    assert 'load_dataset("release", "Art"' in (tmp_path / "release/README.md").read_text(encoding="utf-8")
+def test_releases_on_the_hub_are_verified_and_compared(run: Run, release: Make, pairs: Pairs, hub: Hub) -> None:
+    old, new = release("a", pairs("q1", "q2")), release("b", pairs("q1", "q3"))
+    digests = [publish(one, "org/name", create=True).digest for one in (old, new)]
+    hub.repository("org/name").commit({"notes.txt": b"not of it"}, message="More")
+    assert run("verify", "org/name@v0.1.0") == (
+        0,
+        f"org/name@v0.1.0: 2 rows in 1 table, as the manifest says.\nRelease digest: {digests[0]}\n",
+    )
+    assert run("verify", "org/name", "--digest", digests[1])[0] == 0
+    status, said = run("verify", "org/name@v1.0.0", "--digest", digests[0])
+    assert (status, said) == (1, f"The release digest is {digests[1]}, and {digests[0]} is asked for.\n")
+    for a, b in (("org/name@v0.1.0", new), (old, "org/name@v1.0.0"), ("org/name@v0.1.0", "org/name")):
+        status, said = run("diff", a, b)
+        assert (status, "1 added" in said, "1 removed" in said, "q3" in said) == (1, True, True, True), said
+    assert run("diff", "org/name@v1.0.0", new)[0] == 0
+    with release_at("org/name@v0.1.0") as folder:
+        assert on_disk(folder) == published(hub, "v0.1.0")
+
+
+@pytest.mark.parametrize(
+    ("place", "sentence"),
+    [
+        ("org/name@v9.0.0", "The Hub's org/name has no revision 'v9.0.0'."),
+        ("org/other@v1.0.0", "org/other is neither a directory here nor a dataset on the Hub that you may read; mend"),
+        ("org/plain", "org/plain is no release: it has no provenance/manifest.json."),
+        ("nothing", "nothing is no release: it has no provenance/manifest.json."),
+    ],
+)
+def test_what_is_no_release_on_the_hub_is_told(run: Run, hub: Hub, place: str, sentence: str) -> None:
+    hub.create("org/name")
+    hub.create("org/plain")
+    for words in (("verify", place), ("diff", place, place), ("rebuild", place)):
+        status, said = run(*words)
+        assert (status, said.startswith(f"Error: {sentence}")) == (2, True), said
+
+
+def test_a_damaged_release_on_the_hub_is_told(run: Run, release: Make, hub: Hub) -> None:
+    directory = release()
+    publish(directory, "org/name", create=True)
+    card = published(hub)["README.md"]
+    hub.repository("org/name").commit({"README.md": card + b"\nMore.\n"}, deleted=["data/no/test.parquet"])
+    assert run("verify", "org/name") == (
+        1,
+        "data/no/test.parquet is missing.\nREADME.md is not the file that SHA256SUMS records.\n",
+    )
 
 
 def test_a_card_is_published_again_elsewhere_and_may_have_been_edited(release: Make) -> None:
     card = (release() / "README.md").read_text(encoding="utf-8")
-    assert as_published(as_published(card, "old/name"), "org/name") == as_published(card, "org/name") != card
-    assert as_published("Mine alone.", "org/name") == "Mine alone."
+    again = as_published(as_published(card, "old/name", "1.0.0"), "org/name", "2.0.0")
+    assert again == as_published(card, "org/name", "2.0.0") != card
+    assert as_published("Mine alone.", "org/name", "1.0.0") == "Mine alone."
+
+
+def test_a_card_edited_in_the_folder_is_a_patch(release: Make, hub: Hub) -> None:
+    directory = release()
+    publish(directory, "org/name", create=True)
+    path = directory / "README.md"
+    path.write_text(path.read_text(encoding="utf-8").replace("A summary.", "Our summary."), encoding="utf-8")
+    sum_again(directory)
+    assert publish(directory, "org/name").version == Version(0, 1, 1)

@@ -9,7 +9,8 @@ from markdown_it import MarkdownIt
 from members import MEMBERS, ROOT
 
 TOP = ("README.md", "CONTRIBUTING.md", "SECURITY.md")
-DOCUMENTS = [*(ROOT / name for name in TOP), *(member / "README.md" for member in MEMBERS)]
+PAGES = sorted((ROOT / "docs").rglob("*.md"))
+DOCUMENTS = [*(ROOT / name for name in TOP), *(member / "README.md" for member in MEMBERS), *PAGES]
 UV_FLAGS = {"--group", "--package", "--extra"}
 
 

@@ -1,14 +1,16 @@
 """SmolLM2-135M as transformers folders: the language model, a reward model and a fine-tuned copy.
 
-They show that real weights go through; what the reward model measures is fluency at best.
+Reading the 4-bit file takes half a minute, so a session does it once, in `CACHE`. They show that real weights go
+through; what the reward model measures is fluency at best.
 """
 
 from pathlib import Path
 from typing import Any
 
 import torch
+from filelock import FileLock
 from pluralbench_policies import embedded_folder
-from session_folder import session_folder
+from session_folder import CACHE, session_folder
 from torch.nn.functional import logsigmoid
 from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaForSequenceClassification
 
@@ -25,13 +27,31 @@ SENTENCES = (
 QUESTION = "Tell me something useful in one sentence."
 
 
+def in_bfloat16() -> Path:
+    """The embedded model as a transformers folder, not to be changed."""
+    return embedded_folder(session_folder(CACHE) / "pluralbench" / "SmolLM2-135M-Instruct")
+
+
 def language_model() -> Path:
-    """The embedded model as a transformers folder in float32, not to be changed. At first it takes half a minute."""
-    return embedded_folder(session_folder("smollm2"), dtype="float32")
+    """The same in float32, not to be changed."""
+    folder, base = session_folder("smollm2"), in_bfloat16()
+    with FileLock(f"{folder}.lock"):
+        if not folder.exists():
+            model: Any = AutoModelForCausalLM.from_pretrained(base, dtype=torch.float32)
+            _save(model, AutoTokenizer.from_pretrained(base), folder)
+    return folder
 
 
-def reward_model(base: Path, folder: Path) -> Path:
-    """A classifier on `base` whose head was trained to prefer sentences to the same words backwards."""
+def reward_model() -> Path:
+    """A classifier whose head was trained to prefer sentences to the same words backwards, not to be changed."""
+    folder, base = session_folder("smollm2-reward"), language_model()
+    with FileLock(f"{folder}.lock"):
+        if not folder.exists():
+            _train_head(base, folder)
+    return folder
+
+
+def _train_head(base: Path, folder: Path) -> None:
     torch.manual_seed(0)
     tokenizer: Any = AutoTokenizer.from_pretrained(base)
     model: Any = LlamaForSequenceClassification.from_pretrained(base, num_labels=1, dtype=torch.float32)
@@ -46,9 +66,7 @@ def reward_model(base: Path, folder: Path) -> Path:
         (-logsigmoid(margins).mean() + 0.01 * margins.square().mean()).backward()  # type: ignore[no-untyped-call]
         optimizer.step()
     assert bool((margins > 0).all())
-    model.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    return folder
+    _save(model, tokenizer, folder)
 
 
 def fine_tuned(base: Path, folder: Path) -> Path:
@@ -57,14 +75,21 @@ def fine_tuned(base: Path, folder: Path) -> Path:
     tokenizer: Any = AutoTokenizer.from_pretrained(base)
     model: Any = AutoModelForCausalLM.from_pretrained(base, dtype=torch.float32)
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
-    for text in SENTENCES[:3]:
+    for text in SENTENCES[:2]:
         ids = _ids(tokenizer, text)
         optimizer.zero_grad()
         model(input_ids=ids, labels=ids).loss.backward()
         optimizer.step()
-    model.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
+    _save(model, tokenizer, folder)
     return folder
+
+
+def _save(model: Any, tokenizer: Any, folder: Path) -> None:
+    """The folder appears once it is whole."""
+    made = folder.with_name(f"{folder.name}.made")
+    model.save_pretrained(made)
+    tokenizer.save_pretrained(made)
+    made.rename(folder)
 
 
 def _ids(tokenizer: Any, answer: str) -> torch.Tensor:

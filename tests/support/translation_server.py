@@ -182,12 +182,7 @@ def glossary_of(text: str) -> str:
     return text.replace("casa", "CASA")
 
 
-WAYS = {
-    "es": ("eng-spa",),
-    "fr": ("eng-cat", "cat-fra"),
-    "it": ("eng-cat", "cat-ita"),
-    "pt": ("eng-cat", "cat-por"),
-}
+WAYS = {"es": ("eng-spa",), "it": ("eng-cat", "cat-ita")}
 
 
 def by_apertium(texts: Sequence[str], source: str, target: str) -> list[str]:

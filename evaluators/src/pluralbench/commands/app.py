@@ -12,6 +12,7 @@ from pluralbench.commands import (
     judge,
     judge_metrics,
     judge_personas,
+    leaderboard,
     list_benchmarks,
     optimize,
     personalize,
@@ -20,6 +21,7 @@ from pluralbench.commands import (
     score,
     show,
     study,
+    submit,
     synthesize,
     train,
     train_planner,
@@ -29,6 +31,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
     no_args_is_help=True,
     help="Score reward models on benchmarks in which better depends on who is asking.",
+    epilog="Example: pluralbench score ./my-model --data sample",
 )
 for verb, command in (
     (score, score.score),
@@ -37,6 +40,8 @@ for verb, command in (
     (judge_metrics, judge_metrics.judge_metrics),
     (compare, compare.compare),
     (report, report.report),
+    (submit, submit.submit),
+    (leaderboard, leaderboard.leaderboard),
     (show, show.show),
     (list_benchmarks, list_benchmarks.list_),
     (train, train.train),

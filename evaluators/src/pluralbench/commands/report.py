@@ -18,6 +18,8 @@ pluralbench report runs --format csv --detail --out metrics.csv
 
 pluralbench report runs/multilingual-* --plots figures
 
+pluralbench report runs --html report.html
+
 pluralbench report runs --plots figures --family "Skywork=Skywork-Reward-*" --family "InternLM=internlm2-*"
 """
 
@@ -29,6 +31,13 @@ def report(
     ] = "table",
     out: Annotated[Path | None, typer.Option(help="A file to write instead of the terminal.")] = None,
     plots: Annotated[Path | None, typer.Option(help="A folder for figures, as PNG and SVG.")] = None,
+    html: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="A page to write with tables, figures and items, a single file that needs no network.",
+        ),
+    ] = None,
     family: Annotated[
         list[str] | None,
         typer.Option(
@@ -66,6 +75,13 @@ def report(
             console.print(f"Wrote {path}")
         for note in font_notes(found.runs):
             console.print(note)
+    if html is not None:
+        from pluralbench.commands.terminal import console  # noqa: PLC0415 - pages are written by few
+        from pluralbench.reports.html.report import write_html  # noqa: PLC0415 - the same
+
+        for note in write_html(found, html):
+            console.print(note)
+        console.print(f"Wrote {html}")
 
 
 def _families(given: list[str]) -> dict[str, str]:

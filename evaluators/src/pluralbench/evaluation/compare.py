@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from pluralbench_measures.bootstrap import Array
+from pluralbench_measures.bootstrap import Array, Estimate
 from pluralbench_measures.intervals import Tilted
 from pluralbench_measures.paired import exchange, holm, p_value
 
@@ -87,18 +87,9 @@ def compare(first: Run, second: Run, *, seed: int = 0, differing_text: bool = Fa
     """
     benchmark = shared_benchmark(first, second)
     ours, theirs = (decided(run) for run in (first, second))
-    both = ours.join(theirs, on=KEYS, how="inner", suffix="_second", nulls_equal=True, maintain_order="left")
-    comparable = (pl.col("outcome") == "equal") == (pl.col("outcome_second") == "equal")
-    both = both.filter(comparable)
+    both = _both(ours, theirs, first, second, differing_text=differing_text)
     shared = both.filter(pl.col("outcome") != "equal")
-    if shared.is_empty():
-        raise RunError(f"{first.path} and {second.path} have no decision in common, so they cannot be compared.")
-    _check_shared(both, first, second, differing_text=differing_text)
-    both = _with_shared_clusters(both, first, second)
-    shared = both.filter(pl.col("outcome") != "equal")
-    sides = [both, both.with_columns(outcome="outcome_second")]
-    leaves = leaves_of(both)
-    counts = [count(benchmark, side, leaves) for side in sides]
+    leaves, counts = _counts(benchmark, both)
     differences = _differences(benchmark, leaves, counts[0], counts[1], seed)
     won = [shared["outcome"] == "win", shared["outcome_second"] == "win"]
     (_, headline, _), *parts = differences
@@ -122,6 +113,38 @@ def compare(first: Run, second: Run, *, seed: int = 0, differing_text: bool = Fa
         tested=sum(p is not None for p in adjusted),
         parts=pl.DataFrame(rows, schema=DIFFERENCES),
     )
+
+
+def overall_difference(
+    first: Run, second: Run, ours: pl.DataFrame, theirs: pl.DataFrame, *, differing_text: bool = False
+) -> Estimate:
+    """The overall number of the second run less that of the first on what both have, with its interval and no test.
+
+    ours, theirs: their decisions, see `decided`. Raises `RunError` as `compare` does.
+    """
+    benchmark = shared_benchmark(first, second)
+    leaves, counts = _counts(benchmark, _both(ours, theirs, first, second, differing_text=differing_text))
+    found, sides = tilted(*counts)
+    one, other = (next(iter(numbers(benchmark, leaves, side))) for side in sides)
+    return found.difference(other.values - one.values, one.strata, one.n, one.clusters)
+
+
+def _both(
+    ours: pl.DataFrame, theirs: pl.DataFrame, first: Run, second: Run, *, differing_text: bool = False
+) -> pl.DataFrame:
+    """The decisions that both runs have, on clusters that are the same in both."""
+    both = ours.join(theirs, on=KEYS, how="inner", suffix="_second", nulls_equal=True, maintain_order="left")
+    both = both.filter((pl.col("outcome") == "equal") == (pl.col("outcome_second") == "equal"))
+    if both.filter(pl.col("outcome") != "equal").is_empty():
+        raise RunError(f"{first.path} and {second.path} have no decision in common, so they cannot be compared.")
+    _check_shared(both, first, second, differing_text=differing_text)
+    return _with_shared_clusters(both, first, second)
+
+
+def _counts(benchmark: Benchmark, both: pl.DataFrame) -> tuple[Sequence[Leaf], tuple[Counts, Counts]]:
+    leaves = leaves_of(both)
+    second = both.with_columns(outcome="outcome_second")
+    return leaves, (count(benchmark, both, leaves), count(benchmark, second, leaves))
 
 
 def shared_benchmark(first: Run, second: Run) -> Benchmark:

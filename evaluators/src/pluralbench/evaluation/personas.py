@@ -176,7 +176,7 @@ def _judge(
         settled = ask_until_valid(
             questions,
             lambda question, attempt: _request(settings, question, attempt),
-            lambda _, reply: _parse(reply, settings.judging.setting),
+            lambda _, reply: parse_reply(reply, settings.judging.setting),
             ledger,
             chat_backend(settings.model, settings.connection),
             attempts=settings.judging.attempts,
@@ -187,7 +187,7 @@ def _judge(
         calls = len(ledger)
         ledger.export(output.work / LEDGER_FILE)
     frame = _decided(drawn.frame, questions, settled, settings.judging)
-    verdicts = verdicts_of(frame, settings)
+    verdicts = verdicts_of(frame, settings.model.model, settings.judging.setting, settings.judging.variables)
     verdicts.write_csv(output.work / VERDICTS_FILE)
     benchmark = known_benchmarks()[PERSONA_JUDGE]
     judging = settings.judging
@@ -266,7 +266,8 @@ def _request(settings: PersonaSettings, question: Question, attempt: int) -> Req
     return replace(request, sample=attempt + settings.judging.attempts * question.copy)
 
 
-def _parse(reply: str, setting: Setting) -> Said:
+def parse_reply(reply: str, setting: Setting) -> Said:
+    """What a reply says in this setting. Raises `InvalidAnswer`."""
     if setting == "certainty":
         return Said(*parse_certain_choice(reply))
     return Said((parse_verdict if setting == TIE else parse_choice)(one_marker(reply)))
@@ -295,11 +296,11 @@ def _decided(
             row["reason"] = one.reason
         letter: Any = SWAPPED[said.letter] if said and question.swapped else said and said.letter
         by_place.setdefault(question.place, []).append(Said(letter, said.certainty) if said else None)
-    decided = [row | _verdict(by_place[place], row["truth"]) for place, row in enumerate(rows)]
+    decided = [row | verdict_of(by_place[place], row["truth"]) for place, row in enumerate(rows)]
     return pl.DataFrame(decided, schema=JUDGED)
 
 
-def _verdict(said: Sequence[Said | None], truth: str) -> dict[str, Any]:
+def verdict_of(said: Sequence[Said | None], truth: str) -> dict[str, Any]:
     """What the replies in the orders asked amount to, with A and B as the data places them.
 
     As for other benchmarks, one invalid reply makes the verdict invalid and one that changes with the order is a tie of
@@ -322,14 +323,14 @@ def _verdict(said: Sequence[Said | None], truth: str) -> dict[str, Any]:
     }
 
 
-def verdicts_of(frame: pl.DataFrame, settings: PersonaSettings) -> pl.DataFrame:
+def verdicts_of(frame: pl.DataFrame, judge: str, setting: str, variables: str) -> pl.DataFrame:
     """`verdicts.csv`: what `judge-metrics` reads, with `id` and `user`; no answer where it is invalid or changed."""
     certainty = pl.col("certainty")
     whole = frame["certainty"].drop_nulls()
     return frame.with_columns(
-        judge=pl.lit(settings.model.model),
-        setting=pl.lit(settings.judging.setting),
-        persona_variables=pl.lit(settings.judging.variables),
+        judge=pl.lit(judge),
+        setting=pl.lit(setting),
+        persona_variables=pl.lit(variables),
         certainty=certainty.cast(pl.Int64) if (whole == whole.floor()).all() else certainty,
     ).select(*VERDICT_COLUMNS, "id", "user")
 

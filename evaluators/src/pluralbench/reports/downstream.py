@@ -24,10 +24,9 @@ def curve_table(found: Downstream) -> pl.DataFrame:
 
     Without a judge the reward models' own estimates, in standard deviations within prompts. The best model is first.
     """
-    metric, last = _metric(found), found.sizes[-1]
+    metric, last = shown_metric(found), found.sizes[-1]
     rows = []
-    values = {model: found.estimate(metric, model=model, k=last).value for model in found.record.rewards}
-    for model in sorted(values, key=lambda name: -inf if (value := values[name]) is None else value, reverse=True):
+    for model in curve_order(found):
         at = {f"best of {k}": _number(found.estimate(metric, model=model, k=k)) for k in found.sizes}
         gain = with_interval(found.estimate("gain", model=model, k=last), 1, "+.3f")
         agreement = _number(found.estimate("agreement", model=model), "+.2f")
@@ -35,7 +34,15 @@ def curve_table(found: Downstream) -> pl.DataFrame:
     return pl.DataFrame(rows, infer_schema_length=None)
 
 
-def _metric(found: Downstream) -> str:
+def curve_order(found: Downstream) -> list[str]:
+    """The reward models, the one whose largest k is worth most first."""
+    metric, last = shown_metric(found), found.sizes[-1]
+    values = {model: found.estimate(metric, model=model, k=last).value for model in found.record.rewards}
+    return sorted(values, key=lambda name: -inf if (value := values[name]) is None else value, reverse=True)
+
+
+def shown_metric(found: Downstream) -> str:
+    """What is shown of the best of k: the outcome, or without a judge what reward models promise."""
     return "promised" if found.record.outcome is None else "outcome"
 
 
@@ -185,4 +192,4 @@ def line_of(found: Downstream) -> str:
     frame = curve_table(found)
     last = f"best of {found.sizes[-1]}"
     told = ", ".join(f"{name} {value}" for name, value in frame.select("reward model", last).iter_rows())
-    return f"{found.path}: {last} answers of {policy}, {_metric(found)} by reward model: {told}"
+    return f"{found.path}: {last} answers of {policy}, {shown_metric(found)} by reward model: {told}"

@@ -69,11 +69,11 @@ def _parts(example: Row, *, full: bool) -> Iterator["Part"]:
     for message in example["prompt"]:
         name = "Prompt" if message["role"] == "user" else message["role"].capitalize()
         yield _heading(name)
-        yield _text(_cut(message["content"], LONG, full=full))
+        yield _text(cut(message["content"], LONG, full=full))
     yield from _person(example["person"], full=full)
     for answer in example["answers"]:
         yield _heading(_answer(answer))
-        yield _text(_cut(answer["text"], LONG, full=full))
+        yield _text(cut(answer["text"], LONG, full=full))
         yield from _replies(answer.get("replies", []), full=full)
     for decision in example["decisions"]:
         if len(example["decisions"]) > 1:
@@ -123,12 +123,12 @@ def _person(person: Row, *, full: bool) -> Iterator["Part"]:
         yield _text("What they expect of an answer:")
     for aspect in person.get("aspects", []):
         reason = f": {aspect['reason']}" if aspect["reason"] else ""
-        yield _text(_cut(f"- {aspect['aspect']}{reason}", LONG_POST, full=full), by=4)
+        yield _text(cut(f"- {aspect['aspect']}{reason}", LONG_POST, full=full), by=4)
     posts = person.get("posts", [])
     for number, post in enumerate(posts if full else posts[:POSTS], start=1):
         category = f" ({post['category']})" if post["category"] else ""
         yield _text(f"Post {number} of {len(posts)}{category}")
-        yield _text(_cut(post["text"], LONG_POST, full=full), by=4)
+        yield _text(cut(post["text"], LONG_POST, full=full), by=4)
     if len(posts) > POSTS and not full:
         yield _text(f"{len(posts) - POSTS:,} more posts; --full shows all.")
 
@@ -150,10 +150,11 @@ def _replies(replies: Sequence[Row], *, full: bool) -> Iterator["Part"]:
     for number, reply in enumerate(replies, start=1):
         what = "" if reply["outcome"] == "answer" else f" ({reply['outcome'].replace('_', ' ')})"
         yield _text(f"{f'Try {number} of {len(replies)}' if len(replies) > 1 else 'Reply'}{what}:")
-        yield _text(_cut(reply["text"], LONG, full=full), by=4)
+        yield _text(cut(reply["text"], LONG, full=full), by=4)
 
 
-def _cut(text: str, most: int, *, full: bool) -> str:
+def cut(text: str, most: int, *, full: bool = False) -> str:
+    """A text that a terminal takes, of at most so many characters, with how many more there are. full: all of it."""
     bare = plain(text).strip()
     if full or len(bare) <= most:
         return bare or "(nothing)"

@@ -26,13 +26,13 @@ TOLD = {"raw": "posts of the user", "persona": "a summary of the user"}
 def render_personalized(runs: Sequence[Personalized], form: Format, *, width: int | None = WIDTH) -> str | Group:
     """The report of some directories in a form; for programs the long frame of their numbers, with the directory."""
     frame = pl.concat([found.metrics.select(pl.lit(str(found.path)).alias("run"), pl.all()) for found in runs])
-    pages = [page for found in runs for page in _pages(found)]
+    pages = [page for found in runs for page in pages_of(found)]
     # What two directories have in common is said once.
     said = list(dict.fromkeys(note for found in runs for note in notes(found)))
     return written(Content(pages, said, frame.to_dicts(), frame), form, width)
 
 
-def _pages(found: Personalized) -> Iterator[Page]:
+def pages_of(found: Personalized) -> Iterator[Page]:
     """A table of each set and comparison, and the configs of a set that has several, in the layout of Table 6."""
     conditions = found.record.conditions
     compared = [pair for pair in COMPARED if {*pair} <= {*conditions}]

@@ -18,6 +18,10 @@ from pluralbench.results.runs import Run
 
 NONE = "none"
 MODES = (NONE, "raw", "plan", "persona")
+MODES_NOTE = (
+    "Against none: points that a model gains over its run with nothing told of the person, on the same items, "
+    f"with {CONFIDENCE:.0%} intervals; p by exchanging the two runs within people, not adjusted for several."
+)
 OF_THE_PROFILE = "{} posts"
 """What in `TOLD` is of the profile itself."""
 
@@ -81,10 +85,7 @@ def _cells(found: Difference | None) -> tuple[str, str]:
 def mode_notes(pages: Sequence[Page]) -> Iterator[str]:
     """What a reader of these pages has to know."""
     if pages:
-        yield (
-            "Against none: points that a model gains over its run with nothing told of the person, on the same items, "
-            f"with {CONFIDENCE:.0%} intervals; p by exchanging the two runs within people, not adjusted for several."
-        )
+        yield MODES_NOTE
 
 
 def mode_fields(models: Sequence[Sequence[Told]]) -> dict[str, dict[str, Any]]:

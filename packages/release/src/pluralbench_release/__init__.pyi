@@ -4,12 +4,14 @@ from .checksums import release_digest
 from .content import ReleaseTable, content_digest
 from .diff import TableDiff, diff
 from .errors import NoSplit, ReleaseError, TablesError
+from .fetching import release_at
 from .manifest import LEDGER, RECIPE, Built, Manifest, ReleaseName, Source, read_manifest
-from .publishing import check_publishable, push_to_hub
+from .publishing import Published, check_publishable, publish
 from .rebuild import Rebuild, rebuild, rebuild_of
 from .summary import tell, tell_table
 from .tables import Tables, manifest_at, pinned, read_tables
 from .verify import verify
+from .versions import Version
 from .write import Builder, Contents, ReleaseRecipe, write
 
 __all__ = [
@@ -22,6 +24,7 @@ __all__ = [
     "Contents",
     "Manifest",
     "NoSplit",
+    "Published",
     "Rebuild",
     "ReleaseError",
     "ReleaseName",
@@ -32,6 +35,7 @@ __all__ = [
     "TableDiff",
     "Tables",
     "TablesError",
+    "Version",
     "building",
     "check_publishable",
     "content_digest",
@@ -41,12 +45,13 @@ __all__ = [
     "manifest_at",
     "markdown_table",
     "pinned",
-    "push_to_hub",
+    "publish",
     "read_card",
     "read_manifest",
     "read_tables",
     "rebuild",
     "rebuild_of",
+    "release_at",
     "release_digest",
     "tell",
     "tell_table",

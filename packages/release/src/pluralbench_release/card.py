@@ -94,6 +94,11 @@ def read_card(directory: Path) -> CardData:
         text = text_of(directory / CARD, CARD)
     except FileNotFoundError:
         raise ReleaseError(f"{directory} has no card ({CARD}).") from None
+    return checked_yaml(text)
+
+
+def checked_yaml(text: str) -> CardData:
+    """The YAML of the text of a card, whoever wrote it. Raises `ReleaseError` where it cannot be read."""
     front = FRONT.match(text)
     if front is not None and len(front[0]) > LONGEST_YAML:
         raise ReleaseError(f"The YAML of {CARD} is longer than {LONGEST_YAML // 2**20} MB, which no card's is.")

@@ -8,6 +8,8 @@ from pluralbench_release.manifest import Manifest
 PROJECT = "https://github.com/pluralbench/pluralbench"
 SPECIAL = re.compile(r"([&%$#_{}])")
 EXAMPLE = re.compile(r'(load_dataset\()"[^"\n]*"')
+VERSION = re.compile(r"^Version \S+(?=, [\d,]+ rows?, built by )", re.MULTILINE)
+NOTE = re.compile(r"(?<=  note = \{Version )[^}\n]*(?=\})")
 MADE_WITH = re.compile(r"(  howpublished = \{)(?:\\url\{[^}\n]*\}, )?")
 
 
@@ -39,11 +41,14 @@ def software_entry() -> str:
     )
 
 
-def as_published(card: str, repository: str) -> str:
+def as_published(card: str, repository: str, version: str) -> str:
     """A card whose example and whose BibTeX entry name the Hub repository (ORG/NAME) that the release lies in.
+
+    It says `version` where it said of which version the release is.
 
     A card that was edited and has no such places any more stays as it is.
     """
+    card = NOTE.sub(version, VERSION.sub(f"Version {version}", card, count=1), count=1)
     card = EXAMPLE.sub(lambda found: f'{found[1]}"{repository}"', card, count=1)
     address = rf"\url{{https://huggingface.co/datasets/{repository}}}, "
     return MADE_WITH.sub(lambda found: found[1] + address, card, count=1)

@@ -18,11 +18,16 @@ from pluralbench_release.files import shown
 if TYPE_CHECKING:
     from pluralbench_release import Rebuild, TableDiff
 
-app = typer.Typer(no_args_is_help=True, help="Verify, compare, rebuild and publish dataset releases.")
+app = typer.Typer(
+    no_args_is_help=True,
+    help="Verify, compare, rebuild and publish dataset releases.",
+    epilog="Example: pluralbench-release verify dist/personalized-rewardbench",
+)
 console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
 IDS_SHOWN = 5
 
-Release = Annotated[Path, typer.Argument(metavar="DIR", help="A release directory.")]
+PLACE = "A release: a directory, or ORG/NAME@VERSION on the Hub, such as acme/beer@v1.1.0."
+Release = Annotated[str, typer.Argument(metavar="RELEASE", help=PLACE)]
 
 
 def main() -> NoReturn:
@@ -32,7 +37,7 @@ def main() -> NoReturn:
 
 @app.command(epilog="Example: pluralbench-release verify dist/personalized-rewardbench")
 def verify(
-    directory: Release,
+    release: Release,
     digest: Annotated[
         str | None, typer.Option(metavar="HEX", help="What the release digest has to be, to pin a release.")
     ] = None,
@@ -42,22 +47,23 @@ def verify(
     The release digest that it prints is the SHA-256 of the release's SHA256SUMS, and so of every file. A publication
     has it in the message of its commit and tag.
     """
-    manifest = releases.read_manifest(directory)
-    problems = releases.verify(directory, digest=digest)
-    for problem in problems:
-        console.print(problem)
-    if problems:
-        raise typer.Exit(1)
-    rows = releases.counted(sum(table.rows for table in manifest.tables), "row")
-    tables = releases.counted(len(manifest.tables), "table")
-    console.print(f"{directory}: {rows} in {tables}, as the manifest says.")
-    console.print(f"Release digest: {releases.release_digest(directory)}")
+    with releases.release_at(release) as directory:
+        manifest = releases.read_manifest(directory)
+        problems = releases.verify(directory, digest=digest)
+        for problem in problems:
+            console.print(problem)
+        if problems:
+            raise typer.Exit(1)
+        rows = releases.counted(sum(table.rows for table in manifest.tables), "row")
+        tables = releases.counted(len(manifest.tables), "table")
+        console.print(f"{release}: {rows} in {tables}, as the manifest says.")
+        console.print(f"Release digest: {releases.release_digest(directory)}")
 
 
 @app.command(epilog="Example: pluralbench-release diff dist/personalized-rewardbench other/personalized-rewardbench")
 def diff(
-    a: Annotated[Path, typer.Argument(metavar="A", help="The older release.")],
-    b: Annotated[Path, typer.Argument(metavar="B", help="The newer release.")],
+    a: Annotated[str, typer.Argument(metavar="A", help=f"The older of two. {PLACE}")],
+    b: Annotated[str, typer.Argument(metavar="B", help="The newer, a directory or on the Hub.")],
     *,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
@@ -65,7 +71,8 @@ def diff(
 
     JSON has every id, the table the first few.
     """
-    differences = releases.diff(a, b)
+    with releases.release_at(a) as older, releases.release_at(b) as newer:
+        differences = releases.diff(older, newer)
     if as_json:
         typer.echo(json.dumps([asdict(table) for table in differences], ensure_ascii=False, indent=2))
     else:
@@ -76,39 +83,59 @@ def diff(
 
 @app.command(epilog="Example: pluralbench-release rebuild dist/personalized-rewardbench")
 def rebuild(
-    directory: Release,
+    release: Release,
     out: Annotated[Path | None, typer.Option(help="Keep the rebuilt release here; without it, only compare.")] = None,
     source: Annotated[
         list[str] | None, typer.Option(help="Where a source is now, if it moved; in the builder's own form.")
     ] = None,
 ) -> None:
-    """Build DIR again from its recipe and recorded calls, ask no model, and compare; exit 1 at a difference.
+    """Build a release again from its recipe and recorded calls, ask no model, and compare; exit 1 at a difference.
 
-    Nothing that DIR holds is run: it names its builder, and only one that is installed here runs. Of the files of this
+    Nothing that it holds is run: it names its builder, and only one that is installed here runs. Of the files of this
     machine it reads those that --source names, and those below the current folder that the recipe names.
     """
-    _print_plan(releases.rebuild_of(directory))
-    with tempfile.TemporaryDirectory(prefix="pluralbench-rebuild-") as temporary:
-        differences = releases.rebuild(
-            directory, out or Path(temporary) / directory.resolve().name, sources=source or ()
-        )
+    with (
+        releases.release_at(release) as directory,
+        tempfile.TemporaryDirectory(prefix="pluralbench-rebuild-") as temporary,
+    ):
+        _print_plan(releases.rebuild_of(directory))
+        target = out or Path(temporary) / directory.resolve().name
+        differences = releases.rebuild(directory, target, sources=source or ())
     _print_differences(differences)
     if any(differences):
         raise typer.Exit(1)
 
 
-@app.command(epilog="Example: pluralbench-release publish dist/persona-judge my-organisation/persona-judge --private")
+@app.command(epilog="Example: pluralbench-release publish dist/persona-judge my-organisation/persona-judge --create")
 def publish(
-    directory: Release,
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="A release directory.")],
     repository: Annotated[str, typer.Argument(metavar="ORG/NAME", help="The dataset on the Hub.")],
+    tag: Annotated[
+        str | None,
+        typer.Option(metavar="VERSION", help="Such as v1.2.0, rather than the version that the changes call for."),
+    ] = None,
     *,
-    private: Annotated[bool, typer.Option("--private", help="Make it a private dataset, if it is a new one.")] = False,
-    version_tag: Annotated[bool, typer.Option("--version-tag", help="Tag the commit with the version.")] = False,
+    private: Annotated[
+        bool, typer.Option("--private", help="Make it a private repository, if it is a new one.")
+    ] = False,
+    create: Annotated[bool, typer.Option("--create", help="Make the repository, if it is not there yet.")] = False,
 ) -> None:
-    """Put DIR on the Hub, after it has verified; refused with the clause where a source forbids it."""
-    address = releases.push_to_hub(directory, repository, private=private, version_tag=version_tag)
-    console.print(f"{directory} is published: {address}")
-    console.print(f"Release digest: {releases.release_digest(directory)}")
+    """Put DIR on the Hub as a version, one commit and one tag, after it has verified.
+
+    Against the last version there, rows that went or changed make a major one, rows that came a minor one, anything
+    else a patch. What people wrote on the card by hand stays. Refused with the clause where a source forbids it.
+    """
+    done = releases.publish(directory, repository, tag=tag, private=private, create=create)
+    if not done.new:
+        console.print(f"{directory} is published already, as {done.version.tag}: {done.address}")
+    else:
+        after = "" if done.before is None else f", after {done.before.tag}"
+        console.print(f"{directory} is published as {done.version.tag}{after}: {done.address}")
+        for line in done.changes:
+            console.print(f"- {line}")
+    if done.kept:
+        console.print(f"Left alone there, since no release names it: {', '.join(map(shown, done.kept))}.")
+    console.print(f"Release digest: {done.digest}")
 
 
 def _print_plan(plan: "Rebuild") -> None:

@@ -1,7 +1,9 @@
 """Which rows came, went or changed between two releases."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 from pluralbench_runs import canonical_json
@@ -33,7 +35,7 @@ def diff(a: Path, b: Path) -> list[TableDiff]:
     are not what they claim to be would prove nothing.
     """
     tables_a, tables_b = _tables(a), _tables(b)
-    return [_table_diff(pair, tables_a.get(pair), tables_b.get(pair)) for pair in tables_a | tables_b]
+    return [table_diff(pair, tables_a.get(pair), tables_b.get(pair)) for pair in tables_a | tables_b]
 
 
 def _tables(directory: Path) -> dict[tuple[str, str], pl.DataFrame]:
@@ -51,14 +53,18 @@ def _tables(directory: Path) -> dict[tuple[str, str], pl.DataFrame]:
     return tables
 
 
-def _table_diff(pair: tuple[str, str], a: pl.DataFrame | None, b: pl.DataFrame | None) -> TableDiff:
+def table_diff(pair: tuple[str, str], a: pl.DataFrame | None, b: pl.DataFrame | None) -> TableDiff:
+    """The differences from the rows `a` to `b`, None where there is no such table. pair: its config and split.
+
+    A column that only one of them has differs in every row.
+    """
     rows_a = {} if a is None else {str(row["id"]): row for row in a.iter_rows(named=True)}
     rows_b = {} if b is None else {str(row["id"]): row for row in b.iter_rows(named=True)}
     changed: dict[str, list[str]] = {}
     for row_id in in_order(rows_a.keys() & rows_b.keys(), a, b):
         old, new = rows_a[row_id], rows_b[row_id]
         for column in old | new:
-            if canonical_json([old.get(column)]) != canonical_json([new.get(column)]):
+            if _value(old, column) != _value(new, column):
                 changed.setdefault(column, []).append(row_id)
     return TableDiff(
         config=pair[0],
@@ -67,3 +73,8 @@ def _table_diff(pair: tuple[str, str], a: pl.DataFrame | None, b: pl.DataFrame |
         removed=in_order(rows_a.keys() - rows_b.keys(), a, b),
         changed=changed,
     )
+
+
+def _value(row: Mapping[str, Any], column: str) -> bytes | None:
+    """A row's value as canonical JSON; None for no such column."""
+    return canonical_json([row[column]]) if column in row else None

@@ -1,7 +1,7 @@
 """Datasets on the Hub, each at one commit."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -125,6 +125,11 @@ def file_at(repo: str, commit: str, path: str) -> Path | None:
             return None
         except EntryNotFoundError:
             return None
+
+
+def asking_for(repo: str, commit: str) -> AbstractContextManager[None]:
+    """Turn what a client raises while files of a dataset come into a `TablesError`."""
+    return _asking(repo, commit, f"{_shown(repo, commit)} cannot be loaded: {{}}.")
 
 
 def _shown(repo: str, commit: str) -> str:

@@ -1,7 +1,8 @@
 """The manifest of a release: what it holds, what it was made from, and the digests that prove both."""
 
+import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -18,6 +19,7 @@ LEDGER = "provenance/ledger.parquet"
 STATISTICS = "provenance/statistics.json"
 ROW_DIGESTS = "provenance/row_digests.parquet"
 CARD = "README.md"
+CHANGELOG = "CHANGELOG.md"
 SUMS = "SHA256SUMS"
 
 ReleaseName = Annotated[PathName, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
@@ -89,6 +91,7 @@ class LedgerEntry(Entry):
 class Manifest(Entry):
     """Everything that a release says about itself in numbers.
 
+    version: of the release; publishing sets it to the version that it is published as, and the recipe keeps its own.
     provenance: SHA-256 of each other file, most of them in `provenance/`, by its path. software: versions of what
     wrote it.
     """
@@ -136,6 +139,16 @@ class Built:
     new_calls: int
 
 
+def json_text(values: Mapping[str, Any]) -> str:
+    """The text of a release's file of JSON."""
+    return json.dumps(values, ensure_ascii=False, indent=2) + "\n"
+
+
+def manifest_text(manifest: Manifest) -> str:
+    """The text of a manifest's file."""
+    return json_text(manifest.model_dump(mode="json"))
+
+
 def read_manifest(directory: Path) -> Manifest:
     """The manifest of the release in `directory`. Raises `ReleaseError` when it is no release."""
     if not os.path.lexists(directory / MANIFEST):
@@ -145,12 +158,16 @@ def read_manifest(directory: Path) -> Manifest:
 
 def manifest_in(file: Path) -> Manifest:
     """The manifest that a file holds. Raises `ReleaseError` when it holds none."""
+    return parse_manifest(text_of(file), str(file))
+
+
+def parse_manifest(text: str, called: str) -> Manifest:
+    """The manifest of a text, called `called` in errors. Raises `ReleaseError` when it is none."""
     try:
-        return Manifest.model_validate_json(text_of(file))
+        return Manifest.model_validate_json(text)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         place = ".".join(str(part) for part in first["loc"])
         said = one_line(first["msg"].removeprefix("Value error, "), 300)
-        raise ReleaseError(
-            f"{file} is damaged or of another format version ({shown(f'`{place[:100]}`: {said}' if place else said)})."
-        ) from None
+        fault = shown(f"`{place[:100]}`: {said}" if place else said)
+        raise ReleaseError(f"{called} is damaged or of another format version ({fault}).") from None

@@ -1,6 +1,5 @@
 """Write tables as a dataset directory that is already a Hub repository."""
 
-import json
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -32,6 +31,8 @@ from pluralbench_release.manifest import (
     ReleaseName,
     Source,
     TableEntry,
+    json_text,
+    manifest_text,
     repeated,
 )
 
@@ -117,7 +118,7 @@ def write(
         shutil.copyfile(file, inside(directory, path))
     shutil.copyfile(ledger, directory / LEDGER)
     write_recipe(recipe, directory / RECIPE)
-    _write_json(directory / STATISTICS, contents.statistics)
+    (directory / STATISTICS).write_text(json_text(contents.statistics), encoding="utf-8")
     manifest = Manifest(
         name=recipe.name,
         version=recipe.version,
@@ -133,7 +134,7 @@ def write(
     )
     card = contents.card.model_copy(update={"pretty_name": recipe.titled(contents.card.pretty_name)})
     write_card(directory, card, manifest, contents.tables, place=place or directory.resolve().name)
-    _write_json(directory / MANIFEST, manifest.model_dump(mode="json"))
+    (directory / MANIFEST).write_text(manifest_text(manifest), encoding="utf-8")
     write_sums(directory, manifest)
     return manifest
 
@@ -164,7 +165,3 @@ def _write_table(directory: Path, table: ReleaseTable, content: str) -> TableEnt
         digest=content,
         parquet_sha256=file_digest(path),
     )
-
-
-def _write_json(path: Path, values: Mapping[str, Any]) -> None:
-    path.write_text(json.dumps(values, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")

@@ -2,31 +2,35 @@
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-from pluralbench_measures.bootstrap import CONFIDENCE, Estimate
 
 from pluralbench.errors import EvaluationError
 from pluralbench.reports.figures import style
 from pluralbench.reports.figures.files import save
 from pluralbench.reports.figures.fonts import plain, readable
+from pluralbench.reports.figures.panels import (
+    MANY,
+    WHISKERS,
+    Rows,
+    panels,
+    shown_judges,
+    total_of,
+    verdict_point,
+    which_judges,
+)
 from pluralbench.reports.figures.series import Series, series_of_judges
-from pluralbench.reports.figures.style import Point, dot, heading, hollow
+from pluralbench.reports.figures.style import dot, heading, hollow
+from pluralbench.reports.figures.variables import by_setting, draw_variables
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Rows = Sequence[Mapping[str, Any]]
-Draw = Callable[["Axes", Rows, Mapping[str, Series]], None]
-WIDTH, APART = 2.9, 0.45  # of a panel and beside it, in inches
-MANY = 4  # judges, of which two panels fit in a row and whiskers stay apart
 FEW = 10  # verdicts in a decile
 POINTS = 16  # of a curve between two certainties
-WHISKERS = f"Whiskers: {CONFIDENCE:.0%} intervals."
 
 
 def draw_verdicts(rows: Rows, folder: Path) -> list[Path]:
@@ -48,8 +52,9 @@ def figures_of(rows: Rows, among: Iterable[str] = ()) -> "dict[str, Callable[[],
     """The figures that these verdicts have data for, by the stem of their files.
 
     Those with certainties are one for each setting and set of persona variables, `certainty_SETTING_VARIABLES` and
-    `risk_coverage_SETTING_VARIABLES`, with a panel a task; `persona` is the other. among: the names of all models in
-    the report, by which the colours go.
+    `risk_coverage_SETTING_VARIABLES`, with a panel a task; `persona` is the other. `variables_SETTING` has all sets of
+    variables side by side, where there are two beside none. among: the names of all models in the report, by which the
+    colours go.
     """
     rated = [row for row in rows if row["by_certainty"]]
     compared = [row for row in rows if row["against_none"]]
@@ -61,6 +66,9 @@ def figures_of(rows: Rows, among: Iterable[str] = ()) -> "dict[str, Callable[[],
         end = re.sub(r"[^\w.-]+", "_", f"{setting}_{variables}")
         figures[f"certainty_{end}"] = partial(_by_certainty, ours, judges, told)
         figures[f"risk_coverage_{end}"] = partial(_risk_coverage, ours, judges, told)
+    for setting, ours in by_setting(rows).items():
+        end = re.sub(r"[^\w.-]+", "_", setting)
+        figures[f"variables_{end}"] = partial(draw_variables, ours, judges, setting)
     if compared:
         figures["persona"] = partial(_persona, compared, judges)
     return figures
@@ -73,44 +81,12 @@ def _judges(rows: Rows, among: Iterable[str]) -> dict[str, Series]:
     return {one.name: one for one in series_of_judges(means, among)}
 
 
-def _panels(rows: Rows, judges: Mapping[str, Series], heights: Sequence[float], draw: Sequence[Draw]) -> "Figure":
-    """A panel for each task, of axes one under the other; heights: of these, in inches, from the top."""
-    tasks = {task: [row for row in rows if row["task"] == task] for task in dict.fromkeys(row["task"] for row in rows)}
-    many = len(_shown(rows, judges)) > MANY
-    across, width = (1, 2 * WIDTH + APART) if many else (min(2, len(tasks)), WIDTH)
-    down, each = -(-len(tasks) // across), sum(heights) + 0.1 * (len(heights) - 1) + 0.55
-    figure = style.sheet(across * (width + APART) - APART, down * each)
-    for number, (task, ours) in enumerate(tasks.items()):
-        row, column = divmod(number, across)
-        top = (down - row) * each
-        for place, (height, one) in enumerate(zip(heights, draw, strict=True)):
-            ax = style.place(figure, column * (width + APART), top - height, width, height)
-            top -= height + 0.1
-            one(ax, ours, judges)
-            ax.tick_params(axis="x", labelbottom=place == len(heights) - 1)
-            if column:
-                ax.set_ylabel("")
-            if place < len(heights) - 1 or number + across < len(tasks):
-                ax.set_xlabel("")
-            if place == 0:
-                label = readable(task)
-                ax.set_title(label.text, family=label.families, fontsize=9, loc="left", pad=5)
-            if place == 0 and number == across - 1:
-                style.legend(ax, _shown(rows, judges))
-    return figure
-
-
-def _shown(rows: Rows, judges: Mapping[str, Series]) -> list[Series]:
-    names = {row["judge"] for row in rows}
-    return [one for name, one in judges.items() if name in names]
-
-
 def _by_certainty(rows: Rows, judges: Mapping[str, Series], told: str) -> "Figure":
     deciles = [cell["from"] for row in rows for cell in row["deciles"]]
     limits = (min(deciles) - 2, max(deciles) + 12)
     edges = list(range(min(deciles), max(deciles) + 20, 10))
-    most = 25 * math.ceil(4 * max(cell["n"] / _all(row)["total"] for row in rows for cell in row["deciles"]))
-    compared = _shown(rows, judges)
+    most = 25 * math.ceil(4 * max(cell["n"] / total_of(row)["total"] for row in rows for cell in row["deciles"]))
+    compared = shown_judges(rows, judges)
     whiskers = len(compared) <= MANY
 
     def bins(ax: "Axes") -> None:
@@ -130,7 +106,7 @@ def _by_certainty(rows: Rows, judges: Mapping[str, Series], told: str) -> "Figur
             # matplotlib leaves a gap where a value is NaN.
             ax.plot(xs, [math.nan if y is None else y for y in ys], linewidth=0.8, zorder=1.5, **_curved(model))
             for cell in row["deciles"]:
-                at, shown = cell["from"] + left + step / 2, _point(cell, "accuracy")
+                at, shown = cell["from"] + left + step / 2, verdict_point(cell, "accuracy")
                 dot(ax, at, shown, model, upright=True, whisker=whiskers)
                 if cell["n"] < FEW:
                     ax.plot(at, shown.value or 0.0, **_over(model))
@@ -140,10 +116,10 @@ def _by_certainty(rows: Rows, judges: Mapping[str, Series], told: str) -> "Figur
         ax.set(ylim=(0, most), yticks=range(0, most + 1, 50 if most == 100 else 25), ylabel="Verdicts (%)")
         for row, model, left, step in _beside(ours, judges):
             xs = [cell["from"] + left for cell in row["deciles"]]
-            shares = [100 * cell["n"] / _all(row)["total"] for cell in row["deciles"]]
+            shares = [100 * cell["n"] / total_of(row)["total"] for cell in row["deciles"]]
             ax.bar(xs, shares, 0.92 * step, align="edge", color=model.colour, linewidth=0)
 
-    figure = _panels(rows, judges, (1.75, 0.65), (accuracy, histogram))
+    figure = panels(rows, judges, (1.75, 0.65), (accuracy, histogram))
     note = "Above: accuracy of valid answers by decile of certainty, 100 being in the last. Below: how many of "
     note += (
         "the judge's verdicts are in each."
@@ -155,7 +131,7 @@ def _by_certainty(rows: Rows, judges: Mapping[str, Series], told: str) -> "Figur
     note += (
         f" Grey, dashed: chance. Dotted: as right as sure. {WHISKERS if whiskers else 'The JSON has the intervals.'}"
     )
-    return heading(figure, f"Accuracy by certainty, {_which(rows, judges)} ({told})", note)
+    return heading(figure, f"Accuracy by certainty, {which_judges(rows, judges)} ({told})", note)
 
 
 def _beside(rows: Rows, judges: Mapping[str, Series]) -> list[tuple[Mapping[str, Any], Series, float, float]]:
@@ -178,27 +154,23 @@ def _risk_coverage(rows: Rows, judges: Mapping[str, Series], told: str) -> "Figu
         for row in ours:
             model, curve = judges[row["judge"]], _curve(row)
             ax.plot([x for x, _ in curve], [y for _, y in curve], linewidth=1.1, zorder=1.5, **_curved(model))
-            cell, looks = (_all(row), _over(model)) if few(row) else (row["high"], style.marker(model))
-            across = 100 * cell["total"] / _all(row)["total"]
+            cell, looks = (total_of(row), _over(model)) if few(row) else (row["high"], style.marker(model))
+            across = 100 * cell["total"] / total_of(row)["total"]
             ax.plot(across, 100 * (1 - cell["correct"] / cell["total"]), **looks)
 
-    figure = _panels(rows, judges, (2.2,), (curves,))
+    figure = panels(rows, judges, (2.2,), (curves,))
     note = (
         f"Errors among the surest answers, from {FEW} on, by how many of the valid ones with a certainty are kept. "
         "Equally sure ones are in any order. Grey, dashed: chance. Filled: certainty of at least "
         f"{rows[0]['threshold']:g}."
     )
     note += f" Hollow: all, where fewer than {FEW} are so sure." if any(few(row) for row in rows) else ""
-    return heading(figure, f"Risk and coverage, {_which(rows, judges)} ({told})", note)
-
-
-def _all(row: Mapping[str, Any]) -> dict[str, int]:
-    return {key: row["high"][key] + row["low"][key] for key in ("correct", "total")}
+    return heading(figure, f"Risk and coverage, {which_judges(rows, judges)} ({told})", note)
 
 
 def _curve(row: Mapping[str, Any]) -> list[tuple[float, float]]:
     """Coverage and expected risk in per cent, at each certainty and some points between, from `FEW` answers on."""
-    total, before, wrong, points = _all(row)["total"], 0, 0.0, []
+    total, before, wrong, points = total_of(row)["total"], 0, 0.0, []
     for cell in row["by_certainty"]:
         rate = 1 - cell["correct"] / cell["n"]
         first, last = max(before + 1, min(FEW, total)), before + cell["n"]
@@ -220,7 +192,7 @@ def _over(model: Series) -> dict[str, Any]:
 
 
 def _persona(rows: Rows, judges: Mapping[str, Series]) -> "Figure":
-    best, alone = list(judges), len(_shown(rows, judges)) == 1
+    best, alone = list(judges), len(shown_judges(rows, judges)) == 1
     telling = [name for name in ("setting", "persona_variables") if len({row[name] for row in rows}) > 1]
     # Of one judge the tasks are rows of one panel; else each has a panel, whose rows are the judges.
     panels: dict[str, list[Mapping[str, Any]]] = {}
@@ -229,8 +201,8 @@ def _persona(rows: Rows, judges: Mapping[str, Series]) -> "Figure":
     sizes = [0.24 * len(ours) + 0.1 for ours in panels.values()]
     bottom = sum(sizes) + 0.32 * (len(sizes) - 1)
     figure = style.sheet(6.2, bottom)
-    shifts = [_point(row["against_none"], "difference") for row in rows]
-    both = [_point(row["against_none"], name) for row in rows for name in ("accuracy", "accuracy_without")]
+    shifts = [verdict_point(row["against_none"], "difference") for row in rows]
+    both = [verdict_point(row["against_none"], name) for row in rows for name in ("accuracy", "accuracy_without")]
     limits = style.extent(both, least=style.LEAST), style.extent(shifts, 0.0, least=style.LEAST)
     for (task, ours), size in zip(panels.items(), sizes, strict=True):
         left, right = (style.place(figure, at, bottom - size, 2.95, size) for at in (0.0, 3.25))
@@ -254,25 +226,15 @@ def _persona(rows: Rows, judges: Mapping[str, Series]) -> "Figure":
     note = f"Filled: with a persona; hollow: without. {WHISKERS} Dashed: no difference."
     apart = sum(not row["against_none"]["same_items"] for row in rows)
     note += f" {apart} of {len(rows)} pairs are not of the same items, so they are resampled apart." if apart else ""
-    return heading(figure, f"With and without a persona, {_which(rows, judges)}", note)
+    return heading(figure, f"With and without a persona, {which_judges(rows, judges)}", note)
 
 
 def _with_and_without(left: "Axes", right: "Axes", rows: Rows, judges: Mapping[str, Series]) -> None:
     right.axvline(0, color=style.GREY, linewidth=0.8, linestyle="--", zorder=1)
     for at, row in enumerate(rows):
         model, found = judges[row["judge"]], row["against_none"]
-        dot(left, at - 0.14, _point(found, "accuracy"), model)
-        without = _point(found, "accuracy_without")
+        dot(left, at - 0.14, verdict_point(found, "accuracy"), model)
+        without = verdict_point(found, "accuracy_without")
         dot(left, at + 0.14, without, model)
         left.plot(without.value or 0.0, at + 0.14, **_over(model))
-        dot(right, at, _point(found, "difference"), model)
-
-
-def _point(cell: Mapping[str, Any], name: str) -> Point:
-    low, high = cell[f"{name}_interval"] or (None, None)
-    return style.point(Estimate(cell[name], low, high))
-
-
-def _which(rows: Rows, judges: Mapping[str, Series]) -> str:
-    shown = _shown(rows, judges)
-    return shown[0].label.text if len(shown) == 1 else f"{len(shown)} judges"
+        dot(right, at, verdict_point(found, "difference"), model)

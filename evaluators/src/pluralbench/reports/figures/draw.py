@@ -9,7 +9,7 @@ import polars as pl
 
 from pluralbench.data.verdict_tables import read_verdicts
 from pluralbench.errors import EvaluationError
-from pluralbench.reports.figures import categories, certainty, forest, languages, profile_modes
+from pluralbench.reports.figures import categories, certainty, forest, kinds, languages, profile_modes, translators
 from pluralbench.reports.figures.files import save
 from pluralbench.reports.figures.fonts import readable, unrendered
 from pluralbench.reports.figures.series import series_of
@@ -32,7 +32,7 @@ def draw(runs: Sequence[Run], folder: Path, families: Mapping[str, str] | None =
     """
     paths: list[Path] = []
     with drawing():
-        for stem, make in _figures(runs, families or {}):
+        for stem, make in figures_of(runs, families):
             figure = make()
             if figure is not None:
                 paths += save(figure, folder, stem)
@@ -41,16 +41,25 @@ def draw(runs: Sequence[Run], folder: Path, families: Mapping[str, str] | None =
     return paths
 
 
-def _figures(runs: Sequence[Run], families: Mapping[str, str]) -> Iterator[tuple[str, Make]]:
-    yield from forest.forests(runs).items()
-    yield from profile_modes.mode_figures(runs, families).items()
-    across, by_category = series_of(_in_languages(runs), runs), series_of(_by_category(runs), runs)
-    for models, figures in ((across, languages.FIGURES), (by_category, categories.figures_of(by_category))):
+def figures_of(
+    runs: Sequence[Run], families: Mapping[str, str] | None = None, among: Sequence[Run] = ()
+) -> Iterator[tuple[str, Make]]:
+    """What draws each figure that these runs have data for, by the stem of its files; None where there is no number.
+
+    To be drawn in `style.drawing`. families: see `draw`. among: all runs of a report that these are a part of, by which
+    models have their colours.
+    """
+    among = among or runs
+    yield from forest.forests(runs, among).items()
+    yield from profile_modes.mode_figures(runs, families or {}).items()
+    across, by_category = series_of(_in_languages(runs), among), series_of(_by_category(runs), among)
+    by_language = languages.FIGURES | kinds.FIGURES | translators.FIGURES
+    for models, figures in ((across, by_language), (by_category, categories.figures_of(by_category))):
         for stem, make in figures.items() if models else ():
             yield stem, partial(make, models)
     verdicts = _verdicts(runs)
     if verdicts is not None:
-        names = [run.name for run in runs]
+        names = [run.name for run in among]
         yield from certainty.figures_of(verdict_rows(verdicts), among=names).items()
 
 

@@ -47,14 +47,14 @@ class Part(NamedTuple):
     short: Label | None = None
 
 
-def forests(runs: Sequence[Run]) -> "dict[str, Callable[[], Figure | None]]":
-    """The forest plot of each benchmark, by the stem of its files."""
+def forests(runs: Sequence[Run], among: Sequence[Run] = ()) -> "dict[str, Callable[[], Figure | None]]":
+    """The forest plot of each benchmark, by the stem of its files. among: all runs of the report, see `series_of`."""
     made: dict[str, Callable[[], Figure | None]] = {}
     for name in sorted({run.record.benchmark.name for run in runs}):
         own = [run for run in runs if run.record.benchmark.name == name]
         stem = "forest_" + re.sub(r"[^\w.-]+", "_", Path(name).name.removesuffix(".toml"))
         numbered = f"{stem}_{len(made) + 1}" if stem in made else stem
-        made[numbered] = partial(forest, series_of(own, runs))
+        made[numbered] = partial(forest, series_of(own, among or runs))
     return made
 
 

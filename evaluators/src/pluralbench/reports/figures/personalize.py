@@ -35,10 +35,10 @@ SAID = {"without": "without a profile", "with": "with the profile", "shuffled": 
 def draw_personalized(found: Personalized, folder: Path) -> list[Path]:
     """Write `told_SET` for each set as PNG and SVG; the paths. Raises `EvaluationError` where it cannot be written."""
     with style.drawing():
-        return [path for name in _drawn_sets(found) for path in save(told(found, name), folder, f"told_{name}")]
+        return [path for name in drawn_sets(found) for path in save(told(found, name), folder, f"told_{name}")]
 
 
-def _drawn_sets(found: Personalized) -> list[str]:
+def drawn_sets(found: Personalized) -> list[str]:
     """All sets but known users, which stand beside the new ones."""
     return [name for name in found.record.sets if name != KNOWN or NEW not in found.record.sets]
 

@@ -1,0 +1,1 @@
+"""Submissions to a leaderboard, checked, and the static site of many runs."""

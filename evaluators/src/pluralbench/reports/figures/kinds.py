@@ -1,0 +1,93 @@
+"""How much each kind of reward model loses from English to other languages (M-RewardBench, section 5.1)."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pluralbench.reports.figures import style
+from pluralbench.reports.figures.fonts import plain, readable
+from pluralbench.reports.figures.series import RunSeries
+from pluralbench.reports.figures.style import LEAST, Point, dot, heading, point
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+NAMES = {
+    "classifier": "Classifiers",
+    "implicit": "Implicit rewards",
+    "generative": "Generative judges",
+    "function": "Functions",
+}
+WIDTH, APART = 1.55, 0.2  # of a panel and between panels, in inches
+WHISKERS = 4  # models of a kind whose intervals stay apart
+Panels = Mapping[str, Mapping[str, Sequence[Point]]]
+
+
+def kind_name(kind: str) -> str:
+    """What figures and tables call a kind of reward model; a name of one's own stays as it is."""
+    return NAMES.get(kind, kind)
+
+
+def by_kind(models: Sequence[RunSeries]) -> dict[str, list[RunSeries]]:
+    """The models of each kind, the known kinds first."""
+    kinds = dict.fromkeys([*NAMES, *(one.run.record.model.kind for one in models)])
+    found = {kind: [one for one in models if one.run.record.model.kind == kind] for kind in kinds}
+    return {kind: own for kind, own in found.items() if own}
+
+
+def drop_by_kind(models: Sequence[RunSeries]) -> "Figure | None":
+    """Panels for the mean of sections and each section; in them a row a kind. None where there is but one kind."""
+    dropped = [one for one in models if one.run.estimate("drop", "overall").value is not None]
+    kinds = by_kind(dropped)
+    if len(kinds) < 2:
+        return None
+    sections = dict.fromkeys(name for one in dropped for name in one.run.names("section", "section", "drop"))
+    panels: Panels = {
+        name: {kind: [_drop(one, name) for one in own] for kind, own in kinds.items()}
+        for name in ("Mean of sections", *sections)
+    }
+    every = [one for panel in panels.values() for row in panel.values() for one in row]
+    whisker = max(map(len, kinds.values())) <= WHISKERS
+    low, high = style.extent(every if whisker else [Point(one.value) for one in every], 0.0, least=LEAST)
+    height = max(0.36, 0.13 * max(map(len, kinds.values()))) * len(kinds)
+    figure = style.sheet((WIDTH + APART) * len(panels) - APART, height)
+    names = [readable(f"{kind_name(kind)} ({len(own)})") for kind, own in kinds.items()]
+    for number, (title, panel) in enumerate(panels.items()):
+        ax = style.place(figure, number * (WIDTH + APART), 0, WIDTH, height)
+        ax.set(xlim=(max(low, -105), min(high, 105)), ylim=(len(kinds) - 0.5, -0.5))
+        label = readable(title)
+        weight = "normal" if number else "bold"
+        ax.set_title(label.text, family=label.families, fontsize=8, fontweight=weight, loc="left", pad=4)
+        style.tick(ax.yaxis, range(len(kinds)), [plain("")] * len(kinds) if number else names)
+        _draw(ax, panel, kinds, whisker=whisker)
+    style.legend(ax, dropped)
+    figure.axes[len(panels) // 2].set_xlabel("Accuracy less that in English (percentage points)")
+    note = "Mean over languages. Left of 0: worse than in English. Black: mean over the models of a kind. In brackets: "
+    note += "models." + f" {style.whiskers(every)}" * whisker + style.dashes([[one.value for one in every]])
+    return heading(figure, f"Drop from English by kind of reward model, {style.which(dropped)}", note)
+
+
+def _drop(one: RunSeries, section: str) -> Point:
+    overall = one.run.estimate("drop", "overall")
+    return point(overall if section == "Mean of sections" else one.run.estimate("drop", "section", section=section))
+
+
+def _draw(
+    ax: "Axes", panel: Mapping[str, Sequence[Point]], kinds: Mapping[str, Sequence[Any]], *, whisker: bool
+) -> None:
+    style.striped(ax.axhspan, len(panel))
+    ax.axvline(0, color=style.GREY, linewidth=0.8, linestyle="--", zorder=1)
+    ax.locator_params(axis="x", nbins=5, steps=[1, 2, 5, 10])
+    for row, (kind, points) in enumerate(panel.items()):
+        step = 0.76 / len(points)
+        for number, (one, model) in enumerate(zip(points, kinds[kind], strict=True)):
+            if one.value is not None:
+                dot(ax, row + (number - (len(points) - 1) / 2) * step, one, model, whisker=whisker)
+        mean = style.mean(one.value for one in points)
+        if mean is None:
+            ax.text(0, row, style.MISSING, ha="center", va="center")
+        else:
+            ax.vlines(mean, row - 0.46, row + 0.46, colors="black", linewidth=1.2, zorder=1.5)
+
+
+FIGURES: dict[str, Callable[[Sequence[RunSeries]], "Figure | None"]] = {"drop_by_kind": drop_by_kind}

@@ -1,0 +1,71 @@
+"""What the figures of verdicts share: a panel for each task, and who is in them."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pluralbench_measures.bootstrap import CONFIDENCE, Estimate
+
+from pluralbench.reports.figures import style
+from pluralbench.reports.figures.fonts import readable
+from pluralbench.reports.figures.series import Series
+from pluralbench.reports.figures.style import Point
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Rows = Sequence[Mapping[str, Any]]
+Draw = Callable[["Axes", Rows, Mapping[str, Series]], None]
+WIDTH, APART = 2.9, 0.45  # of a panel and beside it, in inches
+MANY = 4  # judges, of which two panels fit in a row and whiskers stay apart
+WHISKERS = f"Whiskers: {CONFIDENCE:.0%} intervals."
+
+
+def panels(rows: Rows, judges: Mapping[str, Series], heights: Sequence[float], draw: Sequence[Draw]) -> "Figure":
+    """A panel for each task, of axes one under the other; heights: of these, in inches, from the top."""
+    tasks = {task: [row for row in rows if row["task"] == task] for task in dict.fromkeys(row["task"] for row in rows)}
+    many = len(shown_judges(rows, judges)) > MANY
+    across, width = (1, 2 * WIDTH + APART) if many else (min(2, len(tasks)), WIDTH)
+    down, each = -(-len(tasks) // across), sum(heights) + 0.1 * (len(heights) - 1) + 0.55
+    figure = style.sheet(across * (width + APART) - APART, down * each)
+    for number, (task, ours) in enumerate(tasks.items()):
+        row, column = divmod(number, across)
+        top = (down - row) * each
+        for place, (height, one) in enumerate(zip(heights, draw, strict=True)):
+            ax = style.place(figure, column * (width + APART), top - height, width, height)
+            top -= height + 0.1
+            one(ax, ours, judges)
+            ax.tick_params(axis="x", labelbottom=place == len(heights) - 1)
+            if column:
+                ax.set_ylabel("")
+            if place < len(heights) - 1 or number + across < len(tasks):
+                ax.set_xlabel("")
+            if place == 0:
+                label = readable(task)
+                ax.set_title(label.text, family=label.families, fontsize=9, loc="left", pad=5)
+            if place == 0 and number == across - 1:
+                style.legend(ax, shown_judges(rows, judges))
+    return figure
+
+
+def shown_judges(rows: Rows, judges: Mapping[str, Series]) -> list[Series]:
+    """The judges of some rows, the best first."""
+    names = {row["judge"] for row in rows}
+    return [one for name, one in judges.items() if name in names]
+
+
+def total_of(row: Mapping[str, Any]) -> dict[str, int]:
+    """How many of a row's valid answers have a certainty, and how many of these are right."""
+    return {key: row["high"][key] + row["low"][key] for key in ("correct", "total")}
+
+
+def verdict_point(cell: Mapping[str, Any], name: str) -> Point:
+    """A share of a row with its interval, in per cent."""
+    low, high = cell[f"{name}_interval"] or (None, None)
+    return style.point(Estimate(cell[name], low, high))
+
+
+def which_judges(rows: Rows, judges: Mapping[str, Series]) -> str:
+    """Whose verdicts some rows are, for a title."""
+    shown = shown_judges(rows, judges)
+    return shown[0].label.text if len(shown) == 1 else f"{len(shown)} judges"

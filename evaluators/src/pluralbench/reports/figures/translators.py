@@ -1,0 +1,169 @@
+"""Translations of the same items side by side: what each model gets on each (M-RewardBench, section 6.1, Figure 4)."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import polars as pl
+
+from pluralbench.evaluation.compare import decided, overall_difference
+from pluralbench.reports.figures import style
+from pluralbench.reports.figures.fonts import plain, readable
+from pluralbench.reports.figures.kinds import by_kind, kind_name
+from pluralbench.reports.figures.series import MARKERS, RunSeries, shortened
+from pluralbench.reports.figures.style import LEAST, Point, dot, heading, point
+from pluralbench.reports.names import ASKED, TOLD
+from pluralbench.results.runs import Run
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+WIDTH, APART = 2.95, 0.3  # of a panel and between panels, in inches
+OF_THE_DATA = "data {}"
+"""What in `TOLD` is of the data itself."""
+
+
+class Side(NamedTuple):
+    """A model on one translation: its overall number, and how much that is above the one on the first translation."""
+
+    data: str
+    accuracy: Point
+    against_first: Point | None = None
+
+
+class Pair(NamedTuple):
+    """A model on all translations that it was run on."""
+
+    model: RunSeries
+    sides: list[Side]
+
+
+def translators(models: Sequence[RunSeries]) -> "Figure | None":
+    """A row a model, in groups by kind. None where no model was run on two translations of the same items.
+
+    Translations are of the same items where ids and subsets are the same and texts are not. What they are called is
+    where the data lies, with its revision where that alone tells them apart.
+    """
+    names = _names([one.run for one in models])
+    pairs = [_pair(own, names) for own in _by_model(models, names)]
+    pairs = [pair for pair in pairs if len(pair.sides) > 1]
+    if not pairs:
+        return None
+    known = sorted({side.data for pair in pairs for side in pair.sides})
+    markers = {name: MARKERS[place % len(MARKERS)] for place, name in enumerate(known)}
+    kinds = by_kind([pair.model for pair in pairs])
+    of = {id(pair.model): pair for pair in pairs}
+    sizes = [0.14 * (1 + len(known)) * len(own) for own in kinds.values()]
+    bottom = sum(sizes) + 0.32 * (len(sizes) - 1)
+    figure = style.sheet(2 * WIDTH + APART, bottom)
+    limits = _limits(pairs)
+    for (kind, own), size in zip(kinds.items(), sizes, strict=True):
+        left, right = (style.place(figure, at, bottom - size, WIDTH, size) for at in (0.0, WIDTH + APART))
+        bottom -= size + 0.32
+        labels = [one.label for one in own]
+        for ax, limit, shown in zip((left, right), limits, (labels, [plain("")] * len(own)), strict=True):
+            style.tick(ax.yaxis, range(len(own)), shown)
+            style.striped(ax.axhspan, len(own))
+            ax.set(xlim=limit, ylim=(len(own) - 0.5, -0.5))
+            ax.grid(axis="x", color="#DDDDDD", linewidth=0.5)
+            ax.tick_params(axis="x", labelbottom=bottom < 0)
+        title = readable(kind_name(kind))
+        left.set_title(title.text, family=title.families, fontsize=9, loc="left", pad=4)
+        if kind == next(iter(kinds)):
+            grey = {"color": style.GREY, "linestyle": "", "markersize": 5.0}
+            said = zip(shortened(known), markers.values(), strict=True)
+            style.legend(right, [], {name: grey | {"marker": marker} for name, marker in said})
+        _sides(left, right, [of[id(one)] for one in own], markers)
+    left.set_xlabel("Mean over languages, accuracy (%)")
+    right.set_xlabel("Difference (points)")
+    points = [side.accuracy for pair in pairs for side in pair.sides]
+    note = (
+        f"Left: on all items of each. Right: against {known[0]}, or the first that a model was run on, on the items in "
+    )
+    note += f"both. {style.whiskers(points)} Dashed: no difference.{style.dashes([[one.value for one in points]])}"
+    return heading(figure, f"Translations side by side, {style.which([pair.model for pair in pairs])}", note)
+
+
+def _names(runs: Sequence[Run]) -> dict[str, str]:
+    """What to call the data of each digest."""
+    where = {run.record.data.digest: (run.record.data.location, run.record.data.revision) for run in runs}
+    short = {digest: Path(location).name or location for digest, (location, _) in where.items()}
+    said: dict[str, str] = {}
+    for digest, (location, revision) in where.items():
+        alike = [other for other, name in short.items() if name == short[digest]]
+        longer = (
+            location if len({where[other][0] for other in alike}) > 1 else f"{short[digest]}@{(revision or '')[:7]}"
+        )
+        said[digest] = short[digest] if len(alike) == 1 else longer
+    # The same place can have held two contents.
+    return {
+        digest: name if [*said.values()].count(name) == 1 else f"{name} ({digest[:7]})" for digest, name in said.items()
+    }
+
+
+def _by_model(models: Sequence[RunSeries], names: Mapping[str, str]) -> list[list[RunSeries]]:
+    """The runs of each model that was asked alike, one for each data, in the order of their names."""
+    found: dict[tuple[str, ...], dict[str, RunSeries]] = {}
+    for one in models:
+        told = (str(of(one.run)) for how, of in {**ASKED, **TOLD}.items() if how != OF_THE_DATA)
+        key = one.name, one.run.record.model.kind, one.run.record.benchmark.rule, *told
+        found.setdefault(key, {}).setdefault(names[one.run.record.data.digest], one)
+    return [[own[name] for name in sorted(own)] for own in found.values()]
+
+
+def _pair(own: Sequence[RunSeries], names: Mapping[str, str]) -> Pair:
+    first, *others = own
+    sides = [Side(names[first.run.record.data.digest], point(first.run.headline))]
+    for one in others:
+        if _same_items(first.run, one.run):
+            both = decided(first.run), decided(one.run)
+            change = point(overall_difference(first.run, one.run, *both, differing_text=True))
+            sides.append(Side(names[one.run.record.data.digest], point(one.run.headline), change))
+    # Named as a model, since what tells its runs apart is what the figure shows.
+    label = readable(Path(first.name).name or first.name)
+    return Pair(replace(first, label=label._replace(text=shortened([label.text])[0])), sides)
+
+
+def _same_items(first: Run, second: Run) -> bool:
+    """Whether the second's items are the first's in other words: the same ids and subsets, and other texts."""
+    one, other = first.record.benchmark.description, second.record.benchmark.description
+    if one.sections != other.sections:
+        return False
+    wanted = ["config", "id", "subset", "digest"]
+    ours, theirs = (
+        run.items.filter(~pl.col("config").is_in(sorted(run.record.benchmark.description.outside)))
+        .select(wanted)
+        .unique(["config", "id"])
+        for run in (first, second)
+    )
+    both = ours.join(theirs, on=["config", "id"], suffix="_second")
+    return (
+        both.height > 0
+        and bool((both["digest"] != both["digest_second"]).any())
+        and bool(both.select(pl.col("subset").eq_missing(pl.col("subset_second")).all()).item())
+    )
+
+
+def _limits(pairs: Sequence[Pair]) -> tuple[tuple[float, float], tuple[float, float]]:
+    values = [side.accuracy for pair in pairs for side in pair.sides if side.accuracy.value is not None]
+    changes = [side.against_first for pair in pairs for side in pair.sides if side.against_first is not None]
+    return style.extent(values, least=LEAST), style.extent(
+        [one for one in changes if one.value is not None], 0.0, least=LEAST
+    )
+
+
+def _sides(left: "Axes", right: "Axes", pairs: Sequence[Pair], markers: Mapping[str, str]) -> None:
+    right.axvline(0, color=style.GREY, linewidth=0.8, linestyle="--", zorder=1)
+    for row, pair in enumerate(pairs):
+        step = 0.8 / len(pair.sides)
+        for number, side in enumerate(pair.sides):
+            looks = replace(pair.model, marker=markers[side.data])
+            at = row + (number - (len(pair.sides) - 1) / 2) * step
+            dot(left, at, side.accuracy, looks)
+            if side.against_first is not None:
+                dot(right, at, side.against_first, looks)
+
+
+FIGURES: dict[str, Callable[[Sequence[RunSeries]], "Figure | None"]] = {"translators": translators}

@@ -1,0 +1,114 @@
+"""Verdicts by what a judge is told of the person: accuracy and certainty with each set of persona variables.
+
+"Can LLM be a Personalized Judge?", section 5: its Tables 3 and 4, and the certainties of its Figure 3.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pluralbench.metrics.certainty import WITHOUT, place_of
+from pluralbench.reports.figures import style
+from pluralbench.reports.figures.fonts import readable
+from pluralbench.reports.figures.panels import MANY, WHISKERS, Rows, panels, shown_judges, verdict_point, which_judges
+from pluralbench.reports.figures.series import Series
+from pluralbench.reports.figures.style import Point, dot
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+ACCURACY = "Accuracy (%)"
+QUARTERS = (0.25, 0.5, 0.75)
+
+
+def by_setting(rows: Rows) -> dict[str, list[Mapping[str, Any]]]:
+    """The rows of each setting in which some judge was told at least two sets of variables beside none."""
+    ordered = sorted(rows, key=place_of)
+    found = {setting: [row for row in ordered if row["setting"] == setting] for setting in _names(ordered, "setting")}
+    return {setting: own for setting, own in found.items() if len({*_names(own, "persona_variables")} - {WITHOUT}) > 1}
+
+
+def draw_variables(rows: Rows, judges: Mapping[str, Series], setting: str) -> "Figure":
+    """A panel a task. From the top: accuracy; where there are certainties, how many are high, and their middle half.
+
+    rows: of one setting, as `verdict_rows` makes them.
+    """
+    sets = _names(sorted(rows, key=lambda row: place_of(row)[2:4]), "persona_variables")
+    whisker = len(shown_judges(rows, judges)) <= MANY
+    at = f"{rows[0]['threshold']:g}"
+
+    def one(of: Any, limits: tuple[float, float], said: str) -> Any:
+        def draw(ax: "Axes", ours: Rows, judges: Mapping[str, Series]) -> None:
+            ax.set(xlim=(-0.5, len(sets) - 0.5), ylim=limits, ylabel=said)
+            style.striped(ax.axvspan, len(sets))
+            style.tick(ax.xaxis, range(len(sets)), [readable(name) for name in sets])
+            ax.set_xlabel("What is told of the person")
+            ax.grid(axis="y", color="#E5E5E5", linewidth=0.5)
+            if said == ACCURACY:
+                ax.axhline(100 * ours[0]["chance"], color=style.GREY, linewidth=0.8, linestyle="--", zorder=1)
+            _lines(ax, ours, sets, judges, of, whisker=whisker)
+
+        return draw
+
+    accuracies = [verdict_point(row, "accuracy") for row in rows]
+    shown = [one(lambda row: verdict_point(row, "accuracy"), style.extent(accuracies, 50, least=20), ACCURACY)]
+    note = "Accuracy: invalid answers are wrong; dashed: chance."
+    rated = any(row["by_certainty"] for row in rows)
+    if rated:
+        high = [verdict_point(row, "coverage") for row in rows]
+        shown.append(one(lambda row: verdict_point(row, "coverage"), style.extent(high, 0, least=20), f"≥ {at} (%)"))
+        shown.append(one(_middle, (-4, 104), "Certainty"))
+        note += f" ≥ {at}: how many of all verdicts are so sure. Certainty: the median of the valid answers"
+        note += ", its line the middle half." if whisker else "."
+    note += (
+        f" Other {WHISKERS.lower()}"
+        if whisker and rated
+        else f" {WHISKERS}"
+        if whisker
+        else " The JSON has the intervals."
+    )
+    heights = (1.2, 0.6, 0.6)[: len(shown)]
+    figure = panels(rows, judges, heights, shown)
+    return style.heading(figure, f"Verdicts by persona variables, {which_judges(rows, judges)} ({setting})", note)
+
+
+def _names(rows: Rows, column: str) -> list[str]:
+    return list(dict.fromkeys(row[column] for row in rows))
+
+
+def _lines(
+    ax: "Axes", rows: Rows, sets: Sequence[str], judges: Mapping[str, Series], of: Any, *, whisker: bool
+) -> None:
+    """A dot for each judge and set, those of a judge joined."""
+    ours = [(model, [row for row in rows if row["judge"] == name]) for name, model in judges.items()]
+    ours = [(model, own) for model, own in ours if own]
+    step = min(0.2, 0.8 / len(ours))
+    for number, (model, own) in enumerate(ours):
+        aside = (number - (len(ours) - 1) / 2) * step
+        points: list[tuple[float, Point]] = [(sets.index(row["persona_variables"]) + aside, of(row)) for row in own]
+        there = sorted((at, one.value) for at, one in points if one.value is not None)
+        ax.plot(
+            [at for at, _ in there],
+            [value for _, value in there],
+            linewidth=0.8,
+            zorder=1.5,
+            color=model.colour,
+            linestyle=model.line,
+        )
+        for at, one in points:
+            if one.value is not None:
+                dot(ax, at, one, model, upright=True, whisker=whisker)
+
+
+def _middle(row: Mapping[str, Any]) -> Point:
+    """The median certainty of a row's valid answers, with the quarters; nothing where none has a certainty."""
+    cells = sorted((cell["certainty"], cell["n"]) for cell in row["by_certainty"])
+    total, found = sum(n for _, n in cells), []
+    for share in QUARTERS:
+        seen = 0
+        for certainty, n in cells:
+            seen += n
+            if seen >= share * total:
+                found.append(certainty)
+                break
+    return Point(found[1], found[0], found[2]) if total else Point()

@@ -1,0 +1,105 @@
+"""Each model by itself: its numbers across languages, categories, personas and what it is told of the person."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import polars as pl
+from markupsafe import Markup
+from pluralbench_measures.bootstrap import Estimate
+from pluralbench_schemas.languages import LANGUAGES
+
+from pluralbench.reports.html.components import Cell, Head, Row, details, join, number, paragraph, scale_of, table
+from pluralbench.reports.html.sources import sources
+from pluralbench.reports.layout import clean
+from pluralbench.reports.notes import with_interval
+from pluralbench.reports.sheets import Row as Line
+from pluralbench.reports.sheets import Sheet
+from pluralbench.results.metrics_frame import NUMBERS
+from pluralbench.results.runs import Run
+
+PLACE = ["config", "section", "subset"]
+SHOWN = ("accuracy", "exact_match")
+"""The metrics of a profile, a column each."""
+
+
+class Kind(NamedTuple):
+    """A group of places in the metrics, and what a table of them is called."""
+
+    group: str
+    title: str
+
+
+KINDS = (
+    Kind("config", "parts"),
+    Kind("apart", "parts outside the overall number"),
+    Kind("section", "sections"),
+    Kind("category", "categories"),
+    Kind("task", "tasks"),
+    Kind("resource", "languages by resources"),
+    Kind("class", "languages by Joshi's class"),
+    Kind("family", "languages by family"),
+    Kind("script", "languages by script"),
+    Kind("subset", "subsets"),
+)
+
+
+def profiles(sheets: Sequence[Sheet], keys: Mapping[str, str]) -> Markup:
+    """All models, each folded under its name and overall numbers. keys: their ids on the page, by name."""
+    return join(_model(name, key, sheets) for name, key in keys.items())
+
+
+def _model(name: str, key: str, sheets: Sequence[Sheet]) -> Markup:
+    rows = [(sheet, row) for sheet in sheets for row in sheet.rows if row.run.name == name]
+    said = [f"{sheet.heading}: {with_interval(row.run.headline, 100, '.1f') or 'no number'}" for sheet, row in rows]
+    parts = [paragraph(f"{one}.") for one in said]
+    for place, (sheet, row) in enumerate(rows):
+        parts += part_tables(f"{key}-{place}", sheet, row)
+    return details(clean(name), *parts, key=key, kind="model")
+
+
+def part_tables(key: str, sheet: Sheet, row: Line) -> Iterator[Markup]:
+    """A table for each kind of place at which a run has more than one number."""
+    for kind in KINDS:
+        rows = _places(row.run, kind.group)
+        if len(rows) > 1:
+            yield _table(f"{key}-{kind.group}", sheet, row, _title(kind, row.run), rows)
+
+
+def _title(kind: Kind, run: Run) -> str:
+    in_languages = run.record.benchmark.description.reference is not None
+    return "languages" if kind.group == "config" and in_languages else kind.title
+
+
+def _places(run: Run, group: str) -> list[dict[str, Any]]:
+    """The numbers of a group, a row a place, with an estimate by metric."""
+    rows = run.metrics.filter(pl.col("group") == group, pl.col("metric").is_in([*SHOWN, "coin"]))
+    found: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for row in rows.iter_rows(named=True):
+        place = tuple(row[name] for name in PLACE)
+        numbers = found.setdefault(place, {"place": place})
+        numbers[row["metric"]] = Estimate(*(row[name] for name in NUMBERS))
+    return [one for one in found.values() if "accuracy" in one]
+
+
+def _table(key: str, sheet: Sheet, row: Line, title: str, rows: Sequence[Mapping[str, Any]]) -> Markup:
+    metrics = [metric for metric in SHOWN if any(metric in one for one in rows)]
+    marks = {"accuracy": 0.5}
+    scales = {
+        metric: scale_of((one.get(metric, Estimate(None)) for one in rows), marks.get(metric)) for metric in metrics
+    }
+    lines = []
+    for one in rows:
+        cells = [number(one.get(metric, Estimate(None)), scale=scales[metric]) for metric in metrics]
+        coin = number(one.get("coin", Estimate(None)))
+        n = one["accuracy"].n
+        lines.append(Row((Cell(_named(one["place"])), *cells, coin, Cell("" if n is None else f"{n:,}", n or ""))))
+    heads = [Head("part", number=False), *(Head(metric.replace("_", " ")) for metric in metrics)]
+    heads += [Head("a coin"), Head("decisions")]
+    caption = f"{clean(row.name)} on {sheet.heading}: {title}, in %. The mark in a bar of accuracy is at 50."
+    return table(key, caption, heads, lines, provenance=sources([row.run], [row.name]))
+
+
+def _named(place: Sequence[str | None]) -> str:
+    """A place in words; a language by its name."""
+    words = [LANGUAGES[one].name if one in LANGUAGES else one for one in place if one is not None]
+    return clean(": ".join(words))

@@ -1,0 +1,87 @@
+"""Where a table's numbers come from: models, data, prompts, software and commands of its runs."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from markupsafe import Markup
+
+from pluralbench.reports.html.components import details, facts, join, paragraph
+from pluralbench.reports.notes import took
+from pluralbench.results.record import DataRecord, PromptRecord, ProvenanceRecord
+from pluralbench.results.runs import Run
+
+Facts = dict[str, str]
+DIGITS = 16  # of a digest
+
+
+def sources(runs: Sequence[Run], names: Sequence[str]) -> Markup:
+    """What the runs have in common, and of each what it has alone. names: what they are called in the table."""
+    return told_once([(name, str(run.path), facts_of(run)) for name, run in zip(names, runs, strict=True)])
+
+
+def told_once(rows: Sequence[tuple[str, str, Facts]]) -> Markup:
+    """Facts that all rows share, then those of each row. rows: what each is called, its folder and its facts."""
+    shared = dict(set.intersection(*(set(one.items()) for _, _, one in rows))) if len(rows) > 1 else {}
+    order = list(dict.fromkeys(name for _, _, one in rows for name in one))
+    parts = [facts((name, shared[name]) for name in order if name in shared)] if shared else []
+    for called, folder, own in rows:
+        rest = [("Run", folder), *((name, own[name]) for name in order if name in own and name not in shared)]
+        parts += [paragraph(called), facts(rest)]
+    return details("Where these numbers come from", join(parts), kind="sources")
+
+
+def facts_of(run: Run) -> Facts:
+    """What is to know of how a run was made, as names and values."""
+    record = run.record
+    pairs = [
+        *model_facts(run),
+        *data_facts(record.data),
+        *_prompt_facts(record.prompt),
+        ("Seed", "" if record.seed is None else str(record.seed)),
+        ("Took", took([run])),
+        *software_facts(record.provenance),
+    ]
+    return {name: value for name, value in pairs if value}
+
+
+def model_facts(run: Run) -> Iterator[tuple[str, str]]:
+    """What the model is, and how it was run."""
+    model, scoring, judging = run.record.model, run.record.scoring, run.record.judging
+    yield "Model", f"{model.name} ({model.kind})"
+    yield "Commit of the model", model.commit or ""
+    yield "Digest of the model", (model.digest or "")[:DIGITS]
+    yield "Provider", model.provider or ""
+    yield "Device", ", ".join(filter(None, (model.device, model.dtype)))
+    yield "Mode", (scoring.mode or "") if scoring else ""
+    if judging is not None:
+        asked: dict[str, Any] = {"reply": judging.reply, "orders": judging.orders, "criterion": judging.criterion}
+        asked |= {"temperature": judging.temperature, "attempts": judging.attempts}
+        yield "Judge asked by", ", ".join(f"{name} {value}" for name, value in asked.items() if value is not None)
+
+
+def data_facts(data: DataRecord) -> Iterator[tuple[str, str]]:
+    """Which data, by commit and content."""
+    yield "Data", data.location if data.revision is None else f"{data.location}@{data.revision}"
+    yield "Digest of the data", data.digest[:DIGITS]
+    yield "Licence", data.licence or ""
+    yield "Split", data.split or ""
+    yield "Limit", "" if data.limit is None else f"{data.limit:,}"
+
+
+def _prompt_facts(prompt: PromptRecord) -> Iterator[tuple[str, str]]:
+    yield "Profile", prompt.profile or ""
+    yield "Setting", prompt.setting or ""
+    yield "Variables", prompt.variables or ""
+    yield "Prompts", prompt.prompts_version or ""
+    yield "Digest of the prompts", (prompt.prompts_digest or prompt.wordings_digest or "")[:DIGITS]
+
+
+def software_facts(made: ProvenanceRecord) -> Iterator[tuple[str, str]]:
+    """When, by which command, with which software."""
+    yield "Finished", made.finished
+    yield "Command", " ".join((Path(made.command[0]).name, *made.command[1:])) if made.command else ""
+    yield "Software", ", ".join(f"{name} {version}" for name, version in made.packages.items())
+    yield "Python", f"{made.python} on {made.platform}"
+    if made.git is not None:
+        yield "Commit", f"{made.git.commit}{' with changes' if made.git.changed else ''}"

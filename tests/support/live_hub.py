@@ -1,0 +1,405 @@
+"""A Hub on loopback that speaks its HTTP protocol over bare git repositories, to be driven by its unmodified clients.
+
+It takes and serves datasets and models: create, preupload, LFS, commits, tags, files with ranges, trees. Tokens open
+namespaces, and a fault that a test orders comes instead of an answer, or after what was asked is done.
+"""
+
+import base64
+import json
+import re
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import RLock, Thread
+from typing import Any
+from urllib.parse import parse_qs, unquote, urlsplit
+
+import pytest
+import yaml
+from hub_repositories import Entry, Repository, pointer
+
+WRITER, READER = "hf_writes_for_org_0123456789", "hf_reads_what_is_public_0123456789"
+LARGE = (".parquet", ".safetensors", ".bin")
+LARGEST = 10 * 2**20  # bytes of a file that git itself holds
+GONE = 0
+"""The status of a fault that ends the connection in place of an answer."""
+
+
+Answer = tuple[int, bytes, dict[str, str]]
+"""A status, a body and headers."""
+
+
+@dataclass
+class Fault:
+    """What happens to the next requests of a method whose path has a part.
+
+    status: what is answered, or `GONE`. after: what was asked is done all the same. first: is called before. says: the
+    error; `{authorization}` is the header that came.
+    """
+
+    method: str
+    part: str
+    status: int | None = None
+    times: int = 1
+    after: bool = False
+    first: Callable[[], object] | None = None
+    says: str = "Not now."
+    headers: dict[str, str] = field(default_factory=lambda: {"Retry-After": "0"})
+
+
+@dataclass
+class Hub:
+    """A Hub that serves. tokens: the namespaces that each may write. asked: methods, paths and statuses."""
+
+    folder: Path
+    url: str
+    tokens: dict[str, set[str]] = field(default_factory=lambda: {WRITER: {"org"}, READER: set()})
+    repositories: dict[tuple[str, str], Repository] = field(default_factory=dict)
+    faults: list[Fault] = field(default_factory=list)
+    asked: list[str] = field(default_factory=list)
+    lock: RLock = field(default_factory=RLock)
+
+    def repository(self, name: str, kind: str = "datasets") -> Repository:
+        """A dataset or one of the `models`."""
+        return self.repositories[kind, name]
+
+    def create(self, name: str, kind: str = "datasets", *, private: bool = False) -> Repository:
+        """Make a dataset or model."""
+        made = Repository(self.folder / kind / f"{name}.git", private)
+        made.start()
+        self.repositories[kind, name] = made
+        return made
+
+    def environment(self, home: Path, token: str = WRITER) -> dict[str, str]:
+        """What a process needs to ask it. home: where clients keep their caches."""
+        asks = {"HF_ENDPOINT": self.url, "HF_HOME": str(home), "HF_HUB_DISABLE_XET": "1", "HF_HUB_OFFLINE": "0"}
+        return asks | {"HF_TOKEN": token, "HF_HUB_DISABLE_PROGRESS_BARS": "1"}
+
+    def wrote(self) -> list[str]:
+        """What changed something, of all that was asked."""
+        parts = ("/api/repos/create", "/commit/", "/tag/")
+        return [one for one in self.asked if one.startswith(("POST", "DELETE")) and any(part in one for part in parts)]
+
+
+class Refused(Exception):
+    """Answered with a status, an error and its code (`X-Error-Code`)."""
+
+    def __init__(self, status: int, says: str, code: str = "") -> None:
+        super().__init__(says)
+        self.status, self.code = status, code
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    hub: Hub
+
+    def answer(self) -> None:
+        body = self._body()
+        path = unquote(urlsplit(self.path).path)
+        fault = self._fault(path)
+        if fault is not None and fault.first is not None:
+            fault.first()
+        status = None if fault is None else fault.status
+        if status is None or (fault is not None and fault.after):
+            try:
+                with self.hub.lock:
+                    found = self._route(path.strip("/").split("/"), body)
+            except Refused as error:
+                found = self._json(
+                    {"error": str(error)}, error.status, {"X-Error-Code": error.code, "X-Error-Message": str(error)}
+                )
+        if status == GONE:
+            self.hub.asked.append(f"{self.command} {path} gone")
+            self.close_connection = True
+            return
+        if status is not None and fault is not None:
+            said = fault.says.format(authorization=self.headers.get("Authorization"))
+            found = self._json({"error": said}, status, fault.headers)
+        self._send(path, *found)
+
+    do_GET = do_HEAD = do_POST = do_PUT = do_DELETE = answer  # noqa: N815 - the names that http.server calls
+
+    def _fault(self, path: str) -> Fault | None:
+        with self.hub.lock:
+            found = (one for one in self.hub.faults if one.times and one.method == self.command and one.part in path)
+            fault = next(found, None)
+            if fault is not None:
+                fault.times -= 1
+            return fault
+
+    def _body(self) -> bytes:
+        if self.headers.get("Transfer-Encoding") != "chunked":
+            return self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        parts = []
+        while size := int(self.rfile.readline(), 16):
+            parts.append(self.rfile.read(size))
+            self.rfile.readline()
+        self.rfile.readline()
+        return b"".join(parts)
+
+    def _route(self, words: list[str], body: bytes) -> Answer:
+        return self._read(words) if self.command in {"GET", "HEAD"} else self._write(words, body)
+
+    def _read(self, words: list[str]) -> Answer:
+        match words:
+            case ["datasets", org, name, "resolve", revision, *path]:
+                return self._file(self._repository("datasets", org, name), revision, "/".join(path))
+            case [org, name, "resolve", revision, *path]:
+                return self._file(self._repository("models", org, name), revision, "/".join(path))
+            case ["api", "datasets" | "models" as kind, org, name, *rest]:
+                return self._about(self._repository(kind, org, name), f"{org}/{name}", rest)
+        raise Refused(404, "There is nothing of this name.")
+
+    def _write(self, words: list[str], body: bytes) -> Answer:
+        match words:
+            case ["api", "repos", "create"]:
+                return self._create(json.loads(body))
+            case ["api", "validate-yaml"]:
+                return self._check_yaml(json.loads(body)["content"])
+            case [*kind, org, name, "info", "lfs", "objects", "batch"]:
+                repository = self._repository("".join(kind) or "models", org, name.removesuffix(".git"), write=True)
+                return self._batch(repository, "/".join([*kind, org, name]), json.loads(body))
+            case [*kind, org, name, "lfs", digest]:  # of a store beside the Hub, where the address is the right
+                place = "".join(kind) or "models", f"{org}/{name.removesuffix('.git')}"
+                kept = self.hub.repositories[place].keep_large(digest, body)
+                return self._json({}, 200 if kept else 400)
+            case ["api", "datasets" | "models" as kind, org, name, what, revision]:
+                repository = self._repository(kind, org, name, write=what != "paths-info")
+                return self._change(repository, f"{kind}/{org}/{name}", what, revision, body)
+        raise Refused(404, "There is nothing of this name.")
+
+    def _repository(self, kind: str, org: str, name: str, *, write: bool = False) -> Repository:
+        """The repository, if this token may read or write it."""
+        token = self._token()
+        found = self.hub.repositories.get((kind, f"{org}/{name}"))
+        mine = token is not None and org in self.hub.tokens[token]
+        if found is None or (found.private and not mine):
+            raise Refused(401 if token is None else 404, "Repository not found", "RepoNotFound")
+        if write and not mine:
+            raise Refused(401 if token is None else 403, f"You have no right to write to {org}/{name}.")
+        return found
+
+    def _token(self) -> str | None:
+        """The token that came; None without any."""
+        given = self.headers.get("Authorization", "").removeprefix("Bearer ")
+        if given and given not in self.hub.tokens:
+            raise Refused(401, "Invalid credentials in Authorization header")
+        return given or None
+
+    def _create(self, asked: dict[str, Any]) -> Answer:
+        token = self._token()
+        kind, org = f"{asked.get('type', 'model')}s", asked["organization"]
+        name = f"{org}/{asked['name']}"
+        if token is None:
+            raise Refused(401, "Invalid username or password.")
+        if org not in self.hub.tokens[token]:
+            raise Refused(403, f'You don\'t have the rights to create a {kind[:-1]} under the namespace "{org}"')
+        url = f"{self.hub.url}/{'datasets/' if kind == 'datasets' else ''}{name}"
+        if (kind, name) in self.hub.repositories:
+            return self._json({"error": "You already created this repo", "url": url}, 409)
+        private = asked.get("private") or asked.get("visibility") == "private"
+        self.hub.create(name, kind, private=bool(private))
+        return self._json({"url": url, "name": name})
+
+    def _check_yaml(self, content: str) -> Answer:
+        front = re.match(r"---\n(.*?)\n---", content, re.DOTALL)
+        try:
+            values = {} if front is None else yaml.safe_load(front[1])
+            errors = [] if isinstance(values, dict) else [{"message": "The YAML is no mapping."}]
+        except yaml.YAMLError as error:
+            errors = [{"message": str(error)}]
+        return self._json({"errors": errors, "warnings": []}, 400 if errors else 200)
+
+    def _batch(self, repository: Repository, place: str, asked: dict[str, Any]) -> Answer:
+        objects = []
+        for one in asked["objects"]:
+            href = f"{self.hub.url}/{place}/lfs/{one['oid']}"
+            there = repository.large(one["oid"]).exists()
+            objects.append(one if there else one | {"actions": {"upload": {"href": href, "header": {}}}})
+        return self._json({"transfer": "basic", "objects": objects})
+
+    def _change(self, repository: Repository, place: str, what: str, revision: str, body: bytes) -> Answer:
+        match [self.command, what]:
+            case ["POST", "paths-info"]:
+                tree = repository.tree(self._commit(repository, revision))
+                asked_for = parse_qs(body.decode()).get("paths", [])
+                return self._json([_entry(tree[path]) for path in asked_for if path in tree])
+            case ["POST", "preupload"]:
+                tree = repository.tree(self._commit(repository, revision))
+                return self._json({"files": [_mode(one, tree.get(one["path"])) for one in json.loads(body)["files"]]})
+            case ["POST", "commit"]:
+                made = self._take(repository, revision, [json.loads(line) for line in body.splitlines()])
+                return self._json({"commitOid": made, "commitUrl": f"{self.hub.url}/{place}/commit/{made}"})
+            case ["POST", "tag"]:
+                asked = json.loads(body)
+                if asked["tag"] in repository.references("tags"):
+                    raise Refused(409, "Tag reference exists already")
+                commit = self._commit(repository, revision)
+                repository.tag(asked["tag"], commit, asked.get("message") or asked["tag"])
+                return self._json({"tag": asked["tag"]})
+            case ["DELETE", "tag"]:
+                repository.untag(revision)
+                return self._json({})
+        raise Refused(404, "There is nothing of this name.")
+
+    def _take(self, repository: Repository, revision: str, lines: list[dict[str, Any]]) -> str:
+        """Commit what was sent and return the commit's id."""
+        head = self._commit(repository, revision)
+        header = lines[0]["value"]
+        if header.get("parentCommit", head) != head:
+            raise Refused(412, "A commit has happened since. Please refresh and try again.")
+        files, deleted = {}, []
+        for line in lines[1:]:
+            value = line["value"]
+            match line["key"]:
+                case "file":
+                    files[value["path"]] = base64.b64decode(value["content"])
+                case "lfsFile" if repository.large(value["oid"]).exists():
+                    files[value["path"]] = pointer(value["oid"], repository.large(value["oid"]).stat().st_size)
+                case "deletedFile" | "deletedFolder" if value["path"].rstrip("/") in repository.tree(head):
+                    deleted.append(value["path"].rstrip("/"))
+                case "lfsFile":
+                    raise Refused(400, f"No large file was uploaded for {value['path']}")
+                case _:
+                    raise Refused(404, "A file with this name doesn't exist", "EntryNotFound")
+        message = f"{header['summary']}\n\n{header['description']}".strip()
+        return repository.commit(files, deleted=deleted, message=message, on=revision)
+
+    def _about(self, repository: Repository, name: str, rest: list[str]) -> Answer:
+        match rest:
+            case ["refs"]:
+                found = {
+                    kind: [
+                        {"name": ref, "ref": f"refs/{folder}/{ref}", "targetCommit": commit}
+                        for ref, commit in repository.references(folder).items()
+                    ]
+                    for kind, folder in (("branches", "heads"), ("tags", "tags"))
+                }
+                return self._json(found | {"converts": []})
+            case ["commits", revision]:
+                told = repository.messages(self._commit(repository, revision))
+                return self._json(
+                    [
+                        {"id": commit, "title": title, "message": said, "date": when, "authors": []}
+                        for commit, title, said, when in told
+                    ]
+                )
+            case ["tree", revision, *folder]:
+                return self._json(self._tree(repository.tree(self._commit(repository, revision)), "/".join(folder)))
+            case [] | ["revision", _]:
+                commit = self._commit(repository, rest[1] if rest else "main")
+                files = [path for path, entry in repository.tree(commit).items() if entry.kind == "file"]
+                about = {
+                    "id": name,
+                    "sha": commit,
+                    "private": repository.private,
+                    "tags": [],
+                    "downloads": 0,
+                    "likes": 0,
+                }
+                return self._json(about | {"siblings": [{"rfilename": path} for path in files]})
+        raise Refused(404, "There is nothing of this name.")
+
+    def _tree(self, tree: dict[str, Entry], folder: str) -> list[dict[str, Any]]:
+        if folder and (folder not in tree or tree[folder].kind != "directory"):
+            raise Refused(404, "Entry not found", "EntryNotFound")
+        deep = parse_qs(urlsplit(self.path).query).get("recursive", ["false"])[0].lower() == "true"
+        below = f"{folder}/" if folder else ""
+        inside = [entry for path, entry in tree.items() if path.startswith(below)]
+        return [_entry(entry) for entry in inside if deep or "/" not in entry.path[len(below) :]]
+
+    def _file(self, repository: Repository, revision: str, path: str) -> Answer:
+        commit = self._commit(repository, revision)
+        entry = repository.tree(commit).get(path)
+        if entry is None or entry.kind != "file":
+            raise Refused(404, "Entry not found", "EntryNotFound")
+        headers = {"ETag": f'"{entry.large or entry.oid}"', "X-Repo-Commit": commit, "Accept-Ranges": "bytes"}
+        if entry.large is not None:
+            headers |= {"X-Linked-Etag": headers["ETag"], "X-Linked-Size": str(entry.size)}
+        content = repository.content(entry)
+        found = re.fullmatch(r"bytes=(\d*)-(\d*)", self.headers.get("Range", ""))
+        if found is None or found[0] == "bytes=-":
+            return 200, content, headers
+        start = int(found[1]) if found[1] else max(0, len(content) - int(found[2]))
+        end = min(len(content), int(found[2]) + 1) if found[1] and found[2] else len(content)
+        if start >= len(content):
+            return 416, b"", headers | {"Content-Range": f"bytes */{len(content)}"}
+        return 206, content[start:end], headers | {"Content-Range": f"bytes {start}-{end - 1}/{len(content)}"}
+
+    def _commit(self, repository: Repository, revision: str) -> str:
+        found = repository.find(revision)
+        if found is None:
+            raise Refused(404, f"Invalid rev id: {revision}", "RevisionNotFound")
+        return found
+
+    def _json(self, value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Answer:
+        return status, json.dumps(value).encode(), {"Content-Type": "application/json", **(headers or {})}
+
+    def _send(self, path: str, status: int, content: bytes, headers: dict[str, str]) -> None:
+        self.hub.asked.append(f"{self.command} {path} {status}")
+        self.send_response(status)
+        for name, value in ({"Content-Length": str(len(content))} | headers).items():
+            self.send_header(name, value)
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(content)
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+def _entry(entry: Entry) -> dict[str, Any]:
+    about: dict[str, Any] = {"type": entry.kind, "path": entry.path, "oid": entry.oid, "size": entry.size}
+    if entry.large is not None:
+        about["lfs"] = {"oid": entry.large, "size": entry.size, "pointerSize": len(pointer(entry.large, entry.size))}
+    return about
+
+
+def _mode(file: dict[str, Any], there: Entry | None) -> dict[str, Any]:
+    """How a file is to be sent, and what is there now in its place."""
+    binary = b"\0" in base64.b64decode(file["sample"])
+    large = file["path"].endswith(LARGE) or file["size"] > LARGEST or binary
+    oid = None if there is None else there.large or there.oid
+    return {"path": file["path"], "uploadMode": "lfs" if large else "regular", "shouldIgnore": False, "oid": oid}
+
+
+@contextmanager
+def live_hub(folder: Path) -> Iterator[Hub]:
+    """A Hub on a free loopback port, with its repositories in `folder`."""
+    handler = type("ThisHub", (Handler,), {})
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        hub = handler.hub = Hub(folder, f"http://127.0.0.1:{server.server_address[1]}")  # type: ignore[attr-defined]
+        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+        thread.start()
+        try:
+            yield hub
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def point_clients(monkeypatch: pytest.MonkeyPatch, hub: Hub, home: Path, token: str | None = WRITER) -> None:
+    """Let the Hub's clients in this process ask `hub`, also those that read their settings when they were imported."""
+    from huggingface_hub.utils.tqdm import disable_progress_bars
+
+    disable_progress_bars()
+    # What the Hub's client says of itself when it sends a file.
+    warnings.filterwarnings("ignore", "Use 'content=", DeprecationWarning)
+    url = {"ENDPOINT": hub.url, "HUGGINGFACE_CO_URL_TEMPLATE": hub.url + "/{repo_id}/resolve/{revision}/{filename}"}
+    places = {"HF_HUB_CACHE": str(home / "hub"), "HF_TOKEN_PATH": str(home / "token")}
+    for name, value in {**url, **places, "HF_HUB_DISABLE_XET": True, "HF_HUB_OFFLINE": False}.items():
+        monkeypatch.setattr(f"huggingface_hub.constants.{name}", value)
+    if "datasets" in sys.modules:  # others wait two seconds for it
+        own = {"HF_ENDPOINT": hub.url, "HF_HUB_OFFLINE": False, "HF_DATASETS_CACHE": home / "datasets"}
+        for name, place in own.items():
+            monkeypatch.setattr(f"datasets.config.{name}", place)
+    for variable, text in hub.environment(home).items():
+        monkeypatch.setenv(variable, text)
+    if token is None:
+        monkeypatch.delenv("HF_TOKEN")
+    else:
+        monkeypatch.setenv("HF_TOKEN", token)
