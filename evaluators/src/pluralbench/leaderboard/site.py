@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+from pluralbench_release.tables import HUB_REPOSITORY
 from pluralbench_runs import Recipe, output_directory
 from pluralbench_runs.progress import progress
 
@@ -29,6 +30,20 @@ class Written(NamedTuple):
     pages: int
     submissions: list[Submission]
     left_out: int
+
+
+def folder_of(place: str) -> Path:
+    """The folder of runs at a place: a directory, or ORG/NAME[@REVISION] on the Hub, which is fetched.
+
+    Raises a `UserError` for what is not there.
+    """
+    folder = Path(place)
+    name, _, revision = place.partition("@")
+    if folder.exists() or not HUB_REPOSITORY.fullmatch(name):
+        return folder
+    from pluralbench.publishing.results import RUNS, fetch_results  # noqa: PLC0415 - the Hub's client is slow to import
+
+    return fetch_results(name, revision or None) / RUNS
 
 
 def write_site(folder: Path, out: Path) -> Written:
