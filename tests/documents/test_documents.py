@@ -103,6 +103,7 @@ ELSEWHERE = {
     "--benchmark multilingual": "--data dist/multilingual-rewardbench",
 }
 HEAVY = (
+    "--html",
     "--reward-base",
     "path/to/model",
     "path/to/policy",
