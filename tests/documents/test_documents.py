@@ -90,7 +90,7 @@ ELSEWHERE = {
     "pluralbench judge gpt-5-mini": f"--base-url {CHAT}",
     "pluralbench judge path/to/model": f"--base-url {CHAT}",
     "pluralbench judge local": "--limit 1 --config Art_and_Entertainment --reply structured --max-tokens 16",
-    "pluralbench train local": "--out taught --epochs 1 --limit 6",
+    "pluralbench train local": "--out taught --epochs 1 --limit 6 --batch-size 4",
     "pluralbench train-planner": "--steps 1 --warmup-steps 0 --items-per-step 1 --profile-size 1",
     "pluralbench plan": "--max-tokens 8 --limit 1 --profile-size 1",
     "pluralbench judge-personas": f"--base-url {CHAT}",
