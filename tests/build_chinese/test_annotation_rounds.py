@@ -3,6 +3,7 @@
 import csv
 import json
 from collections.abc import Callable
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from build_chinese.annotation.annotations import MARKS
 from build_chinese.annotation.rounds import markers, reviewed, to_mark_again, to_review, to_third
 from build_chinese.annotation.tasks import Tasks
-from chinese_project import FIVE, fill, mark_of, write_prompts, write_taxonomy
+from chinese_project import FIVE, fill, mark_of, read_rows, write_prompts, write_taxonomy
 
 Run = Callable[..., tuple[int, str]]
 TASKS: list[object] = ["tasks", "--prompts", "prompts.jsonl", "--responses", "responses.jsonl"]
@@ -50,6 +51,11 @@ def read(run: Run, *words: object) -> tuple[str, dict[str, Any]]:
 def rows(path: Path) -> list[dict[str, str]]:
     with path.open(encoding="utf-8-sig", newline="") as file:
         return list(csv.DictReader(file))
+
+
+def answers_by_id() -> list[dict[str, str]]:
+    """The texts of each prompt's responses."""
+    return [{one["id"]: one["content"] for one in row["responses"]} for row in read_rows(Path("tasks/prompts.jsonl"))]
 
 
 def again(*paths: Path) -> list[object]:
@@ -94,8 +100,16 @@ def test_what_differs_goes_back_then_to_a_third_and_then_a_share_is_reviewed(run
 
     seen = fill(review, Path("seen.csv"))
     said, report = read(run, *sheets, *again(*more, *deciding), "--review", seen)
-    assert (report["review"]["tasks"], report["review"]["count"], report["review"]["of"]) == (3, 9, 9)
-    assert "The reviewer marked 3 tasks and agrees on 100.0%" in said
+    # What one annotator alone had the wrong way round comes out here, and the reviewer's marks count.
+    assert (report["review"]["tasks"], report["review"]["of"]) == (3, 9)
+    assert 0 < report["review"]["count"] < 9
+    assert "The reviewer marked 3 tasks and agrees on 66.7%" in said
+    right = {(a, b): mark_of(texts[a], texts[b]) for texts in answers_by_id() for a in texts for b in texts}
+    tasks = [row["task"] for row in rows(review)]
+    shown = {row["task"]: row["responses"] for row in read_rows(Path("tasks/tasks.jsonl"))}
+    counted = {tuple(mark[:2]): mark[2] for row in read_rows(Path("annotated.jsonl")) for mark in row["annotations"]}
+    for pair in (pair for task in tasks for pair in combinations(shown[task], 2)):
+        assert pair not in counted or counted[pair] == right[pair]
 
 
 def test_those_who_agree_when_they_mark_again_need_no_third(run: Run, sheets: list[Path]) -> None:

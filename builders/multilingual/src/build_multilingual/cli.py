@@ -100,7 +100,7 @@ def command(
     review_rows: Annotated[
         int | None, typer.Option(min=1, help="Rows of a review sheet, drawn; all without it.")
     ] = None,
-    judged: Annotated[
+    review_judge: Annotated[
         str | None,
         typer.Option(help="What a judge preferred, to compare reviewers with: items.parquet of its run, or a table."),
     ] = None,
@@ -176,7 +176,7 @@ def command(
         "connection.max_cost": max_cost,
         "filter.drop": drop,
         "review.decisions": decisions,
-        "review.judged": judged,
+        "review.judged": review_judge,
         "translation.rated": _rated(rated, direction, score, scale),
         "translation.per_level": per_level,
         "seed": seed,
