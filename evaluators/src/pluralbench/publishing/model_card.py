@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import cast
 
 from huggingface_hub import EvalResult, ModelCard, ModelCardData
 from pluralbench_release.commits import Head, address, commit, commit_twice, opened, text_at
@@ -95,8 +96,7 @@ def with_results(card: str | None, results: Sequence[EvalResult], name: str, whe
         made = ModelCard(card if card is not None else f"---\n{{}}\n---\n\n# {name}\n")
     except (ValueError, TypeError, KeyError, AttributeError, YAMLError) as error:
         raise RunError(f"{where} cannot be read ({one_line(error, 200)}); mend its YAML.") from None
-    data = made.data
-    assert isinstance(data, ModelCardData)
+    data = cast("ModelCardData", made.data)
     new = {_what(result) for result in results}
     others = [result for result in data.eval_results or [] if _what(result) not in new]
     data.eval_results = [*others, *results]
