@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import polars as pl
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pluralbench_release.changelog import change_lines, with_entry
 from pluralbench_release.diff import TableDiff, table_diff
@@ -76,7 +76,10 @@ def test_ids_of_a_line_are_few() -> None:
     ]
 
 
-@given(entries=st.lists(st.tuples(VERSIONS, st.lists(st.sampled_from(["Row `#`.", "`## x`."]), max_size=3))))
+@settings(max_examples=15)
+@given(
+    entries=st.lists(st.tuples(VERSIONS, st.lists(st.sampled_from(["Row `#`.", "`## x`."]), max_size=3)), max_size=6)
+)
 def test_a_changelog_has_each_version_once_and_the_newest_first(entries: list[tuple[Version, list[str]]]) -> None:
     text: str | None = None
     said: dict[Version, list[str]] = {}

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import cast
 
 from huggingface_hub import EvalResult, ModelCard, ModelCardData
+from pluralbench_measures.bootstrap import Estimate
 from pluralbench_release.commits import Head, address, commit, commit_twice, opened, text_at
 from pluralbench_release.tables import HUB_REPOSITORY
 from pluralbench_runs import one_line
@@ -60,7 +61,7 @@ def eval_results(run: Run) -> list[EvalResult]:
     told = {"profile": record.prompt.profile, "setting": record.prompt.setting, "variables": record.prompt.variables}
     settings = {name: value for name, value in told.items() if value is not None and value != "none"}
     judged = record.judging is not None
-    places = [("overall", None, run.headline)]
+    places: list[tuple[str, str | None, Estimate]] = [("overall", None, run.headline)]
     places += [("accuracy", config, run.of(config)) for config in run.names("config", "config")]
     return [
         EvalResult(
