@@ -2,10 +2,9 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from huggingface_hub import EvalResult, ModelCard, ModelCardData
-from pluralbench_measures.bootstrap import Estimate
 from pluralbench_release.commits import Head, address, commit, commit_twice, opened, text_at
 from pluralbench_release.tables import HUB_REPOSITORY
 from pluralbench_runs import one_line
@@ -13,6 +12,9 @@ from yaml import YAMLError
 
 from pluralbench.errors import RunError
 from pluralbench.results.runs import Run
+
+if TYPE_CHECKING:
+    from pluralbench_measures.bootstrap import Estimate
 
 CARD = "README.md"
 LEVEL = 0.95
