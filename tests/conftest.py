@@ -3,13 +3,14 @@
 import gc
 import os
 from collections.abc import Iterator
+from importlib.util import find_spec
 from typing import Any
 
 import pytest
 from fault_table import print_table
 from hypothesis import settings
 from learning_table import print_learned
-from session_folder import make_session_folder
+from session_folder import make_session_folder, one_certificate
 
 # How long an example takes says how busy the machine is. In CI the same examples are drawn in every run.
 settings.register_profile(
@@ -21,6 +22,8 @@ settings.load_profile("pluralbench")
 def pytest_configure() -> None:
     """What is dear to make is made once for all processes of the session."""
     make_session_folder()
+    if find_spec("certifi"):  # not with the members that ask no server
+        os.environ["SSL_CERT_FILE"] = one_certificate()
 
 
 @pytest.hookimpl(wrapper=True)
@@ -35,6 +38,27 @@ def pytest_collection() -> Iterator[None]:
 def pytest_unconfigure() -> None:
     """At its end Python takes apart what it is told of, and libraries complain of the rest."""
     gc.unfreeze()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _commands_are_made_once() -> Iterator[None]:
+    """A command is made in 50 ms with all its verbs; a process of its own does so once, this one a thousand times."""
+    if not find_spec("pluralbench_runs"):
+        yield
+        return
+    from pluralbench_runs import command
+
+    make, made = command.command_of, dict[Any, Any]()
+
+    def once(app: Any, *given: Any) -> Any:
+        key = (app, repr(given))
+        if key not in made:
+            made[key] = make(app, *given)
+        return made[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(command, "command_of", once)
+        yield
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -280,7 +280,7 @@ def test_parts_that_share_no_response_do_not_meet(judgements: list[Judgement], o
         ([("a", "b", "1"), ("a", "b", "s")], {"a": 1, "b": 1}, 1),
         ([("a", "b", "1"), ("b", "c", "1"), ("a", "c", "s")], {"a": 1, "b": 1, "c": 1}, 2),
         ([("a", "b", "1"), ("b", "c", "1"), ("c", "b", "1"), ("c", "d", "1")], {"a": 1, "b": 2, "c": 2, "d": 3}, 2),
-        # Nobody compared b and c: their layer is one, and so is their rank (contradiction C8).
+        # Nobody compared b and c: their layer is one, and so is their rank.
         ([("a", "b", "1"), ("a", "c", "1")], {"a": 1, "b": 2, "c": 2}, 0),
         # Nor c and d, and here layers tell them apart.
         ([("a", "b", "1"), ("b", "d", "1"), ("a", "c", "1")], {"a": 1, "b": 2, "c": 2, "d": 3}, 0),

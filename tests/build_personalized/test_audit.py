@@ -18,6 +18,7 @@ def frame(*answers: tuple[str, str], title: str = "Low price") -> pl.DataFrame:
         {
             "config": "beer" if number < 4 else "coffee",
             "question": f"{number} " * 5,
+            "narrative": "one two",
             "rubric_aspects": [{"aspect": title, "evidence": "", "reason": ""}] * number,
             "profile": [{"id": "p", "category": "c", "text": "t"}] * number,
             "chosen": chosen,

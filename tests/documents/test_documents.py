@@ -86,10 +86,11 @@ ELSEWHERE = {
     "build-persona-judge --prism": "--size 10 --retriever bm25",
     "build-persona-judge --opinion-qa": "--size 2 --respondents 4 --retriever bm25",
     "build-persona-judge --people-csv": "--retriever bm25",
+    "build-personalized rate --release": "--export exported",
     "pluralbench judge gpt-5-mini": f"--base-url {CHAT}",
     "pluralbench judge path/to/model": f"--base-url {CHAT}",
     "pluralbench judge local": "--limit 1 --config Art_and_Entertainment --reply structured --max-tokens 16",
-    "pluralbench train local": "--out taught --epochs 1 --limit 6",
+    "pluralbench train local": "--out taught --epochs 1 --limit 6 --batch-size 4",
     "pluralbench train-planner": "--steps 1 --warmup-steps 0 --items-per-step 1 --profile-size 1",
     "pluralbench plan": "--max-tokens 8 --limit 1 --profile-size 1",
     "pluralbench judge-personas": f"--base-url {CHAT}",
@@ -163,6 +164,10 @@ def made(tmp_path_factory: pytest.TempPathFactory, forked: Command) -> Path:
         given = forked("build-chinese", *words, *taxonomy, "--out", out, cwd=folder)
         assert given.returncode == 0, given.stderr
     project_files.export(folder / "tasks" / "sheets", folder / "export.json")
+    pairs = ["--release", FILLED_IN["DIR"], *who[:6]]
+    rated = forked("build-personalized", "rate", *pairs, "--export", "ratings", cwd=folder)
+    assert rated.returncode == 0, rated.stderr
+    project_files.rate(folder / "ratings/sheets")
     project_files.write_runs(folder)
     for name, block in settings().items():
         (folder / name).write_text(block.code, encoding="utf-8")
@@ -175,7 +180,7 @@ def published(made: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     folder = tmp_path_factory.mktemp("published")
     with live_hub(folder) as hub:
         environment = hub.environment(folder / "home")
-        words = ("publish", FILLED_IN["DIR"], "org/name", "--create", "--tag", "v1.1.0")
+        words = ("publish", FILLED_IN["DIR"], "org/name", "--create", "--private", "--tag", "v1.1.0")
         done = command("pluralbench-release", *words, cwd=made, env=environment)
         assert done.returncode == 0, done.stderr
         yield environment

@@ -42,7 +42,7 @@ SETTINGS: dict[Method, dict[str, Any]] = {
 
 def options(method: Method, **given: Any) -> PersonalOptions:
     """Small networks, and rates for few pairs."""
-    values = {"method": method, "learning_rate": 3e-3, "batch_size": 64, "epochs": 10, **SETTINGS[method], **given}
+    values = {"method": method, "learning_rate": 3e-3, "batch_size": 64, "epochs": 6, **SETTINGS[method], **given}
     return PersonalOptions.model_validate(values)
 
 

@@ -211,6 +211,13 @@ def test_differences_of_two_benchmarks_cover_the_truth() -> None:
         assert 0.92 <= np.mean(ones) <= 0.98, (name, np.mean(ones))
 
 
+def spearmans(sides: Array, downstream: Array) -> Array:
+    """Of each row of ranks with the one of `downstream`, without the statistics that `rank_statistics` adds."""
+    ours, theirs = rankdata(sides, axis=-1) - (len(downstream) + 1) / 2, downstream - downstream.mean()
+    found: Array = (ours @ theirs) / np.sqrt((ours**2).sum(axis=-1) * (theirs**2).sum())
+    return found
+
+
 @pytest.mark.heavy
 def test_so_many_models_tell_two_benchmarks_apart_in_80_of_100_studies() -> None:
     between = np.array([[1, 0.3, 0.7], [0.3, 1, 0.2], [0.7, 0.2, 1]])
@@ -223,8 +230,7 @@ def test_so_many_models_tell_two_benchmarks_apart_in_80_of_100_studies() -> None
         first, second, downstream = (rankdata(side) for side in draw.multivariate_normal([0, 0, 0], between, models).T)
         middle, apart = (first + second) / 2, (first - second) / 2
         gaps = [
-            rank_statistics(middle + signs * apart, downstream)["spearman"]
-            - rank_statistics(middle - signs * apart, downstream)["spearman"]
+            spearmans(middle + signs * apart, downstream) - spearmans(middle - signs * apart, downstream)
             for signs in exchanges(models, 0, 499)
         ]
         rejected.append((p_value(np.concatenate(gaps)) or 0) <= 0.05)

@@ -111,8 +111,11 @@ Path(sys.argv[2]).write_text(json.dumps(read), encoding="utf-8")
 
 @pytest.mark.engines
 @pytest.mark.timeout(1800)
-def test_verl_itself_accepts_the_files(written: Path, reward: LocalModel, tmp_path: Path) -> None:
+def test_verl_itself_accepts_the_files(
+    written: Path, reward: LocalModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Its schema, its checks, its data loader and its loader of reward functions, in verl's own environment."""
+    monkeypatch.delenv("SSL_CERT_FILE", raising=False)  # uv asks the web
     python = str(tmp_path / "verl" / "bin" / "python")
     for command in (
         ["uv", "venv", "--quiet", "--python", "3.11", str(tmp_path / "verl")],

@@ -18,6 +18,20 @@ def make_session_folder() -> None:
         atexit.register(shutil.rmtree, os.environ[FOLDER], ignore_errors=True)
 
 
+def one_certificate() -> str:
+    """A file with one of the certificates that the web's clients trust.
+
+    Each client reads all of them as it is made, for 50 ms, and tests reach this machine alone.
+    """
+    import certifi
+
+    path = session_folder("certificate.pem")
+    if not path.exists():
+        end = "-----END CERTIFICATE-----\n"
+        path.write_text(Path(certifi.where()).read_text(encoding="utf-8").partition(end)[0] + end, encoding="utf-8")
+    return str(path)
+
+
 def session_folder(name: str) -> Path:
     """A place in the folder."""
     make_session_folder()

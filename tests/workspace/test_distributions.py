@@ -13,6 +13,7 @@ PAGES = {f"{PROJECT}/blob/main/": Path.is_file, f"{PROJECT}/tree/main/": Path.is
 PAGES |= {"https://raw.githubusercontent.com/pluralbench/pluralbench/main/": Path.is_file}
 URLS = {
     "Homepage": PROJECT,
+    "Documentation": f"{PROJECT}/blob/main/docs/index.md",
     "Repository": PROJECT,
     "Changelog": f"{PROJECT}/blob/main/CHANGELOG.md",
     "Issues": f"{PROJECT}/issues",
@@ -27,6 +28,9 @@ def test_a_wheel_holds_the_licence_and_says_what_and_where_it_is(member: Path) -
     assert (member / "LICENSE").read_bytes() == (ROOT / "LICENSE").read_bytes()
     assert project["urls"] == URLS
     assert project["keywords"]
+    assert project["readme"] == "README.md"
+    assert 20 < len(project["description"]) < 120
+    assert {f"pluralbench-{member.name}", f"build-{member.name.replace('_', '-')}", "pluralbench"} & {project["name"]}
     assert project["classifiers"] == load(MEMBERS[0])["project"]["classifiers"]
     assert not [line for line in project["classifiers"] if line.startswith("License ::")]  # `license` says it
 
@@ -48,4 +52,6 @@ def test_the_citation_is_of_this_version_and_place() -> None:
     said = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
     assert said["version"] == load(ROOT)["project"]["version"] == load(MEMBERS[0])["project"]["version"]
     assert (said["license"], said["repository-code"]) == (load(MEMBERS[0])["project"]["license"], PROJECT)
+    assert said["cff-version"] == "1.2.0"
+    assert {"message", "title"} <= said.keys()
     assert said["authors"] == load(MEMBERS[0])["project"]["authors"]

@@ -81,6 +81,7 @@ def test_help_imports_nothing_heavy(name: str) -> None:
     for words, (status, said) in answers.items():
         if words.endswith("--help"):
             assert (status, "Usage: " in said, "-completion" in said) == (0, True, False), words
+            assert f"{name} " in " ".join(said.split()).partition("Example")[2], f"{name} {words} has no example"
         else:
             assert (status, "No such option: --hepl" in said) == (2, True), words
     assert not HEAVY & set(modules)

@@ -75,7 +75,7 @@ def conflict_rate(rows: Iterable[Row]) -> tuple[int, int]:
     """(conflicts, judgements) of annotated rows; the first divided by the second is the conflict rate (table 5).
 
     A strict judgement is in conflict where the ranking has both equal or the other way round, an equal one where it
-    tells them apart (contradiction C9; the paper does not say how it counts ties).
+    tells them apart (the paper does not say how it counts ties).
     """
     conflicts = judgements = 0
     for row in rows:

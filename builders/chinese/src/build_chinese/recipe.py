@@ -84,9 +84,8 @@ class RewardTable(Table):
 
     base: a folder with the model that is trained on the human part. name: what to call it. digest: of its files; the
     builder fills it in. training: options of `pluralbench_local.TrainingOptions` for the human part. large: what of
-    them is otherwise for the large set, that of the judge's votes; by default one epoch, where the human part has two
-    (contradiction C4). margin: a vote stays if the rewards differ by more than this. least_pairs: a human part with
-    fewer is too small.
+    them is otherwise for the large set, that of the judge's votes; by default one epoch, where the human part has two.
+    margin: a vote stays if the rewards differ by more than this. least_pairs: a human part with fewer is too small.
     """
 
     base: Place

@@ -42,7 +42,7 @@ def preferences_of(votes: pl.DataFrame) -> Filtered:
 
 
 def agreed(pairs: pl.DataFrame, rewards: pl.DataFrame, margin: float) -> Filtered:
-    """The pairs whose better response has a reward that is higher by more than `margin` (contradiction C5).
+    """The pairs whose better response has a reward that is higher by more than `margin`.
 
     pairs: `PAIRS`. rewards: prompt, response, reward. A response without a reward (null) was too long for the model,
     and its pairs are dropped. Rewards are a total order, so the kept pairs have no cycle after one pass; the paper

@@ -32,6 +32,7 @@ from build_multilingual.audit import audits, check_audits
 from build_multilingual.card import card
 from build_multilingual.errors import NothingLeft, SourceError
 from build_multilingual.figures import figures_of, translation_figures
+from build_multilingual.preferred import check_known, read_preferred, review_figures
 from build_multilingual.recipe import MultilingualRecipe
 from build_multilingual.review import check_folder, export_review
 from build_multilingual.translate import IDENTICAL, SET_ASIDE, Asking, english_rows, mask_all, translate
@@ -39,7 +40,7 @@ from build_multilingual.translators import translator
 
 BUILDER = Builder("multilingual", "build-multilingual")
 SAMPLE_LEDGER = source.SAMPLE / "ledger.parquet"
-DECISIONS = "provenance/decisions.parquet"
+DECISIONS, PREFERRED = "provenance/decisions.parquet", "provenance/preferred.parquet"
 SPLIT = "test"
 TRANSLATION = "translation"
 # Translations from which on checking them in other processes saves more than it takes to start these.
@@ -72,6 +73,7 @@ def build(
     `pluralbench_runs` and `pluralbench_schemas`; all are a `UserError` or a `TableError` with a sentence for the user.
     """
     recipe, decisions = _pinned(recipe)
+    reviewed = read_preferred(recipe.review.decisions, recipe.review.preferred, recipe.review.judged)
     if review is not None:
         check_folder(review)
     sample = SAMPLE_LEDGER if recipe.source is not None and recipe.source.location == "sample" else None
@@ -87,19 +89,21 @@ def build(
             if review is not None and english is not None:
                 export_review(review, translated, english.pairs, set_aside, rows=review_rows, seed=recipe.seed)
             kept, dropped = _kept(recipe, english, translated, set_aside, decisions)
+            check_known(reviewed, set() if english is None else {*english.pairs["id"].to_list(), *english.equal})
             audited = audits(kept, pairs, each)
 
         figures = figures_of(kept, set_aside, dropped, None if english is None else english.pairs)
-        figures |= translation_figures(pairs, rated_read) | {"audit": audited}
+        figures |= translation_figures(pairs, rated_read) | {"audit": audited, "review": review_figures(reviewed)}
         gone = figures["ids_dropped"] / (figures["source_rows"] or 1)
         check_audits(figures["audit"], recipe.audit, dropped=gone)
+        people = {"decisions": decisions, "preferred": reviewed}
         records = {"set_aside": set_aside, "dropped": dropped}
         contents = Contents(
             tables=tables(kept, pairs),
             sources=[*([] if english is None else [english.source]), *(entry.source for entry in rated_read)],
             statistics=figures,
             card=card(recipe, figures, numbered=english is not None and english.numbered),
-            records=records | ({"decisions": decisions} if decisions.height else {}),
+            records=records | {name: frame for name, frame in people.items() if frame.height},
         )
         return making.release(contents, calls)
 
@@ -110,7 +114,8 @@ def rebuild(release: Path, out: Path, sources: Sequence[str]) -> None:
     sources: where they are now, in the order of the recipe: the English pairs, then the rated translations.
     """
     made = read_recipe(MultilingualRecipe, release / RECIPE)
-    moved: dict[str, Any] = {"review.decisions": [str(release / DECISIONS)] if (release / DECISIONS).exists() else []}
+    people = {"review.decisions": release / DECISIONS, "review.preferred": release / PREFERRED}
+    moved: dict[str, Any] = {key: [str(path)] if path.exists() else [] for key, path in people.items()}
     places = list(sources)
     if places and made.source is not None:
         moved["source.location"] = places.pop(0)

@@ -100,6 +100,10 @@ def command(
     review_rows: Annotated[
         int | None, typer.Option(min=1, help="Rows of a review sheet, drawn; all without it.")
     ] = None,
+    judged: Annotated[
+        str | None,
+        typer.Option(help="What a judge preferred, to compare reviewers with: items.parquet of its run, or a table."),
+    ] = None,
     rated: Annotated[
         list[str] | None, typer.Option(help="Rated translations for the config `translation`.", rich_help_panel=RATED)
     ] = None,
@@ -172,6 +176,7 @@ def command(
         "connection.max_cost": max_cost,
         "filter.drop": drop,
         "review.decisions": decisions,
+        "review.judged": judged,
         "translation.rated": _rated(rated, direction, score, scale),
         "translation.per_level": per_level,
         "seed": seed,

@@ -6,10 +6,12 @@ from typing import Any
 import polars as pl
 
 from build_multilingual.audit import ALIKE, SURFACE, audit_tables
+from build_multilingual.preferred import review_table
 from build_multilingual.rated import Rated
 from build_multilingual.source import TEXTS
 
 BY_SUBSET = "Rows with a good translation in every language"
+REVIEW = "What reviewers prefer in translation (95 % intervals)"
 ONLY_ON_THE_CARD = {BY_SUBSET, SURFACE, ALIKE}  # 23 lines
 
 
@@ -103,4 +105,6 @@ def figures_tables(figures: dict[str, Any]) -> dict[str, pl.DataFrame]:
         pairs = [(row["subset"], f"{row['pairs']:,}", f"{row['longer']:.0%}") for row in figures["translation"]]
         names = ["subset", "pairs", "better one is the longer"]
         found["Translation pairs"] = pl.DataFrame(pairs, schema=names, orient="row")
+    if figures.get("review"):
+        found[REVIEW] = review_table(figures["review"])
     return found | audit_tables(figures["audit"])

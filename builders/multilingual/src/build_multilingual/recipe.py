@@ -112,9 +112,15 @@ class FilterTable(Table):
 
 
 class ReviewTable(Table):
-    """Human decisions: CSV files with `id`, `language`, `decision`, `reason`."""
+    """Human decisions: CSV files with `id`, `language`, `decision`, `reason`.
+
+    preferred: where what reviewers preferred is recorded, beside the `better` of these sheets. judged: what a judge
+    preferred on the same rows, such as `items.parquet` of its run (see `preferred.read_preferred`).
+    """
 
     decisions: list[Place] = Field(default_factory=list)
+    preferred: list[Place] = Field(default_factory=list)
+    judged: Place | None = None
 
 
 class TranslationTable(Table):

@@ -31,6 +31,8 @@ from build_persona_judge import pairing
 from build_persona_judge.card import card
 from build_persona_judge.errors import NothingLeft, SourceError
 from build_persona_judge.figures import check_audits, figures_of
+from build_persona_judge.labels.results import figures_of as label_figures
+from build_persona_judge.labels.results import read_labels
 from build_persona_judge.pairing import LeftOut, Pair, Post
 from build_persona_judge.recipe import (
     SAMPLE,
@@ -44,6 +46,7 @@ from build_persona_judge.sources.loaded import FOLDER, Loaded
 
 BUILDER = Builder("persona-judge", "build-persona-judge")
 SAMPLE_LEDGER = FOLDER / "ledger.parquet"
+LABELS = "provenance/labels.parquet"
 SPLIT = "test"
 DROPPED = pl.Schema(dict.fromkeys(("task", "what", "id", "reason"), pl.String))
 
@@ -91,12 +94,15 @@ def build(
         tasks = {name: tasks[name] for name, _ in recipe.sources}
         figures = figures_of({name: (task.items, task.dropped) for name, task in tasks.items()})
         check_audits(figures, recipe.audit)
+        labels = read_labels(recipe.labels, {name: task.items for name, task in tasks.items()})
+        figures["third_person"] = [one.model_dump() for one in label_figures(labels)]
+        records = {"dropped": pl.concat([task.dropped for task in tasks.values()])}
         contents = Contents(
             tables=[ReleaseTable(name, SPLIT, task.items, "PersonaItems") for name, task in tasks.items()],
             sources=[task.source for task in tasks.values()],
             statistics=figures,
             card=card(recipe, figures),
-            records={"dropped": pl.concat([task.dropped for task in tasks.values()])},
+            records=records | ({"labels": labels} if labels.height else {}),
         )
         return making.release(contents, calls)
 
@@ -110,7 +116,8 @@ def rebuild(release: Path, out: Path, sources: Sequence[str]) -> None:
     if len(sources) > len(made.sources):
         raise SourceError(f"The recipe has {len(made.sources)} sources, and {len(sources)} are given.")
     places = dict(zip((name for name, _ in made.sources), sources, strict=False))
-    build(_moved(made, places), out, replay=release / LEDGER)
+    labels = str(release / LABELS) if (release / LABELS).exists() else None
+    build(_moved(made, places).model_copy(update={"labels": labels}), out, replay=release / LEDGER)
 
 
 def _moved(recipe: PersonaJudgeRecipe, places: Mapping[str, str]) -> PersonaJudgeRecipe:

@@ -18,9 +18,12 @@ from pluralbench_runs.options import (
     Title,
     of_one_source,
     recipe_defaults,
+    refuse_before_verb,
 )
 from pluralbench_schemas import TableError
 from rich.console import Console
+
+from build_persona_judge.labels import cli as labelling
 
 EXAMPLES = """\
 Examples:
@@ -30,9 +33,12 @@ build-persona-judge
 build-persona-judge --prism HannahRoseKirk/prism-alignment --opinion-qa human_resp --out dist/judge
 
 build-persona-judge --people-csv my-survey --out dist/survey
+
+build-persona-judge label --release dist/survey --task my-survey --export labels --annotator an --annotator bo
+--annotator cy
 """
 
-app = typer.Typer(rich_markup_mode="rich")
+app = typer.Typer(rich_markup_mode="rich", invoke_without_command=True, epilog=EXAMPLES)
 console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
 SOURCES = "Sources; naming any builds these alone"
 
@@ -48,11 +54,13 @@ KEYS = {
 def main() -> NoReturn:
     """Entry point of the command."""
     defaults = recipe_defaults(Path(__file__).parent / "recipes", KEYS)
-    run(app, "build-persona-judge", mistakes=(TableError,), defaults=defaults)
+    verbs = {"label": labelling.DEFAULTS}
+    run(app, "build-persona-judge", mistakes=(TableError,), defaults=defaults, verbs=verbs)
 
 
-@app.command(epilog=EXAMPLES)
+@app.callback()
 def command(
+    context: typer.Context,
     recipe: Annotated[
         str | None,
         typer.Option(help="`sample`, `paper`, or a TOML file; without it `sample`, or `paper` for own files."),
@@ -96,6 +104,10 @@ def command(
         list[str] | None,
         typer.Option(help="Leave out PRISM's responses of models whose name contains this; repeatable."),
     ] = None,
+    labels: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Third-person labels of these items, as the verb `label` writes them."),
+    ] = None,
     retriever: Annotated[
         str | None, typer.Option(help="`bm25`, `contriever[:MODEL]` or `sentence-transformers:MODEL`.")
     ] = None,
@@ -110,8 +122,12 @@ def command(
 ) -> None:
     """Build persona judge: of two options, which one belongs to a person who is known by a persona alone.
 
-    Without options it builds the sample in this package, with recorded rankings and no network.
+    Without options it builds the sample in this package, with recorded rankings and no network. The verb `label` has
+    people answer its items for others.
     """
+    if context.invoked_subcommand is not None:
+        refuse_before_verb(context, "build-persona-judge")
+        return
     from pluralbench_release import tell  # noqa: PLC0415 - --help needs none of it
 
     from build_persona_judge.build import build  # noqa: PLC0415 - the same
@@ -141,12 +157,15 @@ def command(
     overrides |= _only("empathic_conversations", kept, "essays", essays)
     overrides |= _only("empathic_conversations", kept, "persons", persons)
     overrides |= _only("prism", kept, "exclude_families", exclude_family)
-    overrides |= {"name": name, "title": title, "retriever": retriever, "seed": seed}
+    overrides |= {"name": name, "title": title, "retriever": retriever, "seed": seed, "labels": labels}
     asked = read_recipe(PersonaJudgeRecipe, file, overrides)
     asked = asked.model_copy(update={task: None for task in TASKS if task not in kept})
     target = out or Path("dist") / asked.name
     built = build(asked, target, replay=replay, reuse=reuse, fresh=fresh)
     tell(console, target, built.manifest, built.new_calls, figures_tables(built.figures))
+
+
+app.command("label", epilog=labelling.EXAMPLES)(labelling.label)
 
 
 def _people(folders: list[Path] | None) -> list[dict[str, Any]]:

@@ -6,9 +6,12 @@ from typing import Any
 import polars as pl
 from pluralbench_audit import PairLimits, check_limits, limited, near_duplicates, pair_figures, wins_text
 
+from build_persona_judge.labels.results import LabelFigures, figures_table
+
 TASKS = "Items, and of those that are no tie, how often the truth is A, and the usual answer"
 AUDIT = "How often a scorer is right that takes the longer option, or the one that names more of the persona"
 ALIKE = "Near-duplicates: items whose options are, texts of two people, and people with one persona"
+THIRD_PERSON = "Third-person labels: people who answered for others (95 % intervals over people)"
 LEFT_OUT = "Left out"
 
 
@@ -107,6 +110,9 @@ def figures_tables(figures: Mapping[str, Any]) -> dict[str, pl.DataFrame]:
         kinds = ("sides", "chosen", "personas")
         near = [(task, *(f"{audit['near_duplicates'][kind]:,}" for kind in kinds)) for task, audit in audits]
         found[ALIKE] = pl.DataFrame(near, schema=["task", "options", "texts", "people"], orient="row")
+    people = [LabelFigures(**entry) for entry in figures.get("third_person", ())]
+    if people:
+        found[THIRD_PERSON] = figures_table(people)
     left = [(entry["task"], entry["what"], entry["reason"], f"{entry['count']:,}") for entry in figures["left_out"]]
     if left:
         found[LEFT_OUT] = pl.DataFrame(left, schema=["task", "what", "reason", "count"], orient="row")

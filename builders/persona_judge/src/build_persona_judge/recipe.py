@@ -46,7 +46,7 @@ class PrismTable(SourceTable):
     exclude_families: responses of models whose name contains one of these are left out. The paper leaves out the
     judge's own family; with those of all its judges left out, one data set serves them all. refusals: a response that
     contains one of these, case and all, is taken for a refusal and left out. tie_gap: two responses are tied when their
-    scores differ by at most so much; 9 is the authors' code (contradiction D1).
+    scores differ by at most so much; 9 is the authors' code.
     """
 
     exclude_families: list[str] = Field(default_factory=lambda: ["gpt", "claude", "command"])
@@ -70,7 +70,7 @@ class EmpathicTable(SourceTable):
     essays, persons, articles: the files of the folder, several where there is more than the training set. What two of
     them say of one person differently is not known. pairs_per_article: exactly so many pairs that are no tie, fewer
     where there are no more. tie_gap: two essays are tied when their empathy or their distress scores differ by less; 3
-    is the authors' code (contradiction D3).
+    is the authors' code.
     tie_share: at most this share of the items are ties.
     """
 
@@ -128,10 +128,11 @@ class PersonaJudgeRecipe(ReleaseRecipe):
     """A build of persona judge. Defaults are the paper's where it gives a value.
 
     retriever: who finds the person that is most like another, as in `pluralbench_retrieval.retriever`. audit: limits
-    that the items of every task have to keep, their lengths in characters.
+    that the items of every task have to keep, their lengths in characters. labels: third-person labels of these items,
+    as `build-persona-judge label` writes them.
     """
 
-    operational: ClassVar[frozenset[str]] = ReleaseRecipe.operational | {"audit"}
+    operational: ClassVar[frozenset[str]] = ReleaseRecipe.operational | {"audit", "labels"}
 
     name: ReleaseName = "persona-judge"
     retriever: Place = "sentence-transformers:sentence-transformers/all-MiniLM-L6-v2"
@@ -140,6 +141,7 @@ class PersonaJudgeRecipe(ReleaseRecipe):
     empathic_conversations: EmpathicTable | None = None
     personal_reddit: RedditTable | None = None
     people_csv: list[PeopleTable] = Field(default_factory=list)
+    labels: Place | None = None
     audit: PairLimits = PairLimits()
 
     @property

@@ -29,6 +29,31 @@ def audit(pairs: pl.DataFrame, drops: pl.DataFrame, *, questions: int, word_limi
         "near_duplicates": near,
         "profile_posts": {"min": posts.min(), "median": _rounded(posts.median()), "max": posts.max()},
         "aspects_per_question": _rounded(pairs["rubric_aspects"].list.len().mean()),
+        "by_config": config_figures(pairs),
+    }
+
+
+def config_figures(pairs: pl.DataFrame) -> list[dict[str, Any]]:
+    """What the paper's table 4 has of each config, and how long posts and answers are; lengths in words.
+
+    `questions`, each of another user; of all others the `mean` and the standard deviation (`sd`, None of a single one).
+    """
+    parts = pairs.partition_by("config", as_dict=True, maintain_order=True)
+    return [{"config": str(config), **_config_figures(part)} for (config,), part in parts.items()]
+
+
+def _config_figures(pairs: pl.DataFrame) -> dict[str, Any]:
+    posts = pairs["profile"].list.len()
+    words = {
+        name: pl.Series([word_count(text) for text in pairs[name].fill_null("")])
+        for name in ("question", "narrative", "chosen", "rejected")
+    }
+    measured = {"rubric_aspects": pairs["rubric_aspects"].list.len(), "profile_posts": posts} | {
+        f"{name}_words": counts for name, counts in words.items()
+    }
+    return {"questions": pairs.height} | {
+        name: {"mean": _rounded(values.mean()), "sd": None if pairs.height < 2 else _rounded(values.std())}
+        for name, values in measured.items()
     }
 
 

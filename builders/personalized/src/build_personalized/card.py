@@ -26,6 +26,16 @@ COLUMNS = {
     "rejected_call": "key of the recorded call behind `rejected`",
 }
 
+STATISTICS = "Statistics: means ± standard deviations, lengths in words"
+MEASURED = {
+    "rubric_aspects": "rubric aspects",
+    "question_words": "length of question",
+    "narrative_words": "length of narrative",
+    "profile_posts": "posts in a profile",
+    "chosen_words": "length of chosen",
+    "rejected_words": "length of rejected",
+}
+
 CITATION = """\
 The method is that of *Personalized RewardBench*; the questions of the original come from LaMP-QA (Salemi and Zamani,
 2025). Cite both, the version above and the content digests."""
@@ -77,9 +87,26 @@ def figures_tables(figures: dict[str, Any]) -> dict[str, pl.DataFrame]:
         ("aspects a question, mean", f"{figures['aspects_per_question']:.1f}"),
     ]
     tables = {"Audit": pl.DataFrame(rows, schema=["figure", "value"], orient="row")}
+    tables[STATISTICS] = statistics_table(figures["by_config"])
     if figures["drops"]:
         tables["Left out"] = drops_table(figures["drops"])
     return tables
+
+
+def statistics_table(by_config: Sequence[dict[str, Any]]) -> pl.DataFrame:
+    """The paper's table 4 of this release: a column for each config, means with their standard deviations."""
+    columns = {"": ["questions (users)", *MEASURED.values()]}
+    for entry in by_config:
+        # A narrow table breaks a name at its blanks.
+        columns[entry["config"].replace("_", " ")] = [
+            f"{entry['questions']:,}",
+            *(_mean(entry[name]) for name in MEASURED),
+        ]
+    return pl.DataFrame(columns)
+
+
+def _mean(measured: dict[str, Any]) -> str:
+    return f"{measured['mean']:.2f}" + ("" if measured["sd"] is None else f" ± {measured['sd']:.2f}")
 
 
 def drops_table(drops: Sequence[dict[str, Any]]) -> pl.DataFrame:
@@ -90,7 +117,9 @@ def drops_table(drops: Sequence[dict[str, Any]]) -> pl.DataFrame:
 
 def card(recipe: PersonalizedRecipe, figures: dict[str, Any]) -> Card:
     """The card of a release."""
-    audit = "\n\n".join(f"### {title}\n\n{markdown_table(table)}" for title, table in figures_tables(figures).items())
+    tables = figures_tables(figures)
+    statistics = markdown_table(tables.pop(STATISTICS))
+    audit = "\n\n".join(f"### {title}\n\n{markdown_table(table)}" for title, table in tables.items())
     built = (
         f"{counted(figures['questions'], 'question')} gave {counted(figures['pairs'], 'pair')}. Posts are ranked by "
         f"`{public_place(recipe.retriever)}`; the first {recipe.profile_size} go into a prompt. "
@@ -123,6 +152,7 @@ def card(recipe: PersonalizedRecipe, figures: dict[str, Any]) -> Card:
         columns=COLUMNS,
         sections=[
             Section(title="How it was built", body=built),
+            Section(title=STATISTICS, body=statistics),
             Section(title="Audit", body=audit.removeprefix("### Audit\n\n")),
             Section(title="Known limits", body=limits),
         ],

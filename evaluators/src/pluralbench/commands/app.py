@@ -12,6 +12,7 @@ from pluralbench.commands import (
     judge,
     judge_metrics,
     judge_personas,
+    leaderboard,
     list_benchmarks,
     optimize,
     personalize,
@@ -30,6 +31,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
     no_args_is_help=True,
     help="Score reward models on benchmarks in which better depends on who is asking.",
+    epilog="Example: pluralbench score ./my-model --data sample",
 )
 for verb, command in (
     (score, score.score),
@@ -39,6 +41,7 @@ for verb, command in (
     (compare, compare.compare),
     (report, report.report),
     (submit, submit.submit),
+    (leaderboard, leaderboard.leaderboard),
     (show, show.show),
     (list_benchmarks, list_benchmarks.list_),
     (train, train.train),

@@ -18,7 +18,11 @@ from pluralbench_release.files import shown
 if TYPE_CHECKING:
     from pluralbench_release import Rebuild, TableDiff
 
-app = typer.Typer(no_args_is_help=True, help="Verify, compare, rebuild and publish dataset releases.")
+app = typer.Typer(
+    no_args_is_help=True,
+    help="Verify, compare, rebuild and publish dataset releases.",
+    epilog="Example: pluralbench-release verify dist/personalized-rewardbench",
+)
 console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
 IDS_SHOWN = 5
 

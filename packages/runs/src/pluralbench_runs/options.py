@@ -29,6 +29,17 @@ ColumnIs = Annotated[
     list[str] | None,
     typer.Option("--column", metavar="WHAT=COLUMN", help="Which column is what, such as prompt=text; repeatable."),
 ]
+StudyExport = Annotated[Path | None, typer.Option("--export", help="Write the sheets of a study to this folder.")]
+StudyImport = Annotated[
+    Path | None, typer.Option("--import", help="Read the study in this folder; without FILES its own sheets.")
+]
+StudyRelease = Annotated[
+    str | None, typer.Option("--release", help="What is shown: a release, a table or `ORG/NAME@REVISION`.")
+]
+Returned = Annotated[
+    list[Path] | None,
+    typer.Argument(help="What came back, for --import: sheets (.csv), Label Studio's export (.json) or JSONL."),
+]
 Annotator = Annotated[list[str] | None, typer.Option(help="Who annotates; repeatable.")]
 Each = Annotated[int | None, typer.Option(min=1, help="How many annotators an item has.")]
 Account = Annotated[
@@ -79,6 +90,15 @@ def column_names(changes: Sequence[str] | None) -> dict[str, str] | None:
         if not (what and equals and name):
             raise RecipeError(f"--column {what + equals + name!r} is not of the form WHAT=COLUMN, such as prompt=text.")
     return {what: name for what, _, name in pairs}
+
+
+def one_of(given: Mapping[str, object]) -> None:
+    """Raise `RecipeError` where not exactly one option is given. given: its value, by the option as it is shown."""
+    there = [shown for shown, value in given.items() if value]
+    if len(there) != 1:
+        raise RecipeError(
+            f"Give one of {', '.join(given)}; {'both' if len(there) == 2 else len(there) or 'none'} given."
+        )
 
 
 def account_names(given: Sequence[str] | None) -> dict[str, str]:

@@ -5,7 +5,20 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from pluralbench_runs import RecipeError
-from pluralbench_runs.options import Account, Annotator, AsAssigned, Each, Fresh, Seed, account_names
+from pluralbench_runs.options import (
+    Account,
+    Annotator,
+    AsAssigned,
+    Each,
+    Fresh,
+    Returned,
+    Seed,
+    StudyExport,
+    StudyImport,
+    StudyRelease,
+    account_names,
+    one_of,
+)
 from rich.console import Console
 
 if TYPE_CHECKING:
@@ -29,18 +42,10 @@ console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
 
 
 def rate(
-    files: Annotated[
-        list[Path] | None,
-        typer.Argument(help="What came back, for --import: sheets (.csv), Label Studio's export (.json) or JSONL."),
-    ] = None,
-    export: Annotated[Path | None, typer.Option(help="Write the sheets of a study to this folder.")] = None,
-    import_: Annotated[
-        Path | None, typer.Option("--import", help="Read the study in this folder; without FILES its own sheets.")
-    ] = None,
-    release: Annotated[
-        str | None,
-        typer.Option(help="Whose pairs are rated: a release, a table or `ORG/NAME@REVISION`.", rich_help_panel=MAKING),
-    ] = None,
+    files: Returned = None,
+    export: StudyExport = None,
+    import_: StudyImport = None,
+    release: StudyRelease = None,
     annotator: Annotator = None,
     each: Each = None,
     limit: Annotated[int | None, typer.Option(min=1, help="At most so many items of each config.")] = None,
@@ -104,11 +109,7 @@ def rate(
     tasks, under a margin that is set then; --import reads them, finished or not, and writes results.json and
     results.md into the folder.
     """
-    asked = [flag for flag, given in (("--plan", plan), ("--export", export), ("--import", import_)) if given]
-    if len(asked) != 1:
-        raise RecipeError(
-            f"Say one of --plan, --export FOLDER and --import FOLDER; here is {' and '.join(asked) or 'none'}."
-        )
+    one_of({"--plan": plan, "--export FOLDER": export, "--import FOLDER": import_})
     if files and import_ is None:
         raise RecipeError(f"{files[0]} is a file to read; say which study it is of with --import FOLDER.")
     if import_ is not None:

@@ -13,7 +13,7 @@ from importlib.resources import files
 from typing import Any, Literal, NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 from pluralbench_measures.bootstrap import Estimate
 
 DASH = "–"
@@ -64,10 +64,14 @@ class Cell(NamedTuple):
 
 
 class Row(NamedTuple):
-    """A row, whose first cell names it. quiet: it is no result, but what results are held against."""
+    """A row, whose first cell names it. quiet: it is no result, but what results are held against.
+
+    facets: what it can be filtered by (see `filters`): by the name of a filter the values that it has.
+    """
 
     cells: Sequence[Cell]
     quiet: bool = False
+    facets: Mapping[str, Sequence[str]] | None = None
 
 
 class Scale(NamedTuple):
@@ -159,9 +163,22 @@ def browser(key: str, title: str, orders: Mapping[str, str], note: str) -> Marku
     return _part("browser", key, title, dict(orders), note)
 
 
+def filters(choices: Mapping[str, tuple[str, Sequence[str]]], note: str = "") -> Markup:
+    """Choices that hide the rows of all tables on the page that do not have the chosen facets; see `Row`.
+
+    choices: by the name of a filter its label and values. The page needs the script and the style `filters`.
+    """
+    return _part("filters", choices, note)
+
+
 def facts(pairs: Iterable[tuple[str, str]]) -> Markup:
     """Names and values, a line each."""
     return _part("facts", list(pairs))
+
+
+def items(texts: Iterable[str]) -> Markup:
+    """Sentences as a list."""
+    return _part("items", list(texts))
 
 
 def paragraph(text: str) -> Markup:
@@ -220,4 +237,11 @@ def _part(name: str, *arguments: Any) -> Markup:
 @cache
 def _templates() -> Any:
     loader = PackageLoader("pluralbench.reports.html")
-    return Environment(loader=loader, autoescape=True, undefined=StrictUndefined).get_template("parts.html").module
+    templates = Environment(loader=loader, autoescape=True, undefined=StrictUndefined)
+    templates.filters["breakable"] = _breakable
+    return templates.get_template("parts.html").module
+
+
+def _breakable(text: str) -> Markup:
+    """A text whose words may be broken after an underscore, which browsers do not by themselves."""
+    return escape(text).replace("_", Markup("_<wbr>"))

@@ -1,11 +1,11 @@
 """The leaderboard: a row a model, a column a benchmark, and their mean where a model has all of them."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import NamedTuple
 
 from markupsafe import Markup
-from pluralbench_measures.bootstrap import Estimate
+from pluralbench_measures.bootstrap import CONFIDENCE, Estimate
 from pluralbench_measures.ranks import Rank, mean_of_independent
 
 from pluralbench.reports.html.components import Cell, Head, Row, Scale, number, scale_of, table
@@ -18,6 +18,7 @@ from pluralbench.results.runs import Run
 
 PLAIN = {"none", "all"}  # profiles and variables that need no word
 ABSENT = Cell("", "")
+FacetsOf = Callable[[Sequence[Run]], Mapping[str, Sequence[str]]]
 
 
 class Board(NamedTuple):
@@ -35,8 +36,11 @@ class Entry(NamedTuple):
     rows: Mapping[int, int]
 
 
-def leaderboard(key: str, board: Board, links: Mapping[str, str]) -> Markup:
-    """A table of all models on all benchmarks. links: where a model is told of, by its name."""
+def leaderboard(key: str, board: Board, links: Mapping[str, str], facets: FacetsOf | None = None) -> Markup:
+    """A table of all models on all benchmarks. links: where a model is told of, by its name.
+
+    facets: what a row can be filtered by, from its runs.
+    """
     entries = entries_of(board.sheets)
     columns = [place for place, sheet in enumerate(board.sheets) if not sheet.other]
     means = {place: _mean(entry, board, main_of(board.sheets)) for place, entry in enumerate(entries)}
@@ -53,12 +57,13 @@ def leaderboard(key: str, board: Board, links: Mapping[str, str]) -> Markup:
         cells += [rank_cell(ranks.get(place)), number(means[place], scale=mean_scale)] if has_mean else []
         for at in columns:
             cells.append(_cell(board, at, entry.rows.get(at), scales[at]))
-        rows.append(Row(cells))
+        own = [board.sheets[at].runs[row] for at, row in entry.rows.items()]
+        rows.append(Row(cells, facets=None if facets is None else facets(own)))
     heads = [Head("model", number=False), *([Head("rank"), Head("mean", order="descending")] if has_mean else [])]
     heads += [Head(_heading(board.sheets[at], board.sheets), link=board.links[at]) for at in columns]
     runs = [run for at in columns for run in board.sheets[at].runs]
     names = [f"{row.name} on {sheet.title}" for sheet in (board.sheets[at] for at in columns) for row in sheet.rows]
-    caption = f"{len(entries)} models on {len(columns)} tables of items: overall numbers in %, with 95% intervals."
+    caption = f"{_models(len(entries))}: overall numbers in %, with {CONFIDENCE:.0%} intervals."
     return table(
         key,
         caption,
@@ -137,6 +142,10 @@ def _order(entry: Entry, mean: Estimate, board: Board, columns: Sequence[int]) -
     """The best mean first; without one by the first benchmarks that there are."""
     values = [mean, *(board.sheets[at].runs[entry.rows[at]].headline for at in columns if at in entry.rows)]
     return tuple(1.0 if one.value is None else -one.value for one in values)
+
+
+def _models(count: int) -> str:
+    return f"{count:,} model{'' if count == 1 else 's'}"
 
 
 def _run(entry: Entry, board: Board) -> Run:

@@ -53,11 +53,11 @@ def _model(name: str, key: str, sheets: Sequence[Sheet]) -> Markup:
     said = [f"{sheet.heading}: {with_interval(row.run.headline, 100, '.1f') or 'no number'}" for sheet, row in rows]
     parts = [paragraph(f"{one}.") for one in said]
     for place, (sheet, row) in enumerate(rows):
-        parts += _tables(f"{key}-{place}", sheet, row)
+        parts += part_tables(f"{key}-{place}", sheet, row)
     return details(clean(name), *parts, key=key, kind="model")
 
 
-def _tables(key: str, sheet: Sheet, row: Line) -> Iterator[Markup]:
+def part_tables(key: str, sheet: Sheet, row: Line) -> Iterator[Markup]:
     """A table for each kind of place at which a run has more than one number."""
     for kind in KINDS:
         rows = _places(row.run, kind.group)
@@ -83,7 +83,10 @@ def _places(run: Run, group: str) -> list[dict[str, Any]]:
 
 def _table(key: str, sheet: Sheet, row: Line, title: str, rows: Sequence[Mapping[str, Any]]) -> Markup:
     metrics = [metric for metric in SHOWN if any(metric in one for one in rows)]
-    scales = {metric: scale_of((one.get(metric, Estimate(None)) for one in rows), 0.5) for metric in metrics}
+    marks = {"accuracy": 0.5}
+    scales = {
+        metric: scale_of((one.get(metric, Estimate(None)) for one in rows), marks.get(metric)) for metric in metrics
+    }
     lines = []
     for one in rows:
         cells = [number(one.get(metric, Estimate(None)), scale=scales[metric]) for metric in metrics]
@@ -92,7 +95,7 @@ def _table(key: str, sheet: Sheet, row: Line, title: str, rows: Sequence[Mapping
         lines.append(Row((Cell(_named(one["place"])), *cells, coin, Cell("" if n is None else f"{n:,}", n or ""))))
     heads = [Head("part", number=False), *(Head(metric.replace("_", " ")) for metric in metrics)]
     heads += [Head("a coin"), Head("decisions")]
-    caption = f"{clean(row.name)} on {sheet.heading}: {title}, in %. The mark in a bar is at 50."
+    caption = f"{clean(row.name)} on {sheet.heading}: {title}, in %. The mark in a bar of accuracy is at 50."
     return table(key, caption, heads, lines, provenance=sources([row.run], [row.name]))
 
 

@@ -128,11 +128,11 @@ def _benchmarks(board: Board, names: Names, runs: Sequence[Run]) -> Iterator[Par
                 missing += [browsed.note] if browsed.note else []
                 meter.advance()
             title = board.sheets[places[0]].title
-            body = section(title, key, *parts, *_figures(key, own, runs), *items)
+            body = section(title, key, *parts, *benchmark_figures(key, own, runs), *items)
             yield Part(Link(f"#{key}", title), body, blocks, missing)
 
 
-def _figures(key: str, runs: Sequence[Run], among: Sequence[Run]) -> Iterator[Markup]:
+def benchmark_figures(key: str, runs: Sequence[Run], among: Sequence[Run]) -> Iterator[Markup]:
     """The figures of a benchmark, in the colours of all runs."""
     with drawing():
         made = [(stem, draw()) for stem, draw in figures_of(runs, among=among)]

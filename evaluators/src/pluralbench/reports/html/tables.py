@@ -11,6 +11,7 @@ from pluralbench.reports.html.components import DASH, Cell, Head, Row, Scale, nu
 from pluralbench.reports.html.sources import sources
 from pluralbench.reports.layout import Page, clean
 from pluralbench.reports.names import row_names
+from pluralbench.reports.notes import mark
 from pluralbench.reports.profile_modes import MODES_NOTE, Told, modes_of
 from pluralbench.reports.ranking import RANKS, Ranked
 from pluralbench.reports.sheets import Column, Sheet
@@ -55,7 +56,9 @@ def _cells(sheet: Sheet, row: Line, scales: Sequence[Scale | None]) -> list[Cell
     made = []
     for column, scale in zip(sheet.columns, scales, strict=True):
         per, form = per_cent(column)
-        made.append(number(row.number(column), form, per=per, scale=scale))
+        found = row.number(column)
+        cell = number(found, form, per=per, scale=scale)
+        made.append(cell._replace(interval=f"{cell.interval}{mark(found)}"))
     return made
 
 

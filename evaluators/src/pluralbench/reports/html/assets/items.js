@@ -48,7 +48,7 @@
       const truth = item.models.find(Boolean)?.truth;
       const better = truth ? truth === one.name : ranked && one.rank === least;
       const rank = ["chosen", "rejected"].includes(one.name) || one.rank === null ? "" : `, rank ${one.rank}`;
-      const name = one.name[0].toUpperCase() + one.name.slice(1);
+      const name = one.name === "chosen" ? "Chosen" : one.name === "rejected" ? "Rejected" : `Answer ${one.name}`;
       return [`${name}${rank}${truth && better ? ", the person’s own" : ""}`, better];
     });
     return make("div", { cls: "answers" }, ...item.answers.map((one, place) => make("div",

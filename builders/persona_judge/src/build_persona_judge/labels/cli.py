@@ -1,0 +1,111 @@
+"""The verb `label` of the command `build-persona-judge`."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from pluralbench_runs import RecipeError
+from pluralbench_runs.options import (
+    Account,
+    Annotator,
+    AsAssigned,
+    Each,
+    Fresh,
+    Returned,
+    Seed,
+    StudyExport,
+    StudyImport,
+    StudyRelease,
+    account_names,
+    one_of,
+)
+from rich.console import Console
+
+EXAMPLES = """\
+Examples:
+
+build-persona-judge label --release dist/judge --task opinion_qa --export labels --annotator an --annotator bo
+--annotator cy
+
+build-persona-judge label --import labels
+"""
+DEFAULTS = {"each": "3", "limit": "300", "seed": "0"}  # what --help shows
+RESULTS = "results.json"
+
+console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
+
+
+def label(
+    files: Returned = None,
+    export: StudyExport = None,
+    import_: StudyImport = None,
+    release: StudyRelease = None,
+    task: Annotated[str | None, typer.Option(help="The config whose items are labelled, such as opinion_qa.")] = None,
+    annotator: Annotator = None,
+    each: Each = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="At most so many items of each config.")] = None,
+    seed: Seed = None,
+    account: Account = None,
+    *,
+    assigned: AsAssigned = False,
+    fresh: Fresh = False,
+) -> None:
+    """Have people answer for others: which option is that of a person whom they know by a persona alone.
+
+    --export writes sheets, and Label Studio tasks, of items that are drawn, each for three annotators as in the paper;
+    --import reads them, finished or not, and writes labels.csv, which `pluralbench judge-metrics --labels` compares
+    judges with and `build-persona-judge --labels` puts beside a release, and results.json.
+    """
+    one_of({"--export FOLDER": export, "--import FOLDER": import_})
+    if export is None and import_ is not None:
+        _import(import_, files or [], account, assigned=assigned)
+    elif export is not None:
+        if files:
+            raise RecipeError(f"{files[0]} is a file to read; say which study it is of with --import FOLDER.")
+        asked = {"data": release, "task": task, "annotators": annotator, "each": each, "limit": limit, "seed": seed}
+        _export(export, {name: value for name, value in asked.items() if value}, fresh=fresh)
+
+
+def _export(folder: Path, asked: dict[str, Any], *, fresh: bool) -> None:
+    from pluralbench_runs import check_recipe  # noqa: PLC0415 - --help needs none of it
+
+    from build_persona_judge.labels.study import LabelRecipe, export  # noqa: PLC0415 - the same
+
+    for key, flag in (("data", "--release DIR"), ("task", "--task NAME"), ("annotators", "--annotator NAME")):
+        if key not in asked:
+            raise RecipeError(f"Sheets of labels need {flag}, too.")
+    made, items, new = export(folder, check_recipe(LabelRecipe, asked, "of the labels"), fresh=fresh)
+    console.print(f"{folder}: {'sheets written' if new else 'the same study is there already, and is left as it is'}")
+    console.print(f"  {items:,} items of {made.task}, each for {made.each} of {len(made.annotators)} annotators")
+    console.print(f"  {folder / 'sheets'}: a CSV for each of them, and guide.md for all")
+    console.print(f"  {folder / 'label_studio'}: the same for Label Studio; use one or the other")
+    console.print(f"  {folder / 'key.csv'}: which option is true; keep it from the annotators")
+    console.print(f"\nNext:\n  build-persona-judge label --import {folder}")
+
+
+def _import(folder: Path, files: list[Path], account: list[str] | None, *, assigned: bool) -> None:
+    import json  # noqa: PLC0415 - --help needs none of it
+
+    from pluralbench_release import tell_table  # noqa: PLC0415 - the same
+    from pluralbench_studies import read_returned, read_study  # noqa: PLC0415 - the same
+
+    from build_persona_judge.labels import results  # noqa: PLC0415 - the same
+    from build_persona_judge.labels.study import FORM, LabelRecipe  # noqa: PLC0415 - the same
+
+    study = read_study(folder, LabelRecipe)
+    found = read_returned(study, files, FORM, accounts=account_names(account), by_assignment=assigned)
+    labels = results.labels_of(study, found)
+    figures = results.figures_of(labels)
+    labels.write_csv(folder / results.LABELS_FILE)
+    problems = [row for row in found.problems.iter_rows(named=True) if row["kind"] != "missing"]
+    values = {"format": "labels-1", "figures": [one.model_dump() for one in figures], "problems": problems}
+    (folder / RESULTS).write_text(json.dumps(values, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+    tell_table(console, "Third-person labels (95 % intervals over people)", results.figures_table(figures))
+    tell_table(console, "Annotators", results.progress_table(study, found))
+    for problem in problems:
+        console.print(f"{problem['kind']}: {problem['annotator']}, {problem['item']}: {problem['detail']}")
+    console.print(f"\n{folder / RESULTS} holds these numbers, {folder / results.LABELS_FILE} the labels. Next:")
+    console.print(f"  pluralbench judge-metrics VERDICTS --labels {folder / results.LABELS_FILE}")
+    console.print(
+        f"  build-persona-judge --labels {folder / results.LABELS_FILE} ...  (with the options of the release)"
+    )

@@ -1,0 +1,156 @@
+"""What reviewers preferred: read by the key, compared with gold and judge, kept in a release, or refused."""
+
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import polars as pl
+import pytest
+from build_multilingual.errors import SourceError
+from build_multilingual.preferred import PREFERRED, read_preferred, review_figures, review_table
+from build_multilingual.review import export_review
+from build_multilingual.translate import ROWS, SET_ASIDE
+from pluralbench_release import rebuild, verify
+
+CODE = "spa_Latn"
+
+
+def sheet(folder: Path, rows: int = 12) -> Path:
+    frame = pl.DataFrame(
+        [(n, CODE, f"¿{n}?", f"bien {n}", f"mal {n}", "m", "m", "s", "c", "t", [], [], []) for n in range(rows)],
+        schema=ROWS,
+        orient="row",
+    )
+    english = pl.DataFrame({"id": range(rows), "prompt": [f"{n}?" for n in range(rows)]})
+    [path] = export_review(folder, {CODE: frame}, english, pl.DataFrame(schema=SET_ASIDE), rows=None, seed=1)
+    return path
+
+
+def answer(path: Path, wanted: dict[int, str], key: Path | None = None) -> None:
+    """Fill in what stands for "chosen", "rejected" and "same", and anything else as it is."""
+    first = dict(pl.read_csv(key or path.parent / "keys" / f"{CODE}.csv").select("id", "answer_1").iter_rows())
+
+    def cell(row: int) -> str:
+        side = wanted.get(row, "")
+        if side in {"chosen", "rejected"}:
+            return "1" if first[row] == side else "2"
+        return "S " if side == "same" else side
+
+    frame = pl.read_csv(path, infer_schema=False)
+    frame.with_columns(better=pl.Series([cell(int(row)) for row in frame["id"]])).write_csv(path, include_bom=True)
+
+
+def test_the_key_tells_what_was_preferred(tmp_path: Path) -> None:
+    path = sheet(tmp_path)
+    assert read_preferred([str(path)]).is_empty()
+    answer(path, {0: "chosen", 1: "rejected", 2: "same", 5: "chosen"})
+    found = read_preferred([str(path)])
+    assert found.schema == PREFERRED
+    assert found.select("id", "preferred").rows() == [(0, "chosen"), (1, "rejected"), (2, "same"), (5, "chosen")]
+    assert set(found["reviewer"]) == {"1"}
+
+
+def test_reviewers_are_compared_with_gold_judge_and_each_other(tmp_path: Path) -> None:
+    path = sheet(tmp_path)
+    second = tmp_path / "second.csv"
+    second.write_bytes(path.read_bytes())
+    answer(path, dict.fromkeys(range(10), "chosen") | {10: "rejected", 11: "same"})
+    answer(second, dict.fromkeys(range(9), "chosen") | dict.fromkeys((9, 10, 11), "rejected"))
+    judged = tmp_path / "items.parquet"
+    outcomes = ["win"] * 8 + ["loss", "loss", "tie", "win"]
+    pl.DataFrame({"config": CODE, "id": [str(n) for n in range(12)], "outcome": outcomes}).write_parquet(judged)
+    [found] = review_figures(read_preferred([str(path), str(second)], judged=str(judged)))
+    assert (found["reviewers"], found["rows"], found["reviewed"], found["same"]) == (2, 12, 24, 1)
+    assert (found["gold"]["count"], found["gold"]["of"]) == (19, 23)
+    assert found["gold"]["low"] < 19 / 23 < found["gold"]["high"]
+    # Without the tie, and without the row on which the one reviewer prefers neither.
+    assert (found["judge"]["count"], found["judge"]["of"]) == (16 + 0 + 1, 21)
+    assert (found["judge_gold"]["count"], found["judge_gold"]["of"]) == (9, 11)
+    assert (found["reviewers_agree"]["count"], found["reviewers_agree"]["of"]) == (10, 12)
+    assert review_table([found])["better in English"][0].startswith("83% [")
+
+
+@pytest.mark.parametrize("order", range(2))
+def test_who_prefers_what_does_not_depend_on_the_order_of_rows(tmp_path: Path, order: int) -> None:
+    path = sheet(tmp_path)
+    answer(path, {n: ("chosen", "rejected", "same")[n % 3] for n in range(12)})
+    before = read_preferred([str(path)])
+    rows = pl.read_csv(path, infer_schema=False)
+    places = list(range(12))
+    random.Random(order).shuffle(places)
+    rows[places].write_csv(path)
+    assert read_preferred([str(path)]).equals(before)
+
+
+def no_key(path: Path) -> str:
+    (path.parent / "keys" / f"{CODE}.csv").unlink()
+    return (
+        f"{path} says which answers are better, and there is no {path.parent / 'keys' / CODE}.csv to tell which was "
+        "which; put the folder `keys` of the review beside the sheet."
+    )
+
+
+def another_answer(path: Path) -> str:
+    answer(path, {1: "3"})
+    return f"{path}, row 2 (id 1): the answer '3' to better is none of 1, 2, s."
+
+
+def another_review(path: Path) -> str:
+    key = path.parent / "keys" / f"{CODE}.csv"
+    pl.read_csv(key)[1:].write_csv(key)
+    return f"{path}, row 1 (id 0): its key has no such row; the sheet is of another review, or was made anew."
+
+
+def twice(path: Path) -> str:
+    rows = pl.read_csv(path, infer_schema=False)
+    pl.concat([rows, rows[:1]]).write_csv(path)
+    return f"{path}, row 13 (id 0) is there twice; keep one of them."
+
+
+def changed_key(path: Path) -> str:
+    key = path.parent / "keys" / f"{CODE}.csv"
+    key.write_text(key.read_text(encoding="utf-8").replace("rejected", "other"), encoding="utf-8")
+    return f"{key} is no key of review sheets; put the file back as it was written."
+
+
+@pytest.mark.parametrize("spoil", [no_key, another_answer, another_review, twice, changed_key])
+def test_what_cannot_be_read_is_named(tmp_path: Path, spoil: Callable[[Path], str]) -> None:
+    path = sheet(tmp_path)
+    answer(path, {0: "chosen", 1: "rejected"})
+    expected = spoil(path)
+    with pytest.raises(SourceError) as caught:
+        read_preferred([str(path)])
+    assert str(caught.value) == expected
+
+
+def test_a_judge_of_another_shape_is_refused(tmp_path: Path) -> None:
+    path = sheet(tmp_path)
+    answer(path, {0: "chosen"})
+    judged = tmp_path / "scores.csv"
+    judged.write_text("id,language,score\n0,spa_Latn,1\n", encoding="utf-8")
+    with pytest.raises(
+        SourceError, match=r"scores\.csv has no column `outcome`; what a judge preferred has id, config"
+    ):
+        read_preferred([str(path)], judged=str(judged))
+
+
+def test_a_release_keeps_what_reviewers_preferred(run: Callable[..., tuple[int, str]], tmp_path: Path) -> None:
+    review, out = tmp_path / "review", tmp_path / "out"
+    words = ("--recipe", "sample", "--language", CODE, "--out", out)
+    status, said = run(*words, "--export-review", review)
+    assert status == 0, said
+    path = review / f"{CODE}.csv"
+    ids = pl.read_csv(path)["id"].to_list()
+    answer(path, {row: "rejected" if place % 5 == 0 else "chosen" for place, row in enumerate(ids)})
+    digests = json.loads((out / "provenance/manifest.json").read_text(encoding="utf-8"))["tables"]
+    status, said = run(*words, "--decisions", path, "--fresh")
+    assert status == 0, said
+    assert "What reviewers prefer in translation" in said
+    share = 1 - len(ids[::5]) / len(ids)
+    assert f"{share:.0%} [" in (out / "README.md").read_text(encoding="utf-8")
+    assert json.loads((out / "provenance/manifest.json").read_text(encoding="utf-8"))["tables"] == digests
+    assert pl.read_parquet(out / "provenance/preferred.parquet").height == len(ids)
+    assert verify(out) == []
+    path.unlink()
+    assert not any(rebuild(out, tmp_path / "again"))
