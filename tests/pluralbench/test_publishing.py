@@ -1,12 +1,13 @@
 """Results on the Hub: runs as a dataset that loads, and numbers on a model's card."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import cast
 
 import polars as pl
 import pytest
 from commands import in_process
-from huggingface_hub import ModelCard
+from huggingface_hub import ModelCard, ModelCardData
 from live_hub import Fault, Hub, live_hub, point_clients
 from made_runs import scored
 from pluralbench.commands.app import main
@@ -39,7 +40,7 @@ def run_of(tmp_path: Path) -> Callable[..., Run]:
     pl.DataFrame(rows).write_ndjson(tmp_path / "pairs.jsonl")
 
     def make(name: str, model: str = "m", folder: str = "runs", reverse: bool = False) -> Run:
-        def by(_: str, responses: list[str]) -> list[float]:
+        def by(_: str, responses: Sequence[str]) -> list[float]:
             return [(-1.0 if reverse else 1.0) * len(response) for response in responses]
 
         return scored("pairs", tmp_path / "pairs.jsonl", tmp_path / folder / name, by, model=model)
@@ -153,8 +154,12 @@ model-index:
 """
 
 
+def metadata(card: str) -> ModelCardData:
+    return cast("ModelCardData", ModelCard(card).data)
+
+
 def accuracies(card: str) -> dict[tuple[str, str | None], float]:
-    results = ModelCard(card).data.eval_results or []
+    results = metadata(card).eval_results or []
     return {(one.dataset_type, one.dataset_config): one.metric_value for one in results}
 
 
@@ -178,14 +183,14 @@ def test_numbers_stand_on_a_models_card(
     status, said = report("report", run.path, "--model-card", where)
     assert (status, f"Wrote the numbers on the card of {where}: " in said) == (0, True), said
     found = ModelCard(card())
-    assert (found.data.license, found.data.model_name, found.text.strip()) == ("mit", "Theirs", "A card.")
+    assert (metadata(card()).license, metadata(card()).model_name, found.text.strip()) == ("mit", "Theirs", "A card.")
     assert accuracies(card())["tea", None] == 0.5
     assert accuracies(card())["pairs", None] == pytest.approx(run.headline.value, abs=1e-6)
-    args = next(one for one in found.data.eval_results or [] if one.dataset_type == "pairs").metric_args
+    args = next(one for one in metadata(card()).eval_results or [] if one.dataset_type == "pairs").metric_args
     assert args is not None
     assert (args["low"], args["high"], args["level"]) == (run.headline.low, run.headline.high, 0.95)
     write_model_card([again], where)  # the same benchmark: in its place
-    assert len(accuracies(card())) == len(ModelCard(card()).data.eval_results or [])
+    assert len(accuracies(card())) == len(metadata(card()).eval_results or [])
     assert accuracies(card())["pairs", None] == pytest.approx(again.headline.value, abs=1e-6)
 
 
@@ -200,4 +205,4 @@ def test_a_card_of_several_models_or_of_none_is_refused(run_of: Callable[..., Ru
         write_model_card(runs[:1], str(tmp_path))
     (tmp_path / "README.md").unlink()
     write_model_card(runs[:1], str(tmp_path))
-    assert ModelCard.load(tmp_path / "README.md").data.model_name == tmp_path.name
+    assert metadata((tmp_path / "README.md").read_text("utf-8")).model_name == tmp_path.name

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 from huggingface_hub import EvalResult, ModelCard, ModelCardData
 from pluralbench_release.commits import Head, address, commit, commit_twice, opened, text_at
@@ -11,6 +12,9 @@ from yaml import YAMLError
 
 from pluralbench.errors import RunError
 from pluralbench.results.runs import Run
+
+if TYPE_CHECKING:
+    from pluralbench_measures.bootstrap import Estimate
 
 CARD = "README.md"
 LEVEL = 0.95
@@ -59,7 +63,7 @@ def eval_results(run: Run) -> list[EvalResult]:
     told = {"profile": record.prompt.profile, "setting": record.prompt.setting, "variables": record.prompt.variables}
     settings = {name: value for name, value in told.items() if value is not None and value != "none"}
     judged = record.judging is not None
-    places = [("overall", None, run.headline)]
+    places: list[tuple[str, str | None, Estimate]] = [("overall", None, run.headline)]
     places += [("accuracy", config, run.of(config)) for config in run.names("config", "config")]
     return [
         EvalResult(
@@ -95,8 +99,7 @@ def with_results(card: str | None, results: Sequence[EvalResult], name: str, whe
         made = ModelCard(card if card is not None else f"---\n{{}}\n---\n\n# {name}\n")
     except (ValueError, TypeError, KeyError, AttributeError, YAMLError) as error:
         raise RunError(f"{where} cannot be read ({one_line(error, 200)}); mend its YAML.") from None
-    data = made.data
-    assert isinstance(data, ModelCardData)
+    data = cast("ModelCardData", made.data)
     new = {_what(result) for result in results}
     others = [result for result in data.eval_results or [] if _what(result) not in new]
     data.eval_results = [*others, *results]
