@@ -67,7 +67,7 @@ def sample() -> tuple[Path, str]:
 @pytest.mark.smoke
 def test_all_four_steps_leave_their_files(sample: tuple[Path, str]) -> None:
     dist, said = sample
-    left = [f"-annotated.{end}" for end in ("jsonl", "report.json")] + ["-ranked.dropped.jsonl", "-ranked.jsonl"]
+    left = [f"-annotated.{end}" for end in ("jsonl", "report.json", "review.csv")] + ["-ranked.dropped.jsonl", "-ranked.jsonl"]
     assert sorted(path.name for path in dist.iterdir()) == [NAME, *(f"{NAME}{end}" for end in left), f"{NAME}-tasks"]
     for part in (
         f"dist/{NAME}-tasks: 200 tasks on 40 prompts",

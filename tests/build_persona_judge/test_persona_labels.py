@@ -104,7 +104,7 @@ def test_mistakes_in_one_sentence(run: Run, tmp_path: Path) -> None:
     refused(run("label", "--export", tmp_path / "x"), "Sheets of labels need --release DIR, too.")
     refused(
         run("label", "--export", tmp_path / "x", "--release", release, "--task", "drinks", *PEOPLE),
-        f"{release} has no task drinks; it has prism, opinion_qa, empathic_conversations, personal_reddit.",
+        f"{release} has no task drinks; it has empathic_conversations, opinion_qa, personal_reddit, prism.",
     )
     refused(
         run("label", "--export", tmp_path / "x", "--release", release, "--task", "prism", "--annotator", "an"),

@@ -180,7 +180,7 @@ def published(made: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     folder = tmp_path_factory.mktemp("published")
     with live_hub(folder) as hub:
         environment = hub.environment(folder / "home")
-        words = ("publish", FILLED_IN["DIR"], "org/name", "--create", "--tag", "v1.1.0")
+        words = ("publish", FILLED_IN["DIR"], "org/name", "--create", "--private", "--tag", "v1.1.0")
         done = command("pluralbench-release", *words, cwd=made, env=environment)
         assert done.returncode == 0, done.stderr
         yield environment

@@ -22,6 +22,7 @@ from build_chinese.audit import audit, check_apart, check_audits, prompt_figures
 from build_chinese.card import card
 from build_chinese.errors import NothingLeft
 from build_chinese.figures import PEOPLE, figures_of
+from build_chinese.lengths import FIGURE, draw_lengths, size_figures
 from build_chinese.preference_set import Judged, judged, pairs_by_row
 from build_chinese.rankings import Row, ranked_pairs, resolve_rows
 from build_chinese.recipe import SAMPLE, ChineseRecipe
@@ -93,7 +94,7 @@ def build(
             statistics=figures,
             card=card(recipe, figures),
             records={"dropped": dropped if voted is None else pl.concat([dropped, voted.made.dropped])},
-            files=_published(tables, making.work / "published"),
+            files=_published(tables, making.work / "published") | _drawn(figures, making.work),
         )
         return making.release(contents, calls)
 
@@ -211,7 +212,7 @@ def _tables(resolved: Mapping[str, Sequence[Row]], voted: Voted | None, recipe: 
 
 
 def _audit(resolved: Mapping[str, Sequence[Row]], voted: Voted | None, recipe: ChineseRecipe) -> dict[str, Any]:
-    """The figures of `audit` by annotator and config, and those of the prompts. Raises `AuditFailed`."""
+    """The figures of `audit` and `lengths` by annotator and config, and those of the prompts. Raises `AuditFailed`."""
     parts = [(PEOPLE, config, rows, [ranked_pairs(row) for row in rows]) for config, rows in resolved.items()]
     if voted is not None and recipe.judge is not None:
         parts.append((recipe.judge.model, PREFERENCE, voted.made.rows, pairs_by_row(voted.made.rows)))
@@ -221,11 +222,16 @@ def _audit(resolved: Mapping[str, Sequence[Row]], voted: Voted | None, recipe: C
         if (figures := audit(rows, pairs)) is not None
     ]
     check_audits(found, recipe.audit)
+    sizes = [
+        {"annotator": annotator, "config": config, **size_figures(rows, pairs)}
+        for annotator, config, rows, pairs in parts
+        if rows
+    ]
     benchmarks, training = (
         [row for _, config, rows, _ in parts for row in rows if (config == PREFERENCE) is learned]
         for learned in (False, True)
     )
-    return {"audit": found, "prompts": prompt_figures(benchmarks, training)}
+    return {"audit": found, "sizes": sizes, "prompts": prompt_figures(benchmarks, training)}
 
 
 def _published(tables: Sequence[ReleaseTable], folder: Path) -> dict[str, Path]:
@@ -234,3 +240,11 @@ def _published(tables: Sequence[ReleaseTable], folder: Path) -> dict[str, Path]:
     for table in tables:
         write_jsonl(published_rows(table.frame), folder / f"{table.config}.jsonl")
     return {f"published/{table.config}.jsonl": folder / f"{table.config}.jsonl" for table in tables}
+
+
+def _drawn(figures: Mapping[str, Any], work: Path) -> dict[str, Path]:
+    """The card's figure, by its path in the release."""
+    if not figures["annotators"]:
+        return {}
+    draw_lengths(figures["annotators"], work / FIGURE)
+    return {FIGURE: work / FIGURE}

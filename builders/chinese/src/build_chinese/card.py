@@ -5,6 +5,7 @@ from typing import Any
 from pluralbench_release import Card, Section, counted, markdown_table
 
 from build_chinese.figures import figures_tables
+from build_chinese.lengths import FIGURE, LENGTHS
 from build_chinese.recipe import ChineseRecipe
 
 COLUMNS = {
@@ -46,7 +47,8 @@ def card(recipe: ChineseRecipe, figures: dict[str, Any]) -> Card:
     """The card of a release."""
     sections = [Section(title="How it was built", body=_built(recipe, figures))]
     for title, table in figures_tables(figures).items():
-        sections.append(Section(title=title, body=markdown_table(table)))
+        drawn = f"![{title}]({FIGURE})\n\n" if title == LENGTHS else ""
+        sections.append(Section(title=title, body=drawn + markdown_table(table)))
     sections.append(Section(title="Known limits", body=_limits(recipe)))
     return Card(
         pretty_name="CheemsBench and CheemsPreference",

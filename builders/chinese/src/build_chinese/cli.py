@@ -168,15 +168,30 @@ def annotations(
     files: Annotated[list[Path], typer.Argument(help="Label Studio's export (.json), sheets (.csv) or JSONL.")],
     tasks: Annotated[Path, typer.Option(help="The folder that `build-chinese tasks` wrote.")],
     out: Annotated[Path, typer.Option(help="JSONL to write, in the published fields.")],
+    again: Annotated[
+        list[Path] | None,
+        typer.Option(help="What was marked once more, or by a third annotator, on sheets that this verb wrote."),
+    ] = None,
+    review: Annotated[
+        list[Path] | None, typer.Option(help="A reviewer's marks, on the sheet that this verb wrote.")
+    ] = None,
     account: Account = None,
     *,
     assigned: AsAssigned = False,
 ) -> None:
-    """Read annotations, check them against the tasks, and say how far annotators agree."""
+    """Read annotations, check them against the tasks, and say how far annotators agree.
+
+    What two annotators differ on goes back to them where they agree on less than 90 % (`least_agreement` under [tasks]
+    of the tasks' recipe), then to a third annotator; what is left is discussed. Once nothing is open, a reviewer marks
+    30 % of the tasks (`review_share`).
+    """
     from build_chinese import steps, terminal  # noqa: PLC0415 - --help needs none of it
 
-    found = steps.read_annotations(files, tasks, accounts=account_names(account), assigned=assigned)
-    report = steps.write_annotated(found, out, [*files, *sorted(tasks.glob("*.jsonl"))])
+    more, reviewer = again or [], review or []
+    found = steps.read_annotations(
+        files, tasks, again=more, review=reviewer, accounts=account_names(account), assigned=assigned
+    )
+    report = steps.write_annotated(found, out, [*files, *more, *reviewer, *sorted(tasks.glob("*.jsonl"))])
     terminal.tell_annotated(console, found, out, report)
 
 

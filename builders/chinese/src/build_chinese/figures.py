@@ -8,6 +8,7 @@ from pluralbench_measures.agreement import share_of
 
 from build_chinese.audit import audit_tables
 from build_chinese.judge_prompts import PROMPT_VERSION
+from build_chinese.lengths import LENGTHS, SIZES, length_figures, length_table, size_table
 from build_chinese.preference_set import Judged
 from build_chinese.rankings import Row, conflict_rate
 
@@ -41,6 +42,7 @@ def annotator_figures(rows: Sequence[Row]) -> dict[str, Any]:
         "conflicts": share_of(conflicts, judgements),
         "longer": share_of(longer, unequal),
         "first": share_of(first, strict),
+        "by_length": length_figures(rows),
     }
 
 
@@ -81,6 +83,8 @@ def figures_of(
 def figures_tables(figures: Mapping[str, Any]) -> dict[str, pl.DataFrame]:
     """The figures as small tables with a title each, for the card and the terminal."""
     found: dict[str, pl.DataFrame] = {}
+    if figures.get("sizes"):
+        found[SIZES] = size_table(figures["sizes"])
     rows = [
         (
             entry["annotator"],
@@ -94,6 +98,8 @@ def figures_tables(figures: Mapping[str, Any]) -> dict[str, pl.DataFrame]:
     ]
     names = ["annotator", "config", "prompts", "marks", "equal", "conflicts", "longer wins"]
     found[JUDGES] = pl.DataFrame(rows, schema=[*names, "first wins"], orient="row")
+    if figures["annotators"]:
+        found[LENGTHS] = length_table(figures["annotators"])
     made = figures["preference"]
     if made is not None:
         steps = [(name, f"{count:,}") for name, count in made["steps"].items()]

@@ -3,7 +3,7 @@
 import json
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from pluralbench_tables import read_jsonl, write_jsonl
 from polars.exceptions import PolarsError
 
 from build_chinese import source
+from build_chinese.annotation import rounds
 from build_chinese.annotation.agreement import mark_agreement
 from build_chinese.annotation.annotations import Annotations, check_tasks, judgements_of, read, read_checks
 from build_chinese.annotation.forms import SHEET, shown, write_csv, write_labels
@@ -69,7 +70,8 @@ class Annotated:
     """Annotated prompts in the published fields, what was wrong with the annotations, and how far they agree.
 
     consensus: what became of the pairs that several annotators of a task marked (`pluralbench_studies.settled`), and by
-    which `rule`. open: the tasks on which they differ, as the annotator `consensus` is to see them.
+    which `rule`. open: the tasks on which they differ, as the annotator `consensus` is to see them. rounds: what goes
+    back, to whom.
     """
 
     rows: list[Row]
@@ -77,6 +79,7 @@ class Annotated:
     agreement: dict[str, Any]
     consensus: dict[str, Any]
     open: pl.DataFrame
+    rounds: rounds.Rounds
 
 
 def make_tasks(
@@ -147,11 +150,18 @@ def prepare(recipe: ChineseRecipe, rows: Sequence[Row], unwritten: pl.DataFrame 
 
 
 def read_annotations(
-    paths: Sequence[Path], folder: Path, *, accounts: Mapping[str, str] | None = None, assigned: bool = False
+    paths: Sequence[Path],
+    folder: Path,
+    *,
+    again: Sequence[Path] = (),
+    review: Sequence[Path] = (),
+    accounts: Mapping[str, str] | None = None,
+    assigned: bool = False,
 ) -> Annotated:
     """Read annotators' work on the tasks of `folder`, as `make_tasks` left it.
 
-    Raises `TasksError` for a folder without tasks, `AnswersError` and `AnnotationsError`.
+    again, review: see `annotate`. Raises `TasksError` for a folder without tasks, `AnswersError` and
+    `AnnotationsError`.
     """
     for name in (PROMPTS_FILE, TASKS_FILE, RECIPE):
         if not (folder / name).is_file():
@@ -162,7 +172,15 @@ def read_annotations(
     made = read_toml(folder / RECIPE, error=TasksError)
     options = check_recipe(Tasks, made.get("tasks", {}), str(folder / RECIPE))
     return annotate(
-        paths, prompts, tasks, key if key.is_file() else None, options, accounts=accounts, assigned=assigned
+        paths,
+        prompts,
+        tasks,
+        key if key.is_file() else None,
+        options,
+        again=again,
+        review=review,
+        accounts=accounts,
+        assigned=assigned,
     )
 
 
@@ -187,16 +205,30 @@ def annotate(
     key: Path | None,
     options: Tasks,
     *,
+    again: Sequence[Path] = (),
+    review: Sequence[Path] = (),
     accounts: Mapping[str, str] | None = None,
     assigned: bool = False,
 ) -> Annotated:
     """Annotations of tasks as annotated prompts, in which a task has one mark on each pair (see `Tasks.consensus`).
 
-    Marks on check items count like all others.
+    Marks on check items count like all others. again: files with what was marked once more, or by a third annotator,
+    which counts in place of what the same annotator marked before. review: files of a reviewer, whose marks count
+    before all others.
     """
     found = read(paths, tasks, accounts=accounts, assigned=assigned)
+    anew = read(again, tasks, accounts=accounts, assigned=assigned)
+    if again:
+        found = rounds.with_more(found, anew)
     checks = None if key is None else read_checks(key, tasks)
     counted, agreed = judgements_of(found.marks, checks, options.consensus)
+    verdict = None
+    if review:
+        seen = read(review, tasks, accounts=accounts, assigned=assigned).marks.with_columns(annotator=pl.lit(CONSENSUS))
+        verdict = rounds.reviewed(seen, counted)
+        keys = [*rounds.ON, "annotator"]
+        found = replace(found, marks=pl.concat([found.marks.join(seen, on=keys, how="anti"), seen]))
+        counted, agreed = judgements_of(found.marks, checks, options.consensus)
     by_prompt = counted.group_by("prompt").agg(annotations=pl.concat_list("first", "second", "mark"))
     annotations = dict(by_prompt.iter_rows())
     rows = [row | {"annotations": annotations.get(row["id"], [])} for row in prompts.iter_rows(named=True)]
@@ -208,6 +240,7 @@ def annotate(
         mark_agreement(found.marks, checks),
         {"rule": options.consensus, **settled(agreed)},
         shown(to_discuss.with_columns(annotator=pl.lit(CONSENSUS)), prompts),
+        rounds.next_round(found.marks, anew.marks, agreed, tasks, prompts, options, verdict),
     )
 
 
@@ -215,26 +248,54 @@ def write_annotated(annotated: Annotated, out: Path, inputs: Sequence[Path] = ()
     """Write annotated prompts to `out`, and beside it a report of agreement, consensus, problems and remarks; its path.
 
     Where annotators of a task differ and the rule has them discuss it, OUT.discuss.csv is a sheet for what they come
-    to; it is left as it is where it is one of `inputs`, which are not written over. Raises `OutputError`, also for such
+    to. OUT.again and OUT.third have sheets of what is to be marked once more, and OUT.review.csv is for a reviewer (see
+    `annotation.rounds`). A sheet is left as it is where it is one of `inputs`, which are not
+    written over. Raises `OutputError`, also for such
     a sheet that has been filled in and is none of them.
     """
     check_writable([out])
     report, discuss = out.with_name(f"{out.stem}.report.json"), discussion_sheet(out)
     check_writable([out, report], inputs)
-    if to_discuss(annotated) and not any(path.resolve() == discuss.resolve() for path in inputs):
-        if discuss.exists() and is_filled(discuss, SHEET.names):
-            raise OutputError(f"{discuss} has been filled in; read it with the other files, or move it away.")
-        write_sheet(discuss, annotated.open, SHEET.names)
+    if to_discuss(annotated):
+        _write_unless_filled(discuss, annotated.open, inputs)
+    for name, frame in {"again": annotated.rounds.again, "third": annotated.rounds.third}.items():
+        for (annotator,), rows in frame.partition_by("annotator", as_dict=True).items():
+            sheet = round_folder(out, name) / f"{annotator}.csv"
+            sheet.parent.mkdir(exist_ok=True)
+            _write_unless_filled(sheet, rows, inputs)
+    if annotated.rounds.review.height:
+        _write_unless_filled(review_sheet(out), annotated.rounds.review, inputs)
     problems, remarks = annotated.annotations.problems, annotated.annotations.remarks
     values = {
         "agreement": annotated.agreement,
+        "markers": annotated.rounds.markers,
         "consensus": annotated.consensus,
+        "review": annotated.rounds.reviewed,
         "problems": problems.to_dicts(),
         "remarks": remarks.to_dicts(),
     }
     report.write_text(json.dumps(values, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
     write_jsonl(annotated.rows, out)
     return report
+
+
+def _write_unless_filled(sheet: Path, rows: pl.DataFrame, inputs: Sequence[Path]) -> None:
+    """Write a sheet, unless it is one of `inputs`. Raises `OutputError` for another one that has been filled in."""
+    if any(path.resolve() == sheet.resolve() for path in inputs):
+        return
+    if sheet.exists() and is_filled(sheet, SHEET.names):
+        raise OutputError(f"{sheet} has been filled in; read it with the other files, or move it away.")
+    write_sheet(sheet, rows, SHEET.names)
+
+
+def round_folder(out: Path, name: str) -> Path:
+    """The folder of sheets that go back (`again`) or to a third annotator (`third`), beside the annotated prompts."""
+    return out.with_name(f"{out.stem}.{name}")
+
+
+def review_sheet(out: Path) -> Path:
+    """The sheet of a reviewer, beside the annotated prompts."""
+    return out.with_name(f"{out.stem}.review.csv")
 
 
 def discussion_sheet(out: Path) -> Path:

@@ -14,6 +14,8 @@ from build_chinese.steps import (
     Prepared,
     Ranked,
     discussion_sheet,
+    review_sheet,
+    round_folder,
     to_discuss,
 )
 
@@ -62,7 +64,8 @@ def tell_annotated(console: Console, found: Annotated, out: Path, report: Path) 
         console.print(
             f"{both['double_marked']:,} pairs were marked by several annotators of a task, who agree on "
             f"{shown(both['agreed'])}. Of the others {both['discussion']:,} are settled by discussion, "
-            f"{both['known answer']:,} by a known answer, and {both['open']:,} are open: the marks on these are {left}."
+            f"{both['known answer']:,} by a known answer, {both['majority']:,} by a majority, and {both['open']:,} are "
+            f"open: the marks on these are {left}."
         )
     rows = [
         (
@@ -80,6 +83,7 @@ def tell_annotated(console: Console, found: Annotated, out: Path, report: Path) 
     if problems.height:
         counts = [(kind, f"{count:,}") for kind, count in problems.iter_rows()]
         tell_table(console, f"Problems ({report})", pl.DataFrame(counts, schema=["problem", "tasks"], orient="row"))
+    _tell_rounds(console, found, out)
     if to_discuss(found):
         console.print(
             f"Next: have the annotators fill in {discussion_sheet(out)} together, and read it with the other files;\n"
@@ -88,6 +92,34 @@ def tell_annotated(console: Console, found: Annotated, out: Path, report: Path) 
     else:
         console.print("Next:")
     console.print(f"  build-chinese resolve {out} --out ranked.jsonl")
+
+
+def _tell_rounds(console: Console, found: Annotated, out: Path) -> None:
+    """Say who agrees too little, and what goes back to whom."""
+    for pair in found.rounds.markers:
+        if not pair["enough"]:
+            one, other = pair["annotators"]
+            console.print(
+                f"{one} and {other} agree on {shown(pair['agreeing'])} of {pair['agreeing']['of']:,}, too little."
+            )
+    for name, frame, who in (
+        ("again", found.rounds.again, "the same annotators mark these once more, each alone"),
+        ("third", found.rounds.third, "a third annotator marks these, and two of three decide"),
+    ):
+        if frame.height:
+            sheets = ", ".join(frame["annotator"].unique().sort())
+            console.print(
+                f"First, {who}: {round_folder(out, name)} ({sheets}); read them with --again, before any discussion."
+            )
+    if found.rounds.reviewed is not None:
+        console.print(
+            f"The reviewer marked {found.rounds.reviewed['tasks']:,} tasks and agrees on "
+            f"{shown(found.rounds.reviewed)} of {found.rounds.reviewed['of']:,} marks; the reviewer's count."
+        )
+    elif found.rounds.review.height:
+        console.print(
+            f"Nothing is open: a reviewer marks {found.rounds.review.height:,} tasks in {review_sheet(out)} (--review)."
+        )
 
 
 def tell_resolved(console: Console, ranked: Ranked, out: Path) -> None:

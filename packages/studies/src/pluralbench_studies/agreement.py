@@ -13,6 +13,7 @@ from pluralbench_measures.agreement import clustered_share, krippendorff_alpha, 
 from pluralbench_studies.answers import CONSENSUS
 
 ONE, AGREED, DISCUSSED, KNOWN, OPEN = "one annotator", "agreement", "discussion", "known answer", "open"
+MOST = "majority"
 
 
 def agreement(
@@ -65,13 +66,15 @@ def consensus(answers: pl.DataFrame, known: pl.DataFrame | None = None) -> pl.Da
 
     by: `one annotator`; `agreement`, where several gave the same answer; `discussion`, where the annotator `CONSENSUS`
     sent an answer, which counts before all others; `known answer`, where they differ and the answer is known (`known`:
-    answers without an `annotator`); or `open`, where they differ and nothing settles it, so that `answer` is null.
+    answers without an `annotator`); `majority`, where more than half of three or more gave the same answer; or `open`,
+    where they differ and nothing settles it, so that `answer` is null.
     """
     keys = _keys(answers)
     theirs = pl.col("annotator") != CONSENSUS
     found = answers.group_by(keys, maintain_order=True).agg(
         annotators=pl.col("annotator").filter(theirs).n_unique(),
         given=pl.col("answer").filter(theirs).unique(maintain_order=True),
+        votes=pl.col("answer").filter(theirs).value_counts(sort=True).first(),
         discussed=pl.col("answer").filter(~theirs).first(),
     )
     right = answers.clear().select(*keys, "answer") if known is None else known
@@ -86,6 +89,8 @@ def consensus(answers: pl.DataFrame, known: pl.DataFrame | None = None) -> pl.Da
         .then(pl.lit(AGREED))
         .when(pl.col("known").is_not_null())
         .then(pl.lit(KNOWN))
+        .when(2 * pl.col("votes").struct.field("count") > pl.col("annotators"))
+        .then(pl.lit(MOST))
         .otherwise(pl.lit(OPEN))
     )
     return found.with_columns(agreed=agreed, by=by).select(
@@ -97,6 +102,8 @@ def consensus(answers: pl.DataFrame, known: pl.DataFrame | None = None) -> pl.Da
         .then("discussed")
         .when(by == KNOWN)
         .then("known")
+        .when(by == MOST)
+        .then(pl.col("votes").struct.field("answer"))
         .when(by != OPEN)
         .then(pl.col("given").list.first()),
     )
@@ -105,8 +112,8 @@ def consensus(answers: pl.DataFrame, known: pl.DataFrame | None = None) -> pl.Da
 def settled(found: pl.DataFrame) -> dict[str, Any]:
     """How many answers of a `consensus` more than one annotator gave, and what came of them, as plain JSON values.
 
-    `agreed` is a share with its interval; `differed` are the others, of which some were settled by `discussion` or by a
-    `known answer` and the rest is `open`.
+    `agreed` is a share with its interval; `differed` are the others, of which some were settled by `discussion`, by a
+    `known answer` or by a `majority`, and the rest is `open`.
     """
     several = found.filter(pl.col("annotators") > 1)
     differed = several.filter(~pl.col("agreed"))
@@ -115,7 +122,7 @@ def settled(found: pl.DataFrame) -> dict[str, Any]:
         "double_marked": several.height,
         "agreed": share_of(several.height - differed.height, several.height),
         "differed": differed.height,
-        **{by: counts.get(by, 0) for by in (DISCUSSED, KNOWN, OPEN)},
+        **{by: counts.get(by, 0) for by in (DISCUSSED, KNOWN, MOST, OPEN)},
     }
 
 

@@ -42,12 +42,17 @@ class Tasks(Table):
     answer of a check item, and until then the pair is left out. `none`: every annotator's mark, so that marks that
     differ make both responses equal. The pairs that two tasks of a prompt share are another matter: their conflicts are
     resolved in the graph (algorithm 1).
+
+    least_agreement: how far two annotators of the same tasks are to agree, before they discuss what is left (see
+    `rounds`). review_share: the share of the marked tasks that a reviewer marks too; both are the paper's.
     """
 
     overlap: float = Field(default=0.0, ge=0, le=1)
     check_share: float = Field(default=0.05, ge=0, le=1)
     several_of_a_prompt: bool = False
     consensus: Literal["discussion", "none"] = "discussion"
+    least_agreement: float = Field(default=0.9, ge=0, le=1)
+    review_share: float = Field(default=0.3, ge=0, le=1)
 
 
 def make(

@@ -1,0 +1,171 @@
+"""What happens to marks that two annotators do not agree on, and to a share of those that they do (appendix D.1).
+
+Two annotators of the same tasks are to agree on 90 % of what both marked. Where they do not, the tasks on which they
+differ go back to both, who mark them once more, each alone; where they still do not, a third annotator marks them, and
+two of three decide. Whatever is left is discussed. Of what is settled, a reviewer marks 30 % without seeing the marks.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+from pluralbench_measures.agreement import share_of
+from pluralbench_runs import stream
+from pluralbench_studies import CONSENSUS, draw
+from pluralbench_studies.agreement import OPEN
+
+from build_chinese.annotation.annotations import Annotations
+from build_chinese.annotation.forms import shown
+from build_chinese.annotation.tasks import Tasks
+
+ON = ["prompt", "task", "first", "second"]
+SEED = 0  # who is drawn says nothing of the marks, so that any seed does
+GIVEN = pl.Schema({"task": pl.String, "annotator": pl.String})
+
+
+@dataclass(frozen=True)
+class Rounds:
+    """What goes back to whom, as sheets show it (columns of `forms.shown`).
+
+    markers: how far each two annotators agree, JSON. again, third: tasks for the same two once more, and for a third.
+    review: tasks for a reviewer, none before all else is settled. reviewed: how often one agreed, JSON; None without.
+    """
+
+    markers: list[dict[str, Any]]
+    again: pl.DataFrame
+    third: pl.DataFrame
+    review: pl.DataFrame
+    reviewed: dict[str, Any] | None
+
+
+def next_round(
+    marks: pl.DataFrame,
+    again: pl.DataFrame,
+    agreed: pl.DataFrame,
+    tasks: pl.DataFrame,
+    prompts: pl.DataFrame,
+    options: Tasks,
+    verdict: dict[str, Any] | None,
+) -> Rounds:
+    """What is to be done next. again: the marks that came back. agreed: of `judgements_of`. verdict: of `reviewed`."""
+    unsettled = set(agreed.filter(by=OPEN)["task"]) if options.consensus == "discussion" else set()
+    done = set(marks["task"]) - unsettled
+    pairs = markers(marks, options.least_agreement)
+    third = to_third(pairs, again, marks, tasks["annotator"].unique().to_list(), done)
+    drawn = [] if unsettled or verdict is not None else to_review(marks, options)
+    review = pl.DataFrame({"task": drawn, "annotator": [CONSENSUS] * len(drawn)}, schema=GIVEN)
+    each = tasks.unique("task", keep="first", maintain_order=True).drop("annotator")
+
+    def seen(given: pl.DataFrame) -> pl.DataFrame:
+        return shown(each.join(given, on="task", maintain_order="left"), prompts)
+
+    return Rounds(pairs, seen(to_mark_again(pairs, again, marks, done)), seen(third), seen(review), verdict)
+
+
+def with_more(first: Annotations, again: Annotations) -> Annotations:
+    """Annotations in which what was marked once more counts in place of what was marked before.
+
+    again: of tasks that went back, or to a third annotator; that other tasks are not in it is no problem.
+    """
+    keys = ["task", "annotator"]
+    anew = again.marks.select(keys).unique()
+    parts = {
+        name: pl.concat([getattr(first, name).join(anew, on=keys, how="anti"), getattr(again, name)])
+        for name in ("marks", "scores", "remarks")
+    }
+    done = anew.with_columns(kind=pl.lit("missing"))
+    ours = again.problems.filter(~pl.col("kind").is_in(["missing", "wrong annotator"]))
+    return Annotations(**parts, problems=pl.concat([first.problems.join(done, on=["kind", *keys], how="anti"), ours]))
+
+
+def markers(marks: pl.DataFrame, least: float) -> list[dict[str, Any]]:
+    """Each two annotators who marked the same tasks, JSON: how far they agree, and whether that is `enough`.
+
+    `compared` pairs of responses, of which `agreeing` (a share with Wilson's 95 % interval) have the same mark of both;
+    `tasks`: those on which they differ.
+    """
+    own = marks.filter(pl.col("annotator") != CONSENSUS)
+    both = own.join(own, on=ON, suffix="_other").filter(pl.col("annotator") < pl.col("annotator_other"))
+    found = []
+    for names, pairs in both.sort("annotator", "annotator_other", "task").group_by(
+        "annotator", "annotator_other", maintain_order=True
+    ):
+        differ = pairs.filter(pl.col("mark") != pl.col("mark_other"))
+        agreeing = pairs.height - differ.height
+        found.append(
+            {
+                "annotators": list(names),
+                "agreeing": share_of(agreeing, pairs.height),
+                "enough": agreeing >= least * pairs.height,
+                "tasks": differ["task"].unique(maintain_order=True).to_list(),
+            }
+        )
+    return found
+
+
+def to_mark_again(
+    pairs: Sequence[dict[str, Any]], again: pl.DataFrame, marks: pl.DataFrame, settled: Collection[str]
+) -> pl.DataFrame:
+    """Which tasks go back to whom (columns of `GIVEN`): those on which two differ too often, and have not been back.
+
+    pairs: of `markers`. again: marks that came back. settled: tasks on which nothing is open.
+    """
+    back = set(again.select("task", "annotator").iter_rows())
+    rows = {
+        (task, name): None
+        for pair in pairs
+        if not pair["enough"]
+        for task in pair["tasks"]
+        for name in pair["annotators"]
+        if task not in settled and (task, name) not in back and _annotators(marks, task) <= 2
+    }
+    return pl.DataFrame(list(rows), schema=GIVEN, orient="row")
+
+
+def to_third(
+    pairs: Sequence[dict[str, Any]],
+    again: pl.DataFrame,
+    marks: pl.DataFrame,
+    annotators: Collection[str],
+    settled: Collection[str],
+) -> pl.DataFrame:
+    """Which tasks go to a third annotator, drawn among those who did not mark them (columns of `GIVEN`).
+
+    These are tasks that have been back to both and on which the two still differ, too often. A task that everybody has
+    marked is for a discussion.
+    """
+    back = set(again.select("task", "annotator").iter_rows())
+    tasks = dict.fromkeys(
+        task
+        for pair in pairs
+        if not pair["enough"]
+        for task in pair["tasks"]
+        if task not in settled and all((task, name) in back for name in pair["annotators"])
+    )
+    rows = []
+    for task in tasks:
+        had = set(marks.filter(task=task)["annotator"])
+        others = sorted(set(annotators) - had)
+        if others and len(had - {CONSENSUS}) <= 2:
+            rows.append((task, stream(SEED, "third annotator", task).choice(others)))
+    return pl.DataFrame(rows, schema=GIVEN, orient="row")
+
+
+def to_review(marks: pl.DataFrame, options: Tasks) -> list[str]:
+    """The tasks that a reviewer marks, drawn: a share of those that were marked."""
+    tasks = marks["task"].unique(maintain_order=True).to_list()
+    return draw(tasks, round(options.review_share * len(tasks)), SEED, "review")
+
+
+def reviewed(review: pl.DataFrame, counted: pl.DataFrame) -> dict[str, Any]:
+    """How often a reviewer's marks are those that count, as a share with Wilson's 95 % interval."""
+    both = review.join(counted, on=ON, suffix="_counted")
+    return {
+        "tasks": review["task"].n_unique(),
+        **share_of(both.filter(pl.col("mark") == pl.col("mark_counted")).height, both.height),
+    }
+
+
+def _annotators(marks: pl.DataFrame, task: str) -> int:
+    return marks.filter(pl.col("annotator") != CONSENSUS, task=task)["annotator"].n_unique()

@@ -1,0 +1,143 @@
+"""How much there is of each config (CHEEMS, table 1), and whom lengths please: the longer response by how much longer
+it is (appendix D.3, figure 15)."""
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from math import inf
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+from pluralbench_measures.agreement import share_of
+
+from build_chinese.audit import Pairs
+from build_chinese.rankings import Row
+
+SIZES = "Size: comparisons without ties, and mean lengths in characters"
+LENGTHS = "How often the longer response wins, by how many characters longer it is (95 % intervals)"
+FIGURE = "figures/longer_response_wins.png"
+EDGES = (1, 25, 50, 100, 200, 400, inf)
+GREY = "#8a8a8a"
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")  # Okabe and Ito, for all eyes
+
+
+def size_figures(rows: Sequence[Row], pairs: Pairs) -> dict[str, Any]:
+    """What the paper's table 1 has of some prompts, JSON; lengths in characters, chosen and rejected over pairs."""
+    lengths = [{one["id"]: len(one["content"]) for one in row["responses"]} for row in rows]
+    sides = [(own[better], own[worse]) for own, ours in zip(lengths, pairs, strict=True) for better, worse in ours]
+    return {
+        "prompts": len(rows),
+        "responses": _mean([len(own) for own in lengths]),
+        "comparisons": len(sides),
+        "prompt_length": _mean([len(row["input"]) for row in rows]),
+        "chosen_length": _mean([chosen for chosen, _ in sides]),
+        "rejected_length": _mean([rejected for _, rejected in sides]),
+    }
+
+
+def length_figures(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """How often the longer of two responses is preferred, by how much longer it is, JSON.
+
+    rows: with annotations. Of those that prefer one: `from` and `to` (None: and more) characters longer, and `longer`,
+    a share with Wilson's 95 % interval.
+    """
+    won, of = [0] * len(EDGES), [0] * len(EDGES)
+    for row in rows:
+        length = {response["id"]: len(response["content"]) for response in row["responses"]}
+        for first, second, mark in row["annotations"]:
+            difference = length[first] - length[second]
+            if mark == "s" or not difference:
+                continue
+            place = sum(abs(difference) >= edge for edge in EDGES) - 1
+            of[place] += 1
+            won[place] += (difference > 0) == (mark == "1")
+    return [
+        {"from": int(low), "to": None if high == inf else int(high) - 1, "longer": share_of(won[place], of[place])}
+        for place, (low, high) in enumerate(pairwise(EDGES))
+    ]
+
+
+def size_table(sizes: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
+    """`size_figures` by annotator and config as texts, as in the paper's table 1."""
+    rows = [
+        (
+            f"{entry['config']} ({entry['annotator']})",
+            f"{entry['prompts']:,}",
+            f"{entry['responses']:.2f}",
+            f"{entry['comparisons']:,}",
+            *(f"{entry[name]:.2f}" for name in ("prompt_length", "chosen_length", "rejected_length")),
+        )
+        for entry in sizes
+    ]
+    names = ["config", "prompts", "responses", "comparisons", "prompt", "chosen", "rejected"]
+    return pl.DataFrame(rows, schema=names, orient="row")
+
+
+def length_table(annotators: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
+    """`length_figures` by annotator and config as texts."""
+    bins = _filled(annotators)
+    columns = {"characters longer": [_spoken(annotators[0]["by_length"][place]) for place in bins]}
+    for entry in annotators:
+        shares = [entry["by_length"][place]["longer"] for place in bins]
+        columns[f"{entry['config']} ({entry['annotator']})"] = [_shown(share) for share in shares]
+    return pl.DataFrame(columns)
+
+
+def draw_lengths(annotators: Sequence[Mapping[str, Any]], path: Path) -> None:
+    """Draw `length_figures` by annotator and config as a PNG, 1,050 pixels wide."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415 - a second that `--help` saves
+    from matplotlib.figure import Figure  # noqa: PLC0415 - the same
+
+    bins = _filled(annotators)
+    figure = Figure(figsize=(7, 4), dpi=150, layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.add_subplot()
+    for number, entry in enumerate(annotators):
+        shift = (number - (len(annotators) - 1) / 2) * 0.08
+        own = [entry["by_length"][place]["longer"] for place in bins]
+        points = [(place + shift, share) for place, share in enumerate(own) if share["of"]]
+        shares = [share["share"] for _, share in points]
+        axes.errorbar(
+            [x for x, _ in points],
+            shares,
+            yerr=[
+                [share["share"] - share["low"] for _, share in points],
+                [share["high"] - share["share"] for _, share in points],
+            ],
+            label=f"{entry['config']} ({entry['annotator']})",
+            color=COLOURS[number % len(COLOURS)],
+            marker="os^Dv"[number % 5],
+            markersize=5,
+            capsize=2,
+            linewidth=1.2,
+        )
+    axes.axhline(0.5, color=GREY, linewidth=0.8, linestyle="--")
+    axes.set_xticks(range(len(bins)), [_spoken(annotators[0]["by_length"][place]) for place in bins])
+    axes.set_ylim(0, 1)
+    axes.set_xlabel("characters by which the longer response is longer")
+    axes.set_ylabel("share of marks that prefer it")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False, fontsize=8, loc="best")
+    path.parent.mkdir(exist_ok=True)
+    figure.savefig(path, metadata={"Software": None})
+
+
+def _filled(annotators: Sequence[Mapping[str, Any]]) -> list[int]:
+    """The places of the bins in which anybody compared two responses, and of those between them."""
+    bins = range(len(annotators[0]["by_length"]))
+    there = [place for place in bins if any(entry["by_length"][place]["longer"]["of"] for entry in annotators)]
+    return list(range(min(there, default=0), max(there, default=-1) + 1))
+
+
+def _mean(values: Sequence[int]) -> float:
+    return round(sum(values) / len(values), 4) if values else 0.0
+
+
+def _spoken(entry: Mapping[str, Any]) -> str:
+    return f"{entry['from']} or more" if entry["to"] is None else f"{entry['from']} to {entry['to']}"
+
+
+def _shown(share: Mapping[str, Any]) -> str:
+    if not share["of"]:
+        return "none"
+    return f"{share['share']:.0%} [{100 * share['low']:.0f}, {100 * share['high']:.0f}] of {share['of']:,}"

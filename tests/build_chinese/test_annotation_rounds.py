@@ -1,0 +1,154 @@
+"""Marks that two annotators do not agree on: once more, then a third, then a reviewer; with the commands people use."""
+
+import csv
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from build_chinese.annotation.annotations import MARKS
+from build_chinese.annotation.rounds import markers, reviewed, to_mark_again, to_review, to_third
+from build_chinese.annotation.tasks import Tasks
+from chinese_project import FIVE, fill, mark_of, write_prompts, write_taxonomy
+
+Run = Callable[..., tuple[int, str]]
+TASKS: list[object] = ["tasks", "--prompts", "prompts.jsonl", "--responses", "responses.jsonl"]
+TASKS += ["--taxonomy", "taxonomy.toml", "--overlap", 0.4, "--out", "tasks"]
+TASKS += [word for name in FIVE for word in ("--annotator", name)]
+
+
+def always_first(*_: str) -> str:
+    return "1"
+
+
+def opposite(first: str, second: str) -> str:
+    return {"1": "2", "2": "1", "s": "s"}[mark_of(first, second)]
+
+
+@pytest.fixture
+def sheets(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """Filled sheets of five annotators, of whom one has everything the wrong way round."""
+    monkeypatch.chdir(tmp_path)
+    write_prompts(tmp_path, ["open", "human"])
+    write_taxonomy(tmp_path)
+    status, said = run(*TASKS)
+    assert status == 0, said
+    return [
+        fill(Path(f"tasks/sheets/{name}.csv"), Path(f"{name}.csv"), opposite if name == "an" else mark_of)
+        for name in FIVE
+    ]
+
+
+def read(run: Run, *words: object) -> tuple[str, dict[str, Any]]:
+    status, said = run("annotations", *words, "--tasks", "tasks", "--out", "annotated.jsonl")
+    assert status == 0, said
+    return " ".join(said.split()), json.loads(Path("annotated.report.json").read_text(encoding="utf-8"))
+
+
+def rows(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def again(*paths: Path) -> list[object]:
+    return [word for path in paths for word in ("--again", path)]
+
+
+def test_what_differs_goes_back_then_to_a_third_and_then_a_share_is_reviewed(run: Run, sheets: list[Path]) -> None:
+    said, report = read(run, *sheets)
+    little = [pair for pair in report["markers"] if not pair["enough"]]
+    assert little
+    assert all("an" in pair["annotators"] for pair in little)
+    tasks = {task for pair in little for task in pair["tasks"]}
+    back = sorted(Path("annotated.again").iterdir())
+    assert {(path.stem, row["task"]) for path in back for row in rows(path)} == {
+        (name, task) for pair in little for task in pair["tasks"] for name in pair["annotators"]
+    }
+    assert "First, the same annotators mark these once more, each alone: annotated.again" in said
+    assert not Path("annotated.third").exists()
+    assert not Path("annotated.review.csv").exists()
+
+    # They mark as before, so that a third annotator decides.
+    more = [fill(path, Path(f"{path.stem}-2.csv"), opposite if path.stem == "an" else mark_of) for path in back]
+    for path in back:
+        path.unlink()
+    said, report = read(run, *sheets, *again(*more))
+    assert report["consensus"]["open"] > 0
+    assert [problem for problem in report["problems"] if problem["kind"] == "double submission"] == []
+    third = sorted(Path("annotated.third").iterdir())
+    given = {row["task"]: path.stem for path in third for row in rows(path)}
+    assert given.keys() == tasks
+    had = {(row["task"], sheet.stem) for sheet in sheets for row in rows(sheet)}
+    assert not [task for task, name in given.items() if (task, name) in had]
+    assert "a third annotator marks these, and two of three decide" in said
+    assert not list(Path("annotated.again").iterdir())
+
+    deciding = [fill(path, Path(f"{path.stem}-3.csv")) for path in third]
+    said, report = read(run, *sheets, *again(*more, *deciding))
+    assert (report["consensus"]["open"], report["consensus"]["majority"] > 0) == (0, True)
+    review = Path("annotated.review.csv")
+    assert len(rows(review)) == 3  # of ten tasks
+    assert "Nothing is open: a reviewer marks 3 tasks in annotated.review.csv" in said
+
+    seen = fill(review, Path("seen.csv"))
+    said, report = read(run, *sheets, *again(*more, *deciding), "--review", seen)
+    assert (report["review"]["tasks"], report["review"]["count"], report["review"]["of"]) == (3, 9, 9)
+    assert "The reviewer marked 3 tasks and agrees on 100.0%" in said
+
+
+def test_those_who_agree_when_they_mark_again_need_no_third(run: Run, sheets: list[Path]) -> None:
+    read(run, *sheets)
+    more = [fill(path, Path(f"{path.stem}-2.csv")) for path in sorted(Path("annotated.again").iterdir())]
+    _, report = read(run, *sheets, *again(*more))
+    assert report["consensus"]["open"] == 0
+    assert all(pair["enough"] for pair in report["markers"])
+    assert not Path("annotated.third").exists()
+
+
+def test_sheets_that_went_back_are_not_written_over(run: Run, sheets: list[Path]) -> None:
+    read(run, *sheets)
+    [path, *_] = sorted(Path("annotated.again").iterdir())
+    fill(path, path)
+    before = path.read_bytes()
+    status, said = run("annotations", *sheets, "--tasks", "tasks", "--out", "annotated.jsonl")
+    assert (status, said) == (
+        2,
+        f"Error: {path} has been filled in; read it with the other files, or move it away.\n",
+    )
+    assert path.read_bytes() == before
+
+
+def marks(*given: tuple[str, str, str, str]) -> pl.DataFrame:
+    """Marks by task, annotator, second response and mark."""
+    return pl.DataFrame(
+        [("p", task, who, "a", other, mark) for task, who, other, mark in given], schema=MARKS, orient="row"
+    )
+
+
+def test_ninety_in_a_hundred_is_enough() -> None:
+    nine = [("t", who, f"r{place}", "1") for place in range(9) for who in ("x", "y")]
+    enough = [*nine, ("t", "x", "r9", "1"), ("t", "y", "r9", "2")]
+    [pair] = markers(marks(*enough), 0.9)
+    assert (pair["annotators"], pair["agreeing"]["count"], pair["agreeing"]["of"]) == (["x", "y"], 9, 10)
+    assert (pair["enough"], pair["tasks"]) == (True, ["t"])
+    [less] = markers(marks(*enough[2:]), 0.9)
+    assert not less["enough"]
+    none = marks()
+    assert to_mark_again([less], none, marks(*enough), set()).rows() == [("t", "x"), ("t", "y")]
+    assert to_mark_again([less], none, marks(*enough), {"t"}).is_empty()
+    assert to_third([less], none, marks(*enough), {"x", "y", "z"}, set()).is_empty()
+    assert to_third([less], marks(*enough), marks(*enough), {"x", "y", "z"}, set()).rows() == [("t", "z")]
+    assert to_third([less], marks(*enough), marks(*enough), {"x", "y"}, set()).is_empty()
+
+
+def test_the_review_is_a_share_and_counts_what_it_finds() -> None:
+    many = marks(*((f"t{number}", "x", "b", "1") for number in range(50)))
+    drawn = to_review(many, Tasks())
+    assert len(drawn) == len(set(drawn)) == 15
+    assert to_review(many, Tasks(review_share=0)) == []
+    counted = many.drop("annotator")
+    seen = many.head(4).with_columns(mark=pl.Series(["1", "1", "2", "s"]))
+    found = reviewed(seen, counted)
+    assert (found["tasks"], found["count"], found["of"]) == (4, 2, 4)
