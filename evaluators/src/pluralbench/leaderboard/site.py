@@ -7,12 +7,11 @@ from pluralbench_release.tables import HUB_REPOSITORY
 from pluralbench_runs import Recipe, output_directory
 from pluralbench_runs.progress import progress
 
-from pluralbench.errors import EvaluationError
 from pluralbench.leaderboard.pages import INDEX, Site, benchmark_page, file_names, index_page, model_page
+from pluralbench.leaderboard.submission import runs_at
 from pluralbench.leaderboard.submissions import Submission, checked_runs
 from pluralbench.reports.ranking import ranked
 from pluralbench.reports.sheets import sheets_of
-from pluralbench.results.finding import find_runs
 
 RECIPE_FILE = "site.toml"
 
@@ -52,9 +51,7 @@ def write_site(folder: Path, out: Path) -> Written:
     Runs whose files do not agree are named with the reasons, and are in no table. Raises `RunError` for a folder
     without a run, `OutputError` for a place that holds something else.
     """
-    found = find_runs([folder])
-    if not found.runs:
-        raise EvaluationError(f"{folder} has no run of a benchmark in it.")
+    found = runs_at([folder])
     with output_directory(out, SiteRecipe(), recipe_file=RECIPE_FILE) as output:
         submissions = checked_runs(found.runs, folder)
         pages = pages_of(submissions)
