@@ -105,10 +105,10 @@ def test_what_differs_goes_back_then_to_a_third_and_then_a_share_is_reviewed(run
     assert 0 < report["review"]["count"] < 9
     assert "The reviewer marked 3 tasks and agrees on 66.7%" in said
     right = {(a, b): mark_of(texts[a], texts[b]) for texts in answers_by_id() for a in texts for b in texts}
-    tasks = [row["task"] for row in rows(review)]
+    reviewed = [row["task"] for row in rows(review)]
     shown = {row["task"]: row["responses"] for row in read_rows(Path("tasks/tasks.jsonl"))}
     counted = {tuple(mark[:2]): mark[2] for row in read_rows(Path("annotated.jsonl")) for mark in row["annotations"]}
-    for pair in (pair for task in tasks for pair in combinations(shown[task], 2)):
+    for pair in (pair for task in reviewed for pair in combinations(shown[task], 2)):
         assert pair not in counted or counted[pair] == right[pair]
 
 

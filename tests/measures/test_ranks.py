@@ -20,7 +20,7 @@ def differences(values: list[float], half: float) -> dict[tuple[int, int], Estim
 
 
 @given(values=VALUES)
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 def test_small_intervals_rank_by_value_and_wide_ones_tell_nobody_apart(values: list[float]) -> None:
     alike = [Rank(1, len(values))] * len(values)
     assert ranks(len(values), differences(values, 100)) == ranks(len(values), {}) == alike
@@ -30,7 +30,7 @@ def test_small_intervals_rank_by_value_and_wide_ones_tell_nobody_apart(values: l
 
 
 @given(values=VALUES, half=st.floats(0.01, 20))
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 def test_ranks_are_ranges_that_turn_round_with_the_values(values: list[float], half: float) -> None:
     found = ranks(len(values), differences(values, half))
     turned = ranks(len(values), differences([-value for value in values], half))
@@ -39,7 +39,7 @@ def test_ranks_are_ranges_that_turn_round_with_the_values(values: list[float], h
 
 
 @given(value=st.floats(-1, 1), below=st.floats(0.01, 1), above=st.floats(0.01, 1), clusters=st.integers(2, 1000))
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 def test_a_difference_is_beyond_chance_where_its_interval_leaves_out_zero(
     value: float, below: float, above: float, clusters: int
 ) -> None:
