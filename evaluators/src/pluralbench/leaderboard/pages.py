@@ -120,14 +120,14 @@ def benchmark_page(site: Site, benchmark: str, among: Sequence[Run]) -> str:
     body = [section("Results", "results", *parts)]
     body += [section("Figures", "figures", *drawn)] if drawn else []
     body.append(section("Runs", "runs", *chosen, _runs("runs-table", site, own, up="../")))
-    links = [("results", "Results"), ("figures", "Figures"), ("runs", "Runs")]
+    here = [("results", "Results"), ("figures", "Figures"), ("runs", "Runs")]
     title = clean(site.sheets[places[0]].title)
     rule = own[0].run.record.benchmark.rule
     return _page(
         title,
         body,
         lead=f"Overall: {rule}.",
-        navigation=[_home(), *_links(link for link in links if drawn or link[0] != "figures")],
+        navigation=[_home(), *_links(link for link in here if drawn or link[0] != "figures")],
     )
 
 
