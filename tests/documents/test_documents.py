@@ -90,7 +90,7 @@ ELSEWHERE = {
     "pluralbench judge gpt-5-mini": f"--base-url {CHAT}",
     "pluralbench judge path/to/model": f"--base-url {CHAT}",
     "pluralbench judge local": "--limit 1 --config Art_and_Entertainment --reply structured --max-tokens 16",
-    "pluralbench train local": "--out taught --epochs 1 --limit 6",
+    "pluralbench train local": "--out taught --epochs 1 --limit 6 --batch-size 4",
     "pluralbench train-planner": "--steps 1 --warmup-steps 0 --items-per-step 1 --profile-size 1",
     "pluralbench plan": "--max-tokens 8 --limit 1 --profile-size 1",
     "pluralbench judge-personas": f"--base-url {CHAT}",
@@ -103,6 +103,7 @@ ELSEWHERE = {
     "--benchmark multilingual": "--data dist/multilingual-rewardbench",
 }
 HEAVY = (
+    "--html",
     "--reward-base",
     "path/to/model",
     "path/to/policy",
@@ -180,7 +181,7 @@ def published(made: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     folder = tmp_path_factory.mktemp("published")
     with live_hub(folder) as hub:
         environment = hub.environment(folder / "home")
-        words = ("publish", FILLED_IN["DIR"], "org/name", "--create", "--tag", "v1.1.0")
+        words = ("publish", FILLED_IN["DIR"], "org/name", "--create", "--private", "--tag", "v1.1.0")
         done = command("pluralbench-release", *words, cwd=made, env=environment)
         assert done.returncode == 0, done.stderr
         yield environment

@@ -22,7 +22,8 @@ def printed(notebook: Any) -> list[str]:
 def test_the_notebook_prints_what_it_shows(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in environment({"IPYTHONDIR": "", "JUPYTER_PLATFORM_DIRS": "1"}).items():
         monkeypatch.setenv(name, value)
-    notebook: Any = nbformat.read(NOTEBOOK, as_version=4)
+    library: Any = nbformat  # which is half typed
+    notebook = library.read(NOTEBOOK, as_version=4)
     shown = printed(notebook)
     NotebookClient(notebook, timeout=120).execute()
     assert shown

@@ -1,5 +1,6 @@
 """The pages of `docs/`: they build, their menu has all of them, and their links into this repository lead somewhere."""
 
+import re
 import shutil
 import subprocess
 import tomllib
@@ -9,12 +10,16 @@ from urllib.parse import urlsplit
 
 import pytest
 from blocks import PAGES, TOP
+from command_options import options
 from commands import environment, script
 from markdown_it import MarkdownIt
+from markdown_it.token import Token
 from members import ROOT
 from pluralbench_release.citation import PROJECT
 
 SETTINGS = "zensical.toml"
+# Of uv, pip and zensical, and those that every command has.
+OTHERS = {"--group", "--index-url", "--strict", "--help", "--install-completion"}
 KINDS = {"blob": Path.is_file, "tree": Path.is_dir, "edit": Path.is_file}
 
 
@@ -24,9 +29,12 @@ def pages(nav: list[dict[str, Any]]) -> list[str]:
     return [name for place in places for name in (pages(place) if isinstance(place, list) else [place])]
 
 
+def parsed(document: Path) -> list[Token]:
+    return MarkdownIt().parse(document.read_text(encoding="utf-8"))
+
+
 def links(document: Path) -> list[str]:
-    tokens = MarkdownIt().parse(document.read_text(encoding="utf-8"))
-    parts = [part for token in tokens for part in token.children or []]
+    parts = [part for token in parsed(document) for part in token.children or []]
     return [str(part.attrs[name]) for part in parts for name in ("href", "src") if name in part.attrs]
 
 
@@ -58,6 +66,14 @@ def test_links_of_a_document_lead_somewhere(name: str) -> None:
     assert [link for link in inner if link and not (ROOT / link).exists()] == []
 
 
+@pytest.mark.parametrize("page", [ROOT / "README.md", *PAGES], ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_an_option_that_a_page_names_is_one(page: Path) -> None:
+    known = {name for flags in options() for name in flags.split("/")} | OTHERS
+    inline = [part.content for token in parsed(page) for part in token.children or [] if part.type == "code_inline"]
+    named = {name for text in inline for name in re.findall(r"(?<![\w-])--[a-z][a-z-]*", text)}
+    assert named - known == set()
+
+
 def built(folder: Path) -> subprocess.CompletedProcess[str]:
     """Build the pages in a folder where they are, with the sources beside them."""
     for name in ("schemas", "packages", "evaluators"):
@@ -80,11 +96,13 @@ def test_the_pages_build_without_a_warning(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     score = (tmp_path / "site/reference/pluralbench/index.html").read_text(encoding="utf-8")
     assert "Score a reward model on a benchmark" in score
-    assert "How often each item is used." in score  # a field of `TrainingOptions`
+    described = (tmp_path / "site/reference/descriptions/index.html").read_text(encoding="utf-8")
+    assert "How often each item is used." in described  # a field of `TrainingOptions`
     formulas = (tmp_path / "site/reference/metrics/index.html").read_text(encoding="utf-8")
     assert r"\frac{p_o - p_e}{1 - p_e}" in formulas
 
 
+@pytest.mark.heavy
 def test_a_broken_link_fails(tmp_path: Path) -> None:
     (tmp_path / "docs/tutorials").mkdir(parents=True)
     (tmp_path / "docs/index.md").write_text("# Start\n\n[gone](tutorials/gone.md)\n", encoding="utf-8")

@@ -249,12 +249,11 @@ def test_contradicting_options_are_refused(run: Command, words: list[Any], tmp_p
 
 
 @pytest.mark.heavy
-@pytest.mark.parametrize("algorithm", ["rloo", "grpo"])
-def test_the_algorithms_of_trl_do_the_same(run: Command, words: list[Any], tmp_path: Path, algorithm: str) -> None:
+def test_an_algorithm_of_trl_does_the_same(run: Command, words: list[Any], tmp_path: Path) -> None:
     out = tmp_path / "out"
-    status, told, _ = run(*words, "--algorithm", algorithm, "--micro-batch", "4", "--out", out)
+    status, told, _ = run(*words, "--algorithm", "grpo", "--micro-batch", "4", "--out", out)
     assert status == 0
-    assert f"in 2 steps of {algorithm.upper()}." in said(told)
+    assert "in 2 steps of GRPO." in said(told)
     found = read_downstream(out)
     value = found.frame("outcomes")["value"].mean()
     assert found.estimate("outcome").value == pytest.approx(value)

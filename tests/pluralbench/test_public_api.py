@@ -20,6 +20,7 @@ NAMES = [
     "DownstreamPrompt",
     "DownstreamRecord",
     "EvaluationError",
+    "Finding",
     "Group",
     "Items",
     "Judging",
@@ -53,6 +54,7 @@ NAMES = [
     "Synthesizing",
     "TrainingOptions",
     "best_of_n",
+    "check_submission",
     "compare",
     "correlate",
     "find_benchmark",
@@ -75,6 +77,7 @@ NAMES = [
     "train",
     "train_planner",
     "verdict_rows",
+    "write_site",
 ]
 
 

@@ -1,11 +1,6 @@
 """`pluralbench study`: from a recipe to a page, whole however often it is stopped, and each step made once."""
 
 import json
-import math
-import os
-import signal
-import subprocess
-import time
 import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,7 +9,6 @@ from urllib.parse import unquote
 
 import polars as pl
 import pytest
-from commands import environment, script
 from filelock import FileLock
 from markdown_it import MarkdownIt
 from pluralbench import DataError
@@ -255,26 +249,3 @@ def test_a_benchmark_and_a_downstream_result_without_a_model_in_common(done: Stu
         "No model is on both sides, and names must be the same to the letter: "
         f"{other} has a, b; {done.path / 'best-of-n'} has given [1|2], given (2), 0 pairs, 8 pairs."
     )
-
-
-@pytest.mark.heavy
-def test_killed_in_its_last_step_it_ends_in_the_same_scores(done: Study, recipe: Path, tmp_path: Path) -> None:
-    out = tmp_path / "killed"
-    words = [script("pluralbench"), "study", str(recipe), "--out", str(out)]
-    with (
-        (tmp_path / "log").open("wb") as log,
-        subprocess.Popen(words, env=environment(), stdout=log, stderr=log, start_new_session=True) as process,
-    ):
-        until = time.monotonic() + 300
-        while not (out / "optimization/given (2)").exists():
-            assert process.poll() is None, (tmp_path / "log").read_text(encoding="utf-8")
-            assert time.monotonic() < until
-            time.sleep(0.02)
-        os.killpg(process.pid, signal.SIGKILL)
-    assert not (out / "scores.csv").exists()
-    study(recipe, out=out)
-    ours, theirs = (pl.read_csv(folder / "scores.csv") for folder in (out, done.path))
-    assert ours["model"].equals(theirs["model"])
-    for name in ours.columns[1:]:
-        assert all(map(math.isfinite, ours[name]))
-        assert ours[name].to_list() == pytest.approx(theirs[name].to_list())

@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 import verbs
 from chat_server import Reply, serve
+from made_personalize import made_items, made_personalized
 from pluralbench import Group, Run, read_run
 from pluralbench.commands.app import app
 from pluralbench.leaderboard.findings import Finding
@@ -183,6 +184,17 @@ def test_verdicts_that_the_replies_do_not_say_are_seen(data: Path, tmp_path: Pat
     )
 
 
+def test_verdicts_without_their_calls_are_seen(data: Path, tmp_path: Path) -> None:
+    run = judged(data, tmp_path / "judged", orders="one")
+    change_items(run, calls_chosen_first=pl.lit([], dtype=pl.List(pl.String)))
+    assert "ledger.parquet lacks the calls of" in said(check_submission(read_run(run.path)))
+    names = [name for name in run.items.columns if name.startswith("calls")]
+    run.items.drop(names).write_parquet(run.path / ITEMS_FILE)
+    found = check_submission(read_run(run.path))
+    assert said(found) == ""
+    assert "does not name the calls behind its verdicts" in said(found, "unusual")
+
+
 def test_a_persona_judges_run_is_valid_and_a_changed_answer_is_seen(tmp_path: Path) -> None:
     with serve(lambda *_: Reply("[[A]] [[70]]")) as server:
         run = verbs.judge_personas("j", data="sample", base_url=server.base_url, samples=3, out=tmp_path / "personas")
@@ -234,5 +246,8 @@ def test_the_command_tells_and_its_status_says_whether_a_run_is_accepted(scored:
     assert told["run"] == str(scored.path)
     assert told["accepted"] is False
     assert told["findings"][0]["level"] == "refused"
+    made_personalized(tmp_path / "personal", made_items(methods=["bt"], seeds=1, users=6))
+    other = runner.invoke(app, ["submit", str(tmp_path / "personal")])
+    assert str(other.exception).endswith("runs of benchmarks, which `pluralbench score` and `judge` make.")
     missing = runner.invoke(app, ["submit", str(tmp_path / "none")])
     assert str(missing.exception) == f"There is no directory {tmp_path / 'none'}."

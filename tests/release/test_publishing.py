@@ -100,14 +100,14 @@ def test_a_broken_limit_of_the_audit_is_named(run: Run, release: Make, hub: Hub)
     assert hub.asked == []
 
 
-@pytest.mark.parametrize("name", ["name", "org/name/more", "org/", "https://huggingface.co/org/name"])
+@pytest.mark.parametrize("name", ["name", "https://huggingface.co/org/name"])
 def test_a_name_that_is_none_is_refused(release: Make, hub: Hub, name: str) -> None:
     with pytest.raises(ReleaseError, match="is no name of a dataset on the Hub, which is ORG/NAME"):
         publish(release(), name)
     assert hub.asked == []
 
 
-@pytest.mark.parametrize("tag", ["1.0.0", "v1.0", "v01.0.0", "latest", "v1.0.0-rc1"])
+@pytest.mark.parametrize("tag", ["1.0.0", "v1.0.0-rc1"])
 def test_a_tag_that_is_no_version_is_refused(release: Make, hub: Hub, tag: str) -> None:
     with pytest.raises(ReleaseError, match="which is no version; it is v and three numbers, such as v1"):
         publish(release(), "org/name", tag=tag)
@@ -246,7 +246,7 @@ def test_what_is_written_by_hand_stays(release: Make, pairs: Pairs, hub: Hub) ->
     assert (published(hub)["photo.png"], published(hub)["LICENSE"]) == (b"\x89PNG", b"Mine")
 
 
-@pytest.mark.parametrize("times", [1, 2])
+@pytest.mark.parametrize("times", [1, pytest.param(2, marks=pytest.mark.heavy)])
 def test_a_stale_parent_is_taken_up_again_once(run: Run, release: Make, pairs: Pairs, hub: Hub, times: int) -> None:
     publish(release("a", pairs("q1")), "org/name", tag="v1.0.0", create=True)
     repository = hub.repository("org/name")
@@ -281,7 +281,12 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("what", CASES)
+ORDINARY = ("the answer to the commit is lost", "the upload is refused")
+
+
+@pytest.mark.parametrize(
+    "what", [pytest.param(what, marks=[pytest.mark.heavy] * (what not in ORDINARY)) for what in CASES]
+)
 def test_what_was_interrupted_is_finished_by_the_same_command(
     run: Run, release: Make, pairs: Pairs, hub: Hub, what: str
 ) -> None:
@@ -302,6 +307,7 @@ def test_what_was_interrupted_is_finished_by_the_same_command(
     assert verify(directory) == []
 
 
+@pytest.mark.heavy
 def test_a_hub_that_is_busy_is_asked_again(release: Make, hub: Hub) -> None:
     hub.faults += [Fault("POST", "/preupload/", status=429), Fault("PUT", "/lfs/", status=500)]
     assert publish(release(), "org/name", create=True).new
@@ -357,7 +363,7 @@ def test_private_is_for_a_new_dataset(run: Run, release: Make, hub: Hub) -> None
     )
 
 
-@pytest.mark.parametrize("status", [400, 500])
+@pytest.mark.parametrize("status", [400, pytest.param(500, marks=pytest.mark.heavy)])
 def test_the_token_that_a_server_repeats_is_not_printed(
     run: Run, release: Make, hub: Hub, status: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -396,6 +402,7 @@ def test_a_secret_in_a_release_is_told_and_not_published(
     assert verify(directory) == [problem]
 
 
+@pytest.mark.heavy
 def test_releases_on_the_hub_are_verified_and_compared(run: Run, release: Make, pairs: Pairs, hub: Hub) -> None:
     old, new = release("a", pairs("q1", "q2")), release("b", pairs("q1", "q3"))
     digests = [publish(one, "org/name", create=True).digest for one in (old, new)]

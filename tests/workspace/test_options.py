@@ -1,18 +1,15 @@
 """An option means one thing in all commands: one explanation, one type, one placeholder; and defaults are shown."""
 
 import importlib
-from collections import defaultdict
 from pathlib import Path
 from typing import Any, get_args
 
 import pytest
-from members import MEMBERS, load
-from pluralbench_runs.command import command_of
+from command_options import options
 from pluralbench_runs.options import Key, recipe_defaults
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-COMMANDS = {name: entry for member in MEMBERS for name, entry in load(member)["project"].get("scripts", {}).items()}
 DIFFERENT = {
     "--batch-size": "a step of a personalized reward model has pairs, a batch of another one responses",
     "--benchmark": "who scores or judges finds it in the data's manifest, other verbs have a benchmark of their own",
@@ -44,19 +41,6 @@ BUILDERS = {
     "build_personalized": "PersonalizedRecipe",
     "build_personalized.training": "TrainingRecipe",
 }
-
-
-def options() -> dict[str, dict[tuple[Any, ...], list[str]]]:
-    """What each option is, and in which commands."""
-    found: dict[str, dict[tuple[Any, ...], list[str]]] = defaultdict(lambda: defaultdict(list))
-    for name, entry in COMMANDS.items():
-        command = command_of(importlib.import_module(entry.partition(":")[0]).app, name)
-        verbs = {f"{name} {verb}": one for verb, one in getattr(command, "commands", {}).items()}
-        for words, one in {name: command, **verbs}.items():
-            for option in (option for option in one.params if option.opts[0].startswith("-")):
-                what = option.help, str(option.type_descriptor.annotation), option.metavar, option.multiple
-                found["/".join([*option.opts, *option.secondary_opts])][what].append(words)
-    return found
 
 
 def test_an_option_means_one_thing_in_all_commands() -> None:

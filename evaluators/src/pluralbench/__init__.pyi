@@ -34,6 +34,9 @@ from .evaluation.personas import judge_personas
 from .evaluation.score import score
 from .evaluation.synthesize import Synthesis, synthesize
 from .evaluation.train import train
+from .leaderboard.findings import Finding
+from .leaderboard.site import write_site
+from .leaderboard.submission import check_submission
 from .personalizing.run import personalize
 from .planning.plans import plan
 from .planning.training import train_planner
@@ -59,6 +62,7 @@ __all__ = [
     "DownstreamPrompt",
     "DownstreamRecord",
     "EvaluationError",
+    "Finding",
     "Group",
     "Items",
     "Judging",
@@ -92,6 +96,7 @@ __all__ = [
     "Synthesizing",
     "TrainingOptions",
     "best_of_n",
+    "check_submission",
     "compare",
     "correlate",
     "find_benchmark",
@@ -114,4 +119,5 @@ __all__ = [
     "train",
     "train_planner",
     "verdict_rows",
+    "write_site",
 ]

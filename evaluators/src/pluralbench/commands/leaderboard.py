@@ -10,12 +10,18 @@ Examples:
 
 pluralbench leaderboard runs --site site
 
-pluralbench leaderboard submissions --site public     # any static host serves the folder as it is
+pluralbench leaderboard ORG/our-results --site public     # any static host serves the folder as it is
 """
 
 
 def leaderboard(
-    runs: Annotated[Path, typer.Argument(metavar="DIR", help="A folder with run directories.")],
+    runs: Annotated[
+        str,
+        typer.Argument(
+            metavar="DIR|ORG/NAME[@REVISION]",
+            help="A folder with run directories, or results that were pushed to the Hub.",
+        ),
+    ],
     site: Annotated[Path, typer.Option(help="A folder for the pages; an older site there is replaced.")],
 ) -> None:
     """Write a site of many runs: a leaderboard, a page for each benchmark and model, and each run's checks.
@@ -24,10 +30,10 @@ def leaderboard(
     named with the reasons, and are in no table.
     """
     from pluralbench.commands.terminal import console  # noqa: PLC0415 - `--help` need not wait for figures
-    from pluralbench.leaderboard.site import write_site  # noqa: PLC0415 - the same
+    from pluralbench.leaderboard.site import folder_of, write_site  # noqa: PLC0415 - the same
     from pluralbench.leaderboard.telling import lines_of  # noqa: PLC0415 - the same
 
-    done = write_site(runs, site)
+    done = write_site(folder_of(runs), site)
     for one in done.submissions:
         if not one.accepted:
             for line in lines_of(one.original, [found for found in one.findings if found.level == "refused"]):

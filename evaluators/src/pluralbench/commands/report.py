@@ -20,6 +20,10 @@ pluralbench report runs/multilingual-* --plots figures
 
 pluralbench report runs --html report.html
 
+pluralbench report runs --push my-organisation/rewards-results --create
+
+pluralbench report runs/personalized-my-model --model-card my-organisation/my-model
+
 pluralbench report runs --plots figures --family "Skywork=Skywork-Reward-*" --family "InternLM=internlm2-*"
 """
 
@@ -45,7 +49,19 @@ def report(
             help="In the figure of profile modes, one group of bars for these models, such as Qwen=Qwen*; repeatable.",
         ),
     ] = None,
+    push: Annotated[
+        str | None,
+        typer.Option(metavar="ORG/NAME", help="A dataset on the Hub to add the runs to, such as me/results."),
+    ] = None,
+    model_card: Annotated[
+        str | None,
+        typer.Option(metavar="MODEL", help="A model's folder, or ORG/NAME on the Hub, whose card gets the numbers."),
+    ] = None,
     *,
+    private: Annotated[
+        bool, typer.Option("--private", help="Make it a private repository, if it is a new one.")
+    ] = False,
+    create: Annotated[bool, typer.Option("--create", help="Make the repository, if it is not there yet.")] = False,
     detail: Annotated[
         bool, typer.Option("--detail", help="Every config, section and category, a row each, and the ids in notes.")
     ] = False,
@@ -82,6 +98,15 @@ def report(
         for note in write_html(found, html):
             console.print(note)
         console.print(f"Wrote {html}")
+    if push is not None or model_card is not None:
+        from pluralbench.commands.terminal import console  # noqa: PLC0415 - few publish
+        from pluralbench.publishing import push_results, write_model_card  # noqa: PLC0415 - the same
+
+        if push is not None:
+            pushed = push_results(runs, push, create=create, private=private)
+            console.print(f"{push} has {len(pushed.names)} runs, {len(pushed.new)} of them new: {pushed.address}")
+        if model_card is not None:
+            console.print(f"Wrote the numbers on the card of {model_card}: {write_model_card(found.runs, model_card)}")
 
 
 def _families(given: list[str]) -> dict[str, str]:

@@ -32,10 +32,9 @@ def submit(
     the data, which is read again. The exit status is 1 where a run cannot be accepted.
     """
     from pluralbench.leaderboard.findings import is_refused  # noqa: PLC0415 - `--help` need not wait for the metrics
-    from pluralbench.leaderboard.submission import check_data, check_submission  # noqa: PLC0415 - the same
-    from pluralbench.results.finding import find_runs  # noqa: PLC0415 - the same
+    from pluralbench.leaderboard.submission import check_data, check_submission, runs_at  # noqa: PLC0415 - the same
 
-    found = find_runs(runs).runs
+    found = runs_at(runs).runs
     checked = {run.path: sorted([*check_submission(run, found), *check_data(run, data)]) for run in found}
     if as_json:
         told = [

@@ -222,18 +222,21 @@ def check_replies(run: Run) -> Findings:
             "replies",
             f"{RUN_FILE} tells of {run.record.judging.calls:,} calls, and {LEDGER_FILE} has {ledger.height:,}.",
         )
+    if not any(name.startswith("calls") for name in run.items.columns):
+        yield unusual("replies", f"{ITEMS_FILE} does not name the calls behind its verdicts, so they were not traced.")
+        return
     replies = {key: (outcome, text) for key, outcome, text in ledger.select("key", "outcome", "text").iter_rows()}
     gone: list[str] = []
     other: list[str] = []
     for row in run.items.iter_rows(named=True):
         for calls, said, parse in _asked(run, row):
-            if any(key not in replies for key in calls):
+            if (said is not None and not calls) or any(key not in replies for key in calls):
                 gone.append(row["id"])
             elif calls and said != _parsed(parse, *replies[calls[-1]]):
                 other.append(row["id"])
     if gone:
         yield refused(
-            "replies", f"{LEDGER_FILE} lacks calls that {len(gone):,} verdicts name (ids {named(gone, len(gone))})."
+            "replies", f"{LEDGER_FILE} lacks the calls of {len(gone):,} verdicts (ids {named(gone, len(gone))})."
         )
     if other:
         yield refused(
@@ -247,16 +250,16 @@ def _asked(run: Run, row: Mapping[str, Any]) -> Iterator[tuple[list[str], Any, C
     rule: Any = (judging and judging.verdict_rule) or "lenient"
     if setting is not None:
         for end in ("", "_swapped"):
-            yield list(row[f"calls{end}"] or ()), row[f"said{end}"], lambda text: parse_reply(text, setting).letter  # type: ignore[arg-type]
+            yield list(row.get(f"calls{end}") or ()), row[f"said{end}"], lambda text: parse_reply(text, setting).letter  # type: ignore[arg-type]
     elif judging is not None and judging.pointwise:
         for end in ("",) if "calls" in row else ("_chosen", "_rejected"):
             score = row[f"score{end}"]
             rated = INVALID if score is None or math.isnan(score) else score
-            yield list(row[f"calls{end}"] or ()), rated, lambda text: parse_rating(text, rule)
+            yield list(row.get(f"calls{end}") or ()), rated, lambda text: parse_rating(text, rule)
     else:
         for side in ("chosen", "rejected"):
             yield (
-                list(row[f"calls_{side}_first"] or ()),
+                list(row.get(f"calls_{side}_first") or ()),
                 row[f"verdict_{side}_first"],
                 lambda text: parse_choice(text, rule),
             )

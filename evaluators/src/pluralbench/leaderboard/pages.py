@@ -55,6 +55,12 @@ class Site(NamedTuple):
         """The submission that a row of a sheet is of."""
         return next(one for one in self.submissions if one.run.path == run.path)
 
+    def called(self, at: int) -> str:
+        """What a sheet is called: its benchmark, with what tells it apart where there are several of it."""
+        sheet = self.sheets[at]
+        alone = len(self.sheets_of(sheet.runs[0].record.benchmark.name)) == 1
+        return clean(f"{sheet.title}, {sheet.items:,} item{'s' * (sheet.items != 1)}" if alone else sheet.heading)
+
     def sheets_of(self, benchmark: str) -> list[int]:
         """The numbers of a benchmark's sheets."""
         return [at for at, sheet in enumerate(self.sheets) if sheet.runs[0].record.benchmark.name == benchmark]
@@ -131,15 +137,16 @@ def model_page(site: Site, model: str) -> str:
     record = own[0].run.record.model
     parameters = "" if record.parameters is None else f", {record.parameters:,} parameters"
     body = [section("Runs", "runs", _runs("runs-table", site, own, up="../", of_a_model=True))]
+    headings: dict[str, str] = {}
     for one in own:
         at, row = _row(site, one)
         sheet = site.sheets[at]
         tables = list(part_tables(one.key, sheet, sheet.rows[row]))
         told = told_of(one.run)
-        heading = f"{sheet.heading}, told {told}" if told != "nothing" else sheet.heading
-        body.append(section(heading, one.key, *tables, *_checks(one), _origin(one)))
-    links = [("runs", "Runs"), *((one.key, clean(one.run.record.benchmark.title)) for one in own)]
-    lead = f"{kind_name(record.kind)}{parameters}."
+        headings[one.key] = site.called(at) if told == "nothing" else f"{site.called(at)}, told {told}"
+        body.append(section(headings[one.key], one.key, *tables, *_checks(one), _origin(one)))
+    links = [("runs", "Runs"), *headings.items()]
+    lead = f"Kind: {kind_name(record.kind).lower()}{parameters}."
     return _page(clean(model), body, lead=lead, navigation=[_home(), *_links(links)])
 
 
@@ -219,20 +226,26 @@ def _runs(key: str, site: Site, runs: Sequence[Submission], *, up: str, of_a_mod
         cells = [
             Cell(clean(one.run.path.as_posix()), link=here),
             *([] if of_a_model else [Cell(clean(one.run.name))]),
-            Cell(clean(site.sheets[at].heading), link=f"{up}{_place_of(site, at)}"),
+            Cell(site.called(at), link=f"{up}{_place_of(site, at)}"),
             number(one.run.headline, scale=scale),
             rank_cell(site.ranks[at].ranks[place]),
             Cell(told_of(one.run)),
             *([] if of_a_model else [Cell(kind_name(record.model.kind)), Cell(size_of(one.run))]),
             Cell(one.checked),
-            Cell(record.provenance.finished[:10]),
+            _day(record.provenance.finished),
         ]
         rows.append(Row(cells, facets=facets_of([one])))
     names = ["run", *([] if of_a_model else ["model"]), "benchmark", "overall", "rank", "told of the person"]
     names += [*([] if of_a_model else ["kind", "parameters"]), "checks", "finished"]
-    heads = [Head(name, number=name in {"overall", "rank"}) for name in names]
+    heads = [Head(name, number=name in {"overall", "rank", "finished"}) for name in names]
     caption = f"{_many(len(runs), 'run')}: the overall number in %, with its 95% interval."
     return table(key, caption, heads, rows)
+
+
+def _day(finished: str) -> Cell:
+    """A day, which sorts as a number so that it stays on one line."""
+    day = finished[:10]
+    return Cell(day, float(day.replace("-", "")) if re.fullmatch(r"\d{4}-\d\d-\d\d", day) else "")
 
 
 def _refused(runs: Sequence[Submission]) -> Markup:

@@ -3,15 +3,15 @@
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+from pluralbench_release.tables import HUB_REPOSITORY
 from pluralbench_runs import Recipe, output_directory
 from pluralbench_runs.progress import progress
 
-from pluralbench.errors import EvaluationError
 from pluralbench.leaderboard.pages import INDEX, Site, benchmark_page, file_names, index_page, model_page
+from pluralbench.leaderboard.submission import runs_at
 from pluralbench.leaderboard.submissions import Submission, checked_runs
 from pluralbench.reports.ranking import ranked
 from pluralbench.reports.sheets import sheets_of
-from pluralbench.results.finding import find_runs
 
 RECIPE_FILE = "site.toml"
 
@@ -31,15 +31,27 @@ class Written(NamedTuple):
     left_out: int
 
 
+def folder_of(place: str) -> Path:
+    """The folder of runs at a place: a directory, or ORG/NAME[@REVISION] on the Hub, which is fetched.
+
+    Raises a `UserError` for what is not there.
+    """
+    folder = Path(place)
+    name, _, revision = place.partition("@")
+    if folder.exists() or not HUB_REPOSITORY.fullmatch(name):
+        return folder
+    from pluralbench.publishing.results import RUNS, fetch_results  # noqa: PLC0415 - the Hub's client is slow to import
+
+    return fetch_results(name, revision or None) / RUNS
+
+
 def write_site(folder: Path, out: Path) -> Written:
     """Write the site of all runs below a folder; an older one of the same place is replaced when it is whole.
 
     Runs whose files do not agree are named with the reasons, and are in no table. Raises `RunError` for a folder
     without a run, `OutputError` for a place that holds something else.
     """
-    found = find_runs([folder])
-    if not found.runs:
-        raise EvaluationError(f"{folder} has no run of a benchmark in it.")
+    found = runs_at([folder])
     with output_directory(out, SiteRecipe(), recipe_file=RECIPE_FILE) as output:
         submissions = checked_runs(found.runs, folder)
         pages = pages_of(submissions)

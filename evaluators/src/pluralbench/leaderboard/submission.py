@@ -1,8 +1,9 @@
 """`submit`: whether a run can be accepted, and what is unusual about it."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
-from pluralbench.errors import DataError
+from pluralbench.errors import DataError, RunError
 from pluralbench.leaderboard.agreement import check_items, check_metrics, check_record, check_replies
 from pluralbench.leaderboard.findings import Finding, named, refused, unusual
 from pluralbench.leaderboard.unusual import (
@@ -14,6 +15,7 @@ from pluralbench.leaderboard.unusual import (
     check_software,
 )
 from pluralbench.results.examples import read_texts
+from pluralbench.results.finding import Found, find_runs
 from pluralbench.results.runs import Run
 
 CHECKS = (
@@ -27,6 +29,17 @@ CHECKS = (
     check_software,
     check_outcomes,
 )
+
+
+def runs_at(paths: Sequence[Path]) -> Found:
+    """The runs at some paths and below them; at least one of them is of a benchmark. Raises `RunError` without any."""
+    found = find_runs(paths)
+    if not found.runs:
+        raise RunError(
+            f"{', '.join(map(str, paths))} has runs of best-of-n, optimize or personalize alone; a leaderboard is of "
+            "runs of benchmarks, which `pluralbench score` and `judge` make."
+        )
+    return found
 
 
 def check_submission(run: Run, among: Sequence[Run] = ()) -> list[Finding]:

@@ -8,6 +8,7 @@ from pluralbench_rewards import Scoring
 from pluralbench_runs import Table, UserError, read_toml
 
 from pluralbench.data.benchmarks import known_benchmarks
+from pluralbench.data.samples import SAMPLE
 from pluralbench.descriptions import Judging, PersonaJudging
 from pluralbench.leaderboard.findings import Finding, named, unusual
 from pluralbench.results.decisions import decisions_of
@@ -28,6 +29,8 @@ RULES = ("overall", "apart", "merged", "strict", "reference", "earlier")
 def check_data_asked(run: Run) -> Findings:
     """Whether the run is of all items of the benchmark, counted by its rules."""
     data, benchmark = run.record.data, run.record.benchmark
+    if data.location == SAMPLE:
+        yield unusual("sample", "It is of the few rows that come with the package, which are no benchmark.")
     if data.limit is not None:
         yield unusual("limit", f"It is of the first {data.limit:,} items of each config.")
     samples = run.record.judging.samples if run.record.judging else None

@@ -189,6 +189,9 @@ def line_of(found: Downstream) -> str:
     policy = Path(found.record.policy.name).name
     if found.record.verb == "optimize":
         return f"{found.path}: {policy} optimised, {level_note(found)}"
+    if not found.record.rewards:
+        level = with_interval(found.estimate("outcome"), 1, ".3f") or DASH
+        return f"{found.path}: the answers of {policy} by themselves, outcome {level}"
     frame = curve_table(found)
     last = f"best of {found.sizes[-1]}"
     told = ", ".join(f"{name} {value}" for name, value in frame.select("reward model", last).iter_rows())

@@ -15,7 +15,7 @@ from huggingface_hub import CardData
 from pluralbench_release.card import FRONT, checked_yaml
 from pluralbench_release.markdown import Part, parts
 
-BY_HAND = "<!-- Written by hand. `pluralbench-release publish` keeps what is below this line. -->"
+BY_HAND = "<!-- Written by hand. What is below this line stays when this is published again. -->"
 OWN_KEYS = ("pretty_name", "license", "language", "task_categories", "tags", "size_categories", "configs")
 """The keys of the YAML that come from the release (`card.write_card`)."""
 

@@ -105,7 +105,7 @@ def _by_item(run: Run) -> pl.DataFrame:
         decisions_of(run.items)
         .group_by(KEYS, maintain_order=True)
         .agg(
-            pl.col("subset").first(),
+            pl.col("subset").cast(pl.String).first(),
             of=pl.len(),
             counted=outcome.is_in(COUNTED).sum(),
             right=(outcome == "win").sum(),

@@ -16,7 +16,7 @@ from pluralbench.reports.ranking import RANKS, Ranked, spread_over
 from pluralbench.reports.sheets import Sheet
 from pluralbench.results.runs import Run
 
-PLAIN = {"none", "all"}  # profiles and variables that need no word
+PLAIN = {"profile": "none", "variables": "all"}  # what needs no word
 ABSENT = Cell("", "")
 FacetsOf = Callable[[Sequence[Run]], Mapping[str, Sequence[str]]]
 
@@ -101,7 +101,7 @@ def _called(run: Run) -> str:
     """A model and how it was asked, where that is not the plain way."""
     prompt = run.record.prompt
     told = {"profile": prompt.profile, "variables": prompt.variables}
-    more = [f"{what} {value}" for what, value in told.items() if value is not None and value not in PLAIN]
+    more = [f"{what} {value}" for what, value in told.items() if value not in {None, PLAIN[what]}]
     return f"{run.name} ({', '.join(more)})" if more else run.name
 
 

@@ -1,0 +1,99 @@
+"""How large the page of many runs is, and how long it takes to write and to open: made runs with made texts.
+
+    uv run --group test python benchmarks/html_report.py --models 20 --items 66000
+
+Scores are drawn; texts are drawn words, of so many characters an item. Opening is timed in Chromium, from the first
+byte to the page's `load`, and again until the first item with its texts is shown.
+"""
+
+import argparse
+import random
+import sys
+import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import polars as pl
+from pluralbench.results.finding import find_runs
+from pluralbench.results.runs import Run
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
+from made_runs import scored
+from some_words import WORDS
+
+CHROMIUM = "/usr/bin/chromium"
+
+
+def made_data(folder: Path, items: int, characters: int) -> Path:
+    """Pairs with drawn texts, so many characters in prompt and answers together."""
+    draw = random.Random(0)
+    words = characters // 18
+
+    def text() -> str:
+        return " ".join(draw.choices(WORDS, k=words))
+
+    rows = {"id": [f"item-{number}" for number in range(items)]}
+    rows |= {name: [f"{text()} {number}" for number in range(items)] for name in ("prompt", "chosen", "rejected")}
+    path = folder / "pairs.parquet"
+    pl.DataFrame(rows).write_parquet(path)
+    return path
+
+
+def made_runs(folder: Path, data: Path, models: int) -> list[Run]:
+    """Runs whose scores are drawn around the truth, the later the better."""
+    runs = []
+    for number in range(models):
+        draw = random.Random(number)
+
+        def by(_: str, responses: object, draw: random.Random = draw, number: int = number) -> list[float]:
+            return [draw.gauss(number / models, 1), draw.gauss(0, 1)]
+
+        runs.append(scored("pairs", data, folder / f"model-{number:02}", by, model=f"model-{number:02}"))
+    return runs
+
+
+def opened(page: Path) -> tuple[float, float]:
+    """Seconds until the page has loaded, and from the click until an item's texts are shown."""
+    from playwright.sync_api import sync_playwright  # noqa: PLC0415 - only where there is a browser
+
+    with sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        shown = browser.new_page()
+        shown.goto(page.as_uri())
+        loaded = shown.evaluate("performance.getEntriesByType('navigation')[0].loadEventEnd") / 1000
+        begun = time.perf_counter()
+        shown.locator("[data-open]").click()
+        shown.locator(".items > ol > li > button").first.click()
+        shown.locator(".item").first.wait_for()
+        unfolded = time.perf_counter() - begun
+        browser.close()
+    return loaded, unfolded
+
+
+def main() -> None:
+    """Print what was measured."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--models", type=int, default=20)
+    parser.add_argument("--items", type=int, default=66_000)
+    parser.add_argument("--characters", type=int, default=1_500)
+    parser.add_argument("--keep", type=Path, help="where to keep the page")
+    given = parser.parse_args()
+    from pluralbench.reports.html.report import write_html  # noqa: PLC0415 - after --help
+
+    with TemporaryDirectory() as held:
+        folder = Path(held)
+        made_runs(folder / "runs", made_data(folder, given.items, given.characters), given.models)
+        page = given.keep or folder / "report.html"
+        found = find_runs([folder / "runs"])
+        begun = time.process_time()
+        write_html(found, page)
+        written = time.process_time() - begun
+        loaded, unfolded = opened(page)
+        size = page.stat().st_size / 1e6
+    print(f"{given.models} models x {given.items:,} items, {given.characters:,} characters of texts an item")
+    print(f"{size:.1f} MB, written in {written:.0f} CPU seconds")
+    print(f"loaded in {loaded:.2f} s, first item shown in {unfolded:.2f} s")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,163 @@
+"""`report --html`: one page that holds what runs found, asks for nothing, and takes no text for markup."""
+
+import re
+import shutil
+from base64 import b64encode
+from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+from html_runs import ARABIC, IMAGE, NAMES, SCRIPT, Read, hostile_runs
+from made_personalize import made_items, made_personalized
+from made_runs import decision, keep, run_of
+from pluralbench import EvaluationError, Run, compare
+from pluralbench.reports.html.components import Cell, Head, Row, number, scale_of, table
+from pluralbench.reports.html.items import decided_items, orders_of
+from pluralbench.reports.html.leaderboard import entries_of
+from pluralbench.reports.html.report import html_report, write_html
+from pluralbench.reports.ranking import ranked
+from pluralbench.reports.sheets import sheets_of
+from pluralbench.results.finding import Found, find_runs
+from pluralbench_measures.bootstrap import Estimate
+
+Command = Callable[..., tuple[int, str, str]]
+REFERS = ("aria-labelledby", "aria-describedby", "data-search", "for")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three models on twelve pairs, and a directory of `personalize`."""
+    folder = tmp_path_factory.mktemp("runs")
+    hostile_runs(folder)
+    made_personalized(folder / "runs" / "personal", made_items(methods=("bt",), users=6, seeds=1))
+    return folder / "runs"
+
+
+@pytest.fixture(scope="module")
+def page(folder: Path) -> Read:
+    text, missing = html_report(find_runs([folder]))
+    assert missing == []
+    return Read(text)
+
+
+def test_no_text_becomes_markup(page: Read) -> None:
+    assert {tag for tag, _ in page.elements} & {"img", "iframe", "link", "object", "b"} == set()
+    assert not [name for _, attributes in page.elements for name in attributes if name.startswith("on")]
+    codes = [text for attributes, text in page.scripts if "type" not in attributes]
+    policy = next(attributes["content"] for _, attributes in page.elements if "http-equiv" in attributes)
+    hashes = [f"'sha256-{b64encode(sha256(code.encode()).digest()).decode()}'" for code in codes]
+    assert policy == f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src {' '.join(hashes)}"
+    assert not any("taken" in code for code in codes)
+    assert NAMES[2] in "".join(page.words)
+
+
+def test_items_hold_their_texts_as_they_are(page: Read) -> None:
+    index = page.block("items-0-index")
+    assert set(index["models"]) == {"longer", "shorter", "<b>by chance"}
+    first = page.block("items-0-texts-0")
+    item = first[str(index["id"].index("q0"))]
+    assert item["prompt"] == [["user", SCRIPT]]
+    assert [one["text"] for one in item["answers"]] == [IMAGE, "]]>-->" + SCRIPT]
+    assert first[str(index["id"].index("q2"))]["prompt"][0][1] == ARABIC
+    assert SCRIPT in index["id"]
+    assert len(index["texts"]) == len(index["id"]) == 12
+
+
+def test_the_page_asks_for_nothing_and_every_reference_is_on_it(page: Read) -> None:
+    ids = page.values("id")
+    assert len(ids) == len(set(ids))
+    for name in REFERS:
+        assert {one for value in page.values(name) for one in value.split()} <= set(ids)
+    links = page.values("href") + page.values("xlink:href")
+    assert links
+    assert {link.removeprefix("#") for link in links} <= set(ids)
+    assert page.values("src") == []
+    assert {one for value in page.values("clip-path") for one in re.findall(r"url\(#(.+?)\)", value)} <= set(ids)
+
+
+def test_tables_and_figures_are_told_to_screen_readers(page: Read) -> None:
+    tags = [tag for tag, _ in page.elements]
+    assert {"header", "nav", "main", "footer", "h1"} <= set(tags)
+    assert tags.count("table") == tags.count("caption") > 3
+    assert all(attributes.get("scope") in {"col", "row"} for tag, attributes in page.elements if tag == "th")
+    drawn = [attributes for tag, attributes in page.elements if tag == "svg" and attributes.get("class") != "bar"]
+    assert drawn
+    assert all(one["role"] == "img" and one["aria-labelledby"] for one in drawn)
+    assert "Pairs: overall and parts (%), 3 models" in page.words
+    assert any("profile" in word for word in page.words), "the section of `personalize`"
+    assert sum(word == "Where these numbers come from" for word in page.words) == tags.count("table")
+
+
+def test_numbers_are_sorted_by_what_they_are() -> None:
+    numbers = [Estimate(0.5, 0.4, 0.6), Estimate(0.1), Estimate(None)]
+    rows = [Row((Cell("m"), number(one, scale=scale_of(numbers)))) for one in numbers]
+    read = Read(table("t", "Numbers", [Head("model", number=False), Head("share", order="descending")], rows))
+    assert [attributes.get("data-order") for tag, attributes in read.elements if tag == "td"] == ["0.5", "0.1", ""]
+    assert [word for word in read.words if word.strip()] == [
+        "Numbers", "model", "share", "m", "50.0", "40.0 to 60.0", "m", "10.0", "m", "–",
+    ]  # fmt: skip
+
+
+def a_run(name: str, right: int, of: int = 40) -> Run:
+    return run_of([decision(n, "win" if n < right else "loss") for n in range(of)], model=name, path=f"runs/{name}")
+
+
+def test_models_share_a_rank_unless_their_difference_is_beyond_chance() -> None:
+    runs = [a_run("best", 39), a_run("good", 37), a_run("poor", 5)]
+    (sheet,) = sheets_of(runs)
+    found = ranked(sheet)
+    assert [(rank.best, rank.worst) for rank in found.ranks if rank] == [(1, 2), (1, 2), (3, 3)]
+    compared = compare(runs[0], runs[2]).headline
+    assert (found.differences[0, 2].value, found.differences[0, 2].low, found.differences[0, 2].high) == (
+        compared.difference, compared.low, compared.high,
+    )  # fmt: skip
+
+
+def test_a_model_is_one_row_of_the_leaderboard_however_many_benchmarks_it_has() -> None:
+    told = [a_run("m", 20), run_of([decision(n) for n in range(9)], "rankings", model="m", path="runs/other")]
+    (entry,) = entries_of(sheets_of(told))
+    assert (entry.name, entry.rows) == ("m", {0: 0, 1: 0})
+
+
+def test_orders_begin_with_what_models_got_wrong_and_what_divides_them() -> None:
+    def run(name: str, outcomes: str, margins: list[float]) -> Run:
+        words = {"w": "win", "l": "loss"}
+        rows = [decision(n, words[one], margin=m) for n, (one, m) in enumerate(zip(outcomes, margins, strict=True))]
+        return run_of(rows, model=name, path=f"runs/{name}")
+
+    runs = [run("a", "wlwl", [3, -1, 0.1, -2]), run("b", "wllw", [3, -2, -0.1, 2]), run("c", "wlwl", [3, -1, 0.1, -2])]
+    orders = orders_of(decided_items(runs))
+    assert (orders["worst"][0], orders["worst"][-1]) == (1, 0)
+    assert orders["closest"][0] == 2
+    assert set(orders["contested"][:2]) == {2, 3}
+    assert "contested" not in orders_of(decided_items(runs[:1]))
+
+
+def test_without_its_data_the_page_has_no_texts_and_says_why(folder: Path, tmp_path: Path, run: Command) -> None:
+    shutil.copytree(folder.parent, tmp_path / "own")
+    moved = next((tmp_path / "own").rglob("run-0"))
+    record = moved / "run.json"
+    record.write_text(record.read_text(encoding="utf-8").replace("pairs.jsonl", "gone.jsonl"), encoding="utf-8")
+    status, said, _ = run("report", str(moved), "--html", str(tmp_path / "page" / "report.html"))
+    assert status == 0
+    assert "Texts are not shown. A run keeps no texts, so those of" in " ".join(said.split())
+    assert said.rstrip().endswith("report.html")
+    page = Read((tmp_path / "page" / "report.html").read_text(encoding="utf-8"))
+    assert page.block("items-0-index")["texts"] == {}
+    assert any("Texts are not shown." in word for word in page.words)
+
+
+def test_a_page_of_nothing_or_at_no_place_is_refused(tmp_path: Path, folder: Path) -> None:
+    with pytest.raises(EvaluationError) as caught:
+        write_html(Found([], [], []), tmp_path / "page.html")
+    assert str(caught.value) == "There is no run to report; give one or more run directories."
+    with pytest.raises(EvaluationError) as caught:
+        write_html(find_runs([folder / "run-0"]), tmp_path)
+    assert str(caught.value) == f"{tmp_path} cannot be written: Is a directory."
+
+
+def test_runs_without_a_number_have_a_page(tmp_path: Path) -> None:
+    run = keep(run_of([decision(1, "equal")], path=tmp_path / "run"))
+    text, _ = html_report(find_runs([run.path]))
+    assert "Leaderboard" in text

@@ -1,0 +1,208 @@
+"""Results on the Hub: runs as a dataset that loads, and numbers on a model's card."""
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import cast
+
+import polars as pl
+import pytest
+from commands import in_process
+from huggingface_hub import ModelCard, ModelCardData
+from live_hub import Fault, Hub, live_hub, point_clients
+from made_runs import scored
+from pluralbench.commands.app import main
+from pluralbench.errors import RunError
+from pluralbench.publishing import fetch_results, push_results, write_model_card
+from pluralbench.reports.report import report_frame
+from pluralbench.results.finding import find_runs
+from pluralbench.results.runs import Run
+
+Command = Callable[..., tuple[int, str]]
+
+
+@pytest.fixture
+def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
+    with live_hub(tmp_path / "hub") as server:
+        point_clients(monkeypatch, server, tmp_path / "home")
+        yield server
+
+
+@pytest.fixture
+def report(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+    """Run `pluralbench` with these words in this process."""
+    return in_process("pluralbench", main, monkeypatch, capsys)
+
+
+@pytest.fixture
+def run_of(tmp_path: Path) -> Callable[..., Run]:
+    """`run_of("a")`: a run on six pairs in `runs/a`, of the model of this name."""
+    rows = [{"id": n, "prompt": f"q{n}", "chosen": "x" * (n + 1), "rejected": "yyy"} for n in range(6)]
+    pl.DataFrame(rows).write_ndjson(tmp_path / "pairs.jsonl")
+
+    def make(name: str, model: str = "m", folder: str = "runs", reverse: bool = False) -> Run:
+        def by(_: str, responses: Sequence[str]) -> list[float]:
+            return [(-1.0 if reverse else 1.0) * len(response) for response in responses]
+
+        return scored("pairs", tmp_path / "pairs.jsonl", tmp_path / folder / name, by, model=model)
+
+    return make
+
+
+def test_runs_are_pushed_loaded_and_fetched(
+    report: Command, run_of: Callable[..., Run], hub: Hub, tmp_path: Path
+) -> None:
+    runs = [run_of("a"), run_of("b", "n", reverse=True)]
+    status, said = report("report", tmp_path / "runs/a", "--push", "org/my-results", "--create")
+    assert (status, "org/my-results has 1 runs, 1 of them new: http" in said) == (0, True), said
+    repository = hub.repository("org/my-results")
+    card = repository.files()["README.md"].decode() + "\n## Ours\n\nBy hand.\n"
+    repository.commit({"README.md": card.encode(), "notes.txt": b"mine"})
+    pushed = push_results([tmp_path / "runs"], "org/my-results")
+    assert (pushed.new, pushed.names) == (["b"], ["a", "b"])
+    files = repository.files()
+    assert files["README.md"].decode().endswith("## Ours\n\nBy hand.\n")
+    assert files["notes.txt"] == b"mine"
+    for run in runs:
+        for path in run.path.iterdir():
+            assert files[f"runs/{run.path.name}/{path.name}"] == path.read_bytes()
+    metrics = pl.read_parquet(files["data/metrics/test.parquet"])
+    expected = report_frame(runs).with_columns(pl.col("run").str.split("/").list.last())
+    assert metrics.sort(metrics.columns).equals(expected.select(metrics.columns).sort(metrics.columns))
+    items = pl.read_parquet(files["data/pairs_items/test.parquet"])
+    assert dict(items.group_by("run").len().iter_rows()) == {"a": 6, "b": 6}
+    # As others read it.
+    fetched = find_runs([fetch_results("org/my-results")]).runs
+    assert {run.path.name: run.headline for run in fetched} == {run.path.name: run.headline for run in runs}
+    assert len(find_runs([fetch_results("org/my-results", repository.messages()[-2][0])]).runs) == 1
+    # The same again is no commit.
+    before = repository.find("main")
+    assert push_results([tmp_path / "runs"], "org/my-results").new == []
+    assert repository.find("main") == before
+
+
+@pytest.mark.heavy
+def test_results_load_by_config(
+    run_of: Callable[..., Run], hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import datasets
+
+    point_clients(monkeypatch, hub, tmp_path / "home")
+    run = run_of("a")
+    push_results([run.path], "org/my-results", create=True)
+    assert datasets.get_dataset_config_names("org/my-results") == ["metrics", "pairs_items"]
+    metrics = datasets.load_dataset("org/my-results", "metrics", split="test")
+    assert len(metrics) == run.metrics.height
+    assert set(datasets.load_dataset("org/my-results", "pairs_items", split="test")["run"]) == {"a"}
+
+
+def test_another_run_of_the_name_and_two_of_one_name_are_refused(
+    report: Command, run_of: Callable[..., Run], hub: Hub, tmp_path: Path
+) -> None:
+    push_results([run_of("a").path], "org/my-results", create=True)
+    wrote = hub.wrote()
+    other = run_of("a", folder="other", reverse=True).path
+    assert report("report", other, "--push", "org/my-results")[1].endswith(
+        f"Error: org/my-results has another run of the name a; rename {other}.\n"
+    )
+    with pytest.raises(RunError, match=r"a and .*a are both named a; rename one of them\.$"):
+        push_results([tmp_path / "runs", other], "org/my-results")
+    assert hub.wrote() == wrote
+
+
+def test_a_secret_in_a_run_is_not_pushed(run_of: Callable[..., Run], hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = run_of("a")
+    monkeypatch.setenv("MY_API_KEY", "sk-0123456789")
+    (run.path / "notes.txt").write_text("It is sk-0123456789.", encoding="utf-8")
+    with pytest.raises(RunError, match=r"notes\.txt holds a key, token or password of this environment"):
+        push_results([run.path], "org/my-results", create=True)
+    assert hub.asked == []
+
+
+def test_what_the_hub_does_not_have_is_told(
+    report: Command, run_of: Callable[..., Run], hub: Hub, tmp_path: Path
+) -> None:
+    run = run_of("a")
+    status, said = report("report", run.path, "--push", "org/my-results")
+    assert (status, said.rpartition("Error: ")[2]) == (
+        2,
+        "There is no dataset org/my-results on the Hub that you may read; mend the name, or make it with `create` "
+        "(--create).\n",
+    )
+    hub.create("org/plain")
+    with pytest.raises(RunError, match="org/plain on the Hub has no folder `runs`, so there are no runs in it"):
+        fetch_results("org/plain")
+    with pytest.raises(RunError, match="'plain' is no name of a dataset on the Hub, which is ORG/NAME"):
+        fetch_results("plain")
+
+
+def somebody_elses(text: str = "A card.") -> str:
+    return f"""---
+license: mit
+model-index:
+- name: Theirs
+  results:
+  - task:
+      type: text-classification
+    dataset:
+      name: Tea
+      type: tea
+    metrics:
+    - type: accuracy
+      value: 0.5
+---
+{text}
+"""
+
+
+def metadata(card: str) -> ModelCardData:
+    return cast("ModelCardData", ModelCard(card).data)
+
+
+def accuracies(card: str) -> dict[tuple[str, str | None], float]:
+    results = metadata(card).eval_results or []
+    return {(one.dataset_type, one.dataset_config): one.metric_value for one in results}
+
+
+@pytest.mark.parametrize("on_hub", [False, True])
+def test_numbers_stand_on_a_models_card(
+    report: Command, run_of: Callable[..., Run], hub: Hub, tmp_path: Path, on_hub: bool
+) -> None:
+    run, again = run_of("a"), run_of("b", reverse=True)
+    folder = tmp_path / "model"
+    folder.mkdir()
+    (folder / "README.md").write_text(somebody_elses(), encoding="utf-8")
+    repository = hub.create("org/model", "models")
+    repository.commit({"README.md": somebody_elses().encode()})
+
+    def card() -> str:
+        return repository.files()["README.md"].decode() if on_hub else (folder / "README.md").read_text("utf-8")
+
+    where = "org/model" if on_hub else str(folder)
+    if on_hub:
+        hub.faults.append(Fault("POST", "/commit/", first=lambda: repository.commit({"notes.txt": b"mine"})))
+    status, said = report("report", run.path, "--model-card", where)
+    assert (status, f"Wrote the numbers on the card of {where}: " in said) == (0, True), said
+    found = ModelCard(card())
+    assert (metadata(card()).license, metadata(card()).model_name, found.text.strip()) == ("mit", "Theirs", "A card.")
+    assert accuracies(card())["tea", None] == 0.5
+    assert accuracies(card())["pairs", None] == pytest.approx(run.headline.value, abs=1e-6)
+    args = next(one for one in metadata(card()).eval_results or [] if one.dataset_type == "pairs").metric_args
+    assert args is not None
+    assert (args["low"], args["high"], args["level"]) == (run.headline.low, run.headline.high, 0.95)
+    write_model_card([again], where)  # the same benchmark: in its place
+    assert len(accuracies(card())) == len(metadata(card()).eval_results or [])
+    assert accuracies(card())["pairs", None] == pytest.approx(again.headline.value, abs=1e-6)
+
+
+def test_a_card_of_several_models_or_of_none_is_refused(run_of: Callable[..., Run], tmp_path: Path) -> None:
+    runs = [run_of("a"), run_of("b", "n")]
+    with pytest.raises(RunError, match=r"takes the runs of one model, and these are of m, n; give those of x alone\.$"):
+        write_model_card(runs, "x")
+    with pytest.raises(RunError, match="x is neither the folder of a model nor a model on the Hub, which is ORG/NAME"):
+        write_model_card(runs[:1], "x")
+    (tmp_path / "README.md").write_text("---\n- a\n---\n", encoding="utf-8")
+    with pytest.raises(RunError, match=r"README\.md cannot be read \(.*\); mend its YAML\.$"):
+        write_model_card(runs[:1], str(tmp_path))
+    (tmp_path / "README.md").unlink()
+    write_model_card(runs[:1], str(tmp_path))
+    assert metadata((tmp_path / "README.md").read_text("utf-8")).model_name == tmp_path.name
