@@ -9,6 +9,7 @@ import networkx as nx
 import polars as pl
 import pytest
 from build_chinese.figures import JUDGES, annotator_figures, figures_of, figures_tables, shown
+from build_chinese.lengths import LENGTHS, length_figures, size_figures
 from build_chinese.preference_set import Judged
 from build_chinese.rankings import DROPPED, Row
 from chinese_project import annotated, write_rows
@@ -102,7 +103,7 @@ def test_the_tables_have_the_numbers_as_text() -> None:
     figures = figures_of(people, dropped, "a-judge", [annotated(2), annotated(3)], made, 7)
     assert json.loads(json.dumps(figures)) == figures
     tables = figures_tables(figures)
-    assert list(tables) == [JUDGES, STEPS, LEFT_OUT, PROMPTS]
+    assert list(tables) == [JUDGES, LENGTHS, STEPS, LEFT_OUT, PROMPTS]
     assert tables[JUDGES].select("annotator", "config", "prompts", "marks", "equal").rows() == [
         ("people", "open", "400", "4,000", "0"),
         ("people", "preference", "1", "10", "0"),
@@ -116,12 +117,36 @@ def test_the_tables_have_the_numbers_as_text() -> None:
     assert figures["preference"]["responses_cut_for_the_reward_model"] == 7
 
 
-def test_without_a_judge_and_without_drops_there_is_one_table() -> None:
+def test_without_a_judge_and_without_drops_there_are_two_tables() -> None:
     empty = pl.DataFrame(schema=DROPPED)
     figures = figures_of({"open": [annotated(0)], "human": []}, empty, "", [], None, 0)
-    assert list(figures_tables(figures)) == [JUDGES]
+    assert list(figures_tables(figures)) == [JUDGES, LENGTHS]
     assert figures["preference"] is None
     assert figures_of({}, empty, "", [], None, 0) == {"annotators": [], "dropped": [], "preference": None}
+
+
+def test_lengths_are_counted_as_they_are() -> None:
+    texts = {"a": "好" * 10, "b": "好" * 34, "c": "好" * 35, "d": "好" * 10}
+    responses = [{"id": name, "content": text} for name, text in texts.items()]
+    marks = [["a", "b", "2"], ["c", "a", "2"], ["a", "d", "1"], ["b", "c", "s"], ["c", "d", "1"]]
+    row = {"input": "问题", "responses": responses, "annotations": marks}
+    found = length_figures([row])
+    # 24 characters longer and preferred; 25 longer, once preferred and once not; equal lengths and equal marks are out.
+    assert [(one["from"], one["to"], one["longer"]["count"], one["longer"]["of"]) for one in found[:3]] == [
+        (1, 24, 1, 1),
+        (25, 49, 1, 2),
+        (50, 99, 0, 0),
+    ]
+    assert found[-1]["to"] is None
+    size = size_figures([row], [[("b", "a"), ("c", "d")]])
+    assert size == {
+        "prompts": 1,
+        "responses": 4.0,
+        "comparisons": 2,
+        "prompt_length": 2.0,
+        "chosen_length": 34.5,
+        "rejected_length": 10.0,
+    }
 
 
 @pytest.fixture(scope="module")
