@@ -93,7 +93,7 @@ def test_a_changelog_has_each_version_once_and_the_newest_first(entries: list[tu
 
 
 TITLES = st.lists(st.sampled_from(["Columns", "Uses", "Thanks", "Notes", "Old"]), unique=True)
-WORDS = st.sampled_from(["One.", "Two.\n\n```\n## no heading\n```", "Three."])
+WORDS = st.sampled_from(["One.", "Two.\n\n```\n## no heading\n```", "Three.\u2028Four.\x0cFive."])
 
 
 def card(titles: list[str], words: str, below: list[str], **metadata: str) -> str:

@@ -1,9 +1,13 @@
 """The parts of a Markdown text."""
 
+import re
 from dataclasses import dataclass
 from itertools import pairwise
 
 from markdown_it import MarkdownIt
+
+# Where Markdown begins a line: `str.splitlines` would also do so after a form feed or U+2028.
+LINES = re.compile(r"(?<=\n)|(?<=\r)(?!\n)")
 
 
 @dataclass(frozen=True)
@@ -19,7 +23,7 @@ def parts(text: str) -> list[Part]:
 
     What looks like a heading in a block of code is none.
     """
-    lines = text.splitlines(keepends=True)
+    lines = LINES.split(text)
     tokens = MarkdownIt("commonmark").parse(text)
     starts = [
         (token.map[0], content.content)
