@@ -84,13 +84,13 @@ def test_a_card_names_source_licence_and_title_and_no_folder(
         assert status == 0, said
         [source] = read_manifest(out).sources
         assert (source.licence, read_card(out)["license"]) == ("cc-by-4.0", "cc-by-4.0")
-        assert not [path for path in out.rglob("*") if path.is_file() and PRIVATE in readable(path)]
+        assert not [path for path in out.rglob("*") if path.is_file() and PRIVATE.encode() in readable(path)]
     assert (source.name, read_card(out)["pretty_name"]) == ("Drinks", "My drinks")
     assert "drinks" in read_manifest(tmp_path / "plain").sources[0].location
 
 
-def readable(path: Path) -> str:
-    return str(pl.read_parquet(path).to_dicts()) if path.suffix == ".parquet" else path.read_text(encoding="utf-8")
+def readable(path: Path) -> bytes:
+    return str(pl.read_parquet(path).to_dicts()).encode() if path.suffix == ".parquet" else path.read_bytes()
 
 
 @pytest.mark.parametrize(

@@ -189,7 +189,8 @@ def test_data_that_moved_is_found_and_data_that_changed_is_refused(
     assert (status, said) == (2, "")
     assert " ".join(error.split()) == (
         f"Error: A run keeps no texts, so those of {made.path} are read from its data again, which failed: There is no "
-        f"file or directory {data}, and a dataset on the Hub is named ORG/NAME. Say with --data where the data is now."
+        f"file or directory {data}, and a dataset on the Hub is named ORG/NAME. `pluralbench show RUN "
+        "--data PLACE` takes them from where they are now."
     )
     assert len(shown(made.path, "--data", moved)["items"]) == 5
     rows = [json.loads(line) for line in moved.read_text(encoding="utf-8").splitlines()]
@@ -209,7 +210,7 @@ def test_data_on_the_hub_is_refused_in_a_sentence_without_a_network(made: Run, t
     record = json.loads((made.path / "run.json").read_text(encoding="utf-8"))
     record["data"] |= {"location": "org/name", "revision": "0" * 40}
     (made.path / "run.json").write_text(json.dumps(record), encoding="utf-8")
-    fails(command("pluralbench", "show", made.path, cwd=tmp_path, env=NO_NETWORK), "org/name", "with --data")
+    fails(command("pluralbench", "show", made.path, cwd=tmp_path, env=NO_NETWORK), "org/name", "--data PLACE")
 
 
 CASES: dict[str, dict[str, Any]] = {

@@ -122,8 +122,8 @@ def read_texts(run: Run, data: str | None = None) -> Texts:
             read = load_items(run.record.benchmark.description, asked)
     except (DataError, TablesError) as error:
         raise DataError(
-            f"A run keeps no texts, so those of {run.path} are read from its data again, which failed: {error} Say "
-            "with --data where the data is now."
+            f"A run keeps no texts, so those of {run.path} are read from its data again, which failed: {error} "
+            "`pluralbench show RUN --data PLACE` takes them from where they are now."
         ) from None
     items = {(row["id"], row["digest"]): row for row in read.frame.iter_rows(named=True)}
     return Texts(items, place, read.digest == record.digest)

@@ -122,13 +122,15 @@
         const button = make("button", { type: "button", "aria-expanded": "false" },
           make("span", { cls: "name", dir: "auto" }, index.id[place]),
           make("span", { cls: "marks", dir: "auto" }, where), make("span", { cls: "marks" }, marks(index, place)));
-        const entry = make("li", {}, button);
-        button.addEventListener("click", async () => {
+        const inside = make("div");
+        let made;
+        button.addEventListener("click", () => {
           const open = button.getAttribute("aria-expanded") === "true";
           button.setAttribute("aria-expanded", String(!open));
-          if (open) entry.lastChild.remove(); else entry.append(await show(root, index, place));
+          inside.hidden = open;
+          made ??= show(root, index, place).then((item) => inside.append(item));
         });
-        list.append(entry);
+        list.append(make("li", {}, button, inside));
       }
       shown = Math.min(shown + AT_ONCE, places.length);
       more.hidden = shown >= places.length;
