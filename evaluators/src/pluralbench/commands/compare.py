@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from pluralbench.commands.options import AsJson
+
 if TYPE_CHECKING:
     from pluralbench.evaluation.compare import RunComparison
 
@@ -29,7 +31,7 @@ def compare(
         bool,
         typer.Option("--differing-text", help="Compare items of one id whose texts differ, as two translations do."),
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Compare two runs on the decisions they share, by paired tests of the overall number and each of its parts."""
     from pluralbench.commands.terminal import console  # noqa: PLC0415 - `--help` need not wait for the tests

@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from pluralbench.commands.options import AsJson
+
 EXAMPLES = """\
 Examples:
 
@@ -38,7 +40,7 @@ def correlate(
     plots: Annotated[Path | None, typer.Option(help="A folder for figures, as PNG and SVG.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of every draw.", min=0)] = 0,
     *,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Tell how well a benchmark's ranking of reward models predicts what these do to a policy, and how sure that is.
 

@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from pluralbench.commands.options import AsJson
+
 EXAMPLES = """\
 Examples:
 
@@ -21,7 +23,7 @@ def list_(
         typer.Argument(help="Benchmarks, or TOML files of your own; without any, all.", metavar="NAME"),
     ] = None,
     *,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """List the benchmarks: their items, how the overall number is made, licence, and where the data comes from."""
     from pluralbench.commands.terminal import console  # noqa: PLC0415 - `--help` need not wait for tables

@@ -15,6 +15,11 @@ RESULT = "Result"
 
 Seed = Annotated[int, typer.Option(help="Seed of every draw.", rich_help_panel=RESULT)]
 Out = Annotated[str | None, typer.Option(help="Run directory; without it under runs/.", rich_help_panel=RESULT)]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+DataNow = Annotated[
+    str | None,
+    typer.Option(metavar="DIR|FILE|ORG/NAME[@REVISION]", help="Where the run's data is now, if it has moved."),
+]
 Fresh = Annotated[bool, typer.Option("--fresh", help="Start over, and replace what is there.", rich_help_panel=RESULT)]
 
 

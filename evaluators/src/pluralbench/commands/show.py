@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from pluralbench.commands.options import AsJson, DataNow
 from pluralbench.errors import EvaluationError
 
 EXAMPLES = """\
@@ -44,11 +45,8 @@ def show(
     ] = None,
     limit: Annotated[int, typer.Option(min=1, help="At most so many items.")] = 5,
     full: Annotated[bool, typer.Option("--full", help="Show long texts and all posts of a person.")] = False,
-    data: Annotated[
-        str | None,
-        typer.Option(metavar="DIR|FILE|ORG/NAME[@REVISION]", help="Where the run's data is now, if it has moved."),
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    data: DataNow = None,
+    as_json: AsJson = False,
 ) -> None:
     """Show items of a run: prompt, person, answers, and their scores or what the judge replied.
 

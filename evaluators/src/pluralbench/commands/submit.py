@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from pluralbench.commands.options import AsJson, DataNow
+
 EXAMPLES = """\
 Examples:
 
@@ -19,12 +21,9 @@ pluralbench submit runs/a --data dist/personalized-rewardbench
 
 def submit(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run directories, or folders with some.")],
-    data: Annotated[
-        str | None,
-        typer.Option(metavar="DIR|FILE|ORG/NAME[@REVISION]", help="Where the run's data is now, if it has moved."),
-    ] = None,
+    data: DataNow = None,
     *,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Check runs as a leaderboard does: that all their files agree, and what is unusual about them.
 

@@ -24,6 +24,7 @@ from pluralbench_studies.sheets import (
     write_sheets,
 )
 from pluralbench_studies.study import (
+    Share,
     Study,
     StudyRecipe,
     how_far,
@@ -31,6 +32,7 @@ from pluralbench_studies.study import (
     read_study,
     refuse_filled,
     write_study,
+    written_lines,
 )
 
 __all__ = [
@@ -42,6 +44,7 @@ __all__ = [
     "AssignmentError",
     "Form",
     "Question",
+    "Share",
     "Study",
     "StudyError",
     "StudyRecipe",
@@ -81,4 +84,5 @@ __all__ = [
     "write_sheet",
     "write_sheets",
     "write_study",
+    "written_lines",
 ]

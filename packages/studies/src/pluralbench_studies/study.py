@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 import polars as pl
-from pluralbench_runs import Recipe, output_directory, read_recipe, write_recipe
+from pluralbench_runs import Recipe, Table, output_directory, read_recipe, write_recipe
 from pluralbench_tables import read_csv
 from pydantic import Field
 
@@ -37,6 +37,16 @@ class StudyRecipe(Recipe):
     annotators: list[str] = Field(min_length=1)
     each: int = Field(ge=1)
     seed: int = 0
+
+
+class Share(Table):
+    """A share with its 95 % interval, as the results of a study hold it. count: how many, of `of`."""
+
+    count: int
+    of: int
+    share: float | None
+    low: float | None
+    high: float | None
 
 
 R = TypeVar("R", bound=StudyRecipe)
@@ -91,6 +101,16 @@ def write_study(
         write_recipe(settings, staged / SETTINGS)
         output.publish(staged)
     return True
+
+
+def written_lines(folder: Path, settings: StudyRecipe, key: str, *, new: bool) -> list[str]:
+    """What there is to say of a study that was written. key: what its key tells. new: see `write_study`."""
+    return [
+        f"{folder}: {'sheets written' if new else 'the same study is there already, and is left as it is'}",
+        f"  {folder / SHEETS}: a CSV for each of {', '.join(sorted(settings.annotators))}, and {GUIDE} for all",
+        f"  {folder / LABEL_STUDIO}: the same for Label Studio; use one or the other",
+        f"  {folder / KEY_FILE}: {key}; keep it from them",
+    ]
 
 
 def read_study(folder: Path, settings: type[R]) -> Study[R]:

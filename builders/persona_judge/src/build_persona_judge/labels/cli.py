@@ -68,6 +68,7 @@ def label(
 
 def _export(folder: Path, asked: dict[str, Any], *, fresh: bool) -> None:
     from pluralbench_runs import check_recipe  # noqa: PLC0415 - --help needs none of it
+    from pluralbench_studies import written_lines  # noqa: PLC0415 - the same
 
     from build_persona_judge.labels.study import LabelRecipe, export  # noqa: PLC0415 - the same
 
@@ -75,11 +76,9 @@ def _export(folder: Path, asked: dict[str, Any], *, fresh: bool) -> None:
         if key not in asked:
             raise RecipeError(f"Sheets of labels need {flag}, too.")
     made, items, new = export(folder, check_recipe(LabelRecipe, asked, "of the labels"), fresh=fresh)
-    console.print(f"{folder}: {'sheets written' if new else 'the same study is there already, and is left as it is'}")
-    console.print(f"  {items:,} items of {made.task}, each for {made.each} of {len(made.annotators)} annotators")
-    console.print(f"  {folder / 'sheets'}: a CSV for each of them, and guide.md for all")
-    console.print(f"  {folder / 'label_studio'}: the same for Label Studio; use one or the other")
-    console.print(f"  {folder / 'key.csv'}: which option is true; keep it from the annotators")
+    for line in written_lines(folder, made, "which option is true", new=new):
+        console.print(line)
+    console.print(f"{items:,} items of {made.task}, each for {made.each} of {len(made.annotators)} annotators.")
     console.print(f"\nNext:\n  build-persona-judge label --import {folder}")
 
 

@@ -7,7 +7,7 @@ import polars as pl
 from pluralbench_measures.agreement import clustered_share
 from pluralbench_release import TablesError, read_tables
 from pluralbench_runs import Table
-from pluralbench_studies import Answers, AnswersError, Study, agreement, how_far, majority, own_answers
+from pluralbench_studies import Answers, AnswersError, Share, Study, agreement, how_far, majority, own_answers
 from polars.exceptions import PolarsError
 
 from build_persona_judge.errors import SourceError
@@ -35,18 +35,8 @@ ROWS = (
 HIGH = 80  # the paper's high certainty, at least
 
 
-class Share(Table):
-    """A share with its 95 % interval over people (`user`)."""
-
-    count: int
-    of: int
-    share: float | None
-    low: float | None
-    high: float | None
-
-
 class LabelFigures(Table):
-    """What people answered on the items of a task.
+    """What people answered on the items of a task. Intervals are over people (`user`).
 
     items: with an answer. no_majority: those left out of `majority` and what follows, since no answer has more votes
     than the other. majority: how often it is right; high, low: the same where the mean certainty of those who gave it

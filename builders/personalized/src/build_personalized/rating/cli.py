@@ -152,6 +152,7 @@ def _export(
     folder: Path, release: str | None, annotators: list[str], settings: dict[str, float | None], *, fresh: bool
 ) -> None:
     from pluralbench_runs import check_recipe  # noqa: PLC0415 - --help needs none of it
+    from pluralbench_studies import written_lines  # noqa: PLC0415 - the same
 
     from build_personalized.rating.study import RatingRecipe, export  # noqa: PLC0415 - the same
 
@@ -162,12 +163,8 @@ def _export(
     values = {name: value for name, value in settings.items() if value is not None}
     asked = check_recipe(RatingRecipe, values | {"data": release, "annotators": annotators}, "of the ratings")
     made, new = export(folder, asked, fresh=fresh)
-    console.print(f"{folder}: {'sheets written' if new else 'the same study is there already, and is left as it is'}")
-    console.print(
-        f"  {folder / 'sheets'}: a CSV for each of {', '.join(sorted(made.annotators))}, and guide.md for all"
-    )
-    console.print(f"  {folder / 'label_studio'}: the same for Label Studio; use one or the other")
-    console.print(f"  {folder / 'key.csv'}: which answer is which; keep it from the raters")
+    for line in written_lines(folder, made, "which answer is which", new=new):
+        console.print(line)
     console.print(f"Equal will mean within {made.margin:g} of a point, at {made.alpha:g}; that is settled now.")
     console.print(f"\nNext:\n  build-personalized rate --import {folder}")
 

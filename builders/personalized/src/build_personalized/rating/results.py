@@ -10,7 +10,7 @@ from pluralbench_measures.bootstrap import sums_of
 from pluralbench_measures.equivalence import difference_test, equivalence_test
 from pluralbench_measures.intervals import tilt
 from pluralbench_runs import Table
-from pluralbench_studies import Answers, Study, agreement, how_far
+from pluralbench_studies import Answers, Share, Study, agreement, how_far
 
 from build_personalized.rating.form import DIMENSIONS, GENERAL, HIGHEST, LOWEST, RUBRIC
 from build_personalized.rating.study import CHECK, SIDES, RatingRecipe
@@ -19,18 +19,11 @@ ALL = "all pairs"
 POOR = 2  # the most that the relevance of an answer to another question should get
 
 
-class Share(Table):
-    """A share of independent cases with Wilson's 95 % interval."""
-
-    count: int
-    of: int
-    share: float | None
-    low: float | None
-    high: float | None
-
-
 class Rater(Table):
-    """How far a rater is, in answers; on how many check items they saw that the answer is to another question."""
+    """How far a rater is, in answers.
+
+    checks_seen: on how many check items they saw that the answer is to another question (Wilson's interval).
+    """
 
     annotator: str
     given: int
