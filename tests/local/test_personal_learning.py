@@ -14,7 +14,7 @@ import pytest
 import torch
 from learning_table import LEARNED
 from personal_corpora import learned, showing
-from pluralbench_local.personal.backbones import BackboneRecord
+from pluralbench_local.personal.contract import BackboneRecord
 from pluralbench_local.personal.items import standardised
 from pluralbench_local.personal.networks import new_network
 from pluralbench_local.personal.options import METHODS, Method, PersonalOptions

@@ -164,7 +164,8 @@ def test_stopped_it_goes_on_to_the_same_weights(
 
 
 def test_each_epoch_has_all_items_in_an_order_of_its_own() -> None:
-    from pluralbench_policies.planner import Read, _order
+    from pluralbench_policies.planner import _order
+    from pluralbench_policies.planner_options import Read
 
     learned = [Read(str(place), [0], 0) for place in range(8)]
     order = _order(learned, changed(steps=5, items=4))

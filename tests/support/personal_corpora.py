@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pluralbench_local.personal.backbones import BackboneRecord
+from pluralbench_local.personal.contract import BackboneRecord
 from pluralbench_local.personal.options import PersonalOptions
 from pluralbench_local.personal.points import Corpus
 from pluralbench_local.personal.saved import SavedPersonal, read_personal

@@ -3,7 +3,8 @@ from .description import Dtype, Kind, LocalModel
 from .errors import ConversationError, DeviceError, LocalError, ModelError, TrainingError
 from .loading import load
 from .models import SPECIAL
-from .personal.backbones import Backbone, BackboneRecord, load_backbone
+from .personal.backbones import load_backbone
+from .personal.contract import Backbone, BackboneRecord
 from .personal.embedding import Embedded, embed
 from .personal.scoring import Personal
 from .personal.store import EmbeddingStore

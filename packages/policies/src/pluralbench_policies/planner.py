@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from jinja2 import TemplateError
 from pluralbench_local import DeviceError, LocalModel, ModelError
@@ -22,18 +22,10 @@ from pluralbench_runs import Json, how_to_install, one_line, output_directory, r
 
 from pluralbench_policies.errors import PolicyError
 from pluralbench_policies.planner_files import RECORD_FILE, TrainedPlanner, publish_planner, read_planner
-from pluralbench_policies.planner_options import PlanExample, PlannerOptions, PlannerSettings, examples_digest
+from pluralbench_policies.planner_options import PlanExample, PlannerOptions, PlannerSettings, Read, examples_digest
 from pluralbench_policies.trainable import prompt_ids
 
 NEEDED = ("trl", "datasets", "peft")
-
-
-class Read(NamedTuple):
-    """An example as the model reads it. ids: its tokens. prompt: how many of them are the prompt's."""
-
-    id: str
-    ids: list[int]
-    prompt: int
 
 
 def train_planner(

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Self
+from typing import Literal, NamedTuple, Self
 
 from pluralbench_rewards import Message, ModelRecord
 from pluralbench_runs import Recipe, Table, digest
@@ -16,6 +16,14 @@ class PlanExample:
     id: str
     messages: Sequence[Message]
     plan: str
+
+
+class Read(NamedTuple):
+    """A `PlanExample` as the model reads it. ids: its tokens. prompt: how many of them are the prompt's."""
+
+    id: str
+    ids: list[int]
+    prompt: int
 
 
 class PlannerOptions(Table):

@@ -18,9 +18,8 @@ from transformers import PrinterCallback, TrainerCallback
 from trl.trainer.sft_config import SFTConfig
 from trl.trainer.sft_trainer import SFTTrainer
 
-from pluralbench_policies.planner import Read
 from pluralbench_policies.planner_files import planner_lines
-from pluralbench_policies.planner_options import PlannerOptions
+from pluralbench_policies.planner_options import PlannerOptions, Read
 from pluralbench_policies.trl_trainers import Silent, own_pad, trl_folder, trl_is_quiet
 
 UNLEARNED = -100  # the label of a token that no loss is taken over

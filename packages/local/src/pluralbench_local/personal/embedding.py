@@ -10,7 +10,7 @@ from pluralbench_rewards import Group, Work
 from pluralbench_runs import progress
 from torch import Tensor
 
-from pluralbench_local.personal.backbones import Backbone
+from pluralbench_local.personal.contract import Backbone
 from pluralbench_local.personal.points import Corpus, Earlier
 from pluralbench_local.personal.store import EmbeddingStore
 from pluralbench_local.personal.texts import Item, Left, Reading, collected

@@ -13,7 +13,7 @@ from torch import Tensor
 from pluralbench_local.description import LocalModel
 from pluralbench_local.errors import ConversationError, ModelError
 from pluralbench_local.models import device_of, loaded, quiet
-from pluralbench_local.personal.backbones import BackboneRecord, key_of
+from pluralbench_local.personal.contract import BackboneRecord, key_of
 from pluralbench_local.personal.texts import Left, Reading, Texts, fitting
 from pluralbench_local.scoring import UNLIMITED, Options
 

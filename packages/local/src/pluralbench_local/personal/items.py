@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from pluralbench_local.errors import ModelError, TrainingError
-from pluralbench_local.personal.backbones import BackboneRecord
+from pluralbench_local.personal.contract import BackboneRecord
 from pluralbench_local.personal.options import PersonalOptions
 from pluralbench_local.personal.points import Corpus, Earlier, Points
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pluralbench_local.personal.backbones import BackboneRecord
+from pluralbench_local.personal.contract import BackboneRecord
 from pluralbench_local.personal.items import check_apart
 from pluralbench_local.personal.options import PersonalOptions
 from pluralbench_local.personal.points import Corpus

@@ -15,7 +15,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from pluralbench_local.errors import ModelError
-from pluralbench_local.personal.backbones import BackboneRecord
+from pluralbench_local.personal.contract import BackboneRecord
 from pluralbench_local.personal.items import check_told, check_vectors, latest, shown_points, standardised
 from pluralbench_local.personal.networks import Network, new_network
 from pluralbench_local.personal.options import PersonalOptions

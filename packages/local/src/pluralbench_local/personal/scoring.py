@@ -10,7 +10,8 @@ from pluralbench_runs import progress
 
 from pluralbench_local.description import PERSONAL_FILE, LocalModel
 from pluralbench_local.errors import ConversationError, ModelError
-from pluralbench_local.personal.backbones import Backbone, BackboneRecord, load_backbone
+from pluralbench_local.personal.backbones import load_backbone
+from pluralbench_local.personal.contract import Backbone, BackboneRecord
 from pluralbench_local.personal.embedding import Embedded, embedded, plan
 from pluralbench_local.personal.saved import SavedPersonal, read_personal, rewards_of
 from pluralbench_local.scoring import COMPARED, Options, bound

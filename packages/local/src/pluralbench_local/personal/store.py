@@ -13,7 +13,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from pluralbench_local.errors import ModelError
-from pluralbench_local.personal.backbones import BackboneRecord
+from pluralbench_local.personal.contract import BackboneRecord
 
 BACKBONE, KEYS, VECTORS = "backbone", "keys", "vectors"
 KEY_BYTES = 32

@@ -34,7 +34,7 @@ from pluralbench_runs import (
 from torch import Tensor
 
 from pluralbench_local.errors import TrainingError
-from pluralbench_local.personal.backbones import BackboneRecord
+from pluralbench_local.personal.contract import BackboneRecord
 from pluralbench_local.personal.items import (
     check_apart,
     check_pairs,
