@@ -50,8 +50,8 @@ def verdict(found: RatingResults, claim: Claim) -> str:
     what, settings = _spoken(claim.config), found.settings
     return (
         f"{what[0].upper()}{what[1:]}: equal general quality (within {settings.margin:g}) "
-        f"{told[claim.general_quality]}, a higher rubric of the chosen answers {told[claim.rubric]}; so that they "
-        f"differ by the rubric alone {told[claim.holds]} (each test at {settings.alpha:g})."
+        f"{told[claim.general_quality]}, a higher rubric of the chosen answers {told[claim.rubric]}. Together: "
+        f"that they differ by the rubric alone {told[claim.holds]} (each test at {settings.alpha:g})."
     )
 
 
