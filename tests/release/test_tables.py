@@ -8,9 +8,10 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from hypothesis import given, reject
+from hypothesis import given
 from hypothesis import strategies as st
-from pluralbench_release import TablesError, pinned, read_tables
+from pluralbench_release import pinned, read_tables
+from two_ways import those_left_out
 from written_tables import SUFFIXES, Row, ids, refused, write
 
 
@@ -134,13 +135,8 @@ def test_rows_come_back_in_their_order(
     rows = data.draw(st.lists(st.fixed_dictionaries({"id": text, "تقييم": text, "b": text}), min_size=1, max_size=8))
     path = tmp_path_factory.mktemp("rows") / f"Art{suffix}"
     write(path, rows)
-    try:
+    with those_left_out():
         found = read_tables(str(path))
-    except TablesError as error:
-        # Which a CSV file of a few odd cells can be, such as a lone backslash before a semicolon.
-        if suffix != ".csv" or "can be read in two ways that differ" not in str(error):
-            raise
-        reject()
     assert found.frames["Art"].rows(named=True) == rows
 
 
@@ -152,7 +148,9 @@ def test_csv_of_another_writer_is_read_as_it_was_meant(
     csv.writer(file, quoting=csv.QUOTE_ALL).writerows([("a", "b"), *rows])
     path = tmp_path_factory.mktemp("rows") / "Art.csv"
     path.write_bytes(b"\xef\xbb\xbf" + file.getvalue().encode())
-    assert read_tables(str(path)).frames["Art"].rows() == rows
+    with those_left_out():
+        found = read_tables(str(path))
+    assert found.frames["Art"].rows() == rows
 
 
 def test_csv_has_strings_and_nulls(tmp_path: Path) -> None:
