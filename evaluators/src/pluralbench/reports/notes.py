@@ -29,6 +29,7 @@ def notes(runs: Sequence[Run]) -> list[str]:
         _persona_notes,
         _position_notes,
         _scoring_notes,
+        _shard_notes,
         _id_notes,
     ):
         said += [f"{run.path}: {note}" for run in runs for note in part(run)]
@@ -193,6 +194,22 @@ def _scoring_notes(run: Run) -> Iterator[str]:
         )
 
 
+def _shard_notes(run: Run) -> Iterator[str]:
+    """In what the processes differed that scored a run's shards: none of it is refused, and all can change digits."""
+    shards = run.record.shards
+    if not shards:
+        return
+    yield f"joined from {len(shards):,} shards."
+    made = [shard.provenance for shard in shards]
+    names = dict.fromkeys(name for one in made for name in one.packages)
+    found = {name: {one.packages.get(name, "none") for one in made} for name in names}
+    found |= {"Python": {one.python for one in made}, "devices": {shard.device for shard in shards if shard.device}}
+    found |= {"commits": {one.git.commit[:12] for one in made if one.git is not None}}
+    for name, values in found.items():
+        if len(values) > 1:
+            yield f"its shards were made with different {name}: {', '.join(sorted(values))}."
+
+
 def _id_notes(run: Run) -> Iterator[str]:
     outside = sorted(run.record.benchmark.description.outside)
     decisions = decisions_of(run.items).filter(~pl.col("config").is_in(outside))
@@ -233,6 +250,12 @@ def closing(run: Run) -> list[str]:
     if clusters is not None and clusters.repeats:
         said.append(
             f"Repeated in the data: {clusters.repeats}; intervals are over {clusters.clusters:,} {clusters.name}."
+        )
+    if data.shard is not None:
+        number = run.items.select("config", "id").n_unique()
+        every = data.shard.partition("/")[2]
+        said.append(
+            f"Shard {data.shard} has {number:,} items and no metrics: `pluralbench merge` joins all {every} shards."
         )
     verdicts = run.path / VERDICTS_FILE
     further = f", {VERDICTS_FILE} (see pluralbench judge-metrics {verdicts})" if verdicts.exists() else ""
