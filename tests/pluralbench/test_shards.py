@@ -22,7 +22,7 @@ from persona_tables import release, rows
 from pluralbench import Run, RunError, read_run
 from pluralbench.data.shards import Shard, groups_of_items
 from pluralbench.results.runs import read_part
-from pluralbench_calls import read_ledger
+from pluralbench_calls import ChatPrice, read_ledger
 from pluralbench_runs import UserError
 from verbs import by_text, judging, scoring
 from written_tables import write
@@ -30,6 +30,7 @@ from written_tables import write
 Rows = list[dict[str, Any]]
 Made = Callable[..., Run]
 NAMES = [f"prompt {number}" for number in range(12)]
+PINNED = [3, 3, 4, 2, 3, 2, 2, 4, 3, 2, 3, 3]
 WHERE = {"provenance", "cost", "shards"}
 """What of `run.json` is about the processes that made it."""
 
@@ -82,10 +83,10 @@ def test_shares_are_disjoint_cover_all_and_keep_together_what_belongs_together(
 
 def test_the_share_of_a_group_is_the_same_for_ever() -> None:
     shares = [next(number for number in range(1, 5) if Shard(number, 4).has(name)) for name in NAMES]
-    assert shares == [0]
+    assert shares == PINNED
 
 
-@pytest.mark.parametrize("benchmark", ["personalized", "multilingual", "chinese", "prism-personalized"])
+@pytest.mark.parametrize("benchmark", ["multilingual", "chinese"])
 def test_merged_shards_are_the_whole_run(benchmark: str, tmp_path: Path) -> None:
     def make(**options: Any) -> Run:
         return verbs.score(by_text, benchmark=benchmark, data="sample", **options)
@@ -115,6 +116,7 @@ def test_an_empty_shard_loads_no_model_and_is_merged(pairs: Callable[..., Rows],
     same(pluralbench.merge(shards), make(out=tmp_path / "whole"))
 
 
+@pytest.mark.heavy
 def test_shards_of_a_model_in_exact_mode_are_the_whole_run(
     model: str, pairs: Callable[..., Rows], tmp_path: Path
 ) -> None:
@@ -162,8 +164,10 @@ def test_merged_shards_of_a_judge_are_the_whole_run(how: dict[str, Any], tmp_pat
     assert judging(whole).invalid_reasons or how.get("pointwise")
     mine, theirs = (read_ledger(run.path / "ledger.parquet").drop("recorded_at") for run in (merged, whole))
     assert mine.equals(theirs)
-    assert merged.record.cost is not None and whole.record.cost is not None
-    assert merged.record.cost.dollars == pytest.approx(whole.record.cost.dollars)
+    cost = merged.record.cost
+    assert cost is not None
+    assert cost.price == ChatPrice(input=1, output=2)
+    assert cost.dollars == pytest.approx((judging(whole).prompt_tokens + 2 * judging(whole).completion_tokens) / 1e6)
 
 
 @pytest.mark.parametrize(
@@ -241,11 +245,11 @@ def test_mixed_up_shards_are_refused(shards: Callable[..., list[Path]], tmp_path
     assert not out.with_name("out.work").exists()
 
 
-@pytest.mark.parametrize("text", ["0/8", "9/8", "2", "2/0", "a/b", "-1/2", "1/2/3", "", "1/" + "9" * 5000])
+@pytest.mark.parametrize("text", ["0/8", "9/8", "2", "2/0", "a/b", "-1/2", "1/2/3", "", "٢/٨"])
 def test_what_is_no_share_is_refused(text: str) -> None:
     with pytest.raises(UserError) as caught:
         verbs.score(by_text, data="sample", shard=text)
-    assert str(caught.value) == (f"The shard {text[:80]!r} is not of the form I/N, with I from 1 to N, such as 2/8.")
+    assert str(caught.value) == f"The shard `{text}` is not of the form I/N, with I from 1 to N, such as 2/8."
 
 
 def test_a_shard_never_passes_for_a_whole_run(shards: Callable[..., list[Path]], run: Any, tmp_path: Path) -> None:
@@ -269,9 +273,10 @@ def test_a_shard_never_passes_for_a_whole_run(shards: Callable[..., list[Path]],
         assert (status, said in " ".join(errors.split())) == (2, True), (words, errors)
     status, told, _ = run("merge", shard, other, "--out", tmp_path / "whole")
     assert status == 0
-    assert "joined from 2 shards." in told
-    status, told, _ = run("report", tmp_path, "--format", "csv")
-    assert (status, told.count("by_text")) == (0, 1), "in a folder with runs, shards are passed over"
+    assert "Joined from 2 shards." in told
+    alone, among = (run("report", path, "--format", "csv") for path in (tmp_path / "whole", tmp_path))
+    assert alone[0] == 0
+    assert among == alone, "in a folder with runs, shards are passed over"
 
 
 def test_a_shard_goes_on_only_as_that_shard(shards: Callable[..., list[Path]], tmp_path: Path) -> None:
@@ -288,7 +293,7 @@ def test_what_differs_between_the_machines_of_shards_is_told(shards: Callable[..
     (paths[0] / "run.json").write_text(json.dumps(changed), encoding="utf-8")
     merged = pluralbench.merge(paths, out=tmp_path / "whole")
     assert merged.record.model.device == "cuda"
-    assert "its shards were made with different numpy: 1.0, " in pluralbench.render([merged])
+    assert "Shards differ in: numpy (1.0, " in str(pluralbench.render([merged], "markdown"))
     changed["model"]["dtype"] = "bfloat16"
     (paths[0] / "run.json").write_text(json.dumps(changed), encoding="utf-8")
     assert refused(*paths, out=tmp_path / "other") == (

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import polars as pl
-from pluralbench_runs import digest
+from pluralbench_runs import digest, one_line
 
 from pluralbench.data.clusters import firsts
 from pluralbench.errors import EvaluationError
@@ -40,7 +40,9 @@ def shard_of(text: str) -> Shard:
     """The share that a text such as "2/8" names. Raises `EvaluationError`."""
     found = NUMBERS.fullmatch(text)
     if found is None or int(found[1]) > int(found[2]):
-        raise EvaluationError(f"The shard {text!r} is not of the form I/N, with I from 1 to N, such as 2/8.")
+        raise EvaluationError(
+            f"The shard `{one_line(text, 40)}` is not of the form I/N, with I from 1 to N, such as 2/8."
+        )
     return Shard(int(found[1]), int(found[2]))
 
 

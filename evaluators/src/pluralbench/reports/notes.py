@@ -195,19 +195,24 @@ def _scoring_notes(run: Run) -> Iterator[str]:
 
 
 def _shard_notes(run: Run) -> Iterator[str]:
-    """In what the processes differed that scored a run's shards: none of it is refused, and all can change digits."""
+    if run.record.shards:
+        yield f"joined from {len(run.record.shards):,} shards."
+    if differing := differing_shards(run):
+        yield f"its shards differ in {differing}."
+
+
+def differing_shards(run: Run) -> str:
+    """In what the processes differed that scored a run's shards, as "numpy (2.3.0, 2.3.1); devices (cpu, cuda)".
+
+    None of it is refused, since a run that goes on elsewhere may differ in it too, and all of it can change digits.
+    """
     shards = run.record.shards
-    if not shards:
-        return
-    yield f"joined from {len(shards):,} shards."
     made = [shard.provenance for shard in shards]
     names = dict.fromkeys(name for one in made for name in one.packages)
     found = {name: {one.packages.get(name, "none") for one in made} for name in names}
     found |= {"Python": {one.python for one in made}, "devices": {shard.device for shard in shards if shard.device}}
     found |= {"commits": {one.git.commit[:12] for one in made if one.git is not None}}
-    for name, values in found.items():
-        if len(values) > 1:
-            yield f"its shards were made with different {name}: {', '.join(sorted(values))}."
+    return "; ".join(f"{name} ({', '.join(sorted(values))})" for name, values in found.items() if len(values) > 1)
 
 
 def _id_notes(run: Run) -> Iterator[str]:
@@ -257,6 +262,8 @@ def closing(run: Run) -> list[str]:
         said.append(
             f"Shard {data.shard} has {number:,} items and no metrics: `pluralbench merge` joins all {every} shards."
         )
+    if run.record.shards:
+        said.append(f"Joined from {len(run.record.shards):,} shards.")
     verdicts = run.path / VERDICTS_FILE
     further = f", {VERDICTS_FILE} (see pluralbench judge-metrics {verdicts})" if verdicts.exists() else ""
     return [*said, f"{run.path}: items.parquet, metrics.json, run.json{further}"]
