@@ -57,9 +57,12 @@ NOT_RUN = {
     "ruff format --check": "a step of .ci/run, in an environment of its own",
     "mypy": "a step of .ci/run, in an environment of its own",
     "bash .ci/run": "it runs these tests",
+    "sbatch score.sbatch": "there is no SLURM here; test_shards runs the script as its tasks do",
+    "pluralbench merge 'runs/mine-shard*'": "test_shards runs it on what these tasks leave",
     "build-personalized --llm local --limit 1 --out dist/local": "a step of .ci/run, which also rebuilds what it made",
 }
 SHOWN = {
+    "#!/bin/bash\n#SBATCH": "the script of a job array, which test_shards runs as its tasks do",
     " " * 60 + "Lifestyle_": "what the commands above it print, whose form test_report asserts",
     "Personalized  Art: Art:": "what a larger model gives, in the form of test_personalize_report",
     "README.md                   the card": "the files of a release, as test_release_write asserts them",

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from pluralbench.commands.options import Fresh, Options, Out, Seed, with_options
+from pluralbench.commands.options import Fresh, Options, Out, Seed, Shard, with_options
 from pluralbench.commands.score import BenchmarkName
 from pluralbench.descriptions import ChatConnection, Data, Judging, Prompt
 
@@ -28,6 +28,7 @@ def judge(
     judging: Annotated[Judging, Options("Judging")],
     connection: Annotated[ChatConnection, Options("Connection")],
     seed: Seed = 0,
+    shard: Shard = None,
     out: Out = None,
     fresh: Fresh = False,
 ) -> None:
@@ -49,6 +50,7 @@ def judge(
             judging=judging,
             connection=connection,
             seed=seed,
+            shard=shard,
             out=out,
             fresh=fresh,
         )

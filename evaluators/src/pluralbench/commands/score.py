@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from pluralbench.commands.options import Fresh, Options, Out, with_options
+from pluralbench.commands.options import Fresh, Options, Out, Shard, with_options
 from pluralbench.descriptions import Data, LocalModel, Prompt, Scoring
 
 EXAMPLES = """\
@@ -15,6 +15,8 @@ pluralbench score Skywork/Skywork-Reward-V2-Llama-3.2-1B --benchmark personalize
 pluralbench score ./my-model --data dist/personalized-rewardbench --profile raw --out runs/mine
 
 pluralbench score ./policy --kind implicit --reference ./base --benchmark pairs --data pairs.jsonl
+
+pluralbench score ./my-model --benchmark personalized --shard 2/8 --out runs/mine-shard2of8
 """
 BENCHMARKS = (
     "personalized, multilingual, reward-bench, chinese, pandalm, arena-personalized, prism-personalized, "
@@ -33,6 +35,7 @@ def score(
     prompt: Annotated[Prompt, Options("Prompt")],
     model: Annotated[LocalModel, Options("Model", given={"name": "name"})],
     scoring: Annotated[Scoring, Options("Running")],
+    shard: Shard = None,
     out: Out = None,
     fresh: Fresh = False,
 ) -> None:
@@ -44,5 +47,15 @@ def score(
     from pluralbench.commands.telling import tell  # noqa: PLC0415 - `--help` need not wait for it
     from pluralbench.evaluation.score import score as run_score  # noqa: PLC0415 - the same
 
-    done = run_score(model, benchmark=benchmark, data=data, prompt=prompt, scoring=scoring, out=out, fresh=fresh)
-    tell(done)
+    tell(
+        run_score(
+            model,
+            benchmark=benchmark,
+            data=data,
+            prompt=prompt,
+            scoring=scoring,
+            shard=shard,
+            out=out,
+            fresh=fresh,
+        )
+    )
