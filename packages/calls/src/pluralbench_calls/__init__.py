@@ -19,6 +19,7 @@ from pluralbench_calls.chat import (
 )
 from pluralbench_calls.errors import (
     AccessDenied,
+    BatchFileError,
     CallsError,
     CeilingReached,
     ConnectionFailed,
@@ -51,6 +52,7 @@ __all__ = [
     "AccessDenied",
     "Answer",
     "Backend",
+    "BatchFileError",
     "CallsError",
     "CeilingReached",
     "ChatConnection",

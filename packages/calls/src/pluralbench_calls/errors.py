@@ -39,6 +39,12 @@ class LedgerError(CallsError):
     """A ledger that cannot be read, or that is of another format version."""
 
 
+class BatchFileError(CallsError):
+    """A file of calls that cannot be written, or a file of results that cannot be read or does not belong here."""
+
+    resumable = False
+
+
 class Interrupted(CallsError):
     """Stopped by Ctrl-C."""
 
