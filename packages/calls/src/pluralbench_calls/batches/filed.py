@@ -111,14 +111,15 @@ class FiledCalls:
         written = f"{len(requests):,} {label} are written to {files[0]}{more}"
         if self._nothing_came:
             raise BatchFileError(
-                f"No result that was given is an answer ({self._nothing_came}); mend that before they are run again. "
+                f"The results that were given hold no new answer ({self._nothing_came}); mend that before they are run again. "
                 f"{written}."
             )
         raise CallsPending(f"{written}. Run {them}, and give the same command --import with the results.")
 
     def _say(self, failed: Counter[str]) -> None:
         if failed:
-            announce(f"{failed.total():,} results are no answers and are to be asked again: {_most_common(failed)}.")
+            are = "result is no answer and is" if failed.total() == 1 else "results are no answers and are"
+            announce(f"{failed.total():,} {are} to be asked again: {_most_common(failed)}.")
 
 
 def _most_common(failed: Counter[str]) -> str:
