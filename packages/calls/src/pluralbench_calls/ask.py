@@ -70,22 +70,22 @@ def ask(
     Raises a `CallsError` that says how many answers are recorded; asking again goes on from there.
     """
     unique = {request.key: request for request in requests}
-    known = ledger.find(unique)
+    known = ledger.outcomes(unique)
     missing = [request for key, request in unique.items() if key not in known]
     if missing:
         try:
             with progress(label, len(missing)) as meter:
-                answered = answered or any(one.outcome != "error" for one in known.values())
+                answered = answered or any(outcome != "error" for outcome in known.values())
                 takes_some = any(map(ledger.has_answer_of, {request.provider for request in missing}))
                 trial = _Trial(ledger, answered=answered, takes_some=takes_some)
                 run(_send_all(missing, ledger, backend, limits or Limits(), meter, trial))
         except (CallsError, KeyboardInterrupt) as error:
             said = error if isinstance(error, CallsError) else Interrupted("Interrupted.")
-            recorded = f"{len(ledger.find(unique)):,} of {len(unique):,} {label} are recorded"
+            recorded = f"{len(ledger.outcomes(unique)):,} of {len(unique):,} {label} are recorded"
             go_on = "; run the same command again to go on" if said.resumable else ""
             raise type(said)(f"{said} {recorded}{go_on}.") from None
-        known |= ledger.find(request.key for request in missing)
-    return [known[request.key] for request in requests]
+    answers = ledger.find(unique)
+    return [answers[request.key] for request in requests]
 
 
 async def _send_all(
