@@ -36,6 +36,7 @@ NEEDS = {
     "report": "score",
     "submit": "score",
     "ledger: resume": "ledger: record",
+    "ledger: find": "ledger: record",
     "ledger: export": "ledger: record",
     "ledger: import": "ledger: export",
     "ledger: import SQLite": "ledger: record",
