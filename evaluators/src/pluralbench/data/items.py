@@ -11,7 +11,7 @@ import polars as pl
 from pluralbench_release import Tables, content_digest, read_tables
 from pluralbench_runs import digest
 from pluralbench_schemas import POST, RUBRIC_ASPECT, release_columns
-from pluralbench_tables import typed_frame
+from pluralbench_tables import release_memory, typed_frame
 
 from pluralbench.data.benchmarks import LISTS, ROW_NUMBER, Benchmark, Columns
 from pluralbench.data.clusters import Clusters, clustered
@@ -150,6 +150,7 @@ def load_items(benchmark: Benchmark, data: Data) -> Items:
     frame = pl.concat(parts.values())
     parts.clear()
     frame, clusters = clustered(frame, by)
+    release_memory()
     return Items(
         frame,
         location,
