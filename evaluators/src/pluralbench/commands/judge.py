@@ -6,7 +6,7 @@ import typer
 
 from pluralbench.commands.options import Fresh, Options, Out, Seed, with_options
 from pluralbench.commands.score import BenchmarkName
-from pluralbench.descriptions import ChatConnection, Data, Judging, Prompt
+from pluralbench.descriptions import ChatConnection, Cluster, Data, Judging, Prompt
 
 EXAMPLES = """\
 Examples:
@@ -27,6 +27,7 @@ def judge(
     prompt: Annotated[Prompt, Options("Prompt")],
     judging: Annotated[Judging, Options("Judging")],
     connection: Annotated[ChatConnection, Options("Connection")],
+    cluster: Annotated[Cluster, Options("Cluster")],
     seed: Seed = 0,
     out: Out = None,
     fresh: Fresh = False,
@@ -48,6 +49,7 @@ def judge(
             prompt=prompt,
             judging=judging,
             connection=connection,
+            cluster=cluster,
             seed=seed,
             out=out,
             fresh=fresh,

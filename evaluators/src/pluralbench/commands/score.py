@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from pluralbench.commands.options import Fresh, Options, Out, with_options
-from pluralbench.descriptions import Data, LocalModel, Prompt, Scoring
+from pluralbench.descriptions import Cluster, Data, LocalModel, Prompt, Scoring
 
 EXAMPLES = """\
 Examples:
@@ -33,6 +33,7 @@ def score(
     prompt: Annotated[Prompt, Options("Prompt")],
     model: Annotated[LocalModel, Options("Model", given={"name": "name"})],
     scoring: Annotated[Scoring, Options("Running")],
+    cluster: Annotated[Cluster, Options("Cluster")],
     out: Out = None,
     fresh: Fresh = False,
 ) -> None:
@@ -44,5 +45,7 @@ def score(
     from pluralbench.commands.telling import tell  # noqa: PLC0415 - `--help` need not wait for it
     from pluralbench.evaluation.score import score as run_score  # noqa: PLC0415 - the same
 
-    done = run_score(model, benchmark=benchmark, data=data, prompt=prompt, scoring=scoring, out=out, fresh=fresh)
+    done = run_score(
+        model, benchmark=benchmark, data=data, prompt=prompt, scoring=scoring, cluster=cluster, out=out, fresh=fresh
+    )
     tell(done)
