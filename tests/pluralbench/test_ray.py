@@ -39,9 +39,10 @@ def nodes() -> Iterator[Any]:
         patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
         patch.setenv("RAY_DEDUP_LOGS_SKIP_REGEX", ".")
         patch.setenv("PYTHONPATH", str(SUPPORT))
-        import ray
+        import ray as untyped
         from ray.cluster_utils import Cluster as Nodes
 
+        ray: Any = untyped
         cluster = Nodes(initialize_head=True, head_node_args={**SIZE, "include_dashboard": False})
         cluster.add_node(**SIZE)
         yield cluster
@@ -159,7 +160,7 @@ def test_a_worker_with_another_version_is_refused(two: Cluster, monkeypatch: pyt
 
 def test_a_loaded_model_cannot_be_sent(two: Cluster) -> None:
     with pytest.raises(EvaluationError, match="is in this process already, so no worker of a cluster can load it"):
-        pluralbench.score(FunctionModel(len), data="sample", cluster=two)
+        pluralbench.score(FunctionModel(by_bytes(Path())), data="sample", cluster=two)
 
 
 def test_a_judge_is_asked_from_the_workers_and_recorded_here(
@@ -167,7 +168,8 @@ def test_a_judge_is_asked_from_the_workers_and_recorded_here(
 ) -> None:
     data = write(tmp_path / "pairs.jsonl", pairs(12))
     with serve(lambda body, number: Reply("[[A]]" if "龙" in str(body) else "[[B]]")) as server:
-        asked = {"benchmark": "pairs", "data": data, "connection": ChatConnection(base_url=server.base_url)}
+        connection = ChatConnection(base_url=server.base_url)
+        asked: dict[str, Any] = {"benchmark": "pairs", "data": data, "connection": connection}
         there = pluralbench.judge("model", out=tmp_path / "there", cluster=two, **asked)
         assert len(server.requests) == 24
         here = pluralbench.judge("model", out=tmp_path / "here", **asked)

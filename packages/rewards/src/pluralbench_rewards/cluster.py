@@ -85,6 +85,12 @@ class OnCluster:
         return whole
 
 
+def on_cluster(cluster: Cluster, description: Description, scoring: Scoring) -> OnCluster:
+    """A described reward model on a cluster."""
+    known = description.record()
+    return OnCluster(cluster, partial(loaded, description, scoring, known), known)
+
+
 class Scorer:
     """What a worker has: the reward model, loaded."""
 

@@ -1,13 +1,13 @@
 """Work on a Ray cluster: workers that each make one object once, and call its methods with parts of the work.
 
-Ray starts a worker anew that was killed, elsewhere where its node is gone, and gives it the same part again. What comes
+A worker that was killed, or whose node is gone, is followed by another, and its part is given out again. What comes
 back is therefore the result of each part exactly once, in no order.
 """
 
 import asyncio
 import os
 import socket
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from importlib.util import find_spec
@@ -54,9 +54,10 @@ OTHER = (
 )
 LACKING = "A worker of the cluster has no module {module}; install on every node what is installed here."
 ENDED = (
-    "A worker of the cluster ended {tries} times at the same part of the work, as happens where memory runs out; give "
+    "A worker of the cluster ended {tries} times {when}, as happens where memory runs out; give "
     "a worker less at a time, or more room. What came back before is kept."
 )
+AT_WORK, AT_START = "at the same part of the work", "before it could begin"
 NO_ROOM = "The cluster has no room for a worker, which takes {wanted}: it has {has}."
 AWAITED = "No worker has started in {seconds:.0f} s. It takes {wanted}, and the cluster has {has}; waiting."
 LOST = "The connection to the Ray cluster is lost ({why}); what came back is kept: run the same command again to go on."
@@ -111,38 +112,43 @@ def _host_and_port(on: str) -> tuple[str, int]:
     raise ValueError(f"{on!r} is not ray, HOST:PORT or ray://HOST:PORT")
 
 
+class Lost(Exception):
+    """A worker went, by whatever fault, and with it what it had in hand."""
+
+
 class Workers(Generic[Made]):
     """Workers of a cluster while work goes on. A context manager.
 
-    make: gives the object that each worker has; it is called there, once in each, or again where Ray starts a worker
-    anew. It, and what methods are given and return, travel by (cloud)pickle. What a method raises is raised here.
+    make: gives the object that each worker has; it is called there, once in each. It, and what methods are given and
+    return, travel by (cloud)pickle. What a method raises is raised here.
     in_hand: calls that a worker is given at once; they overlap where the method is asynchronous.
+
+    A worker that goes is followed by another, wherever there is room, and what it had in hand is given out again.
     """
 
     def __init__(self, cluster: Cluster, make: Callable[[], Made], *, in_hand: int = IN_HAND) -> None:
         self._cluster, self._make, self._in_hand = cluster, make, in_hand
         self._ray: Any = None
+        self._actor: Any = None
+        self._given: tuple[Any, ...] = ()
         self._starting: dict[Any, Any] = {}
         self._free: deque[Any] = deque()
+        self._there: set[Any] = set()
+        self._stillborn = 0
 
     def __enter__(self) -> Self:
         """Connect, and start the workers; wait for the first. Raises `ClusterError`, and what `make` raises."""
         self._ray = ray = connect(self._cluster)
+        self._given = versions(SAME), ray.cloudpickle.dumps(self._make)
+        options = {"num_cpus": 1, "num_gpus": self._cluster.per_worker_gpus, "max_concurrency": self._in_hand}
+        self._actor = ray.remote(_actor()).options(**options)
         try:
-            given = versions(SAME), ray.cloudpickle.dumps(self._make)
-            options = {
-                "num_cpus": 1,
-                "num_gpus": self._cluster.per_worker_gpus,
-                "max_restarts": -1,
-                "max_task_retries": TRIES - 1,
-                "max_concurrency": self._in_hand,
-            }
-            actor = ray.remote(_actor()).options(**options)
-            started = [actor.remote(*given) for _ in range(self._cluster.workers)]
-            self._starting = {one.begin.remote(): one for one in started}
+            for _ in range(self._cluster.workers):
+                self._start()
             if not self._arrived(PATIENCE):
                 announce(AWAITED.format(seconds=PATIENCE, **self._room()))
-                self._arrived(None)
+                while not self._arrived(None):
+                    pass
         except BaseException:
             self.__exit__()
             raise
@@ -150,63 +156,100 @@ class Workers(Generic[Made]):
 
     def __exit__(self, *exc: object) -> None:
         """End the workers, whose room others may need."""
-        for one in {*self._starting.values(), *self._free}:
-            with suppress(Exception):  # the cluster may be gone
-                self._ray.kill(one)
-        self._starting, self._free = {}, deque()
+        for one in {*self._starting.values(), *self._there}:
+            self._end(one)
+        self._starting, self._free, self._there, self._stillborn = {}, deque(), set(), 0
 
     def results(self, method: str, parts: Sequence[tuple[Any, ...]]) -> Iterator[tuple[int, Any]]:
         """Call the method with each of the parts; its results as they come, with the place of the part.
 
         Raises what the method raises, and `ClusterError` where a part brings down `TRIES` workers.
         """
-        following = iter(enumerate(parts))
+        waiting = deque(range(len(parts)))
         doing: dict[Any, tuple[Any, int]] = {}
-        ended = False
-        while doing or not ended:
-            while self._free and not ended:
-                place, part = next(following, (len(parts), None))
-                ended = part is None
-                if part is not None:
-                    one = self._free.popleft()
-                    doing[one.call.remote(method, *part)] = one, place
-            if not doing:
-                break
-            done, _ = self._ray.wait([*doing, *self._starting], num_returns=1)
-            if done[0] in doing:
-                one, place = doing.pop(done[0])
-                self._free.append(one)
-                yield place, self._value(done[0])
-            else:
+        tries: Counter[int] = Counter()
+        while waiting or doing:
+            while self._free and waiting:
+                one, place = self._free.popleft(), waiting.popleft()
+                doing[one.call.remote(method, *parts[place])] = one, place
+            [done], _ = self._ray.wait([*doing, *self._starting], num_returns=1)
+            if done not in doing:
                 self._arrived(0)
+                continue
+            one, place = doing.pop(done)
+            try:
+                value = self._value(done)
+            except Lost:
+                self._follow(one)
+                tries[place] += 1
+                if tries[place] == TRIES:
+                    raise ClusterError(ENDED.format(tries=TRIES, when=AT_WORK)) from None
+                waiting.appendleft(place)
+            else:
+                self._release(one)
+                yield place, value
 
     async def result(self, method: str, *part: Any) -> Any:
         """Call the method with one part, as soon as a worker can take it. Raises as `results` does."""
-        while not self._arrived(0):  # noqa: ASYNC110 - Ray sets no event
-            await asyncio.sleep(LOOK)
-        one = self._free.popleft()
-        call = one.call.remote(method, *part)
-        try:
-            await call
-        except Exception:  # noqa: BLE001, S110 - told of by `_value`
-            pass
-        finally:
-            self._free.append(one)
-        return self._value(call)
+        for _ in range(TRIES):
+            while not self._arrived(0):  # noqa: ASYNC110 - Ray sets no event
+                await asyncio.sleep(LOOK)
+            one = self._free.popleft()
+            call = one.call.remote(method, *part)
+            with suppress(Exception):  # told of by `_value`
+                await call
+            try:
+                value = self._value(call)
+            except Lost:
+                self._follow(one)
+                continue
+            self._release(one)
+            return value
+        raise ClusterError(ENDED.format(tries=TRIES, when=AT_WORK))
+
+    def _start(self) -> None:
+        one = self._actor.remote(*self._given)
+        self._starting[one.begin.remote()] = one
 
     def _arrived(self, seconds: float | None) -> bool:
-        """Take workers that have started since, for at most so many seconds until the first; whether there are any."""
-        if self._starting:
+        """Take workers that have started, for at most so many seconds until the first; whether any can take a call."""
+        while self._starting:
             done, _ = self._ray.wait([*self._starting], num_returns=1, timeout=seconds)
-            while done:
-                one = self._starting.pop(done[0])
-                self._free.extend([one] * self._in_hand)
+            if not done:
+                break
+            seconds = 0
+            one = self._starting.pop(done[0])
+            self._there.add(one)
+            try:
                 self._value(done[0])
-                done = self._ray.wait([*self._starting], num_returns=1, timeout=0)[0] if self._starting else []
+            except Lost:
+                self._stillborn += 1
+                if self._stillborn == TRIES:
+                    raise ClusterError(ENDED.format(tries=TRIES, when=AT_START)) from None
+                self._follow(one)
+            else:
+                self._stillborn = 0
+                self._free.extend([one] * self._in_hand)
         return bool(self._free)
 
+    def _release(self, one: Any) -> None:
+        if one in self._there:
+            self._free.append(one)
+
+    def _follow(self, one: Any) -> None:
+        """Start another worker in place of one that is lost, once."""
+        if one in self._there:
+            self._there.remove(one)
+            self._free = deque(other for other in self._free if other != one)
+            self._end(one)
+            self._start()
+
+    def _end(self, one: Any) -> None:
+        with suppress(Exception):  # it, or the cluster, may be gone
+            self._ray.kill(one)
+
     def _value(self, call: Any) -> Any:
-        """What a call returned. Raises what it raised, and `ClusterError`."""
+        """What a call returned. Raises what it raised, `Lost`, and `ClusterError`."""
         errors = self._ray.exceptions
         try:
             same, value = self._ray.get(call)
@@ -215,8 +258,8 @@ class Workers(Generic[Made]):
             if isinstance(cause, ModuleNotFoundError):
                 raise ClusterError(LACKING.format(module=cause.name)) from None
             raise (cause if isinstance(cause, Exception) else error) from None
-        except (errors.RayActorError, errors.WorkerCrashedError):
-            raise ClusterError(ENDED.format(tries=TRIES)) from None
+        except (errors.RayActorError, errors.ObjectLostError, errors.NodeDiedError):
+            raise Lost from None
         except (errors.RayError, ConnectionError) as error:
             raise ClusterError(LOST.format(why=one_line(error))) from None
         if not same:
