@@ -28,9 +28,11 @@ def optimize_by_verl(
 ) -> Path:
     """Write what verl reads into `out`, let verl check it, and start verl on it; the folder.
 
-    data: the prompts to optimise on. cluster: where verl runs. What verl leaves is judged afterwards by `best_of_n`, once its checkpoint is
-    merged into an ordinary model (`python -m verl.model_merger merge`). Raises a `UserError`, also where verl is not
-    installed; then the files are there all the same.
+    data: the prompts to optimise on. cluster: where verl runs.
+
+    What verl leaves is judged afterwards by `best_of_n`, once its checkpoint is merged into an ordinary model
+    (`python -m verl.model_merger merge`). Raises a `UserError`, also where verl is not installed; then the files are
+    there all the same.
     """
     loaded = load_benchmark(benchmark, data, prompt or DownstreamPrompt(), sampled=True)
     tasks = tasks_of(loaded)

@@ -62,8 +62,8 @@ def verl_files(
 
     reward: a description, since each of verl's processes loads the reward model by itself. `temperature`, `kl` and the
     rest of `options` mean what they mean here; `value_clip`, `precision`, `steps` and `kl_every` are verl's own matter
-    but for `steps`. cluster: where verl runs, by its address; without one where Ray finds a cluster, or on this machine.
-    Returns the folder. Raises `PolicyError`.
+    but for `steps`. cluster: where verl runs; without an address where Ray finds a
+    cluster, or on this machine. Returns the folder. Raises `PolicyError`.
     """
     options, verl, scoring = options or OptimizeOptions(), verl or VerlOptions(), scoring or Scoring()
     base = described(policy, **fields)

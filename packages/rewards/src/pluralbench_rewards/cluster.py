@@ -67,8 +67,8 @@ class OnCluster:
         # Known groups travel too: the model says how much of them it cut.
         calls = [([groups[place] for place in part], _within(known, part)) for part in parts]
         with (
-            progress("scoring", len(groups) - len(known)) as meter,
             Workers(self.cluster, partial(Scorer, self.load)) as workers,
+            progress("scoring", len(groups) - len(known)) as meter,
         ):
             for number, scored in workers.results("score", calls):
                 _join(whole, scored, parts[number])

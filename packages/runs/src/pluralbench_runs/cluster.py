@@ -379,12 +379,7 @@ def _alike(address: str, there: str) -> bool:
 
 
 def _start(ray: Any, cluster: Cluster, quiet: dict[str, Any]) -> None:
-    """A cluster of this machine alone, that nobody else reaches, for as long as this process lasts."""
-    import secrets  # noqa: PLC0415 - here alone
-
-    os.environ.setdefault("RAY_AUTH_MODE", "token")
-    if os.environ["RAY_AUTH_MODE"] == "token" and "RAY_AUTH_TOKEN_PATH" not in os.environ:
-        os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
+    """A cluster of this machine alone, for as long as this process lasts. Ray lets in whoever has the user's token."""
     cores = max(os.cpu_count() or 1, cluster.workers)
     ray.init("local", num_cpus=cores, include_dashboard=False, _node_ip_address="127.0.0.1", **quiet)
     gpus = ray.cluster_resources().get("GPU", 0)
