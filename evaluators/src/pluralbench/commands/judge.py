@@ -6,7 +6,7 @@ import typer
 
 from pluralbench.commands.options import Fresh, Options, Out, Seed, Shard, with_options
 from pluralbench.commands.score import BenchmarkName
-from pluralbench.descriptions import ChatConnection, Data, Judging, Prompt
+from pluralbench.descriptions import ChatConnection, Cluster, Data, Judging, Prompt
 
 EXAMPLES = """\
 Examples:
@@ -27,6 +27,7 @@ def judge(
     prompt: Annotated[Prompt, Options("Prompt")],
     judging: Annotated[Judging, Options("Judging")],
     connection: Annotated[ChatConnection, Options("Connection")],
+    cluster: Annotated[Cluster, Options("Cluster")],
     seed: Seed = 0,
     shard: Shard = None,
     out: Out = None,
@@ -49,6 +50,7 @@ def judge(
             prompt=prompt,
             judging=judging,
             connection=connection,
+            cluster=cluster,
             seed=seed,
             shard=shard,
             out=out,

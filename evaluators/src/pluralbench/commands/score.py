@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from pluralbench.commands.options import Fresh, Options, Out, Shard, with_options
-from pluralbench.descriptions import Data, LocalModel, Prompt, Scoring
+from pluralbench.descriptions import Cluster, Data, LocalModel, Prompt, Scoring
 
 EXAMPLES = """\
 Examples:
@@ -35,6 +35,7 @@ def score(
     prompt: Annotated[Prompt, Options("Prompt")],
     model: Annotated[LocalModel, Options("Model", given={"name": "name"})],
     scoring: Annotated[Scoring, Options("Running")],
+    cluster: Annotated[Cluster, Options("Cluster")],
     shard: Shard = None,
     out: Out = None,
     fresh: Fresh = False,
@@ -54,6 +55,7 @@ def score(
             data=data,
             prompt=prompt,
             scoring=scoring,
+            cluster=cluster,
             shard=shard,
             out=out,
             fresh=fresh,

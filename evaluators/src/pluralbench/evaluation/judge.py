@@ -13,7 +13,7 @@ from pluralbench_measures.bootstrap import Estimate
 from pluralbench_measures.rankings import pairs_of
 from pluralbench_rewards.contract import Group, ModelRecord, Scored
 from pluralbench_rewards.judge import Comparison, Judge, load_judge, prompts_digest, scores_of
-from pluralbench_runs import Output, check_recipe, stream
+from pluralbench_runs import Cluster, Output, check_recipe, stream
 
 from pluralbench.data.prompts import languages_told, told_to_judge
 from pluralbench.descriptions import Data, Judging, Orders, PersonaJudging, Prompt, Synthesizing
@@ -60,6 +60,7 @@ def judge(
     prompt: Prompt | None = None,
     judging: Judging | None = None,
     connection: ChatConnection | None = None,
+    cluster: Cluster | None = None,
     seed: int = 0,
     shard: str | None = None,
     out: str | Path | None = None,
@@ -69,7 +70,8 @@ def judge(
 
     model: of the OpenAI-compatible endpoint of the connection (without a base URL, OpenAI's), or "local", the small
     embedded one. data, prompt: as of `score`. judging: how it is asked. connection: how it is reached, how fast it is
-    asked and what it may cost. seed: of every draw. shard: see `score`.
+    asked and what it may cost. cluster: from where it is asked, if not from here. seed: of every draw. shard: see
+    `score`.
 
     Every call is recorded; an interrupted run goes on where it was. A verdict that cannot be read after all attempts
     is invalid. Of rankings by category that are counted in the legacy way, pairs are asked about in one order.
@@ -106,6 +108,7 @@ def judge(
         reply=judging.form,
         criterion=judging.criterion,
         rule=judging.verdicts,
+        cluster=cluster,
     )
     with run_directory(target, settings, fresh=fresh) as output:
         if output is not None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 from pluralbench_local import LocalModel
 from pluralbench_rewards import Group, ModelRecord, RewardModel, Scored, Scoring
-from pluralbench_runs import Output
+from pluralbench_runs import Cluster, Output
 
 from pluralbench.descriptions import Data, Prompt
 from pluralbench.evaluation.folders import file_name, run_folder
@@ -27,6 +27,7 @@ def score(
     data: str | Path | Data | None = None,
     prompt: Prompt | None = None,
     scoring: Scoring | None = None,
+    cluster: Cluster | None = None,
     shard: str | None = None,
     out: str | Path | None = None,
     fresh: bool = False,
@@ -37,15 +38,15 @@ def score(
     of some groups a list with a number for each response. benchmark: a name, or a TOML file that describes one;
     without it that of the release which the data is, else "personalized".
     data: where the items are, or `Data` with further choices. prompt: what it says about the person. scoring: how a
-    model in this process runs. shard: score a share of the items alone, such as "2/8", which `merge` joins with the
-    others. fresh: start over.
+    model in this process runs. cluster: where it runs, if not in this process. shard: score a share of the items alone,
+    such as "2/8", which `merge` joins with the others. fresh: start over.
 
     A run that was interrupted goes on where it was. Raises a `UserError` for every mistake of the caller.
     """
     loaded = load_benchmark(benchmark, data, prompt, shard=shard)
     groups = loaded.groups()
     scoring = scoring or Scoring()
-    known_of_it, open_model = opened(model, scoring)
+    known_of_it, open_model = opened(model, scoring, cluster)
     settings = ScoreSettings(
         model=known_of_it,
         data=loaded.data_settings(),

@@ -5,6 +5,7 @@ from pluralbench_rewards.contract import (
     Description,
     EarlierPair,
     Group,
+    Measured,
     Message,
     Mode,
     ModelRecord,
@@ -15,6 +16,7 @@ from pluralbench_rewards.contract import (
     Scored,
     Scoring,
     Work,
+    compared,
 )
 from pluralbench_rewards.errors import FunctionError, RewardsError
 from pluralbench_rewards.functions import FunctionModel
@@ -32,6 +34,7 @@ __all__ = [
     "FunctionModel",
     "Group",
     "Judge",
+    "Measured",
     "Message",
     "Mode",
     "ModelRecord",
@@ -45,6 +48,7 @@ __all__ = [
     "Scored",
     "Scoring",
     "Work",
+    "compared",
     "mean_score",
     "model_commit",
     "model_digest",
