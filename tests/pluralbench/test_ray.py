@@ -16,11 +16,14 @@ import polars as pl
 import pytest
 from chat_server import Reply, serve
 from commands import environment
-from pluralbench import ChatConnection, EvaluationError, Group, LocalModel, Run, Scoring
+from pluralbench import ChatConnection, EvaluationError, Group, LocalModel, Outcome, Run, Sampling, Scoring
 from pluralbench.results.record import ScoringRecord
+from pluralbench_calls import working_ledger
+from pluralbench_retrieval import Query, rank, ranking_backend, retriever
 from pluralbench_rewards import FunctionError, FunctionModel, RewardsError
 from pluralbench_rewards.cluster import OnCluster
 from pluralbench_runs import Cluster, ClusterError
+from pluralbench_runs.workers import cluster_workers
 from ray_models import NOWHERE, Broken, by_bytes
 from written_tables import write
 
@@ -39,6 +42,7 @@ def nodes() -> Iterator[Any]:
         patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
         patch.setenv("RAY_DEDUP_LOGS_SKIP_REGEX", ".")
         patch.setenv("PYTHONPATH", str(SUPPORT))
+        patch.setenv("OMP_NUM_THREADS", "1")
         import ray as untyped
         from ray.cluster_utils import Cluster as Nodes
 
@@ -179,6 +183,56 @@ def test_a_judge_is_asked_from_the_workers_and_recorded_here(
     assert ledgers[0].equals(ledgers[1])
 
 
+def test_rankings_are_those_of_one_process(two: Cluster, tmp_path: Path) -> None:
+    queries = [Query(f"tea {place}", [f"I drink tea {place}", "I walk", ""], f"q{place}") for place in range(20)]
+    found = []
+    for name, backend in (("here", ranking_backend("bm25")), ("there", ranking_backend("bm25", two))):
+        with working_ledger(tmp_path / name) as ledger:
+            found.append(rank(queries, ledger, retriever("bm25"), backend))
+    assert found[0] == found[1]
+
+
+def test_checks_come_back_in_their_order(two: Cluster) -> None:
+    with cluster_workers(two) as each:
+        assert list(each(abs, range(-50, 50))) == [*range(50, 0, -1), *range(50)]
+
+
+@pytest.fixture
+def one_thread(classifiers: Callable[..., str]) -> Iterator[None]:
+    """As the workers have: with more, how a sum is rounded depends on what else is in a batch."""
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.mark.usefixtures("one_thread")
+def test_best_of_n_takes_policy_and_reward_model_to_the_cluster(
+    nodes: Any, classifiers: Callable[..., str], talker: str, tmp_path: Path
+) -> None:
+    from small_world import people_file
+
+    given: dict[str, Any] = {
+        "data": people_file(tmp_path / "people.jsonl", 6),
+        "sampling": Sampling(n=4, max_tokens=12),
+        "scoring": Scoring(mode="exact"),
+        "outcome": Outcome(judge="rubric-overlap"),
+    }
+    policy, rewards = LocalModel(name=talker, device="cpu"), {"a": LocalModel(name=classifiers(), device="cpu")}
+    there = pluralbench.best_of_n(
+        policy, rewards, out=tmp_path / "there", cluster=Cluster(on=str(nodes.address)), **given
+    )
+    here = pluralbench.best_of_n(policy, rewards, out=tmp_path / "here", **given)
+    for name in ("candidates", "rewards", "selected", "outcomes"):
+        found = [pl.read_parquet(done.path / f"{name}.parquet").to_dicts() for done in (there, here)]
+        assert found[0] == found[1]
+        assert found[0]
+    assert there.metrics.to_dicts() == here.metrics.to_dicts()
+
+
+@pytest.mark.usefixtures("one_thread")
 def test_a_classifier_scores_to_the_bit_as_in_one_process(
     two: Cluster, classifiers: Callable[..., str], pairs: Callable[..., Rows], tmp_path: Path
 ) -> None:

@@ -59,14 +59,16 @@ ENDED = (
 )
 AT_WORK, AT_START = "at the same part of the work", "before it could begin"
 NO_ROOM = "The cluster has no room for a worker, which takes {wanted}: it has {has}."
-AWAITED = "No worker has started in {seconds:.0f} s. It takes {wanted}, and the cluster has {has}; waiting."
+AWAITED = "No worker is ready after {seconds:.0f} s (each takes {wanted}, and the cluster has {has}); waiting on."
 LOST = "The connection to the Ray cluster is lost ({why}); what came back is kept: run the same command again to go on."
 # What Ray would write between our lines, and its report to its makers.
 QUIET = {
     "RAY_DEDUP_LOGS_SKIP_REGEX": ".",
     "RAY_USAGE_STATS_ENABLED": "0",
-    "RAY_BACKEND_LOG_LEVEL": "fatal",
 }
+
+
+THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 class ClusterError(UserError):
@@ -141,7 +143,9 @@ class Workers(Generic[Made]):
         self._ray = ray = connect(self._cluster)
         self._given = versions(SAME), ray.cloudpickle.dumps(self._make)
         options = {"num_cpus": 1, "num_gpus": self._cluster.per_worker_gpus, "max_concurrency": self._in_hand}
-        self._actor = ray.remote(_actor()).options(**options)
+        # How sums are rounded depends on it, and Ray would give each worker one thread.
+        threads = {name: os.environ[name] for name in THREADS if name in os.environ}
+        self._actor = ray.remote(_actor()).options(**options, runtime_env={"env_vars": threads})
         try:
             for _ in range(self._cluster.workers):
                 self._start()
