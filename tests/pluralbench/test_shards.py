@@ -132,7 +132,7 @@ def test_shards_of_a_model_in_exact_mode_are_the_whole_run(
     assert merged.items.equals(whole.items)
     assert merged.metrics.equals(whole.metrics)
     assert scoring(merged).items_dropped == scoring(whole).items_dropped == 1
-    assert scoring(merged).work.conversations == scoring(whole).work.conversations
+    assert verbs.work(merged).conversations == verbs.work(whole).conversations
     measured = {"tolerance", "work"}
     assert scoring(merged).model_dump(exclude=measured) == scoring(whole).model_dump(exclude=measured)
     assert merged.record.model == whole.record.model
