@@ -25,9 +25,9 @@ def scale(monkeypatch: pytest.MonkeyPatch) -> Any:
     return import_module("scale")
 
 
-def test_every_step_runs_and_stands_in_the_table(scale: Any, tmp_path: Path) -> None:
+def test_every_step_runs_and_stands_in_the_table(scale: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made, steps, protocol = (import_module(f"scaling.{name}") for name in ("made", "steps", "protocol"))
-    made.SOURCE = 2_000  # words
+    monkeypatch.setattr(made, "SOURCE", 2_000)  # words
     made.make(tmp_path, FEW, 60, 1)
     jobs = {name: protocol.Job(name, FEW, 60, str(tmp_path), "") for name in protocol.STEPS}
     taken = {name: {FEW: steps.done(job)} for name, job in jobs.items()}
