@@ -122,8 +122,9 @@ def test_outcomes_are_known_without_reading_answers(tmp_path: Path) -> None:
     with Ledger(ledger_at(tmp_path / "ledger", *answers)) as ledger:
         asked: list[str] = []
         ledger._database.set_trace_callback(asked.append)
-        found = ledger.outcomes([answers[0].key, "unknown", answers[1].key])
-        assert found == {answers[0].key: "answer", answers[1].key: "error"}
+        for unknown in (1, 1_000):  # fewer than the file has pages, and more
+            wanted = [answers[0].key, *map(str, range(unknown)), answers[1].key]
+            assert ledger.outcomes(wanted) == {answers[0].key: "answer", answers[1].key: "error"}
         assert ledger.used == set()
         assert not any("text" in query or "label" in query for query in asked)
         ledger._database.execute("UPDATE calls SET outcome = 'lost' WHERE outcome = 'length'")

@@ -8,9 +8,14 @@ from pluralbench_tables import typed_frame
 from polars.exceptions import PolarsError
 
 POST = pl.Struct({"id": pl.String, "text": pl.String})
-SCHEMA = pl.Schema(
-    {"id": pl.String, "posts": pl.List(POST), "names": pl.List(pl.String), "rank": pl.List(pl.Int64), "n": pl.UInt32}
-)
+KINDS: dict[str, pl.DataType] = {
+    "id": pl.String(),
+    "posts": pl.List(POST),
+    "names": pl.List(pl.String),
+    "rank": pl.List(pl.Int64),
+    "n": pl.UInt32(),
+}
+SCHEMA = pl.Schema(KINDS)
 TEXTS = st.text(max_size=5)
 VALUES = TEXTS | st.none()
 OTHER = VALUES | st.integers() | st.floats() | st.binary(max_size=3) | st.booleans()
