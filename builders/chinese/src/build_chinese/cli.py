@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 from pluralbench_calls import chosen_model
-from pluralbench_calls.options import ApiKeyEnv, BaseUrl, TokenPrice, price_values
+from pluralbench_calls.options import ApiKeyEnv, BaseUrl, Batch, TokenPrice, connection_values
 from pluralbench_runs import RecipeError, read_recipe, recipe_path, replaceable, run
 from pluralbench_runs.options import (
     Account,
@@ -137,6 +137,7 @@ def tasks(
     reuse: ReuseFrom = None,
     *,
     retry_errors: RetryErrors = False,
+    batch: Batch = False,
     fresh: Fresh = False,
 ) -> None:
     """Make annotation tasks: screen responses, show them in triples, give each triple to an annotator."""
@@ -155,7 +156,7 @@ def tasks(
         "tasks.overlap": overlap,
         "tasks.check_share": check_share,
         "seed": seed,
-        **price_values(price),
+        **connection_values(price, batch=batch),
     }
     asked = _asked(recipe, overrides, own=prompts)
     target = out or Path("dist") / f"{asked.name}-tasks"
@@ -250,6 +251,7 @@ def preference(
         bool, typer.Option("--ablate", help="Then train on each variant of the set and measure it on the benchmarks.")
     ] = False,
     retry_errors: RetryErrors = False,
+    batch: Batch = False,
     fresh: Fresh = False,
 ) -> None:
     """Build the preference set by distant supervision, and the benchmarks beside it, as a release."""
@@ -269,7 +271,7 @@ def preference(
         "connection.api_key_env": api_key_env,
         "connection.max_cost": max_cost,
         "seed": seed,
-        **price_values(price),
+        **connection_values(price, batch=batch),
         **_judge(judge, base_url, api_key_env),
     }
     tables = {"annotated": annotated, "unlabelled": prompts}

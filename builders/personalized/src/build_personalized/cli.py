@@ -5,7 +5,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 from pluralbench_calls import chosen_model
-from pluralbench_calls.options import ApiKeyEnv, BaseUrl, TokenPrice, price_values
+from pluralbench_calls.options import ApiKeyEnv, BaseUrl, Batch, TokenPrice, connection_values
 from pluralbench_runs import RecipeError, read_recipe, recipe_path, run
 from pluralbench_runs.options import (
     Fresh,
@@ -102,6 +102,7 @@ def command(
     reuse: ReuseFrom = None,
     *,
     retry_errors: RetryErrors = False,
+    batch: Batch = False,
     fresh: Fresh = False,
 ) -> None:
     """Build Personalized RewardBench: pairs of answers that differ in whether they keep to one person's rubric.
@@ -130,7 +131,7 @@ def command(
         "profile_size": profile_size,
         "seed": seed,
         "connection.max_cost": max_cost,
-        **price_values(price),
+        **connection_values(price, batch=batch),
         **_llm_overrides(llm, base_url, api_key_env),
     }
     asked = read_recipe(PersonalizedRecipe, recipe_path(recipe, RECIPES), overrides)

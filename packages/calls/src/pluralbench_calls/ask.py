@@ -10,7 +10,7 @@ from pluralbench_runs import Json, Meter, canonical_json, one_line, progress
 from pluralbench_calls.errors import CallsError, CeilingReached, Interrupted, RequestsRejected
 from pluralbench_calls.ledger import Ledger
 from pluralbench_calls.loops import run
-from pluralbench_calls.records import Answer, Backend, PackingBackend, Request
+from pluralbench_calls.records import Answer, Backend, DeferringBackend, PackingBackend, Request
 
 BYTES_A_TOKEN = 4  # on average; never less than one, by which the ceiling is reckoned
 OVERHEAD = 64  # tokens that a chat template adds
@@ -75,6 +75,8 @@ def ask(
     if missing:
         try:
             with progress(label, len(missing)) as meter:
+                if isinstance(backend, DeferringBackend):
+                    backend.keep(ledger.path.with_suffix(".batches"), meter.elsewhere)
                 answered = answered or any(one.outcome != "error" for one in known.values())
                 takes_some = any(map(ledger.has_answer_of, {request.provider for request in missing}))
                 trial = _Trial(ledger, answered=answered, takes_some=takes_some)
@@ -91,7 +93,7 @@ def ask(
 async def _send_all(
     missing: list[Request], ledger: Ledger, backend: Backend, limits: Limits, meter: Meter, trial: "_Trial"
 ) -> None:
-    size = backend.size if isinstance(backend, PackingBackend) else _size
+    size = backend.size if isinstance(backend, PackingBackend) else most_tokens
     gate = _Gate(limits, size, spent=limits.price.cost(*ledger.usage()))
     failures: list[CallsError] = []
     entering: set[asyncio.Task[float]] = set()
@@ -130,7 +132,13 @@ async def _send_all(
     workers = min(limits.concurrency, backend.concurrency or limits.concurrency, len(messages))
     queue = iter(messages)
     async with backend:
-        await asyncio.gather(*(work(queue) for _ in range(workers)))
+        try:
+            await asyncio.gather(*(work(queue) for _ in range(workers)))
+        except asyncio.CancelledError:
+            said = next((one for one in failures if isinstance(one, Interrupted)), None)
+            if said is None:
+                raise
+            raise said from None  # what goes on without this process
     if failures:
         raise failures[0]
     trial.end()
@@ -145,7 +153,7 @@ async def _send(backend: Backend, message: list[Request]) -> AsyncIterator[list[
             yield [await backend.send(request)]
 
 
-def _size(request: Request) -> int:
+def most_tokens(request: Request) -> int:
     """The most tokens that a chat request can have: no token is shorter than a byte."""
     return len(canonical_json(request.body)) + OVERHEAD
 
