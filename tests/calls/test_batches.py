@@ -278,7 +278,7 @@ def test_another_endpoint_does_not_have_the_batch(tmp_path: Path) -> None:
     with serve_batches(fault=gone) as server:
         with pytest.raises(NotServed, match=r"does not know the batch batch_0 any more; remove .*\.json to have"):
             asked(server, tmp_path)
-        with serve_batches() as other, pytest.raises(CallsError, match="5 of these calls are out in a batch at http"):
+        with serve_batches() as other, pytest.raises(CallsError, match="5 calls are out in a batch at http"):
             asked(other, tmp_path)
         [kept] = (tmp_path / "ledger.batches").iterdir()
         assert json.loads(kept.read_bytes())["batch"] == "batch_0"

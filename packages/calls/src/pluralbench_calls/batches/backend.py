@@ -76,7 +76,7 @@ class OpenAIBatches:
         for kept in self._kept.out_for(requests):
             if kept.base_url != self._endpoint.base_url:
                 raise CallsError(
-                    f"{len(kept.calls):,} of these calls are out in a batch at {kept.base_url}; go on with that base "
+                    f"{len(kept.calls):,} calls are out in a batch at {kept.base_url}; go on with that base "
                     f"URL, or remove {self._kept.path(kept)} to have them sent, and paid, again."
                 )
             message = [waiting.pop(key) for key in kept.calls if key in waiting]
@@ -192,8 +192,9 @@ class OpenAIBatches:
         in_vain = batch.status == "completed" and not left.answered
         if in_vain or times == MOST_TIMES:
             said = f" ({self._endpoint.line(left.why)})" if left.why else ""
+            calls = "1 call" if count == 1 else f"{count:,} calls"
             raise ConnectionFailed(
-                f"{host} leaves {count:,} calls unanswered in the batch {batch.id}, which is {batch.status}{said}."
+                f"{host} leaves {calls} unanswered in the batch {batch.id}, which is {batch.status}{said}."
             )
 
     def _first_error(self, batch: "Batch") -> str:
