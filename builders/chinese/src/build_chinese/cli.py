@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 from pluralbench_calls import chosen_model
-from pluralbench_calls.options import ApiKeyEnv, BaseUrl, Batch, TokenPrice, connection_values
+from pluralbench_calls.options import ApiKeyEnv, BaseUrl, Batch, Import, Pending, TokenPrice, connection_values
 from pluralbench_runs import RecipeError, read_recipe, recipe_path, replaceable, run
 from pluralbench_runs.options import (
     Account,
@@ -87,10 +87,13 @@ def command(
     out: Out = None,
     name: Name = None,
     seed: Seed = None,
+    pending: Pending = None,
+    results: Import = None,
     replay: ReplayFrom = None,
     reuse: ReuseFrom = None,
     *,
     retry_errors: RetryErrors = False,
+    batch: Batch = False,
     fresh: Fresh = False,
 ) -> None:
     """Build CheemsBench: Chinese prompts whose responses people and models ranked, conflicts resolved.
@@ -102,7 +105,9 @@ def command(
     if context.invoked_subcommand is not None:
         refuse_before_verb(context, "build-chinese")
         return
-    asked = _asked(recipe, {"name": name, "seed": seed}, own=None)
+    asked = _asked(
+        recipe, {"name": name, "seed": seed, **connection_values(None, pending, results, batch=batch)}, own=None
+    )
     target = replaceable(out or Path("dist") / asked.name)
     if recipe == "sample":
         _sample_steps(asked, target, fresh=fresh)
@@ -132,6 +137,8 @@ def tasks(
     seed: Seed = None,
     price: TokenPrice = None,
     max_cost: MaxCost = None,
+    pending: Pending = None,
+    results: Import = None,
     out: Annotated[Path | None, typer.Option(help="Folder for the tasks; without it dist/NAME-tasks.")] = None,
     replay: ReplayFrom = None,
     reuse: ReuseFrom = None,
@@ -156,7 +163,7 @@ def tasks(
         "tasks.overlap": overlap,
         "tasks.check_share": check_share,
         "seed": seed,
-        **connection_values(price, batch=batch),
+        **connection_values(price, pending, results, batch=batch),
     }
     asked = _asked(recipe, overrides, own=prompts)
     target = out or Path("dist") / f"{asked.name}-tasks"
@@ -239,6 +246,8 @@ def preference(
     seed: Seed = None,
     price: TokenPrice = None,
     max_cost: MaxCost = None,
+    pending: Pending = None,
+    results: Import = None,
     source_name: SourceName = None,
     licence: Licence = None,
     out: Out = None,
@@ -271,7 +280,7 @@ def preference(
         "connection.api_key_env": api_key_env,
         "connection.max_cost": max_cost,
         "seed": seed,
-        **connection_values(price, batch=batch),
+        **connection_values(price, pending, results, batch=batch),
         **_judge(judge, base_url, api_key_env),
     }
     tables = {"annotated": annotated, "unlabelled": prompts}

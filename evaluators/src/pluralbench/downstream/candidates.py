@@ -87,12 +87,17 @@ def policy_of(
     connection = connection or ChatConnection()
     how: dict[str, Any] = sampling.model_dump(include={"temperature", "top_p", "max_tokens"})
     if isinstance(name, LocalModel) or (str(name) != LOCAL and connection.base_url is None):
+        if connection.batch:
+            raise EvaluationError(
+                f"The policy {name} runs in this process, which takes no batches: give a --policy-base-url, or leave out "
+                "--policy-batch."
+            )
         from pluralbench_policies import Generation, chat_model_of  # noqa: PLC0415 - needs torch
 
         described = name if isinstance(name, LocalModel) else LocalModel(name=str(name))
         chat = chat_model_of(described, **how)
         return Policy(chat, Generation(described), Limits(), described.record().model_copy(update={"kind": "policy"}))
-    tables: dict[str, dict[str, Any]] = {"policy": {}, "connection": connection.model_dump(exclude_unset=True)}
+    tables: dict[str, dict[str, Any]] = {"policy": {}, "connection": connection.given()}
     chosen = chosen_model("policy", str(name), connection.base_url, connection.api_key_env, {"seeded": True})
     for dotted, value in chosen.items():
         table, _, key = dotted.partition(".")

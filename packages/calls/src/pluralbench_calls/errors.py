@@ -45,6 +45,16 @@ class BatchFileError(CallsError):
     resumable = False
 
 
+class CallsPending(CallsError):
+    """The calls that are still needed are written to files. Nothing is wrong: the same command goes on with results.
+
+    The exit status is EX_TEMPFAIL of sysexits.h, so that a script tells it from a mistake and from work that is done.
+    """
+
+    resumable = False
+    exit_status = 75
+
+
 class Interrupted(CallsError):
     """Stopped by Ctrl-C."""
 
