@@ -111,8 +111,8 @@ class FiledCalls:
         written = f"{len(requests):,} {label} are written to {files[0]}{more}"
         if self._nothing_came:
             raise BatchFileError(
-                f"The results that were given hold no new answer ({self._nothing_came}); mend that before they are run again. "
-                f"{written}."
+                f"The results that were given hold no new answer ({self._nothing_came}); mend that before they are "
+                f"run again. {written}."
             )
         raise CallsPending(f"{written}. Run {them}, and give the same command --import with the results.")
 
@@ -146,12 +146,12 @@ def _check_ours(files: Sequence[Path], results: int, foreign: int, keys: Sequenc
 
 
 def _files(path: Path) -> list[Path]:
-    """A file, or the `.jsonl` files of a folder. Raises `BatchFileError` for a folder without any."""
+    """A file, or the `.jsonl` files of a folder, which has none before anything came back."""
     if not path.is_dir():
         return [path]
     files = sorted(path.glob("*.jsonl"))
     if not files:
-        raise BatchFileError(f"The folder {path} has no results: no file in it ends in .jsonl.")
+        announce(f"There are no results in the folder {path} yet: no file in it ends in .jsonl.")
     return files
 
 
