@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from batch_server import BatchServer, Fault, Plan, reply_to, serve_batches
+from batch_server import BatchServer, Fault, Plan, says_back, serve_batches
+from chat_server import Reply, refused_by_reasoning
 from pluralbench_calls import (
     CallsError,
     CeilingReached,
@@ -25,6 +26,7 @@ from pluralbench_calls import (
 )
 from pluralbench_calls.backends import bounded
 from pluralbench_calls.batches.backend import OpenAIBatches
+from pluralbench_calls.batches.filed import FiledCalls
 from pluralbench_calls.batches.kept import KeptBatches
 
 CALLS = 5
@@ -188,34 +190,31 @@ def test_a_batch_that_fails_names_its_first_error_and_goes_out_again_once_mended
 
 
 def test_what_the_model_refuses_is_left_out_of_the_next_batch(tmp_path: Path) -> None:
-    def reasoning(body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
-        if "max_tokens" in body:
-            text = "Unsupported parameter: 'max_tokens' is not supported with this model."
-            return 400, {"error": {"message": text, "param": "max_tokens", "code": "unsupported_parameter"}}
-        return reply_to(body)
+    def reasoning(body: dict[str, Any], number: int) -> Reply:
+        return refused_by_reasoning(body) or says_back(body, number)
 
-    with serve_batches(reply=reasoning) as server, Ledger(tmp_path / "l") as ledger, Ledger(tmp_path / "d") as direct:
-        answers = ask(requests(max_tokens=9), ledger, backend(server))
-        assert said(answers) == said(ask(requests(max_tokens=9), direct, OpenAIChat(server.base_url)))
-    assert {answer.adapted for answer in answers} == {"max_tokens as max_completion_tokens"}
+    with serve_batches(script=reasoning) as server, Ledger(tmp_path / "l") as ledger, Ledger(tmp_path / "d") as direct:
+        answers = ask(requests(max_tokens=9, temperature=0.5), ledger, backend(server))
+        assert said(answers) == said(ask(requests(max_tokens=9, temperature=0.5), direct, OpenAIChat(server.base_url)))
+    assert {answer.adapted for answer in answers} == {"max_tokens as max_completion_tokens, without temperature"}
 
 
 def test_rejections_are_answers_unless_all_are_rejected(tmp_path: Path) -> None:
-    def picky(body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
-        return reply_to(body) if "1" in body["messages"][0]["content"] else (400, {"error": {"message": "too odd"}})
+    def picky(body: dict[str, Any], number: int) -> Reply:
+        return says_back(body, number) if "1" in body["messages"][0]["content"] else Reply("too odd", 400)
 
-    with serve_batches(reply=picky) as server:
+    with serve_batches(script=picky) as server:
         assert [a.outcome for a in asked(server, tmp_path)] == ["error", "answer", "error", "error", "error"]
     (tmp_path / "all").mkdir()
     with (
-        serve_batches(reply=lambda _: (400, {"error": {"message": "too odd"}})) as server,
+        serve_batches(script=lambda *_: Reply("too odd", 400)) as server,
         pytest.raises(RequestsRejected, match="rejects these requests: too odd"),
     ):
         asked(server, tmp_path / "all")
 
 
 def test_calls_that_all_fail_at_the_server_are_not_sent_for_ever(tmp_path: Path) -> None:
-    with serve_batches(reply=lambda _: (500, {"error": {"message": "out of memory"}})) as server:
+    with serve_batches(script=lambda *_: Reply("out of memory", 500)) as server:
         with pytest.raises(
             ConnectionFailed, match=r"5 calls unanswered .* is completed \(out of memory \(status 500\)"
         ):
@@ -285,3 +284,19 @@ def test_another_endpoint_does_not_have_the_batch(tmp_path: Path) -> None:
         kept.write_text("{", encoding="utf-8")
         with pytest.raises(CallsError, match="should say which batch is out and cannot be read"):
             asked(server, tmp_path)
+
+
+def test_what_is_out_is_not_asked_for_in_another_way(tmp_path: Path) -> None:
+    def gone(step: str, before: int) -> Fault | None:
+        return Fault(404, text="Batch not found") if step == "GET /batches/ID" else None
+
+    with serve_batches(fault=gone) as server, Ledger(tmp_path / "ledger.sqlite") as ledger:
+        with pytest.raises(NotServed, match="does not know the batch"):
+            ask(requests(), ledger, backend(server))
+        steps = len(server.steps)
+        directly = OpenAIChat(server.base_url)
+        for other in (directly, FiledCalls(directly, pending=tmp_path / "calls.jsonl")):
+            with pytest.raises(CallsError, match=r"5 calls are out in a batch at .* go on with --batch, or"):
+                ask(requests(), ledger, other)
+        assert len(server.steps) == steps
+    assert not (tmp_path / "calls.jsonl").exists()

@@ -10,6 +10,9 @@ from email import message_from_bytes
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from batch_results import result
+from chat_server import Reply, Script, completion
+
 STATUSES = ("validating", "in_progress", "in_progress", "finalizing")
 
 
@@ -37,24 +40,20 @@ class Fault:
     headers: dict[str, str] = field(default_factory=dict)
 
 
-def reply_to(body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
-    """A completion that says back what was asked."""
-    text = f"re: {body['messages'][-1]['content']}"
-    choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
-    usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
-    completion = {"id": "c", "object": "chat.completion", "created": 1, "model": "m-1"}
-    return 200, {**completion, "choices": [choice], "usage": usage}
+def says_back(body: dict[str, Any], _: int) -> Reply:
+    """A reply that says back what was asked."""
+    return Reply(f"re: {body['messages'][-1]['content']}")
 
 
 @dataclass
 class BatchServer:
-    """plan, reply: see `serve_batches`. steps: what was asked, such as "POST /batches".
+    """plan, script: see `serve_batches`. steps: what was asked, such as "POST /batches".
 
     worked: how often each call was worked through, and is paid. bodies: of the requests, as they came.
     """
 
     plan: Callable[[int], Plan]
-    reply: Callable[[dict[str, Any]], tuple[int, dict[str, Any]]]
+    script: Script
     base_url: str = ""
     steps: list[str] = field(default_factory=list)
     files: dict[str, bytes] = field(default_factory=dict)
@@ -67,6 +66,11 @@ class BatchServer:
         files = [self.files[batch["input_file_id"]] for batch in self.batches.values()]
         return [[json.loads(line) for line in file.splitlines()] for file in files]
 
+    def replied(self, body: dict[str, Any]) -> Reply:
+        """What comes back for a request."""
+        self.bodies.append(body)
+        return self.script(body, len(self.bodies) - 1)
+
     def create(self, asked: dict[str, Any]) -> dict[str, Any]:
         number = len(self.batches)
         name = f"batch_{number}"
@@ -76,18 +80,12 @@ class BatchServer:
         errors: list[dict[str, Any]] = []
         count = 0 if mine.end == "failed" else mine.finished
         for line in lines[:count]:
-            status, body = self.reply(line["body"])
-            self.bodies.append(line["body"])
-            if status == 200:
+            reply = self.replied(line["body"])
+            if reply.status == 200:
                 self.worked[line["custom_id"]] += 1
-            response = {"status_code": status, "request_id": "r", "body": body}
-            row = {"id": "b", "custom_id": line["custom_id"], "response": response, "error": None}
-            (output if status == 200 else errors).append(row)
+            (output if reply.status == 200 else errors).append(result(line["custom_id"], reply))
         if mine.end == "expired":
-            said = {"code": "batch_expired", "message": "This request could not be executed before the window ended."}
-            errors += [
-                {"id": "b", "custom_id": line["custom_id"], "response": None, "error": said} for line in lines[count:]
-            ]
+            errors += [result(line["custom_id"], Reply("The window ended.", 0)) for line in lines[count:]]
         batch = {
             **asked,
             "id": name,
@@ -136,8 +134,9 @@ class BatchServer:
             case "POST", ["batches"]:
                 said = self.create(json.loads(content))
             case "POST", ["chat", "completions"]:
-                status, said = self.reply(json.loads(content))
-                return status, json.dumps(said).encode()
+                reply = self.replied(json.loads(content))
+                said = completion(reply) if reply.status == 200 else {"error": {"message": reply.text, **reply.error}}
+                return reply.status, json.dumps(said).encode()
             case "GET", ["batches"]:
                 every = [self.shown(batch) for batch in reversed(self.batches.values())]
                 said = {"object": "list", "data": every, "has_more": False}
@@ -154,14 +153,14 @@ class BatchServer:
 def serve_batches(
     plan: Callable[[int], Plan] = lambda _: Plan(),
     fault: Callable[[str, int], Fault | None] = lambda *_: None,
-    reply: Callable[[dict[str, Any]], tuple[int, dict[str, Any]]] = reply_to,
+    script: Script = says_back,
 ) -> Iterator[BatchServer]:
     """Serve on a free loopback port.
 
-    plan: from a batch's number (from 0). fault: from a step and how often it was asked before. reply: from a request's
-    body to the status and the body of what comes back.
+    plan: from a batch's number (from 0). fault: from a step and how often it was asked before. script: from a request's
+    body and its number to what comes back, in a batch or at once.
     """
-    server, lock = BatchServer(plan, reply), threading.Lock()
+    server, lock = BatchServer(plan, script), threading.Lock()
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"

@@ -89,7 +89,7 @@ def policy_of(
     if isinstance(name, LocalModel) or (str(name) != LOCAL and connection.base_url is None):
         if connection.batch:
             raise EvaluationError(
-                f"The policy {name} runs in this process, which takes no batches: give a --policy-base-url, or leave out "
+                f"The policy {name} runs in this process, which takes no batches: give --policy-base-url, or leave out "
                 "--policy-batch."
             )
         from pluralbench_policies import Generation, chat_model_of  # noqa: PLC0415 - needs torch
