@@ -153,10 +153,11 @@ def test_a_lost_answer_to_create_is_looked_up(tmp_path: Path) -> None:
         assert len(server.batches) == 1
 
 
-def test_where_no_list_says_it_nobody_guesses(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("status", "text"), [(200, "so"), (200, "<html>"), (404, "no")])
+def test_where_no_list_says_it_nobody_guesses(tmp_path: Path, status: int, text: str) -> None:
     def lost(step: str, before: int) -> Fault | None:
         if step == "GET /batches":
-            return Fault(404)
+            return Fault(status, text=text)
         return Fault(done=True) if (step, before) == ("POST /batches", 0) else None
 
     with serve_batches(fault=lost) as server:
@@ -300,3 +301,26 @@ def test_what_is_out_is_not_asked_for_in_another_way(tmp_path: Path) -> None:
                 ask(requests(), ledger, other)
         assert len(server.steps) == steps
     assert not (tmp_path / "calls.jsonl").exists()
+
+
+def test_a_file_that_breaks_off_is_fetched_again(tmp_path: Path) -> None:
+    def cut(step: str, before: int) -> Fault | None:
+        return Fault(done=True, cut=True) if step == "GET /files/ID" and before < broken else None
+
+    broken = 2
+    with serve_batches(fault=cut) as server:
+        assert len(asked(server, tmp_path)) == CALLS
+        assert server.steps.count("GET /files/ID") == 3
+        broken = 99
+        (tmp_path / "always").mkdir()
+        with pytest.raises(ConnectionFailed, match="breaks off the file batch_1-output_file_id"):
+            asked(server, tmp_path / "always")
+
+
+@pytest.mark.parametrize(("text", "shown"), [("<html>hi</html>", "<html>hi</html>"), ("so", "FileObject.*")])
+def test_what_is_no_answer_of_a_batch_api_is_named(tmp_path: Path, text: str, shown: str) -> None:
+    with (
+        serve_batches(fault=lambda *_: Fault(200, text=text)) as server,
+        pytest.raises(NotServed, match=rf"127.0.0.1 sent something that is no file \({shown}\); is the URL right"),
+    ):
+        asked(server, tmp_path)

@@ -49,6 +49,7 @@ def of_chinese(folder: Path) -> tuple[Any, list[object]]:
     return build_chinese.cli.main, [*words, "--no-distant", "--taxonomy", write_taxonomy(folder)]
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(("of", "script"), [(of_personalized, numbered), (of_chinese, judge)])
 def test_a_build(
     of: Any, script: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -91,6 +92,7 @@ def test_a_judge(tmp_path: Path) -> None:
         check_batched(server)
 
 
+@pytest.mark.heavy
 def test_candidates_and_their_judge(tmp_path: Path) -> None:
     data = sample("build-personalized").release
 

@@ -32,10 +32,14 @@ class Plan:
 
 @dataclass
 class Fault:
-    """status: what is answered instead of doing it; 0 hangs up. done: whether it is done all the same, unsaid."""
+    """status: what is answered instead of doing it; 0 hangs up. done: whether it is done all the same, unsaid.
+
+    cut: only the first half of what is answered goes out.
+    """
 
     status: int = 0
     done: bool = False
+    cut: bool = False
     text: str = "no"
     headers: dict[str, str] = field(default_factory=dict)
 
@@ -180,8 +184,9 @@ def serve_batches(
                 wrong = fault(step, before)
                 kind = self.headers.get("Content-Type", "")
                 status, said = server.answer(step, words, content, kind) if wrong is None or wrong.done else (0, b"")
-            if wrong is not None:
-                status, said = wrong.status, json.dumps({"error": {"message": wrong.text}}).encode()
+            if wrong is not None and not wrong.cut:
+                text = wrong.text if "<" in wrong.text else json.dumps({"error": {"message": wrong.text}})
+                status, said = wrong.status, text.encode()
             if status == 0:
                 self.close_connection = True
                 self.connection.close()
@@ -189,11 +194,15 @@ def serve_batches(
             self.send_response(status)
             for name, value in (wrong.headers if wrong else {}).items():
                 self.send_header(name, value)
-            self.send_header(
-                "Content-Type", "application/octet-stream" if step == "GET /files/ID" else "application/json"
-            )
+            page = b"<html" in said[:9]
+            kinds = {"GET /files/ID": "application/octet-stream"}
+            self.send_header("Content-Type", "text/html" if page else kinds.get(step, "application/json"))
             self.send_header("Content-Length", str(len(said)))
             self.end_headers()
+            if wrong is not None and wrong.cut:
+                self.wfile.write(said[: len(said) // 2])
+                self.close_connection = True
+                return
             self.wfile.write(said)
 
         def log_message(self, *args: object) -> None:

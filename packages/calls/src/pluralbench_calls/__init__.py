@@ -7,6 +7,7 @@ from pluralbench_calls.backends.local import LocalModel
 from pluralbench_calls.backends.openai import OpenAIChat
 from pluralbench_calls.backends.replay import Replay
 from pluralbench_calls.backends.written import Written
+from pluralbench_calls.batches.backend import OpenAIBatches
 from pluralbench_calls.chat import (
     OPENAI,
     ChatConnection,
@@ -73,6 +74,7 @@ __all__ = [
     "MissingAnswers",
     "NotServed",
     "NotWritten",
+    "OpenAIBatches",
     "OpenAIChat",
     "Outcome",
     "PackingBackend",

@@ -5,8 +5,6 @@ from collections.abc import Awaitable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from pluralbench_runs import one_line
-
 from pluralbench_calls.backends.endpoint import Endpoint
 from pluralbench_calls.batches.files import URL
 from pluralbench_calls.errors import CallsError, ConnectionFailed, NotServed
@@ -94,6 +92,8 @@ class BatchService:
                 raise self._not_taken(error) from None
             except openai.APIError as error:
                 raise self._failure(error, NO_BATCHES) from None
+            except (ValueError, openai.OpenAIError) as error:
+                raise self._nothing("batch", error) from None
         raise AssertionError("pauses without end")
 
     async def find(self, file: str, kept: Path) -> str | None:
@@ -101,16 +101,19 @@ class BatchService:
         import openai  # noqa: PLC0415 - as above
 
         try:
-            async for batch in self._endpoint.client.batches.list(limit=LISTED, extra_headers=self._endpoint.headers):
-                if batch.input_file_id == file:
-                    return self._name_in(batch, "batch")
+            page = await self._endpoint.client.batches.list(limit=LISTED, extra_headers=self._endpoint.headers)
+            while isinstance(getattr(page, "data", None), list):
+                for batch in page.data:
+                    if batch.input_file_id == file:
+                        return self._name_in(batch, "batch")
+                if not page.has_next_page():
+                    return None
+                page = await page.get_next_page()
         except openai.APIError as error:
             if error_status(error) not in NOT_THERE:
                 raise self._failure(error, NO_BATCHES) from None
-        except AttributeError:
-            pass  # what came is no list
-        else:
-            return None
+        except (ValueError, AttributeError):
+            pass  # of the client, for a page that is no list
         raise NotServed(
             f"{self._endpoint.host} lists no batches, and may or may not work through the file {file} since its answer "
             f"was lost: look there, then write the batch's name into {kept}, or remove that file if there is none."
@@ -155,6 +158,8 @@ class BatchService:
             return await call
         except openai.APIError as error:
             raise self._failure(error, absent) from None
+        except (ValueError, openai.OpenAIError) as error:  # no JSON, or more of it than is read
+            raise self._nothing("answer of a Batch API", error) from None
 
     def _not_taken(self, error: "openai.APIError") -> NotTaken:
         return NotTaken(str(self._failure(error, NO_BATCHES)))
@@ -173,9 +178,12 @@ class BatchService:
         """The name of what the endpoint sent. Raises `NotServed` for what is no such thing, such as a page of HTML."""
         name = getattr(said, "id", None)
         if not isinstance(name, str) or not name:
-            shown = self._endpoint.line(one_line(said), 120)
-            raise NotServed(f"{self._endpoint.host} sent something that is no {what} ({shown}); is the URL right?")
+            raise self._nothing(what, said)
         return name
+
+    def _nothing(self, what: str, said: object) -> NotServed:
+        shown = self._endpoint.line(said or type(said).__name__, 120)
+        return NotServed(f"{self._endpoint.host} sent something that is no {what} ({shown}); is the URL right?")
 
 
 def error_status(error: "openai.APIError") -> int:
