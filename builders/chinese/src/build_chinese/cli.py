@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 from pluralbench_calls import chosen_model
-from pluralbench_calls.options import ApiKeyEnv, BaseUrl, Import, Pending, TokenPrice, file_values, price_values
+from pluralbench_calls.options import ApiKeyEnv, BaseUrl, Batch, Import, Pending, TokenPrice, connection_values
 from pluralbench_runs import RecipeError, read_recipe, recipe_path, replaceable, run
 from pluralbench_runs.options import (
     Account,
@@ -100,6 +100,7 @@ def command(
     reuse: ReuseFrom = None,
     *,
     retry_errors: RetryErrors = False,
+    batch: Batch = False,
     fresh: Fresh = False,
 ) -> None:
     """Build CheemsBench: Chinese prompts whose responses people and models ranked, conflicts resolved.
@@ -111,7 +112,9 @@ def command(
     if context.invoked_subcommand is not None:
         refuse_before_verb(context, "build-chinese")
         return
-    asked = _asked(recipe, {"name": name, "seed": seed, **file_values(pending, results)}, own=None)
+    asked = _asked(
+        recipe, {"name": name, "seed": seed, **connection_values(None, pending, results, batch=batch)}, own=None
+    )
     target = replaceable(out or Path("dist") / asked.name)
     if recipe == "sample":
         _sample_steps(asked, target, fresh=fresh)
@@ -149,6 +152,7 @@ def tasks(
     reuse: ReuseFrom = None,
     *,
     retry_errors: RetryErrors = False,
+    batch: Batch = False,
     fresh: Fresh = False,
 ) -> None:
     """Make annotation tasks: screen responses, show them in triples, give each triple to an annotator."""
@@ -167,8 +171,7 @@ def tasks(
         "tasks.overlap": overlap,
         "tasks.check_share": check_share,
         "seed": seed,
-        **price_values(price),
-        **file_values(pending, results),
+        **connection_values(price, pending, results, batch=batch),
     }
     asked = _asked(recipe, overrides, own=prompts)
     target = out or Path("dist") / f"{asked.name}-tasks"
@@ -268,6 +271,7 @@ def preference(
         bool, typer.Option("--ablate", help="Then train on each variant of the set and measure it on the benchmarks.")
     ] = False,
     retry_errors: RetryErrors = False,
+    batch: Batch = False,
     fresh: Fresh = False,
 ) -> None:
     """Build the preference set by distant supervision, and the benchmarks beside it, as a release."""
@@ -287,8 +291,7 @@ def preference(
         "connection.api_key_env": api_key_env,
         "connection.max_cost": max_cost,
         "seed": seed,
-        **price_values(price),
-        **file_values(pending, results),
+        **connection_values(price, pending, results, batch=batch),
         **_judge(judge, base_url, api_key_env),
     }
     tables = {"annotated": annotated, "unlabelled": prompts}

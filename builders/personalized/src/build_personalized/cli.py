@@ -5,7 +5,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 from pluralbench_calls import chosen_model
-from pluralbench_calls.options import ApiKeyEnv, BaseUrl, Import, Pending, TokenPrice, file_values, price_values
+from pluralbench_calls.options import ApiKeyEnv, BaseUrl, Batch, Import, Pending, TokenPrice, connection_values
 from pluralbench_runs import RecipeError, read_recipe, recipe_path, run
 from pluralbench_runs.options import (
     Fresh,
@@ -111,6 +111,7 @@ def command(
     reuse: ReuseFrom = None,
     *,
     retry_errors: RetryErrors = False,
+    batch: Batch = False,
     fresh: Fresh = False,
 ) -> None:
     """Build Personalized RewardBench: pairs of answers that differ in whether they keep to one person's rubric.
@@ -139,8 +140,7 @@ def command(
         "profile_size": profile_size,
         "seed": seed,
         "connection.max_cost": max_cost,
-        **price_values(price),
-        **file_values(pending, results),
+        **connection_values(price, pending, results, batch=batch),
         **_llm_overrides(llm, base_url, api_key_env),
     }
     asked = read_recipe(PersonalizedRecipe, recipe_path(recipe, RECIPES), overrides)

@@ -93,6 +93,11 @@ def policy_of(
     connection = connection or ChatConnection()
     how: dict[str, Any] = sampling.model_dump(include={"temperature", "top_p", "max_tokens"})
     if isinstance(name, LocalModel) or (str(name) != LOCAL and connection.base_url is None):
+        if connection.batch:
+            raise EvaluationError(
+                f"The policy {name} runs in this process, which takes no batches: give --policy-base-url, or leave out "
+                "--policy-batch."
+            )
         from pluralbench_policies import Generation, chat_model_of  # noqa: PLC0415 - needs torch
 
         described = name if isinstance(name, LocalModel) else LocalModel(name=str(name))

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 from pluralbench_calls import chosen_model
-from pluralbench_calls.options import ApiKeyEnv, BaseUrl, Import, Pending, TokenPrice, file_values, price_values
+from pluralbench_calls.options import ApiKeyEnv, BaseUrl, Batch, Import, Pending, TokenPrice, connection_values
 from pluralbench_runs import RecipeError, read_recipe, recipe_path
 from pluralbench_runs.options import (
     ColumnIs,
@@ -124,6 +124,7 @@ def training(
     reuse: ReuseFrom = None,
     *,
     retry_errors: RetryErrors = False,
+    batch: Batch = False,
     fresh: Fresh = False,
 ) -> None:
     """Build preferences with users, to train personalized reward models: who preferred which of two answers.
@@ -152,8 +153,7 @@ def training(
         "splits.own": own_splits,
         "seed": seed,
         "connection.max_cost": max_cost,
-        **price_values(price),
-        **file_values(pending, results),
+        **connection_values(price, pending, results, batch=batch),
         **_persona_overrides(persona_llm, base_url, api_key_env),
     }
     own = "sample" if source in (None, ["sample"]) else "own"

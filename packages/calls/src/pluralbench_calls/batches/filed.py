@@ -9,7 +9,7 @@ from typing import Self
 from pluralbench_runs import announce, one_line
 from pluralbench_tables import read_json
 
-from pluralbench_calls.backends.openai import MAX_ANSWER_BYTES
+from pluralbench_calls.backends.endpoint import MAX_ANSWER_BYTES
 from pluralbench_calls.batches.files import write_batches
 from pluralbench_calls.batches.results import UNKNOWN, read_results
 from pluralbench_calls.errors import BatchFileError, CallsPending
