@@ -11,9 +11,6 @@ from pluralbench_rewards.served.engine import (
     Pages,
     ReplyError,
     ServerError,
-    in_order,
-    number,
-    vector,
 )
 
 __all__ = [
@@ -27,7 +24,4 @@ __all__ = [
     "Pages",
     "ReplyError",
     "ServerError",
-    "in_order",
-    "number",
-    "vector",
 ]

@@ -32,8 +32,9 @@ class ReplyError(RewardsError):
 
 @dataclass(frozen=True)
 class Conversation:
-    """A conversation as it is sent. ids: its tokens, special ones included. text: as the chat template renders it.
+    """A conversation as it is sent. ids: its tokens, special ones included.
 
+    text: for an engine that takes texts, that of which it makes these ids with the special tokens that it adds.
     reads: for an implicit reward the positions whose following token is scored: the log-probability of `ids[r + 1]` for
     each `r` of them is part of the reward.
     """
@@ -55,8 +56,9 @@ class Call:
 class About:
     """What a server's pages say of it.
 
-    models: names that a request may give, the first by default. root: the folder or ORG/NAME that it loaded, where that
-    is told. max_length: the most tokens of an input. at_once: the most inputs of a request, None for any number.
+    models: names that a request may give; once one is chosen, that alone. root: the folder or ORG/NAME that it loaded,
+    where that is told. max_length: the most tokens of an input. at_once: the most inputs of a request, None for any
+    number. labels: what it calls the logits, in their order, where replies are told apart by them.
     """
 
     version: str
@@ -64,34 +66,48 @@ class About:
     root: str | None = None
     max_length: int | None = None
     at_once: int | None = None
+    labels: tuple[str, ...] = ()
+
+    @property
+    def model(self) -> str:
+        """The name that a request gives."""
+        return self.models[0]
+
+
+Request = Callable[[Sequence[Conversation], About], Call]
+"""From conversations, at most `About.at_once`, to one request for all of them."""
+
+Read = Callable[[Any, Sequence[Conversation], About], list[list[float]]]
+"""From the JSON of a reply of status 200 to a row for each conversation, in order. Raises `ReplyError`."""
 
 
 @dataclass(frozen=True)
 class Engine:
     """An engine.
 
-    title: its name in a sentence. raw: how it is made to give raw logits, the end of a sentence: "start it with ...".
-    about: what the pages say, None where they are not of this engine.
-    request: one request for these conversations, of the model of this name. At most `About.at_once` are given.
-    read: from the JSON of a reply (status 200) and the conversations that were asked for, in their order: for each its
-    row of raw logits (`gives` "logits"), or the last token's hidden state, to which the head is applied here (`gives`
-    "states"). Raises `ReplyError`; `replies` has what is common.
-    request_implicit, read_implicit: the same for language models; a row is the log-probability of each token that
+    title: its name in a sentence. raw: how it is made to give raw logits, as "start it with ...". starts: with which
+    options it serves a kind of model, for the sentence about a server that has no such page.
+    about: what the pages say; None where they are not of this engine. Raises `ReplyError` where it is this engine, but
+    cannot be used as it was started.
+    request, read: for classifiers. A row is the raw logits of a conversation (`gives` "logits"), or the hidden state of
+    its last token, to which the head is applied here (`gives` "states").
+    request_implicit, read_implicit: for language models; a row is the log-probability of each token that
     `Conversation.reads` asks for. None where the engine cannot say.
-    tokenize, tokens: the request for the token ids of a text and how they are read of its reply, to compare the
+    tokenize, tokens: the request for the token ids of a text, and how they are read of its reply, to compare the
     server's tokenizer with the one here; None where it has no such page.
-    texts: it takes texts, not token ids, and adds its own special tokens; the ids must come out as they are here.
+    texts: it takes texts, not token ids, and adds its tokenizer's own special tokens.
     """
 
     name: EngineName
     title: str
     raw: str
+    starts: Mapping[Kind, str]
     about: Callable[[Pages], About | None]
-    request: Callable[[Sequence[Conversation], str], Call]
-    read: Callable[[Any, Sequence[Conversation]], list[list[float]]]
-    request_implicit: Callable[[Sequence[Conversation], str], Call] | None = None
-    read_implicit: Callable[[Any, Sequence[Conversation]], list[list[float]]] | None = None
-    tokenize: Callable[[str, str], Call] | None = None
+    request: Request
+    read: Read
+    request_implicit: Request | None = None
+    read_implicit: Read | None = None
+    tokenize: Callable[[str, About], Call] | None = None
     tokens: Callable[[Any], list[int]] | None = None
     gives: Gives = "logits"
     texts: bool = False
@@ -126,3 +142,24 @@ def vector(values: Any) -> list[float]:
             "scores each token; it must pool the last one (of vLLM: start it for the task classify, not token_classify)"
         )
     return [number(value) for value in values]
+
+
+def field(reply: Any, name: str) -> Any:
+    """What a JSON object has under a name. Raises `ReplyError` where it has nothing, or is none."""
+    if not isinstance(reply, dict) or name not in reply:
+        raise ReplyError(f"sent a reply without `{name}`")
+    return reply[name]
+
+
+def token_ids(values: Any) -> list[int]:
+    """Token ids. Raises `ReplyError`."""
+    if not isinstance(values, list):
+        raise ReplyError(f"sent {type(values).__name__} where token ids belong")
+    return [int(number(value, "a token id")) for value in values]
+
+
+def check_tokens(told: Any, conversations: Sequence[Conversation]) -> None:
+    """Raise `ReplyError` where a reply was made of another number of tokens than were sent. told: None says nothing."""
+    sent = sum(len(conversation.ids) for conversation in conversations)
+    if told is not None and told != sent:
+        raise ReplyError(f"read {told} tokens of {sent:,}, so it cut the input or added to it")

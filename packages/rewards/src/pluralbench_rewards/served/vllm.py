@@ -14,8 +14,11 @@ from pluralbench_rewards.served.engine import (
     Engine,
     Pages,
     ReplyError,
+    check_tokens,
+    field,
     in_order,
     number,
+    token_ids,
     vector,
 )
 
@@ -24,75 +27,69 @@ def about(pages: Pages) -> About | None:
     """What the pages say; None where they are not vLLM's."""
     try:
         models = [model for model in pages["/v1/models"]["data"] if model["owned_by"] == "vllm"]
-        version = str(pages["/version"]["version"])
-        first = models[0]
         return About(
-            version=version,
+            version=str(pages["/version"]["version"]),
             models=tuple(str(model["id"]) for model in models),
-            root=first.get("root"),
-            max_length=first.get("max_model_len"),
+            root=models[0].get("root"),
+            max_length=models[0].get("max_model_len"),
         )
     except (KeyError, TypeError, IndexError):
         return None
 
 
-def request(conversations: Sequence[Conversation], model: str) -> Call:
+def request(conversations: Sequence[Conversation], about: About) -> Call:
     """Raw logits of token ids."""
     ids = [list(conversation.ids) for conversation in conversations]
-    return Call("/classify", {"model": model, "input": ids, "use_activation": False})
+    return Call("/classify", {"model": about.model, "input": ids, "use_activation": False})
 
 
-def read(reply: Any, conversations: Sequence[Conversation]) -> list[list[float]]:
+def read(reply: Any, conversations: Sequence[Conversation], _: About) -> list[list[float]]:
     """The logits of each conversation."""
-    rows = in_order(_field(reply, "data"), len(conversations))
-    return [vector(_field(row, "probs")) for row in rows]
+    rows = in_order(field(reply, "data"), len(conversations))
+    values = [vector(field(row, "probs")) for row in rows]
+    check_tokens((reply.get("usage") or {}).get("prompt_tokens"), conversations)
+    return values
 
 
-def request_implicit(conversations: Sequence[Conversation], model: str) -> Call:
+def request_implicit(conversations: Sequence[Conversation], about: About) -> Call:
     """The log-probability of each token that is sent. One more is generated, since none at all is refused."""
     ids = [list(conversation.ids) for conversation in conversations]
-    body = {"model": model, "prompt": ids, "prompt_logprobs": 0, "max_tokens": 1, "temperature": 0}
+    body = {"model": about.model, "prompt": ids, "prompt_logprobs": 0, "max_tokens": 1, "temperature": 0}
     return Call("/v1/completions", body)
 
 
-def read_implicit(reply: Any, conversations: Sequence[Conversation]) -> list[list[float]]:
+def read_implicit(reply: Any, conversations: Sequence[Conversation], _: About) -> list[list[float]]:
     """The log-probability of the token after each position that is read."""
-    rows = in_order(_field(reply, "choices"), len(conversations))
+    rows = in_order(field(reply, "choices"), len(conversations))
     return [
-        _log_probabilities(_field(row, "prompt_logprobs"), conversation)
+        _log_probabilities(field(row, "prompt_logprobs"), conversation)
         for row, conversation in zip(rows, conversations, strict=True)
     ]
 
 
-def tokenize(text: str, model: str) -> Call:
+def tokenize(text: str, about: About) -> Call:
     """The token ids of a text, none added."""
-    return Call("/tokenize", {"model": model, "prompt": text, "add_special_tokens": False})
+    return Call("/tokenize", {"model": about.model, "prompt": text, "add_special_tokens": False})
 
 
 def tokens(reply: Any) -> list[int]:
     """The token ids of a reply to `tokenize`."""
-    return [int(number(token, "a token id")) for token in _field(reply, "tokens")]
+    return token_ids(field(reply, "tokens"))
 
 
 def _log_probabilities(entries: Any, conversation: Conversation) -> list[float]:
     if not isinstance(entries, list) or len(entries) != len(conversation.ids):
         raise ReplyError("did not send a log-probability for each token (`prompt_logprobs`)")
-    return [
-        number(_field(_field(entries[place + 1], str(conversation.ids[place + 1])), "logprob"), "a log-probability")
-        for place in conversation.reads
-    ]
-
-
-def _field(reply: Any, name: str) -> Any:
-    if not isinstance(reply, dict) or name not in reply:
-        raise ReplyError(f"sent a reply without `{name}`")
-    return reply[name]
+    # With `prompt_logprobs` 0 an entry holds the token that stands there, and no other.
+    told = [(entries[place + 1], str(conversation.ids[place + 1])) for place in conversation.reads]
+    return [number(field(field(entry, token), "logprob"), "a log-probability") for entry, token in told]
 
 
 VLLM = Engine(
     name="vllm",
     title="vLLM",
     raw="""start it with --pooler-config '{"use_activation": false}'""",
+    starts={"classifier": "--runner pooling", "implicit": "--runner generate"},
     about=about,
     request=request,
     read=read,
