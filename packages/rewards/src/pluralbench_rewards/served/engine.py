@@ -5,7 +5,7 @@ request or reads a reply, both plain JSON, and `pool` sends them.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -80,6 +80,9 @@ Request = Callable[[Sequence[Conversation], About], Call]
 Read = Callable[[Any, Sequence[Conversation], About], list[list[float]]]
 """From the JSON of a reply of status 200 to a row for each conversation, in order. Raises `ReplyError`."""
 
+Examination = Generator[Call, tuple[int, Any], None]
+"""Requests to be sent one after the other, each answered with the status and the JSON (or None) of its reply."""
+
 
 @dataclass(frozen=True)
 class Engine:
@@ -93,6 +96,8 @@ class Engine:
     its last token, to which the head is applied here (`gives` "states").
     request_implicit, read_implicit: for language models; a row is the log-probability of each token that
     `Conversation.reads` asks for. None where the engine cannot say.
+    examine: what is to be found out by requests before anything is scored, where no page tells it. It gets the token
+    ids of a conversation, and raises `ReplyError` for a server that was started in a way that cannot be used.
     tokenize, tokens: the request for the token ids of a text, and how they are read of its reply, to compare the
     server's tokenizer with the one here; None where it has no such page.
     texts: it takes texts, not token ids, and adds its tokenizer's own special tokens.
@@ -107,6 +112,7 @@ class Engine:
     read: Read
     request_implicit: Request | None = None
     read_implicit: Read | None = None
+    examine: Callable[[Sequence[int], About], Examination] | None = None
     tokenize: Callable[[str, About], Call] | None = None
     tokens: Callable[[Any], list[int]] | None = None
     gives: Gives = "logits"

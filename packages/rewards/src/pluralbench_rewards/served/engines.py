@@ -1,11 +1,12 @@
 """Which engine a server is, told by its pages."""
 
 from pluralbench_rewards.served.engine import About, Engine, EngineName, Pages, ServerError
+from pluralbench_rewards.served.llamacpp import LLAMACPP
 from pluralbench_rewards.served.sglang import SGLANG
 from pluralbench_rewards.served.tei import TEI
 from pluralbench_rewards.served.vllm import VLLM
 
-ENGINES: tuple[Engine, ...] = (VLLM, SGLANG, TEI)
+ENGINES: tuple[Engine, ...] = (VLLM, SGLANG, TEI, LLAMACPP)
 
 
 def told(url: str, pages: Pages, named: EngineName | None) -> tuple[Engine, About]:
