@@ -29,9 +29,8 @@ def write_gguf(folder: Path | str, path: Path | str) -> Path:
         found = names.get_name(name, try_suffixes=(".weight", ".bias"))
         assert found, name
         heads = {"q_proj": "num_attention_heads", "k_proj": "num_key_value_heads"}.get(name.split(".")[-2])
-        if architecture == "llama" and heads:
-            weights = _interleaved(weights, config[heads])
-        writer.add_tensor(found, np.ascontiguousarray(weights))
+        rotated = architecture == "llama" and heads
+        writer.add_tensor(found, np.ascontiguousarray(_interleaved(weights, config[heads]) if rotated else weights))
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()

@@ -1,4 +1,4 @@
-"""llama.cpp's server as the trunk of a classifier: it gives the last token's hidden state, and the head is applied here.
+"""llama.cpp's server as a classifier's trunk: it gives the last token's hidden state, and the head is applied here.
 
 Its own heads (`--pooling rank`) are never used: a softmax or a sigmoid hides the logits, heads of some architectures
 are not loaded, and `/embedding` then sends memory that nobody wrote. Seen of the build in xllamacpp 2026.10: token ids
