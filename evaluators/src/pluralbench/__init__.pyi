@@ -20,6 +20,8 @@ from .descriptions import (
     Running,
     Sampling,
     Scoring,
+    ServedModel,
+    Serving,
     Synthesizing,
     TrainingOptions,
 )
@@ -91,6 +93,8 @@ __all__ = [
     "Sampling",
     "Scored",
     "Scoring",
+    "ServedModel",
+    "Serving",
     "Study",
     "Synthesis",
     "Synthesizing",

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from pluralbench.commands.options import Fresh, Options, Out, with_options
-from pluralbench.descriptions import Data, LocalModel, Prompt, Scoring
+from pluralbench.descriptions import Data, LocalModel, Prompt, Scoring, Serving
 
 EXAMPLES = """\
 Examples:
@@ -13,6 +13,8 @@ Examples:
 pluralbench score Skywork/Skywork-Reward-V2-Llama-3.2-1B --benchmark personalized
 
 pluralbench score ./my-model --data dist/personalized-rewardbench --profile raw --out runs/mine
+
+pluralbench score ORG/NAME --server http://gpu1:8000,http://gpu2:8000 --dtype bfloat16
 
 pluralbench score ./policy --kind implicit --reference ./base --benchmark pairs --data pairs.jsonl
 """
@@ -33,6 +35,7 @@ def score(
     prompt: Annotated[Prompt, Options("Prompt")],
     model: Annotated[LocalModel, Options("Model", given={"name": "name"})],
     scoring: Annotated[Scoring, Options("Running")],
+    serving: Annotated[Serving, Options("Server")],
     out: Out = None,
     fresh: Fresh = False,
 ) -> None:
@@ -41,8 +44,10 @@ def score(
     Writes a run directory with every item's scores, the metrics, and where they come from. An interrupted run goes on
     with the same command.
     """
-    from pluralbench.commands.telling import tell  # noqa: PLC0415 - `--help` need not wait for it
+    from pluralbench_local.served.description import described  # noqa: PLC0415 - `--help` need not wait for it
+
+    from pluralbench.commands.telling import tell  # noqa: PLC0415 - the same
     from pluralbench.evaluation.score import score as run_score  # noqa: PLC0415 - the same
 
-    done = run_score(model, benchmark=benchmark, data=data, prompt=prompt, scoring=scoring, out=out, fresh=fresh)
-    tell(done)
+    asked = described(model, serving)
+    tell(run_score(asked, benchmark=benchmark, data=data, prompt=prompt, scoring=scoring, out=out, fresh=fresh))

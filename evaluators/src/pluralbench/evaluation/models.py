@@ -6,7 +6,7 @@ from pkgutil import resolve_name
 from typing import Any, cast
 
 from pluralbench_calls.chat import LOCAL, ChatConnection
-from pluralbench_local import LocalModel
+from pluralbench_local import LocalModel, ServedModel
 from pluralbench_rewards import Description, FunctionModel, ModelRecord, RewardModel, Scoring
 
 from pluralbench.descriptions import Running
@@ -37,6 +37,13 @@ def opened(model: Scorable, scoring: Scoring) -> tuple[ModelRecord, Callable[[],
         f"Nothing can be scored with {type(model).__name__}: give a name or folder, a description such as LocalModel, "
         "a RewardModel, or a function from groups to scores."
     )
+
+
+def described_here(model: Scorable) -> LocalModel | None:
+    """What describes a model in this process, also where servers hold it; None for anything else."""
+    if isinstance(model, ServedModel):
+        return model.model
+    return model if isinstance(model, LocalModel) else None
 
 
 def here(name: str, running: Running, connection: ChatConnection) -> str | LocalModel:

@@ -4,14 +4,13 @@ from collections import Counter
 from pathlib import Path
 
 import polars as pl
-from pluralbench_local import LocalModel
 from pluralbench_rewards import ModelRecord, Scored, Scoring
 from pluralbench_runs import Output
 
 from pluralbench.descriptions import Data, Prompt
 from pluralbench.evaluation.folders import file_name, run_folder
 from pluralbench.evaluation.journal import journal
-from pluralbench.evaluation.models import Scorable, opened
+from pluralbench.evaluation.models import Scorable, described_here, opened
 from pluralbench.evaluation.settings import Loaded, ScoreSettings, load_benchmark, run_directory
 from pluralbench.evaluation.timing import timed
 from pluralbench.metrics import measure
@@ -51,7 +50,7 @@ def score(
         scoring=scoring,
     )
     name = f"{loaded.name}-{file_name(Path(known_of_it.name).name) or known_of_it.kind}"
-    choices = [model] if isinstance(model, LocalModel) else []
+    choices = [described] if (described := described_here(model)) is not None else []
     target = Path(out or run_folder(name, settings, loaded.data, loaded.prompt, *choices, scoring))
     with run_directory(target, settings, fresh=fresh) as output:
         if output is not None:
@@ -78,7 +77,8 @@ def _write(
     decisions = decide(loaded.items.frame, scored.scores, scored.cut)
     prompt = loaded.prompt_record().model_copy(update={"chat_template_digest": model.chat_template_digest})
     in_process = scored.work is not None
-    near = decisions.filter(pl.col("margin").abs() <= scored.tolerance).height if in_process else 0
+    tokenized = in_process or scored.served is not None
+    near = decisions.filter(pl.col("margin").abs() <= scored.tolerance).height if tokenized else 0
     write_run(
         output,
         items=score_items(loaded.benchmark, loaded.items.frame, scored, decisions),
@@ -91,7 +91,7 @@ def _write(
             prompt=prompt,
             scoring=ScoringRecord(
                 mode=settings.scoring.mode if in_process else None,
-                on_overflow=settings.scoring.on_overflow if in_process else None,
+                on_overflow=settings.scoring.on_overflow if tokenized else None,
                 tolerance=scored.tolerance,
                 decisions_within_tolerance=near,
                 items_truncated=sum(cut > 0 for cut in scored.cut),
@@ -99,6 +99,7 @@ def _write(
                 items_from_an_earlier_part=resumed,
                 invalid_reasons=dict(sorted(Counter(scored.reasons).items())),
                 work=scored.work,
+                served=scored.served,
             ),
             cost=cost,
             provenance=provenance(),

@@ -1,6 +1,7 @@
 """The contract of everything that scores, judges, and functions as reward models. Nothing here needs torch."""
 
 from pluralbench_rewards.contract import (
+    CheckRecord,
     Compile,
     Description,
     EarlierPair,
@@ -14,6 +15,7 @@ from pluralbench_rewards.contract import (
     RewardModel,
     Scored,
     Scoring,
+    ServedRecord,
     Work,
 )
 from pluralbench_rewards.errors import FunctionError, RewardsError
@@ -24,6 +26,7 @@ from pluralbench_rewards.rubric import Case, RubricJudge, mean_score, overlap, p
 
 __all__ = [
     "Case",
+    "CheckRecord",
     "Comparison",
     "Compile",
     "Description",
@@ -44,6 +47,7 @@ __all__ = [
     "RubricJudge",
     "Scored",
     "Scoring",
+    "ServedRecord",
     "Work",
     "mean_score",
     "model_commit",

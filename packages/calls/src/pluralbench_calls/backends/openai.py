@@ -136,7 +136,7 @@ class OpenAIChat:
                 messages=messages,
                 # As an extra body, fields that only this server knows go out too.
                 extra_body=body,
-                extra_headers=_withheld(authorization=not self._key),
+                extra_headers=withheld(authorization=not self._key),
             )
         except AnswerTooLong:
             return self._recorded(request, "length", "", finish_reason=TOO_LONG, adapted=adapted(request, refused))
@@ -258,7 +258,7 @@ def _times(tries: int) -> str:
     return "1 try" if tries == 1 else f"{tries} tries"
 
 
-def _withheld(*, authorization: bool) -> dict[str, Any]:
+def withheld(*, authorization: bool) -> dict[str, Any]:
     """Headers that the client would add from its environment, or without a key; each is left out instead."""
     lines = os.environ.get("OPENAI_CUSTOM_HEADERS", "").split("\n")
     names = [line.partition(":")[0].strip() for line in lines if ":" in line]
