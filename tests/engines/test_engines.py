@@ -230,8 +230,8 @@ def test_a_run_goes_on_after_its_server_was_started_again(served: Served, tmp_pa
     run = score(served.model, served.running.url, rows, tmp_path, *more)
     record = run.record.scoring
     assert record is not None
-    told(f"{record.resumed} of {len(rows)} rows were scored before the server was killed")
-    assert 0 < record.resumed < len(rows)
+    told(f"{record.items_from_an_earlier_part} of {len(rows)} rows were scored before the server was killed")
+    assert 0 < record.items_from_an_earlier_part < len(rows)
     assert max(differences(scores(run), classifier_alone(served.model, groups(rows)))) < ALLOWED
 
 

@@ -39,6 +39,8 @@ async def check(
     """
     name = described.model.name
     for site in sites:
+        for server in site.servers:
+            await server.examine(items.conversations[0][0].ids)
         await _same_tokens(site, items, name)
     found = [await scored_by(site, items.conversations, described.serving.batch_size) for site in sites]
     for site, (scores, _) in zip(sites, found, strict=True):

@@ -141,7 +141,7 @@ class Served:
         model = self.described.model
         if model.kind == "implicit":
             return summed
-        head = head_of(model) if server.engine.gives == "states" else None
+        head = head_of(model, server.url) if server.engine.gives == "states" else None
 
         def rewards(rows: list[list[float]]) -> list[float]:
             logits = torch.tensor(rows, dtype=torch.float64)

@@ -7,6 +7,7 @@ import psutil
 import torch
 from huggingface_hub import snapshot_download
 from huggingface_hub.errors import LocalEntryNotFoundError
+from pluralbench_rewards.served import ServerError
 from safetensors import safe_open
 
 from pluralbench_local.description import LocalModel
@@ -42,17 +43,36 @@ def fits(model: LocalModel) -> bool:
     return all(files) and wanted < free
 
 
-def head_of(model: LocalModel) -> Callable[[torch.Tensor], torch.Tensor]:
-    """From hidden states to logits by the model's own head, read alone of its files. Raises `ModelError`."""
-    found: dict[str, torch.Tensor] = {}
+def head_of(model: LocalModel, url: str) -> Callable[[torch.Tensor], torch.Tensor]:
+    """From the hidden states of the server at a URL to logits, by the model's own head, read alone of its files.
+
+    Raises `ModelError` for a model without a head of one linear layer; the function `ServerError` for other states.
+    """
+    weight, bias = (_tensor(model, {f"{head}.{part}" for head in REWARD_HEADS}) for part in ("weight", "bias"))
+    if weight is None or weight.dim() != 2:
+        raise ModelError(
+            f"{model.name} holds no head of one linear layer (score.weight in *.safetensors), which is applied here to "
+            f"the hidden states of {url}; serve it by vLLM or SGLang, or score in this process."
+        )
+
+    def logits(states: torch.Tensor) -> torch.Tensor:
+        if states.shape[1] != weight.shape[1]:
+            raise ServerError(
+                f"{url} gives hidden states of {states.shape[1]:,} numbers, but the head of {model.name} takes "
+                f"{weight.shape[1]:,}, so it serves another model; give the server of {model.name}."
+            )
+        return torch.nn.functional.linear(states, weight, bias)
+
+    return logits
+
+
+def _tensor(model: LocalModel, names: set[str]) -> torch.Tensor | None:
+    """The one of these that the model's files hold, in float64."""
     for path in weight_files(model.name, model.revision):
         if path.suffix == ".safetensors":
             with safe_open(path, framework="pt") as file:
-                names = [name for name in file.keys() if name.split(".")[0] in REWARD_HEADS]  # noqa: SIM118 - no dict
-                found |= {name.rpartition(".")[2]: file.get_tensor(name).double() for name in names}
-    if "weight" not in found:
-        raise ModelError(
-            f"{model.name} holds no head (score.weight in *.safetensors), which this engine needs to be applied here."
-        )
-    weight, bias = found["weight"], found.get("bias")
-    return lambda states: torch.nn.functional.linear(states, weight, bias)
+                found = names & set(file.keys())
+                if found:
+                    tensor: torch.Tensor = file.get_tensor(found.pop())
+                    return tensor.double()
+    return None

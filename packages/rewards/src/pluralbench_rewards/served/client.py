@@ -101,6 +101,23 @@ class Client:
             return error.status_code, error.response.text
         return response.status_code, response.text
 
+    async def asked(self, call: Call) -> tuple[int, Any]:
+        """The status of one try and the JSON that came with it, None where it is none. Raises `Unavailable`."""
+        import httpx2  # noqa: PLC0415 - as below
+        import openai  # noqa: PLC0415 - as below
+
+        try:
+            asking = self._client.with_options(max_retries=0).post(
+                call.path, cast_to=httpx2.Response, body=call.body, options={"headers": self._headers()}
+            )
+            response = await self._sent(asking)
+        except openai.APIStatusError as error:
+            response = error.response
+        try:
+            return response.status_code, json.loads(response.text)
+        except ValueError:
+            return response.status_code, None
+
     async def post(self, call: Call) -> Any:
         """The JSON of a reply. Raises `Unavailable`, and `Rejected` for a request that the server does not take."""
         import httpx2  # noqa: PLC0415 - as above

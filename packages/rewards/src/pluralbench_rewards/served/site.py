@@ -55,6 +55,20 @@ class Server:
         except ReplyError as error:
             raise ServerError(f"{self.url} {error}.") from None
 
+    async def examine(self, ids: Sequence[int]) -> None:
+        """Find out what no page tells. ids: the tokens of a conversation. Raises `ServerError`."""
+        if self.engine.examine is None:
+            return
+        examination = self.engine.examine(ids, self.about)
+        try:
+            call = next(examination)
+            while True:
+                call = examination.send(await self.client.asked(call))
+        except StopIteration:
+            return
+        except ReplyError as error:
+            raise ServerError(f"{self.url} {error}.") from None
+
     async def tokens_of(self, text: str) -> list[int] | None:
         """The token ids that the server makes of a text; None where it does not say. Raises `ServerError`."""
         if self.engine.tokenize is None or self.engine.tokens is None:
