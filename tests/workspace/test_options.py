@@ -16,6 +16,7 @@ DIFFERENT = {
     "--data": "the data of a run that is shown may have moved",
     "--format": "a command has the formats that fit what it prints",
     "--held-out": "a planner is measured on a share of the people, a reward model on other items too",
+    "--import": "studies come back in a folder, calls in files",
     "--judge": "the benchmarks have stand-ins of their own for a judge",
     "--labels": "a judge is compared with any, a builder keeps those of its own items",
     "--learning-rate": "the rate of a reward model falls, that of a policy does not",

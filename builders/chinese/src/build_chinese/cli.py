@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 from pluralbench_calls import chosen_model
-from pluralbench_calls.options import ApiKeyEnv, BaseUrl, TokenPrice, price_values
+from pluralbench_calls.options import ApiKeyEnv, BaseUrl, Import, Pending, TokenPrice, file_values, price_values
 from pluralbench_runs import RecipeError, read_recipe, recipe_path, replaceable, run
 from pluralbench_runs.options import (
     Account,
@@ -87,6 +87,8 @@ def command(
     out: Out = None,
     name: Name = None,
     seed: Seed = None,
+    pending: Pending = None,
+    results: Import = None,
     replay: ReplayFrom = None,
     reuse: ReuseFrom = None,
     *,
@@ -102,7 +104,7 @@ def command(
     if context.invoked_subcommand is not None:
         refuse_before_verb(context, "build-chinese")
         return
-    asked = _asked(recipe, {"name": name, "seed": seed}, own=None)
+    asked = _asked(recipe, {"name": name, "seed": seed, **file_values(pending, results)}, own=None)
     target = replaceable(out or Path("dist") / asked.name)
     if recipe == "sample":
         _sample_steps(asked, target, fresh=fresh)
@@ -132,6 +134,8 @@ def tasks(
     seed: Seed = None,
     price: TokenPrice = None,
     max_cost: MaxCost = None,
+    pending: Pending = None,
+    results: Import = None,
     out: Annotated[Path | None, typer.Option(help="Folder for the tasks; without it dist/NAME-tasks.")] = None,
     replay: ReplayFrom = None,
     reuse: ReuseFrom = None,
@@ -156,6 +160,7 @@ def tasks(
         "tasks.check_share": check_share,
         "seed": seed,
         **price_values(price),
+        **file_values(pending, results),
     }
     asked = _asked(recipe, overrides, own=prompts)
     target = out or Path("dist") / f"{asked.name}-tasks"
@@ -238,6 +243,8 @@ def preference(
     seed: Seed = None,
     price: TokenPrice = None,
     max_cost: MaxCost = None,
+    pending: Pending = None,
+    results: Import = None,
     source_name: SourceName = None,
     licence: Licence = None,
     out: Out = None,
@@ -270,6 +277,7 @@ def preference(
         "connection.max_cost": max_cost,
         "seed": seed,
         **price_values(price),
+        **file_values(pending, results),
         **_judge(judge, base_url, api_key_env),
     }
     tables = {"annotated": annotated, "unlabelled": prompts}

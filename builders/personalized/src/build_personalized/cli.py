@@ -5,7 +5,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 from pluralbench_calls import chosen_model
-from pluralbench_calls.options import ApiKeyEnv, BaseUrl, TokenPrice, price_values
+from pluralbench_calls.options import ApiKeyEnv, BaseUrl, Import, Pending, TokenPrice, file_values, price_values
 from pluralbench_runs import RecipeError, read_recipe, recipe_path, run
 from pluralbench_runs.options import (
     Fresh,
@@ -98,6 +98,8 @@ def command(
     seed: Seed = None,
     max_cost: MaxCost = None,
     price: TokenPrice = None,
+    pending: Pending = None,
+    results: Import = None,
     replay: ReplayFrom = None,
     reuse: ReuseFrom = None,
     *,
@@ -131,6 +133,7 @@ def command(
         "seed": seed,
         "connection.max_cost": max_cost,
         **price_values(price),
+        **file_values(pending, results),
         **_llm_overrides(llm, base_url, api_key_env),
     }
     asked = read_recipe(PersonalizedRecipe, recipe_path(recipe, RECIPES), overrides)

@@ -34,6 +34,8 @@ Policy = Annotated[
 DownstreamBenchmark = Annotated[str, typer.Option("--benchmark", help=BENCHMARKS, rich_help_panel="Data")]
 PolicyConnection = Annotated[ChatConnection, Options("Policy", prefix="policy-", left_out=CONNECTION)]
 JudgeConnection = Annotated[ChatConnection, Options("Judge", prefix="judge-", left_out=CONNECTION)]
+# The files of calls are one choice for both: each of them looks for its own.
+FILES = {"pending": "policy_pending", "results": "policy_results"}
 ReuseFrom = Annotated[
     Path | None,
     typer.Option(
@@ -64,7 +66,7 @@ def best_of_n(
     running: Annotated[Running, Options("Models in this process")],
     scoring: Annotated[Scoring, Options("Reward models")],
     policy_connection: PolicyConnection,
-    judge_connection: JudgeConnection,
+    judge_connection: Annotated[ChatConnection, Options("Judge", given=FILES, prefix="judge-", left_out=CONNECTION)],
     seed: Seed = 0,
     reuse_from: ReuseFrom = None,
     out: Out = None,

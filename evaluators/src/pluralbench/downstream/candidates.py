@@ -92,7 +92,7 @@ def policy_of(
         described = name if isinstance(name, LocalModel) else LocalModel(name=str(name))
         chat = chat_model_of(described, **how)
         return Policy(chat, Generation(described), Limits(), described.record().model_copy(update={"kind": "policy"}))
-    tables: dict[str, dict[str, Any]] = {"policy": {}, "connection": connection.model_dump(exclude_unset=True)}
+    tables: dict[str, dict[str, Any]] = {"policy": {}, "connection": connection.given()}
     chosen = chosen_model("policy", str(name), connection.base_url, connection.api_key_env, {"seeded": True})
     for dotted, value in chosen.items():
         table, _, key = dotted.partition(".")

@@ -121,7 +121,7 @@ def chat_of(
     """The chat model of a name with a judge's sampling, and how it is reached. local: what the embedded one has of its
     own. Raises `RecipeError`."""
     connection = connection or ChatConnection()
-    tables: dict[str, dict[str, Any]] = {"model": {}, "connection": connection.model_dump(exclude_unset=True)}
+    tables: dict[str, dict[str, Any]] = {"model": {}, "connection": connection.given()}
     chosen = chosen_model("model", model, connection.base_url, connection.api_key_env, local or {})
     for dotted, value in chosen.items():
         table, _, key = dotted.partition(".")

@@ -19,7 +19,9 @@ from pluralbench_calls.chat import (
 )
 from pluralbench_calls.errors import (
     AccessDenied,
+    BatchFileError,
     CallsError,
+    CallsPending,
     CeilingReached,
     ConnectionFailed,
     Interrupted,
@@ -51,7 +53,9 @@ __all__ = [
     "AccessDenied",
     "Answer",
     "Backend",
+    "BatchFileError",
     "CallsError",
+    "CallsPending",
     "CeilingReached",
     "ChatConnection",
     "ChatModel",

@@ -10,7 +10,7 @@ from pluralbench_runs import Json, Meter, canonical_json, one_line, progress
 from pluralbench_calls.errors import CallsError, CeilingReached, Interrupted, RequestsRejected
 from pluralbench_calls.ledger import Ledger
 from pluralbench_calls.loops import run
-from pluralbench_calls.records import Answer, Backend, PackingBackend, Request
+from pluralbench_calls.records import Answer, Backend, FilingBackend, PackingBackend, Request
 
 BYTES_A_TOKEN = 4  # on average; never less than one, by which the ceiling is reckoned
 OVERHEAD = 64  # tokens that a chat template adds
@@ -76,16 +76,49 @@ def ask(
         try:
             with progress(label, len(missing)) as meter:
                 answered = answered or any(one.outcome != "error" for one in known.values())
-                takes_some = any(map(ledger.has_answer_of, {request.provider for request in missing}))
-                trial = _Trial(ledger, answered=answered, takes_some=takes_some)
-                run(_send_all(missing, ledger, backend, limits or Limits(), meter, trial))
+                limits = limits or Limits()
+                if isinstance(backend, FilingBackend):
+                    missing = _filed(missing, ledger, backend, limits.price, meter, label, answered=answered)
+                    backend = backend.online
+                if missing:
+                    trial = _trial_of(missing, ledger, answered=answered)
+                    run(_send_all(missing, ledger, backend, limits, meter, trial))
         except (CallsError, KeyboardInterrupt) as error:
             said = error if isinstance(error, CallsError) else Interrupted("Interrupted.")
             recorded = f"{len(ledger.find(unique)):,} of {len(unique):,} {label} are recorded"
             go_on = "; run the same command again to go on" if said.resumable else ""
             raise type(said)(f"{said} {recorded}{go_on}.") from None
-        known |= ledger.find(request.key for request in missing)
+        known |= ledger.find(key for key in unique if key not in known)
     return [known[request.key] for request in requests]
+
+
+def _filed(
+    missing: list[Request],
+    ledger: Ledger,
+    backend: FilingBackend,
+    price: Price,
+    meter: Meter,
+    label: str,
+    *,
+    answered: bool,
+) -> list[Request]:
+    """Record the answers that files hold; the requests that are to be sent. Raises `CallsPending` for written ones."""
+    trial = _trial_of(missing, ledger, answered=answered)
+    for answers in backend.take(missing, ledger):
+        trial.record(answers)
+        for answer in answers:
+            meter.advance(price.cost(answer.prompt_tokens, answer.completion_tokens))
+    trial.end()
+    taken = ledger.known(request.key for request in missing)
+    left = [request for request in missing if request.key not in taken]
+    if left:
+        backend.write(left, ledger, label)
+    return left
+
+
+def _trial_of(missing: Sequence[Request], ledger: Ledger, *, answered: bool) -> "_Trial":
+    takes_some = any(map(ledger.has_answer_of, {request.provider for request in missing}))
+    return _Trial(ledger, answered=answered, takes_some=takes_some)
 
 
 async def _send_all(

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, Literal
 
 from pluralbench_runs import Table, stream
@@ -11,6 +12,7 @@ from pluralbench_calls.ask import Limits, Price
 from pluralbench_calls.backends.local import MODEL as LOCAL_MODEL
 from pluralbench_calls.backends.local import LocalModel
 from pluralbench_calls.backends.openai import MAX_ANSWER_BYTES, OpenAIChat, provider_of
+from pluralbench_calls.batches.filed import FiledCalls
 from pluralbench_calls.errors import CallsError
 from pluralbench_calls.records import Backend, Request
 
@@ -111,10 +113,36 @@ class ChatConnection(Table):
             raise ValueError(f"{price!r} is not of the form IN/OUT, such as 0.25/2")
         return ChatPrice(input=dollars[0], output=dollars[1])
 
+    @field_validator("results", mode="before")
+    @classmethod
+    def _some(cls, results: object) -> object:
+        return results or ()
+
     @field_validator("api_key_env")
     @classmethod
     def _named(cls, name: str | None) -> str | None:
         return name or None
+
+    pending: Path | None = Field(
+        None,
+        exclude=True,
+        description="Send nothing: write the calls that are still needed to this file, in OpenAI's batch format, and "
+        "stop with exit status 75.",
+        json_schema_extra={"flag": "--pending", "metavar": "FILE"},
+    )
+    results: tuple[Path, ...] = Field(
+        (),
+        exclude=True,
+        description="Take answers from this result file of a batch, or from the .jsonl files of this folder; "
+        "repeatable.",
+        json_schema_extra={"flag": "--import", "metavar": "FILE"},
+    )
+
+    def given(self) -> dict[str, Any]:
+        """The values that were given, and no defaults, for a connection that is made of them."""
+        pending = None if self.pending is None else str(self.pending)
+        files = {"pending": pending, "results": [str(path) for path in self.results]}
+        return self.model_dump(exclude_unset=True) | files
 
     def limits(self) -> Limits:
         """The limits under which requests are sent."""
@@ -177,15 +205,20 @@ def chat_request(
 
 
 def chat_backend(model: ChatModel, connection: ChatConnection) -> Backend:
-    """Who answers for the model: the embedded one, or the endpoint of the connection."""
+    """Who answers for the model: the embedded one, or the endpoint of the connection, or files in its place."""
     if model.provider == LOCAL:
         return LocalModel()
-    return OpenAIChat(
+    online = OpenAIChat(
         connection.base_url or "",
         api_key_env=connection.api_key_env,
         timeout=connection.timeout,
         max_retries=connection.max_retries,
         max_answer_bytes=connection.max_answer_bytes,
+    )
+    if connection.pending is None and not connection.results:
+        return online
+    return FiledCalls(
+        online, pending=connection.pending, results=connection.results, max_answer_bytes=connection.max_answer_bytes
     )
 
 

@@ -39,6 +39,22 @@ class LedgerError(CallsError):
     """A ledger that cannot be read, or that is of another format version."""
 
 
+class BatchFileError(CallsError):
+    """A file of calls that cannot be written, or a file of results that cannot be read or does not belong here."""
+
+    resumable = False
+
+
+class CallsPending(CallsError):
+    """The calls that are still needed are written to files. Nothing is wrong: the same command goes on with results.
+
+    The exit status is EX_TEMPFAIL of sysexits.h, so that a script tells it from a mistake and from work that is done.
+    """
+
+    resumable = False
+    exit_status = 75
+
+
 class Interrupted(CallsError):
     """Stopped by Ctrl-C."""
 

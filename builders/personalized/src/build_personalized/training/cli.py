@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 from pluralbench_calls import chosen_model
-from pluralbench_calls.options import ApiKeyEnv, BaseUrl, TokenPrice, price_values
+from pluralbench_calls.options import ApiKeyEnv, BaseUrl, Import, Pending, TokenPrice, file_values, price_values
 from pluralbench_runs import RecipeError, read_recipe, recipe_path
 from pluralbench_runs.options import (
     ColumnIs,
@@ -111,6 +111,8 @@ def training(
     seed: Seed = None,
     max_cost: MaxCost = None,
     price: TokenPrice = None,
+    pending: Pending = None,
+    results: Import = None,
     replay: ReplayFrom = None,
     reuse: ReuseFrom = None,
     *,
@@ -144,6 +146,7 @@ def training(
         "seed": seed,
         "connection.max_cost": max_cost,
         **price_values(price),
+        **file_values(pending, results),
         **_persona_overrides(persona_llm, base_url, api_key_env),
     }
     own = "sample" if source in (None, ["sample"]) else "own"

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 # goes out to them instead; None leaves it out, so that the model's own value holds.
 INSTEAD: dict[str, str | None] = {"max_tokens": "max_completion_tokens", "temperature": None, "top_p": None}
 REFUSED = re.compile(r"\bunsupported\b|\bnot support|\bdeprecated\b", re.IGNORECASE)
+SCHEMA_WORDS = ("response_format", "json_schema", "structured output", "guided_json", "guided decoding")
+LONGEST_MESSAGE = 1_000  # characters of a server's sentence that are recorded
 MOST_TOKENS = 100_000_000  # of one answer; no model takes or writes as many
 
 
@@ -47,23 +49,45 @@ def said_by(completion: Any) -> Said | None:
     )
 
 
-def sentence_of(error: "openai.APIStatusError") -> str:
-    """What the server says, without the JSON around it where that is of the usual form."""
-    message = error.body.get("message") if isinstance(error.body, dict) else None
-    return message if isinstance(message, str) and message.strip() else error.message
+class Rejection(NamedTuple):
+    """What a server says of a request that it does not take; `param` and `code` may be anything."""
 
+    status: int
+    sentence: str
+    param: object
+    code: object
 
-def refused_parameter(error: "openai.APIStatusError") -> str | None:
-    """Which parameter of `INSTEAD` a rejection says that the model does not take, whatever its value.
+    @classmethod
+    def of(cls, error: "openai.APIStatusError") -> "Rejection":
+        """What the server says, without the JSON around it where that is of the usual form."""
+        message = error.body.get("message") if isinstance(error.body, dict) else None
+        said = message if isinstance(message, str) and message.strip() else error.message
+        return cls(error.status_code, said, error.param, error.code)
 
-    That it says so is a matter of its words: a value that is off the scale names the parameter too.
-    """
-    sentence = sentence_of(error)
-    if not REFUSED.search(sentence):
-        return None
-    quoted = re.search(rf"""["'`]({"|".join(INSTEAD)})["'`]""", sentence)
-    named = error.param or (quoted[1] if quoted else None)
-    return named if isinstance(named, str) and named in INSTEAD else None
+    @property
+    def refused(self) -> str | None:
+        """Which parameter of `INSTEAD` it says that the model does not take, whatever its value.
+
+        That it says so is a matter of its words: a value that is off the scale names the parameter too.
+        """
+        if not REFUSED.search(self.sentence):
+            return None
+        quoted = re.search(rf"""["'`]({"|".join(INSTEAD)})["'`]""", self.sentence)
+        named = self.param or (quoted[1] if quoted else None)
+        return named if isinstance(named, str) and named in INSTEAD else None
+
+    @property
+    def of_the_key(self) -> bool:
+        """Whether it is about the key: some endpoints call a wrong one a bad request."""
+        return "api key" in self.sentence.lower()
+
+    def of_the_schema(self, request: Request) -> bool:
+        """Whether it is about the JSON schema of the request, which some servers do not take."""
+        return "response_format" in request.body and any(word in self.sentence.lower() for word in SCHEMA_WORDS)
+
+    def recorded_as(self) -> tuple[Outcome, str]:
+        """The outcome and the finish reason; some endpoints reject a text where others stop an answer."""
+        return ("content_filter", "content_filter") if self.code == "content_filter" else ("error", str(self.status))
 
 
 def body_without(request: Request, refused: Collection[str]) -> dict[str, Json]:

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from pluralbench_runs import one_line
 from pluralbench_runs.secrets import redacted
 
-from pluralbench_calls.backends.completions import adapted, body_without, refused_parameter, said_by, sentence_of
+from pluralbench_calls.backends.completions import LONGEST_MESSAGE, Rejection, adapted, body_without, said_by
 from pluralbench_calls.errors import AccessDenied, CallsError, ConnectionFailed, NotServed
 from pluralbench_calls.records import TOO_LONG, Answer, Outcome, Request
 
@@ -17,10 +17,8 @@ if TYPE_CHECKING:
     import openai
 
 MAX_ANSWER_BYTES = 4 * 2**20
-LONGEST_MESSAGE = 1_000  # characters of a server's sentence that are recorded
 # What the client reads from the environment when it is made, and may not understand.
 PROXIES, CERTIFICATES = {"http_proxy", "https_proxy", "all_proxy"}, {"ssl_cert_file", "ssl_cert_dir"}
-SCHEMA_WORDS = ("response_format", "json_schema", "structured output", "guided_json", "guided decoding")
 
 # The URL is not repeated: what is no URL may well hold a key.
 NO_BASE_URL = "The base URL is not of the form https://HOST/v1."
@@ -141,13 +139,14 @@ class OpenAIChat:
         except AnswerTooLong:
             return self._recorded(request, "length", "", finish_reason=TOO_LONG, adapted=adapted(request, refused))
         except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
-            parameter = refused_parameter(error)
+            rejection = Rejection.of(error)
+            parameter = rejection.refused
             if parameter in body:
                 raise _Refusal(parameter) from None
-            return self._rejected(request, error, refused)
+            return self._rejected(request, rejection, refused)
         except openai.APIStatusError as error:
             if error.status_code == 413:
-                return self._rejected(request, error, refused)
+                return self._rejected(request, Rejection.of(error), refused)
             raise self._failure(request, error) from None
         except openai.APIError as error:
             raise self._failure(request, error) from None
@@ -175,25 +174,18 @@ class OpenAIChat:
     def _recorded(self, request: Request, outcome: Outcome, text: str, **said: Any) -> Answer:
         return Answer.to(request, outcome, text, secrets=self._secrets(), **said)
 
-    def _rejected(self, request: Request, error: "openai.APIStatusError", refused: Collection[str]) -> Answer:
-        sentence = self._line(sentence_of(error), LONGEST_MESSAGE)
-        if "api key" in sentence.lower():  # some endpoints call a wrong key a bad request
-            said = self._line(sentence)
+    def _rejected(self, request: Request, rejection: Rejection, refused: Collection[str]) -> Answer:
+        if rejection.of_the_key:
+            said = self._line(rejection.sentence)
             raise AccessDenied(f"{self._host} does not accept the key in {self._key_env} ({said}).") from None
-        if "response_format" in request.body and any(word in sentence.lower() for word in SCHEMA_WORDS):
+        sentence = self._line(rejection.sentence, LONGEST_MESSAGE)
+        if rejection.of_the_schema(request):
             raise NotServed(
                 f"{self._host} takes no JSON schema ({self._line(sentence)}); set `structured_output` of the model to "
                 "false."
             ) from None
-        # Some endpoints reject a text where others stop an answer.
-        filtered = error.code == "content_filter"
-        return self._recorded(
-            request,
-            "content_filter" if filtered else "error",
-            sentence,
-            finish_reason="content_filter" if filtered else str(error.status_code),
-            adapted=adapted(request, refused),
-        )
+        outcome, reason = rejection.recorded_as()
+        return self._recorded(request, outcome, sentence, finish_reason=reason, adapted=adapted(request, refused))
 
     def _failure(self, request: Request, error: "openai.APIError") -> CallsError:
         import openai  # noqa: PLC0415 - as above

@@ -1,0 +1,174 @@
+"""Calls that go out as files and come back as files, in place of an endpoint or beside it."""
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Self
+
+from pluralbench_runs import announce, one_line
+from pluralbench_tables import read_json
+
+from pluralbench_calls.backends.openai import MAX_ANSWER_BYTES
+from pluralbench_calls.batches.files import write_batches
+from pluralbench_calls.batches.results import UNKNOWN, read_results
+from pluralbench_calls.errors import BatchFileError, CallsPending
+from pluralbench_calls.ledger import Ledger
+from pluralbench_calls.records import Answer, Backend, Request
+
+AT_ONCE = 1_000  # answers that are recorded together
+SHOWN = 12  # characters of a key
+
+
+class FiledCalls:
+    """A backend whose answers are in result files, and whose other calls are written to files instead of sent.
+
+    online: who answers what no file has, where nothing is to be written. pending: where the calls go that have no
+    answer; None asks `online`. results: files, and folders with `.jsonl` files, of which each may be taken any number
+    of times. max_answer_bytes: of an answer, see `OpenAIChat`.
+    """
+
+    def __init__(
+        self,
+        online: Backend,
+        *,
+        pending: Path | None = None,
+        results: Sequence[Path] = (),
+        max_answer_bytes: int = MAX_ANSWER_BYTES,
+    ) -> None:
+        self.online = online
+        self.concurrency = online.concurrency
+        self._pending, self._results, self._most = pending, results, max_answer_bytes
+        self._nothing_came = ""
+
+    async def __aenter__(self) -> Self:
+        """Open the connections of `online`."""
+        await self.online.__aenter__()
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        """Close them."""
+        await self.online.__aexit__(*exc)
+
+    async def send(self, request: Request) -> Answer:
+        """Ask `online`."""
+        return await self.online.send(request)
+
+    def take(self, requests: Sequence[Request], ledger: Ledger) -> Iterator[list[Answer]]:
+        """The answers to these calls that the result files hold.
+
+        All files are read before the first answer is given, so that none is taken where one cannot be read. What a
+        model refuses of the calls is kept beside the ledger, since what is written next goes without it.
+
+        Raises `BatchFileError`, also where no result is of a call of this work.
+        """
+        files = [file for path in self._results for file in _files(path)]
+        if not files:
+            return
+        waiting = {request.key: request for request in requests}
+        without = _read_refused(ledger)
+        before = {model: list(refused) for model, refused in without.items()}
+        answered: set[str] = set()
+        unknown: dict[str, None] = {}
+        whys: dict[str, str] = {}
+        results = mine = 0
+        for result in read_results(files, waiting, refused=before, max_answer_bytes=self._most):
+            results += 1
+            if result.answer is not None:
+                answered.add(result.key)
+            elif result.why == UNKNOWN:
+                unknown[result.key] = None
+            else:
+                whys[result.key] = result.why
+                mine += bool(result.refused)
+            if result.refused:
+                model = without.setdefault(waiting[result.key].model, [])
+                model.extend({result.refused} - set(model))
+        foreign = [key for key in unknown if key not in ledger.known(unknown)] if unknown else []
+        _check_ours(files, results, len(foreign), foreign)
+        if without != before:
+            _write_refused(ledger, without)
+        failed = Counter(why for key, why in whys.items() if key not in answered)
+        self._say(failed)
+        self._nothing_came = "" if answered or mine or not failed else _most_common(failed)
+        part: list[Answer] = []
+        for result in read_results(files, waiting, refused=before, max_answer_bytes=self._most):
+            if result.answer is not None:
+                part.append(result.answer)
+            if len(part) >= AT_ONCE:
+                yield part
+                part = []
+        if part:
+            yield part
+
+    def write(self, requests: Sequence[Request], ledger: Ledger, label: str) -> None:
+        """Write calls that have no answer, where that is wanted. Raises `CallsPending`, and `BatchFileError`."""
+        if self._pending is None:
+            return
+        files = write_batches(requests, self._pending, refused=_read_refused(ledger))
+        more = f" and {len(files) - 1:,} more" if len(files) > 1 else ""
+        them = "it" if len(requests) == 1 else "them"
+        written = f"{len(requests):,} {label} are written to {files[0]}{more}"
+        if self._nothing_came:
+            raise BatchFileError(
+                f"No result that was given is an answer ({self._nothing_came}); mend that before they are run again. "
+                f"{written}."
+            )
+        raise CallsPending(f"{written}. Run {them}, and give the same command --import with the results.")
+
+    def _say(self, failed: Counter[str]) -> None:
+        if failed:
+            announce(f"{failed.total():,} results are no answers and are to be asked again: {_most_common(failed)}.")
+
+
+def _most_common(failed: Counter[str]) -> str:
+    [(why, count)] = failed.most_common(1)
+    return one_line(why) if count == failed.total() else f"{one_line(why)}, and others"
+
+
+def _check_ours(files: Sequence[Path], results: int, foreign: int, keys: Sequence[str]) -> None:
+    """Say which results are of calls that this work does not make. Raises `BatchFileError` where all are."""
+    if not foreign:
+        return
+    example = one_line(keys[0], SHOWN)
+    if foreign < results:
+        announce(
+            f"{foreign:,} of {results:,} results are of calls that are not asked for here, such as {example}…, and are "
+            "left out."
+        )
+        return
+    place = files[0] if len(files) == 1 else f"{len(files):,} files"
+    raise BatchFileError(
+        f"None of the {results:,} results in {place} is of a call that is asked for here, and one is of {example}…: "
+        "are they of another build, or of other settings?"
+    )
+
+
+def _files(path: Path) -> list[Path]:
+    """A file, or the `.jsonl` files of a folder. Raises `BatchFileError` for a folder without any."""
+    if not path.is_dir():
+        return [path]
+    files = sorted(path.glob("*.jsonl"))
+    if not files:
+        raise BatchFileError(f"The folder {path} has no results: no file in it ends in .jsonl.")
+    return files
+
+
+def _refused_file(ledger: Ledger) -> Path:
+    return ledger.path.with_name(f"{ledger.path.stem}.refused.json")
+
+
+def _read_refused(ledger: Ledger) -> dict[str, list[str]]:
+    """By model, the parameters that it refuses, as far as results have said so."""
+    path = _refused_file(ledger)
+    found = read_json(path, BatchFileError) if path.exists() else {}
+    if not isinstance(found, Mapping) or not all(isinstance(names, list) for names in found.values()):
+        raise BatchFileError(f"{path} is damaged; remove it.")
+    return {model: [str(name) for name in names] for model, names in found.items() if isinstance(names, list)}
+
+
+def _write_refused(ledger: Ledger, refused: Mapping[str, Sequence[str]]) -> None:
+    path = _refused_file(ledger)
+    new = path.with_name(path.name + ".new")
+    new.write_text(json.dumps(refused), encoding="utf-8")
+    new.replace(path)

@@ -1,0 +1,123 @@
+"""Calls as lines of OpenAI's batch format, which `vllm run_batch` and the Batch API of several servers take too."""
+
+import itertools
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+
+from pluralbench_runs import one_line
+
+from pluralbench_calls.backends.completions import body_without
+from pluralbench_calls.errors import BatchFileError
+from pluralbench_calls.records import Request
+
+URL = "/v1/chat/completions"
+MOST_REQUESTS, MOST_BYTES = 50_000, 200_000_000  # of one file, by OpenAI's limits
+LONGEST_KEY = 100  # characters that are looked at of a line's beginning
+
+Refused = Mapping[str, Collection[str]]
+"""By model, the parameters that it refuses, see `INSTEAD`."""
+
+
+def batch_lines(requests: Iterable[Request], refused: Refused | None = None) -> Iterator[bytes]:
+    """A line for each chat request, with its end; `custom_id` is the request's key.
+
+    refused: goes out as the model takes it, or not at all.
+    """
+    for request in requests:
+        body = body_without(request, (refused or {}).get(request.model, ()))
+        line = {
+            "custom_id": request.key,
+            "method": "POST",
+            "url": URL,
+            "body": {"model": request.model, **body},
+        }
+        yield json.dumps(line, ensure_ascii=False).encode() + b"\n"
+
+
+def write_batches(
+    requests: Iterable[Request],
+    path: Path,
+    *,
+    refused: Refused | None = None,
+    most_requests: int = MOST_REQUESTS,
+    most_bytes: int = MOST_BYTES,
+) -> list[Path]:
+    """Write chat requests to `path`, and what one file cannot hold to `NAME-2.jsonl`, `NAME-3.jsonl` and so on.
+
+    A file holds calls to one model, as a batch wants it, `most_requests` and `most_bytes` at most. All files are there
+    in the end or none is; files of calls that an earlier time left under the next numbers are removed, so that nobody
+    runs them again. Returns the files.
+
+    Raises `BatchFileError` where a file of another kind has the name, and where the disk refuses.
+    """
+    written: list[Path] = []
+    try:
+        with ExitStack() as begun:
+            for number, lines in enumerate(_parts(requests, refused, most_requests, most_bytes), start=1):
+                place = _numbered(path, number)
+                _refuse_foreign(place)
+                new = place.with_name(place.name + ".new")
+                begun.callback(new.unlink, missing_ok=True)
+                with new.open("wb") as file:
+                    file.writelines(lines)
+                written.append(place)
+            for place in written:
+                place.with_name(place.name + ".new").replace(place)
+        for number in itertools.count(len(written) + 1):
+            left = _numbered(path, number)
+            if not left.exists() or not _holds_calls(left):
+                return written
+            left.unlink()
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
+        raise BatchFileError(f"The calls cannot be written to {path}: {one_line(error)}.") from None
+    return written
+
+
+def _parts(
+    requests: Iterable[Request], refused: Refused | None, most_requests: int, most_bytes: int
+) -> Iterator[Iterator[bytes]]:
+    """The lines of each file. Each part is to be used up before the next."""
+    by_model = sorted(requests, key=lambda request: (request.provider, request.model))
+    for _, of_model in itertools.groupby(by_model, key=lambda request: (request.provider, request.model)):
+        lines = batch_lines(of_model, refused)
+        first = next(lines, None)
+        while first is not None:
+            waiting: list[bytes] = []
+            yield _part(first, lines, waiting, most_requests, most_bytes)
+            first = waiting[0] if waiting else None
+
+
+def _part(
+    first: bytes, lines: Iterator[bytes], waiting: list[bytes], most_requests: int, most_bytes: int
+) -> Iterator[bytes]:
+    """The lines of one file; the one that does not fit any more goes into `waiting`."""
+    if len(first) > most_bytes:
+        raise BatchFileError(f"A call has {len(first):,} bytes, and a batch takes {most_bytes:,} at most.")
+    yield first
+    requests, size = 1, len(first)
+    for line in lines:
+        requests, size = requests + 1, size + len(line)
+        if requests > most_requests or size > most_bytes:
+            waiting.append(line)
+            return
+        yield line
+
+
+def _numbered(path: Path, number: int) -> Path:
+    return path if number == 1 else path.with_name(f"{path.stem}-{number}{path.suffix}")
+
+
+def _refuse_foreign(path: Path) -> None:
+    if path.exists() and not _holds_calls(path):
+        raise BatchFileError(f"{path} is there already and holds no calls of an earlier time; give another name.")
+
+
+def _holds_calls(path: Path) -> bool:
+    """Whether a file is empty, or begins as those do that are written here."""
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        begins = file.read(LONGEST_KEY)
+    return not begins or (begins.startswith(b'{"custom_id": "') and b'", "method": "POST"' in begins)
