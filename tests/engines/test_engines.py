@@ -3,6 +3,7 @@
 Each server starts once for each model, in a minute or two; one runs at a time.
 """
 
+import json
 import random
 import re
 import shutil
@@ -19,7 +20,7 @@ from typing import Any
 import numpy as np
 import pytest
 from commands import command, environment, script
-from engine_environments import SGLANG, VLLM, Installed, NotInstalled, Running, free_port, python_of
+from engine_environments import SGLANG, VLLM, Installed, NotInstalled, Running, free_port, python_of, variables_of
 from pluralbench import Run, read_run
 from pluralbench_rewards import Group
 from reward_models import (
@@ -216,11 +217,11 @@ def test_a_run_goes_on_after_its_server_was_started_again(served: Served, tmp_pa
     rows = pairs(1500, seed=7)
     more = ("--concurrency", "1", "--batch-size", "2", "--max-retries", "1")
     words = scoring(served.model, served.running.url, rows, tmp_path, *more)
-    journal = tmp_path / "run.work"
+    journal = tmp_path / "run.work" / "scores.jsonl"
     with subprocess.Popen(
         [script(words[0]), *words[1:]], env=environment(), stderr=subprocess.PIPE, text=True, encoding="utf-8"
     ) as running:
-        while running.poll() is None and written(journal) < 100_000:
+        while running.poll() is None and not (journal.exists() and journal.stat().st_size > 5_000):
             time.sleep(0.05)
         served.running.stop(signal.SIGKILL)
         _, said = running.communicate(timeout=300)
@@ -235,11 +236,6 @@ def test_a_run_goes_on_after_its_server_was_started_again(served: Served, tmp_pa
     assert max(differences(scores(run), classifier_alone(served.model, groups(rows)))) < ALLOWED
 
 
-def written(folder: Path) -> int:
-    """Bytes that a run has written so far."""
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-
-
 def test_a_head_whose_bias_sglang_draws_at_random_is_refused(models: dict[str, str], tmp_path: Path) -> None:
     with started(SGLANG, models["qwen3"], tmp_path) as running:
         said = refused(scoring(models["qwen3"], running.url, pairs(20), tmp_path))
@@ -247,6 +243,45 @@ def test_a_head_whose_bias_sglang_draws_at_random_is_refused(models: dict[str, s
     assert running.url in said
     assert "constant" in said
     assert "score.bias" in said
+
+
+def test_vllms_batch_runner_answers_a_judges_calls(tmp_path: Path) -> None:
+    model = save_language_model(tmp_path / "judge", seed=3, head_dim=HEAD_DIM, max_position_embeddings=4096)
+    rows = pairs(6)
+    rows[4]["chosen"] = " ".join(["tea"] * 5000)
+    data = write(tmp_path / "pairs.jsonl", rows)
+    calls, results, out = (tmp_path / name for name in ("calls.jsonl", "results.jsonl", "run"))
+    words = ["pluralbench", "judge", "tiny", "--base-url", "http://127.0.0.1:9/v1", "--api-key-env", ""]
+    words += ["--benchmark", "pairs", "--data", str(data), "--out", str(out)]
+    written = command(*words, "--pending", calls)
+    assert written.returncode == 75, written.stderr
+    asked = read_lines(calls)
+    answer(calls, results, model, tmp_path)
+    came = {row["custom_id"]: row for row in read_lines(results)}
+    assert came.keys() == {row["custom_id"] for row in asked}
+    refused = [row for row in came.values() if row["response"]["status_code"] == 400]
+    assert len(refused) == 2  # both orders of the row that is too long
+    assert all(row["response"]["body"] is None and "message" in row["error"]["error"] for row in refused)
+    taken = command(*words, "--import", results)
+    assert taken.returncode == 0, taken.stderr
+    run = read_run(out)
+    told(f"{len(came)} calls answered by vLLM's run_batch: {run.items['outcome'].value_counts().rows()}")
+
+
+def answer(calls: Path, results: Path, model: str, folder: Path) -> None:
+    """Run vLLM over a file of calls."""
+    python = [str(python_of(VLLM)), "-m", "vllm.entrypoints.openai.run_batch", "-i", str(calls), "-o", str(results)]
+    options = ["--model", model, "--served-model-name", "tiny", "--dtype", "float32", "--enforce-eager"]
+    with (folder / "batch.log").open("wb") as log:
+        done = subprocess.run(
+            [*python, *options], stdout=log, stderr=log, env=variables_of(VLLM), cwd=folder, timeout=900, check=False
+        )
+    assert done.returncode == 0, (folder / "batch.log").read_text(encoding="utf-8")[-3000:]
+
+
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    """The rows of a file of JSON lines."""
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 def test_implicit_rewards_of_vllm_are_those_of_this_process(models: dict[str, str], tmp_path: Path) -> None:
