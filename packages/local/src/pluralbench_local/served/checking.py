@@ -98,7 +98,7 @@ def agreeing(ours: Scores, theirs: Scores, whose: str, site: Site, precision: st
     if not compared.agree:
         raise ServerError(
             f"Scores of {site.url} are up to {compared.largest:.4g} off {whose} ({compared.conversations} "
-            "conversations compared): it serves another model or precision, or the weights here are not those it loaded."
+            "conversations compared): it serves another model or precision, or other weights than those here."
         )
     return compared
 
