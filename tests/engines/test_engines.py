@@ -11,7 +11,7 @@ import signal
 import subprocess
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import pytest
 from commands import command, environment, script
-from engine_environments import SGLANG, VLLM, Installed, NotInstalled, Running, free_port, python_of, variables_of
+from engine_environments import SGLANG, VLLM, EngineServer, Installed, NotInstalled, free_port, python_of, variables_of
 from pluralbench import Run, read_run
 from pluralbench_rewards import Group
 from reward_models import (
@@ -34,6 +34,7 @@ from reward_models import (
     words,
 )
 from safetensors.numpy import load_file, save_file
+from served_contract import CLASSIFIERS, Running, another_model_is_refused, scores_are_those_of_the_model_here
 from written_tables import write
 
 pytestmark = [pytest.mark.engines, pytest.mark.timeout(3600)]
@@ -52,7 +53,12 @@ class Served:
     engine: str
     model: str
     other: str
-    running: Running
+    server: EngineServer
+
+    @property
+    def running(self) -> Running:
+        """As the contract takes it."""
+        return Running(self.server.url, self.engine, self.model, longest=SERVED_POSITIONS)
 
 
 def pairs(number: int, seed: int = 0) -> list[dict[str, Any]]:
@@ -87,18 +93,18 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 @contextmanager
-def started(engine: Installed, model: str, folder: Path, *options: str) -> Iterator[Running]:
+def started(engine: Installed, model: str, folder: Path, *options: str) -> Iterator[EngineServer]:
     """A running server; where its environment cannot be made, the test fails with a sentence that says why."""
     try:
         python_of(engine)
     except NotInstalled as error:
         pytest.fail(str(error), pytrace=False)
-    running = Running(engine, model, folder / "server.log", options, free_port())
-    running.start()
+    server = EngineServer(engine, model, folder / "server.log", options, free_port())
+    server.start()
     try:
-        yield running
+        yield server
     finally:
-        running.stop()
+        server.stop()
 
 
 @pytest.fixture(scope="module")
@@ -109,8 +115,8 @@ def served(
     engine, name = request.param
     length = {"vllm": "--max-model-len", "sglang": "--context-length"}[engine]
     folder = tmp_path_factory.mktemp(f"{engine}-{name}")
-    with started(INSTALLED[engine], models[name], folder, length, str(SERVED_POSITIONS)) as running:
-        yield Served(engine, models[name], models["llama" if name != "llama" else "qwen3"], running)
+    with started(INSTALLED[engine], models[name], folder, length, str(SERVED_POSITIONS)) as server:
+        yield Served(engine, models[name], models["llama" if name != "llama" else "qwen3"], server)
 
 
 def score(model: str, server: str, rows: list[dict[str, Any]], folder: Path, *more: str) -> Run:
@@ -154,7 +160,7 @@ first = pytest.mark.parametrize("served", FIRST, indirect=True, ids="-".join)
 def test_scores_are_those_of_this_process_in_their_order(served: Served, tmp_path: Path) -> None:
     rows = pairs(80)
     begun = time.monotonic()
-    run = score(served.model, served.running.url, rows, tmp_path)
+    run = score(served.model, served.server.url, rows, tmp_path)
     wall = time.monotonic() - begun
     assert run.items["id"].to_list() == [row["id"] for row in rows]
     here = classifier_alone(served.model, groups(rows))
@@ -171,41 +177,27 @@ def test_scores_are_those_of_this_process_in_their_order(served: Served, tmp_pat
 
 
 @first
-def test_what_is_too_long_for_the_server_is_refused_before_it_is_sent(served: Served, tmp_path: Path) -> None:
-    rows = pairs(4)
-    rows[2]["prompt"] = " ".join([rows[2]["prompt"]] * 30)
-    words = scoring(served.model, served.running.url, rows, tmp_path)
-    assert re.search(r"1 of 4 prompts have conversations of more than 51\d tokens.*\(ids q2\)", refused(words))
-    run = score(served.model, served.running.url, rows, tmp_path, "--on-overflow", "drop")
-    assert run.items["outcome"].to_list().count("dropped") == 1
-    kept = [row for row, outcome in zip(scores(run), run.items["outcome"], strict=True) if outcome != "dropped"]
-    here = classifier_alone(served.model, groups([row for row in rows if row["id"] != "q2"]))
-    assert max(differences(kept, here)) < ALLOWED
+@pytest.mark.parametrize("promise", CLASSIFIERS, ids=lambda promise: promise.__name__)
+def test_what_every_engine_promises(promise: Callable[[Running], None], served: Served) -> None:
+    promise(served.running)
 
 
 @first
-def test_another_model_or_a_wrong_name_is_refused(served: Served, tmp_path: Path) -> None:
-    said = refused(scoring(served.other, served.running.url, pairs(8), tmp_path))
-    told(said)
-    assert served.running.url in said
-    said = refused(scoring(served.model, served.running.url, pairs(8), tmp_path, "--served-name", "other"))
-    assert f"{served.running.url} holds no model 'other'; it holds {served.model}" in said
-    wrong = {"vllm": "sglang", "sglang": "vllm"}[served.engine]
-    said = refused(scoring(served.model, served.running.url, pairs(8), tmp_path, "--engine", wrong))
-    assert f"give the engine {served.engine}" in said
+def test_another_model_is_refused(served: Served) -> None:
+    another_model_is_refused(served.running, served.other)
 
 
 @pytest.mark.parametrize("served", [("vllm", "llama")], indirect=True, ids="-".join)
 def test_one_prompts_responses_meet_in_the_prefix_cache(served: Served, tmp_path: Path) -> None:
     def counted(name: str) -> float:
-        with urllib.request.urlopen(f"{served.running.url}/metrics", timeout=30) as response:  # noqa: S310 - loopback
+        with urllib.request.urlopen(f"{served.server.url}/metrics", timeout=30) as response:  # noqa: S310 - loopback
             found = re.search(rf"^vllm:{name}_total{{.*}} (\S+)$", response.read().decode(), re.MULTILINE)
         assert found
         return float(found[1])
 
     before = counted("prefix_cache_hits"), counted("prefix_cache_queries")
     rows = pairs(60, seed=5)
-    run = score(served.model, served.running.url, rows, tmp_path, "--check", "0")
+    run = score(served.model, served.server.url, rows, tmp_path, "--check", "0")
     hits, asked = counted("prefix_cache_hits") - before[0], counted("prefix_cache_queries") - before[1]
     told(f"{hits:.0f} of {asked:.0f} tokens came from the prefix cache")
     assert hits > 0.2 * asked
@@ -216,19 +208,19 @@ def test_one_prompts_responses_meet_in_the_prefix_cache(served: Served, tmp_path
 def test_a_run_goes_on_after_its_server_was_started_again(served: Served, tmp_path: Path) -> None:
     rows = pairs(1500, seed=7)
     more = ("--concurrency", "1", "--batch-size", "2", "--max-retries", "1")
-    words = scoring(served.model, served.running.url, rows, tmp_path, *more)
+    words = scoring(served.model, served.server.url, rows, tmp_path, *more)
     journal = tmp_path / "run.work" / "scores.jsonl"
     with subprocess.Popen(
         [script(words[0]), *words[1:]], env=environment(), stderr=subprocess.PIPE, text=True, encoding="utf-8"
     ) as running:
         while running.poll() is None and not (journal.exists() and journal.stat().st_size > 5_000):
             time.sleep(0.05)
-        served.running.stop(signal.SIGKILL)
+        served.server.stop(signal.SIGKILL)
         _, said = running.communicate(timeout=300)
     assert running.returncode == 2, said
     assert "What was scored is kept: the same command goes on from there." in " ".join(said.split())
-    served.running.start()
-    run = score(served.model, served.running.url, rows, tmp_path, *more)
+    served.server.start()
+    run = score(served.model, served.server.url, rows, tmp_path, *more)
     record = run.record.scoring
     assert record is not None
     told(f"{record.items_from_an_earlier_part} of {len(rows)} rows were scored before the server was killed")
@@ -237,10 +229,10 @@ def test_a_run_goes_on_after_its_server_was_started_again(served: Served, tmp_pa
 
 
 def test_a_head_whose_bias_sglang_draws_at_random_is_refused(models: dict[str, str], tmp_path: Path) -> None:
-    with started(SGLANG, models["qwen3"], tmp_path) as running:
-        said = refused(scoring(models["qwen3"], running.url, pairs(20), tmp_path))
+    with started(SGLANG, models["qwen3"], tmp_path) as server:
+        said = refused(scoring(models["qwen3"], server.url, pairs(20), tmp_path))
     told(said)
-    assert running.url in said
+    assert server.url in said
     assert "constant" in said
     assert "score.bias" in said
 
@@ -286,9 +278,10 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
 
 def test_implicit_rewards_of_vllm_are_those_of_this_process(models: dict[str, str], tmp_path: Path) -> None:
     rows = pairs(30)
-    with started(VLLM, models["language"], tmp_path) as running:
-        cold = score(models["language"], running.url, rows, tmp_path / "cold", "--kind", "implicit")
-        cached = score(models["language"], running.url, rows, tmp_path / "cached", "--kind", "implicit")
+    with started(VLLM, models["language"], tmp_path) as server:
+        scores_are_those_of_the_model_here(Running(server.url, "vllm", models["language"], "implicit"))
+        cold = score(models["language"], server.url, rows, tmp_path / "cold", "--kind", "implicit")
+        cached = score(models["language"], server.url, rows, tmp_path / "cached", "--kind", "implicit")
     here = implicit_alone(models["language"], groups(rows))
     largest = [max(differences(scores(run), here)) for run in (cold, cached)]
     told(f"implicit rewards differ by {largest[0]:.2g}, and {largest[1]:.2g} with what the cache held")

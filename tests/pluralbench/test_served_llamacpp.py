@@ -61,6 +61,19 @@ def test_scores_are_those_of_this_process(
     assert record.served.check.against == "weights"
 
 
+def test_what_every_engine_promises(classifiers: Callable[..., str], tmp_path: Path) -> None:
+    from gguf_files import write_gguf
+    from llamacpp_server import serve_states
+    from served_contract import CLASSIFIERS, Running, another_model_is_refused
+
+    model = classifiers(head_dim=32)
+    with serve_states(write_gguf(model, tmp_path / "trunk.gguf")) as url:
+        running = Running(url, "llamacpp", model)
+        for promise in CLASSIFIERS:
+            promise(running)
+        another_model_is_refused(running, classifiers(head_dim=32, seed=9))
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [

@@ -119,7 +119,7 @@ def _install(engine: Installed, folder: Path, python: Path) -> None:
 
 
 @dataclass
-class Running:
+class EngineServer:
     """A server of a model that can be ended and started again at its port.
 
     log: what it prints. options: further ones, the last of which count.
