@@ -83,7 +83,7 @@ def test_what_every_engine_promises(classifiers: Callable[..., str], tmp_path: P
         ({"pooling": "RANK"}, f"pools for ranking, which hides the logits; start it with {OPTIONS}."),
         ({"embeddings": False}, f"gives no hidden states (status 501); start it with {OPTIONS}."),
         ({"trunk": "other"}, "gives hidden states of 128 numbers, but the head of "),
-        ({"trunk": "words"}, "the weights here are not those it loaded"),
+        ({"trunk": "words"}, "it serves another model or precision, or other weights than those here."),
     ],
 )
 def test_a_server_that_cannot_be_used_is_refused_with_what_mends_it(
