@@ -20,6 +20,8 @@ from .descriptions import (
     Running,
     Sampling,
     Scoring,
+    ServedModel,
+    Serving,
     Synthesizing,
     TrainingOptions,
 )
@@ -92,6 +94,8 @@ __all__ = [
     "Sampling",
     "Scored",
     "Scoring",
+    "ServedModel",
+    "Serving",
     "Study",
     "Synthesis",
     "Synthesizing",

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from pluralbench.commands.options import Fresh, Options, Out, Shard, with_options
-from pluralbench.descriptions import Cluster, Data, LocalModel, Prompt, Scoring
+from pluralbench.descriptions import Cluster, Data, LocalModel, Prompt, Scoring, Serving
 
 EXAMPLES = """\
 Examples:
@@ -13,6 +13,8 @@ Examples:
 pluralbench score Skywork/Skywork-Reward-V2-Llama-3.2-1B --benchmark personalized
 
 pluralbench score ./my-model --data dist/personalized-rewardbench --profile raw --out runs/mine
+
+pluralbench score ORG/NAME --server http://gpu1:8000,http://gpu2:8000 --dtype bfloat16
 
 pluralbench score ./policy --kind implicit --reference ./base --benchmark pairs --data pairs.jsonl
 
@@ -35,6 +37,7 @@ def score(
     prompt: Annotated[Prompt, Options("Prompt")],
     model: Annotated[LocalModel, Options("Model", given={"name": "name"})],
     scoring: Annotated[Scoring, Options("Running")],
+    serving: Annotated[Serving, Options("Server")],
     cluster: Annotated[Cluster, Options("Cluster")],
     shard: Shard = None,
     out: Out = None,
@@ -45,12 +48,14 @@ def score(
     Writes a run directory with every item's scores, the metrics, and where they come from. An interrupted run goes on
     with the same command.
     """
-    from pluralbench.commands.telling import tell  # noqa: PLC0415 - `--help` need not wait for it
+    from pluralbench_local.served.description import described  # noqa: PLC0415 - `--help` need not wait for it
+
+    from pluralbench.commands.telling import tell  # noqa: PLC0415 - the same
     from pluralbench.evaluation.score import score as run_score  # noqa: PLC0415 - the same
 
     tell(
         run_score(
-            model,
+            described(model, serving),
             benchmark=benchmark,
             data=data,
             prompt=prompt,

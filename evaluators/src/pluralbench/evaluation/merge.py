@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import polars as pl
 from pluralbench_calls import Choice, read_ledger, working_ledger
-from pluralbench_rewards import ModelRecord, Work
+from pluralbench_rewards import CheckRecord, ModelRecord, ServedRecord, Work
 from pluralbench_runs import Output, difference, read_recipe
 
 from pluralbench.data.items import Items
@@ -261,11 +261,13 @@ def _scoring(shards: Sequence[Run], decisions: pl.DataFrame) -> ScoringRecord:
     counts = ("items_truncated", "items_dropped", "items_from_an_earlier_part")
     tolerance = max((part.tolerance for part in parts), default=0.0)
     works = [part.work for part in parts if part.work is not None]
+    served = [part.served for part in parts if part.served is not None]
     changes = {name: sum(getattr(part, name) for part in parts) for name in counts} | {
         "tolerance": tolerance,
-        "decisions_within_tolerance": within(decisions, tolerance) if works else 0,
+        "decisions_within_tolerance": within(decisions, tolerance) if works or served else 0,
         "invalid_reasons": dict(sorted(_added(part.invalid_reasons for part in parts).items())),
         "work": _work(works) if works else None,
+        "served": _served(served),
     }
     return parts[0].model_copy(update=changes)
 
@@ -278,6 +280,26 @@ def _work(works: Sequence[Work]) -> Work:
         **{name: sum(getattr(work, name) for work in works) for name in sums},
         token_budget=min(work.token_budget for work in works),
         compiled=sorted({name for work in works for name in work.compiled}),
+    )
+
+
+def _served(parts: Sequence[ServedRecord]) -> ServedRecord | None:
+    """The checks added up. Shards may have shared servers, so there were at least those of the shard with the most."""
+    if not parts:
+        return None
+    checks = [part.check for part in parts]
+    sums = ("items", "conversations", "decisions", "decisions_changed")
+    check = CheckRecord(
+        against=checks[0].against if len({check.against for check in checks}) == 1 else None,
+        largest_difference=max(check.largest_difference for check in checks),
+        **{name: sum(getattr(check, name) for check in checks) for name in sums},
+    )
+    return ServedRecord(
+        engines=tuple(sorted({engine for part in parts for engine in part.engines})),
+        servers=max(part.servers for part in parts),
+        left_out=sum(part.left_out for part in parts),
+        model=parts[0].model,
+        check=check,
     )
 
 

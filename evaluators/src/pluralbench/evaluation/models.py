@@ -7,7 +7,7 @@ from pkgutil import resolve_name
 from typing import Any, cast
 
 from pluralbench_calls.chat import LOCAL, ChatConnection
-from pluralbench_local import LocalModel
+from pluralbench_local import LocalModel, ServedModel
 from pluralbench_rewards import Description, FunctionModel, ModelRecord, RewardModel, Scoring
 from pluralbench_rewards.cluster import OnCluster, loaded
 from pluralbench_runs import Cluster
@@ -55,6 +55,11 @@ def _sent(model: Scorable, scoring: Scoring) -> tuple[ModelRecord, Callable[[], 
     known, load = opened(model, scoring)
     if isinstance(model, str | Path):
         model = LocalModel(name=str(model))
+    if isinstance(model, ServedModel):
+        raise EvaluationError(
+            f"The reward model {known.name} is in servers already, so workers of a cluster are of no use to it; leave "
+            "out one of the two."
+        )
     if isinstance(model, Description):
         return known, partial(loaded, model, scoring, known)
     if isinstance(model, RewardModel):
@@ -63,6 +68,13 @@ def _sent(model: Scorable, scoring: Scoring) -> tuple[ModelRecord, Callable[[], 
             "its description."
         )
     return known, load
+
+
+def described_here(model: Scorable) -> LocalModel | None:
+    """What describes a model in this process, also where servers hold it; None for anything else."""
+    if isinstance(model, ServedModel):
+        return model.model
+    return model if isinstance(model, LocalModel) else None
 
 
 def here(name: str, running: Running, connection: ChatConnection) -> str | LocalModel:

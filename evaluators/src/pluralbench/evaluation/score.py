@@ -5,14 +5,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import polars as pl
-from pluralbench_local import LocalModel
 from pluralbench_rewards import Group, ModelRecord, RewardModel, Scored, Scoring
 from pluralbench_runs import Cluster, Output
 
 from pluralbench.descriptions import Data, Prompt
 from pluralbench.evaluation.folders import file_name, run_folder
 from pluralbench.evaluation.journal import journal
-from pluralbench.evaluation.models import Scorable, opened
+from pluralbench.evaluation.models import Scorable, described_here, opened
 from pluralbench.evaluation.settings import Loaded, ScoreSettings, load_benchmark, run_directory
 from pluralbench.evaluation.timing import timed
 from pluralbench.results.decisions import decide, score_items
@@ -54,7 +53,8 @@ def score(
         scoring=scoring,
     )
     name = f"{loaded.name}-{file_name(Path(known_of_it.name).name) or known_of_it.kind}"
-    choices = [loaded.data, loaded.prompt, *([model] if isinstance(model, LocalModel) else []), scoring]
+    here = [described] if (described := described_here(model)) is not None else []
+    choices = [loaded.data, loaded.prompt, *here, scoring]
     target = Path(out or run_folder(name, settings, *choices, shard=loaded.shard))
     with run_directory(target, settings, fresh=fresh) as output:
         if output is not None:
@@ -91,6 +91,7 @@ def _write(
     decisions = decide(loaded.frame, scored.scores, scored.cut)
     prompt = loaded.prompt_record().model_copy(update={"chat_template_digest": model.chat_template_digest})
     in_process = scored.work is not None
+    tokenized = in_process or scored.served is not None
     write_run(
         output,
         items=score_items(loaded.benchmark, loaded.frame, scored, decisions),
@@ -103,14 +104,15 @@ def _write(
             prompt=prompt,
             scoring=ScoringRecord(
                 mode=settings.scoring.mode if in_process else None,
-                on_overflow=settings.scoring.on_overflow if in_process else None,
+                on_overflow=settings.scoring.on_overflow if tokenized else None,
                 tolerance=scored.tolerance,
-                decisions_within_tolerance=within(decisions, scored.tolerance) if in_process else 0,
+                decisions_within_tolerance=within(decisions, scored.tolerance) if tokenized else 0,
                 items_truncated=sum(cut > 0 for cut in scored.cut),
                 items_dropped=len(scored.dropped),
                 items_from_an_earlier_part=resumed,
                 invalid_reasons=dict(sorted(Counter(scored.reasons).items())),
                 work=scored.work,
+                served=scored.served,
             ),
             cost=cost,
             provenance=provenance(),

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pluralbench_calls import ChatPrice
-from pluralbench_rewards import Mode, ModelRecord, Overflow, Work
+from pluralbench_rewards import Mode, ModelRecord, Overflow, ServedRecord, Work
 from pluralbench_runs import Table, versions
 from pydantic import ConfigDict, Field, model_validator
 
@@ -109,8 +109,9 @@ class PromptRecord(Table):
 
 
 class ScoringRecord(Table):
-    """How scores were computed. mode, on_overflow, work: null where the model is a function or runs elsewhere.
+    """How scores were computed. mode, work: null where the model is a function or runs elsewhere.
 
+    on_overflow: null where the model is a function. served: by which servers, null where by none.
     tolerance: how far scores of another mode may lie from these. decisions_within_tolerance: how many have a smaller
     margin. invalid_reasons: why scores are no numbers, and how often.
     """
@@ -124,6 +125,7 @@ class ScoringRecord(Table):
     items_from_an_earlier_part: int = 0
     invalid_reasons: dict[str, int] = Field(default_factory=dict)
     work: Work | None = None
+    served: ServedRecord | None = None
 
 
 class WithoutPersona(Table):

@@ -24,6 +24,7 @@ from pluralbench_rewards import (
 )
 from pluralbench_runs import digest, progress
 from torch import Tensor
+from transformers import PretrainedConfig, PreTrainedTokenizerBase
 
 from pluralbench_local.batches import Read, begin, in_batches, twins
 from pluralbench_local.budgets import usual_budget
@@ -201,10 +202,13 @@ def shown_by(model: Runnable) -> dict[str, Any]:
 
 def model_limit(model: Runnable) -> int:
     """The most tokens that the model takes, by its configurations and its tokenizer."""
-    limits = [model.template.tokenizer.model_max_length]
-    limits += [
-        getattr(network.model.config.get_text_config(), "max_position_embeddings", 0) for network in model.networks
-    ]
+    return token_limit(model.template.tokenizer, [network.model.config for network in model.networks])
+
+
+def token_limit(tokenizer: PreTrainedTokenizerBase, configs: Sequence[PretrainedConfig]) -> int:
+    """The most tokens that models of these configurations take, and their tokenizer."""
+    limits = [tokenizer.model_max_length]
+    limits += [getattr(config.get_text_config(), "max_position_embeddings", 0) for config in configs]
     return min((int(limit) for limit in limits if limit and 0 < limit < UNLIMITED), default=UNLIMITED)
 
 

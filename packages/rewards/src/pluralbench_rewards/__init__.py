@@ -1,6 +1,7 @@
 """The contract of everything that scores, judges, and functions as reward models. Nothing here needs torch."""
 
 from pluralbench_rewards.contract import (
+    CheckRecord,
     Compile,
     Description,
     EarlierPair,
@@ -15,6 +16,7 @@ from pluralbench_rewards.contract import (
     RewardModel,
     Scored,
     Scoring,
+    ServedRecord,
     Work,
     compared,
 )
@@ -26,6 +28,7 @@ from pluralbench_rewards.rubric import Case, RubricJudge, mean_score, overlap, p
 
 __all__ = [
     "Case",
+    "CheckRecord",
     "Comparison",
     "Compile",
     "Description",
@@ -47,6 +50,7 @@ __all__ = [
     "RubricJudge",
     "Scored",
     "Scoring",
+    "ServedRecord",
     "Work",
     "compared",
     "mean_score",
