@@ -43,14 +43,13 @@ def nodes() -> Iterator[Any]:
         patch.setenv("RAY_DEDUP_LOGS_SKIP_REGEX", ".")
         patch.setenv("PYTHONPATH", str(SUPPORT))
         patch.setenv("OMP_NUM_THREADS", "1")
-        import ray as untyped
+        import ray
         from ray.cluster_utils import Cluster as Nodes
 
-        ray: Any = untyped
         cluster = Nodes(initialize_head=True, head_node_args={**SIZE, "include_dashboard": False})
         cluster.add_node(**SIZE)
         yield cluster
-        ray.shutdown()
+        ray.shutdown()  # type: ignore[no-untyped-call]
         cluster.shutdown()
 
 
