@@ -66,6 +66,11 @@ NOT_RUN = {
     "bash .ci/run": "it runs these tests",
     "sbatch score.sbatch": "there is no SLURM here; test_shards runs the script as its tasks do",
     "pluralbench merge 'runs/mine-shard*'": "test_shards runs it on what these tasks leave",
+    "vllm serve": "an engine of an environment of its own",
+    "python -m sglang.launch_server": "the same",
+    "text-embeddings-router": "the same",
+    "pluralbench score ORG/NAME --server": "it needs two servers; test_score_served gives it two",
+    "pluralbench score ./policy --kind implicit --reference ./base --server": "it needs two servers; so does test_served",
     "build-personalized --llm local --limit 1 --out dist/local": "a step of .ci/run, which also rebuilds what it made",
 }
 SHOWN = {
