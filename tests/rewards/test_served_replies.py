@@ -115,5 +115,5 @@ def test_what_an_activation_leaves_is_told() -> None:
 )
 def test_an_address_that_is_none_is_refused(given_as: str, said: str) -> None:
     with pytest.raises(ValidationError, match=said) as refused:
-        Serving(server=given_as)  # type: ignore[arg-type]
+        Serving(server=given_as)
     assert "secret" not in refused.value.errors()[0]["msg"]
