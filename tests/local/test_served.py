@@ -49,7 +49,22 @@ def refused(*servers: Imitation, **serving: Any) -> str:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("promise", served_contract.CLASSIFIERS, ids=lambda promise: promise.__name__)
+def test_the_scores_of_an_engine_are_those_of_the_model_here(serve: Serve, engine: str) -> None:
+    served_contract.scores_are_those_of_the_model_here(running(serve(engine)))
+
+
+OTHER_PROMISES = [(engine, promise) for engine in ENGINES for promise in served_contract.CLASSIFIERS[1:]]
+
+
+@pytest.mark.parametrize(
+    ("engine", "promise"),
+    [
+        pytest.param(
+            engine, promise, id=f"{engine}, {promise.__name__}", marks=[pytest.mark.heavy] * (engine != "vllm")
+        )
+        for engine, promise in OTHER_PROMISES
+    ],
+)
 def test_an_engine_keeps_the_promise(serve: Serve, engine: str, promise: Callable[[Running], None]) -> None:
     promise(running(serve(engine)))
 

@@ -7,7 +7,7 @@ from typing import Any
 import pluralbench
 import pytest
 from pluralbench import LocalModel, Run, ServedModel, Serving, read_run
-from pluralbench.commands.app import main
+from pluralbench_rewards.served import ServerError
 from verbs import scoring
 from written_tables import write
 
@@ -24,31 +24,31 @@ def margins(run: Run) -> list[float]:
 
 
 def test_the_command_gives_the_run_of_the_process_and_records_the_check(
-    model: str, data: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    model: str, data: str, tmp_path: Path, run: Callable[..., tuple[int, str, str]]
 ) -> None:
     from engine_server import imitate
 
     out = tmp_path / "run"
     command = ["score", model, "--benchmark", "pairs", "--data", data, "--out", str(out), "--check", "6"]
+    command += ["--device", "cpu"]
     with imitate("vllm", model) as server, imitate("sglang", model) as other:
-        assert main([*command, "--server", f"{server.url}/v1,{other.url}/"]) == 0
-        run = read_run(out)
+        assert run(*command, "--server", f"{server.url}/v1,{other.url}/")[0] == 0
+        done = read_run(out)
         # Finished, it asks nothing again; addresses and engines may differ.
         asked = len(server.posts)
-        assert main([*command, "--server", server.url, "--engine", "vllm"]) == 0
+        assert run(*command, "--server", server.url, "--engine", "vllm")[0] == 0
         assert len(server.posts) == asked
-    here = pluralbench.score(model, benchmark="pairs", data=data, out=tmp_path / "here")
-    assert margins(run) == pytest.approx(margins(here), abs=1e-4)
-    served = scoring(run).served
+    in_process = LocalModel(name=model, device="cpu")
+    here = pluralbench.score(in_process, benchmark="pairs", data=data, out=tmp_path / "here")
+    assert margins(done) == pytest.approx(margins(here), abs=1e-4)
+    served = scoring(done).served
     assert served is not None
     assert served.engines == ("sglang 0.5.23", "vllm 0.32.0")
     assert (served.servers, served.check.against, served.check.items, served.check.decisions) == (2, "weights", 6, 6)
-    assert scoring(run).tolerance == served.check.largest_difference < 1e-4
-    assert (scoring(run).on_overflow, scoring(run).mode, run.record.model.device) == ("error", None, None)
-    text = (out / "run.json").read_text(encoding="utf-8")
-    assert server.url.removeprefix("http://") not in text.replace(str(run.record.provenance.command), "")
-    assert main([*command, "--engine", "vllm"]) == 2
-    assert "`engine` belongs to a model behind a server" in capfd.readouterr().err
+    assert scoring(done).tolerance == served.check.largest_difference < 1e-4
+    assert (scoring(done).on_overflow, scoring(done).mode, done.record.model.device) == ("error", None, None)
+    status, _, said = run(*command, "--engine", "vllm")
+    assert (status, "`engine` belongs to a model behind a server; give `server` too" in said) == (2, True)
 
 
 def test_a_run_goes_on_at_another_server_where_its_server_died(model: str, data: str, tmp_path: Path) -> None:
@@ -63,12 +63,14 @@ def test_a_run_goes_on_at_another_server_where_its_server_died(model: str, data:
 
     with (
         imitate("vllm", model, ends_after=5) as dying,
-        pytest.raises(pluralbench.EvaluationError.__mro__[1], match="the same command goes on from there"),
+        pytest.raises(ServerError, match="the same command goes on from there"),
     ):
         ask(dying.url)
     with imitate("vllm", model) as server:
         run = ask(server.url)
-        sent = sum(len(body["input"]) - 1 for path, body in server.posts if path == "/classify" and len(body["input"]) > 2)
+        sent = sum(
+            len(body["input"]) - 1 for path, body in server.posts if path == "/classify" and len(body["input"]) > 2
+        )
     assert scoring(run).items_from_an_earlier_part > 0
     assert sent < 24
     assert run.items.height == 12
