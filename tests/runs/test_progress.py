@@ -66,6 +66,20 @@ def test_a_note_is_said_as_it_is(sleep: Callable[[float], None]) -> None:
     ]
 
 
+def test_what_is_finished_elsewhere_is_said_when_it_changes(sleep: Callable[[float], None]) -> None:
+    console, file = quiet()
+    with progress("Answers", 5, console) as meter:
+        meter.advance()
+        for done in (2, 2, 9):
+            sleep(60)
+            meter.elsewhere(done, f"1 batch at HOST: {done}")
+    assert file.getvalue().splitlines() == [
+        "Answers: 3 of 5, 1 batch at HOST: 2",
+        "Answers: 5 of 5, 1 batch at HOST: 9",
+        "Answers: 1 of 5 in 3 min",
+    ]
+
+
 def test_work_that_fails_says_how_far_it_came(sleep: Callable[[float], None]) -> None:
     console, file = quiet()
     with suppress(KeyboardInterrupt), progress("Réponses 中文", 3, console) as meter:

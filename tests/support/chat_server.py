@@ -97,7 +97,7 @@ def serve(script: Script) -> Iterator[ChatServer]:
                 self.connection.close()
                 return
             failed = {"error": {"message": reply.text, **reply.error}}
-            content = json.dumps(_completion(reply) if reply.status == 200 else failed)
+            content = json.dumps(completion(reply) if reply.status == 200 else failed)
             self.send_response(reply.status)
             for name, value in reply.headers.items():
                 self.send_header(name, value)
@@ -123,7 +123,8 @@ def serve(script: Script) -> Iterator[ChatServer]:
         thread.join()
 
 
-def _completion(reply: Reply) -> dict[str, Any]:
+def completion(reply: Reply) -> dict[str, Any]:
+    """The JSON of a chat completion that says this."""
     message = {"role": "assistant", "content": reply.text, "refusal": reply.refusal}
     return {
         "id": "chatcmpl-1",

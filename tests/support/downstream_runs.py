@@ -88,14 +88,17 @@ MODELS: dict[str, Callable[..., Any]] = {"length": by_length, "letter": by_lette
 
 
 def sampled(server: ChatServer, data: Path, out: Path, rewards: Any = MODELS, **options: Any) -> Downstream:
-    """`pluralbench.best_of_n` of the server's `policy`, judged by its `judge`; options go where they belong."""
+    """`pluralbench.best_of_n` of the server's `policy`, judged by its `judge`; options go where they belong.
+
+    files: fields of both connections.
+    """
 
     def taken(description: type[Table], given: Row) -> Any:
         return description(
             **given | {name: options.pop(name) for name in [*options] if name in description.model_fields}
         )
 
-    connection = ChatConnection(base_url=server.base_url, api_key_env="", **ONE_BY_ONE)
+    connection = ChatConnection(base_url=server.base_url, api_key_env="", **ONE_BY_ONE, **options.pop("files", {}))
     return best_of_n(
         options.pop("policy", "policy"),
         rewards,

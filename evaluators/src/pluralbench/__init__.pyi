@@ -32,6 +32,7 @@ from .downstream.study import Study
 from .errors import BenchmarkError, DataError, EvaluationError, RunError
 from .evaluation.compare import RunComparison, compare
 from .evaluation.judge import judge
+from .evaluation.merge import merge
 from .evaluation.personas import judge_personas
 from .evaluation.score import score
 from .evaluation.synthesize import Synthesis, synthesize
@@ -108,6 +109,7 @@ __all__ = [
     "judge_personas",
     "known_benchmarks",
     "load_items",
+    "merge",
     "optimize",
     "personalize",
     "plan",

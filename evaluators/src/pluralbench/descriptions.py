@@ -16,12 +16,13 @@ from pluralbench_policies.planner_options import PlannerOptions
 from pluralbench_rewards import Scoring
 from pluralbench_rewards.served.serving import Serving
 from pluralbench_rewards.synthesize_me import SynthesisOptions
-from pluralbench_runs import Table, did_you_mean
+from pluralbench_runs import Cluster, Table, did_you_mean
 from pydantic import Field, field_validator, model_validator
 
 __all__ = [
     "AspectMatching",
     "ChatConnection",
+    "Cluster",
     "Data",
     "DownstreamPrompt",
     "Judging",

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 from pluralbench_calls import chosen_model
-from pluralbench_calls.options import ApiKeyEnv, BaseUrl, Import, Pending, TokenPrice, file_values, price_values
+from pluralbench_calls.options import ApiKeyEnv, BaseUrl, Batch, Import, Pending, TokenPrice, connection_values
 from pluralbench_runs import RecipeError, read_recipe, recipe_path, replaceable, run
 from pluralbench_runs.options import (
     Account,
@@ -16,14 +16,18 @@ from pluralbench_runs.options import (
     Licence,
     MaxCost,
     Name,
+    On,
     Out,
+    PerWorkerGpus,
     ReplayFrom,
     RetryErrors,
     ReuseFrom,
     Seed,
     SourceName,
     Title,
+    WorkerCount,
     account_names,
+    cluster_of,
     of_one_source,
     recipe_defaults,
     refuse_before_verb,
@@ -89,10 +93,14 @@ def command(
     seed: Seed = None,
     pending: Pending = None,
     results: Import = None,
+    on: On = None,
+    workers: WorkerCount = 1,
+    per_worker_gpus: PerWorkerGpus = 0.0,
     replay: ReplayFrom = None,
     reuse: ReuseFrom = None,
     *,
     retry_errors: RetryErrors = False,
+    batch: Batch = False,
     fresh: Fresh = False,
 ) -> None:
     """Build CheemsBench: Chinese prompts whose responses people and models ranked, conflicts resolved.
@@ -104,11 +112,14 @@ def command(
     if context.invoked_subcommand is not None:
         refuse_before_verb(context, "build-chinese")
         return
-    asked = _asked(recipe, {"name": name, "seed": seed, **file_values(pending, results)}, own=None)
+    asked = _asked(
+        recipe, {"name": name, "seed": seed, **connection_values(None, pending, results, batch=batch)}, own=None
+    )
     target = replaceable(out or Path("dist") / asked.name)
     if recipe == "sample":
         _sample_steps(asked, target, fresh=fresh)
-    _build(asked, target, replay=replay, reuse=reuse, retry_errors=retry_errors, fresh=fresh)
+    cluster = cluster_of(on, workers, per_worker_gpus)
+    _build(asked, target, replay=replay, reuse=reuse, retry_errors=retry_errors, fresh=fresh, cluster=cluster)
 
 
 @app.command(epilog="Example: build-chinese tasks --prompts p.jsonl --responses r.jsonl --annotator an --annotator bo")
@@ -141,6 +152,7 @@ def tasks(
     reuse: ReuseFrom = None,
     *,
     retry_errors: RetryErrors = False,
+    batch: Batch = False,
     fresh: Fresh = False,
 ) -> None:
     """Make annotation tasks: screen responses, show them in triples, give each triple to an annotator."""
@@ -159,8 +171,7 @@ def tasks(
         "tasks.overlap": overlap,
         "tasks.check_share": check_share,
         "seed": seed,
-        **price_values(price),
-        **file_values(pending, results),
+        **connection_values(price, pending, results, batch=batch),
     }
     asked = _asked(recipe, overrides, own=prompts)
     target = out or Path("dist") / f"{asked.name}-tasks"
@@ -250,6 +261,9 @@ def preference(
     out: Out = None,
     name: Name = None,
     title: Title = None,
+    on: On = None,
+    workers: WorkerCount = 1,
+    per_worker_gpus: PerWorkerGpus = 0.0,
     replay: ReplayFrom = None,
     reuse: ReuseFrom = None,
     *,
@@ -257,6 +271,7 @@ def preference(
         bool, typer.Option("--ablate", help="Then train on each variant of the set and measure it on the benchmarks.")
     ] = False,
     retry_errors: RetryErrors = False,
+    batch: Batch = False,
     fresh: Fresh = False,
 ) -> None:
     """Build the preference set by distant supervision, and the benchmarks beside it, as a release."""
@@ -276,8 +291,7 @@ def preference(
         "connection.api_key_env": api_key_env,
         "connection.max_cost": max_cost,
         "seed": seed,
-        **price_values(price),
-        **file_values(pending, results),
+        **connection_values(price, pending, results, batch=batch),
         **_judge(judge, base_url, api_key_env),
     }
     tables = {"annotated": annotated, "unlabelled": prompts}
@@ -286,7 +300,8 @@ def preference(
     overrides |= {f"{table}.{key}": value for table in given for key, value in told.items()}
     asked = _asked(recipe, overrides, own=annotated or prompts)
     target = out or Path("dist") / asked.name
-    _build(asked, target, replay=replay, reuse=reuse, retry_errors=retry_errors, fresh=fresh)
+    cluster = cluster_of(on, workers, per_worker_gpus)
+    _build(asked, target, replay=replay, reuse=reuse, retry_errors=retry_errors, fresh=fresh, cluster=cluster)
     if ablate:
         from pluralbench_release import tell_table  # noqa: PLC0415 - --help needs none of it
 

@@ -4,8 +4,8 @@ from typing import Annotated
 
 import typer
 
-from pluralbench.commands.options import Fresh, Options, Out, with_options
-from pluralbench.descriptions import Data, LocalModel, Prompt, Scoring, Serving
+from pluralbench.commands.options import Fresh, Options, Out, Shard, with_options
+from pluralbench.descriptions import Cluster, Data, LocalModel, Prompt, Scoring, Serving
 
 EXAMPLES = """\
 Examples:
@@ -17,6 +17,8 @@ pluralbench score ./my-model --data dist/personalized-rewardbench --profile raw 
 pluralbench score ORG/NAME --server http://gpu1:8000,http://gpu2:8000 --dtype bfloat16
 
 pluralbench score ./policy --kind implicit --reference ./base --benchmark pairs --data pairs.jsonl
+
+pluralbench score ./my-model --benchmark personalized --shard 2/8 --out runs/mine-shard2of8
 """
 BENCHMARKS = (
     "personalized, multilingual, reward-bench, chinese, pandalm, arena-personalized, prism-personalized, "
@@ -36,6 +38,8 @@ def score(
     model: Annotated[LocalModel, Options("Model", given={"name": "name"})],
     scoring: Annotated[Scoring, Options("Running")],
     serving: Annotated[Serving, Options("Server")],
+    cluster: Annotated[Cluster, Options("Cluster")],
+    shard: Shard = None,
     out: Out = None,
     fresh: Fresh = False,
 ) -> None:
@@ -49,5 +53,16 @@ def score(
     from pluralbench.commands.telling import tell  # noqa: PLC0415 - the same
     from pluralbench.evaluation.score import score as run_score  # noqa: PLC0415 - the same
 
-    asked = described(model, serving)
-    tell(run_score(asked, benchmark=benchmark, data=data, prompt=prompt, scoring=scoring, out=out, fresh=fresh))
+    tell(
+        run_score(
+            described(model, serving),
+            benchmark=benchmark,
+            data=data,
+            prompt=prompt,
+            scoring=scoring,
+            cluster=cluster,
+            shard=shard,
+            out=out,
+            fresh=fresh,
+        )
+    )

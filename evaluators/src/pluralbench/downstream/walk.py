@@ -13,9 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 from pluralbench_calls import Ledger, working_ledger
-from pluralbench_local import LocalModel
 from pluralbench_rewards import Group, ModelRecord, RewardModel, Scored, Scoring
-from pluralbench_runs import digest
+from pluralbench_runs import Cluster, digest
 
 from pluralbench.descriptions import Sampling
 from pluralbench.downstream.candidates import (
@@ -30,7 +29,7 @@ from pluralbench.downstream.candidates import (
 from pluralbench.downstream.outcomes import Answered, Aspects, Juror
 from pluralbench.downstream.selection import best_of_first
 from pluralbench.evaluation.journal import journal
-from pluralbench.evaluation.models import Scorable, opened
+from pluralbench.evaluation.models import Scorable, described_here, opened
 from pluralbench.results.runs import LEDGER_FILE
 
 _REWARDS: dict[str, Any] = {
@@ -50,7 +49,10 @@ SELECTED = pl.Schema({"model": pl.String, "k": pl.Int64} | _SELECTED)
 
 @dataclass(frozen=True)
 class Setup:
-    """What a walk needs. models: reward models by name. work: a folder for the scores on the way."""
+    """What a walk needs. models: reward models by name. work: a folder for the scores on the way.
+
+    cluster: where reward models run, if not in this process.
+    """
 
     policy: Policy
     models: Mapping[str, Scorable]
@@ -60,6 +62,7 @@ class Setup:
     ledger: Ledger
     work: Path
     seed: int
+    cluster: Cluster | None = None
 
 
 @dataclass
@@ -90,13 +93,14 @@ def known_of(model: Scorable, scoring: Scoring) -> ModelRecord:
 
 
 def scoring_for(model: Scorable, scoring: Scoring) -> Scoring:
-    """How a reward model is run: only what is loaded into this process takes any choices."""
-    return scoring if isinstance(model, str | Path | LocalModel) else Scoring()
+    """How a reward model is run: only what is made into tokens in this process takes any choices."""
+    return scoring if isinstance(model, str | Path) or described_here(model) is not None else Scoring()
 
 
 def opened_name(model: Scorable) -> str:
     """What a reward model is called where nobody gave it a name."""
-    name = model.name if isinstance(model, LocalModel) else model
+    described = described_here(model)
+    name = model if described is None else described.name
     return Path(name).name if isinstance(name, str | Path) else known_of(model, Scoring()).name
 
 
@@ -178,7 +182,7 @@ def _scored(
     if not there:
         return pl.DataFrame(schema=REWARDS)
     scoring = scoring_for(setup.models[name], setup.scoring)
-    model = opened(setup.models[name], scoring)[1]()
+    model = opened(setup.models[name], scoring, setup.cluster)[1]()
     scored = _resumed(model, there, texts, setup.work / "rewards" / digest([name, threads[0].turn])[:16])
     rewarded.setdefault(name, Rewarded(model.record())).scored.append(scored)
     missing: list[float | None] = [None] * setup.sampling.n  # of a prompt that was dropped

@@ -1,11 +1,13 @@
 """Ask a model, record the answer, replay it."""
 
 from pluralbench_calls.ask import Limits, Price, ask
+from pluralbench_calls.backends.endpoint import provider_of
 from pluralbench_calls.backends.local import MODEL as LOCAL_MODEL
 from pluralbench_calls.backends.local import LocalModel
-from pluralbench_calls.backends.openai import OpenAIChat, provider_of
+from pluralbench_calls.backends.openai import OpenAIChat
 from pluralbench_calls.backends.replay import Replay
 from pluralbench_calls.backends.written import Written
+from pluralbench_calls.batches.backend import OpenAIBatches
 from pluralbench_calls.chat import (
     OPENAI,
     ChatConnection,
@@ -72,6 +74,7 @@ __all__ = [
     "MissingAnswers",
     "NotServed",
     "NotWritten",
+    "OpenAIBatches",
     "OpenAIChat",
     "Outcome",
     "PackingBackend",

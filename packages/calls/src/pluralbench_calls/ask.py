@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from aiolimiter import AsyncLimiter
 from pluralbench_runs import Json, Meter, canonical_json, one_line, progress
 
+from pluralbench_calls.batches.kept import KeptBatches
 from pluralbench_calls.errors import CallsError, CeilingReached, Interrupted, RequestsRejected
 from pluralbench_calls.ledger import Ledger
 from pluralbench_calls.loops import run
-from pluralbench_calls.records import Answer, Backend, FilingBackend, PackingBackend, Request
+from pluralbench_calls.records import Answer, Backend, DeferringBackend, FilingBackend, PackingBackend, Request
 
 BYTES_A_TOKEN = 4  # on average; never less than one, by which the ceiling is reckoned
 OVERHEAD = 64  # tokens that a chat template adds
@@ -70,26 +71,28 @@ def ask(
     Raises a `CallsError` that says how many answers are recorded; asking again goes on from there.
     """
     unique = {request.key: request for request in requests}
-    known = ledger.find(unique)
+    known = ledger.outcomes(unique)
     missing = [request for key, request in unique.items() if key not in known]
     if missing:
         try:
             with progress(label, len(missing)) as meter:
-                answered = answered or any(one.outcome != "error" for one in known.values())
+                answered = answered or any(outcome != "error" for outcome in known.values())
                 limits = limits or Limits()
                 if isinstance(backend, FilingBackend):
                     missing = _filed(missing, ledger, backend, limits.price, meter, label, answered=answered)
                     backend = backend.online
+                else:
+                    _mind_batches(missing, ledger, backend, meter)
                 if missing:
                     trial = _trial_of(missing, ledger, answered=answered)
                     run(_send_all(missing, ledger, backend, limits, meter, trial))
         except (CallsError, KeyboardInterrupt) as error:
             said = error if isinstance(error, CallsError) else Interrupted("Interrupted.")
-            recorded = f"{len(ledger.find(unique)):,} of {len(unique):,} {label} are recorded"
+            recorded = f"{len(ledger.outcomes(unique)):,} of {len(unique):,} {label} are recorded"
             go_on = "; run the same command again to go on" if said.resumable else ""
             raise type(said)(f"{said} {recorded}{go_on}.") from None
-        known |= ledger.find(key for key in unique if key not in known)
-    return [known[request.key] for request in requests]
+    answers = ledger.find(unique)
+    return [answers[request.key] for request in requests]
 
 
 def _filed(
@@ -109,11 +112,24 @@ def _filed(
         for answer in answers:
             meter.advance(price.cost(answer.prompt_tokens, answer.completion_tokens))
     trial.end()
-    taken = ledger.known(request.key for request in missing)
+    taken = ledger.outcomes(request.key for request in missing)
     left = [request for request in missing if request.key not in taken]
     if left:
+        _mind_batches(left, ledger, backend.online, meter)
         backend.write(left, ledger, label)
     return left
+
+
+def _mind_batches(missing: Sequence[Request], ledger: Ledger, backend: Backend, meter: Meter) -> None:
+    """Tell a backend of batches where it keeps them. Raises `CallsError` for another where one of them is out."""
+    batches = KeptBatches(ledger.path.with_suffix(".batches"))
+    if isinstance(backend, DeferringBackend):
+        backend.keep(batches.folder, meter.elsewhere)
+    elif out := batches.out_for(missing):
+        raise CallsError(
+            f"{sum(len(kept.calls) for kept in out):,} calls are out in a batch at {out[0].base_url}; go on with "
+            f"--batch, or remove {batches.folder} to have them sent, and paid, again."
+        )
 
 
 def _trial_of(missing: Sequence[Request], ledger: Ledger, *, answered: bool) -> "_Trial":
@@ -124,7 +140,7 @@ def _trial_of(missing: Sequence[Request], ledger: Ledger, *, answered: bool) -> 
 async def _send_all(
     missing: list[Request], ledger: Ledger, backend: Backend, limits: Limits, meter: Meter, trial: "_Trial"
 ) -> None:
-    size = backend.size if isinstance(backend, PackingBackend) else _size
+    size = backend.size if isinstance(backend, PackingBackend) else most_tokens
     gate = _Gate(limits, size, spent=limits.price.cost(*ledger.usage()))
     failures: list[CallsError] = []
     entering: set[asyncio.Task[float]] = set()
@@ -163,7 +179,13 @@ async def _send_all(
     workers = min(limits.concurrency, backend.concurrency or limits.concurrency, len(messages))
     queue = iter(messages)
     async with backend:
-        await asyncio.gather(*(work(queue) for _ in range(workers)))
+        try:
+            await asyncio.gather(*(work(queue) for _ in range(workers)))
+        except asyncio.CancelledError:
+            said = next((one for one in failures if isinstance(one, Interrupted)), None)
+            if said is None:
+                raise
+            raise said from None  # what goes on without this process
     if failures:
         raise failures[0]
     trial.end()
@@ -178,7 +200,7 @@ async def _send(backend: Backend, message: list[Request]) -> AsyncIterator[list[
             yield [await backend.send(request)]
 
 
-def _size(request: Request) -> int:
+def most_tokens(request: Request) -> int:
     """The most tokens that a chat request can have: no token is shorter than a byte."""
     return len(canonical_json(request.body)) + OVERHEAD
 

@@ -2,16 +2,21 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 from pluralbench_runs import Table, stream
+from pluralbench_runs.cluster import IN_HAND, Cluster
 from pydantic import Field, field_validator
 
 from pluralbench_calls.ask import Limits, Price
+from pluralbench_calls.backends.cluster import OnCluster
+from pluralbench_calls.backends.endpoint import MAX_ANSWER_BYTES, provider_of
 from pluralbench_calls.backends.local import MODEL as LOCAL_MODEL
 from pluralbench_calls.backends.local import LocalModel
-from pluralbench_calls.backends.openai import MAX_ANSWER_BYTES, OpenAIChat, provider_of
+from pluralbench_calls.backends.openai import OpenAIChat
+from pluralbench_calls.batches.backend import OpenAIBatches
 from pluralbench_calls.batches.filed import FiledCalls
 from pluralbench_calls.errors import CallsError
 from pluralbench_calls.records import Backend, Request
@@ -89,6 +94,12 @@ class ChatConnection(Table):
     tokens_per_minute: float | None = Field(
         None, gt=0, description="The most tokens, sent and answered, in a minute, by a cautious estimate."
     )
+    batch: bool = Field(
+        False,
+        description="Ask through the endpoint's Batch API, which answers within 24 hours and costs less; the price is "
+        "then that of a batch.",
+        json_schema_extra={"flag": "--batch"},
+    )
     price: ChatPrice = Field(
         ChatPrice(),
         description="US dollars for a million tokens of prompts and of replies, such as 0.25/2.",
@@ -162,6 +173,14 @@ def check_reachable(model: ChatModel, connection: ChatConnection, own: Sequence[
     """
     if model.provider not in {LOCAL, *own} and connection.base_url is None:
         raise ValueError(f"provider {model.provider!r} needs a `base_url` under [connection]")
+    if connection.batch and model.provider == LOCAL:
+        raise ValueError("the embedded model takes no batches; leave out `batch` (--batch)")
+    if connection.batch and connection.pending is not None:
+        raise ValueError("calls go out as a batch (`batch`) or into a file (`pending`), and not both")
+    if connection.batch and (connection.requests_per_minute or connection.tokens_per_minute):
+        raise ValueError(
+            "a batch is sent as a whole, so `requests_per_minute` and `tokens_per_minute` do not go with `batch`"
+        )
     if connection.base_url is not None:
         try:
             provider_of(connection.base_url)
@@ -204,21 +223,32 @@ def chat_request(
     return Request("chat", model.provider, model.model, body, sample=attempt, label=f"{label}, attempt {attempt + 1}")
 
 
-def chat_backend(model: ChatModel, connection: ChatConnection) -> Backend:
-    """Who answers for the model: the embedded one, or the endpoint of the connection, or files in its place."""
+def chat_backend(model: ChatModel, connection: ChatConnection, cluster: Cluster | None = None) -> Backend:
+    """Who answers for the model: the embedded one, or the endpoint of the connection, or files in its place.
+
+    On a cluster each worker has the embedded model, or sends its share of the requests that may be in flight at once.
+    """
+    online = _online(model, connection, cluster)
+    if model.provider == LOCAL or (connection.pending is None and not connection.results):
+        return online
+    return FiledCalls(
+        online, pending=connection.pending, results=connection.results, max_answer_bytes=connection.max_answer_bytes
+    )
+
+
+def _online(model: ChatModel, connection: ChatConnection, cluster: Cluster | None = None) -> Backend:
+    batches = connection.batch and model.provider != LOCAL  # which wait elsewhere: no worker is needed for that
+    if cluster is not None and cluster.on is not None and not batches:
+        at_once = IN_HAND if model.provider == LOCAL else -(-connection.concurrency // cluster.workers)
+        return OnCluster(cluster, partial(_online, model, connection), at_once=at_once)
     if model.provider == LOCAL:
         return LocalModel()
-    online = OpenAIChat(
+    return (OpenAIBatches if connection.batch else OpenAIChat)(
         connection.base_url or "",
         api_key_env=connection.api_key_env,
         timeout=connection.timeout,
         max_retries=connection.max_retries,
         max_answer_bytes=connection.max_answer_bytes,
-    )
-    if connection.pending is None and not connection.results:
-        return online
-    return FiledCalls(
-        online, pending=connection.pending, results=connection.results, max_answer_bytes=connection.max_answer_bytes
     )
 
 

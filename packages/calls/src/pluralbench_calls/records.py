@@ -1,9 +1,10 @@
 """A request as it is sent, and the answer as it is recorded."""
 
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol, Self, runtime_checkable
 
 from pluralbench_runs import Json, digest
@@ -163,3 +164,14 @@ class PackingBackend(Backend, Protocol):
 
     def send_packed(self, requests: Sequence[Request]) -> AsyncIterator[list[Answer]]:
         """Send one message; an answer for each request, as they come. Raises as `send` does."""
+
+
+@runtime_checkable
+class DeferringBackend(PackingBackend, Protocol):
+    """A backend whose messages are out for hours: longer than a process may live, which has to be able to go on."""
+
+    def keep(self, folder: Path, tell: Callable[[int, str], None]) -> None:
+        """Where to keep what is out, beside the ledger; and whom to tell of it, before anything is packed.
+
+        tell: takes how many requests are finished of those that are out, and a note of a few words.
+        """

@@ -12,7 +12,7 @@ from pluralbench_local.conversations import Template
 from pluralbench_local.errors import ModelError
 from pluralbench_local.network import AGREEMENT, Network, usual_attention
 from pluralbench_local.packing import Tokens
-from pluralbench_local.scoring import Options, record_of, score_locally
+from pluralbench_local.scoring import Options, record_of, score_locally, tolerance, unmeasured
 
 RULE = re.compile(r"^(logit|softmax):(-?\d+)$")
 VOCABULARY_ROWS = 256  # hidden states that are read through the vocabulary at a time, to bound memory
@@ -32,7 +32,7 @@ class Classifier:
     label: str | None = None
     options: Options = field(default_factory=Options)
     kind = "classifier"
-    record, score = record_of, score_locally
+    record, score, unmeasured, tolerance = record_of, score_locally, unmeasured, tolerance
 
     @property
     def networks(self) -> list[Network]:
@@ -74,7 +74,7 @@ class Implicit:
     template: Template
     options: Options = field(default_factory=Options)
     kind = "implicit"
-    record, score = record_of, score_locally
+    record, score, unmeasured, tolerance = record_of, score_locally, unmeasured, tolerance
 
     @property
     def networks(self) -> list[Network]:

@@ -10,7 +10,18 @@ from statistics import fmean
 from typing import Any, Protocol, Self, TypeVar
 
 import torch
-from pluralbench_rewards import Compile, Group, Mode, ModelRecord, OnScored, Overflow, Scored, Scoring, Work
+from pluralbench_rewards import (
+    Compile,
+    Group,
+    Mode,
+    ModelRecord,
+    OnScored,
+    Overflow,
+    Scored,
+    Scoring,
+    Work,
+    compared,
+)
 from pluralbench_runs import digest, progress
 from torch import Tensor
 from transformers import PretrainedConfig, PreTrainedTokenizerBase
@@ -25,7 +36,6 @@ from pluralbench_local.packing import Tokens
 
 UNLIMITED = 10**9  # tokenizers without a limit of their own state a far greater one
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of malloc.h
-COMPARED = 16  # conversations that are computed alone to measure the tolerance
 
 
 @dataclass(frozen=True)
@@ -213,9 +223,7 @@ def tolerance(model: Local, groups: Sequence[Group], scored: Scored) -> float:
     if scored.work is None:
         return 0.0
     limit = scored.work.max_length
-    places = [place for place, values in enumerate(scored.scores) if values]
-    chosen = [places[len(places) * part // COMPARED] for part in range(min(COMPARED, len(places)))]
-    picked = [(place, part % len(scored.scores[place])) for part, place in enumerate(chosen)]
+    picked = [(place, part % len(scored.scores[place])) for part, place in enumerate(compared(scored.scores))]
     differences, sizes = [0.0], [0.0]
     for place, response in picked:
         group = groups[place]
@@ -226,6 +234,13 @@ def tolerance(model: Local, groups: Sequence[Group], scored: Scored) -> float:
             differences.append(reward - scored.scores[place][response])
             sizes.append(reward)
     return bound(differences, sizes, model.precision)
+
+
+def unmeasured(model: AnyScorer) -> AnyScorer:
+    """The model, which measures no tolerance when it scores."""
+    chosen: Any = replace(model, options=replace(model.options, measure_tolerance=False))  # type: ignore[type-var]
+    found: AnyScorer = chosen
+    return found
 
 
 def bound(differences: Sequence[float], sizes: Sequence[float], precision: torch.dtype) -> float:

@@ -6,6 +6,7 @@ from pluralbench_rewards.contract import (
     Description,
     EarlierPair,
     Group,
+    Measured,
     Message,
     Mode,
     ModelRecord,
@@ -17,6 +18,7 @@ from pluralbench_rewards.contract import (
     Scoring,
     ServedRecord,
     Work,
+    compared,
 )
 from pluralbench_rewards.errors import FunctionError, RewardsError
 from pluralbench_rewards.functions import FunctionModel
@@ -35,6 +37,7 @@ __all__ = [
     "FunctionModel",
     "Group",
     "Judge",
+    "Measured",
     "Message",
     "Mode",
     "ModelRecord",
@@ -49,6 +52,7 @@ __all__ = [
     "Scoring",
     "ServedRecord",
     "Work",
+    "compared",
     "mean_score",
     "model_commit",
     "model_digest",

@@ -17,6 +17,8 @@ Mode = Literal["fast", "exact"]
 Compile = Literal["auto", "always", "never"]
 Overflow = Literal["error", "drop", "truncate-left", "truncate-prompt"]
 
+COMPARED = 16  # conversations that are computed alone to measure a tolerance
+
 TOLD = "{context}\n\nMy question:\n{question}"
 
 
@@ -190,6 +192,23 @@ class RewardModel(Protocol):
 
         known: scores of an earlier run by the group's place; these groups are not computed again.
         """
+
+
+@runtime_checkable
+class Measured(Protocol):
+    """A reward model that measures how far its scores may lie from those of another mode, as `Scored.tolerance`."""
+
+    def unmeasured(self) -> RewardModel:
+        """The same, which measures nothing when it scores."""
+
+    def tolerance(self, groups: Sequence[Group], scored: Scored) -> float:
+        """How far scores of another mode may lie from these, measured on those of the groups that `compared` takes."""
+
+
+def compared(scores: Sequence[Sequence[float]]) -> list[int]:
+    """The places of the groups on which a tolerance is measured: `COMPARED`, evenly spread over those with scores."""
+    places = [place for place, values in enumerate(scores) if values]
+    return [places[len(places) * part // COMPARED] for part in range(min(COMPARED, len(places)))]
 
 
 class Scoring(Table):

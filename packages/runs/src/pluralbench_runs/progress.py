@@ -19,7 +19,7 @@ class Meter:
     def __init__(self, label: str, total: int, console: Console) -> None:
         self._label, self._total, self._console = label, total, console
         self._done, self._cost, self._started = 0, 0.0, time.monotonic()
-        self._said = self._started
+        self._said, self._note = self._started, ""
         self._bar: Progress | None = None
         if _draws(console):
             whole = Column(no_wrap=True)  # where room is short, the bar goes first
@@ -53,6 +53,15 @@ class Meter:
             self._said = now
             parts = [f"{self._label}: {self._done} of {self._total}", rate, f"{_duration(left)} left", money, note]
             self._say(", ".join(part for part in parts if part))
+
+    def elsewhere(self, done: int, note: str) -> None:
+        """Show how many of the items that are still to come are finished where they are worked on, and a note."""
+        shown = min(self._done + done, self._total)
+        if self._bar is not None:
+            self._bar.update(self._task, completed=shown, note=note)
+        elif note != self._note and time.monotonic() - self._said >= QUIET_SECONDS:
+            self._said, self._note = time.monotonic(), note
+            self._say(f"{self._label}: {shown} of {self._total}, {note}")
 
     def stop(self) -> None:
         """Remove the bar, or, where lines were written, write a last one."""

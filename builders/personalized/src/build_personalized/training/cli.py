@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 from pluralbench_calls import chosen_model
-from pluralbench_calls.options import ApiKeyEnv, BaseUrl, Import, Pending, TokenPrice, file_values, price_values
+from pluralbench_calls.options import ApiKeyEnv, BaseUrl, Batch, Import, Pending, TokenPrice, connection_values
 from pluralbench_runs import RecipeError, read_recipe, recipe_path
 from pluralbench_runs.options import (
     ColumnIs,
@@ -14,13 +14,17 @@ from pluralbench_runs.options import (
     Licence,
     MaxCost,
     Name,
+    On,
     Out,
+    PerWorkerGpus,
     ReplayFrom,
     RetryErrors,
     ReuseFrom,
     Seed,
     SourceName,
     Title,
+    WorkerCount,
+    cluster_of,
     column_names,
     recipe_defaults,
 )
@@ -113,10 +117,14 @@ def training(
     price: TokenPrice = None,
     pending: Pending = None,
     results: Import = None,
+    on: On = None,
+    workers: WorkerCount = 1,
+    per_worker_gpus: PerWorkerGpus = 0.0,
     replay: ReplayFrom = None,
     reuse: ReuseFrom = None,
     *,
     retry_errors: RetryErrors = False,
+    batch: Batch = False,
     fresh: Fresh = False,
 ) -> None:
     """Build preferences with users, to train personalized reward models: who preferred which of two answers.
@@ -145,14 +153,14 @@ def training(
         "splits.own": own_splits,
         "seed": seed,
         "connection.max_cost": max_cost,
-        **price_values(price),
-        **file_values(pending, results),
+        **connection_values(price, pending, results, batch=batch),
         **_persona_overrides(persona_llm, base_url, api_key_env),
     }
     own = "sample" if source in (None, ["sample"]) else "own"
     asked = read_recipe(TrainingRecipe, recipe_path(recipe or own, RECIPES), overrides)
     target = out or Path("dist") / asked.name
-    built = build(asked, target, replay=replay, reuse=reuse, retry_errors=retry_errors, fresh=fresh)
+    cluster = cluster_of(on, workers, per_worker_gpus)
+    built = build(asked, target, replay=replay, reuse=reuse, retry_errors=retry_errors, fresh=fresh, cluster=cluster)
     notes = ["", persona_note(asked)]
     tell(console, target, built.manifest, built.new_calls, figures_tables(built.figures), notes=notes)
 

@@ -60,6 +60,8 @@ class BoundedClient(openai.DefaultAsyncHttpxClient):
             async with asyncio.timeout(self._seconds):
                 response = await super().send(request, **{**options, "stream": True})
                 self.answered = True
+                if options.get("stream"):
+                    return response  # a file, for its reader to read and to bound
                 try:
                     content = await self._read(response)
                 finally:

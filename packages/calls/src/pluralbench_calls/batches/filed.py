@@ -9,7 +9,7 @@ from typing import Self
 from pluralbench_runs import announce, one_line
 from pluralbench_tables import read_json
 
-from pluralbench_calls.backends.openai import MAX_ANSWER_BYTES
+from pluralbench_calls.backends.endpoint import MAX_ANSWER_BYTES
 from pluralbench_calls.batches.files import write_batches
 from pluralbench_calls.batches.results import UNKNOWN, read_results
 from pluralbench_calls.errors import BatchFileError, CallsPending
@@ -84,7 +84,8 @@ class FiledCalls:
             if result.refused:
                 model = without.setdefault(waiting[result.key].model, [])
                 model.extend({result.refused} - set(model))
-        foreign = [key for key in unknown if key not in ledger.known(unknown)] if unknown else []
+        recorded = ledger.outcomes(unknown)
+        foreign = [key for key in unknown if key not in recorded]
         _check_ours(files, results, len(foreign), foreign)
         if without != before:
             _write_refused(ledger, without)
@@ -111,14 +112,15 @@ class FiledCalls:
         written = f"{len(requests):,} {label} are written to {files[0]}{more}"
         if self._nothing_came:
             raise BatchFileError(
-                f"No result that was given is an answer ({self._nothing_came}); mend that before they are run again. "
-                f"{written}."
+                f"The results that were given hold no new answer ({self._nothing_came}); mend that before they are "
+                f"run again. {written}."
             )
         raise CallsPending(f"{written}. Run {them}, and give the same command --import with the results.")
 
     def _say(self, failed: Counter[str]) -> None:
         if failed:
-            announce(f"{failed.total():,} results are no answers and are to be asked again: {_most_common(failed)}.")
+            are = "result is no answer and is" if failed.total() == 1 else "results are no answers and are"
+            announce(f"{failed.total():,} {are} to be asked again: {_most_common(failed)}.")
 
 
 def _most_common(failed: Counter[str]) -> str:
@@ -145,12 +147,12 @@ def _check_ours(files: Sequence[Path], results: int, foreign: int, keys: Sequenc
 
 
 def _files(path: Path) -> list[Path]:
-    """A file, or the `.jsonl` files of a folder. Raises `BatchFileError` for a folder without any."""
+    """A file, or the `.jsonl` files of a folder, which has none before anything came back."""
     if not path.is_dir():
         return [path]
     files = sorted(path.glob("*.jsonl"))
     if not files:
-        raise BatchFileError(f"The folder {path} has no results: no file in it ends in .jsonl.")
+        announce(f"There are no results in the folder {path} yet: no file in it ends in .jsonl.")
     return files
 
 

@@ -5,6 +5,7 @@ import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Literal
 
 from pluralbench_runs import one_line
 
@@ -12,7 +13,7 @@ from pluralbench_calls.backends.completions import body_without
 from pluralbench_calls.errors import BatchFileError
 from pluralbench_calls.records import Request
 
-URL = "/v1/chat/completions"
+URL: Literal["/v1/chat/completions"] = "/v1/chat/completions"
 MOST_REQUESTS, MOST_BYTES = 50_000, 200_000_000  # of one file, by OpenAI's limits
 LONGEST_KEY = 100  # characters that are looked at of a line's beginning
 

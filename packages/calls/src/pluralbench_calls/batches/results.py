@@ -9,7 +9,7 @@ from pluralbench_runs import one_line
 from pluralbench_runs.secrets import redacted
 
 from pluralbench_calls.backends.completions import INSTEAD, LONGEST_MESSAGE, Rejection, adapted, said_by
-from pluralbench_calls.backends.openai import MAX_ANSWER_BYTES
+from pluralbench_calls.backends.endpoint import MAX_ANSWER_BYTES
 from pluralbench_calls.batches.files import Refused
 from pluralbench_calls.errors import BatchFileError
 from pluralbench_calls.records import TOO_LONG, Answer, Request

@@ -170,7 +170,7 @@ class Client:
             raise Unavailable(f"{self.url} cannot be asked ({self._line(error)}).") from None
 
     def _headers(self) -> "dict[str, str | openai.Omit]":
-        from pluralbench_calls.backends.openai import withheld  # noqa: PLC0415 - it imports openai when it is called
+        from pluralbench_calls.backends.endpoint import withheld  # noqa: PLC0415 - it imports openai when it is called
 
         return withheld(authorization=not self._key)
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from pluralbench_calls.backends.openai import provider_of
+from pluralbench_calls.backends.endpoint import provider_of
 from pluralbench_calls.errors import CallsError
 from pluralbench_runs import Table
 from pydantic import Field, field_validator

@@ -1,0 +1,76 @@
+"""What is known of the batches that are out, on disk: a process that is killed leaves all that the next one needs."""
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from pluralbench_runs import Table, canonical_json, digest, one_line
+from pydantic import Field, ValidationError
+
+from pluralbench_calls.errors import CallsError
+from pluralbench_calls.records import Request
+
+
+class Kept(Table):
+    """One batch that is out, or about to be."""
+
+    base_url: str = Field(description="The endpoint that has it.")
+    calls: tuple[str, ...] = Field(description="The keys of its calls.")
+    without: dict[str, tuple[str, ...]] = Field(
+        default_factory=dict, description="By model, the parameters that the calls were written without."
+    )
+    file: str = Field("", description="The endpoint's name for the file of calls; once it is there, a batch may be.")
+    batch: str = Field("", description="The endpoint's name for the batch.")
+
+    @property
+    def name(self) -> str:
+        """Names the batch by its calls: the beginning of a SHA-256, 16 hexadecimal digits."""
+        return digest(sorted(self.calls))[:16]
+
+
+class KeptBatches:
+    """The batches that are out, a JSON file each in `folder`, which is there only while there is one.
+
+    A file is written as a whole and synchronised with the disk, since what it says cost money.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def path(self, kept: Kept) -> Path:
+        """The file that says what is known of a batch."""
+        return self.folder / f"{kept.name}.json"
+
+    def out_for(self, requests: Iterable[Request]) -> list[Kept]:
+        """The batches that hold any of these calls. Raises `CallsError` for a file that cannot be read."""
+        wanted = {request.key for request in requests}
+        found = [self._read(path) for path in sorted(self.folder.glob("*.json"))]
+        return [kept for kept in found if not wanted.isdisjoint(kept.calls)]
+
+    def save(self, kept: Kept) -> Kept:
+        """Write what is known of a batch in the place of what was; returns it."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        path = self.path(kept)
+        new = path.with_name(path.name + ".new")
+        with new.open("wb") as file:
+            file.write(canonical_json(kept.model_dump(mode="json")))
+            file.flush()
+            os.fsync(file.fileno())
+        new.replace(path)
+        return kept
+
+    def forget(self, kept: Kept) -> None:
+        """The batch is not out any more: remove its file, and what was fetched of it."""
+        for path in self.folder.glob(f"{kept.name}.*"):
+            path.unlink(missing_ok=True)
+        if not any(self.folder.iterdir()):
+            self.folder.rmdir()
+
+    def _read(self, path: Path) -> Kept:
+        try:
+            return Kept.model_validate_json(path.read_bytes())
+        except (OSError, ValidationError) as error:
+            raise CallsError(
+                f"{path} should say which batch is out and cannot be read ({one_line(error, 80)}); put it back, or "
+                "remove it to have its calls sent, and paid, again."
+            ) from None

@@ -1,0 +1,110 @@
+"""Batches through AIBrix's real server, with the embedded model behind it."""
+
+import asyncio
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import openai
+import pytest
+from aibrix_server import aibrix_server
+from pluralbench_calls import ConnectionFailed, Ledger, LocalModel, NotServed, OpenAIChat, Request, ask
+from pluralbench_calls.batches.backend import OpenAIBatches
+
+pytestmark = pytest.mark.heavy
+
+
+@pytest.fixture(scope="module")
+def embedded() -> Iterator[str]:
+    model = LocalModel()
+
+    async def started() -> None:
+        async with model:
+            pass
+
+    asyncio.run(started())
+    yield str(model._server.listening_address)
+    assert model.concurrency == 1  # its server lives as long as it is held here
+
+
+@pytest.fixture(scope="module")
+def base_url(embedded: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with aibrix_server(embedded, tmp_path_factory.mktemp("aibrix")) as url:
+        yield url
+
+
+def questions(count: int, tokens: int = 8, text: str = "Name a river in {}.") -> list[Request]:
+    places = ["France", "中国", "भारत", "Egypt", "Brazil"]
+    return [
+        Request(
+            "chat",
+            "127.0.0.1",
+            "SmolLM2",
+            {
+                "messages": [{"role": "user", "content": text.format(places[number % 5])}],
+                "max_tokens": tokens,
+                "temperature": 0.0,
+                "seed": number,
+            },
+        )
+        for number in range(count)
+    ]
+
+
+def batches(url: str) -> OpenAIBatches:
+    return OpenAIBatches(url, first_pause=0.2, longest_pause=0.5)
+
+
+def test_a_batch_says_what_the_model_says(embedded: str, base_url: str, tmp_path: Path) -> None:
+    with Ledger(tmp_path / "batch") as ledger, Ledger(tmp_path / "direct") as direct:
+        answers = ask(questions(5), ledger, batches(base_url))
+        same = ask(questions(5), direct, OpenAIChat(f"{embedded}/v1"))
+    assert [(a.text, a.outcome, a.completion_tokens) for a in answers] == [
+        (a.text, a.outcome, a.completion_tokens) for a in same
+    ]
+
+
+def test_what_the_model_refuses_leaves_the_rest(base_url: str, tmp_path: Path) -> None:
+    asked = [*questions(3), *questions(1, text="word " * 9_000)]
+    with Ledger(tmp_path / "batch") as ledger:
+        with pytest.raises(ConnectionFailed, match="leaves 1 call unanswered in the batch") as failed:
+            ask(asked, ledger, batches(base_url))
+        assert len(ledger) == 3, failed.value
+        assert "HTTP 400" in str(failed.value)
+
+
+def test_what_is_no_request_fails_the_batch_and_is_named(base_url: str, tmp_path: Path) -> None:
+    asked = [*questions(3), Request("chat", "127.0.0.1", "SmolLM2", {"messages": "none"})]
+    with (
+        Ledger(tmp_path / "batch") as ledger,
+        pytest.raises(NotServed, match=r"refuses the batch .* Line 4: 'messages'"),
+    ):
+        ask(asked, ledger, batches(base_url))
+    assert not (tmp_path / "batch.batches").exists()
+
+
+def test_what_is_cancelled_goes_out_again(base_url: str, tmp_path: Path) -> None:
+    client = openai.OpenAI(base_url=base_url, api_key="none")
+    before = {batch.id for batch in client.batches.list()}
+    seen: list[Any] = []
+
+    def cancel() -> None:
+        while not seen:
+            time.sleep(0.1)
+            seen.extend(b for b in client.batches.list() if b.id not in before and b.status == "in_progress")
+        client.batches.cancel(seen[0].id)
+
+    thread = threading.Thread(target=cancel, daemon=True)
+    thread.start()
+    with Ledger(tmp_path / "batch") as ledger:
+        answers = ask(questions(30, 24), ledger, batches(base_url))
+    thread.join()
+    assert {answer.outcome for answer in answers} <= {"answer", "length"}
+    stopped = client.batches.retrieve(seen[0].id)
+    assert stopped.status == "cancelled"
+    again = [batch for batch in client.batches.list() if batch.id not in before | {stopped.id}]
+    done = stopped.request_counts.completed if stopped.request_counts else 0
+    assert [batch.request_counts.total for batch in again if batch.request_counts] == [30 - done]
+    client.close()
