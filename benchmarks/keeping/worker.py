@@ -20,7 +20,6 @@ from keeping.protocol import OTHER, STOPPED, Job, Phase, Said
 
 STEPS = {
     "load_benchmark": "reading",
-    "groups_of": "reading",
     "decide": "metrics",
     "measure": "metrics",
     "score_items": "writing",
@@ -105,8 +104,10 @@ class Timed(FunctionModel):
 def made(job: Job) -> None:
     """Make the run of a job, and write what it took."""
     import pluralbench.evaluation.score as verb  # noqa: PLC0415 - its import is no part of the phases
+    from pluralbench.evaluation.settings import Loaded  # noqa: PLC0415 - the same
 
     clock = Timed.clock
+    Loaded.groups = clock.timed("reading", Loaded.groups)
     for step, phase in STEPS.items():
         setattr(verb, step, clock.timed(phase, getattr(verb, step)))
     if job.how == STOPPED:

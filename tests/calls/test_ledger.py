@@ -117,6 +117,33 @@ def test_used_are_the_known_keys_that_were_looked_up(tmp_path: Path) -> None:
         assert ledger.frame(ledger.used)["label"].sort().to_list() == ["0", "2"]
 
 
+def test_outcomes_are_known_without_reading_answers(tmp_path: Path) -> None:
+    answers = [answer(to=str(number), outcome=outcome) for number, outcome in enumerate(("answer", "error", "length"))]
+    with Ledger(ledger_at(tmp_path / "ledger", *answers)) as ledger:
+        asked: list[str] = []
+        ledger._database.set_trace_callback(asked.append)
+        for unknown in (1, 1_000):  # fewer than the file has pages, and more
+            wanted = [answers[0].key, *map(str, range(unknown)), answers[1].key]
+            assert ledger.outcomes(wanted) == {answers[0].key: "answer", answers[1].key: "error"}
+        assert ledger.used == set()
+        assert not any("text" in query or "label" in query for query in asked)
+        ledger._database.execute("UPDATE calls SET outcome = 'lost' WHERE outcome = 'length'")
+        with pytest.raises(LedgerError, match=f"the call {answers[2].key[:11]}.* has the outcome 'lost'"):
+            ledger.outcomes([answers[2].key])
+
+
+def test_a_ledger_that_is_damaged_in_its_last_row_adds_nothing(tmp_path: Path) -> None:
+    first = answer()
+    many = [replace(first, key=f"{number:064x}") for number in range(10_001)]  # more than are read at a time
+    with closing(sqlite3.connect(ledger_at(tmp_path / "other", *many))) as database:
+        database.execute("UPDATE calls SET prompt_tokens = -1 WHERE key = ?", [many[-1].key])
+        database.commit()
+    with Ledger(tmp_path / "ledger") as ledger:
+        with pytest.raises(LedgerError, match=r"other is damaged: the call .* has an impossible number of tokens"):
+            ledger.take(tmp_path / "other")
+        assert len(ledger) == 0
+
+
 def test_equal_content_exports_as_equal_bytes(tmp_path: Path) -> None:
     answers = [answer(f"{number} 文字", to=str(number)) for number in range(300)]
     one = parquet_at(tmp_path / "one.parquet", *answers)

@@ -342,7 +342,7 @@ MANY = 253  # more than two queries' worth
 @pytest.fixture
 def many(monkeypatch: pytest.MonkeyPatch) -> list[Answer]:
     """Answers in an order that is not that of their keys."""
-    monkeypatch.setattr(pluralbench_calls.ledger, "IN_ONE_QUERY", 100)
+    monkeypatch.setattr(pluralbench_calls.ledger, "AT_ONCE", 100)
     answers = [made(f"{number * 7919 % 2**64:064x}", f"{number} 文字", number % 7) for number in range(MANY)]
     random.Random(0).shuffle(answers)
     return answers
@@ -399,7 +399,7 @@ def test_slices_of_any_size_give_the_same(keys: list[int], size: int) -> None:
     answers = [made(f"{number:064x}", f"{number}", 1) for number in range(0, 60, 2)]
     wanted = [f"{number:064x}" for number in keys]
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pluralbench_calls.ledger, "IN_ONE_QUERY", size)
+        patch.setattr(pluralbench_calls.ledger, "AT_ONCE", size)
         with Ledger(Path(folder) / "a") as ledger, Ledger(Path(folder) / "b") as other:
             ledger.record(*answers)
             found = ledger.frame(wanted)

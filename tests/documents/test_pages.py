@@ -18,8 +18,8 @@ from members import ROOT
 from pluralbench_release.citation import PROJECT
 
 SETTINGS = "zensical.toml"
-# Of uv, pip and zensical, and those that every command has.
-OTHERS = {"--group", "--index-url", "--strict", "--help", "--install-completion"}
+# Of uv, pip, zensical and sbatch, and those that every command has.
+OTHERS = {"--group", "--index-url", "--strict", "--array", "--help", "--install-completion"}
 KINDS = {"blob": Path.is_file, "tree": Path.is_dir, "edit": Path.is_file}
 
 

@@ -62,6 +62,7 @@ NAMES = [
     "judge_personas",
     "known_benchmarks",
     "load_items",
+    "merge",
     "optimize",
     "personalize",
     "plan",

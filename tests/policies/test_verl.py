@@ -14,6 +14,7 @@ from pluralbench_policies import OptimizeOptions, PolicyError
 from pluralbench_policies.verl import run_verl, verl_files
 from pluralbench_policies.verl_reward import group_of, scorer_of
 from pluralbench_rewards import Group, Person
+from pluralbench_runs import Cluster
 from reward_models import save_classifier
 
 PERSON = Person("u1", [{"id": "p1", "category": "tea", "text": "I drink 龙井."}], ["likes tea"])
@@ -56,6 +57,15 @@ def test_the_reward_function_gives_the_reward_models_score(written: Path, reward
     assert group_of(asked, "origami and drumming") == group
     found = scorer_of(written / "reward.json")(solution_str="origami and drumming", extra_info={"group": asked})
     assert found == pytest.approx(score / 10)
+
+
+def test_verl_is_told_of_the_cluster(base: str, reward: LocalModel, tmp_path: Path) -> None:
+    options = OptimizeOptions(**SMALL)
+    found = []
+    for number, on in enumerate((None, "ray", "10.0.0.1:6379")):
+        folder = verl_files(base, reward, TOLD, tmp_path / str(number), options=options, cluster=Cluster(on=on))
+        found.append(json.loads((folder / "optimize.yaml").read_text(encoding="utf-8")).get("ray_kwargs"))
+    assert found == [None, None, {"ray_init": {"address": "10.0.0.1:6379"}}]
 
 
 def json_of(group: Group) -> dict[str, object]:

@@ -47,7 +47,7 @@ def test_the_weights_are_those_that_the_workspace_installs() -> None:
         ("uv run --group evaluators pluralbench", ["no group evaluators"]),
         ("uv run --package build-chinese --extra nllb build-chinese", ["no extra build-chinese[nllb]"]),
         ("uv run --extra nllb build-multilingual", ["no extra [nllb]"]),
-        ('pip install "pluralbench-runs[{}]"', ["no extra pluralbench-runs[{}]"]),
+        ('pip install "pluralbench-schemas[{}]"', ["no extra pluralbench-schemas[{}]"]),
         ('pip install "build-chinese[train]", or `uv run --package build-multilingual --extra nllb x`', []),
     ],
 )

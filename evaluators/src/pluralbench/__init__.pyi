@@ -20,6 +20,8 @@ from .descriptions import (
     Running,
     Sampling,
     Scoring,
+    ServedModel,
+    Serving,
     Synthesizing,
     TrainingOptions,
 )
@@ -30,6 +32,7 @@ from .downstream.study import Study
 from .errors import BenchmarkError, DataError, EvaluationError, RunError
 from .evaluation.compare import RunComparison, compare
 from .evaluation.judge import judge
+from .evaluation.merge import merge
 from .evaluation.personas import judge_personas
 from .evaluation.score import score
 from .evaluation.synthesize import Synthesis, synthesize
@@ -91,6 +94,8 @@ __all__ = [
     "Sampling",
     "Scored",
     "Scoring",
+    "ServedModel",
+    "Serving",
     "Study",
     "Synthesis",
     "Synthesizing",
@@ -104,6 +109,7 @@ __all__ = [
     "judge_personas",
     "known_benchmarks",
     "load_items",
+    "merge",
     "optimize",
     "personalize",
     "plan",

@@ -8,19 +8,21 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
 from pluralbench_calls.chat import LOCAL, ChatConnection
-from pluralbench_local import LocalModel
+from pluralbench_local import LocalModel, ServedModel
 from pluralbench_local.personal.options import METHODS, PersonalOptions
 from pluralbench_local.training_options import TrainingOptions
 from pluralbench_policies.description import OptimizeOptions
 from pluralbench_policies.planner_options import PlannerOptions
 from pluralbench_rewards import Scoring
+from pluralbench_rewards.served.serving import Serving
 from pluralbench_rewards.synthesize_me import SynthesisOptions
-from pluralbench_runs import Table, did_you_mean
+from pluralbench_runs import Cluster, Table, did_you_mean
 from pydantic import Field, field_validator, model_validator
 
 __all__ = [
     "AspectMatching",
     "ChatConnection",
+    "Cluster",
     "Data",
     "DownstreamPrompt",
     "Judging",
@@ -37,6 +39,8 @@ __all__ = [
     "Running",
     "Sampling",
     "Scoring",
+    "ServedModel",
+    "Serving",
     "Synthesizing",
     "TrainingOptions",
 ]

@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 from pluralbench_calls import Backend, Ledger, Replay, Written, chat_backend, recording
 from pluralbench_release import LEDGER, RECIPE, Builder, Built, Contents, ReleaseTable, Source, building
-from pluralbench_runs import read_recipe
+from pluralbench_runs import Cluster, read_recipe
 from pluralbench_schemas import RANKED_RESPONSES
 from pluralbench_tables import write_jsonl
 
@@ -55,6 +55,7 @@ def build(
     reuse: Path | None = None,
     retry_errors: bool = False,
     fresh: bool = False,
+    cluster: Cluster | None = None,
 ) -> Built:
     """Build `recipe` into the release directory `out`.
 
@@ -62,6 +63,7 @@ def build(
     reuse: take the answers that this ledger (or release) knows and ask for the rest.
     retry_errors: ask again what the server rejected in an interrupted build.
     fresh: forget an interrupted build in `out` and replace a finished one.
+    cluster: where the reward model scores, if not in this process, and from where the judge is asked.
 
     Raises errors of this package, of `pluralbench_audit`, `pluralbench_calls`, `pluralbench_release`,
     `pluralbench_rewards`, `pluralbench_runs` and `pluralbench_schemas`; all are a `UserError` or a `TableError` with a
@@ -76,7 +78,7 @@ def build(
         given = _by_config(annotated, recipe)
         resolved, dropped = _resolved(given)
         with recording(making.work, making.known, retry_errors=retry_errors) as calls:
-            voted = _voted(recipe, resolved, calls.ledger, making.work, replaying=replay is not None)
+            voted = _voted(recipe, resolved, calls.ledger, making.work, cluster, replaying=replay is not None)
             tables = _tables(resolved, voted, recipe)
 
         figures = figures_of(
@@ -145,7 +147,13 @@ def _resolved(given: Mapping[str, Sequence[Row]]) -> tuple[dict[str, list[Row]],
 
 
 def _voted(
-    recipe: ChineseRecipe, people: Mapping[str, Sequence[Row]], ledger: Ledger, work: Path, *, replaying: bool
+    recipe: ChineseRecipe,
+    people: Mapping[str, Sequence[Row]],
+    ledger: Ledger,
+    work: Path,
+    cluster: Cluster | None,
+    *,
+    replaying: bool,
 ) -> Voted | None:
     if recipe.unlabelled is None or recipe.judge is None:
         return None
@@ -156,14 +164,14 @@ def _voted(
         for config, rows in people.items()
     }
     check_apart(loaded.rows, parts, "is to be voted on")
-    backend: Backend = Replay() if replaying else _judge(recipe)
+    backend: Backend = Replay() if replaying else _judge(recipe, cluster)
     judging = Judging(recipe.judge, backend, recipe.connection.limits(), recipe.seed)
     distant = recipe.reward if recipe.preference.distant else None
     taught = reward_model.Taught(people[PREFERENCE])
     rewards = None
     cut = 0
     if distant is not None:  # first, since what may fail here costs no vote
-        rewards = reward_model.rewards(loaded.rows, taught, distant, ledger, work, replaying=replaying)
+        rewards = reward_model.rewards(loaded.rows, taught, distant, ledger, work, cluster, replaying=replaying)
         cut = int((rewards["cut"] > 0).sum())
     found = votes(loaded.rows, taxonomy, judging, ledger)
     made = judged(
@@ -177,10 +185,10 @@ def _voted(
     return Voted(loaded.rows, found, rewards, made, cut, loaded.source)
 
 
-def _judge(recipe: ChineseRecipe) -> Backend:
+def _judge(recipe: ChineseRecipe, cluster: Cluster | None) -> Backend:
     if recipe.judge is None or recipe.judge.provider == "recorded":
         return Written(recorded_votes, NOT_OF_THE_SAMPLE)
-    return chat_backend(recipe.judge, recipe.connection)
+    return chat_backend(recipe.judge, recipe.connection, cluster)
 
 
 def _as_annotations(voted: Voted) -> list[Row]:

@@ -16,14 +16,18 @@ from pluralbench_runs.options import (
     Licence,
     MaxCost,
     Name,
+    On,
     Out,
+    PerWorkerGpus,
     ReplayFrom,
     RetryErrors,
     ReuseFrom,
     Seed,
     SourceName,
     Title,
+    WorkerCount,
     account_names,
+    cluster_of,
     of_one_source,
     recipe_defaults,
     refuse_before_verb,
@@ -89,6 +93,9 @@ def command(
     seed: Seed = None,
     pending: Pending = None,
     results: Import = None,
+    on: On = None,
+    workers: WorkerCount = 1,
+    per_worker_gpus: PerWorkerGpus = 0.0,
     replay: ReplayFrom = None,
     reuse: ReuseFrom = None,
     *,
@@ -111,7 +118,8 @@ def command(
     target = replaceable(out or Path("dist") / asked.name)
     if recipe == "sample":
         _sample_steps(asked, target, fresh=fresh)
-    _build(asked, target, replay=replay, reuse=reuse, retry_errors=retry_errors, fresh=fresh)
+    cluster = cluster_of(on, workers, per_worker_gpus)
+    _build(asked, target, replay=replay, reuse=reuse, retry_errors=retry_errors, fresh=fresh, cluster=cluster)
 
 
 @app.command(epilog="Example: build-chinese tasks --prompts p.jsonl --responses r.jsonl --annotator an --annotator bo")
@@ -253,6 +261,9 @@ def preference(
     out: Out = None,
     name: Name = None,
     title: Title = None,
+    on: On = None,
+    workers: WorkerCount = 1,
+    per_worker_gpus: PerWorkerGpus = 0.0,
     replay: ReplayFrom = None,
     reuse: ReuseFrom = None,
     *,
@@ -289,7 +300,8 @@ def preference(
     overrides |= {f"{table}.{key}": value for table in given for key, value in told.items()}
     asked = _asked(recipe, overrides, own=annotated or prompts)
     target = out or Path("dist") / asked.name
-    _build(asked, target, replay=replay, reuse=reuse, retry_errors=retry_errors, fresh=fresh)
+    cluster = cluster_of(on, workers, per_worker_gpus)
+    _build(asked, target, replay=replay, reuse=reuse, retry_errors=retry_errors, fresh=fresh, cluster=cluster)
     if ablate:
         from pluralbench_release import tell_table  # noqa: PLC0415 - --help needs none of it
 

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 from pluralbench_calls import Answer, Ledger, Replay, Request, ask
-from pluralbench_rewards import Group, model_digest
-from pluralbench_runs import canonical_json, check_recipe, digest, file_digest, how_to_install
+from pluralbench_rewards import Group, RewardModel, Scoring, model_digest
+from pluralbench_rewards.cluster import on_cluster
+from pluralbench_runs import Cluster, canonical_json, check_recipe, digest, file_digest, how_to_install
 
 from build_chinese.errors import BuildError, SourceError, TrainingDataError
 from build_chinese.rankings import Row, ranked_pairs
@@ -95,11 +96,19 @@ def pin(reward: RewardTable, *, replaying: bool = False) -> RewardTable:
 
 
 def rewards(
-    rows: Sequence[Row], human: Taught, reward: RewardTable, ledger: Ledger, work: Path, *, replaying: bool
+    rows: Sequence[Row],
+    human: Taught,
+    reward: RewardTable,
+    ledger: Ledger,
+    work: Path,
+    cluster: Cluster | None = None,
+    *,
+    replaying: bool,
 ) -> pl.DataFrame:
     """The reward of each response (`REWARDS`), by the model that was trained on the human part.
 
     Rewards that the ledger knows are taken from it, and only where some are missing is the model trained, in `work`.
+    cluster: where it then scores, if not in this process.
 
     Raises `TrainingDataError` for a human part that is too small, `BuildError` where the extra `train` is missing, and
     the errors of `pluralbench_rewards`.
@@ -127,7 +136,7 @@ def rewards(
     missing = list({request.key: request for request in requests if request.key not in known}.values())
     if missing and not replaying:
         folder = trained(human, reward, work / "reward-model")
-        ledger.record(*_scored(missing, folder))
+        ledger.record(*_scored(missing, folder, cluster))
     answers = ask(requests, ledger, Replay(), label="rewards")
     places = [(row["id"], response["id"]) for row in rows for response in row["responses"]]
     found = [
@@ -181,7 +190,7 @@ def training_options(reward: RewardTable) -> "TrainingOptions":
     return check_recipe(TrainingOptions, PAPERS | reward.training, "[reward.training]")
 
 
-def _scored(requests: Sequence[Request], folder: Path) -> list[Answer]:
+def _scored(requests: Sequence[Request], folder: Path, cluster: Cluster | None) -> list[Answer]:
     groups: dict[bytes, list[Request]] = {}
     for request in requests:
         groups.setdefault(canonical_json(request.body["messages"]), []).append(request)
@@ -194,27 +203,34 @@ def _scored(requests: Sequence[Request], folder: Path) -> list[Answer]:
         Answer.to(request, "length", "", model=weights)
         if value is None
         else Answer.to(request, "answer", repr(value), model=weights, finish_reason=f"cut {cut}")
-        for own, values in zip(groups.values(), scores_of(folder, asked), strict=True)
+        for own, values in zip(groups.values(), scores_of(folder, asked, cluster), strict=True)
         for request, (value, cut) in zip(own, values, strict=True)
     ]
 
 
-def scores_of(folder: Path, groups: Sequence[Group]) -> list[list[tuple[float | None, int]]]:
+def scores_of(
+    folder: Path, groups: Sequence[Group], cluster: Cluster | None = None
+) -> list[list[tuple[float | None, int]]]:
     """By group and response: the score, None where the response alone is too long for the model, and tokens cut off.
 
     Of a prompt that is too long together with its longest response the beginning is cut off.
     """
-    from pluralbench_local import load, score  # noqa: PLC0415 - an extra
+    from pluralbench_local import LocalModel, load  # noqa: PLC0415 - an extra
 
-    model = load(str(folder))
-    scored = score(model, groups, on_overflow="truncate-prompt")
+    described, scoring = LocalModel(name=str(folder)), Scoring(on_overflow="truncate-prompt")
+    model: RewardModel = (
+        load(described, scoring=scoring)
+        if cluster is None or cluster.on is None
+        else on_cluster(cluster, described, scoring)
+    )
+    scored = model.score(groups)
     found: list[list[tuple[float | None, int]]] = [
         [(value, cut) for value in values] for values, cut in zip(scored.scores, scored.cut, strict=True)
     ]
     for place in scored.dropped:  # for one response that is too long; the others can be scored
         group = groups[place]
         alone = [Group(f"{group.id}, {number}", group.prompt, [text]) for number, text in enumerate(group.responses)]
-        again = score(model, alone, on_overflow="truncate-prompt")
+        again = model.score(alone)
         found[place] = [(next(iter(values), None), cut) for values, cut in zip(again.scores, again.cut, strict=True)]
     return found
 

@@ -23,8 +23,8 @@ from pluralbench_release import (
     building,
     pinned,
 )
-from pluralbench_runs import read_recipe
-from pluralbench_runs.workers import Each, workers
+from pluralbench_runs import Cluster, read_recipe
+from pluralbench_runs.workers import Each, cluster_workers, workers
 from pluralbench_schemas import ENGLISH, LANGUAGES, language_of
 
 from build_multilingual import filtering, rated, source, translation_pairs
@@ -58,6 +58,7 @@ def build(
     review_rows: int | None = None,
     fresh: bool = False,
     processes: int = 1,
+    cluster: Cluster | None = None,
 ) -> Built:
     """Build `recipe` into the release directory `out`.
 
@@ -68,6 +69,7 @@ def build(
     fresh: forget an interrupted build in `out` and replace a finished one.
     processes: how many check translations and audit pairs beside this one, where there are enough of these; 1 does all
     in this one. A script that asks for more does so under `if __name__ == "__main__":`.
+    cluster: where they work instead.
 
     Raises errors of this package, of `pluralbench_audit`, `pluralbench_calls`, `pluralbench_release`,
     `pluralbench_runs` and `pluralbench_schemas`; all are a `UserError` or a `TableError` with a sentence for the user.
@@ -82,6 +84,8 @@ def build(
         pairs, rated_read = _translation_pairs(recipe)
         english = source.load(recipe.source) if recipe.source is not None and _by_language(recipe) else None
         pool = workers(processes if _texts(recipe, english) >= ENOUGH else 1)
+        if cluster is not None and cluster.on is not None:
+            pool = cluster_workers(cluster)
         # The workers go before the calls are written: both take much memory.
         with recording(making.work, making.known, retry_errors=retry_errors) as calls, pool as each:
             who = Replay() if replay is not None else None

@@ -12,13 +12,17 @@ from pluralbench_runs.options import (
     Licence,
     MaxCost,
     Name,
+    On,
     Out,
+    PerWorkerGpus,
     ReplayFrom,
     RetryErrors,
     ReuseFrom,
     Seed,
     SourceName,
     Title,
+    WorkerCount,
+    cluster_of,
     column_names,
     recipe_defaults,
 )
@@ -133,6 +137,9 @@ def command(
     out: Out = None,
     name: Name = None,
     title: Title = None,
+    on: On = None,
+    workers: WorkerCount = 1,
+    per_worker_gpus: PerWorkerGpus = 0.0,
     replay: ReplayFrom = None,
     reuse: ReuseFrom = None,
     *,
@@ -196,6 +203,7 @@ def command(
         review_rows=review_rows,
         fresh=fresh,
         processes=processes or min(usable_cores(), MOST_PROCESSES),
+        cluster=cluster_of(on, workers, per_worker_gpus),
     )
     figures = figures_tables(built.figures)
     sheets = [] if export_review is None else sorted(export_review.glob("*.csv"))

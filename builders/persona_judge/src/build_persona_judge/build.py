@@ -24,8 +24,8 @@ from pluralbench_release import (
     building,
     pinned,
 )
-from pluralbench_retrieval import retriever
-from pluralbench_runs import read_recipe
+from pluralbench_retrieval import ranking_backend, retriever
+from pluralbench_runs import Cluster, read_recipe
 
 from build_persona_judge import pairing
 from build_persona_judge.card import card
@@ -67,12 +67,14 @@ def build(
     replay: Path | None = None,
     reuse: Path | None = None,
     fresh: bool = False,
+    cluster: Cluster | None = None,
 ) -> Built:
     """Build `recipe` into the release directory `out`.
 
     replay: take every ranking from this ledger (or release) and load no model.
     reuse: take the rankings that this ledger (or release) knows and make the rest.
     fresh: forget an interrupted build in `out` and replace a finished one.
+    cluster: where the model that ranks runs, if not in this process.
 
     Raises errors of this package, of `pluralbench_calls`, `pluralbench_release`, `pluralbench_retrieval`,
     `pluralbench_runs` and `pluralbench_schemas`; all are a `UserError` or a `TableError` with a sentence for the user.
@@ -87,7 +89,9 @@ def build(
         posts = None if reddit is None else personal_reddit.load(reddit)
         with recording(making.work, making.known) as calls:
             if posts is not None:
-                backend: Backend = Replay() if replay is not None else ranker
+                backend: Backend = Replay()
+                if replay is None:
+                    backend = ranking_backend(recipe.retriever, cluster)
                 alike = personal_reddit.likeness(posts.rows, posts.personas, calls.ledger, ranker, backend)
                 tasks["personal_reddit"] = _personal_reddit(recipe, posts, alike)
 

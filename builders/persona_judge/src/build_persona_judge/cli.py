@@ -10,12 +10,16 @@ from pluralbench_runs.options import (
     Key,
     Licence,
     Name,
+    On,
     Out,
+    PerWorkerGpus,
     ReplayFrom,
     ReuseFrom,
     Seed,
     SourceName,
     Title,
+    WorkerCount,
+    cluster_of,
     of_one_source,
     recipe_defaults,
     refuse_before_verb,
@@ -115,6 +119,9 @@ def command(
     out: Out = None,
     name: Name = None,
     title: Title = None,
+    on: On = None,
+    workers: WorkerCount = 1,
+    per_worker_gpus: PerWorkerGpus = 0.0,
     replay: ReplayFrom = None,
     reuse: ReuseFrom = None,
     *,
@@ -161,7 +168,8 @@ def command(
     asked = read_recipe(PersonaJudgeRecipe, file, overrides)
     asked = asked.model_copy(update={task: None for task in TASKS if task not in kept})
     target = out or Path("dist") / asked.name
-    built = build(asked, target, replay=replay, reuse=reuse, fresh=fresh)
+    cluster = cluster_of(on, workers, per_worker_gpus)
+    built = build(asked, target, replay=replay, reuse=reuse, fresh=fresh, cluster=cluster)
     tell(console, target, built.manifest, built.new_calls, figures_tables(built.figures))
 
 

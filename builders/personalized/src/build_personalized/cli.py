@@ -13,13 +13,17 @@ from pluralbench_runs.options import (
     Licence,
     MaxCost,
     Name,
+    On,
     Out,
+    PerWorkerGpus,
     ReplayFrom,
     RetryErrors,
     ReuseFrom,
     Seed,
     SourceName,
     Title,
+    WorkerCount,
+    cluster_of,
     recipe_defaults,
     refuse_before_verb,
 )
@@ -100,6 +104,9 @@ def command(
     price: TokenPrice = None,
     pending: Pending = None,
     results: Import = None,
+    on: On = None,
+    workers: WorkerCount = 1,
+    per_worker_gpus: PerWorkerGpus = 0.0,
     replay: ReplayFrom = None,
     reuse: ReuseFrom = None,
     *,
@@ -138,7 +145,8 @@ def command(
     }
     asked = read_recipe(PersonalizedRecipe, recipe_path(recipe, RECIPES), overrides)
     target = out or Path("dist") / asked.name
-    built = build(asked, target, replay=replay, reuse=reuse, retry_errors=retry_errors, fresh=fresh)
+    cluster = cluster_of(on, workers, per_worker_gpus)
+    built = build(asked, target, replay=replay, reuse=reuse, retry_errors=retry_errors, fresh=fresh, cluster=cluster)
     notes = ["", generator_note(asked)]
     tell(console, target, built.manifest, built.new_calls, figures_tables(built.figures), notes=notes)
 

@@ -7,7 +7,16 @@ import typer
 
 from pluralbench.commands.options import Fresh, Options, Out, Seed, with_options
 from pluralbench.commands.score import BENCHMARKS
-from pluralbench.descriptions import ChatConnection, Data, DownstreamPrompt, Outcome, Running, Sampling, Scoring
+from pluralbench.descriptions import (
+    ChatConnection,
+    Cluster,
+    Data,
+    DownstreamPrompt,
+    Outcome,
+    Running,
+    Sampling,
+    Scoring,
+)
 
 EXAMPLES = """\
 Examples:
@@ -67,6 +76,7 @@ def best_of_n(
     scoring: Annotated[Scoring, Options("Reward models")],
     policy_connection: PolicyConnection,
     judge_connection: Annotated[ChatConnection, Options("Judge", given=FILES, prefix="judge-", left_out=CONNECTION)],
+    cluster: Annotated[Cluster, Options("Cluster")],
     seed: Seed = 0,
     reuse_from: ReuseFrom = None,
     out: Out = None,
@@ -94,6 +104,7 @@ def best_of_n(
         outcome=outcome,
         policy_connection=policy_connection,
         judge_connection=judge_connection,
+        cluster=cluster,
         seed=seed,
         reuse_from=reuse_from,
         out=out,

@@ -4,9 +4,9 @@ from typing import Annotated
 
 import typer
 
-from pluralbench.commands.options import Fresh, Options, Out, Seed, with_options
+from pluralbench.commands.options import Fresh, Options, Out, Seed, Shard, with_options
 from pluralbench.commands.score import BenchmarkName
-from pluralbench.descriptions import ChatConnection, Data, Judging, Prompt
+from pluralbench.descriptions import ChatConnection, Cluster, Data, Judging, Prompt
 
 EXAMPLES = """\
 Examples:
@@ -27,7 +27,9 @@ def judge(
     prompt: Annotated[Prompt, Options("Prompt")],
     judging: Annotated[Judging, Options("Judging")],
     connection: Annotated[ChatConnection, Options("Connection")],
+    cluster: Annotated[Cluster, Options("Cluster")],
     seed: Seed = 0,
+    shard: Shard = None,
     out: Out = None,
     fresh: Fresh = False,
 ) -> None:
@@ -48,7 +50,9 @@ def judge(
             prompt=prompt,
             judging=judging,
             connection=connection,
+            cluster=cluster,
             seed=seed,
+            shard=shard,
             out=out,
             fresh=fresh,
         )

@@ -3,7 +3,7 @@
 from typing import Annotated
 
 from pluralbench.commands.judge import Model
-from pluralbench.commands.options import Fresh, Options, Out, Seed, with_options
+from pluralbench.commands.options import Fresh, Options, Out, Seed, Shard, with_options
 from pluralbench.descriptions import ChatConnection, PersonaData, PersonaJudging
 
 EXAMPLES = """\
@@ -23,6 +23,7 @@ def judge_personas(
     judging: Annotated[PersonaJudging, Options("Judging")],
     connection: Annotated[ChatConnection, Options("Connection")],
     seed: Seed = 0,
+    shard: Shard = None,
     out: Out = None,
     fresh: Fresh = False,
 ) -> None:
@@ -35,4 +36,15 @@ def judge_personas(
     from pluralbench.commands.telling import tell  # noqa: PLC0415 - `--help` need not wait for it
     from pluralbench.evaluation.personas import judge_personas as run_judge_personas  # noqa: PLC0415 - the same
 
-    tell(run_judge_personas(model, data=data, judging=judging, connection=connection, seed=seed, out=out, fresh=fresh))
+    tell(
+        run_judge_personas(
+            model,
+            data=data,
+            judging=judging,
+            connection=connection,
+            seed=seed,
+            shard=shard,
+            out=out,
+            fresh=fresh,
+        )
+    )

@@ -6,10 +6,11 @@ from typing import Annotated, Literal
 import typer
 from pluralbench_policies.description import OptimizeOptions
 from pluralbench_policies.verl import VerlOptions
+from pluralbench_runs import RecipeError
 
 from pluralbench.commands.best_of_n import DownstreamBenchmark, JudgeConnection, ReuseFrom
 from pluralbench.commands.options import Fresh, Options, Out, Seed, with_options
-from pluralbench.descriptions import Data, DownstreamPrompt, Outcome, Running, Sampling, Scoring
+from pluralbench.descriptions import Cluster, Data, DownstreamPrompt, Outcome, Running, Sampling, Scoring
 
 EXAMPLES = """\
 Examples:
@@ -50,6 +51,7 @@ def optimize(
         ),
     ] = "local",
     verl: Annotated[VerlOptions, Options("verl", prefix="verl-")],
+    cluster: Annotated[Cluster, Options("verl", left_out=("workers", "per_worker_gpus"))],
     train: Annotated[
         str | None,
         typer.Option(
@@ -107,12 +109,15 @@ def optimize(
             prompt=prompt,
             options=options,
             verl=verl,
+            cluster=cluster,
             scoring=scoring,
         )
         console.print(
             f"{folder}: verl's checkpoints; merge one (python -m verl.model_merger merge), then use best-of-n"
         )
         return
+    if cluster.on is not None:
+        raise RecipeError("--on is of --engine verl; --engine local optimises in this process.")
     done = run_optimize(
         start,
         model,

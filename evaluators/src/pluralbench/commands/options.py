@@ -20,6 +20,14 @@ DataNow = Annotated[
     str | None,
     typer.Option(metavar="DIR|FILE|ORG/NAME[@REVISION]", help="Where the run's data is now, if it has moved."),
 ]
+Shard = Annotated[
+    str | None,
+    typer.Option(
+        metavar="I/N",
+        help="Only the I-th of N shares of the items, from 1 to N, which `pluralbench merge` joins.",
+        rich_help_panel="Data",
+    ),
+]
 Fresh = Annotated[bool, typer.Option("--fresh", help="Start over, and replace what is there.", rich_help_panel=RESULT)]
 
 

@@ -4,8 +4,8 @@ from typing import Annotated
 
 import typer
 
-from pluralbench.commands.options import Fresh, Options, Out, with_options
-from pluralbench.descriptions import Data, LocalModel, Prompt, Scoring
+from pluralbench.commands.options import Fresh, Options, Out, Shard, with_options
+from pluralbench.descriptions import Cluster, Data, LocalModel, Prompt, Scoring, Serving
 
 EXAMPLES = """\
 Examples:
@@ -14,7 +14,11 @@ pluralbench score Skywork/Skywork-Reward-V2-Llama-3.2-1B --benchmark personalize
 
 pluralbench score ./my-model --data dist/personalized-rewardbench --profile raw --out runs/mine
 
+pluralbench score ORG/NAME --server http://gpu1:8000,http://gpu2:8000 --dtype bfloat16
+
 pluralbench score ./policy --kind implicit --reference ./base --benchmark pairs --data pairs.jsonl
+
+pluralbench score ./my-model --benchmark personalized --shard 2/8 --out runs/mine-shard2of8
 """
 BENCHMARKS = (
     "personalized, multilingual, reward-bench, chinese, pandalm, arena-personalized, prism-personalized, "
@@ -33,6 +37,9 @@ def score(
     prompt: Annotated[Prompt, Options("Prompt")],
     model: Annotated[LocalModel, Options("Model", given={"name": "name"})],
     scoring: Annotated[Scoring, Options("Running")],
+    serving: Annotated[Serving, Options("Server")],
+    cluster: Annotated[Cluster, Options("Cluster")],
+    shard: Shard = None,
     out: Out = None,
     fresh: Fresh = False,
 ) -> None:
@@ -41,8 +48,21 @@ def score(
     Writes a run directory with every item's scores, the metrics, and where they come from. An interrupted run goes on
     with the same command.
     """
-    from pluralbench.commands.telling import tell  # noqa: PLC0415 - `--help` need not wait for it
+    from pluralbench_local.served.description import described  # noqa: PLC0415 - `--help` need not wait for it
+
+    from pluralbench.commands.telling import tell  # noqa: PLC0415 - the same
     from pluralbench.evaluation.score import score as run_score  # noqa: PLC0415 - the same
 
-    done = run_score(model, benchmark=benchmark, data=data, prompt=prompt, scoring=scoring, out=out, fresh=fresh)
-    tell(done)
+    tell(
+        run_score(
+            described(model, serving),
+            benchmark=benchmark,
+            data=data,
+            prompt=prompt,
+            scoring=scoring,
+            cluster=cluster,
+            shard=shard,
+            out=out,
+            fresh=fresh,
+        )
+    )

@@ -27,6 +27,8 @@ def tell(done: Run) -> None:
     console.print()
     for line in closing(done):
         console.print(line)
+    if done.record.data.shard is not None:  # which has no row
+        return
     console.print()
     console.print(render([done], "table", width=min(WIDTH, console.width)))
 

@@ -11,6 +11,7 @@ import polars as pl
 from pluralbench_release import Tables, content_digest, read_tables
 from pluralbench_runs import digest
 from pluralbench_schemas import POST, RUBRIC_ASPECT, release_columns
+from pluralbench_tables import release_memory, typed_frame
 
 from pluralbench.data.benchmarks import LISTS, ROW_NUMBER, Benchmark, Columns
 from pluralbench.data.clusters import Clusters, clustered
@@ -149,6 +150,7 @@ def load_items(benchmark: Benchmark, data: Data) -> Items:
     frame = pl.concat(parts.values())
     parts.clear()
     frame, clusters = clustered(frame, by)
+    release_memory()
     return Items(
         frame,
         location,
@@ -297,9 +299,9 @@ def _frame_of(items: Iterable[dict[str, Any]]) -> tuple[pl.DataFrame, list[str]]
     left = iter(items)
     parts, empty = [pl.DataFrame(schema=ITEMS)], []
     while some := list(islice(left, AT_ONCE)):
-        parts.append(pl.DataFrame(some, ITEMS))
+        parts.append(typed_frame(some, ITEMS))
         empty += [item["id"] for item in some if _is_empty(item)]
-    return pl.concat(parts), empty
+    return pl.concat(parts, rechunk=True), empty
 
 
 def _check_ids(ids: pl.Series, where: str) -> None:

@@ -65,9 +65,11 @@ class Told:
         return item["profile"] or self.history.questions(item)
 
 
-def groups_of(items: pl.DataFrame, told: Told) -> list[Group]:
-    """The items as groups, with the person as data and as what a prompt tells of them. Raises `DataError`."""
-    several = items["config"].n_unique() > 1
+def groups_of(items: pl.DataFrame, told: Told, *, several: bool) -> list[Group]:
+    """The items as groups, with the person as data and as what a prompt tells of them. Raises `DataError`.
+
+    several: the data has several configs, so that a group's id names its own.
+    """
     return [
         Group(
             f"{item['config']}/{item['id']}" if several else item["id"],

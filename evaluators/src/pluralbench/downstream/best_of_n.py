@@ -7,7 +7,7 @@ from typing import Literal
 from pluralbench_calls.chat import ChatConnection, ChatModel
 from pluralbench_local import LocalModel
 from pluralbench_rewards import ModelRecord, Scoring
-from pluralbench_runs import Output, digest
+from pluralbench_runs import Cluster, Output, digest
 
 from pluralbench.descriptions import Data, DownstreamPrompt, Outcome, Prompt, Sampling
 from pluralbench.downstream.candidates import SYSTEM, policy_of, turns_of
@@ -52,6 +52,7 @@ def best_of_n(
     outcome: Outcome | None = None,
     policy_connection: ChatConnection | None = None,
     judge_connection: ChatConnection | None = None,
+    cluster: Cluster | None = None,
     seed: int = 0,
     reuse_from: Path | None = None,
     out: str | Path | None = None,
@@ -64,7 +65,8 @@ def best_of_n(
     policy: see `candidates.policy_of`. rewards: what `pluralbench.score` takes, by a name of one's own or in a row.
     benchmark, data: the prompts; responses that come with them are not used. prompt: what policy and reward models are
     told of the person. sampling, outcome: see there. scoring: how models in this process score. policy_connection,
-    judge_connection: how the two are reached. seed: of the candidates, where the policy takes seeds.
+    judge_connection: how the two are reached. cluster: where all models run, if not in this process. seed: of
+    the candidates, where the policy takes seeds.
     reuse_from: a ledger or a finished directory whose calls are not made again.
 
     Candidates are sampled once and recorded, each is scored by each reward model as one of a group and judged at most
@@ -74,8 +76,8 @@ def best_of_n(
     loaded = load_benchmark(benchmark, data, prompt, sampled=True)
     groups = loaded.groups()
     scorables = named_models(rewards)
-    asked = policy_of(policy, sampling, policy_connection)
-    juror = juror_of(outcome, judge_connection)
+    asked = policy_of(policy, sampling, policy_connection, cluster)
+    juror = juror_of(outcome, judge_connection, cluster)
     aspects = aspects_of(loaded.items.frame) if juror is not None and outcome.measure == "rubric" else {}
     scoring = scoring or Scoring()
     known = {name: known_of(model, scoring) for name, model in scorables.items()}
@@ -98,7 +100,7 @@ def best_of_n(
     with run_directory(target, settings, fresh=fresh, finished=DOWNSTREAM_FILE) as output:
         if output is not None:
             with reused_ledger(output.work, reuse_from) as ledger:
-                setup = Setup(asked, scorables, scoring, sampling, juror, ledger, output.work, seed)
+                setup = Setup(asked, scorables, scoring, sampling, juror, ledger, output.work, seed, cluster)
                 found = walk(setup, loaded.items.frame, groups, aspects)
                 staged = _written(output, settings, loaded, setup, found, max(map(turns_of, groups)))
             output.publish(staged)

@@ -2,15 +2,18 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import polars as pl
-from pluralbench_calls import Answer, Backend, Ledger, Limits, ask, chat_backend, chat_request
+from pluralbench_calls import Answer, Backend, Ledger, Limits, PackingBackend, ask, chat_backend, chat_request
+from pluralbench_calls.backends.cluster import PackingOnCluster
 from pluralbench_calls.chat import LOCAL, ChatConnection, ChatModel, check_reachable, chosen_model
 from pluralbench_local import LocalModel
 from pluralbench_rewards import Group, Message, ModelRecord
-from pluralbench_runs import check_recipe, digest
+from pluralbench_rewards.cluster import ANOTHER
+from pluralbench_runs import Cluster, check_recipe, digest
 
 from pluralbench.descriptions import Planning, Sampling
 from pluralbench.errors import EvaluationError
@@ -77,10 +80,13 @@ class Thread:
 
 
 def policy_of(
-    name: str | Path | LocalModel, sampling: Sampling | Planning, connection: ChatConnection | None = None
+    name: str | Path | LocalModel,
+    sampling: Sampling | Planning,
+    connection: ChatConnection | None = None,
+    cluster: Cluster | None = None,
 ) -> Policy:
     """A policy by its name: "local" is the embedded model, a name with a base URL a model of that endpoint, and any
-    other a folder or ORG/NAME on the Hub, which runs in this process.
+    other a folder or ORG/NAME on the Hub, which runs in this process. cluster: where it runs instead, or is asked from.
 
     Raises `RecipeError` and `EvaluationError`.
     """
@@ -96,7 +102,11 @@ def policy_of(
 
         described = name if isinstance(name, LocalModel) else LocalModel(name=str(name))
         chat = chat_model_of(described, **how)
-        return Policy(chat, Generation(described), Limits(), described.record().model_copy(update={"kind": "policy"}))
+        record = described.record().model_copy(update={"kind": "policy"})
+        if cluster is None or cluster.on is None:
+            return Policy(chat, Generation(described), Limits(), record)
+        there = PackingOnCluster(cluster, partial(_generation, described, chat.model), Generation(described))
+        return Policy(chat, there, Limits(concurrency=there.in_hand), record)
     tables: dict[str, dict[str, Any]] = {"policy": {}, "connection": connection.given()}
     chosen = chosen_model("policy", str(name), connection.base_url, connection.api_key_env, {"seeded": True})
     for dotted, value in chosen.items():
@@ -109,7 +119,16 @@ def policy_of(
     except ValueError as error:
         raise EvaluationError(f"The policy {name} cannot be asked: {error}.") from None
     record = ModelRecord(name=chat.model, kind="policy", provider=chat.provider)
-    return Policy(chat, chat_backend(chat, reached), reached.limits(), record)
+    return Policy(chat, chat_backend(chat, reached, cluster), reached.limits(), record)
+
+
+def _generation(described: LocalModel, model: str) -> PackingBackend:
+    """A policy in a worker of a cluster. Raises `EvaluationError` where it is not the one that requests are for."""
+    from pluralbench_policies import Generation, chat_model_of  # noqa: PLC0415 - needs torch
+
+    if chat_model_of(described).model != model:
+        raise EvaluationError(ANOTHER.format(name=described.name, field="digest"))
+    return Generation(described)
 
 
 def first_threads(items: pl.DataFrame, groups: Sequence[Group]) -> list[Thread]:

@@ -9,7 +9,7 @@ from pluralbench_calls.chat import ChatConnection, ChatModel
 from pluralbench_rewards import Case, Comparison, Group, RubricJudge, mean_score, overlap
 from pluralbench_rewards.judge import PROMPTS, Judge, load_judge
 from pluralbench_rewards.rubric import PROMPTS as RUBRIC_PROMPTS
-from pluralbench_runs import digest, stream
+from pluralbench_runs import Cluster, digest, stream
 
 from pluralbench.descriptions import Judging, Outcome
 from pluralbench.downstream.candidates import Thread
@@ -53,11 +53,12 @@ class Answered(NamedTuple):
 
 
 class Juror(NamedTuple):
-    """Who judges outcomes. chat: None where words are counted. prompts_digest: of what it is asked."""
+    """Who judges outcomes. chat: None where words are counted. cluster: from where it is asked, if not from here."""
 
     outcome: Outcome
     chat: ChatModel | None
     connection: ChatConnection
+    cluster: Cluster | None = None
 
     @property
     def scale(self) -> str:
@@ -79,10 +80,10 @@ class Juror(NamedTuple):
         if self.chat is None:
             values = [_value_of(overlap(case)) for case in _cases(answered, aspects)]
         elif self.outcome.measure == "rubric":
-            rubric = RubricJudge(self.chat, self.connection, ledger, self.outcome.attempts)
+            rubric = RubricJudge(self.chat, self.connection, ledger, self.outcome.attempts, cluster=self.cluster)
             values = [_value_of(one.value, one.reason) for one in rubric.cover(_cases(answered, aspects))]
         else:
-            judge = load_judge(self.chat, self.connection, ledger, attempts=self.outcome.attempts)
+            judge = load_judge(self.chat, self.connection, ledger, attempts=self.outcome.attempts, cluster=self.cluster)
             values = (_rated if self.outcome.measure == "rating" else _compared)(judge, answered, seed)
         rows = [
             {"config": one.thread.config, "id": one.thread.id, "turn": one.thread.turn, "history": one.thread.history}
@@ -139,7 +140,7 @@ def shown(group: Group) -> str:
     return "\n\n".join(f"{message['role']}: {message['content']}" for message in group.prompt)
 
 
-def juror_of(outcome: Outcome, connection: ChatConnection | None) -> Juror | None:
+def juror_of(outcome: Outcome, connection: ChatConnection | None, cluster: Cluster | None = None) -> Juror | None:
     """Who judges; None where nobody is to. Raises `RecipeError` and `EvaluationError`."""
     if outcome.judge is None:
         return None
@@ -153,7 +154,7 @@ def juror_of(outcome: Outcome, connection: ChatConnection | None) -> Juror | Non
         check_reachable(chat, reached)
     except ValueError as error:
         raise EvaluationError(f"The judge {outcome.judge} cannot be asked: {error}.") from None
-    return Juror(outcome, chat, reached)
+    return Juror(outcome, chat, reached, cluster)
 
 
 def aspects_of(items: pl.DataFrame) -> dict[tuple[str, str], list[str]]:

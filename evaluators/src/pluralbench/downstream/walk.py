@@ -15,7 +15,7 @@ import polars as pl
 from pluralbench_calls import Ledger, working_ledger
 from pluralbench_local import LocalModel
 from pluralbench_rewards import Group, ModelRecord, RewardModel, Scored, Scoring
-from pluralbench_runs import digest
+from pluralbench_runs import Cluster, digest
 
 from pluralbench.descriptions import Sampling
 from pluralbench.downstream.candidates import (
@@ -50,7 +50,10 @@ SELECTED = pl.Schema({"model": pl.String, "k": pl.Int64} | _SELECTED)
 
 @dataclass(frozen=True)
 class Setup:
-    """What a walk needs. models: reward models by name. work: a folder for the scores on the way."""
+    """What a walk needs. models: reward models by name. work: a folder for the scores on the way.
+
+    cluster: where reward models run, if not in this process.
+    """
 
     policy: Policy
     models: Mapping[str, Scorable]
@@ -60,6 +63,7 @@ class Setup:
     ledger: Ledger
     work: Path
     seed: int
+    cluster: Cluster | None = None
 
 
 @dataclass
@@ -178,7 +182,7 @@ def _scored(
     if not there:
         return pl.DataFrame(schema=REWARDS)
     scoring = scoring_for(setup.models[name], setup.scoring)
-    model = opened(setup.models[name], scoring)[1]()
+    model = opened(setup.models[name], scoring, setup.cluster)[1]()
     scored = _resumed(model, there, texts, setup.work / "rewards" / digest([name, threads[0].turn])[:16])
     rewarded.setdefault(name, Rewarded(model.record())).scored.append(scored)
     missing: list[float | None] = [None] * setup.sampling.n  # of a prompt that was dropped

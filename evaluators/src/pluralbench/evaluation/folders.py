@@ -8,6 +8,7 @@ from typing import Any
 from pluralbench_runs import Recipe, Table, content_values, digest, is_made_by
 
 from pluralbench.data.samples import SAMPLE
+from pluralbench.data.shards import Shard
 from pluralbench.results.runs import SETTINGS_FILE
 
 RUNS = Path("runs")
@@ -40,18 +41,21 @@ SAID = {
 }
 
 
-def run_folder(name: str, settings: Recipe, *choices: Table, seed: int = 0, said: tuple[str, ...] = ()) -> Path:
+def run_folder(
+    name: str, settings: Recipe, *choices: Table, seed: int = 0, said: tuple[str, ...] = (), shard: Shard | None = None
+) -> Path:
     """The folder of a run of these settings under `runs/`, such as `personalized-my-model-limit20-raw`.
 
     name: what it begins with. choices: descriptions, of which the values that are not their defaults are added, but for
-    the fields in `said`, which the name has already. Where the folder is taken by a run of other settings (another
-    model of that name, other data), a digest of the settings is added.
+    the fields in `said`, which the name has already. shard: what the name ends with. Where the folder is taken by a run
+    of other settings (another model of that name, other data), a digest of the settings is added.
     """
     words = [word for choice in choices for word in _words(choice, said)] + ([f"seed{seed}"] if seed else [])
     while words and len("-".join(words)) > LONGEST:
         words.pop()
-    plain = RUNS / file_name("-".join([name, *words]))
-    own = plain.with_name(f"{plain.name}-{digest(content_values(settings))[:6]}")
+    plain, end = RUNS / file_name("-".join([name, *words])), "" if shard is None else shard.word
+    own = plain.with_name(f"{plain.name}-{digest(content_values(settings))[:6]}{end}")
+    plain = plain.with_name(plain.name + end)
     if is_made_by(own, settings, recipe_file=SETTINGS_FILE):
         return own
     return own if is_made_by(plain, settings, recipe_file=SETTINGS_FILE) is False else plain

@@ -1,7 +1,7 @@
 """`judge`: a language model as a judge on a benchmark, into a run directory with its recorded calls."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,7 +13,7 @@ from pluralbench_measures.bootstrap import Estimate
 from pluralbench_measures.rankings import pairs_of
 from pluralbench_rewards.contract import Group, ModelRecord, Scored
 from pluralbench_rewards.judge import Comparison, Judge, load_judge, prompts_digest, scores_of
-from pluralbench_runs import Output, check_recipe, stream
+from pluralbench_runs import Cluster, Output, check_recipe, stream
 
 from pluralbench.data.prompts import languages_told, told_to_judge
 from pluralbench.descriptions import Data, Judging, Orders, PersonaJudging, Prompt, Synthesizing
@@ -21,11 +21,10 @@ from pluralbench.errors import EvaluationError
 from pluralbench.evaluation.folders import run_folder
 from pluralbench.evaluation.settings import JudgeSettings, Loaded, load_benchmark, run_directory
 from pluralbench.evaluation.timing import cost_of_calls, timed
-from pluralbench.metrics import measure
 from pluralbench.results.decisions import BASE, CALLS, DECISIONS, decide, score_items
 from pluralbench.results.metrics_frame import Place, metrics_frame
 from pluralbench.results.record import JudgingRecord, RunRecord, provenance
-from pluralbench.results.runs import LEDGER_FILE, Run, read_run, write_run
+from pluralbench.results.runs import LEDGER_FILE, Run, read_part, write_run
 
 VERDICTS = {"chosen": "win", "rejected": "loss", "tie": "tie", "invalid": "invalid"}
 _VERDICTS: dict[str, pl.DataType | type[pl.DataType]] = {
@@ -43,15 +42,14 @@ JUDGED = pl.Schema([*DECISIONS.items(), *_VERDICTS.items()])
 class Said(NamedTuple):
     """What a judge said of all items, in the shape of a run.
 
-    readings: how many verdicts each rule reads. legacy: the share of verdicts that are right, with half a point for
-    what cannot be read, by M-RewardBench's rule; None where nothing was compared.
+    readings: how many verdicts each rule reads. legacy: see `legacy_number`; None where nothing was compared.
     """
 
     frame: pl.DataFrame
     decisions: pl.DataFrame
     reasons: list[str]
     readings: dict[str, int]
-    legacy: Estimate | None = None
+    legacy: tuple[Place, Estimate] | None = None
 
 
 def judge(
@@ -62,7 +60,9 @@ def judge(
     prompt: Prompt | None = None,
     judging: Judging | None = None,
     connection: ChatConnection | None = None,
+    cluster: Cluster | None = None,
     seed: int = 0,
+    shard: str | None = None,
     out: str | Path | None = None,
     fresh: bool = False,
 ) -> Run:
@@ -70,18 +70,23 @@ def judge(
 
     model: of the OpenAI-compatible endpoint of the connection (without a base URL, OpenAI's), or "local", the small
     embedded one. data, prompt: as of `score`. judging: how it is asked. connection: how it is reached, how fast it is
-    asked and what it may cost. seed: of every draw.
+    asked and what it may cost. cluster: from where it is asked, if not from here. seed: of every draw. shard: see
+    `score`.
 
     Every call is recorded; an interrupted run goes on where it was. A verdict that cannot be read after all attempts
     is invalid. Of rankings by category that are counted in the legacy way, pairs are asked about in one order.
     """
     given = judging or Judging()
     judging = given.asked_of(model)
-    loaded = load_benchmark(benchmark, data, prompt)
+    loaded = load_benchmark(benchmark, data, prompt, shard=shard)
     if not loaded.benchmark.strict and not judging.pointwise:
         # CHEEMS's code asks once a pair, and counts verdicts as its paper does.
         loaded = loaded._replace(benchmark=loaded.benchmark.model_copy(update={"strict": True}))
         judging = judging.model_copy(update={"orders": "one"})
+    if not judging.pointwise and not any(pairs_of(rank) for rank in loaded.items.frame["rank"]):
+        raise EvaluationError(
+            "The benchmark has no pair of responses that it tells apart, so there is nothing to judge."
+        )
     contexts = Contexts.of(loaded, judging)
     chat, connection = chat_of(model, judging, connection)
     settings = JudgeSettings(
@@ -94,7 +99,7 @@ def judge(
         connection=connection,
     )
     name = f"{loaded.name}-{Path(chat.model).name}-judge"
-    target = Path(out or run_folder(name, settings, loaded.data, loaded.prompt, given, seed=seed))
+    target = Path(out or run_folder(name, settings, loaded.data, loaded.prompt, given, seed=seed, shard=loaded.shard))
     the_judge = load_judge(
         chat,
         connection,
@@ -103,13 +108,14 @@ def judge(
         reply=judging.form,
         criterion=judging.criterion,
         rule=judging.verdicts,
+        cluster=cluster,
     )
     with run_directory(target, settings, fresh=fresh) as output:
         if output is not None:
             with timed(output.work) as seconds:
                 said = (_rated if judging.pointwise else _compared)(the_judge, loaded, contexts, judging.orders, seed)
                 _write(output, settings, loaded, the_judge, said, seconds())
-    return read_run(target)
+    return read_part(target)
 
 
 def chat_of(
@@ -142,7 +148,7 @@ class Contexts(NamedTuple):
     @classmethod
     def of(cls, loaded: Loaded, judging: Judging) -> "Contexts":
         """Of all items. Raises `DataError` where something that was asked for is missing."""
-        items = list(loaded.items.frame.iter_rows(named=True))
+        items = list(loaded.frame.iter_rows(named=True))
         answers = judging.answer_language
         return cls(
             [told_to_judge(item, loaded.told, oracle=judging.oracle) for item in items],
@@ -154,10 +160,9 @@ def _write(
     output: Output, settings: JudgeSettings, loaded: Loaded, the_judge: Judge, said: Said, seconds: float
 ) -> None:
     judging = settings.judging
-    metrics = measure(loaded.benchmark, said.decisions, loaded.items.frame)
-    if said.legacy is not None:
-        place = Place("position", "accuracy_with_invalid_as_half")
-        metrics = pl.concat([metrics, metrics_frame([(place, said.legacy)])])
+    metrics = loaded.measured(said.decisions)
+    if said.legacy is not None and loaded.shard is None:
+        metrics = pl.concat([metrics, metrics_frame([said.legacy])])
     with working_ledger(the_judge.ledger) as ledger:
         prompt_tokens, completion_tokens = ledger.usage()
         calls = len(ledger)
@@ -202,7 +207,7 @@ def _write(
 
 def _rated(the_judge: Judge, loaded: Loaded, contexts: Contexts, _: Orders, __: int) -> Said:
     """Ratings as scores, and why some are missing."""
-    items = loaded.items.frame
+    items = loaded.frame
     groups = [
         Group(row["id"], row["prompt"], row["responses"])
         for row in items.select("id", "prompt", "responses").iter_rows(named=True)
@@ -228,7 +233,7 @@ def _compared(the_judge: Judge, loaded: Loaded, contexts: Contexts, orders: Orde
     rows: list[dict[str, Any]] = []
     asked: list[tuple[int, str]] = []
     comparisons = []
-    for item, person, language in zip(loaded.items.frame.iter_rows(named=True), *contexts, strict=True):
+    for item, person, language in zip(loaded.frame.iter_rows(named=True), *contexts, strict=True):
         base = {name: item[name] for name in BASE} | {"truncated": False}
         pairs = pairs_of(item["rank"])
         if not pairs:
@@ -244,10 +249,6 @@ def _compared(the_judge: Judge, loaded: Loaded, contexts: Contexts, orders: Orde
                 shown = item["responses"][first], item["responses"][second]
                 name = f"{item['config']}/{item['id']}"
                 comparisons.append(Comparison(name, item["prompt"], *shown, person, language))
-    if not comparisons:
-        raise EvaluationError(
-            "The benchmark has no pair of responses that it tells apart, so there is nothing to judge."
-        )
     verdicts = the_judge.compare(comparisons)
     for (place, side), settled in zip(asked, verdicts, strict=True):
         row = rows[place]
@@ -262,22 +263,28 @@ def _compared(the_judge: Judge, loaded: Loaded, contexts: Contexts, orders: Orde
             row["outcome"] = VERDICTS[row["verdict"]]
     frame = pl.DataFrame(rows, schema=JUDGED)
     right: list[Choice] = ["A" if side == "chosen" else "B" for _, side in asked]
-    return Said(frame, frame, frame["reason"].drop_nulls().to_list(), _readings(verdicts), _legacy(verdicts, right))
+    replies = [settled.answer.text for settled in verdicts]
+    legacy = legacy_number(zip(replies, right, strict=True))
+    return Said(frame, frame, frame["reason"].drop_nulls().to_list(), _readings(replies), legacy)
 
 
-def _readings(verdicts: Sequence[Settled[Choice]]) -> dict[str, int]:
+def _readings(replies: Sequence[str]) -> dict[str, int]:
     """How many of the replies that verdicts rest on each rule reads."""
     read: Counter[str] = Counter()
-    for settled in verdicts:
-        found = readings(settled.answer.text)
+    for reply in replies:
+        found = readings(reply)
         read.update({rule: int(letter is not None) for rule, letter in found.items()})
     return dict(read)
 
 
-def _legacy(verdicts: Sequence[Settled[Choice]], right: Sequence[Choice]) -> Estimate:
-    """M-RewardBench's own count: one point for the chosen response, half a point for what it cannot read."""
-    points = [legacy_points(one.answer.text, letter) for one, letter in zip(verdicts, right, strict=True)]
-    return Estimate(sum(points) / len(points), n=len(points))
+def legacy_number(replies: Iterable[tuple[str, Choice]]) -> tuple[Place, Estimate]:
+    """M-RewardBench's own count: one point for the chosen response, half a point for what it cannot read.
+
+    replies: those that verdicts rest on, with the letter of the chosen response.
+    """
+    points = [legacy_points(reply, letter) for reply, letter in replies]
+    mean = sum(points) / len(points) if points else None
+    return Place("position", "accuracy_with_invalid_as_half"), Estimate(mean, n=len(points))
 
 
 def verdict(chosen_first: str | None, rejected_first: str | None) -> str:

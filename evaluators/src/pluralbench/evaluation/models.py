@@ -1,13 +1,16 @@
 """What can be scored with: a name or folder, a description, a reward model, or a plain function."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, cast
 
 from pluralbench_calls.chat import LOCAL, ChatConnection
-from pluralbench_local import LocalModel
+from pluralbench_local import LocalModel, ServedModel
 from pluralbench_rewards import Description, FunctionModel, ModelRecord, RewardModel, Scoring
+from pluralbench_rewards.cluster import OnCluster, loaded
+from pluralbench_runs import Cluster
 
 from pluralbench.descriptions import Running
 from pluralbench.errors import EvaluationError
@@ -18,8 +21,16 @@ TWICE = "Two reward models are named {name}; give each a name of its own, as NAM
 Scorable = str | Path | Description | RewardModel | Callable[..., Any]
 
 
-def opened(model: Scorable, scoring: Scoring) -> tuple[ModelRecord, Callable[[], RewardModel]]:
-    """What is known of a model before it is loaded, and how to load it. Raises `EvaluationError`."""
+def opened(
+    model: Scorable, scoring: Scoring, cluster: Cluster | None = None
+) -> tuple[ModelRecord, Callable[[], RewardModel]]:
+    """What is known of a model before it is loaded, and how to load it. Raises `EvaluationError`.
+
+    cluster: where one is given, it is loaded and scores there.
+    """
+    if cluster is not None and cluster.on is not None:
+        known, load = _sent(model, scoring)
+        return known, lambda: OnCluster(cluster, load, known)
     if isinstance(model, str | Path):
         model = LocalModel(name=str(model))
     if isinstance(model, Description):
@@ -28,8 +39,8 @@ def opened(model: Scorable, scoring: Scoring) -> tuple[ModelRecord, Callable[[],
     if scoring != Scoring():
         raise EvaluationError("`scoring` says how a model is run that is loaded here; this one runs in its own way.")
     if isinstance(model, RewardModel):
-        loaded = model
-        return loaded.record(), lambda: loaded
+        given = model
+        return given.record(), lambda: given
     if callable(model):
         function = FunctionModel(cast("Any", model))
         return function.record(), lambda: function
@@ -37,6 +48,33 @@ def opened(model: Scorable, scoring: Scoring) -> tuple[ModelRecord, Callable[[],
         f"Nothing can be scored with {type(model).__name__}: give a name or folder, a description such as LocalModel, "
         "a RewardModel, or a function from groups to scores."
     )
+
+
+def _sent(model: Scorable, scoring: Scoring) -> tuple[ModelRecord, Callable[[], RewardModel]]:
+    """What is known of a model, and what loads it in a worker of a cluster. Raises `EvaluationError`."""
+    known, load = opened(model, scoring)
+    if isinstance(model, str | Path):
+        model = LocalModel(name=str(model))
+    if isinstance(model, ServedModel):
+        raise EvaluationError(
+            f"The reward model {known.name} is in servers already, so workers of a cluster are of no use to it; leave "
+            "out one of the two."
+        )
+    if isinstance(model, Description):
+        return known, partial(loaded, model, scoring, known)
+    if isinstance(model, RewardModel):
+        raise EvaluationError(
+            f"The reward model {known.name} is in this process already, so no worker of a cluster can load it; give "
+            "its description."
+        )
+    return known, load
+
+
+def described_here(model: Scorable) -> LocalModel | None:
+    """What describes a model in this process, also where servers hold it; None for anything else."""
+    if isinstance(model, ServedModel):
+        return model.model
+    return model if isinstance(model, LocalModel) else None
 
 
 def here(name: str, running: Running, connection: ChatConnection) -> str | LocalModel:

@@ -7,6 +7,7 @@ certainty, a choice that may be a tie. Unlike there, a reply is parsed anchored,
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple
 
@@ -20,9 +21,10 @@ from pluralbench_runs import Output, Recipe, RecipeError, Table
 from pluralbench.data.benchmarks import PERSONA_JUDGE, known_benchmarks
 from pluralbench.data.persona_items import TIE, Drawn, Personas, draw, load_personas
 from pluralbench.data.persona_prompts import VERSION, messages_of, persona_digest, schema_of, told_of
+from pluralbench.data.shards import Shard, shard_of
 from pluralbench.data.verdict_tables import COLUMNS as VERDICT_COLUMNS
 from pluralbench.data.verdict_tables import check_verdicts
-from pluralbench.descriptions import PersonaData, PersonaJudging, Setting
+from pluralbench.descriptions import PersonaData, PersonaJudging, Setting, Variables
 from pluralbench.evaluation.folders import run_folder
 from pluralbench.evaluation.judge import chat_of
 from pluralbench.evaluation.settings import run_directory
@@ -30,6 +32,7 @@ from pluralbench.evaluation.timing import cost_of_calls, timed
 from pluralbench.metrics import measure_personas
 from pluralbench.metrics.accuracy import rule_of
 from pluralbench.results.decisions import CALLS, DECISIONS
+from pluralbench.results.metrics_frame import metrics_frame
 from pluralbench.results.record import (
     BenchmarkRecord,
     DataRecord,
@@ -39,7 +42,7 @@ from pluralbench.results.record import (
     WithoutPersona,
     provenance,
 )
-from pluralbench.results.runs import LEDGER_FILE, VERDICTS_FILE, Run, read_run, write_run
+from pluralbench.results.runs import LEDGER_FILE, VERDICTS_FILE, Run, read_part, write_run
 
 LOCAL_SAMPLING = {"seeded": True}
 NAMED = 20
@@ -65,12 +68,13 @@ JUDGED = pl.Schema([*DECISIONS.items(), *_JUDGED.items()])
 
 
 class PersonaItemsSettings(Table):
-    """What is judged. digest: of its content."""
+    """What is judged. digest: of its content. shard: see `Shard`."""
 
     location: str
     revision: str | None = None
     digest: str
     configs: tuple[str, ...] = ()
+    shard: str | None = None
 
 
 class PersonaSettings(Recipe):
@@ -112,6 +116,7 @@ def judge_personas(
     judging: PersonaJudging | None = None,
     connection: ChatConnection | None = None,
     seed: int = 0,
+    shard: str | None = None,
     out: str | Path | None = None,
     fresh: bool = False,
 ) -> Run:
@@ -121,11 +126,13 @@ def judge_personas(
     embedded one. data: a release of `build-persona-judge`, or `PersonaData`; see `load_personas`. judging: how it is
     asked; see `draw` for what each setting leaves out. A person of whom the variables tell nothing is judged as with
     "none", and counted. Asked in both orders, a verdict that changes with the order is right nowhere, also where the
-    truth is a tie; a certainty is then the mean of the two.
+    truth is a tie; a certainty is then the mean of the two. shard: judge for a share of the persons alone, such as
+    "2/8", which `merge` joins with the others.
 
     An interrupted run goes on with the same call and asks nothing twice. Raises a `UserError` for every mistake of the
     caller.
     """
+    part = None if shard is None else shard_of(shard)
     data = data if isinstance(data, PersonaData) else PersonaData(location=None if data is None else str(data))
     given = judging or PersonaJudging()
     judging = given.asked_of(model)
@@ -150,17 +157,22 @@ def judge_personas(
         judging=judging,
         seed=seed,
         data=PersonaItemsSettings(
-            location=personas.location, revision=personas.revision, digest=personas.digest, configs=data.configs
+            location=personas.location,
+            revision=personas.revision,
+            digest=personas.digest,
+            configs=data.configs,
+            shard=None if part is None else str(part),
         ),
         connection=connection,
     )
     name = f"{PERSONA_JUDGE}-{Path(chat.model).name}-{judging.setting}-{judging.variables}"
-    target = Path(out or run_folder(name, settings, data, given, seed=seed, said=("setting", "variables")))
+    said = ("setting", "variables")
+    target = Path(out or run_folder(name, settings, data, given, seed=seed, said=said, shard=part))
     with run_directory(target, settings, fresh=fresh) as output:
         if output is not None:
             with timed(output.work) as seconds:
-                _judge(output, settings, personas, drawn, data.split, seconds)
-    return read_run(target)
+                _judge(output, settings, personas, drawn, part, data.split, seconds)
+    return read_part(target)
 
 
 def _judge(
@@ -168,10 +180,13 @@ def _judge(
     settings: PersonaSettings,
     personas: Personas,
     drawn: Drawn,
+    part: Shard | None,
     split: str,
     seconds: Callable[[], float],
 ) -> None:
-    questions = _questions(drawn.frame, settings.judging)
+    mine = [part is None or part.has(user) for user in drawn.frame["user"]]
+    items = drawn.frame.filter(pl.Series(mine, dtype=pl.Boolean))
+    questions = _questions(drawn.frame, mine, settings.judging)
     with working_ledger(output.work / "ledger.sqlite") as ledger:
         settled = ask_until_valid(
             questions,
@@ -186,15 +201,14 @@ def _judge(
         prompt_tokens, completion_tokens = ledger.usage()
         calls = len(ledger)
         ledger.export(output.work / LEDGER_FILE)
-    frame = _decided(drawn.frame, questions, settled, settings.judging)
-    verdicts = verdicts_of(frame, settings.model.model, settings.judging.setting, settings.judging.variables)
-    verdicts.write_csv(output.work / VERDICTS_FILE)
+    frame = _decided(items, questions, settled, settings.judging)
+    metrics = metrics_frame(()) if part is not None else measured(output, settings, frame, items)
     benchmark = known_benchmarks()[PERSONA_JUDGE]
     judging = settings.judging
     write_run(
         output,
         items=frame,
-        metrics=measure_personas(benchmark, frame, check_verdicts(verdicts), items=drawn.frame),
+        metrics=metrics,
         record=RunRecord(
             verb="judge-personas",
             model=ModelRecord(name=settings.model.model, kind="generative", provider=settings.model.provider),
@@ -210,6 +224,7 @@ def _judge(
                 ignored_columns=tuple(personas.ignored),
                 configs=settings.data.configs,
                 split=split,
+                shard=settings.data.shard,
             ),
             prompt=PromptRecord(
                 setting=judging.setting,
@@ -231,7 +246,7 @@ def _judge(
                 invalid_reasons=dict(sorted(Counter(frame["reason"].drop_nulls().to_list()).items())),
                 ties_left_out=drawn.ties,
                 tasks_left_out=drawn.skipped,
-                without_persona=_without_persona(frame, judging),
+                without_persona=without_persona(frame, judging.variables),
             ),
             seed=settings.seed,
             cost=cost_of_calls(seconds(), settings.connection, prompt_tokens, completion_tokens),
@@ -240,15 +255,25 @@ def _judge(
     )
 
 
-def _questions(items: pl.DataFrame, judging: PersonaJudging) -> list[Question]:
+def measured(output: Output, settings: PersonaSettings, frame: pl.DataFrame, items: pl.DataFrame) -> pl.DataFrame:
+    """The metrics of all verdicts, whose table is written among a run's files. items: in the order of the frame."""
+    verdicts = verdicts_of(frame, settings.model.model, settings.judging.setting, settings.judging.variables)
+    verdicts.write_csv(output.work / VERDICTS_FILE)
+    return measure_personas(known_benchmarks()[PERSONA_JUDGE], frame, check_verdicts(verdicts), items=items)
+
+
+def _questions(items: pl.DataFrame, mine: Sequence[bool], judging: PersonaJudging) -> list[Question]:
+    """What is asked about the items that are in the share; of the others it is counted what reads the same."""
     seen: Counter[tuple[str, ...]] = Counter()
     questions = []
-    for place, item in enumerate(items.iter_rows(named=True)):
+    places = accumulate(mine, initial=0)
+    for item, asked, place in zip(items.iter_rows(named=True), mine, places, strict=False):
         for swapped in (False, True) if judging.orders == "both" else (False,):
             messages = messages_of(item, judging.variables, judging.setting, judging.form, swapped=swapped)
             text = tuple(message["content"] for message in messages)
             label = f"the verdict on {item['config']}/{item['id']}{', swapped' if swapped else ''}"
-            questions.append(Question(place, label, messages, swapped, seen[text]))
+            if asked:
+                questions.append(Question(place, label, messages, swapped, seen[text]))
             seen[text] += 1
     return questions
 
@@ -335,7 +360,7 @@ def verdicts_of(frame: pl.DataFrame, judge: str, setting: str, variables: str) -
     ).select(*VERDICT_COLUMNS, "id", "user")
 
 
-def _without_persona(frame: pl.DataFrame, judging: PersonaJudging) -> WithoutPersona:
+def without_persona(frame: pl.DataFrame, variables: Variables) -> WithoutPersona:
     """Items whose person the variable set tells nothing of, though it should."""
-    bare = frame.filter(sentences=0) if judging.variables != "none" else frame.clear()
+    bare = frame.filter(sentences=0) if variables != "none" else frame.clear()
     return WithoutPersona(items=bare.height, ids=tuple(bare["id"].to_list()[:NAMED]))

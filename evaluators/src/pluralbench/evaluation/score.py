@@ -1,23 +1,22 @@
 """`score`: a reward model on a benchmark, into a run directory."""
 
 from collections import Counter
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import polars as pl
-from pluralbench_local import LocalModel
-from pluralbench_rewards import ModelRecord, Scored, Scoring
-from pluralbench_runs import Output
+from pluralbench_rewards import Group, ModelRecord, RewardModel, Scored, Scoring
+from pluralbench_runs import Cluster, Output
 
 from pluralbench.descriptions import Data, Prompt
 from pluralbench.evaluation.folders import file_name, run_folder
 from pluralbench.evaluation.journal import journal
-from pluralbench.evaluation.models import Scorable, opened
+from pluralbench.evaluation.models import Scorable, described_here, opened
 from pluralbench.evaluation.settings import Loaded, ScoreSettings, load_benchmark, run_directory
 from pluralbench.evaluation.timing import timed
-from pluralbench.metrics import measure
 from pluralbench.results.decisions import decide, score_items
 from pluralbench.results.record import CostRecord, RunRecord, ScoringRecord, provenance
-from pluralbench.results.runs import Run, read_run, write_run
+from pluralbench.results.runs import Run, read_part, write_run
 
 
 def score(
@@ -27,6 +26,8 @@ def score(
     data: str | Path | Data | None = None,
     prompt: Prompt | None = None,
     scoring: Scoring | None = None,
+    cluster: Cluster | None = None,
+    shard: str | None = None,
     out: str | Path | None = None,
     fresh: bool = False,
 ) -> Run:
@@ -36,14 +37,15 @@ def score(
     of some groups a list with a number for each response. benchmark: a name, or a TOML file that describes one;
     without it that of the release which the data is, else "personalized".
     data: where the items are, or `Data` with further choices. prompt: what it says about the person. scoring: how a
-    model in this process runs. fresh: start over.
+    model in this process runs. cluster: where it runs, if not in this process. shard: score a share of the items alone,
+    such as "2/8", which `merge` joins with the others. fresh: start over.
 
     A run that was interrupted goes on where it was. Raises a `UserError` for every mistake of the caller.
     """
-    loaded = load_benchmark(benchmark, data, prompt)
+    loaded = load_benchmark(benchmark, data, prompt, shard=shard)
     groups = loaded.groups()
     scoring = scoring or Scoring()
-    known_of_it, open_model = opened(model, scoring)
+    known_of_it, open_model = opened(model, scoring, cluster)
     settings = ScoreSettings(
         model=known_of_it,
         data=loaded.data_settings(),
@@ -51,19 +53,30 @@ def score(
         scoring=scoring,
     )
     name = f"{loaded.name}-{file_name(Path(known_of_it.name).name) or known_of_it.kind}"
-    choices = [model] if isinstance(model, LocalModel) else []
-    target = Path(out or run_folder(name, settings, loaded.data, loaded.prompt, *choices, scoring))
+    here = [described] if (described := described_here(model)) is not None else []
+    choices = [loaded.data, loaded.prompt, *here, scoring]
+    target = Path(out or run_folder(name, settings, *choices, shard=loaded.shard))
     with run_directory(target, settings, fresh=fresh) as output:
         if output is not None:
             with timed(output.work) as seconds:
-                opened_model = open_model()
-                with journal(output.work) as (known, record):
-                    resumed = len(known)
-                    scored = opened_model.score(groups, known=known, on_scored=record)
+                loaded_model, scored, resumed = _scored(output.work, groups, open_model, known_of_it)
                 del groups  # whose texts are as large as the data
                 cost = CostRecord(seconds=seconds())
-                _write(output, settings, loaded, opened_model.record(), scored, resumed, cost)
-    return read_run(target)
+                _write(output, settings, loaded, loaded_model, scored, resumed, cost)
+    return read_part(target)
+
+
+def _scored(
+    work: Path, groups: Sequence[Group], open_model: Callable[[], RewardModel], known_of_it: ModelRecord
+) -> tuple[ModelRecord, Scored, int]:
+    """What scored, the scores, and how many of them an earlier part of the run gave."""
+    if not groups:  # a share may be empty, which is worth no loading
+        return known_of_it, Scored([]), 0
+    model = open_model()
+    with journal(work) as (known, record):
+        resumed = len(known)
+        scored = model.score(groups, known=known, on_scored=record)
+    return model.record(), scored, resumed
 
 
 def _write(
@@ -75,14 +88,14 @@ def _write(
     resumed: int,
     cost: CostRecord,
 ) -> None:
-    decisions = decide(loaded.items.frame, scored.scores, scored.cut)
+    decisions = decide(loaded.frame, scored.scores, scored.cut)
     prompt = loaded.prompt_record().model_copy(update={"chat_template_digest": model.chat_template_digest})
     in_process = scored.work is not None
-    near = decisions.filter(pl.col("margin").abs() <= scored.tolerance).height if in_process else 0
+    tokenized = in_process or scored.served is not None
     write_run(
         output,
-        items=score_items(loaded.benchmark, loaded.items.frame, scored, decisions),
-        metrics=measure(loaded.benchmark, decisions, loaded.items.frame),
+        items=score_items(loaded.benchmark, loaded.frame, scored, decisions),
+        metrics=loaded.measured(decisions),
         record=RunRecord(
             verb="score",
             model=model,
@@ -91,16 +104,22 @@ def _write(
             prompt=prompt,
             scoring=ScoringRecord(
                 mode=settings.scoring.mode if in_process else None,
-                on_overflow=settings.scoring.on_overflow if in_process else None,
+                on_overflow=settings.scoring.on_overflow if tokenized else None,
                 tolerance=scored.tolerance,
-                decisions_within_tolerance=near,
+                decisions_within_tolerance=within(decisions, scored.tolerance) if tokenized else 0,
                 items_truncated=sum(cut > 0 for cut in scored.cut),
                 items_dropped=len(scored.dropped),
                 items_from_an_earlier_part=resumed,
                 invalid_reasons=dict(sorted(Counter(scored.reasons).items())),
                 work=scored.work,
+                served=scored.served,
             ),
             cost=cost,
             provenance=provenance(),
         ),
     )
+
+
+def within(decisions: pl.DataFrame, tolerance: float) -> int:
+    """How many decisions have a margin within the tolerance."""
+    return decisions.filter(pl.col("margin").abs() <= tolerance).height

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple
 
+import polars as pl
 from pluralbench_calls import ChatConnection, ChatModel
 from pluralbench_release import manifest_at
 from pluralbench_rewards import Group, ModelRecord, Scoring
@@ -16,9 +17,12 @@ from pluralbench.data.items import Items, load_items
 from pluralbench.data.personas import personas_digest
 from pluralbench.data.prompts import Told, groups_of, personas_for, plans_for, wordings_digest
 from pluralbench.data.samples import SAMPLE
+from pluralbench.data.shards import Shard, shard_of
 from pluralbench.descriptions import Data, Judging, Profile, Prompt
 from pluralbench.errors import BenchmarkError, DataError
+from pluralbench.metrics import measure
 from pluralbench.metrics.accuracy import rule_of
+from pluralbench.results.metrics_frame import metrics_frame
 from pluralbench.results.record import BenchmarkRecord, DataRecord, PromptRecord
 from pluralbench.results.runs import RUN_FILE, SETTINGS_FILE
 
@@ -26,7 +30,7 @@ DEFAULT = "personalized"
 
 
 class DataSettings(Table):
-    """What is scored. digest: of its content. benchmark_digest: of the benchmark's description."""
+    """What is scored. digest: of its content. benchmark_digest: of the benchmark's description. shard: see `Shard`."""
 
     benchmark: str
     benchmark_digest: str
@@ -36,6 +40,7 @@ class DataSettings(Table):
     configs: tuple[str, ...] = ()
     limit: int | None = None
     on_empty: str = "error"
+    shard: str | None = None
 
 
 class PromptSettings(Table):
@@ -82,13 +87,19 @@ class JudgeSettings(Recipe):
 
 
 class Loaded(NamedTuple):
-    """A benchmark with its items, as it is scored. told: what is known of people, and what a prompt tells of it."""
+    """A benchmark with its items, as it is scored.
+
+    told: what is known of people, and what a prompt tells of it. shard: the share that is scored, None for all items.
+    frame: the items that are scored.
+    """
 
     name: str
     benchmark: Benchmark
     items: Items
     data: Data
     told: Told
+    shard: Shard | None
+    frame: pl.DataFrame
 
     @property
     def prompt(self) -> Prompt:
@@ -97,7 +108,7 @@ class Loaded(NamedTuple):
 
     def groups(self) -> list[Group]:
         """The items as groups, in their order. Raises `DataError` where what the prompt tells is missing."""
-        return groups_of(self.items.frame, self.told)
+        return groups_of(self.frame, self.told, several=self.items.frame["config"].n_unique() > 1)
 
     def data_settings(self) -> DataSettings:
         """What binds a run to its data."""
@@ -110,6 +121,7 @@ class Loaded(NamedTuple):
             configs=self.data.configs,
             limit=self.data.limit,
             on_empty=self.items.on_empty,
+            shard=None if self.shard is None else str(self.shard),
         )
 
     def prompt_settings(self) -> PromptSettings:
@@ -123,14 +135,19 @@ class Loaded(NamedTuple):
             wordings_digest=wordings_digest(told.prompt.profile),
         )
 
+    def measured(self, decisions: pl.DataFrame) -> pl.DataFrame:
+        """The metrics of a run's decisions; of a share none, which would pass for those of the whole."""
+        return measure(self.benchmark, decisions, self.items.frame) if self.shard is None else metrics_frame(())
+
     def benchmark_record(self) -> BenchmarkRecord:
         """The benchmark as a run records it."""
         benchmark = self.benchmark
         return BenchmarkRecord(name=self.name, title=benchmark.title, rule=rule_of(benchmark), description=benchmark)
 
     def data_record(self) -> DataRecord:
-        """The data as a run records it."""
+        """The data as a run records it: all of it, also where a share is scored."""
         asked = {name: getattr(self.data, name) for name in ("configs", "split", "limit")}
+        asked["shard"] = None if self.shard is None else str(self.shard)
         return DataRecord.model_validate(self.items.source | asked)
 
     def prompt_record(self) -> PromptRecord:
@@ -139,13 +156,20 @@ class Loaded(NamedTuple):
 
 
 def load_benchmark(
-    benchmark: str | None, data: str | Path | Data | None, prompt: Prompt | None, *, sampled: bool = False
+    benchmark: str | None,
+    data: str | Path | Data | None,
+    prompt: Prompt | None,
+    *,
+    sampled: bool = False,
+    shard: str | None = None,
 ) -> Loaded:
     """A benchmark's description and items. Raises a `UserError` for every mistake of the caller.
 
     benchmark: without one that which the manifest of the data names, or else `DEFAULT`.
     sampled: responses are sampled from a policy, so of the items only the prompts are read.
+    shard: score a share of the items alone, such as "2/8".
     """
+    part = None if shard is None else shard_of(shard)
     data = data if isinstance(data, Data) else Data(location=None if data is None else str(data))
     benchmark = benchmark or _benchmark_of(data.location) or DEFAULT
     prompt = prompt or Prompt()
@@ -159,7 +183,8 @@ def load_benchmark(
         described = described.model_copy(update={"prompts": True})
     items = _items(benchmark, described, data)
     told = Told(prompt, plans_for(prompt), personas_for(prompt), items.history)
-    return Loaded(Path(benchmark).stem, described.fitted(items.frame["subset"]), items, data, told)
+    frame = items.frame if part is None else part.of_items(items.frame)
+    return Loaded(Path(benchmark).stem, described.fitted(items.frame["subset"]), items, data, told, part, frame)
 
 
 def _items(name: str, benchmark: Benchmark, data: Data) -> Items:

@@ -10,7 +10,7 @@ from pathlib import Path
 from pluralbench_measures.bootstrap import CONFIDENCE, Estimate
 
 from pluralbench.reports.layout import clean, shortened
-from pluralbench.reports.notes import mark_notes, took
+from pluralbench.reports.notes import differing_shards, mark_notes, took
 from pluralbench.reports.sheets import Row, Sheet
 from pluralbench.results.runs import Run
 
@@ -36,6 +36,7 @@ def footnotes(sheets: Sequence[Sheet], *, wide: bool = False) -> list[str]:
     said += _shared("Left out, since their truth is a tie", _ties_left_out, sheets)
     said += _shared("Left out, since setting or variables do not fit the task", _tasks_left_out, sheets)
     said += _shared("Judged as without a persona, since the variables tell nothing of the person", _bare, sheets)
+    said += _shared("Shards differ in", differing_shards, sheets)
     return [*said, *_cost_notes(sheets)]
 
 

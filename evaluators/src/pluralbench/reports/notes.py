@@ -29,6 +29,7 @@ def notes(runs: Sequence[Run]) -> list[str]:
         _persona_notes,
         _position_notes,
         _scoring_notes,
+        _shard_notes,
         _id_notes,
     ):
         said += [f"{run.path}: {note}" for run in runs for note in part(run)]
@@ -193,6 +194,27 @@ def _scoring_notes(run: Run) -> Iterator[str]:
         )
 
 
+def _shard_notes(run: Run) -> Iterator[str]:
+    if run.record.shards:
+        yield f"joined from {len(run.record.shards):,} shards."
+    if differing := differing_shards(run):
+        yield f"its shards differ in {differing}."
+
+
+def differing_shards(run: Run) -> str:
+    """In what the processes differed that scored a run's shards, as "numpy (2.3.0, 2.3.1); devices (cpu, cuda)".
+
+    None of it is refused, since a run that goes on elsewhere may differ in it too, and all of it can change digits.
+    """
+    shards = run.record.shards
+    made = [shard.provenance for shard in shards]
+    names = dict.fromkeys(name for one in made for name in one.packages)
+    found = {name: {one.packages.get(name, "none") for one in made} for name in names}
+    found |= {"Python": {one.python for one in made}, "devices": {shard.device for shard in shards if shard.device}}
+    found |= {"commits": {one.git.commit[:12] for one in made if one.git is not None}}
+    return "; ".join(f"{name} ({', '.join(sorted(values))})" for name, values in found.items() if len(values) > 1)
+
+
 def _id_notes(run: Run) -> Iterator[str]:
     outside = sorted(run.record.benchmark.description.outside)
     decisions = decisions_of(run.items).filter(~pl.col("config").is_in(outside))
@@ -234,6 +256,14 @@ def closing(run: Run) -> list[str]:
         said.append(
             f"Repeated in the data: {clusters.repeats}; intervals are over {clusters.clusters:,} {clusters.name}."
         )
+    if data.shard is not None:
+        number = run.items.select("config", "id").n_unique()
+        every = data.shard.partition("/")[2]
+        said.append(
+            f"Shard {data.shard} has {number:,} items and no metrics: `pluralbench merge` joins all {every} shards."
+        )
+    if run.record.shards:
+        said.append(f"Joined from {len(run.record.shards):,} shards.")
     verdicts = run.path / VERDICTS_FILE
     further = f", {VERDICTS_FILE} (see pluralbench judge-metrics {verdicts})" if verdicts.exists() else ""
     return [*said, f"{run.path}: items.parquet, metrics.json, run.json{further}"]

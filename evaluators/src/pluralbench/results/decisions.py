@@ -110,16 +110,18 @@ def score_items(benchmark: Benchmark, items: pl.DataFrame, scored: Scored, decis
         for name, rank, value, size in zip(names, ranks, scores, tokens, strict=True):
             valid = "scored" if value is not None and isfinite(value) else "invalid"
             rows.append((*base, name, rank, value, size, *length, outcome or valid))
+    names = SCORED_RANKED if benchmark.is_ranking else SCORED_PAIRED
     # By columns, which takes a tenth of the time that rows take.
-    columns = dict(zip(SCORED_RANKED if benchmark.is_ranking else SCORED_PAIRED, zip(*rows, strict=True), strict=True))
-    frame = pl.DataFrame(columns)
+    columns = zip(*rows, strict=True) if rows else [()] * len(names)
+    frame = pl.DataFrame(dict(zip(names, columns, strict=True)))
     return frame if benchmark.is_ranking else frame.with_columns(decisions["outcome"], decisions["margin"])
 
 
-def check_items(items: pl.DataFrame, where: str = "The items") -> pl.DataFrame:
+def check_items(items: pl.DataFrame, where: str = "The items", *, of_shard: bool = False) -> pl.DataFrame:
     """The same frame of `items.parquet`. Raises `RunError` for a column that is missing or of another type.
 
-    A row is a pair with its `outcome` and `margin`, or, for rankings, a response with its `rank` and `score`.
+    A row is a pair with its `outcome` and `margin`, or, for rankings, a response with its `rank` and `score`. of_shard:
+    there may be no row.
     """
     ranked = "response" in items.columns
     needed = RANKED if ranked else PAIRED
@@ -132,7 +134,7 @@ def check_items(items: pl.DataFrame, where: str = "The items") -> pl.DataFrame:
             )
         if found not in (kind, pl.Null()):
             raise RunError(f"{where}: the column `{name}` is of type {found}, and not {kind}.")
-    if items.is_empty():
+    if items.is_empty() and not of_shard:
         raise RunError(f"{where}: there is no row.")
     return items
 

@@ -6,14 +6,15 @@ A run keeps no texts, which are others' and many; they are read from its data ag
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from math import isfinite
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import polars as pl
 from pluralbench_calls import read_ledger
 from pluralbench_release import TablesError
 
-from pluralbench.data.items import load_items
-from pluralbench.data.persona_items import load_personas
+from pluralbench.data.items import Items, load_items
+from pluralbench.data.persona_items import Personas, load_personas
 from pluralbench.data.persona_prompts import told_of
 from pluralbench.descriptions import Data
 from pluralbench.errors import DataError, RunError
@@ -97,36 +98,46 @@ def examples(run: Run, keys: Sequence[Key], texts: Texts) -> list[Row]:
 
 
 def read_texts(run: Run, data: str | None = None) -> Texts:
-    """The items of a run's data, read again.
+    """The texts of a run's data, read again; see `read_again`."""
+    read = read_again(run, data, "pluralbench show RUN --data PLACE")
+    items = {(row["id"], row["digest"]): row for row in read.frame.iter_rows(named=True)}
+    return Texts(items, place_of(run, data), read.digest == run.record.data.digest)
 
-    data: where it is now, if it is not where the run found it. Raises `DataError` for data that cannot be read.
+
+def place_of(run: Run, data: str | None = None) -> str:
+    """Where a run's data is read again."""
+    return data or _at(run.record.data.location, run.record.data.revision)
+
+
+def read_again(run: Run, data: str | None, command: str) -> Items | Personas:
+    """The items of a run's data, which may have changed since.
+
+    data: where it is now, if it is not where the run found it. command: one that takes such a place. Raises `DataError`
+    for data that cannot be read.
     """
-    record = run.record.data
-    place = data or _at(record.location, record.revision)
-    configs = record.configs if data is None else ()
+    record, place = run.record.data, place_of(run, data)
+    # A file has one config, which goes by its own name.
+    configs = () if data is not None and Path(data).is_file() else record.configs
     try:
         if run.record.verb == "judge-personas":
-            read: Any = load_personas(place, configs=configs or None, split=record.split or "test")
-        else:
-            reference = record.reference
-            asked = Data.model_validate(
-                {
-                    "location": place,
-                    "configs": configs,
-                    "split": record.split,
-                    "limit": record.limit,
-                    "on_empty": record.on_empty,
-                    "english": None if reference is None else _at(reference.location, reference.revision),
-                }
-            )
-            read = load_items(run.record.benchmark.description, asked)
+            return load_personas(place, configs=configs or None, split=record.split or "test")
+        reference = record.reference
+        asked = Data.model_validate(
+            {
+                "location": place,
+                "configs": configs,
+                "split": record.split,
+                "limit": record.limit,
+                "on_empty": record.on_empty,
+                "english": None if reference is None else _at(reference.location, reference.revision),
+            }
+        )
+        return load_items(run.record.benchmark.description, asked)
     except (DataError, TablesError) as error:
         raise DataError(
             f"A run keeps no texts, so those of {run.path} are read from its data again, which failed: {error} "
-            "`pluralbench show RUN --data PLACE` takes them from where they are now."
+            f"`{command}` takes them from where they are now."
         ) from None
-    items = {(row["id"], row["digest"]): row for row in read.frame.iter_rows(named=True)}
-    return Texts(items, place, read.digest == record.digest)
 
 
 def _at(location: str, revision: str | None) -> str:

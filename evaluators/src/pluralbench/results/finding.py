@@ -8,11 +8,11 @@ from typing import NamedTuple
 from pluralbench.errors import RunError
 from pluralbench.results.downstream import DOWNSTREAM_FILE, Downstream, read_downstream
 from pluralbench.results.personalize import PERSONALIZE_FILE, Personalized, read_personalized
-from pluralbench.results.runs import RUN_FILE, Run, read_run
+from pluralbench.results.runs import RUN_FILE, Run, read_part, read_run
 
 UNFINISHED = ".work"
 READ: dict[str, Callable[[Path], Run | Downstream | Personalized]] = {
-    RUN_FILE: read_run,
+    RUN_FILE: read_part,
     DOWNSTREAM_FILE: read_downstream,
     PERSONALIZE_FILE: read_personalized,
 }
@@ -30,8 +30,8 @@ class Found(NamedTuple):
 def find_runs(paths: Sequence[Path]) -> Found:
     """The runs at some paths and in the folders below them, each once.
 
-    Working directories of unfinished runs are passed over. Raises `RunError` for a path without a run, and for a run
-    that cannot be read.
+    Working directories of unfinished runs are passed over, and so are shards of runs in folders. Raises `RunError` for
+    a path without a run, for a run that cannot be read, and for a shard that is given itself or has no run beside it.
     """
     known: dict[Path, Path] = {}
     for path in paths:
@@ -44,8 +44,11 @@ def find_runs(paths: Sequence[Path]) -> Found:
         for folder in below:
             known.setdefault(folder.resolve(), folder)
     found = [next(read for name, read in READ.items() if (path / name).is_file())(path) for path in known.values()]
+    shards = [one.path for one in found if isinstance(one, Run) and one.record.data.shard is not None]
+    for path in shards[:1] if len(shards) == len(found) else (one for one in shards if one in paths):
+        read_run(path)  # which says why it is none
     return Found(
-        [one for one in found if isinstance(one, Run)],
+        [one for one in found if isinstance(one, Run) and one.path not in shards],
         [one for one in found if isinstance(one, Downstream)],
         [one for one in found if isinstance(one, Personalized)],
     )

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pluralbench_calls import ChatPrice
-from pluralbench_rewards import Mode, ModelRecord, Overflow, Work
+from pluralbench_rewards import Mode, ModelRecord, Overflow, ServedRecord, Work
 from pluralbench_runs import Table, versions
 from pydantic import ConfigDict, Field, model_validator
 
@@ -64,7 +64,8 @@ class DataRecord(Table):
     on_empty: what was done with those. configs, split, limit: what was asked for; without it all configs and items, of
     the benchmark's split. clusters: what intervals take as drawn; null in runs of earlier versions, whose clusters are
     ids where the benchmark names no column, and in those of the persona judge, whose clusters are people.
-    earlier: null where the benchmark knows of no earlier pairs.
+    earlier: null where the benchmark knows of no earlier pairs. shard: the share that was scored, such as "2/8", of
+    which all else here says nothing; null in a whole run.
     """
 
     location: str
@@ -81,6 +82,7 @@ class DataRecord(Table):
     limit: int | None = None
     clusters: Clusters | None = None
     earlier: EarlierRecord | None = None
+    shard: str | None = None
 
 
 class PromptRecord(Table):
@@ -107,8 +109,9 @@ class PromptRecord(Table):
 
 
 class ScoringRecord(Table):
-    """How scores were computed. mode, on_overflow, work: null where the model is a function or runs elsewhere.
+    """How scores were computed. mode, work: null where the model is a function or runs elsewhere.
 
+    on_overflow: null where the model is a function. served: by which servers, null where by none.
     tolerance: how far scores of another mode may lie from these. decisions_within_tolerance: how many have a smaller
     margin. invalid_reasons: why scores are no numbers, and how often.
     """
@@ -122,6 +125,7 @@ class ScoringRecord(Table):
     items_from_an_earlier_part: int = 0
     invalid_reasons: dict[str, int] = Field(default_factory=dict)
     work: Work | None = None
+    served: ServedRecord | None = None
 
 
 class WithoutPersona(Table):
@@ -204,12 +208,23 @@ class ProvenanceRecord(Table):
     git: GitRecord | None = None
 
 
+class ShardRecord(Table):
+    """A share of the items from which a run was joined: where and by what it was scored. items: may be none."""
+
+    shard: str
+    items: int
+    device: str | None = None
+    cost: CostRecord | None = None
+    provenance: ProvenanceRecord
+
+
 class RunRecord(SeededRecord):
     """All that a run says of itself beside its items and metrics. scoring: null for judges; judging: null for models.
 
     seed: of a judge's draws; null for models, of which nothing is drawn.
 
-    cost: null in runs of earlier versions.
+    cost: null in runs of earlier versions. shards: what `merge` joined, and nothing else; the cost is then their sum,
+    and `provenance` that of the joining.
 
     `$schema` in the file names the JSON Schema, and `schema_version` its version.
     """
@@ -229,6 +244,7 @@ class RunRecord(SeededRecord):
     seed: int | None = None
     cost: CostRecord | None = None
     provenance: ProvenanceRecord
+    shards: tuple[ShardRecord, ...] = ()
 
 
 def provenance() -> ProvenanceRecord:

@@ -95,13 +95,32 @@ class Run:
 
 
 def read_run(path: str | Path) -> Run:
-    """Read a run's directory. Raises `RunError` where it is none, was not finished, or is not of this version."""
+    """Read a run's directory.
+
+    Raises `RunError` where it is none, was not finished, is not of this version, or is a shard, which says nothing of
+    the whole.
+    """
+    run = read_part(path)
+    if (shard := run.record.data.shard) is not None:
+        every = shard.partition("/")[2]
+        raise RunError(
+            f"{path} is shard {shard} of a run and has no metrics; join all {every} by `pluralbench merge RUN...` and "
+            "give what that makes."
+        )
+    return run
+
+
+def read_part(path: str | Path) -> Run:
+    """Read the directory of a run or of a shard, which has no metrics and may have no items. Raises `RunError`."""
     path = finished(path, RUN_FILE, "run")
     record = read_file(path / RUN_FILE, RunRecord)
     metrics = frame_of_rows(read_file(path / METRICS_FILE, MetricsFile).rows)
     items = read_parquet(path / ITEMS_FILE, error=RunError)
     return Run(
-        path, check_items(items, str(path / ITEMS_FILE)), check_metrics(metrics, str(path / METRICS_FILE)), record
+        path,
+        check_items(items, str(path / ITEMS_FILE), of_shard=record.data.shard is not None),
+        check_metrics(metrics, str(path / METRICS_FILE)),
+        record,
     )
 
 
@@ -136,7 +155,7 @@ def write_run(output: Output, *, items: pl.DataFrame, metrics: pl.DataFrame, rec
     A judge's ledger and table of verdicts go with it, where they lie in the working directory. Raises `RunError` for
     items or metrics that `read_run` would refuse.
     """
-    check_items(items)
+    check_items(items, of_shard=record.data.shard is not None)
     check_metrics(metrics)
     staged = output.staging()
     items.write_parquet(staged / ITEMS_FILE)

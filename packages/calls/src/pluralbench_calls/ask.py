@@ -71,12 +71,12 @@ def ask(
     Raises a `CallsError` that says how many answers are recorded; asking again goes on from there.
     """
     unique = {request.key: request for request in requests}
-    known = ledger.find(unique)
+    known = ledger.outcomes(unique)
     missing = [request for key, request in unique.items() if key not in known]
     if missing:
         try:
             with progress(label, len(missing)) as meter:
-                answered = answered or any(one.outcome != "error" for one in known.values())
+                answered = answered or any(outcome != "error" for outcome in known.values())
                 limits = limits or Limits()
                 if isinstance(backend, FilingBackend):
                     missing = _filed(missing, ledger, backend, limits.price, meter, label, answered=answered)
@@ -88,11 +88,11 @@ def ask(
                     run(_send_all(missing, ledger, backend, limits, meter, trial))
         except (CallsError, KeyboardInterrupt) as error:
             said = error if isinstance(error, CallsError) else Interrupted("Interrupted.")
-            recorded = f"{len(ledger.find(unique)):,} of {len(unique):,} {label} are recorded"
+            recorded = f"{len(ledger.outcomes(unique)):,} of {len(unique):,} {label} are recorded"
             go_on = "; run the same command again to go on" if said.resumable else ""
             raise type(said)(f"{said} {recorded}{go_on}.") from None
-        known |= ledger.find(key for key in unique if key not in known)
-    return [known[request.key] for request in requests]
+    answers = ledger.find(unique)
+    return [answers[request.key] for request in requests]
 
 
 def _filed(
@@ -112,7 +112,7 @@ def _filed(
         for answer in answers:
             meter.advance(price.cost(answer.prompt_tokens, answer.completion_tokens))
     trial.end()
-    taken = ledger.known(request.key for request in missing)
+    taken = ledger.outcomes(request.key for request in missing)
     left = [request for request in missing if request.key not in taken]
     if left:
         _mind_batches(left, ledger, backend.online, meter)

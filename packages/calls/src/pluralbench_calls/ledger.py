@@ -5,20 +5,24 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from pluralbench_runs import UserError
 
 from pluralbench_calls.errors import CallsError
 from pluralbench_calls.ledger_files import (
     ADAPTED,
+    AT_ONCE,
     COLUMNS,
     FORMAT,
     FORMAT_KEY,
+    OUTCOMES,
+    Row,
     check_sqlite,
     checked,
+    frame_of,
     guarded,
-    read_ledger,
+    ledger_rows,
     readable,
     typed,
 )
@@ -28,7 +32,6 @@ if TYPE_CHECKING:
     import polars as pl
 
 NAMES = ", ".join(COLUMNS)
-IN_ONE_QUERY = 10_000
 
 
 class Ledger:
@@ -55,7 +58,7 @@ class Ledger:
             except BaseException:
                 self._database.close()
                 raise
-        self.holds_work = len(self) > 0
+        self.holds_work = bool(self._rows("SELECT 1 FROM calls LIMIT 1"))
 
     def _make(self) -> None:
         guarded(self._database)
@@ -68,7 +71,7 @@ class Ledger:
                 self._database.execute(f"ALTER TABLE calls ADD COLUMN {ADAPTED} TEXT NOT NULL DEFAULT ''")
             self._database.execute(f"PRAGMA user_version = {FORMAT}")
 
-    def _rows(self, query: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+    def _rows(self, query: str, values: Sequence[object] = ()) -> list[Row]:
         with readable(self.path):
             return self._database.execute(query, values).fetchall()
 
@@ -95,35 +98,42 @@ class Ledger:
     def record(self, *answers: Answer) -> None:
         """Record answers, for good: a key that is known keeps its first answer."""
         self.holds_work |= bool(answers)
-        self._insert([_as_row(answer) for answer in answers])
+        with readable(self.path), self._transaction():
+            self._insert([_as_row(answer) for answer in answers])
 
     def _insert(self, rows: Sequence[tuple[object, ...]]) -> None:
         marks = ", ".join("?" * len(COLUMNS))
         statement = f"INSERT INTO calls ({NAMES}) VALUES ({marks}) ON CONFLICT (key) DO NOTHING"  # noqa: S608 - no input in it
-        with readable(self.path), self._transaction():
-            self._database.executemany(statement, rows)
+        self._database.executemany(statement, rows)
 
     def find(self, keys: Iterable[str]) -> dict[str, Answer]:
         """The recorded answers among `keys`."""
-        wanted = list(dict.fromkeys(keys))
-        found = {row[0]: Answer(*row) for part in _slices(wanted) for row in self._recorded(part)}
+        found = {row[0]: Answer(*row) for part in _slices(keys) for row in self._recorded(part)}
         self.used |= found.keys()
         return found
 
-    def known(self, keys: Iterable[str]) -> set[str]:
-        """Those of `keys` whose answers are recorded; unlike `find`, it is no use of them."""
-        found: set[str] = set()
-        for part in _slices(list(dict.fromkeys(keys))):
-            marks = ", ".join("?" * len(part))
-            rows = self._rows(f"SELECT key FROM calls WHERE key IN ({marks})", part)  # noqa: S608 - the same
-            found.update(row[0] for row in rows)
+    def outcomes(self, keys: Iterable[str]) -> dict[str, str]:
+        """What came of those among `keys` that are recorded; their answers are neither made objects nor used."""
+        wanted = set(keys)
+        pages: int = self._rows("PRAGMA page_count")[0][0]
+        with readable(self.path):
+            # To look a key up reads a page and more, so where there are fewer pages than keys all are read instead.
+            if pages < len(wanted):
+                every = self._database.execute("SELECT key, outcome FROM calls")
+                found = {key: outcome for key, outcome in every if key in wanted}
+            else:
+                found = dict(row for part in _slices(wanted) for row in self._rows_of("key, outcome", part))
+        if not OUTCOMES.issuperset(found.values()):
+            self.find(found)  # which says of which call it is
         return found
 
-    def _recorded(self, keys: Sequence[str]) -> list[tuple[Any, ...]]:
-        """The rows of these keys, which are at most `IN_ONE_QUERY`."""
+    def _recorded(self, keys: Sequence[str]) -> list[Row]:
+        """The rows of these keys, a slice of `_slices`."""
+        return checked(self._rows_of(NAMES, keys), self.path)
+
+    def _rows_of(self, names: str, keys: Sequence[str]) -> list[Row]:
         marks = ", ".join("?" * len(keys))
-        rows = self._rows(f"SELECT {NAMES} FROM calls WHERE key IN ({marks})", keys)  # noqa: S608 - no input in it
-        return [checked(row, self.path) for row in rows]
+        return self._rows(f"SELECT {names} FROM calls WHERE key IN ({marks})", keys)  # noqa: S608 - the same
 
     def forget_errors(self) -> int:
         """Forget the calls that the server refused, so that they are asked again; how many there were."""
@@ -137,7 +147,7 @@ class Ledger:
 
     def rejected(self) -> int:
         """How many of the calls that were looked up the server refused."""
-        return sum(answer.outcome == "error" for answer in self.find(self.used).values())
+        return sum(outcome == "error" for outcome in self.outcomes(self.used).values())
 
     def usage(self) -> tuple[int, int]:
         """All tokens so far, of prompts and of completions."""
@@ -152,10 +162,8 @@ class Ledger:
         if keys is None:
             keys = [key for row in self._rows("SELECT key FROM calls") for key in typed(row, self.path)]
         # As Python objects the answers take several times the room, so few of them are ever that.
-        parts = [
-            pl.DataFrame(self._recorded(part), schema=COLUMNS, orient="row").sort("key")
-            for part in _slices(sorted(set(keys)))
-        ]
+        found = (self._recorded(part) for part in _slices(keys))
+        parts = [frame_of(rows).sort("key") for rows in found if rows]
         return pl.concat(parts) if parts else pl.DataFrame(schema=COLUMNS)
 
     def export(self, path: Path, keys: Iterable[str] | None = None) -> None:
@@ -168,17 +176,21 @@ class Ledger:
     def take(self, path: Path) -> int:
         """Add the answers of another ledger (SQLite or Parquet) that are not known here; how many it holds.
 
-        Raises `LedgerError` when `path` is no ledger of this format version.
+        Raises `LedgerError` when `path` is no ledger of this format version, or damaged; then nothing is added.
         """
-        frame = read_ledger(path)
-        for part in frame.iter_slices(IN_ONE_QUERY):
-            self._insert(part.rows())
-        return frame.height
+        held = 0
+        with readable(self.path), self._transaction():
+            for rows in ledger_rows(path):
+                self._insert(rows)
+                held += len(rows)
+        return held
 
 
-def _slices(keys: list[str]) -> Iterator[list[str]]:
-    for start in range(0, len(keys), IN_ONE_QUERY):
-        yield keys[start : start + IN_ONE_QUERY]
+def _slices(keys: Iterable[str]) -> Iterator[list[str]]:
+    """The keys, each once, in the order in which the table has them, so that each of its pages is read once."""
+    wanted = sorted(set(keys))
+    for start in range(0, len(wanted), AT_ONCE):
+        yield wanted[start : start + AT_ONCE]
 
 
 def _as_row(answer: Answer) -> tuple[object, ...]:

@@ -1,7 +1,7 @@
 """Files that are said to be ledgers, of this project or of anybody: checked before a row of them is believed."""
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import fields
 from pathlib import Path
@@ -27,31 +27,59 @@ OUTCOME = list(COLUMNS).index("outcome")
 LONGEST_TEXT = 10_000_000  # characters; far more than is read of an answer
 MOST_TOKENS = 2**53
 MAGIC = b"SQLite format 3"
+AT_ONCE = 10_000  # rows that are objects of Python at a time
+Row = tuple[Any, ...]
 
 
 def read_ledger(path: Path) -> "pl.DataFrame":
-    """The answers in a ledger file, SQLite or Parquet, one row each. Raises `LedgerError`."""
+    """The answers in a ledger file, SQLite or Parquet, one row each, sorted by key. Raises `LedgerError`."""
+    import polars as pl  # noqa: PLC0415 - a command's --help waits for it otherwise
+
+    if not _is_sqlite(path):
+        return _read_parquet(path)
+    parts = [frame_of(rows) for rows in _sqlite_rows(path)]
+    return pl.concat(parts) if parts else pl.DataFrame(schema=COLUMNS)
+
+
+def ledger_rows(path: Path) -> Iterator[list[Row]]:
+    """The same answers some at a time, as rows of `COLUMNS`.
+
+    Raises `LedgerError`; of a row that is damaged only when all before it were given.
+    """
+    if _is_sqlite(path):
+        yield from _sqlite_rows(path)
+    else:
+        for part in _read_parquet(path).iter_slices(AT_ONCE):
+            yield part.rows()
+
+
+def frame_of(rows: Sequence[Row]) -> "pl.DataFrame":
+    """Rows of `COLUMNS`, at least one, as a frame."""
+    import polars as pl  # noqa: PLC0415 - the same
+
+    return pl.DataFrame(dict(zip(COLUMNS, zip(*rows, strict=True), strict=True)), schema=COLUMNS)
+
+
+def _is_sqlite(path: Path) -> bool:
     try:
         if not path.is_file():
             raise LedgerError(f"There is no ledger {path}: {'it is no file' if path.exists() else 'no such file'}.")
         with path.open("rb") as file:
-            magic = file.read(len(MAGIC))
+            return file.read(len(MAGIC)) == MAGIC
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
         raise LedgerError(f"The ledger {path} cannot be read: {one_line(error)}.") from None
-    return _read_sqlite(path) if magic == MAGIC else _read_parquet(path)
 
 
-def _read_sqlite(path: Path) -> "pl.DataFrame":
-    import polars as pl  # noqa: PLC0415 - a command's --help waits for it otherwise
-
+def _sqlite_rows(path: Path) -> Iterator[list[Row]]:
     columns = check_sqlite(path)
     if not columns:
-        return pl.DataFrame(schema=COLUMNS)
+        return
     with readable(path), closing(_open(path, "ro")) as database:
         # The names are ours alone, see `check_sqlite`.
-        found = database.execute(f"SELECT {', '.join(columns)} FROM calls")  # noqa: S608
-        rows = [checked(row, path) for row in found]
-    return _whole(pl.DataFrame(rows, schema={name: COLUMNS[name] for name in columns}, orient="row")).sort("key")
+        found = database.execute(f"SELECT {', '.join(columns)} FROM calls ORDER BY key COLLATE BINARY")  # noqa: S608
+        while rows := found.fetchmany(AT_ONCE):
+            every = checked(rows, path)
+            yield every if ADAPTED in columns else [(*row, "") for row in every]
 
 
 def _read_parquet(path: Path) -> "pl.DataFrame":
@@ -86,13 +114,29 @@ def _whole(frame: "pl.DataFrame") -> "pl.DataFrame":
     return frame if ADAPTED in frame.columns else frame.with_columns(pl.lit("").alias(ADAPTED))
 
 
-def checked(row: tuple[Any, ...], path: Path) -> tuple[Any, ...]:
-    """A row of SQLite, in which any value may stand in any column. Raises `LedgerError` where one does not belong."""
-    typed(row, path)
-    numbers = [value for value in row if type(value) is int]
-    longest = max(len(value) for value in row if type(value) is str)
-    _check_values(path, row[0], longest, row[OUTCOME], min(numbers), max(numbers))
-    return row
+def checked(rows: list[Row], path: Path) -> list[Row]:
+    """The same rows of SQLite, in which any value may stand in any column.
+
+    Raises `LedgerError` where one does not belong.
+    """
+    if rows and not _are_sound(rows):
+        for row in rows:
+            typed(row, path)
+            numbers = [value for value in row if type(value) is int]
+            longest = max(len(value) for value in row if type(value) is str)
+            _check_values(path, row[0], longest, row[OUTCOME], min(numbers), max(numbers))
+    return rows
+
+
+def _are_sound(rows: list[Row]) -> bool:
+    """Whether nothing is wrong with any row: looked at by column, in a fraction of the time that rows take."""
+    columns = list(zip(*rows, strict=True))
+    if any({*map(type, column)} != {kind} for column, kind in zip(columns, KINDS, strict=False)):
+        return False
+    texts = [max(map(len, column)) for column, kind in zip(columns, KINDS, strict=False) if kind is str]
+    numbers = [column for column, kind in zip(columns, KINDS, strict=False) if kind is int]
+    least, most = min(map(min, numbers), default=0), max(map(max, numbers), default=0)
+    return not any(_fault(max(texts), outcome, least, most) for outcome in {*columns[OUTCOME]})
 
 
 def typed(row: tuple[Any, ...], path: Path) -> tuple[Any, ...]:

@@ -9,6 +9,7 @@ from .personal.embedding import Embedded, embed
 from .personal.scoring import Personal
 from .personal.store import EmbeddingStore
 from .scoring import Options, score, tolerance
+from .served.description import ServedModel
 from .training import train
 from .training_batches import Ranking
 from .training_files import Trained
@@ -34,6 +35,7 @@ __all__ = [
     "Options",
     "Personal",
     "Ranking",
+    "ServedModel",
     "Trained",
     "TrainingError",
     "TrainingOptions",

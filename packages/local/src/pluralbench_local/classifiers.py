@@ -12,7 +12,7 @@ from pluralbench_local.conversations import Template
 from pluralbench_local.errors import ModelError
 from pluralbench_local.network import AGREEMENT, Network, usual_attention
 from pluralbench_local.packing import Tokens
-from pluralbench_local.scoring import Options, record_of, score_locally
+from pluralbench_local.scoring import Options, record_of, score_locally, tolerance, unmeasured
 
 RULE = re.compile(r"^(logit|softmax):(-?\d+)$")
 VOCABULARY_ROWS = 256  # hidden states that are read through the vocabulary at a time, to bound memory
@@ -32,7 +32,7 @@ class Classifier:
     label: str | None = None
     options: Options = field(default_factory=Options)
     kind = "classifier"
-    record, score = record_of, score_locally
+    record, score, unmeasured, tolerance = record_of, score_locally, unmeasured, tolerance
 
     @property
     def networks(self) -> list[Network]:
@@ -57,7 +57,7 @@ class Classifier:
             lengths = [len(tokens.ids) for group in groups for tokens in group]
             alone = zip(last, lengths, strict=True)
             logits = torch.stack([self.network.head(state.expand(1, length, -1))[0, -1] for state, length in alone])
-        return _reward(logits.float(), self.label).tolist(), computed
+        return reward_of(logits.float(), self.label).tolist(), computed
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Implicit:
     template: Template
     options: Options = field(default_factory=Options)
     kind = "implicit"
-    record, score = record_of, score_locally
+    record, score, unmeasured, tolerance = record_of, score_locally, unmeasured, tolerance
 
     @property
     def networks(self) -> list[Network]:
@@ -94,10 +94,14 @@ class Implicit:
         return sums.tolist(), computed
 
 
-def check_label(name: str, network: Network, label: str | None) -> None:
-    """Raise `ModelError` where a head of several logits has no rule, or the rule does not fit."""
+def logits_of(network: Network) -> int:
+    """How many logits the head of a classifier gives."""
     weight = getattr(network.head, "weight", None)
-    logits = weight.shape[0] if isinstance(weight, Tensor) else int(network.model.config.num_labels or 1)
+    return weight.shape[0] if isinstance(weight, Tensor) else int(network.model.config.num_labels or 1)
+
+
+def check_label(name: str, logits: int, label: str | None) -> None:
+    """Raise `ModelError` where a head of several logits has no rule, or the rule does not fit."""
     if label is None:
         if logits > 1:
             raise ModelError(
@@ -110,7 +114,8 @@ def check_label(name: str, network: Network, label: str | None) -> None:
         raise ModelError(f"The `label` {label!r} does not fit a head of {logits} logits; give logit:K or softmax:K.")
 
 
-def _reward(logits: Tensor, label: str | None) -> Tensor:
+def reward_of(logits: Tensor, label: str | None) -> Tensor:
+    """The reward of each row of logits, by the rule of `label`."""
     matched = RULE.match(label or "logit:0")
     assert matched is not None  # noqa: S101 - check_label saw it
     values = logits.softmax(-1) if matched[1] == "softmax" else logits

@@ -6,7 +6,7 @@ from typing import Any
 
 from pluralbench_rewards import Scoring
 
-from pluralbench_local.classifiers import Classifier, Implicit, check_label, check_vocabulary
+from pluralbench_local.classifiers import Classifier, Implicit, check_label, check_vocabulary, logits_of
 from pluralbench_local.conversations import Template
 from pluralbench_local.description import LocalModel, described
 from pluralbench_local.errors import ModelError
@@ -46,7 +46,7 @@ def _classifier(model: LocalModel, options: Options) -> Classifier:
         raise ModelError("A classifier has no `reference` model; that belongs to the kind implicit.")
     tokenizer = load_tokenizer(model, model.template())
     network, append = load_classifier(model)
-    check_label(model.name, network, model.label)
+    check_label(model.name, logits_of(network), model.label)
     return Classifier(model.name, network, Template(tokenizer, append), model.label, options)
 
 

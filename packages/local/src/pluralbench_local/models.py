@@ -17,6 +17,7 @@ from transformers import (
     AutoModelForCausalLM,
     AutoModelForSequenceClassification,
     AutoTokenizer,
+    PretrainedConfig,
     PreTrainedModel,
     PreTrainedTokenizerBase,
 )
@@ -69,14 +70,32 @@ def load_tokenizer(source: LocalModel, chat_template: str | None) -> PreTrainedT
 
 def load_classifier(source: LocalModel) -> tuple[Network, tuple[int, ...]]:
     """The network of a sequence classifier, and the token ids it wants after a conversation. Raises `ModelError`."""
-    config = loaded("configuration", source, lambda: AutoConfig.from_pretrained(source.name, **from_pretrained(source)))
-    declared = [name for name in config.architectures or [] if name in SPECIAL]
-    if not declared:
+    config = load_config(source)
+    special = special_of(config)
+    if special is None:
         model = _model(AutoModelForSequenceClassification, source)
         return _read(model, getattr(model, "score", None)), ()
-    special = SPECIAL[declared[0]]
     model = _model(AutoModel, source)
-    return _read(model, getattr(model, special.head)), (int(getattr(config, special.append)),)
+    return _read(model, getattr(model, special.head)), appended(config)
+
+
+def load_config(source: LocalModel) -> PretrainedConfig:
+    """A model's configuration. Raises `ModelError`."""
+    read: PretrainedConfig = loaded(
+        "configuration", source, lambda: AutoConfig.from_pretrained(source.name, **from_pretrained(source))
+    )
+    return read
+
+
+def special_of(config: PretrainedConfig) -> Special | None:
+    """How a model is loaded whose architecture the library does not know."""
+    return next((SPECIAL[name] for name in config.architectures or [] if name in SPECIAL), None)
+
+
+def appended(config: PretrainedConfig) -> tuple[int, ...]:
+    """The token ids that a classifier wants after a conversation."""
+    special = special_of(config)
+    return () if special is None else (int(getattr(config, special.append)),)
 
 
 def load_language_model(source: LocalModel) -> Network:

@@ -10,9 +10,21 @@ from statistics import fmean
 from typing import Any, Protocol, Self, TypeVar
 
 import torch
-from pluralbench_rewards import Compile, Group, Mode, ModelRecord, OnScored, Overflow, Scored, Scoring, Work
+from pluralbench_rewards import (
+    Compile,
+    Group,
+    Mode,
+    ModelRecord,
+    OnScored,
+    Overflow,
+    Scored,
+    Scoring,
+    Work,
+    compared,
+)
 from pluralbench_runs import digest, progress
 from torch import Tensor
+from transformers import PretrainedConfig, PreTrainedTokenizerBase
 
 from pluralbench_local.batches import Read, begin, in_batches, twins
 from pluralbench_local.budgets import usual_budget
@@ -24,7 +36,6 @@ from pluralbench_local.packing import Tokens
 
 UNLIMITED = 10**9  # tokenizers without a limit of their own state a far greater one
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of malloc.h
-COMPARED = 16  # conversations that are computed alone to measure the tolerance
 
 
 @dataclass(frozen=True)
@@ -191,10 +202,13 @@ def shown_by(model: Runnable) -> dict[str, Any]:
 
 def model_limit(model: Runnable) -> int:
     """The most tokens that the model takes, by its configurations and its tokenizer."""
-    limits = [model.template.tokenizer.model_max_length]
-    limits += [
-        getattr(network.model.config.get_text_config(), "max_position_embeddings", 0) for network in model.networks
-    ]
+    return token_limit(model.template.tokenizer, [network.model.config for network in model.networks])
+
+
+def token_limit(tokenizer: PreTrainedTokenizerBase, configs: Sequence[PretrainedConfig]) -> int:
+    """The most tokens that models of these configurations take, and their tokenizer."""
+    limits = [tokenizer.model_max_length]
+    limits += [getattr(config.get_text_config(), "max_position_embeddings", 0) for config in configs]
     return min((int(limit) for limit in limits if limit and 0 < limit < UNLIMITED), default=UNLIMITED)
 
 
@@ -209,9 +223,7 @@ def tolerance(model: Local, groups: Sequence[Group], scored: Scored) -> float:
     if scored.work is None:
         return 0.0
     limit = scored.work.max_length
-    places = [place for place, values in enumerate(scored.scores) if values]
-    chosen = [places[len(places) * part // COMPARED] for part in range(min(COMPARED, len(places)))]
-    picked = [(place, part % len(scored.scores[place])) for part, place in enumerate(chosen)]
+    picked = [(place, part % len(scored.scores[place])) for part, place in enumerate(compared(scored.scores))]
     differences, sizes = [0.0], [0.0]
     for place, response in picked:
         group = groups[place]
@@ -222,6 +234,13 @@ def tolerance(model: Local, groups: Sequence[Group], scored: Scored) -> float:
             differences.append(reward - scored.scores[place][response])
             sizes.append(reward)
     return bound(differences, sizes, model.precision)
+
+
+def unmeasured(model: AnyScorer) -> AnyScorer:
+    """The model, which measures no tolerance when it scores."""
+    chosen: Any = replace(model, options=replace(model.options, measure_tolerance=False))  # type: ignore[type-var]
+    found: AnyScorer = chosen
+    return found
 
 
 def bound(differences: Sequence[float], sizes: Sequence[float], precision: torch.dtype) -> float:

@@ -17,7 +17,8 @@ from typing import Any
 from pluralbench_local import LocalModel
 from pluralbench_local.description import described
 from pluralbench_rewards import Description, Scoring
-from pluralbench_runs import Table
+from pluralbench_runs import Cluster, Table
+from pluralbench_runs.cluster import HERE
 from pydantic import Field
 
 from pluralbench_policies.description import OptimizeOptions, Task
@@ -54,13 +55,15 @@ def verl_files(
     options: OptimizeOptions | None = None,
     verl: VerlOptions | None = None,
     scoring: Scoring | None = None,
+    cluster: Cluster | None = None,
     **fields: Any,
 ) -> Path:
     """Write what verl reads into `folder`: tasks (Parquet), configuration, and the reward function with its model.
 
     reward: a description, since each of verl's processes loads the reward model by itself. `temperature`, `kl` and the
     rest of `options` mean what they mean here; `value_clip`, `precision`, `steps` and `kl_every` are verl's own matter
-    but for `steps`. Returns the folder. Raises `PolicyError`.
+    but for `steps`. cluster: where verl runs; without an address where Ray finds a
+    cluster, or on this machine. Returns the folder. Raises `PolicyError`.
     """
     options, verl, scoring = options or OptimizeOptions(), verl or VerlOptions(), scoring or Scoring()
     base = described(policy, **fields)
@@ -79,6 +82,8 @@ def verl_files(
     (folder / REWARD).write_text(json.dumps(described_reward, indent=2) + "\n", encoding="utf-8")
     (folder / FUNCTION).write_text(FUNCTION_TEXT.format(reward=REWARD), encoding="utf-8")
     config = verl_config(base, folder.resolve(), options, verl)
+    if cluster is not None and cluster.on not in {None, HERE}:
+        config["ray_kwargs"] = {"ray_init": {"address": cluster.on}}  # what verl gives to `ray.init`
     # JSON is YAML.
     (folder / CONFIG).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
     return folder

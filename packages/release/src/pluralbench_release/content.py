@@ -46,6 +46,7 @@ def canonical_rows(frame: pl.DataFrame) -> Iterator[tuple[str, bytes]]:
     for name, kind in frame.schema.items():
         if not _json_carries(kind):  # polars itself panics where it makes Python's of some of these
             raise ReleaseError(f"The column `{name}` is of the type {kind}, which JSON cannot carry.")
+    frame = frame.rechunk()  # a few rows of a list in pieces cost as much as all rows of it
     order = frame["id"].arg_sort()
     for start in range(0, len(order), ROWS_AT_ONCE):  # sorting the frame itself would double it
         for row in frame[order[start : start + ROWS_AT_ONCE]].iter_rows(named=True):

@@ -4,14 +4,15 @@ import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Self, cast
 
 import bm25s
-from pluralbench_calls import Answer, Backend, Ledger, Request, ask
-from pluralbench_runs import how_to_install, one_line, public_place
+from pluralbench_calls import Answer, Backend, Ledger, Limits, Request, ask
+from pluralbench_calls.backends.cluster import OnCluster
+from pluralbench_runs import Cluster, how_to_install, one_line, public_place
 
 from pluralbench_retrieval.errors import MissingExtra, RetrievalError
 
@@ -85,6 +86,16 @@ def retriever(name: str) -> Retriever:
     )
 
 
+def ranking_backend(name: str, cluster: Cluster | None = None) -> Backend:
+    """What answers for the retriever of this name: it, or workers on a cluster that each have it.
+
+    Raises `RetrievalError`.
+    """
+    if cluster is None or cluster.on is None:
+        return retriever(name)
+    return OnCluster(cluster, partial(retriever, name))
+
+
 def rank(
     queries: Sequence[Query], ledger: Ledger, identity: Retriever, backend: Backend
 ) -> list[tuple[list[float], str]]:
@@ -102,7 +113,8 @@ def rank(
         )
         for query in queries
     ]
-    answers = ask(requests, ledger, backend, label="rankings")
+    limits = Limits(concurrency=backend.concurrency or Limits.concurrency)
+    answers = ask(requests, ledger, backend, limits=limits, label="rankings")
     return [(json.loads(answer.text), answer.key) for answer in answers]
 
 

@@ -1,10 +1,12 @@
 """The contract of everything that scores, judges, and functions as reward models. Nothing here needs torch."""
 
 from pluralbench_rewards.contract import (
+    CheckRecord,
     Compile,
     Description,
     EarlierPair,
     Group,
+    Measured,
     Message,
     Mode,
     ModelRecord,
@@ -14,7 +16,9 @@ from pluralbench_rewards.contract import (
     RewardModel,
     Scored,
     Scoring,
+    ServedRecord,
     Work,
+    compared,
 )
 from pluralbench_rewards.errors import FunctionError, RewardsError
 from pluralbench_rewards.functions import FunctionModel
@@ -24,6 +28,7 @@ from pluralbench_rewards.rubric import Case, RubricJudge, mean_score, overlap, p
 
 __all__ = [
     "Case",
+    "CheckRecord",
     "Comparison",
     "Compile",
     "Description",
@@ -32,6 +37,7 @@ __all__ = [
     "FunctionModel",
     "Group",
     "Judge",
+    "Measured",
     "Message",
     "Mode",
     "ModelRecord",
@@ -44,7 +50,9 @@ __all__ = [
     "RubricJudge",
     "Scored",
     "Scoring",
+    "ServedRecord",
     "Work",
+    "compared",
     "mean_score",
     "model_commit",
     "model_digest",

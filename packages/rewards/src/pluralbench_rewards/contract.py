@@ -17,6 +17,8 @@ Mode = Literal["fast", "exact"]
 Compile = Literal["auto", "always", "never"]
 Overflow = Literal["error", "drop", "truncate-left", "truncate-prompt"]
 
+COMPARED = 16  # conversations that are computed alone to measure a tolerance
+
 TOLD = "{context}\n\nMy question:\n{question}"
 
 
@@ -123,6 +125,34 @@ class Work:
     compiled: list[str] = field(default_factory=list)
 
 
+class CheckRecord(Table):
+    """How scores of servers were compared before the first.
+
+    against: "weights" (in the process that asked), "servers" (among one another), null where nothing was compared.
+    items, conversations: how many. largest_difference: between two scores of one conversation. decisions: pairs of
+    responses to one prompt; decisions_changed: those that the two do not decide alike.
+    """
+
+    against: Literal["weights", "servers"] | None = None
+    items: int = 0
+    conversations: int = 0
+    largest_difference: float = 0.0
+    decisions: int = 0
+    decisions_changed: int = 0
+
+
+class ServedRecord(Table):
+    """The servers that scored. engines: with their versions, such as "vllm 0.32.0". servers: how many, those of a
+    reference not counted; left_out: how many of them did not last. model: its name there.
+    """
+
+    engines: tuple[str, ...]
+    servers: int
+    left_out: int = 0
+    model: str
+    check: CheckRecord
+
+
 @dataclass
 class Scored:
     """Scores by group and response, in the order given.
@@ -130,7 +160,8 @@ class Scored:
     scores: not finite where the model gave no number; empty lists for groups that were dropped (`dropped` says why).
     tokens: of each conversation as it was scored. cut: tokens that the group's longest conversation lost.
     work: None where another machine, or a function, did it. tolerance: how far scores of another mode may lie from
-    these, where that was measured. reasons: why scores are not finite, as often as it happened.
+    these, where that was measured. reasons: why scores are not finite, as often as it happened. served: by which
+    servers, where it was servers.
     """
 
     scores: list[list[float]]
@@ -140,6 +171,7 @@ class Scored:
     work: Work | None = None
     tolerance: float = 0.0
     reasons: list[str] = field(default_factory=list)
+    served: ServedRecord | None = None
 
 
 @runtime_checkable
@@ -160,6 +192,23 @@ class RewardModel(Protocol):
 
         known: scores of an earlier run by the group's place; these groups are not computed again.
         """
+
+
+@runtime_checkable
+class Measured(Protocol):
+    """A reward model that measures how far its scores may lie from those of another mode, as `Scored.tolerance`."""
+
+    def unmeasured(self) -> RewardModel:
+        """The same, which measures nothing when it scores."""
+
+    def tolerance(self, groups: Sequence[Group], scored: Scored) -> float:
+        """How far scores of another mode may lie from these, measured on those of the groups that `compared` takes."""
+
+
+def compared(scores: Sequence[Sequence[float]]) -> list[int]:
+    """The places of the groups on which a tolerance is measured: `COMPARED`, evenly spread over those with scores."""
+    places = [place for place, values in enumerate(scores) if values]
+    return [places[len(places) * part // COMPARED] for part in range(min(COMPARED, len(places)))]
 
 
 class Scoring(Table):

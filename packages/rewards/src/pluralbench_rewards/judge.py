@@ -23,7 +23,7 @@ from pluralbench_calls import (
     working_ledger,
 )
 from pluralbench_calls.verdicts import HIGHEST, Choice, parse_choice, parse_rating
-from pluralbench_runs import Json, digest
+from pluralbench_runs import Cluster, Json, digest
 
 from pluralbench_rewards.contract import Group, Message, ModelRecord, OnScored, Scored
 from pluralbench_rewards.personas import question_of
@@ -130,6 +130,7 @@ class Judge:
     ledger: the SQLite file of its recorded calls, or one that is open. attempts: tries for a reply that can be parsed,
     each warmer by `WARMER` than the one before. reply, criterion: see `Reply` and `Criterion`. rule: how replies are
     read, see `pluralbench_calls.verdicts`. seed: of what is sent where the model is `seeded`.
+    cluster: from where it is asked, if not from here.
     """
 
     model: ChatModel
@@ -140,6 +141,7 @@ class Judge:
     criterion: Criterion = "quality"
     rule: Rule = "lenient"
     seed: int = 0
+    cluster: Cluster | None = None
     kind = "generative"
 
     @property
@@ -154,7 +156,7 @@ class Judge:
 
     @cached_property
     def _backend(self) -> Backend:  # one for all that it judges: it remembers what the endpoint refuses
-        return chat_backend(self.model, self.connection)
+        return chat_backend(self.model, self.connection, self.cluster)
 
     def compare(self, comparisons: Sequence[Comparison]) -> list[Settled[Choice]]:
         """Which response is better, "A" the first or "B" the second, in the order of the comparisons."""
@@ -267,6 +269,7 @@ def load_judge(
     criterion: Criterion = "quality",
     rule: Rule = "lenient",
     seed: int = 0,
+    cluster: Cluster | None = None,
 ) -> Judge:
     """A judge, ready to score; see `Judge`. Nothing is opened or asked before it judges.
 
@@ -276,7 +279,7 @@ def load_judge(
         check_reachable(model, connection)
     except ValueError as error:
         raise CallsError(f"The judge {model.model} cannot be asked: {error}.") from None
-    return Judge(model, connection, ledger, attempts, reply, criterion, rule, seed)
+    return Judge(model, connection, ledger, attempts, reply, criterion, rule, seed, cluster)
 
 
 def _asked(prompt: Sequence[Message], context: str, language: str, shown: dict[str, str]) -> str:

@@ -27,7 +27,7 @@ from pluralbench_calls import (
     chat_request,
     working_ledger,
 )
-from pluralbench_runs import Json, digest
+from pluralbench_runs import Cluster, Json, digest
 
 from pluralbench_rewards.judge import SECTION, WARMER
 
@@ -61,7 +61,7 @@ class RubricJudge:
 
     ledger: the SQLite file of its recorded calls, or one that is open. attempts: tries for a list of the right length,
     each warmer than the one before; what has none then is invalid, and no score. seed: of what is sent where the model
-    is `seeded`.
+    is `seeded`. cluster: from where it is asked, if not from here.
     """
 
     model: ChatModel
@@ -69,6 +69,7 @@ class RubricJudge:
     ledger: Path | Ledger
     attempts: int = 4
     seed: int = 0
+    cluster: Cluster | None = None
 
     @property
     def template_digest(self) -> str:
@@ -77,7 +78,7 @@ class RubricJudge:
 
     @cached_property
     def _backend(self) -> Backend:  # one for all that it judges: it remembers what the endpoint refuses
-        return chat_backend(self.model, self.connection)
+        return chat_backend(self.model, self.connection, self.cluster)
 
     def cover(self, cases: Sequence[Case]) -> list[Settled[list[float]]]:
         """For each case the score of each aspect, 0, 1 or 2, or why there is none."""

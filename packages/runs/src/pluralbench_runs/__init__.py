@@ -1,6 +1,7 @@
 """What every PluralBench command shares: recipe, output directory, resume, progress, errors to exit status."""
 
 from pluralbench_runs.canonical import Json, canonical_json, digest, file_digest, stream
+from pluralbench_runs.cluster import Cluster, ClusterError
 from pluralbench_runs.command import run
 from pluralbench_runs.errors import OutputError, RecipeError, UserError, did_you_mean, one_line
 from pluralbench_runs.installing import how_to_install, how_to_install_weights
@@ -27,6 +28,8 @@ from pluralbench_runs.software import versions
 from pluralbench_runs.toml_files import parse_toml, read_toml
 
 __all__ = [
+    "Cluster",
+    "ClusterError",
     "Json",
     "Meter",
     "Output",

@@ -7,7 +7,9 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
+from pluralbench_runs.cluster import Cluster
 from pluralbench_runs.errors import RecipeError
+from pluralbench_runs.recipe import check_recipe
 
 Out = Annotated[Path | None, typer.Option(help="Release directory; without it dist/NAME.")]
 Name = Annotated[
@@ -49,9 +51,26 @@ Account = Annotated[
 AsAssigned = Annotated[
     bool, typer.Option("--assigned", help="Take an answer for that of the task's annotator, whatever the account.")
 ]
+_CLUSTER = Cluster.model_fields
+_PANEL = "Cluster"
+On = Annotated[
+    str | None,
+    typer.Option(help=_CLUSTER["on"].description, metavar="ray|[ray://]HOST:PORT", rich_help_panel=_PANEL),
+]
+WorkerCount = Annotated[
+    int, typer.Option("--workers", min=1, help=_CLUSTER["workers"].description, rich_help_panel=_PANEL)
+]
+PerWorkerGpus = Annotated[
+    float, typer.Option(min=0, help=_CLUSTER["per_worker_gpus"].description, rich_help_panel=_PANEL)
+]
 Fresh = Annotated[bool, typer.Option("--fresh", help="Start over, and replace what is there.")]
 
 MANY = 3
+
+
+def cluster_of(on: str | None, workers: int, per_worker_gpus: float) -> Cluster:
+    """The cluster that these options describe. Raises `RecipeError`."""
+    return check_recipe(Cluster, {"on": on, "workers": workers, "per_worker_gpus": per_worker_gpus}, "of the cluster")
 
 
 class Key(NamedTuple):

@@ -12,6 +12,7 @@ from functools import partial
 from multiprocessing import get_context, parent_process
 from typing import Protocol, TypeVar
 
+from pluralbench_runs.cluster import Cluster, Workers
 from pluralbench_runs.errors import UserError
 
 Item = TypeVar("Item")
@@ -63,6 +64,32 @@ def workers(processes: int) -> Iterator[Each]:
         ) from None
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+@contextmanager
+def cluster_workers(cluster: Cluster) -> Iterator[Each]:
+    """The same on a Ray cluster, to which all items go at once. Raises `ClusterError`."""
+    with Workers(cluster, _Caller) as crew:
+        yield partial(_in_their_order, crew)
+
+
+class _Caller:
+    """What a worker of a cluster has."""
+
+    def call(self, function: Callable[[Item], Result], item: Item) -> Result:
+        return function(item)
+
+
+def _in_their_order(
+    crew: Workers[_Caller], function: Callable[[Item], Result], items: Iterable[Item]
+) -> Iterator[Result]:
+    ready: dict[int, Result] = {}
+    following = 0
+    for place, result in crew.results("call", [(function, item) for item in items]):
+        ready[place] = result
+        while following in ready:
+            yield ready.pop(following)
+            following += 1
 
 
 def _in_order(

@@ -1,9 +1,9 @@
 from .arrow_texts import check_texts
 from .csv_files import SPREADSHEET, read_csv
 from .errors import TableFileError
-from .frames import frame_of
+from .frames import frame_of, typed_frame
 from .json_files import parse_json, read_json, read_jsonl, read_objects, write_jsonl
-from .parquet_files import read_parquet
+from .parquet_files import read_parquet, release_memory
 from .parquet_footer import parquet_metadata
 from .text_files import read_text
 
@@ -20,5 +20,7 @@ __all__ = [
     "read_objects",
     "read_parquet",
     "read_text",
+    "release_memory",
+    "typed_frame",
     "write_jsonl",
 ]

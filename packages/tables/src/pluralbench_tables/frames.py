@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import polars as pl
 from pluralbench_runs import Json, UserError, one_line
@@ -32,6 +33,41 @@ def frame_of(
         return pl.DataFrame(list(changed) if as_json else rows, infer_schema_length=None, strict=False)
     except (PolarsError, PanicException, ValueError, TypeError, OverflowError) as fault:
         raise error(f"{where} cannot be made a table: {one_line(fault, 300)}.") from None
+
+
+def typed_frame(rows: Sequence[Mapping[str, Any]], schema: pl.Schema) -> pl.DataFrame:
+    """Rows as a frame of this schema, as `polars.DataFrame(rows, schema)` has it, in a tenth of its time.
+
+    A key that a row lacks is null. Raises as polars does for values of other types.
+    """
+    import pyarrow as pa  # noqa: PLC0415 - half a second that text files save
+
+    fields = pl.DataFrame(schema=schema).to_arrow(compat_level=pl.CompatLevel.oldest()).schema
+    columns = {}
+    for field, (name, kind) in zip(fields, schema.items(), strict=True):
+        values = [row.get(name) for row in rows]
+        try:
+            array = pa.array(values, field.type) if _are_plain(values) else None
+        except (ValueError, TypeError, OverflowError):
+            array = None
+        # What Arrow does not take, and all that it might take for something else, is left to polars.
+        left = pl.DataFrame([{name: value} for value in values], {name: kind})[name] if array is None else None
+        columns[name] = pl.from_arrow(array) if left is None else left
+    return pl.DataFrame(columns, schema=schema)
+
+
+def _are_plain(values: Iterable[Any]) -> bool:
+    """Whether there are only texts, whole numbers and missing values in the values, their lists and objects."""
+    waiting = [values]
+    while waiting:
+        one = waiting.pop()
+        kinds = {*map(type, one)}
+        if kinds & {list, dict}:
+            waiting += [inner for inner in one if type(inner) is list]
+            waiting += [inner.values() for inner in one if type(inner) is dict]
+        if not kinds <= {list, dict, str, int, type(None)}:
+            return False
+    return True
 
 
 def _check_fields(rows: Sequence[Mapping[str, Json]]) -> None:

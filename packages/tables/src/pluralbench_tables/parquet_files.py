@@ -42,6 +42,13 @@ def read_parquet(
         raise error(f"{path} cannot be read: {one_line(fault, 300)}.") from None
 
 
+def release_memory() -> None:
+    """Give the memory of tables that are gone back to the system; Arrow keeps as much as all of them took."""
+    from pyarrow import default_memory_pool  # noqa: PLC0415 - as below
+
+    default_memory_pool().release_unused()
+
+
 class _Refused(Exception):
     """A file that can be read, but is not."""
 

@@ -14,13 +14,17 @@ from pluralbench_runs.options import (
     Licence,
     MaxCost,
     Name,
+    On,
     Out,
+    PerWorkerGpus,
     ReplayFrom,
     RetryErrors,
     ReuseFrom,
     Seed,
     SourceName,
     Title,
+    WorkerCount,
+    cluster_of,
     column_names,
     recipe_defaults,
 )
@@ -113,6 +117,9 @@ def training(
     price: TokenPrice = None,
     pending: Pending = None,
     results: Import = None,
+    on: On = None,
+    workers: WorkerCount = 1,
+    per_worker_gpus: PerWorkerGpus = 0.0,
     replay: ReplayFrom = None,
     reuse: ReuseFrom = None,
     *,
@@ -152,7 +159,8 @@ def training(
     own = "sample" if source in (None, ["sample"]) else "own"
     asked = read_recipe(TrainingRecipe, recipe_path(recipe or own, RECIPES), overrides)
     target = out or Path("dist") / asked.name
-    built = build(asked, target, replay=replay, reuse=reuse, retry_errors=retry_errors, fresh=fresh)
+    cluster = cluster_of(on, workers, per_worker_gpus)
+    built = build(asked, target, replay=replay, reuse=reuse, retry_errors=retry_errors, fresh=fresh, cluster=cluster)
     notes = ["", persona_note(asked)]
     tell(console, target, built.manifest, built.new_calls, figures_tables(built.figures), notes=notes)
 

@@ -94,7 +94,7 @@ class Endpoint:
     @property
     def headers(self) -> dict[str, Any]:
         """Headers that each request is to have: what the client would add by itself is left out."""
-        return _withheld(authorization=not self._key)
+        return withheld(authorization=not self._key)
 
     @property
     def secrets(self) -> tuple[str, ...]:
@@ -154,7 +154,7 @@ def _times(tries: int) -> str:
     return "1 try" if tries == 1 else f"{tries} tries"
 
 
-def _withheld(*, authorization: bool) -> dict[str, Any]:
+def withheld(*, authorization: bool) -> dict[str, Any]:
     """Headers that the client would add from its environment, or without a key; each is left out instead."""
     lines = os.environ.get("OPENAI_CUSTOM_HEADERS", "").split("\n")
     names = [line.partition(":")[0].strip() for line in lines if ":" in line]

@@ -84,7 +84,8 @@ class FiledCalls:
             if result.refused:
                 model = without.setdefault(waiting[result.key].model, [])
                 model.extend({result.refused} - set(model))
-        foreign = [key for key in unknown if key not in ledger.known(unknown)] if unknown else []
+        recorded = ledger.outcomes(unknown)
+        foreign = [key for key in unknown if key not in recorded]
         _check_ours(files, results, len(foreign), foreign)
         if without != before:
             _write_refused(ledger, without)

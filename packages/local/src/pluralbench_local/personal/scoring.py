@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pluralbench_rewards import Group, ModelRecord, OnScored, Person, Scored, Scoring, Work
+from pluralbench_rewards import Group, ModelRecord, OnScored, Person, Scored, Scoring, Work, compared
 from pluralbench_runs import progress
 
 from pluralbench_local.description import PERSONAL_FILE, LocalModel
@@ -14,7 +14,7 @@ from pluralbench_local.personal.backbones import load_backbone
 from pluralbench_local.personal.contract import Backbone, BackboneRecord
 from pluralbench_local.personal.embedding import Embedded, embedded, plan
 from pluralbench_local.personal.saved import SavedPersonal, read_personal, rewards_of
-from pluralbench_local.scoring import COMPARED, Options, bound
+from pluralbench_local.scoring import Options, bound, unmeasured
 
 AT_ONCE = 1024  # responses that are embedded before they are scored, to bound memory
 
@@ -32,6 +32,7 @@ class Personal:
     described: LocalModel
     options: Options
     kind = "personal"
+    unmeasured = unmeasured
 
     def record(self) -> ModelRecord:
         """What it is: the content of its folder, and how its backbone was loaded."""
@@ -71,7 +72,7 @@ class Personal:
                     if on_scored is not None and place not in scored.dropped:
                         on_scored(place, scored.scores[place])
         if self.options.measure_tolerance:
-            scored.tolerance = self._tolerance(groups, scored)
+            scored.tolerance = self.tolerance(groups, scored)
         return scored
 
     def _check(self, groups: Sequence[Group]) -> None:
@@ -111,13 +112,11 @@ class Personal:
             ),
         )
 
-    def _tolerance(self, groups: Sequence[Group], scored: Scored) -> float:
+    def tolerance(self, groups: Sequence[Group], scored: Scored) -> float:
         """How far scores may lie from those of texts that are embedded one at a time; see `scoring.tolerance`."""
-        places = [place for place, values in enumerate(scored.scores) if values]
-        chosen = sorted({places[len(places) * part // COMPARED] for part in range(min(COMPARED, len(places)))})
         differences, sizes = [0.0], [0.0]
         alone = self.backbone.running(replace(self.options, mode="exact", token_budget=1))
-        for place in chosen:
+        for place in compared(scored.scores):
             corpus = self._embedded([groups[place]], alone, alone.work())
             for reward, value in zip(rewards_of(self.saved, corpus)[0], scored.scores[place], strict=True):
                 if math.isfinite(reward):

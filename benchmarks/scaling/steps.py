@@ -1,0 +1,316 @@
+"""One step in a process of its own, `python -m scaling.steps JOB` (see `protocol.Job`), and what it took.
+
+A step is a generator: it imports and opens what it does not count, yields, and then does what is counted.
+"""
+
+import json
+import resource
+import shutil
+import sys
+import time
+from collections.abc import Callable, Generator
+from dataclasses import asdict
+from hashlib import sha256
+from itertools import islice
+from pathlib import Path
+
+import polars as pl
+from keeping.worker import by_length
+
+from scaling.made import LANGUAGE_FOLDER, PAIRS, answers, keys
+from scaling.protocol import Job, Took
+
+KIB = 1 if sys.platform == "darwin" else 1024
+RELEASE, RUN, LANGUAGES_RUN = "release", "run", "run-languages"
+LEDGER, EXTRACT = "ledger.sqlite", "ledger.parquet"
+AT_ONCE = 64
+Step = Generator[None, None, None]
+
+
+def validate(job: Job) -> Step:
+    """The table against its schema."""
+    from pluralbench_schemas import SCHEMAS  # noqa: PLC0415 - a step imports what it uses
+    from pluralbench_schemas import validate as check  # noqa: PLC0415
+
+    frame = pl.read_parquet(Path(job.folder) / PAIRS)
+    yield
+    check(frame, SCHEMAS["MultilingualPairs"], file=PAIRS, rows=job.rows)
+
+
+def digest(job: Job) -> Step:
+    """The content digest of the table."""
+    from pluralbench_release import content_digest  # noqa: PLC0415
+
+    frame = pl.read_parquet(Path(job.folder) / PAIRS)
+    yield
+    content_digest(frame)
+
+
+def release(job: Job) -> Step:
+    """A release of the table, with a ledger of one call."""
+    from pluralbench_calls import Ledger  # noqa: PLC0415
+    from pluralbench_release import (  # noqa: PLC0415
+        Builder,
+        Card,
+        Contents,
+        ReleaseRecipe,
+        ReleaseTable,
+        Source,
+        write,
+    )
+
+    folder = Path(job.folder)
+    frame = pl.read_parquet(folder / PAIRS)
+    with Ledger(folder / "one.sqlite") as ledger:
+        ledger.record(*answers(1))
+        ledger.export(folder / "one.parquet")
+    source = Source(
+        name="made",
+        location="made",
+        digest=sha256(b"made").hexdigest(),
+        rows=job.rows,
+        licence="cc0-1.0",
+        attribution="made",
+    )
+    card = Card(
+        pretty_name="Made",
+        summary="Made.",
+        languages=["en"],
+        tasks=["text-classification"],
+        tags=[],
+        columns=dict.fromkeys(frame.columns, "made"),
+        sections=[],
+        citation="None.",
+    )
+    out = _new(folder / RELEASE)
+    yield
+    tables = [ReleaseTable("eng_Latn", "test", frame, "MultilingualPairs")]
+    builder = Builder("multilingual", "build-multilingual")
+    recipe = ReleaseRecipe(name="made")
+    write(
+        out, Contents(tables, [source], {"rows": job.rows}, card), recipe=recipe, builder=builder,
+        ledger=folder / "one.parquet",
+    )  # fmt: skip
+
+
+def verify(job: Job) -> Step:
+    """All that the release promises."""
+    from pluralbench_release import verify as check  # noqa: PLC0415
+
+    yield
+    problems = check(Path(job.folder) / RELEASE)
+    assert not problems, problems  # noqa: S101
+
+
+def read(job: Job) -> Step:
+    """The items of the pairs."""
+    from pluralbench.evaluation.settings import load_benchmark  # noqa: PLC0415
+
+    yield
+    load_benchmark("pairs", Path(job.folder) / PAIRS, None)
+
+
+def score(job: Job) -> Step:
+    """The pairs, by a function that costs nothing."""
+    return _scored(job, "pairs", PAIRS, RUN)
+
+
+def score_languages(job: Job) -> Step:
+    """As many pairs in 24 languages and 23 subsets, whose sections weigh."""
+    return _scored(job, "multilingual", LANGUAGE_FOLDER, LANGUAGES_RUN)
+
+
+def _scored(job: Job, benchmark: str, data: str, out: str) -> Step:
+    from pluralbench import score as verb  # noqa: PLC0415
+
+    folder = Path(job.folder)
+    shutil.rmtree(folder / out, ignore_errors=True)
+    yield
+    verb(by_length, benchmark=benchmark, data=folder / data, out=folder / out)
+
+
+def go_on(job: Job) -> Step:
+    """The pairs again, in a run that stopped when all was scored and nothing measured."""
+    import pluralbench.evaluation.score as verb  # noqa: PLC0415
+
+    folder, measure = Path(job.folder), verb.measure
+
+    class Stopped(Exception):
+        """Raised where the run is interrupted."""
+
+    def stop(*_: object, **__: object) -> None:
+        raise Stopped
+
+    verb.measure = stop
+    shutil.rmtree(folder / "again", ignore_errors=True)
+    given = {"benchmark": "pairs", "data": folder / PAIRS, "out": folder / "again"}
+    try:
+        verb.score(by_length, **given)
+    except Stopped:
+        verb.measure = measure
+    yield
+    run = verb.score(by_length, **given)
+    assert run.record.scoring.items_from_an_earlier_part == job.rows  # noqa: S101
+
+
+def metrics(job: Job) -> Step:
+    """The metrics of the run, from its items."""
+    return _measured(job, RUN)
+
+
+def metrics_languages(job: Job) -> Step:
+    """Those of the languages."""
+    return _measured(job, LANGUAGES_RUN)
+
+
+def _measured(job: Job, out: str) -> Step:
+    from pluralbench.metrics import measure  # noqa: PLC0415
+    from pluralbench.results.decisions import decisions_of  # noqa: PLC0415
+    from pluralbench.results.runs import read_run  # noqa: PLC0415
+
+    run = read_run(Path(job.folder) / out)
+    yield
+    measure(run.record.benchmark.description, decisions_of(run.items))
+
+
+def report(job: Job) -> Step:
+    """The run as a table."""
+    from pluralbench.reports.report import render  # noqa: PLC0415
+    from pluralbench.results.finding import find_runs  # noqa: PLC0415
+
+    yield
+    render(find_runs([Path(job.folder) / RUN]).runs, "markdown")
+
+
+def submit(job: Job) -> Step:
+    """The run's files against each other."""
+    from pluralbench.leaderboard.submission import check_submission, runs_at  # noqa: PLC0415
+
+    yield
+    runs = runs_at([Path(job.folder) / RUN]).runs
+    check_submission(runs[0], runs)
+
+
+def ledger_record(job: Job) -> Step:
+    """Answers as they come in."""
+    from pluralbench_calls import Ledger  # noqa: PLC0415
+
+    folder = Path(job.folder)
+    _gone(folder / LEDGER)
+    coming = answers(job.rows)
+    first = [next(coming)]
+    yield
+    with Ledger(folder / LEDGER) as ledger:
+        ledger.record(*first)
+        while some := list(islice(coming, AT_ONCE)):
+            ledger.record(*some)
+
+
+def ledger_resume(job: Job) -> Step:
+    """What a build does that goes on: which of its calls are known."""
+    from pluralbench_calls import Ledger  # noqa: PLC0415
+
+    wanted = [*keys(job.rows)]
+    yield
+    with Ledger(Path(job.folder) / LEDGER) as ledger:
+        assert len(ledger.outcomes(wanted)) == job.rows  # noqa: S101
+
+
+def ledger_find(job: Job) -> Step:
+    """The answers themselves."""
+    from pluralbench_calls import Ledger  # noqa: PLC0415
+
+    wanted = [*keys(job.rows)]
+    yield
+    with Ledger(Path(job.folder) / LEDGER) as ledger:
+        assert len(ledger.find(wanted)) == job.rows  # noqa: S101
+
+
+def ledger_export(job: Job) -> Step:
+    """The ledger that a release has."""
+    from pluralbench_calls import Ledger  # noqa: PLC0415
+
+    folder = Path(job.folder)
+    yield
+    with Ledger(folder / LEDGER) as ledger:
+        ledger.export(folder / EXTRACT)
+
+
+def ledger_import(job: Job) -> Step:
+    """What `rebuild` does first."""
+    return _taken(job, EXTRACT)
+
+
+def ledger_import_sqlite(job: Job) -> Step:
+    """What a build does first that is given the ledger of another."""
+    return _taken(job, LEDGER)
+
+
+def _taken(job: Job, given: str) -> Step:
+    from pluralbench_calls import Ledger  # noqa: PLC0415
+
+    folder = Path(job.folder)
+    _gone(folder / "taken.sqlite")
+    yield
+    with Ledger(folder / "taken.sqlite") as ledger:
+        assert ledger.take(folder / given) == job.rows  # noqa: S101
+
+
+def _new(folder: Path) -> Path:
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    return folder
+
+
+def _gone(path: Path) -> None:
+    for one in path.parent.glob(f"{path.name}*"):
+        one.unlink()
+
+
+DONE: dict[str, tuple[Callable[[Job], Step], str | None]] = {
+    "validate": (validate, None),
+    "digest": (digest, None),
+    "release": (release, RELEASE),
+    "verify": (verify, None),
+    "read": (read, None),
+    "score": (score, RUN),
+    "go on": (go_on, "again"),
+    "score, 24 languages": (score_languages, LANGUAGES_RUN),
+    "metrics": (metrics, None),
+    "metrics, 24 languages": (metrics_languages, None),
+    "report": (report, None),
+    "submit": (submit, None),
+    "ledger: record": (ledger_record, LEDGER),
+    "ledger: resume": (ledger_resume, None),
+    "ledger: find": (ledger_find, None),
+    "ledger: export": (ledger_export, EXTRACT),
+    "ledger: import": (ledger_import, "taken.sqlite"),
+    "ledger: import SQLite": (ledger_import_sqlite, "taken.sqlite"),
+}
+"""By step, what does it, and the file or folder that it writes."""
+
+
+def done(job: Job) -> Took:
+    """Do a step."""
+    does, writes = DONE[job.step]
+    step = does(job)
+    next(step)
+    before = _peak()
+    wall, cpu = time.perf_counter(), time.process_time()
+    next(step, None)
+    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+    return Took(wall, cpu, before, _peak(), _bytes(Path(job.folder) / writes) if writes else 0)
+
+
+def _peak() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * KIB
+
+
+def _bytes(path: Path) -> int:
+    files = path.rglob("*") if path.is_dir() else path.parent.glob(f"{path.name}*")
+    return sum(one.stat().st_size for one in files if one.is_file())
+
+
+if __name__ == "__main__":
+    asked = Job(**json.loads(sys.argv[1]))
+    Path(asked.said).write_text(json.dumps(asdict(done(asked))), "utf-8")

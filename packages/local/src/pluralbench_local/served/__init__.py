@@ -1,0 +1,1 @@
+"""Reward models behind servers, whose conversations are made into tokens here."""

@@ -1,0 +1,202 @@
+"""Requests to one server: its pages, and what an engine asks. Retries and their pauses are the OpenAI client's own."""
+
+import json
+import os
+from typing import TYPE_CHECKING, Any, Self
+
+from pluralbench_calls.errors import CallsError
+from pluralbench_runs import one_line
+from pluralbench_runs.secrets import redacted
+
+from pluralbench_rewards.served.engine import PAGES, Call, Pages, ServerError
+from pluralbench_rewards.served.serving import Serving
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
+    import httpx2
+    import openai
+
+MAX_REPLY_BYTES = 256 * 2**20  # log-probabilities take some 100 bytes a token
+HTML = ("<!doctype", "<html")
+
+
+class Unavailable(ServerError):
+    """A server that does not answer, or answers with errors until the retries are spent. Another may do its work."""
+
+
+class Client:
+    """A connection to the server at a URL; it opens and closes itself."""
+
+    def __init__(self, url: str, serving: Serving) -> None:
+        self.url = url
+        self._serving = serving
+        self._key = ""
+
+    async def __aenter__(self) -> Self:
+        """Open it. Raises `ServerError` where the environment holds no key, or what it says of proxies is wrong."""
+        import openai  # noqa: PLC0415 - a second that a command's --help saves
+        from pluralbench_calls.backends.bounded import BoundedClient  # noqa: PLC0415 - it imports openai
+
+        name, timeout, retries = self._serving.api_key_env, self._serving.timeout, self._serving.max_retries
+        if name is not None:
+            self._key = os.environ.get(name, "").strip()
+            if not self._key:
+                raise ServerError(f"{self.url} wants a key: set the environment variable {name}.")
+        try:
+            http = BoundedClient(timeout, MAX_REPLY_BYTES, answered=False, tries=retries + 1)
+            self._client = openai.AsyncOpenAI(
+                base_url=self.url,
+                api_key=self._key or "none",
+                timeout=http.timeout,
+                max_retries=retries,
+                http_client=http,
+                organization="",
+                project="",
+            )
+        except Exception as error:  # noqa: BLE001 - it reads proxies and certificates, each with errors of its own
+            raise ServerError(f"No connection to {self.url} can be set up ({self._line(error)}).") from None
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        """Close it."""
+        await self._client.close()
+
+    async def pages(self) -> Pages:
+        """What the server says of itself. Raises `Unavailable`, and `ServerError` where HTML comes or a key is wanted.
+
+        A page that it does not have is left out.
+        """
+        pages: dict[str, Any] = {}
+        html = ""
+        for path in PAGES:
+            status, text = await self._page(path)
+            if status in {401, 403}:
+                raise self._denied()
+            if text.lstrip().lower().startswith(HTML):
+                html = html or path
+            elif status == 200:
+                try:
+                    pages[path] = json.loads(text)
+                except ValueError:
+                    continue
+        if html and not pages:
+            raise ServerError(
+                f"{self.url} answers with a web page (HTML at {html}), so no engine listens there; give the address of "
+                "the engine itself, such as http://HOST:8000."
+            )
+        return pages
+
+    async def _page(self, path: str) -> tuple[int, str]:
+        import httpx2  # noqa: PLC0415 - as above
+        import openai  # noqa: PLC0415 - as above
+
+        try:
+            # Some engines answer an unknown page with an error of their own, which no second try mends.
+            asking = self._client.with_options(max_retries=0).get(
+                path, cast_to=httpx2.Response, options={"headers": self._headers()}
+            )
+            response = await self._sent(asking)
+        except openai.APIStatusError as error:
+            return error.status_code, error.response.text
+        return response.status_code, response.text
+
+    async def asked(self, call: Call) -> tuple[int, Any]:
+        """The status of one try and the JSON that came with it, None where it is none. Raises `Unavailable`."""
+        import httpx2  # noqa: PLC0415 - as below
+        import openai  # noqa: PLC0415 - as below
+
+        try:
+            asking = self._client.with_options(max_retries=0).post(
+                call.path, cast_to=httpx2.Response, body=call.body, options={"headers": self._headers()}
+            )
+            response = await self._sent(asking)
+        except openai.APIStatusError as error:
+            response = error.response
+        try:
+            return response.status_code, json.loads(response.text)
+        except ValueError:
+            return response.status_code, None
+
+    async def post(self, call: Call) -> Any:
+        """The JSON of a reply. Raises `Unavailable`, and `Rejected` for a request that the server does not take."""
+        import httpx2  # noqa: PLC0415 - as above
+        import openai  # noqa: PLC0415 - as above
+
+        try:
+            asking = self._client.post(
+                call.path, cast_to=httpx2.Response, body=call.body, options={"headers": self._headers()}
+            )
+            response = await self._sent(asking)
+        except (openai.AuthenticationError, openai.PermissionDeniedError):
+            raise self._denied() from None
+        except openai.APIStatusError as error:
+            said = self._line(said_by(error.response.text) or f"status {error.status_code}")
+            if error.status_code == 429 or error.status_code >= 500:
+                raise Unavailable(f"{self.url} keeps failing ({said}).") from None
+            raise Rejected(self.url, call.path, error.status_code, said) from None
+        try:
+            return json.loads(response.text)
+        except ValueError:
+            raise ServerError(
+                f"{self.url} sent something that is no JSON ({self._line(response.text, 80)}); is the URL right?"
+            ) from None
+
+    async def _sent(self, asking: "Awaitable[httpx2.Response]") -> "httpx2.Response":
+        """The response, or what keeps it from coming in a sentence; a status of failure passes through."""
+        import openai  # noqa: PLC0415 - as above
+        from pluralbench_calls.backends.bounded import AnswerTooLong, Unreachable  # noqa: PLC0415 - as above
+
+        try:
+            return await asking
+        except openai.APIStatusError:
+            raise
+        except AnswerTooLong:
+            raise ServerError(
+                f"{self.url} sent a reply of more than {MAX_REPLY_BYTES >> 20} MiB; give a smaller `batch_size`."
+            ) from None
+        except Unreachable as error:
+            raise Unavailable(
+                f"Nobody answers at {self.url} ({self._line(error.__cause__)}); start the server, or give its address."
+            ) from None
+        except openai.APITimeoutError:
+            raise Unavailable(
+                f"{self.url} did not answer in full within {self._serving.timeout:g} s; give a longer `timeout` or a "
+                "smaller `batch_size`."
+            ) from None
+        except openai.APIConnectionError as error:
+            raise Unavailable(f"{self.url} cannot be reached ({self._line(error.__cause__ or error)}).") from None
+        except (openai.APIError, CallsError) as error:
+            raise Unavailable(f"{self.url} cannot be asked ({self._line(error)}).") from None
+
+    def _headers(self) -> "dict[str, str | openai.Omit]":
+        from pluralbench_calls.backends.endpoint import withheld  # noqa: PLC0415 - it imports openai when it is called
+
+        return withheld(authorization=not self._key)
+
+    def _denied(self) -> ServerError:
+        source = f"the key in {self._serving.api_key_env}" if self._key else "a request without a key"
+        return ServerError(f"{self.url} does not accept {source}; name the variable that holds it as `api_key_env`.")
+
+    def _line(self, said: object, limit: int = 200) -> str:
+        name = self._serving.api_key_env
+        return one_line(redacted(str(said), *([name] if name else [])), limit)
+
+
+class Rejected(ServerError):
+    """A request that the server does not take. said: its own words."""
+
+    def __init__(self, url: str, path: str, status: int, said: str) -> None:
+        super().__init__(f"{url} refuses what it was asked ({path}, status {status}: {said}).")
+        self.status, self.said = status, said
+
+
+def said_by(text: str) -> str:
+    """The sentence of an error: vLLM nests it, SGLang too, TEI does not."""
+    try:
+        body = json.loads(text)
+    except ValueError:
+        return text
+    error = body.get("error", body) if isinstance(body, dict) else body
+    said = error.get("message", error) if isinstance(error, dict) else error
+    return str(body.get("message", said)) if isinstance(body, dict) else str(said)

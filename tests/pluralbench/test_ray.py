@@ -1,0 +1,247 @@
+"""Models in workers on a Ray cluster: nothing lost, nothing twice, and the numbers of one process."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pluralbench
+import polars as pl
+import pytest
+from chat_server import Reply, serve
+from commands import environment
+from pluralbench import ChatConnection, EvaluationError, Group, LocalModel, Outcome, Run, Sampling, Scoring
+from pluralbench.results.record import ScoringRecord
+from pluralbench_calls import working_ledger
+from pluralbench_retrieval import Query, rank, ranking_backend, retriever
+from pluralbench_rewards import FunctionError, FunctionModel, RewardsError
+from pluralbench_rewards.cluster import OnCluster
+from pluralbench_runs import Cluster, ClusterError
+from pluralbench_runs.workers import cluster_workers
+from ray_models import NOWHERE, Broken, by_bytes
+from written_tables import write
+
+pytestmark = [pytest.mark.heavy, pytest.mark.timeout(600)]
+Rows = list[dict[str, Any]]
+SIZE: dict[str, Any] = {"num_cpus": 1, "object_store_memory": 100_000_000, "node_ip_address": "127.0.0.1"}
+SUPPORT = Path(__file__).parents[1] / "support"
+
+
+@pytest.fixture(scope="module")
+def nodes() -> Iterator[Any]:
+    """Two nodes of one core each, with room for one worker each, on loopback alone."""
+    with pytest.MonkeyPatch.context() as patch:
+        # Else Ray looks for 127.0.0.1 at the machine's other address. It reads this when it is imported.
+        patch.setenv("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
+        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        patch.setenv("RAY_DEDUP_LOGS_SKIP_REGEX", ".")
+        patch.setenv("PYTHONPATH", str(SUPPORT))
+        patch.setenv("OMP_NUM_THREADS", "1")
+        import ray
+        from ray.cluster_utils import Cluster as Nodes
+
+        cluster = Nodes(initialize_head=True, head_node_args={**SIZE, "include_dashboard": False})
+        cluster.add_node(**SIZE)
+        yield cluster
+        ray.shutdown()  # type: ignore[no-untyped-call]
+        cluster.shutdown()
+
+
+@pytest.fixture(scope="module")
+def two(nodes: Any) -> Cluster:
+    return Cluster(on=str(nodes.address), workers=2)
+
+
+@pytest.fixture
+def groups() -> list[Group]:
+    return [
+        Group(
+            f"q{place}", [{"role": "user", "content": f"推荐 {place}?"}], ["🍵", f"龙井 {place}", ""][: place % 3 + 1]
+        )
+        for place in range(300)
+    ]
+
+
+def scored_there(
+    cluster: Cluster, groups: list[Group], function: Any, came: Callable[[int], None] = lambda _: None
+) -> tuple[list[list[float]], Counter[int]]:
+    """The scores, and how often each group was told of."""
+    told: Counter[int] = Counter()
+
+    def on_scored(place: int, _: list[float]) -> None:
+        told[place] += 1
+        came(told.total())
+
+    model = OnCluster(cluster, lambda: FunctionModel(function), FunctionModel(function).record())
+    scores = model.score(groups, on_scored=on_scored).scores
+    return scores, told
+
+
+def numbers(run: Run) -> tuple[Any, ...]:
+    """All that a run found, without what its work took."""
+    assert isinstance(run.record.scoring, ScoringRecord)
+    return run.items.to_dicts(), run.metrics.to_dicts(), run.record.scoring.tolerance
+
+
+def test_a_worker_that_is_killed_costs_nothing_but_its_part(two: Cluster, groups: list[Group], tmp_path: Path) -> None:
+    here = by_bytes(tmp_path / "here")(groups)
+    there, told = scored_there(two, groups, by_bytes(tmp_path / "there", deadly="q100"))
+    assert (tmp_path / "there.killed").exists()
+    assert there == here
+    assert told == dict.fromkeys(range(300), 1)
+
+
+def test_a_node_may_go_and_another_come(nodes: Any, two: Cluster, groups: list[Group], tmp_path: Path) -> None:
+    def change(count: int) -> None:
+        if count == 60:
+            nodes.remove_node(next(iter(nodes.worker_nodes)), allow_graceful=False)
+            nodes.add_node(**SIZE)
+
+    there, told = scored_there(two, groups, by_bytes(tmp_path / "there", pause=0.02), change)
+    assert there == by_bytes(tmp_path / "here")(groups)
+    assert told == dict.fromkeys(range(300), 1)
+
+
+def test_a_killed_driver_goes_on_with_the_same_command(
+    two: Cluster, pairs: Callable[..., Rows], tmp_path: Path
+) -> None:
+    data, out, log = write(tmp_path / "pairs.jsonl", pairs(200)), tmp_path / "run", tmp_path / "log"
+    command = [sys.executable, str(SUPPORT / "scored_on_ray.py"), str(two.on), str(data), str(out), str(log)]
+    journal = out.with_name("run.work") / "scores.jsonl"
+    driver = subprocess.Popen([*command, "0.05"], env=environment())
+    while not (journal.exists() and journal.read_bytes().count(b"\n") >= 25):
+        assert driver.poll() is None
+        time.sleep(0.05)
+    os.kill(driver.pid, signal.SIGKILL)
+    driver.wait()
+    known = {json.loads(line)[0] for line in journal.read_text(encoding="utf-8").splitlines()[:-1]}
+    log.rename(tmp_path / "before")
+    subprocess.run([*command, "0"], env=environment(), check=True)
+    again = set(log.read_text(encoding="utf-8").split())
+    assert not again & {f"q{place}" for place in known}
+    run = pluralbench.read_run(out)
+    function = by_bytes(tmp_path / "whole")
+    whole = pluralbench.score(function, benchmark="pairs", data=data, out=tmp_path / "here")
+    assert numbers(run) == numbers(whole)
+    assert run.record.scoring is not None
+    assert len(known) <= run.record.scoring.items_from_an_earlier_part < 200
+
+
+def test_one_part_that_brings_down_every_worker_ends_the_run_with_a_sentence(two: Cluster, groups: list[Group]) -> None:
+    def deadly(groups: list[Group]) -> list[list[float]]:
+        os.kill(os.getpid(), signal.SIGKILL)
+        return []
+
+    with pytest.raises(ClusterError, match=r"^A worker of the cluster ended 4 times at the same part of the work, "):
+        scored_there(two, groups[:4], deadly)
+
+
+def test_what_a_model_or_a_function_refuses_is_said_as_in_one_process(two: Cluster, groups: list[Group]) -> None:
+    with pytest.raises(RewardsError) as caught:
+        pluralbench.score(Broken(), data="sample", cluster=two)
+    assert str(caught.value) == NOWHERE
+    with pytest.raises(FunctionError, match="returned scores of 0 groups for"):
+        scored_there(two, groups, lambda groups: [])
+
+
+def test_a_worker_with_another_version_is_refused(two: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    from pluralbench_runs import cluster, versions
+
+    monkeypatch.setattr(cluster, "versions", lambda names: versions(names) | {"pluralbench-rewards": "0.0.9"})
+    with pytest.raises(ClusterError) as caught:
+        scored_there(two, [], lambda groups: [])
+    assert str(caught.value).partition(" has ")[2] == (
+        "pluralbench-rewards 0.1.0, and this process has 0.0.9; install the same version on every node of the cluster."
+    )
+
+
+def test_a_loaded_model_cannot_be_sent(two: Cluster) -> None:
+    with pytest.raises(EvaluationError, match="is in this process already, so no worker of a cluster can load it"):
+        pluralbench.score(FunctionModel(by_bytes(Path())), data="sample", cluster=two)
+
+
+def test_a_judge_is_asked_from_the_workers_and_recorded_here(
+    two: Cluster, pairs: Callable[..., Rows], tmp_path: Path
+) -> None:
+    data = write(tmp_path / "pairs.jsonl", pairs(12))
+    with serve(lambda body, number: Reply("[[A]]" if "龙" in str(body) else "[[B]]")) as server:
+        connection = ChatConnection(base_url=server.base_url)
+        asked: dict[str, Any] = {"benchmark": "pairs", "data": data, "connection": connection}
+        there = pluralbench.judge("model", out=tmp_path / "there", cluster=two, **asked)
+        assert len(server.requests) == 24
+        here = pluralbench.judge("model", out=tmp_path / "here", **asked)
+    assert there.items.to_dicts() == here.items.to_dicts()
+    names = ("key", "text", "outcome")
+    ledgers = [pl.read_parquet(run.path / "ledger.parquet").select(names).sort("key") for run in (there, here)]
+    assert ledgers[0].equals(ledgers[1])
+
+
+def test_rankings_are_those_of_one_process(two: Cluster, tmp_path: Path) -> None:
+    queries = [Query(f"tea {place}", [f"I drink tea {place}", "I walk", ""], f"q{place}") for place in range(20)]
+    found = []
+    for name, backend in (("here", ranking_backend("bm25")), ("there", ranking_backend("bm25", two))):
+        with working_ledger(tmp_path / name) as ledger:
+            found.append(rank(queries, ledger, retriever("bm25"), backend))
+    assert found[0] == found[1]
+
+
+def test_checks_come_back_in_their_order(two: Cluster) -> None:
+    with cluster_workers(two) as each:
+        assert list(each(abs, range(-50, 50))) == [*range(50, 0, -1), *range(50)]
+
+
+@pytest.fixture
+def one_thread(classifiers: Callable[..., str]) -> Iterator[None]:
+    """As the workers have: with more, how a sum is rounded depends on what else is in a batch."""
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.mark.usefixtures("one_thread")
+def test_best_of_n_takes_policy_and_reward_model_to_the_cluster(
+    nodes: Any, classifiers: Callable[..., str], talker: str, tmp_path: Path
+) -> None:
+    from small_world import people_file
+
+    given: dict[str, Any] = {
+        "data": people_file(tmp_path / "people.jsonl", 6),
+        "sampling": Sampling(n=4, max_tokens=12),
+        "scoring": Scoring(mode="exact"),
+        "outcome": Outcome(judge="rubric-overlap"),
+    }
+    policy, rewards = LocalModel(name=talker, device="cpu"), {"a": LocalModel(name=classifiers(), device="cpu")}
+    there = pluralbench.best_of_n(
+        policy, rewards, out=tmp_path / "there", cluster=Cluster(on=str(nodes.address)), **given
+    )
+    here = pluralbench.best_of_n(policy, rewards, out=tmp_path / "here", **given)
+    for name in ("candidates", "rewards", "selected", "outcomes"):
+        found = [pl.read_parquet(done.path / f"{name}.parquet").to_dicts() for done in (there, here)]
+        assert found[0] == found[1]
+        assert found[0]
+    assert there.metrics.to_dicts() == here.metrics.to_dicts()
+
+
+@pytest.mark.usefixtures("one_thread")
+def test_a_classifier_scores_to_the_bit_as_in_one_process(
+    two: Cluster, classifiers: Callable[..., str], pairs: Callable[..., Rows], tmp_path: Path
+) -> None:
+    data = write(tmp_path / "pairs.jsonl", pairs(40))
+    model = LocalModel(name=classifiers(), dtype="float32", device="cpu")
+    given: dict[str, Any] = {"benchmark": "pairs", "data": data, "scoring": Scoring(mode="exact")}
+    there = pluralbench.score(model, out=tmp_path / "there", cluster=two, **given)
+    here = pluralbench.score(model, out=tmp_path / "here", **given)
+    assert numbers(there) == numbers(here)
+    assert there.record.model == here.record.model
+    works = [run.record.scoring.work for run in (there, here) if run.record.scoring]
+    counted = [(work.conversations, work.unique_tokens, work.computed_tokens) for work in works if work]
+    assert counted[0] == counted[1]
