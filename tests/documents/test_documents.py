@@ -28,6 +28,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+import batch_server
 import chat_server
 import hub_server
 import project_files
@@ -46,7 +47,7 @@ from session_folder import CACHE, session_folder
 
 # The samples: the fixture `made` runs these.
 BUILDS = ("build-personalized", "build-multilingual", "build-chinese", "build-persona-judge")
-CHAT, CLOUD = "{chat}", "{cloud}"
+CHAT, BATCHES, CLOUD = "{chat}", "{batches}", "{cloud}"
 
 NOT_RUN = {
     "pip install uv": "it changes the environment of the tests",
@@ -99,6 +100,7 @@ FILLED_IN = {
 }
 ELSEWHERE = {
     "--llm gpt-5-mini": f"--base-url {CHAT}",
+    "--batch --price": f"--base-url {BATCHES}",
     "build-chinese preference": f"--base-url {CHAT}",
     "build-personalized --recipe paper": f"--llm gemini-3-flash --base-url {CHAT} --retriever bm25",
     "--translator google": f"--endpoint {CLOUD}",
@@ -144,6 +146,7 @@ class Services:
     """Where the servers on loopback are. environment: the Hub's address, and keys that open nothing."""
 
     chat: str
+    batches: str
     cloud: str
     environment: dict[str, str]
 
@@ -154,12 +157,13 @@ def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
     project_files.write_hub(folder)
     with (
         chat_server.serve(project_files.answer) as chat,
+        batch_server.serve_batches(lambda _: batch_server.Plan(statuses=()), script=project_files.answer) as batches,
         translation_server.serve(translation_server.by_words) as cloud,
         hub_server.serving(folder, tmp_path_factory.mktemp("home")) as hub,
     ):
         keys = dict.fromkeys(("OPENAI_API_KEY", "GEMINI_API_KEY"), "sk-opens-nothing")
         cache = {"XDG_CACHE_HOME": str(session_folder(CACHE))}
-        yield Services(chat.base_url, cloud.endpoint, {**hub.environment, **keys, **cache})
+        yield Services(chat.base_url, batches.base_url, cloud.endpoint, {**hub.environment, **keys, **cache})
 
 
 @pytest.fixture(scope="session")
@@ -293,7 +297,7 @@ def test_a_command_runs(
     words = [name for word in shlex.split(line) for name in _as_a_shell_expands_it(word, project)]
     for part, more in ELSEWHERE.items():
         if part in line:
-            words += more.format(chat=services.chat, cloud=services.cloud).split()
+            words += more.format(chat=services.chat, batches=services.batches, cloud=services.cloud).split()
     if line.startswith(("pluralbench score", "pluralbench judge ", "pluralbench judge-personas")):
         shutil.rmtree(project / "runs")  # they make the runs that other commands read
     words = [release_digest(project / FILLED_IN["DIR"]) if word == "HEX" else word for word in words]

@@ -98,7 +98,6 @@ class ChatConnection(Table):
         False,
         description="Ask through the endpoint's Batch API, which answers within 24 hours and costs less; the price is "
         "then that of a batch.",
-        json_schema_extra={"flag": "--batch"},
     )
     price: ChatPrice = Field(
         ChatPrice(),
