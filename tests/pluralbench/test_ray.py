@@ -43,6 +43,7 @@ def nodes() -> Iterator[Any]:
         patch.setenv("RAY_DEDUP_LOGS_SKIP_REGEX", ".")
         patch.setenv("PYTHONPATH", str(SUPPORT))
         patch.setenv("OMP_NUM_THREADS", "1")
+        patch.setenv("RAY_worker_niceness", "0")
         import ray
         from ray.cluster_utils import Cluster as Nodes
 

@@ -389,6 +389,7 @@ def _alike(address: str, there: str) -> bool:
 
 def _start(ray: Any, cluster: Cluster, quiet: dict[str, Any]) -> None:
     """A cluster of this machine alone, for as long as this process lasts. Ray lets in whoever has the user's token."""
+    os.environ.setdefault("RAY_worker_niceness", "0")  # else workers step back behind all else
     cores = max(os.cpu_count() or 1, cluster.workers)
     ray.init("local", num_cpus=cores, include_dashboard=False, _node_ip_address="127.0.0.1", **quiet)
     gpus = ray.cluster_resources().get("GPU", 0)
