@@ -21,6 +21,7 @@ from pluralbench_calls import (
     CallsPending,
     ChatConnection,
     ChatModel,
+    Interrupted,
     Ledger,
     LocalModel,
     NotServed,
@@ -80,8 +81,8 @@ def recorded(folder: Path) -> int:
 def test_what_is_missing_is_written_and_what_came_is_taken_once(tmp_path: Path) -> None:
     requests = three()
     assert said(tmp_path, CallsPending, requests) == (
-        "3 answers are written to calls.jsonl. Run them, and give the same command --import with the results. "
-        "0 of 3 answers are recorded."
+        "The answers that are still needed are written to calls.jsonl (3 calls). Run them, and give the same command "
+        "--import with the results. 0 of 3 answers are recorded."
     )
     assert CallsPending.exit_status == 75
     assert written(tmp_path)[1] == {
@@ -180,8 +181,8 @@ def test_what_was_not_answered_is_asked_again_but_not_for_ever(
     assert capsys.readouterr().err == f"1 result is no answer and is to be asked again: {why}.\n"
     two = write_results(tmp_path / "two.jsonl", {keys[1]: reply, keys[2]: reply}, kind)
     assert said(tmp_path, BatchFileError, requests, two) == (
-        f"The results that were given hold no new answer ({why}); mend that before they are run again. "
-        "2 answers are written to calls.jsonl. 1 of 3 answers are recorded."
+        f"The results that were given hold no new answer ({why}); mend that before they are run again. The "
+        "answers that are still needed are written to calls.jsonl (2 calls). 1 of 3 answers are recorded."
     )
 
 
@@ -335,3 +336,46 @@ def test_a_schema_that_is_not_taken_says_what_to_do(tmp_path: Path) -> None:
         ask([request], ledger, OpenAIChat(server.base_url))
     results = write_results(tmp_path / "r.jsonl", {request.key: rejected})
     assert "set `structured_output` of the model to false" in said(tmp_path, BatchFileError, [request], results)
+
+
+@pytest.mark.parametrize("dies", range(6))
+def test_a_stop_at_any_place_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dies: int) -> None:
+    requests = [question(f"{number}?", max_tokens=7) for number in range(3)]
+    replace_file, record = Path.replace, Ledger.record
+    left = dies
+
+    def stops() -> None:
+        nonlocal left
+        left -= 1
+        if left == -1:
+            raise KeyboardInterrupt
+
+    def replacing(self: Path, target: Path) -> Path:
+        stops()
+        return replace_file(self, target)
+
+    def recording(self: Ledger, *answers: Answer) -> None:
+        stops()
+        record(self, *answers)
+        stops()
+
+    monkeypatch.setattr(Path, "replace", replacing)
+    monkeypatch.setattr(Ledger, "record", recording)
+    results = tmp_path / "results"
+    results.mkdir()
+    stopped = 0
+    for number in range(8):
+        try:
+            answers = filed(tmp_path, requests, results)
+        except Interrupted:
+            stopped += 1
+            continue
+        except CallsPending:
+            calls, came = tmp_path / "calls.jsonl", results / f"{number}.jsonl"
+            work_through(calls, came, lambda body, _: refused_by_reasoning(body) or Reply(f"{body['messages']}"))
+            continue
+        break
+    assert stopped == (left < 0)
+    assert [answer.text for answer in answers] == [str(request.body["messages"]) for request in requests]
+    assert {answer.adapted for answer in answers} == {"max_tokens as max_completion_tokens"}
+    assert not [path for path in tmp_path.iterdir() if path.suffix == ".new"]

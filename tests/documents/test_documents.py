@@ -67,6 +67,16 @@ NOT_RUN = {
     "bash .ci/run": "it runs these tests",
     "sbatch score.sbatch": "there is no SLURM here; test_shards runs the script as its tasks do",
     "pluralbench merge 'runs/mine-shard*'": "test_shards runs it on what these tasks leave",
+    "vllm serve org/name --runner pooling --pooler-config '{\"use_activation\": false}' --max-model-len 16384 "
+    "--block-size 32 --port 8000": "an engine, in an environment of its own",
+    "python -m sglang.launch_server --model-path org/name --is-embedding --host 0.0.0.0 --port 8000": "the same",
+    "text-embeddings-router --model-id org/name --port 8000": "the same",
+    "llama-server -m trunk.gguf --embeddings --pooling last --cache-type-k f32 --cache-type-v f32 --flash-attn off "
+    "--ctx-size 16384": "the same; test_served_llamacpp runs its library",
+    "pluralbench score org/name --server http://gpu1:8000,http://gpu2:8000 --dtype bfloat16 --data "
+    "dist/personalized-rewardbench": "it needs two servers; test_score_served gives it two",
+    "pluralbench score ./policy --kind implicit --reference ./base --server http://gpu1:8000 --reference-server "
+    "http://gpu2:8000": "it needs two servers; test_served gives them to its function",
     "build-personalized --llm local --limit 1 --out dist/local": "a step of .ci/run, which also rebuilds what it made",
 }
 SHOWN = {

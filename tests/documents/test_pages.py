@@ -20,6 +20,8 @@ from pluralbench_release.citation import PROJECT
 SETTINGS = "zensical.toml"
 # Of uv, pip, zensical and sbatch, and those that every command has.
 OTHERS = {"--group", "--index-url", "--strict", "--array", "--help", "--install-completion"}
+OF_ENGINES = {"--block-size", "--dist-init-addr", "--nnodes", "--node-rank", "--parallel", "--pipeline-parallel-size"}
+OF_ENGINES |= {"--pooling", "--runner", "--tensor-parallel-size", "--tp"}
 KINDS = {"blob": Path.is_file, "tree": Path.is_dir, "edit": Path.is_file}
 
 
@@ -68,7 +70,7 @@ def test_links_of_a_document_lead_somewhere(name: str) -> None:
 
 @pytest.mark.parametrize("page", [ROOT / "README.md", *PAGES], ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_an_option_that_a_page_names_is_one(page: Path) -> None:
-    known = {name for flags in options() for name in flags.split("/")} | OTHERS
+    known = {name for flags in options() for name in flags.split("/")} | OTHERS | OF_ENGINES
     inline = [part.content for token in parsed(page) for part in token.children or [] if part.type == "code_inline"]
     named = {name for text in inline for name in re.findall(r"(?<![\w-])--[a-z][a-z-]*", text)}
     assert named - known == set()

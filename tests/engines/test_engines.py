@@ -150,6 +150,70 @@ def told(text: str) -> None:
     print(text)  # noqa: T201
 
 
+# What starts a server of its own comes first: one of the fixture `served` stays until another is wanted.
+
+
+def test_a_head_whose_bias_sglang_draws_at_random_is_refused(models: dict[str, str], tmp_path: Path) -> None:
+    with started(SGLANG, models["qwen3"], tmp_path) as server:
+        said = refused(scoring(models["qwen3"], server.url, pairs(20), tmp_path))
+    told(said)
+    assert re.search(
+        rf"Every score of {server.url} is off those of the weights of .* here by the same [+-]0\.\d+: ", said
+    )
+    assert "SGLang does so with Qwen3 classifiers that have no score.bias" in said
+
+
+def test_vllms_batch_runner_answers_a_judges_calls(tmp_path: Path) -> None:
+    model = save_language_model(tmp_path / "judge", seed=3, head_dim=HEAD_DIM, max_position_embeddings=4096)
+    rows = pairs(6)
+    rows[4]["chosen"] = " ".join(["tea"] * 5000)
+    data = write(tmp_path / "pairs.jsonl", rows)
+    calls, results, out = (tmp_path / name for name in ("calls.jsonl", "results.jsonl", "run"))
+    words = ["pluralbench", "judge", "tiny", "--base-url", "http://127.0.0.1:9/v1", "--api-key-env", ""]
+    words += ["--benchmark", "pairs", "--data", str(data), "--out", str(out)]
+    written = command(*words, "--pending", calls)
+    assert written.returncode == 75, written.stderr
+    asked = read_lines(calls)
+    answer(calls, results, model, tmp_path)
+    came = {row["custom_id"]: row for row in read_lines(results)}
+    assert came.keys() == {row["custom_id"] for row in asked}
+    refused = [row for row in came.values() if row["response"]["status_code"] == 400]
+    assert len(refused) == 2  # both orders of the row that is too long
+    assert all(row["response"]["body"] is None and "message" in row["error"]["error"] for row in refused)
+    taken = command(*words, "--import", results)
+    assert taken.returncode == 0, taken.stderr
+    run = read_run(out)
+    told(f"{len(came)} calls answered by vLLM's run_batch: {run.items['outcome'].value_counts().rows()}")
+
+
+def answer(calls: Path, results: Path, model: str, folder: Path) -> None:
+    """Run vLLM over a file of calls."""
+    python = [str(python_of(VLLM)), "-m", "vllm.entrypoints.openai.run_batch", "-i", str(calls), "-o", str(results)]
+    options = ["--model", model, "--served-model-name", "tiny", "--dtype", "float32", "--enforce-eager"]
+    with (folder / "batch.log").open("wb") as log:
+        done = subprocess.run(
+            [*python, *options], stdout=log, stderr=log, env=variables_of(VLLM), cwd=folder, timeout=900, check=False
+        )
+    assert done.returncode == 0, (folder / "batch.log").read_text(encoding="utf-8")[-3000:]
+
+
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    """The rows of a file of JSON lines."""
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def test_implicit_rewards_of_vllm_are_those_of_this_process(models: dict[str, str], tmp_path: Path) -> None:
+    rows = pairs(30)
+    with started(VLLM, models["language"], tmp_path) as server:
+        scores_are_those_of_the_model_here(Running(server.url, "vllm", models["language"], "implicit"))
+        cold = score(models["language"], server.url, rows, tmp_path / "cold", "--kind", "implicit")
+        cached = score(models["language"], server.url, rows, tmp_path / "cached", "--kind", "implicit")
+    here = implicit_alone(models["language"], groups(rows))
+    largest = [max(differences(scores(run), here)) for run in (cold, cached)]
+    told(f"implicit rewards differ by {largest[0]:.2g}, and {largest[1]:.2g} with what the cache held")
+    assert max(largest) < 1e-3  # sums of some 60 log-probabilities
+
+
 EACH = [("vllm", "llama"), ("vllm", "qwen3"), ("sglang", "llama"), ("sglang", "zero")]
 FIRST = [("vllm", "llama"), ("sglang", "llama")]
 each = pytest.mark.parametrize("served", EACH, indirect=True, ids="-".join)
@@ -226,64 +290,3 @@ def test_a_run_goes_on_after_its_server_was_started_again(served: Served, tmp_pa
     told(f"{record.items_from_an_earlier_part} of {len(rows)} rows were scored before the server was killed")
     assert 0 < record.items_from_an_earlier_part < len(rows)
     assert max(differences(scores(run), classifier_alone(served.model, groups(rows)))) < ALLOWED
-
-
-def test_a_head_whose_bias_sglang_draws_at_random_is_refused(models: dict[str, str], tmp_path: Path) -> None:
-    with started(SGLANG, models["qwen3"], tmp_path) as server:
-        said = refused(scoring(models["qwen3"], server.url, pairs(20), tmp_path))
-    told(said)
-    assert re.search(
-        rf"Every score of {server.url} is off those of the weights of .* here by the same [+-]0\.\d+: ", said
-    )
-    assert "SGLang does so with Qwen3 classifiers that have no score.bias" in said
-
-
-def test_vllms_batch_runner_answers_a_judges_calls(tmp_path: Path) -> None:
-    model = save_language_model(tmp_path / "judge", seed=3, head_dim=HEAD_DIM, max_position_embeddings=4096)
-    rows = pairs(6)
-    rows[4]["chosen"] = " ".join(["tea"] * 5000)
-    data = write(tmp_path / "pairs.jsonl", rows)
-    calls, results, out = (tmp_path / name for name in ("calls.jsonl", "results.jsonl", "run"))
-    words = ["pluralbench", "judge", "tiny", "--base-url", "http://127.0.0.1:9/v1", "--api-key-env", ""]
-    words += ["--benchmark", "pairs", "--data", str(data), "--out", str(out)]
-    written = command(*words, "--pending", calls)
-    assert written.returncode == 75, written.stderr
-    asked = read_lines(calls)
-    answer(calls, results, model, tmp_path)
-    came = {row["custom_id"]: row for row in read_lines(results)}
-    assert came.keys() == {row["custom_id"] for row in asked}
-    refused = [row for row in came.values() if row["response"]["status_code"] == 400]
-    assert len(refused) == 2  # both orders of the row that is too long
-    assert all(row["response"]["body"] is None and "message" in row["error"]["error"] for row in refused)
-    taken = command(*words, "--import", results)
-    assert taken.returncode == 0, taken.stderr
-    run = read_run(out)
-    told(f"{len(came)} calls answered by vLLM's run_batch: {run.items['outcome'].value_counts().rows()}")
-
-
-def answer(calls: Path, results: Path, model: str, folder: Path) -> None:
-    """Run vLLM over a file of calls."""
-    python = [str(python_of(VLLM)), "-m", "vllm.entrypoints.openai.run_batch", "-i", str(calls), "-o", str(results)]
-    options = ["--model", model, "--served-model-name", "tiny", "--dtype", "float32", "--enforce-eager"]
-    with (folder / "batch.log").open("wb") as log:
-        done = subprocess.run(
-            [*python, *options], stdout=log, stderr=log, env=variables_of(VLLM), cwd=folder, timeout=900, check=False
-        )
-    assert done.returncode == 0, (folder / "batch.log").read_text(encoding="utf-8")[-3000:]
-
-
-def read_lines(path: Path) -> list[dict[str, Any]]:
-    """The rows of a file of JSON lines."""
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-
-
-def test_implicit_rewards_of_vllm_are_those_of_this_process(models: dict[str, str], tmp_path: Path) -> None:
-    rows = pairs(30)
-    with started(VLLM, models["language"], tmp_path) as server:
-        scores_are_those_of_the_model_here(Running(server.url, "vllm", models["language"], "implicit"))
-        cold = score(models["language"], server.url, rows, tmp_path / "cold", "--kind", "implicit")
-        cached = score(models["language"], server.url, rows, tmp_path / "cached", "--kind", "implicit")
-    here = implicit_alone(models["language"], groups(rows))
-    largest = [max(differences(scores(run), here)) for run in (cold, cached)]
-    told(f"implicit rewards differ by {largest[0]:.2g}, and {largest[1]:.2g} with what the cache held")
-    assert max(largest) < 1e-3  # sums of some 60 log-probabilities

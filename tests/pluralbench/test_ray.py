@@ -24,7 +24,7 @@ from pluralbench_rewards import FunctionError, FunctionModel, RewardsError
 from pluralbench_rewards.cluster import OnCluster
 from pluralbench_runs import Cluster, ClusterError
 from pluralbench_runs.workers import cluster_workers
-from ray_models import NOWHERE, Broken, by_bytes
+from ray_models import NOWHERE, Broken, Elsewhere, by_bytes
 from written_tables import write
 
 pytestmark = [pytest.mark.heavy, pytest.mark.timeout(600)]
@@ -49,8 +49,8 @@ def nodes() -> Iterator[Any]:
         cluster = Nodes(initialize_head=True, head_node_args={**SIZE, "include_dashboard": False})
         cluster.add_node(**SIZE)
         yield cluster
-        ray.shutdown()  # type: ignore[no-untyped-call]
-        cluster.shutdown()
+        ray.shutdown()
+        cluster.shutdown()  # type: ignore[no-untyped-call]
 
 
 @pytest.fixture(scope="module")
@@ -146,6 +146,12 @@ def test_what_a_model_or_a_function_refuses_is_said_as_in_one_process(two: Clust
     with pytest.raises(RewardsError) as caught:
         pluralbench.score(Broken(), data="sample", cluster=two)
     assert str(caught.value) == NOWHERE
+    with pytest.raises(RewardsError) as caught:
+        pluralbench.score(Elsewhere(), data="sample", cluster=two)
+    assert str(caught.value) == (
+        "A worker of the cluster finds another model at ./model than this process (digest); have the same files there "
+        "on every node."
+    )
     with pytest.raises(FunctionError, match="returned scores of 0 groups for"):
         scored_there(two, groups, lambda groups: [])
 
@@ -233,10 +239,15 @@ def test_best_of_n_takes_policy_and_reward_model_to_the_cluster(
 
 @pytest.mark.usefixtures("one_thread")
 def test_a_classifier_scores_to_the_bit_as_in_one_process(
-    two: Cluster, classifiers: Callable[..., str], pairs: Callable[..., Rows], tmp_path: Path
+    two: Cluster,
+    classifiers: Callable[..., str],
+    pairs: Callable[..., Rows],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    data = write(tmp_path / "pairs.jsonl", pairs(40))
-    model = LocalModel(name=classifiers(), dtype="float32", device="cpu")
+    data, folder = write(tmp_path / "pairs.jsonl", pairs(40)), Path(classifiers())
+    monkeypatch.chdir(folder.parent)  # the nodes were started elsewhere
+    model = LocalModel(name=f"./{folder.name}", dtype="float32", device="cpu")
     given: dict[str, Any] = {"benchmark": "pairs", "data": data, "scoring": Scoring(mode="exact")}
     there = pluralbench.score(model, out=tmp_path / "there", cluster=two, **given)
     here = pluralbench.score(model, out=tmp_path / "here", **given)

@@ -203,10 +203,10 @@ def _tei_error(status: int, said: str, kind: str) -> Refusal:
 
 
 def _tei(server: Imitation, path: str, body: dict[str, Json]) -> Json:
-    given = body.get("inputs")
+    given: Any = body.get("inputs")
     if path == "/tokenize":
-        ids = [server.ids(text, add=body.get("add_special_tokens", True)) for text in given]
-        return [[{"id": token, "text": "", "special": False} for token in row] for row in ids]
+        tokens = [server.ids(text, add=body.get("add_special_tokens", True)) for text in given]
+        return [[{"id": token, "text": "", "special": False} for token in row] for row in tokens]
     if path != "/predict":
         raise Refusal(404, "Not Found")
     if not given:
@@ -215,7 +215,7 @@ def _tei(server: Imitation, path: str, body: dict[str, Json]) -> Json:
     inputs = given if batch else [given]
     if len(inputs) > MOST_AT_ONCE:
         raise _tei_error(413, f"batch size {len(inputs)} > maximum allowed batch size {MOST_AT_ONCE}", "Validation")
-    rows = []
+    rows: list[list[dict[str, Any]]] = []
     for one in inputs:
         texts = [one] if isinstance(one, str) else one
         ids = [token for place, text in enumerate(texts) for token in server.ids(text, add=place == 0)]
@@ -239,7 +239,7 @@ def _pages(server: Imitation) -> dict[str, Json]:
     labels = {str(place): f"LABEL_{place}" for place in range(getattr(server.model.config, "num_labels", 1))}
     head = {"classifier" if len(labels) > 1 else "reranker": {"id2label": labels, "label2id": {}}}
     about = {"model_path": root, "tokenizer_path": root, "is_generation": server.kind == "implicit"}
-    return {
+    pages: dict[str, dict[str, Json]] = {
         "vllm": {"/version": {"version": "0.32.0"}, "/v1/models": {"object": "list", "data": models}},
         "sglang": {
             "/model_info": about,
@@ -257,7 +257,8 @@ def _pages(server: Imitation) -> dict[str, Json]:
                 "version": "1.9.3",
             }
         },
-    }[server.engine] | server.shown
+    }
+    return pages[server.engine] | server.shown
 
 
 SCORING = {"/classify", "/v1/completions", "/predict"}

@@ -14,6 +14,7 @@ DIFFERENT = {
     "--batch-size": "a step of a personalized reward model has pairs, a batch of another one responses",
     "--benchmark": "who scores or judges finds it in the data's manifest, other verbs have a benchmark of their own",
     "--data": "the data of a run that is shown may have moved",
+    "--engine": "a reward model is behind servers, a policy is trained by a library",
     "--format": "a command has the formats that fit what it prints",
     "--held-out": "a planner is measured on a share of the people, a reward model on other items too",
     "--import": "studies come back in a folder, calls in files",

@@ -3,7 +3,6 @@
 import contextlib
 import io
 import os
-import re
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -58,11 +57,10 @@ def test_the_page_has_the_measured_rows() -> None:
     assert [row for row in rows if row not in measured] == []
 
 
-def test_the_arithmetic_of_the_page_gives_what_it_says() -> None:
-    code = "\n".join(block.code for block in blocks(PAGE) if block.language == "python")
-    said = re.findall(r"^print\(.*  # (.+)$", code, re.MULTILINE)
+@pytest.mark.parametrize("code", [block.code for block in blocks(PAGE) if block.language == "python"])
+def test_the_arithmetic_of_the_page_gives_what_it_says(code: str) -> None:
+    said = [line.removeprefix("#> ") for line in code.splitlines() if line.startswith("#> ")]
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         exec(compile(code, str(PAGE), "exec"), {})  # noqa: S102 - a page of our own
-    assert printed.getvalue().splitlines() == said
-    assert len(said) > 10
+    assert printed.getvalue().splitlines() == said != []

@@ -9,7 +9,7 @@ leaves). `synthesize` writes personas and `plan` plans that models are told; `tr
 two leave, and `correlate` says how well a benchmark's ranking of reward models predicts it. What is scored and how is
 said by descriptions: `LocalModel`, `Data`, `Prompt`, `Scoring`, `Judging`, `ChatConnection`, `PersonaData`,
 `PersonaJudging`, `Synthesizing`, `Planning`, `TrainingOptions`, `PlannerOptions`, `Personalizing`, `PersonalOptions`,
-`Sampling`, `DownstreamPrompt`, `Outcome`, `OptimizeOptions`, `Running`. `merge` joins the shards of a run.
+`Sampling`, `DownstreamPrompt`, `Outcome`, `OptimizeOptions`, `Running`, `Cluster`. `merge` joins the shards of a run.
 
 Its names are those of `__init__.pyi`, each imported when it is first used, so that `--help` waits for none of them and
 judging imports no torch.

@@ -4,6 +4,7 @@ from .data.items import Items, load_items
 from .descriptions import (
     AspectMatching,
     ChatConnection,
+    Cluster,
     Data,
     DownstreamPrompt,
     Judging,
@@ -57,6 +58,7 @@ __all__ = [
     "Benchmark",
     "BenchmarkError",
     "ChatConnection",
+    "Cluster",
     "Columns",
     "Correlation",
     "Data",

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 from pluralbench_calls import Ledger, working_ledger
-from pluralbench_local import LocalModel
 from pluralbench_rewards import Group, ModelRecord, RewardModel, Scored, Scoring
 from pluralbench_runs import Cluster, digest
 
@@ -30,7 +29,7 @@ from pluralbench.downstream.candidates import (
 from pluralbench.downstream.outcomes import Answered, Aspects, Juror
 from pluralbench.downstream.selection import best_of_first
 from pluralbench.evaluation.journal import journal
-from pluralbench.evaluation.models import Scorable, opened
+from pluralbench.evaluation.models import Scorable, described_here, opened
 from pluralbench.results.runs import LEDGER_FILE
 
 _REWARDS: dict[str, Any] = {
@@ -94,13 +93,14 @@ def known_of(model: Scorable, scoring: Scoring) -> ModelRecord:
 
 
 def scoring_for(model: Scorable, scoring: Scoring) -> Scoring:
-    """How a reward model is run: only what is loaded into this process takes any choices."""
-    return scoring if isinstance(model, str | Path | LocalModel) else Scoring()
+    """How a reward model is run: only what is made into tokens in this process takes any choices."""
+    return scoring if isinstance(model, str | Path) or described_here(model) is not None else Scoring()
 
 
 def opened_name(model: Scorable) -> str:
     """What a reward model is called where nobody gave it a name."""
-    name = model.name if isinstance(model, LocalModel) else model
+    described = described_here(model)
+    name = model if described is None else described.name
     return Path(name).name if isinstance(name, str | Path) else known_of(model, Scoring()).name
 
 

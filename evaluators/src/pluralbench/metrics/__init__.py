@@ -65,6 +65,7 @@ def _measured(benchmark: Benchmark, decisions: pl.DataFrame) -> Numbers:
         yield place, found
         if place.group in {"pooled", "subset", "category"} and place.metric == "accuracy":
             yield from outcome_counts(parts[place.config, place.subset], place)
+    del parts  # which are as large as the decisions, several times
     yield from language_numbers(benchmark, decisions)
     yield from language_accuracies(benchmark, decisions)
     yield from calibration_numbers(benchmark, decisions)

@@ -17,6 +17,7 @@ from pluralbench.data.benchmarks import Benchmark
 from pluralbench.metrics.accuracy import COUNTED, Leaf, apart, leaves_of, places_of, section_values, sums_by_leaf
 from pluralbench.results.metrics_frame import Place
 
+READ = ("config", "id", "subset", "cluster", "outcome")  # of decisions: English is there once for each language
 LABELS = ("win", "loss", "tie")
 # One language in two scripts, of which the paper's variance takes the mean first.
 CHINESE = ("zho_Hans", "zho_Hant")
@@ -34,6 +35,7 @@ def language_numbers(benchmark: Benchmark, decisions: pl.DataFrame) -> Numbers:
     """
     if benchmark.reference is None:
         return
+    decisions = decisions.select(READ)
     codes, counted = _languages(benchmark, decisions)
     original = decisions.filter(config=benchmark.reference.config)
     if original.height:
@@ -51,7 +53,7 @@ def language_accuracies(benchmark: Benchmark, decisions: pl.DataFrame) -> Number
     """The mean of each section over languages, and the mean by resource level, Joshi's class, family and script."""
     if benchmark.reference is None:
         return
-    codes, counted = _languages(benchmark, decisions)
+    codes, counted = _languages(benchmark, decisions.select(READ))
     leaves = leaves_of(counted)
     tilted = tilt(_sums(counted, leaves, counted))
     languages = tilted.sources[0]

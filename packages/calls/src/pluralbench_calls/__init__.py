@@ -8,6 +8,7 @@ from pluralbench_calls.backends.openai import OpenAIChat
 from pluralbench_calls.backends.replay import Replay
 from pluralbench_calls.backends.written import Written
 from pluralbench_calls.batches.backend import OpenAIBatches
+from pluralbench_calls.batches.filed import FiledCalls
 from pluralbench_calls.chat import (
     OPENAI,
     ChatConnection,
@@ -64,6 +65,7 @@ __all__ = [
     "ChatPrice",
     "Choice",
     "ConnectionFailed",
+    "FiledCalls",
     "Interrupted",
     "InvalidAnswer",
     "Ledger",

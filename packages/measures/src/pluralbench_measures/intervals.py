@@ -134,16 +134,20 @@ class Tilted:
         width = self.sums[0].won.shape[1]
         moved = (values[1:] - values[0]).reshape(len(self.sums), 2, width)[:, :, leaves] / STEP
         active = [place for place in range(len(self.sums)) if moved[place].any()] or [0]
-        every = [_of_table(self.sums[place], leaves, starts, moved[place]) for place in active]
-        weights = np.abs([one.weights for one in every]).sum(0)
+        pull, part, *others = _of_table(self.sums[active[0]], leaves, starts, moved[active[0]])
+        small = [others]
+        for place in active[1:]:  # the large tables are added up as they come, so that few are there at once
+            more_pull, more_part, *others = _of_table(self.sums[place], leaves, starts, moved[place])
+            pull += more_pull
+            part += more_part
+            small.append(others)
+        part /= len(active)
+        every = [np.array(values) for values in zip(*small, strict=True)]
+        weights = np.abs(every[0]).sum(0)
         if len(strata) == 1 or not weights.sum():
             weights = np.ones(len(strata))
         return _summed(
-            pull=np.sum([one.pull for one in every], axis=0),
-            part=np.mean([one.part for one in every], axis=0),
-            weights=weights / weights.sum(),
-            decisions=np.mean([one.decisions for one in every], axis=0),
-            shares=np.mean([one.shares for one in every], axis=0),
+            pull=pull, part=part, weights=weights / weights.sum(), decisions=every[1].mean(0), shares=every[2].mean(0)
         )
 
 
@@ -178,36 +182,44 @@ class _Table(NamedTuple):
 
 def _of_table(sums: Sums, leaves: Sequence[int], starts: NDArray[np.int64], moved: Array) -> _Table:
     """leaves: of the strata, one after the other, which begin at `starts`. moved: by a raised sum, [2, leaves]."""
-    counts, won = sums.counts[:, leaves], sums.won[:, leaves]
+    counts, won = sums.counts[:, leaves], sums.won[:, leaves]  # copies, which are written over below
     slope = _over(moved, np.broadcast_to(counts.sum(0), moved.shape))
     decisions = np.add.reduceat(counts.sum(0), starts)
-    return _Table(
-        pull=np.add.reduceat(won * slope[0] + counts * slope[1], starts, axis=1),
-        part=_over(np.add.reduceat(counts, starts, axis=1), decisions),
-        weights=np.add.reduceat(moved[0], starts),
-        decisions=decisions,
-        shares=_over(np.add.reduceat(won.sum(0), starts), decisions),
-    )
+    shares = _over(np.add.reduceat(won.sum(0), starts), decisions)
+    part = np.add.reduceat(counts, starts, axis=1)
+    np.divide(part, decisions, out=part, where=decisions > 0)  # where there is none, each cluster has none
+    won *= slope[0]
+    counts *= slope[1]
+    won += counts
+    del counts
+    pull = np.add.reduceat(won, starts, axis=1)
+    return _Table(pull, part, np.add.reduceat(moved[0], starts), decisions, shares)
 
 
 def _summed(pull: Array, part: Array, weights: Array, decisions: Array, shares: Array) -> Pulls:
     """pull, part: [clusters, strata], the latter the cluster's share of the stratum."""
     squares = part**2
     whole = (part @ weights) ** 2
+    square_sums = squares.sum(0)
+    squares **= 2
+    lacking = squares.sum(0)
+    del squares
     # What each cluster would be of the number if those of its strata were as large, and how much of that it pulls.
-    even = (part > 0) @ (weights * squares.sum(0))
+    even = (part > 0) @ (weights * square_sums)
     pulled = np.abs(_over(pull.sum(1), even))
-    lacking = (squares**2).sum(0)
-    seen = float(weights**2 @ squares.sum(0))
+    seen = float(weights**2 @ square_sums)
+    residuals = 1 + part
+    np.sqrt(residuals, out=residuals)
+    residuals *= pull
     return Pulls(
         unit=_usual(even) * (_usual(pulled) if pulled.max() > ROUNDING**0.5 else 1.0),
-        variance=float((((pull * np.sqrt(1 + part)).sum(1)) ** 2).sum()),
+        variance=float((residuals.sum(1) ** 2).sum()),
         clusters=1 / float(whole.sum()),
         decisions=1 / float((weights**2 / np.maximum(decisions, 1)).sum()),
         degrees=float(whole.sum() ** 2 / (whole**2).sum()),
         model=weights**2 * lacking,
         shares=shares,
-        strata_clusters=_over(np.ones(len(weights)), squares.sum(0)),
+        strata_clusters=_over(np.ones(len(weights)), square_sums),
         shown=1 - float(weights**2 @ lacking) / seen,
     )
 

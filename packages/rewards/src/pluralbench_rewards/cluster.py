@@ -79,7 +79,7 @@ class OnCluster:
                     if on_scored is not None and place not in whole.dropped:
                         on_scored(place, whole.scores[place])
             chosen = compared(whole.scores)
-            few = replace(whole, scores=[whole.scores[place] for place in chosen])
+            few = Scored([whole.scores[place] for place in chosen], work=whole.work)
             ends = workers.results("end", [([groups[place] for place in chosen], few)])
             [(_, (self.known, whole.tolerance))] = ends
         return whole

@@ -11,6 +11,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, Generic, Self, TypeVar
 from urllib.parse import urlsplit
 
@@ -141,7 +142,7 @@ class Workers(Generic[Made]):
     def __enter__(self) -> Self:
         """Connect, and start the workers; wait for the first. Raises `ClusterError`, and what `make` raises."""
         self._ray = ray = connect(self._cluster)
-        self._given = versions(SAME), ray.cloudpickle.dumps(self._make)
+        self._given = versions(SAME), str(Path.cwd()), ray.cloudpickle.dumps(self._make)
         options = {"num_cpus": 1, "num_gpus": self._cluster.per_worker_gpus, "max_concurrency": self._in_hand}
         # How sums are rounded depends on it, and Ray would give each worker one thread.
         threads = {name: os.environ[name] for name in THREADS if name in os.environ}
@@ -262,7 +263,7 @@ class Workers(Generic[Made]):
             if isinstance(cause, ModuleNotFoundError):
                 raise ClusterError(LACKING.format(module=cause.name)) from None
             raise (cause if isinstance(cause, Exception) else error) from None
-        except (errors.RayActorError, errors.ObjectLostError, errors.NodeDiedError):
+        except (errors.RayActorError, errors.ObjectLostError, errors.NodeDiedError, errors.OutOfMemoryError):
             raise Lost from None
         except (errors.RayError, ConnectionError) as error:
             raise ClusterError(LOST.format(why=one_line(error))) from None
@@ -289,13 +290,15 @@ def _actor() -> type:
     """The class of a worker. Made in here it travels as code, so a worker without this package can say so."""
 
     class Worker:
-        def __init__(self, same: dict[str, str], make: bytes) -> None:
-            self.same, self.make, self.made = same, make, None
+        def __init__(self, same: dict[str, str], place: str, make: bytes) -> None:
+            self.same, self.place, self.make, self.made = same, place, make, None
 
         def ready(self) -> tuple[bool, Any]:
             """Whether all is as where the work comes from, and else what is here."""
-            import pickle  # noqa: PLC0415 - of the worker
+            import os  # noqa: PLC0415 - of the worker
+            import pickle  # noqa: PLC0415 - the same
             import socket  # noqa: PLC0415 - the same
+            from contextlib import suppress  # noqa: PLC0415 - the same
             from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415 - the same
 
             if self.made is None:
@@ -307,6 +310,8 @@ def _actor() -> type:
                         continue
                 if found != self.same:
                     return False, (socket.gethostname(), found)
+                with suppress(OSError):  # so that ./model is the same here, where it is
+                    os.chdir(self.place)
                 self.made = pickle.loads(self.make)()  # noqa: S301 - from the process that started this one
             return True, None
 

@@ -2,16 +2,16 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Self
+from typing import NamedTuple, Self
 
 from pluralbench_runs import announce, one_line
 from pluralbench_tables import read_json
 
 from pluralbench_calls.backends.endpoint import MAX_ANSWER_BYTES
 from pluralbench_calls.batches.files import write_batches
-from pluralbench_calls.batches.results import UNKNOWN, read_results
+from pluralbench_calls.batches.results import UNKNOWN, Result, read_results
 from pluralbench_calls.errors import BatchFileError, CallsPending
 from pluralbench_calls.ledger import Ledger
 from pluralbench_calls.records import Answer, Backend, Request
@@ -39,6 +39,7 @@ class FiledCalls:
         self.online = online
         self.concurrency = online.concurrency
         self._pending, self._results, self._most = pending, results, max_answer_bytes
+        self._refused: dict[str, list[str]] = {}  # by model, the parameters that it refuses
         self._nothing_came = ""
 
     async def __aenter__(self) -> Self:
@@ -57,8 +58,8 @@ class FiledCalls:
     def take(self, requests: Sequence[Request], ledger: Ledger) -> Iterator[list[Answer]]:
         """The answers to these calls that the result files hold.
 
-        All files are read before the first answer is given, so that none is taken where one cannot be read. What a
-        model refuses of the calls is kept beside the ledger, since what is written next goes without it.
+        All files are read before the first answer is given, so that none is taken where one cannot be read, and so that
+        an answer can say what its model refuses, which the calls that were answered went without.
 
         Raises `BatchFileError`, also where no result is of a call of this work.
         """
@@ -66,34 +67,19 @@ class FiledCalls:
         if not files:
             return
         waiting = {request.key: request for request in requests}
-        without = _read_refused(ledger)
-        before = {model: list(refused) for model, refused in without.items()}
-        answered: set[str] = set()
-        unknown: dict[str, None] = {}
-        whys: dict[str, str] = {}
-        results = mine = 0
-        for result in read_results(files, waiting, refused=before, max_answer_bytes=self._most):
-            results += 1
-            if result.answer is not None:
-                answered.add(result.key)
-            elif result.why == UNKNOWN:
-                unknown[result.key] = None
-            else:
-                whys[result.key] = result.why
-                mine += bool(result.refused)
-            if result.refused:
-                model = without.setdefault(waiting[result.key].model, [])
-                model.extend({result.refused} - set(model))
-        recorded = ledger.outcomes(unknown)
-        foreign = [key for key in unknown if key not in recorded]
-        _check_ours(files, results, len(foreign), foreign)
-        if without != before:
-            _write_refused(ledger, without)
-        failed = Counter(why for key, why in whys.items() if key not in answered)
-        self._say(failed)
-        self._nothing_came = "" if answered or mine or not failed else _most_common(failed)
+        known = self._known_refused(ledger)
+        survey = _survey(read_results(files, waiting, max_answer_bytes=self._most), waiting)
+        foreign = sorted(survey.unknown - ledger.outcomes(survey.unknown).keys())
+        _check_ours(files, survey.results, foreign)
+        if failed := Counter(survey.whys.values()):
+            are = "result is no answer and is" if failed.total() == 1 else "results are no answers and are"
+            announce(f"{failed.total():,} {are} to be asked again: {_most_common(failed)}.")
+        learned = any(names - {*known.get(model, ())} for model, names in survey.refused.items())
+        self._nothing_came = "" if survey.answered or learned or not failed else _most_common(failed)
+        for model, names in survey.refused.items():
+            self._refused[model] = sorted(names | {*known.get(model, ())})
         part: list[Answer] = []
-        for result in read_results(files, waiting, refused=before, max_answer_bytes=self._most):
+        for result in read_results(files, waiting, refused=self._refused, max_answer_bytes=self._most):
             if result.answer is not None:
                 part.append(result.answer)
             if len(part) >= AT_ONCE:
@@ -106,21 +92,58 @@ class FiledCalls:
         """Write calls that have no answer, where that is wanted. Raises `CallsPending`, and `BatchFileError`."""
         if self._pending is None:
             return
-        files = write_batches(requests, self._pending, refused=_read_refused(ledger))
+        refused = self._known_refused(ledger)
+        files = write_batches(requests, self._pending, refused=refused)
+        # After them: who is stopped in between finds the same results, and writes the same calls.
+        _write_refused(ledger, refused)
         more = f" and {len(files) - 1:,} more" if len(files) > 1 else ""
-        them = "it" if len(requests) == 1 else "them"
-        written = f"{len(requests):,} {label} are written to {files[0]}{more}"
+        calls = "1 call" if len(requests) == 1 else f"{len(requests):,} calls"
+        written = f"The {label} that are still needed are written to {files[0]}{more} ({calls})"
         if self._nothing_came:
             raise BatchFileError(
                 f"The results that were given hold no new answer ({self._nothing_came}); mend that before they are "
                 f"run again. {written}."
             )
-        raise CallsPending(f"{written}. Run {them}, and give the same command --import with the results.")
+        raise CallsPending(f"{written}. Run them, and give the same command --import with the results.")
 
-    def _say(self, failed: Counter[str]) -> None:
-        if failed:
-            are = "result is no answer and is" if failed.total() == 1 else "results are no answers and are"
-            announce(f"{failed.total():,} {are} to be asked again: {_most_common(failed)}.")
+    def _known_refused(self, ledger: Ledger) -> dict[str, list[str]]:
+        for model, names in _read_refused(ledger).items():
+            self._refused[model] = sorted({*self._refused.get(model, ()), *names})
+        return self._refused
+
+
+class _Survey(NamedTuple):
+    """What result files hold, before any of it is recorded.
+
+    answered, unknown: keys, of calls that are waited for and of others. whys: by key, why a call has no answer in any
+    file. refused: by model, the parameters that it refuses.
+    """
+
+    answered: set[str]
+    unknown: set[str]
+    whys: dict[str, str]
+    refused: dict[str, set[str]]
+
+    @property
+    def results(self) -> int:
+        """Of how many calls there are results."""
+        return len(self.answered) + len(self.unknown) + len(self.whys)
+
+
+def _survey(results: Iterable[Result], waiting: Mapping[str, Request]) -> _Survey:
+    survey = _Survey(set(), set(), {}, {})
+    for result in results:
+        if result.answer is not None:
+            survey.answered.add(result.key)
+        elif result.why == UNKNOWN:
+            survey.unknown.add(result.key)
+        else:
+            survey.whys[result.key] = result.why
+        if result.refused:
+            survey.refused.setdefault(waiting[result.key].model, set()).add(result.refused)
+    for key in survey.answered & survey.whys.keys():
+        del survey.whys[key]
+    return survey
 
 
 def _most_common(failed: Counter[str]) -> str:
@@ -128,15 +151,15 @@ def _most_common(failed: Counter[str]) -> str:
     return one_line(why) if count == failed.total() else f"{one_line(why)}, and others"
 
 
-def _check_ours(files: Sequence[Path], results: int, foreign: int, keys: Sequence[str]) -> None:
+def _check_ours(files: Sequence[Path], results: int, foreign: Sequence[str]) -> None:
     """Say which results are of calls that this work does not make. Raises `BatchFileError` where all are."""
     if not foreign:
         return
-    example = one_line(keys[0], SHOWN)
-    if foreign < results:
+    example = one_line(foreign[0], SHOWN)
+    if len(foreign) < results:
         announce(
-            f"{foreign:,} of {results:,} results are of calls that are not asked for here, such as {example}…, and are "
-            "left out."
+            f"{len(foreign):,} of {results:,} results are of calls that are not asked for here, such as {example}…, "
+            "and are left out."
         )
         return
     place = files[0] if len(files) == 1 else f"{len(files):,} files"
@@ -170,6 +193,8 @@ def _read_refused(ledger: Ledger) -> dict[str, list[str]]:
 
 
 def _write_refused(ledger: Ledger, refused: Mapping[str, Sequence[str]]) -> None:
+    if not refused:
+        return
     path = _refused_file(ledger)
     new = path.with_name(path.name + ".new")
     new.write_text(json.dumps(refused), encoding="utf-8")

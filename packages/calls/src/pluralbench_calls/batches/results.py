@@ -99,7 +99,7 @@ def _result(request: Request, row: dict[str, Any], without: frozenset[str], secr
 
 def _rejected(request: Request, rejection: Rejection, without: frozenset[str], secrets: Sequence[str]) -> Result:
     parameter, sentence = rejection.refused or "", _line(rejection.sentence, LONGEST_MESSAGE)
-    if parameter in request.body and parameter not in without:
+    if parameter in request.body:  # also where that was known: the result may be older
         instead = f"as {INSTEAD[parameter]}" if INSTEAD[parameter] else "not at all"
         return Result(
             request.key,

@@ -1,6 +1,5 @@
 """Before the first score: are the servers' scores those of the model?"""
 
-import gc
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -23,7 +22,7 @@ BIAS = (
 
 @dataclass(frozen=True)
 class Items:
-    """Items that are compared. groups, conversations: by item. text, ids: what a tokenizer must make of a text."""
+    """Items that are compared. groups, conversations: by item. texts: with the token ids that must be made of them."""
 
     groups: Sequence[Group]
     conversations: Sequence[Sequence[Conversation]]
@@ -126,18 +125,13 @@ async def goes_on(
 def _by_weights(described: ServedModel, items: Items, limit: int, on_overflow: Overflow) -> list[list[float]] | None:
     if not fits(described.model):
         return None
-    model = load(described.model, scoring=Scoring(mode="exact", max_length=limit, on_overflow=on_overflow))
-    scores = model.score(items.groups).scores
-    del model
-    gc.collect()  # the networks refer to themselves, and a served model may leave little memory
-    return scores
+    scoring = Scoring(mode="exact", max_length=limit, on_overflow=on_overflow)
+    return load(described.model, scoring=scoring).score(items.groups).scores
 
 
 async def _same_tokens(site: Site, items: Items, name: str) -> None:
     for server in site.servers:
-        # One text tells one tokenizer from another; where texts are sent, each conversation hangs on it.
-        texts = items.texts if server.engine.texts else items.texts[:1]
-        for text, ids in texts:
+        for text, ids in items.texts:
             theirs = await server.tokens_of(text)
             if theirs is not None and theirs != list(ids):
                 raise ServerError(

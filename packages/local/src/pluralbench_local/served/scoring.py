@@ -206,7 +206,8 @@ class _Sendable:
         conversations = [self.group(place) for place in places]
         flat = [conversation for item in conversations for conversation in item]
         if not self.texts:
-            plain = str(self.template.tokenizer.decode(list(flat[0].ids)))
+            ids = [token for conversation in flat for token in conversation.ids]
+            plain = str(self.template.tokenizer.decode(ids[: max(len(conversation.ids) for conversation in flat)]))
             return Items([self.groups[place] for place in places], conversations, [(plain, self._ids(plain))])
         texts = [(conversation.text, conversation.ids) for conversation in flat]
         return Items([self.groups[place] for place in places], conversations, texts)

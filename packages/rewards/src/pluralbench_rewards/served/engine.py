@@ -126,17 +126,22 @@ def number(value: Any, what: str = "a score") -> float:
     return float(value)
 
 
-def in_order(rows: Any, count: int) -> list[Any]:
+def count(value: Any) -> int | None:
+    """A number of things that a page tells, or None where it tells none."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
+
+
+def in_order(rows: Any, expected: int) -> list[Any]:
     """The rows of a reply by their `index`, from 0. Raises `ReplyError` for one too few, too many, or twice."""
     if not isinstance(rows, list):
         raise ReplyError(f"sent {type(rows).__name__} where a list of results belongs")
-    if len(rows) != count:
-        raise ReplyError(f"sent {len(rows):,} results for {count:,} conversations")
+    if len(rows) != expected:
+        raise ReplyError(f"sent {len(rows):,} results for {expected:,} conversations")
     try:
         by_index = {int(row["index"]): row for row in rows}
-        return [by_index[place] for place in range(count)]
-    except (KeyError, TypeError, ValueError):
-        raise ReplyError(f"sent results without an index for each of {count:,} conversations") from None
+        return [by_index[place] for place in range(expected)]
+    except (KeyError, OverflowError, TypeError, ValueError):
+        raise ReplyError(f"sent results without an index for each of {expected:,} conversations") from None
 
 
 def vector(values: Any) -> list[float]:
@@ -164,8 +169,10 @@ def token_ids(values: Any) -> list[int]:
     return [int(number(value, "a token id")) for value in values]
 
 
-def check_tokens(told: Any, conversations: Sequence[Conversation]) -> None:
-    """Raise `ReplyError` where a reply was made of another number of tokens than were sent. told: None says nothing."""
+def check_tokens(reply: Any, name: str, conversations: Sequence[Conversation]) -> None:
+    """Raise `ReplyError` where a reply was made of another number of tokens than were sent. name: what counts them."""
+    counted = reply.get(name) if isinstance(reply, dict) else None
+    told = counted.get("prompt_tokens") if isinstance(counted, dict) else None
     sent = sum(len(conversation.ids) for conversation in conversations)
     if told is not None and told != sent:
         raise ReplyError(f"read {told} tokens of {sent:,}, so it cut the input or added to it")

@@ -16,6 +16,7 @@ from pluralbench_rewards.served.engine import (
     Pages,
     ReplyError,
     check_tokens,
+    count,
     field,
     token_ids,
     vector,
@@ -27,13 +28,14 @@ def about(pages: Pages) -> About | None:
     info = pages.get("/model_info") or pages.get("/get_model_info") or {}
     try:
         models = [model for model in pages["/v1/models"]["data"] if model["owned_by"] == "sglang"]
-        names, longest = tuple(str(model["id"]) for model in models), models[0].get("max_model_len")
-        root, generates = info["model_path"], info.get("is_generation", False)
+        names, longest = tuple(str(model["id"]) for model in models), count(models[0].get("max_model_len"))
+        root, generates = str(info["model_path"]), info.get("is_generation", False)
     except (AttributeError, KeyError, TypeError, IndexError):
         return None
     if generates:
         raise ReplyError("generates text, so it gives no scores; start it with --is-embedding")
-    version = str((pages.get("/server_info") or {}).get("version", "of unknown version"))
+    told = pages.get("/server_info")
+    version = str(told["version"]) if isinstance(told, dict) and "version" in told else "of unknown version"
     return About(version=version, models=names, root=root, max_length=longest)
 
 
@@ -46,11 +48,11 @@ def read(reply: Any, conversations: Sequence[Conversation], _: About) -> list[li
     """The logits of each conversation."""
     rows = [reply] if isinstance(reply, dict) else reply
     if not isinstance(rows, list) or len(rows) != len(conversations):
-        count = len(rows) if isinstance(rows, list) else 0
-        raise ReplyError(f"sent {count:,} results for {len(conversations):,} conversations")
+        came = len(rows) if isinstance(rows, list) else 0
+        raise ReplyError(f"sent {came:,} results for {len(conversations):,} conversations")
     values = [vector(field(row, "embedding")) for row in rows]
     for row, conversation in zip(rows, conversations, strict=True):
-        check_tokens((row.get("meta_info") or {}).get("prompt_tokens"), [conversation])
+        check_tokens(row, "meta_info", [conversation])
     return values
 
 

@@ -14,6 +14,7 @@ from pluralbench_rewards.served.engine import (
     Engine,
     Pages,
     ReplyError,
+    count,
     field,
     number,
     token_ids,
@@ -31,13 +32,16 @@ def about(pages: Pages) -> About | None:
     head = next((kind[name] for name in HEADS if isinstance(kind, dict) and name in kind), None)
     if head is None:
         raise ReplyError("embeds texts, so it gives no scores; it must load a sequence classifier")
-    labels = sorted(head["id2label"].items(), key=lambda entry: int(entry[0]))
+    try:
+        labels = sorted((int(place), str(label)) for place, label in head["id2label"].items())
+    except (AttributeError, KeyError, TypeError, ValueError):
+        raise ReplyError("does not say what its labels are (`id2label` of /info)") from None
     return About(
         version=str(info.get("version")),
         models=(str(info["model_id"]),),
         root=str(info["model_id"]),
-        max_length=info.get("max_input_length"),
-        at_once=info["max_client_batch_size"],
+        max_length=count(info.get("max_input_length")),
+        at_once=count(info["max_client_batch_size"]),
         labels=tuple(label for _, label in labels),
     )
 
@@ -51,8 +55,8 @@ def request(conversations: Sequence[Conversation], _: About) -> Call:
 def read(reply: Any, conversations: Sequence[Conversation], about: About) -> list[list[float]]:
     """The logits of each conversation, in the order of the labels."""
     if not isinstance(reply, list) or len(reply) != len(conversations):
-        count = len(reply) if isinstance(reply, list) else 0
-        raise ReplyError(f"sent {count:,} results for {len(conversations):,} conversations")
+        came = len(reply) if isinstance(reply, list) else 0
+        raise ReplyError(f"sent {came:,} results for {len(conversations):,} conversations")
     return [_by_label(row, about.labels) for row in reply]
 
 
@@ -71,9 +75,9 @@ def tokens(reply: Any) -> list[int]:
 def _by_label(row: Any, labels: Sequence[str]) -> list[float]:
     if not isinstance(row, list):
         raise ReplyError(f"gave {type(row).__name__} where the scores of a conversation belong")
-    scores = {field(entry, "label"): number(field(entry, "score")) for entry in row}
+    scores = {str(field(entry, "label")): number(field(entry, "score")) for entry in row}
     if len(row) != len(labels) or scores.keys() != set(labels):
-        raise ReplyError(f"gave scores of the labels {', '.join(map(str, scores))} in place of {', '.join(labels)}")
+        raise ReplyError(f"gave scores of the labels {', '.join(scores)} in place of {', '.join(labels)}")
     return [scores[label] for label in labels]
 
 

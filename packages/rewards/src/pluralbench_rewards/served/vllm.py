@@ -15,6 +15,7 @@ from pluralbench_rewards.served.engine import (
     Pages,
     ReplyError,
     check_tokens,
+    count,
     field,
     in_order,
     number,
@@ -30,8 +31,8 @@ def about(pages: Pages) -> About | None:
         return About(
             version=str(pages["/version"]["version"]),
             models=tuple(str(model["id"]) for model in models),
-            root=models[0].get("root"),
-            max_length=models[0].get("max_model_len"),
+            root=str(models[0].get("root") or models[0]["id"]),
+            max_length=count(models[0].get("max_model_len")),
         )
     except (KeyError, TypeError, IndexError):
         return None
@@ -47,7 +48,7 @@ def read(reply: Any, conversations: Sequence[Conversation], _: About) -> list[li
     """The logits of each conversation."""
     rows = in_order(field(reply, "data"), len(conversations))
     values = [vector(field(row, "probs")) for row in rows]
-    check_tokens((reply.get("usage") or {}).get("prompt_tokens"), conversations)
+    check_tokens(reply, "usage", conversations)
     return values
 
 

@@ -1,0 +1,76 @@
+"""`pluralbench score MODEL --server`: the run of the in-process path, and what it says of the servers."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pluralbench
+import pytest
+from pluralbench import LocalModel, Run, ServedModel, Serving, read_run
+from pluralbench_rewards.served import ServerError
+from verbs import scoring
+from written_tables import write
+
+Rows = list[dict[str, Any]]
+
+
+@pytest.fixture
+def data(pairs: Callable[..., Rows], tmp_path: Path) -> str:
+    return str(write(tmp_path / "p.jsonl", pairs(12)))
+
+
+def margins(run: Run) -> list[float]:
+    return run.items["margin"].to_list()
+
+
+def test_the_command_gives_the_run_of_the_process_and_records_the_check(
+    model: str, data: str, tmp_path: Path, run: Callable[..., tuple[int, str, str]]
+) -> None:
+    from engine_server import imitate
+
+    out = tmp_path / "run"
+    command = ["score", model, "--benchmark", "pairs", "--data", data, "--out", str(out), "--check", "6"]
+    command += ["--device", "cpu"]
+    with imitate("vllm", model) as server, imitate("sglang", model) as other:
+        assert run(*command, "--server", f"{server.url}/v1,{other.url}/")[0] == 0
+        done = read_run(out)
+        # Finished, it asks nothing again; addresses and engines may differ.
+        asked = len(server.posts)
+        assert run(*command, "--server", server.url, "--engine", "vllm")[0] == 0
+        assert len(server.posts) == asked
+    in_process = LocalModel(name=model, device="cpu")
+    here = pluralbench.score(in_process, benchmark="pairs", data=data, out=tmp_path / "here")
+    assert margins(done) == pytest.approx(margins(here), abs=1e-4)
+    served = scoring(done).served
+    assert served is not None
+    assert served.engines == ("sglang 0.5.23", "vllm 0.32.0")
+    assert (served.servers, served.check.against, served.check.items, served.check.decisions) == (2, "weights", 6, 6)
+    assert scoring(done).tolerance == served.check.largest_difference < 1e-4
+    assert (scoring(done).on_overflow, scoring(done).mode, done.record.model.device) == ("error", None, None)
+    status, _, said = run(*command, "--engine", "vllm")
+    assert (status, "`engine` belongs to a model behind a server; give `server` too" in said) == (2, True)
+
+
+def test_a_run_goes_on_at_another_server_where_its_server_died(model: str, data: str, tmp_path: Path) -> None:
+    from engine_server import imitate
+
+    out = tmp_path / "run"
+
+    def ask(url: str) -> Run:
+        serving = Serving(server=(url,), batch_size=2, concurrency=1, check=1, max_retries=0)
+        described = ServedModel(model=LocalModel(name=model, device="cpu"), serving=serving)
+        return pluralbench.score(described, benchmark="pairs", data=data, out=out)
+
+    with (
+        imitate("vllm", model, ends_after=5) as dying,
+        pytest.raises(ServerError, match="the same command goes on from there"),
+    ):
+        ask(dying.url)
+    with imitate("vllm", model) as server:
+        run = ask(server.url)
+        sent = sum(
+            len(body["input"]) - 1 for path, body in server.posts if path == "/classify" and len(body["input"]) > 2
+        )
+    assert scoring(run).items_from_an_earlier_part > 0
+    assert sent < 24
+    assert run.items.height == 12
