@@ -12,6 +12,7 @@ import pytest
 from aibrix_server import aibrix_server
 from pluralbench_calls import ConnectionFailed, Ledger, LocalModel, NotServed, OpenAIChat, Request, ask
 from pluralbench_calls.batches.backend import OpenAIBatches
+from pluralbench_calls.batches.service import BatchService
 
 pytestmark = pytest.mark.heavy
 
@@ -57,13 +58,32 @@ def batches(url: str) -> OpenAIBatches:
     return OpenAIBatches(url, first_pause=0.2, longest_pause=0.5)
 
 
-def test_a_batch_says_what_the_model_says(embedded: str, base_url: str, tmp_path: Path) -> None:
+class Killed(BaseException):
+    """The process ends here."""
+
+
+def test_a_batch_says_what_the_model_says_and_is_found_again(
+    embedded: str, base_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create, client = BatchService.create, openai.OpenAI(base_url=base_url, api_key="none")
+    before = len([*client.batches.list()])
+
+    async def killed(*args: Any) -> str:
+        await create(*args)
+        raise Killed  # before anybody reads what the batch is called
+
     with Ledger(tmp_path / "batch") as ledger, Ledger(tmp_path / "direct") as direct:
+        with monkeypatch.context() as patch:
+            patch.setattr(BatchService, "create", killed)
+            with pytest.raises(Killed):
+                ask(questions(5), ledger, batches(base_url))
         answers = ask(questions(5), ledger, batches(base_url))
         same = ask(questions(5), direct, OpenAIChat(f"{embedded}/v1"))
     assert [(a.text, a.outcome, a.completion_tokens) for a in answers] == [
         (a.text, a.outcome, a.completion_tokens) for a in same
     ]
+    assert len([*client.batches.list()]) == before + 1
+    client.close()
 
 
 def test_what_the_model_refuses_leaves_the_rest(base_url: str, tmp_path: Path) -> None:

@@ -324,3 +324,23 @@ def test_what_is_no_answer_of_a_batch_api_is_named(tmp_path: Path, text: str, sh
         pytest.raises(NotServed, match=rf"127.0.0.1 sent something that is no file \({shown}\); is the URL right"),
     ):
         asked(server, tmp_path)
+
+
+def test_where_one_batch_fails_nobody_waits_for_the_others(tmp_path: Path) -> None:
+    going = Plan(statuses=("in_progress",) * 10_000)
+    ends = [Plan("failed", errors=[{"message": "no room"}], statuses=("validating",) * 3), going, going]
+    with (
+        serve_batches(lambda number: ends[number]) as server,
+        pytest.raises(NotServed, match="refuses the batch batch_0: no room"),
+    ):
+        asked(server, tmp_path, most_requests=2)
+    assert len([*(tmp_path / "ledger.batches").iterdir()]) == 2
+
+
+def test_the_key_is_sent_and_recorded_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PASS_OF_MINE", "sk-opens-nothing")
+    script = {"0": Reply("your sk-opens-nothing"), "1": Reply("bad sk-opens-nothing", 400)}
+    with serve_batches(script=lambda body, _: script[body["messages"][0]["content"][0]]) as server:
+        answers = asked(server, tmp_path, 2, api_key_env="PASS_OF_MINE")
+    assert [answer.text for answer in answers] == ["your [key]", "bad [key]"]
+    assert {*server.keys} == {"Bearer sk-opens-nothing"}

@@ -10,6 +10,7 @@ from chat_server import Reply, serve
 from downstream_runs import World, asked_of, by_length, sampled
 from pluralbench import (
     BenchmarkError,
+    ChatConnection,
     DataError,
     EvaluationError,
     Group,
@@ -21,6 +22,7 @@ from pluralbench import (
 )
 from pluralbench import read_downstream as read
 from pluralbench.commands.terminal import console
+from pluralbench.downstream.candidates import policy_of
 from pluralbench.reports.downstream import curve_grid, downstream_notes
 from pluralbench_runs import UserError
 from pydantic import ValidationError
@@ -94,6 +96,15 @@ def test_a_mistake_is_one_sentence_and_leaves_nothing(
 def test_more_than_there_are_cannot_be_taken_in_python_either() -> None:
     with pytest.raises(ValidationError, match="the best of 32 cannot be taken from 16 candidates; raise --n"):
         Sampling(k=(1, 32))
+
+
+def test_a_policy_in_this_process_takes_no_batches() -> None:
+    with pytest.raises(EvaluationError) as caught:
+        policy_of("path/to/policy", Sampling(), ChatConnection(batch=True))
+    assert str(caught.value) == (
+        "The policy path/to/policy runs in this process, which takes no batches: give --policy-base-url, or leave out "
+        "--policy-batch."
+    )
 
 
 def test_two_reward_models_of_one_name_are_refused(data: Path, tmp_path: Path) -> None:

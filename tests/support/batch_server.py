@@ -54,6 +54,7 @@ class BatchServer:
     """plan, script: see `serve_batches`. steps: what was asked, such as "POST /batches".
 
     worked: how often each call was worked through, and is paid. bodies: of the requests, as they came.
+    keys: what authorised each step.
     """
 
     plan: Callable[[int], Plan]
@@ -64,6 +65,7 @@ class BatchServer:
     batches: dict[str, dict[str, Any]] = field(default_factory=dict)
     worked: Counter[str] = field(default_factory=Counter)
     bodies: list[dict[str, Any]] = field(default_factory=list)
+    keys: list[str | None] = field(default_factory=list)
 
     def inputs(self) -> list[list[dict[str, Any]]]:
         """The lines of each batch."""
@@ -181,6 +183,7 @@ def serve_batches(
             with lock:
                 before = server.steps.count(step)
                 server.steps.append(step)
+                server.keys.append(self.headers.get("Authorization"))
                 wrong = fault(step, before)
                 kind = self.headers.get("Content-Type", "")
                 status, said = server.answer(step, words, content, kind) if wrong is None or wrong.done else (0, b"")

@@ -175,7 +175,13 @@ class OpenAIBatches:
         for number, file in enumerate(file for file in (batch.output_file_id, batch.error_file_id) if file):
             paths.append(self._kept.path(kept).with_suffix(f".{number}.jsonl"))
             await self._service.fetch(file, paths[-1])
-        return read_results(paths, waiting, refused=kept.without, max_answer_bytes=self._endpoint.max_answer_bytes)
+        return read_results(
+            paths,
+            waiting,
+            refused=kept.without,
+            max_answer_bytes=self._endpoint.max_answer_bytes,
+            secrets=self._endpoint.secrets,
+        )
 
     def _learn(self, model: str, left: "_Left") -> bool:
         """Whether it is clear now that the model refuses something more, so that what is left goes out without."""

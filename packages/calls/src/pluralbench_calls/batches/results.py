@@ -1,7 +1,7 @@
 """What came of a batch: the result files of OpenAI, of servers that do as it does, and of `vllm run_batch`."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -38,6 +38,7 @@ def read_results(
     *,
     refused: Refused | None = None,
     max_answer_bytes: int = MAX_ANSWER_BYTES,
+    secrets: Sequence[str] = (),
 ) -> Iterator[Result]:
     """What each line of these files says, in their order.
 
@@ -46,6 +47,7 @@ def read_results(
 
     pending: by key, the calls that are waited for; the `why` of a line of another call is `UNKNOWN`.
     refused: what the calls were written without. max_answer_bytes: a longer line is an answer that is too long.
+    secrets: environment variables whose values are taken out of what is said, besides those that are named like one.
 
     Raises `BatchFileError`, which names the file and the line, for what is no result of a batch.
     """
@@ -64,16 +66,16 @@ def read_results(
                     Answer.to(request, "length", "", finish_reason=TOO_LONG, adapted=adapted(request, without)),
                 )
             else:
-                yield _result(request, row, without)
+                yield _result(request, row, without, secrets)
 
 
-def _result(request: Request, row: dict[str, Any], without: frozenset[str]) -> Result:
+def _result(request: Request, row: dict[str, Any], without: frozenset[str], secrets: Sequence[str]) -> Result:
     response = row.get("response")
     body = response.get("body") if isinstance(response, dict) else None
     status = _status(row)
     failed = _error(row.get("error")) or _error(body)
     if status in REJECTED:
-        return _rejected(request, _rejection(failed, status), without)
+        return _rejected(request, _rejection(failed, status), without, secrets)
     if status != 200 or failed:
         why = _line(_rejection(failed, status).sentence)
         return Result(request.key, None, f"{why} (status {status})" if status not in {0, 200} else why)
@@ -90,11 +92,12 @@ def _result(request: Request, row: dict[str, Any], without: frozenset[str]) -> R
         finish_reason=said.finish_reason,
         tokens=said.tokens,
         adapted=adapted(request, without),
+        secrets=secrets,
     )
     return Result(request.key, answer)
 
 
-def _rejected(request: Request, rejection: Rejection, without: frozenset[str]) -> Result:
+def _rejected(request: Request, rejection: Rejection, without: frozenset[str], secrets: Sequence[str]) -> Result:
     parameter, sentence = rejection.refused or "", _line(rejection.sentence, LONGEST_MESSAGE)
     if parameter in request.body:  # also where that was known: the result may be older
         instead = f"as {INSTEAD[parameter]}" if INSTEAD[parameter] else "not at all"
@@ -115,7 +118,7 @@ def _rejected(request: Request, rejection: Rejection, without: frozenset[str]) -
     outcome, reason = rejection.recorded_as()
     return Result(
         request.key,
-        Answer.to(request, outcome, sentence, finish_reason=reason, adapted=adapted(request, without)),
+        Answer.to(request, outcome, sentence, finish_reason=reason, adapted=adapted(request, without), secrets=secrets),
     )
 
 
@@ -182,5 +185,5 @@ def _row(line: bytes, where: str) -> dict[str, Any]:
     return row
 
 
-def _line(said: object, limit: int = 200) -> str:
-    return one_line(redacted(str(said)), limit)
+def _line(said: object, limit: int = 200, *secrets: str) -> str:
+    return one_line(redacted(str(said), *secrets), limit)
