@@ -15,8 +15,8 @@ from pluralbench_local.served.scoring import load
 from pluralbench_rewards import Scoring
 from pluralbench_rewards.served import ServerError
 from pluralbench_rewards.served.serving import Serving
-from reward_models import classifier_alone, differences, make_tokenizer, save_classifier
-from served_contract import GROUPS, Running, scored, served
+from reward_models import differences, make_tokenizer, save_classifier
+from served_contract import GROUPS, Running, scored, scores_alone, served
 
 Folders = Callable[..., str]
 Serve = Callable[..., Imitation]
@@ -125,7 +125,7 @@ def spoiled(change: Callable[[Any], Any]) -> Callable[[Any, int], Any]:
 
 def test_rows_that_come_in_another_order_belong_to_their_conversations(serve: Serve) -> None:
     server = serve("vllm", spoil=spoiled(lambda rows: rows[1:] + rows[:1]))
-    assert max(differences(scored(running(server)).scores, classifier_alone(server.folder, GROUPS))) < 1e-4
+    assert max(differences(scored(running(server)).scores, scores_alone(server.folder))) < 1e-4
 
 
 WRONG = {
@@ -208,7 +208,7 @@ def test_a_server_that_dies_is_left_out_and_the_others_do_its_work(
     found = scored(running(lasting), server=(lasting.url, dying.url), batch_size=2, max_retries=0)
     assert found.served is not None
     assert (found.served.servers, found.served.left_out) == (2, 1)
-    assert max(differences(found.scores, classifier_alone(lasting.folder, GROUPS))) < 1e-4
+    assert max(differences(found.scores, scores_alone(lasting.folder))) < 1e-4
     assert f"{dying.url} cannot be reached" in capfd.readouterr().err
 
 
@@ -226,7 +226,7 @@ def test_a_server_that_was_restarted_within_a_run_gives_no_score_after_it(serve:
     ):
         served(running(server), batch_size=4, concurrency=1).score(GROUPS, on_scored=came.__setitem__)
     assert 0 < len(came) < len(GROUPS)
-    truth = classifier_alone(server.folder, GROUPS)
+    truth = scores_alone(server.folder)
     assert max(differences(list(came.values()), [truth[place] for place in came])) < 1e-4
 
 

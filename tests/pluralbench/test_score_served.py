@@ -6,7 +6,9 @@ from typing import Any
 
 import pluralbench
 import pytest
-from pluralbench import LocalModel, Run, ServedModel, Serving, read_run
+from chat_server import serve
+from downstream_runs import World, sampled
+from pluralbench import LocalModel, Run, Scoring, ServedModel, Serving, read_run
 from pluralbench_rewards.served import ServerError
 from verbs import scoring
 from written_tables import write
@@ -74,3 +76,18 @@ def test_a_run_goes_on_at_another_server_where_its_server_died(model: str, data:
     assert scoring(run).items_from_an_earlier_part > 0
     assert sent < 24
     assert run.items.height == 12
+
+
+def test_best_of_n_takes_a_served_model(model: str, sample: Path, tmp_path: Path) -> None:
+    from engine_server import imitate
+
+    in_process = LocalModel(name=model, device="cpu")
+    with imitate("vllm", model) as server, serve(World()) as policy:
+        served = ServedModel(model=in_process, serving=Serving(server=(server.url,)))
+        models = {"here": in_process, "served": served}
+        scoring = Scoring(on_overflow="truncate-prompt", max_length=200)
+        found = sampled(policy, sample, tmp_path / "run", models, limit=1, n=3, k=(1, 2), scoring=scoring, judge=None)
+    rewards = found.frame("rewards")
+    here, there = (rewards.filter(model=name).sort("id", "sample")["reward"].to_list() for name in models)
+    assert len(here) >= 3
+    assert here == pytest.approx(there, abs=1e-4)

@@ -82,9 +82,12 @@ class Imitation:
     @torch.inference_mode()
     def log_probabilities(self, ids: Sequence[int]) -> list[float]:
         """The log-probability of each token but the first."""
+        key = tuple(ids)
         with self.lock:
-            scores = self.model(input_ids=torch.tensor([list(ids)])).logits[0].log_softmax(-1)
-        return [float(scores[place, token]) for place, token in enumerate(ids[1:])]
+            if key not in self.known:
+                scores = self.model(input_ids=torch.tensor([list(ids)])).logits[0].log_softmax(-1)
+                self.known[key] = [float(scores[place, token]) for place, token in enumerate(ids[1:])]
+        return self.known[key]
 
     def ids(self, value: Any, *, add: bool) -> list[int]:
         """Token ids of a text, or as they came."""

@@ -6,6 +6,7 @@ promise, to be called from a test of its own. The tests of the imitations are in
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import pytest
@@ -49,12 +50,15 @@ def scored(running: Running, groups: Sequence[Group] = tuple(GROUPS), /, **servi
     return served(running, **serving).score(groups)
 
 
+@cache
+def scores_alone(folder: str, kind: str = "classifier", reference: str | None = None) -> list[list[float]]:
+    """What the model gives each conversation of `GROUPS` by itself."""
+    return implicit_alone(folder, GROUPS, reference) if kind == "implicit" else classifier_alone(folder, GROUPS)
+
+
 def scores_are_those_of_the_model_here(running: Running) -> None:
     """To 1e-4 in float32, whatever the sizes of requests, and the check says what it saw."""
-    if running.kind == "implicit":
-        truth = implicit_alone(running.folder, GROUPS, running.reference)
-    else:
-        truth = classifier_alone(running.folder, GROUPS)
+    truth = scores_alone(running.folder, running.kind, running.reference)
     for sizes in ({}, {"batch_size": 3, "concurrency": 5}):
         found = scored(running, **sizes)
         assert max(differences(found.scores, truth)) < 1e-4
