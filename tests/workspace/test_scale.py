@@ -59,7 +59,7 @@ def test_the_page_has_the_measured_rows() -> None:
 
 @pytest.mark.parametrize("code", [block.code for block in blocks(PAGE) if block.language == "python"])
 def test_the_arithmetic_of_the_page_gives_what_it_says(code: str) -> None:
-    said = [line.removeprefix("#> ") for line in code.splitlines() if line.startswith("#> ")]
+    said = [line.removeprefix("# -> ") for line in code.splitlines() if line.startswith("# -> ")]
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         exec(compile(code, str(PAGE), "exec"), {})  # noqa: S102 - a page of our own

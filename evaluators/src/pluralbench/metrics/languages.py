@@ -4,7 +4,7 @@ M-RewardBench, section 5: the drop is the section's accuracy in a language minus
 consistency is Cohen's kappa between a model's own labels in a language and in English.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 import polars as pl
@@ -40,7 +40,7 @@ def language_numbers(benchmark: Benchmark, decisions: pl.DataFrame) -> Numbers:
     original = decisions.filter(config=benchmark.reference.config)
     if original.height:
         # A drop is measured on the ids that both have, so English is there once for each language.
-        shared = [_shared(counted.filter(config=code), original) for code in codes]
+        shared = (_shared(counted.filter(config=code), original) for code in codes)
         yield from _drops(benchmark, codes, leaves_of(counted), shared)
         yield from _consistency({code: decisions.filter(config=code) for code in codes}, original)
     leaves = leaves_of(counted)
@@ -102,10 +102,11 @@ def _drops(
     benchmark: Benchmark,
     codes: list[str],
     leaves: list[Leaf],
-    shared: list[tuple[pl.DataFrame, pl.DataFrame]],
+    shared: Iterable[tuple[pl.DataFrame, pl.DataFrame]],
 ) -> Numbers:
-    rows = [pl.concat([pair[side] for pair in shared]) for side in (0, 1)]
+    rows = [pl.concat(side) for side in zip(*shared, strict=True)]
     tilted = tilt(*(_sums(own, leaves, pl.concat(rows)) for own in rows))
+    del rows  # which are as large as all decisions, twice
     ours, theirs = tilted.sources
     names: list[str | None] = [None, *benchmark.sections]
     drops: dict[str | None, list[Array]] = {name: [] for name in names}

@@ -38,6 +38,7 @@ FEWEST = 3
 EFFECTIVE, STUDENT = "effective", "t"
 """The methods: of shares, and of differences and all other numbers."""
 HALVINGS = 40
+AT_ONCE = 1_000  # clusters
 ROUNDING = 1e-10  # of a variance; what is less is an error of the derivatives
 TAIL = (1 - CONFIDENCE) / 2
 Strata = Sequence[Sequence[int]]
@@ -186,13 +187,13 @@ def _of_table(sums: Sums, leaves: Sequence[int], starts: NDArray[np.int64], move
     slope = _over(moved, np.broadcast_to(counts.sum(0), moved.shape))
     decisions = np.add.reduceat(counts.sum(0), starts)
     shares = _over(np.add.reduceat(won.sum(0), starts), decisions)
+    won *= slope[0]
+    for start in range(0, len(won), AT_ONCE):
+        won[start : start + AT_ONCE] += counts[start : start + AT_ONCE] * slope[1]
+    pull = np.add.reduceat(won, starts, axis=1)
+    del won
     part = np.add.reduceat(counts, starts, axis=1)
     np.divide(part, decisions, out=part, where=decisions > 0)  # where there is none, each cluster has none
-    won *= slope[0]
-    counts *= slope[1]
-    won += counts
-    del counts
-    pull = np.add.reduceat(won, starts, axis=1)
     return _Table(pull, part, np.add.reduceat(moved[0], starts), decisions, shares)
 
 
