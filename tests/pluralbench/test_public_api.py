@@ -12,6 +12,7 @@ NAMES = [
     "Benchmark",
     "BenchmarkError",
     "ChatConnection",
+    "Cluster",
     "Columns",
     "Correlation",
     "Data",
