@@ -50,6 +50,8 @@ NAMES = [
     "Sampling",
     "Scored",
     "Scoring",
+    "ServedModel",
+    "Serving",
     "Study",
     "Synthesis",
     "Synthesizing",
