@@ -70,6 +70,8 @@ NOT_RUN = {
     "--block-size 32 --port 8000": "an engine, in an environment of its own",
     "python -m sglang.launch_server --model-path org/name --is-embedding --host 0.0.0.0 --port 8000": "the same",
     "text-embeddings-router --model-id org/name --port 8000": "the same",
+    "llama-server -m trunk.gguf --embeddings --pooling last --cache-type-k f32 --cache-type-v f32 --flash-attn off "
+    "--ctx-size 16384": "the same server runs in test_served_llamacpp",
     "pluralbench score org/name --server http://gpu1:8000,http://gpu2:8000 --dtype bfloat16 --data "
     "dist/personalized-rewardbench": "it needs two servers; test_score_served gives it two",
     "pluralbench score ./policy --kind implicit --reference ./base --server http://gpu1:8000 --reference-server "
