@@ -168,9 +168,9 @@ def test_vllms_batch_runner_answers_a_judges_calls(tmp_path: Path) -> None:
     rows = pairs(6)
     rows[4]["chosen"] = " ".join(["tea"] * 5000)
     data = write(tmp_path / "pairs.jsonl", rows)
-    calls, results, out = (tmp_path / name for name in ("calls.jsonl", "results.jsonl", "run"))
+    calls, results = tmp_path / "calls.jsonl", tmp_path / "results.jsonl"
     words = ["pluralbench", "judge", "tiny", "--base-url", "http://127.0.0.1:9/v1", "--api-key-env", ""]
-    words += ["--benchmark", "pairs", "--data", str(data), "--out", str(out)]
+    words += ["--benchmark", "pairs", "--data", str(data), "--out", str(tmp_path / "run")]
     written = command(*words, "--pending", calls)
     assert written.returncode == 75, written.stderr
     asked = read_lines(calls)
@@ -180,10 +180,14 @@ def test_vllms_batch_runner_answers_a_judges_calls(tmp_path: Path) -> None:
     refused = [row for row in came.values() if row["response"]["status_code"] == 400]
     assert len(refused) == 2  # both orders of the row that is too long
     assert all(row["response"]["body"] is None and "message" in row["error"]["error"] for row in refused)
-    taken = command(*words, "--import", results)
-    assert taken.returncode == 0, taken.stderr
-    run = read_run(out)
-    told(f"{len(came)} calls answered by vLLM's run_batch: {run.items['outcome'].value_counts().rows()}")
+    # What was refused stays refused. The others are answers without a verdict, which a judge is asked for once more.
+    again = tmp_path / "again.jsonl"
+    taken = command(*words, "--import", results, "--pending", again)
+    assert taken.returncode == 75, taken.stderr
+    new = {row["custom_id"] for row in read_lines(again)}
+    told(f"{len(came)} calls answered by vLLM's run_batch, {len(refused)} refused, {len(new)} asked again")
+    assert len(new) == len(came) - len(refused)
+    assert not new & came.keys()
 
 
 def answer(calls: Path, results: Path, model: str, folder: Path) -> None:
