@@ -130,10 +130,10 @@ def _scored(job: Job, benchmark: str, data: str, out: str) -> Step:
 
 
 def go_on(job: Job) -> Step:
-    """The pairs again, in a run that stopped when all was scored and nothing measured."""
+    """The pairs again, in a run that stopped when all was scored and nothing decided."""
     import pluralbench.evaluation.score as verb  # noqa: PLC0415
 
-    folder, measure = Path(job.folder), verb.measure
+    folder, decide = Path(job.folder), verb.decide
 
     class Stopped(Exception):
         """Raised where the run is interrupted."""
@@ -141,13 +141,13 @@ def go_on(job: Job) -> Step:
     def stop(*_: object, **__: object) -> None:
         raise Stopped
 
-    verb.measure = stop
+    verb.decide = stop
     shutil.rmtree(folder / "again", ignore_errors=True)
     given = {"benchmark": "pairs", "data": folder / PAIRS, "out": folder / "again"}
     try:
         verb.score(by_length, **given)
     except Stopped:
-        verb.measure = measure
+        verb.decide = decide
     yield
     run = verb.score(by_length, **given)
     assert run.record.scoring.items_from_an_earlier_part == job.rows  # noqa: S101
