@@ -17,6 +17,9 @@ settings.register_profile(
     "pluralbench", deadline=None, print_blob=True, max_examples=60, derandomize="CI" in os.environ
 )
 settings.load_profile("pluralbench")
+# Ray reads this when it is imported, by whichever test comes first: else it looks for a cluster on loopback at the
+# machine's other address.
+os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
 
 
 def pytest_configure() -> None:

@@ -41,7 +41,13 @@ DESCRIPTIONS: dict[str, dict[str, type[Table]]] = {
     "judge": {"data": Data, "prompt": Prompt, "judging": Judging, "connection": ChatConnection},
     "judge-personas": {"data": PersonaData, "judging": PersonaJudging, "connection": ChatConnection},
 }
-FLAGS = {"location": "--data", "configs": "--config", "columns": "--column", "samples": "--limit"}
+FLAGS = {
+    "location": "--data",
+    "configs": "--config",
+    "columns": "--column",
+    "samples": "--limit",
+    "results": "--import",
+}
 FIELDS = [
     (verb, parameter, model, field)
     for verb, described in DESCRIPTIONS.items()
@@ -89,7 +95,7 @@ def words_and_value(annotation: Any) -> tuple[list[str], Any]:
     if get_origin(annotation) is Literal:
         return [kinds[-1]], kinds[-1]
     if get_origin(annotation) is tuple:
-        return ["a=b"], ("a=b",)
+        return ["a=b"], (get_args(annotation)[0]("a=b"),)
     kind = kinds[0]
     if get_origin(kind) is Literal:
         return words_and_value(kind)

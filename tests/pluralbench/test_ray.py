@@ -37,8 +37,6 @@ SUPPORT = Path(__file__).parents[1] / "support"
 def nodes() -> Iterator[Any]:
     """Two nodes of one core each, with room for one worker each, on loopback alone."""
     with pytest.MonkeyPatch.context() as patch:
-        # Else Ray looks for 127.0.0.1 at the machine's other address. It reads this when it is imported.
-        patch.setenv("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
         patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
         patch.setenv("RAY_DEDUP_LOGS_SKIP_REGEX", ".")
         patch.setenv("PYTHONPATH", str(SUPPORT))
