@@ -41,17 +41,21 @@ def reference_numbers(benchmark: Benchmark, items: pl.DataFrame) -> Numbers:
 
     items: of the benchmark, with their `responses` and `rank`.
     """
-    characters = pl.element().str.len_chars().cast(pl.Float64)
-    lengths = items["responses"].list.eval(characters).to_list()
-    longer = decide(items, lengths)
-    shorter = decide(items, [[-length for length in own] for own in lengths])
-    yield from _numbers(benchmark, longer, LONGER)
+    # One after the other: beside the texts, two tables of all decisions are what takes the most memory of a run.
+    yield from _numbers(benchmark, _by_length(items, 1), LONGER)
+    shorter = _by_length(items, -1)
     yield from _numbers(benchmark, shorter, SHORTER)
     matched = {
         (config, item): matches_by_chance(rank)
         for config, item, rank in items.select("config", "id", "rank").iter_rows()
     }
-    yield from _coin(benchmark, longer, 0.5, matched)
+    yield from _coin(benchmark, shorter, 0.5, matched)  # who wins changes nothing
+
+
+def _by_length(items: pl.DataFrame, sign: int) -> pl.DataFrame:
+    """Decisions for the longer response (1) or the shorter one (-1), by characters."""
+    characters = pl.element().str.len_chars().cast(pl.Float64)
+    return decide(items, items["responses"].list.eval(sign * characters).to_list())
 
 
 def persona_references(benchmark: Benchmark, decisions: pl.DataFrame, items: pl.DataFrame, *, options: int) -> Numbers:
