@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from email import message_from_bytes
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 from batch_results import result
 from chat_server import Reply, Script, completion
+from listening import listening
 
 STATUSES = ("validating", "in_progress", "in_progress", "finalizing")
 
@@ -211,18 +212,9 @@ def serve_batches(
         def log_message(self, *args: object) -> None:
             """Say nothing."""
 
-    httpd = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    httpd.daemon_threads = True
-    httpd.handle_error = lambda *_: None  # type: ignore[method-assign]  # a client that was killed hangs up on us
-    thread = threading.Thread(target=httpd.serve_forever, args=(0.02,), daemon=True)
-    thread.start()
-    server.base_url = f"http://127.0.0.1:{httpd.server_address[1]}/v1"
-    try:
+    with listening(Handler) as url:
+        server.base_url = f"{url}/v1"
         yield server
-    finally:
-        httpd.shutdown()
-        httpd.server_close()
-        thread.join()
 
 
 def _uploaded(content: bytes, kind: str) -> bytes:

@@ -7,8 +7,10 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
+
+from listening import listening
 
 
 @dataclass(frozen=True)
@@ -109,18 +111,9 @@ def serve(script: Script) -> Iterator[ChatServer]:
         def log_message(self, *args: object) -> None:
             """Say nothing."""
 
-    httpd = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    httpd.daemon_threads = True
-    httpd.handle_error = lambda *_: None  # type: ignore[method-assign]  # a client that was killed hangs up on us
-    thread = threading.Thread(target=httpd.serve_forever, args=(0.02,), daemon=True)
-    thread.start()
-    server.base_url = f"http://127.0.0.1:{httpd.server_address[1]}/v1"
-    try:
+    with listening(Handler) as url:
+        server.base_url = f"{url}/v1"
         yield server
-    finally:
-        httpd.shutdown()
-        httpd.server_close()
-        thread.join()
 
 
 def completion(reply: Reply) -> dict[str, Any]:

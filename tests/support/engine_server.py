@@ -12,10 +12,11 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 import torch
+from listening import listening
 from reward_models import load_plainly, logits_alone
 from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification, PreTrainedTokenizerFast
 
@@ -325,15 +326,6 @@ def imitate(engine: str, folder: str, **settings: Any) -> Iterator[Imitation]:
         def log_message(self, *args: object) -> None:
             """Say nothing."""
 
-    httpd = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    httpd.daemon_threads = True
-    httpd.handle_error = lambda *_: None  # type: ignore[method-assign]  # a client that has read enough hangs up
-    thread = threading.Thread(target=httpd.serve_forever, args=(0.02,), daemon=True)
-    thread.start()
-    server.url = f"http://127.0.0.1:{httpd.server_address[1]}"
-    try:
+    with listening(Handler) as url:
+        server.url = url
         yield server
-    finally:
-        httpd.shutdown()
-        httpd.server_close()
-        thread.join()
