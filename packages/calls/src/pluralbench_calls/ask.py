@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
 from aiolimiter import AsyncLimiter
 from pluralbench_runs import Json, Meter, canonical_json, one_line, progress
@@ -11,7 +12,7 @@ from pluralbench_calls.batches.kept import KeptBatches
 from pluralbench_calls.errors import CallsError, CeilingReached, Interrupted, RequestsRejected
 from pluralbench_calls.ledger import Ledger
 from pluralbench_calls.loops import run
-from pluralbench_calls.records import Answer, Backend, DeferringBackend, FilingBackend, PackingBackend, Request
+from pluralbench_calls.records import Answer, Backend, DeferringBackend, PackingBackend, Request
 
 BYTES_A_TOKEN = 4  # on average; never less than one, by which the ceiling is reckoned
 OVERHEAD = 64  # tokens that a chat template adds
@@ -47,6 +48,22 @@ class Limits:
     tokens_per_minute: float | None = None
     price: Price = Price()
     max_cost: float | None = None
+
+
+@runtime_checkable
+class FilingBackend(Backend, Protocol):
+    """A backend that looks for answers in files first, and may write what is missing to files instead of sending it.
+
+    online: who is asked for the rest otherwise.
+    """
+
+    online: Backend
+
+    def take(self, requests: Sequence[Request], ledger: Ledger) -> Iterator[list[Answer]]:
+        """The answers to these requests that the files hold, some at a time, to be recorded."""
+
+    def write(self, requests: Sequence[Request], ledger: Ledger, label: str) -> None:
+        """Write the requests that have no answer. Raises `CallsPending` where it has; else `online` is asked."""
 
 
 def ask(

@@ -1,17 +1,14 @@
 """A request as it is sent, and the answer as it is recorded."""
 
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Protocol, Self, runtime_checkable
+from typing import Literal, Protocol, Self, runtime_checkable
 
 from pluralbench_runs import Json, digest
 from pluralbench_runs.secrets import redacted
-
-if TYPE_CHECKING:
-    from pluralbench_calls.ledger import Ledger
 
 Outcome = Literal["answer", "empty", "refusal", "content_filter", "length", "error"]
 """What came back. Only "answer" is an answer; "length" was cut off, "error" holds the server's message."""
@@ -131,22 +128,6 @@ class Backend(Protocol):
 
     async def send(self, request: Request) -> Answer:
         """Ask once; raise a `CallsError` for what concerns every request, such as a wrong key."""
-
-
-@runtime_checkable
-class FilingBackend(Backend, Protocol):
-    """A backend that looks for answers in files first, and may write what is missing to files instead of sending it.
-
-    online: who is asked for the rest otherwise.
-    """
-
-    online: Backend
-
-    def take(self, requests: Sequence[Request], ledger: "Ledger") -> Iterator[list[Answer]]:
-        """The answers to these requests that the files hold, some at a time, to be recorded."""
-
-    def write(self, requests: Sequence[Request], ledger: "Ledger", label: str) -> None:
-        """Write the requests that have no answer. Raises `CallsPending` where it has; else `online` is asked."""
 
 
 @runtime_checkable
