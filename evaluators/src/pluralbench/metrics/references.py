@@ -41,7 +41,7 @@ def reference_numbers(benchmark: Benchmark, items: pl.DataFrame) -> Numbers:
 
     items: of the benchmark, with their `responses` and `rank`.
     """
-    # One after the other: beside the texts, two tables of all decisions are what takes the most memory of a run.
+    # One after the other, so that one table of all decisions is there at once beside the texts.
     yield from _numbers(benchmark, _by_length(items, 1), LONGER)
     shorter = _by_length(items, -1)
     yield from _numbers(benchmark, shorter, SHORTER)

@@ -91,7 +91,7 @@ def score_items(benchmark: Benchmark, items: pl.DataFrame, scored: Scored, decis
 
     items: of the benchmark. scored: their scores. decisions: what `decide` makes of these.
     """
-    # By column: as rows a million pairs take half a gigabyte and ten times as long.
+    # By column, which takes a tenth of the time that rows take.
     cut = scored.cut or [0] * items.height
     tokens = scored.tokens or [[]] * items.height
     reasons = [scored.dropped.get(place) for place in range(items.height)]
