@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import polars as pl
 import typer
-from build_chinese.errors import SourceError
 from build_chinese.preferences import Judgement, Mark, resolve
 from pluralbench.reports.figures import series, style
+from pluralbench_release.errors import SourceError
 from pluralbench_runs import run, stream
 from pluralbench_tables import read_jsonl
 from scipy.stats import kendalltau

@@ -30,12 +30,11 @@ from scoring.report import Clock, Row, fastest, limit, limit_sentence, machine, 
 from scoring.workloads import SHAPES, Writer, groups, shared_and_rests
 from transformers import AutoTokenizer
 
-FAST, UNCOMPILED, EXACT, IMPLICIT = "ours:fast", "ours:uncompiled", "ours:exact", "ours:implicit"
+FAST, EXACT, IMPLICIT = "ours:fast", "ours:exact", "ours:implicit"
 LOOP, ONE_AT_A_TIME, FULL_LOGITS = "peers:personalized_loop", "peers:one_at_a_time", "peers:full_logits"
 REWARD_BENCH, LIMIT = "reward_bench:classifier", "limit:operators"
 TITLES = {
     FAST: "ours, fast",
-    UNCOMPILED: "ours, fast, nothing compiled",
     EXACT: "ours, exact",
     LOOP: "Personalized-RewardBench loop",
     REWARD_BENCH: f"reward-bench {reward_bench.VERSION}",
@@ -43,7 +42,7 @@ TITLES = {
     IMPLICIT: "ours, fast",
     FULL_LOGITS: "full-logits batch",
 }
-CLASSIFYING = [FAST, UNCOMPILED, EXACT, LOOP, REWARD_BENCH, ONE_AT_A_TIME, LIMIT]
+CLASSIFYING = [FAST, EXACT, LOOP, REWARD_BENCH, ONE_AT_A_TIME, LIMIT]
 IMPLICITLY = [IMPLICIT, FULL_LOGITS]
 # Each workload's texts and strategies.
 WORKLOADS = {name: (name, CLASSIFYING) for name in SHAPES} | {"implicit": ("pairs", IMPLICITLY)}

@@ -2,7 +2,8 @@
 
 import gc
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
@@ -53,15 +54,25 @@ def _commands_are_made_once() -> Iterator[None]:
 
     make, made = command.command_of, dict[Any, Any]()
 
-    def once(app: Any, *given: Any) -> Any:
-        key = (app, repr(given))
-        if key not in made:
-            made[key] = make(app, *given)
-        return made[key]
+    def once(program: Any) -> Any:
+        if program.name not in made:
+            made[program.name] = make(program)
+        return made[program.name]
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(command, "command_of", once)
         yield
+
+
+@pytest.fixture
+def run(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., tuple[int, str]]:
+    """Run the command of the builder in whose folder the test is; gives its exit status and what it wrote."""
+    from commands import in_process
+
+    folder = request.path.parent.name
+    return in_process(folder.replace("_", "-"), import_module(f"{folder}.cli").main, monkeypatch, capsys)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -24,7 +24,7 @@ STEPS = {
     "measure": "metrics",
     "score_items": "writing",
     "write_run": "writing",
-    "read_run": "reading back",
+    "load_run": "reading back",
 }
 KIB = 1 if sys.platform == "darwin" else 1024
 

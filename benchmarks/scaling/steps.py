@@ -150,7 +150,7 @@ def go_on(job: Job) -> Step:
         verb.decide = decide
     yield
     run = verb.score(by_length, **given)
-    assert run.record.scoring.items_from_an_earlier_part == job.rows  # noqa: S101
+    assert run.scored.items_from_an_earlier_part == job.rows  # noqa: S101
 
 
 def metrics(job: Job) -> Step:
@@ -166,11 +166,11 @@ def metrics_languages(job: Job) -> Step:
 def _measured(job: Job, out: str) -> Step:
     from pluralbench.metrics import measure  # noqa: PLC0415
     from pluralbench.results.decisions import decisions_of  # noqa: PLC0415
-    from pluralbench.results.runs import read_run  # noqa: PLC0415
+    from pluralbench.results.runs import load_run  # noqa: PLC0415
 
-    run = read_run(Path(job.folder) / out)
+    run = load_run(Path(job.folder) / out)
     yield
-    measure(run.record.benchmark.description, decisions_of(run.items))
+    measure(run.config.benchmark.description, decisions_of(run.items))
 
 
 def report(job: Job) -> Step:
@@ -183,7 +183,7 @@ def report(job: Job) -> Step:
 
 
 def submit(job: Job) -> Step:
-    """The run's files against each other."""
+    """The run's files against each other, and against its data, which is read again where it is there."""
     from pluralbench.leaderboard.submission import check_submission, runs_at  # noqa: PLC0415
 
     yield

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import torch
 from pluralbench_local import LocalModel, embed, load_backbone
-from pluralbench_rewards import Group, Scoring
+from pluralbench_rewards import Group
 from torch import Tensor
 from transformers import AutoModel, AutoTokenizer
 
@@ -22,7 +22,7 @@ Vectors = Callable[[list[str]], tuple[Tensor, int]]
 def ours(settings: Settings) -> Score:
     """Each different text once, a prompt with its responses, packed."""
     described = LocalModel(name=_folder(settings), device=settings.device, dtype=settings.dtype)
-    backbone = load_backbone(described, scoring=Scoring(compile="always"))
+    backbone = load_backbone(described)
 
     def score(groups: list[Conversations]) -> Outcome:
         about = [group.prompt for group in groups if not group.responses]

@@ -2,8 +2,8 @@
 
 All unique tokens go through every part, each timed by itself: tokenising; the projections of attention; attention (a
 prompt over itself, its responses over it and over themselves); the gated blocks; norms and rotations; sums. A part is
-tried in every way that is known here (the library's own operators, fused ones, compiled ones, each kernel of
-attention) and in slices of several sizes, and the least time counts; after a workload's first round only its fastest
+tried in every way that is known here (the library's own operators, fused ones, each kernel of attention)
+and in slices of several sizes, and the least time counts; after a workload's first round only its fastest
 way is timed. No padding, nothing computed twice, no Python of a model
 between the parts, and the last layer as whole as the others.
 """
@@ -34,12 +34,11 @@ def operators(settings: Settings) -> Score:
     """CPU seconds of each part; there are no scores."""
     model = load(str(Path(settings.folder, "classifier")), device="cpu", dtype=settings.dtype)
     network: Any = model.network
-    compiled = network.compiled.prepare(0, "always")
     # The last layer is watched, to compute only what is read of it: the first stands in.
     layers = [*network.body.layers[:-1], network.body.layers[0]]
     tokenizer = model.template.tokenizer
 
-    ways_of = partial(_ways, layers, compiled)
+    ways_of = partial(_ways, layers)
     fastest: dict[tuple[str, int], int] = {}
 
     def least(part: str, tokens: int, ways: Sequence[Callable[[], object]]) -> float:
@@ -72,14 +71,14 @@ def operators(settings: Settings) -> Score:
 Work = Callable[[list[Any], Tensor], None]  # of all layers on the states of some tokens [1, tokens, width]
 
 
-def _ways(layers: list[Any], compiled: list[str], work: Work, tokens: int) -> list[Callable[[], None]]:
+def _ways(layers: list[Any], work: Work, tokens: int) -> list[Callable[[], None]]:
     """The work on all tokens: the model's own operators and its faster forms, in slices of each size."""
     like = layers[0].mlp.gate_proj.weight
     states = torch.randn(1, tokens, like.shape[1]).to(like.dtype)
 
     def way(rows: int, *, fast: bool) -> Callable[[], None]:
         def compute() -> None:
-            with attending(Packed("fast", [], [], [], [], compiled)) if fast else nullcontext():
+            with attending(Packed("fast", [], [], [], [])) if fast else nullcontext():
                 for part in torch.split(states, rows, 1):
                     work(layers, part)
 

@@ -4,35 +4,27 @@ from pathlib import Path
 
 from pluralbench_local import load
 from pluralbench_local import score as score_groups
-from pluralbench_rewards import Compile, Group, Mode
+from pluralbench_rewards import Group, Mode
 
 from scoring.protocol import Conversations, Outcome, Score, Settings
 
 
 def fast(settings: Settings) -> Score:
-    """A classifier in fast mode: a prompt's tokens are computed once for all its responses.
-
-    Its small functions are compiled, which a machine does once; the round that warms up does it here.
-    """
-    return _scorer(settings, "fast", compiling="always")
-
-
-def uncompiled(settings: Settings) -> Score:
-    """The same as on a machine that has compiled nothing, and for a run too short to do it."""
-    return _scorer(settings, "fast", compiling="never")
+    """A classifier in fast mode: a prompt's tokens are computed once for all its responses."""
+    return _scorer(settings, "fast")
 
 
 def exact(settings: Settings) -> Score:
     """A classifier in exact mode: scores as of one conversation at a time."""
-    return _scorer(settings, "exact", compiling="never")
+    return _scorer(settings, "exact")
 
 
 def implicit(settings: Settings) -> Score:
     """A policy and its reference in fast mode."""
-    return _scorer(settings, "fast", compiling="always", implicit=True)
+    return _scorer(settings, "fast", implicit=True)
 
 
-def _scorer(settings: Settings, mode: Mode, *, compiling: Compile, implicit: bool = False) -> Score:
+def _scorer(settings: Settings, mode: Mode, *, implicit: bool = False) -> Score:
     folder = Path(settings.folder)
     model = load(
         str(folder / ("policy" if implicit else "classifier")),
@@ -47,7 +39,7 @@ def _scorer(settings: Settings, mode: Mode, *, compiling: Compile, implicit: boo
             Group(str(number), [{"role": "user", "content": group.prompt}], group.responses)
             for number, group in enumerate(groups)
         ]
-        scored = score_groups(model, asked, mode=mode, compile=compiling)
+        scored = score_groups(model, asked, mode=mode)
         assert scored.work is not None  # noqa: S101 - a server would do work unseen; this is in the process
         return Outcome(scored.scores, scored.work.computed_tokens)
 

@@ -73,9 +73,10 @@ def _checked(batch: Batch, *, folder: str, code: str) -> Batch:
 def _translated(text: str, folder: str, code: str) -> tuple[str, str]:
     """The translation and what is wrong with it: the whole text first, then cut, as the builder does."""
     # Here, so that the variant without checks need not load the builder.
-    from build_multilingual.checks import ChecksTable, problem  # noqa: PLC0415
+    from build_multilingual.checks import problem  # noqa: PLC0415
     from build_multilingual.masking import Lost, mask, without_marks  # noqa: PLC0415
     from build_multilingual.pieces import joined, pieces  # noqa: PLC0415
+    from build_multilingual.recipe import ChecksTable  # noqa: PLC0415
     from build_multilingual.translate import WAYS  # noqa: PLC0415
     from build_multilingual.translators.google import CODE_POINTS  # noqa: PLC0415
     from pluralbench_schemas import LANGUAGES  # noqa: PLC0415
@@ -111,8 +112,9 @@ def _known(folder: str, kind: str, code: str) -> Any:
 
 def _load_identifier() -> None:
     """Load what tells languages before processes are forked, or each would load it again for each language."""
-    from build_multilingual.checks import ChecksTable, problem  # noqa: PLC0415
+    from build_multilingual.checks import problem  # noqa: PLC0415
     from build_multilingual.masking import mask  # noqa: PLC0415
+    from build_multilingual.recipe import ChecksTable  # noqa: PLC0415
     from pluralbench_schemas import LANGUAGES  # noqa: PLC0415
 
     text = "Each of the two processes gets what its parent had loaded before they were forked."

@@ -10,18 +10,13 @@ from typing import Any
 import polars as pl
 import pytest
 from build_chinese.annotation.annotations import MARKS
-from build_chinese.annotation.rounds import markers, reviewed, to_mark_again, to_review, to_third
-from build_chinese.annotation.tasks import Tasks
+from build_chinese.annotation.rounds import markers, to_mark_again, to_third
 from chinese_project import FIVE, fill, mark_of, read_rows, write_prompts, write_taxonomy
 
 Run = Callable[..., tuple[int, str]]
 TASKS: list[object] = ["tasks", "--prompts", "prompts.jsonl", "--responses", "responses.jsonl"]
 TASKS += ["--taxonomy", "taxonomy.toml", "--overlap", 0.4, "--out", "tasks"]
 TASKS += [word for name in FIVE for word in ("--annotator", name)]
-
-
-def always_first(*_: str) -> str:
-    return "1"
 
 
 def opposite(first: str, second: str) -> str:
@@ -74,7 +69,7 @@ def test_what_differs_goes_back_then_to_a_third_and_then_a_share_is_reviewed(run
     }
     assert "First, the same annotators mark these once more, each alone: annotated.again" in said
     assert not Path("annotated.third").exists()
-    assert not Path("annotated.review.csv").exists()
+    assert not list(Path().glob("annotated.review*.csv"))
 
     # They mark as before, so that a third annotator decides.
     more = [fill(path, Path(f"{path.stem}-2.csv"), opposite if path.stem == "an" else mark_of) for path in back]
@@ -92,24 +87,62 @@ def test_what_differs_goes_back_then_to_a_third_and_then_a_share_is_reviewed(run
     assert not list(Path("annotated.again").iterdir())
 
     deciding = [fill(path, Path(f"{path.stem}-3.csv")) for path in third]
+    before = report
     said, report = read(run, *sheets, *again(*more, *deciding))
+    # Third annotators mark only what others differ on, which says nothing of how far they agree.
+    assert (report["markers"], report["agreement"]["pairs"]) == (before["markers"], before["agreement"]["pairs"])
+    assert [entry["agreeing"] for entry in report["agreement"]["annotators"].values()] == [
+        entry["agreeing"] for entry in before["agreement"]["annotators"].values()
+    ]
     assert (report["consensus"]["open"], report["consensus"]["majority"] > 0) == (0, True)
-    review = Path("annotated.review.csv")
+    review = Path("annotated.review1.csv")
     assert len(rows(review)) == 3  # of ten tasks
-    assert "Nothing is open: a reviewer marks 3 tasks in annotated.review.csv" in said
+    assert "Nothing is open: reviewer 1 marks 3 tasks in annotated.review1.csv" in said
 
     seen = fill(review, Path("seen.csv"))
     said, report = read(run, *sheets, *again(*more, *deciding), "--review", seen)
     # What one annotator alone had the wrong way round comes out here, and the reviewer's marks count.
-    assert (report["review"]["tasks"], report["review"]["of"]) == (3, 9)
-    assert 0 < report["review"]["count"] < 9
-    assert "The reviewer marked 3 tasks and agrees on 66.7%" in said
+    [first] = report["review"]
+    assert (first["tasks"], first["of"]) == (3, 9)
+    assert 0 < first["count"] < 9
+    assert "Reviewer 1 marked 3 tasks and agrees on 66.7%" in said
     right = {(a, b): mark_of(texts[a], texts[b]) for texts in answers_by_id() for a in texts for b in texts}
     reviewed = [row["task"] for row in rows(review)]
     shown = {row["task"]: row["responses"] for row in read_rows(Path("tasks/tasks.jsonl"))}
     counted = {tuple(mark[:2]): mark[2] for row in read_rows(Path("annotated.jsonl")) for mark in row["annotations"]}
     for pair in (pair for task in reviewed for pair in combinations(shown[task], 2)):
         assert pair not in counted or counted[pair] == right[pair]
+
+
+def test_a_second_reviewer_sees_what_the_first_left(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_prompts(tmp_path, ["open", "human"])
+    write_taxonomy(tmp_path)
+    Path("all.toml").write_text("[tasks]\nreview_share = [1.0, 1.0]\n", encoding="utf-8")
+    assert run(*TASKS, "--recipe", "all.toml")[0] == 0
+    sheets = [fill(Path(f"tasks/sheets/{name}.csv"), Path(f"{name}.csv")) for name in FIVE]
+    said, report = read(run, *sheets)
+    assert "Nothing is open: reviewer 1 marks 10 tasks in annotated.review1.csv (--review)." in said
+    assert report["review"] == []
+    first = fill(Path("annotated.review1.csv"), Path("first.csv"), opposite)
+    said, _ = read(run, *sheets, "--review", first)
+    assert "Nothing is open: reviewer 2 marks 10 tasks in annotated.review2.csv (--review)." in said
+    second = fill(Path("annotated.review2.csv"), Path("second.csv"))
+    reviews = ["--review", first, "--review", second]
+    said, report = read(run, *sheets, *reviews)
+    # The second is right everywhere, and held against the first, not against the annotators.
+    assert report["review"][1] == report["review"][0]
+    assert report["review"][1]["count"] < report["review"][1]["of"] == 30
+    assert "Reviewer 2 marked 10 tasks and agrees on" in said
+    assert "Nothing is open" not in said
+    right = {(a, b): mark_of(texts[a], texts[b]) for texts in answers_by_id() for a in texts for b in texts}
+    for one, other, mark in (mark for row in read_rows(Path("annotated.jsonl")) for mark in row["annotations"]):
+        assert mark == right[one, other]
+    words = [*sheets, *reviews, "--review", first]
+    assert run("annotations", *words, "--tasks", "tasks", "--out", "annotated.jsonl") == (
+        2,
+        "Error: There are 3 files of reviewers and 2 stages of review (`review_share`); give one file a stage.\n",
+    )
 
 
 def test_those_who_agree_when_they_mark_again_need_no_third(run: Run, sheets: list[Path]) -> None:
@@ -155,14 +188,3 @@ def test_ninety_in_a_hundred_is_enough() -> None:
     assert to_third([less], none, marks(*enough), {"x", "y", "z"}, set()).is_empty()
     assert to_third([less], marks(*enough), marks(*enough), {"x", "y", "z"}, set()).rows() == [("t", "z")]
     assert to_third([less], marks(*enough), marks(*enough), {"x", "y"}, set()).is_empty()
-
-
-def test_the_review_is_a_share_and_counts_what_it_finds() -> None:
-    many = marks(*((f"t{number}", "x", "b", "1") for number in range(50)))
-    drawn = to_review(many, Tasks())
-    assert len(drawn) == len(set(drawn)) == 15
-    assert to_review(many, Tasks(review_share=0)) == []
-    counted = many.drop("annotator")
-    seen = many.head(4).with_columns(mark=pl.Series(["1", "1", "2", "s"]))
-    found = reviewed(seen, counted)
-    assert (found["tasks"], found["count"], found["of"]) == (4, 2, 4)

@@ -8,17 +8,15 @@ from pathlib import Path
 import pytest
 from build_chinese.annotation.annotations import MARKS, read
 from build_chinese.annotation.forms import SHEET, form_of, shown, write_csv, write_labels
-from build_chinese.annotation.tasks import TASKS, Tasks, make
-from chinese_prompts import SAMPLE, counted_prompts, prompts_of, rows_of, sample_prompts
+from build_chinese.annotation.tasks import TASKS, make
+from build_chinese.recipe import Tasks
+from chinese_prompts import counted_prompts, prompts_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pluralbench_studies import label_studio_config
 
 SEVEN = [f"ann-{number}" for number in range(1, 8)]
-PROMPTS = sample_prompts()
 COLUMNS = ["task", "annotator", *SHEET.fields, *SHEET.names]
-CHECKS = [row["task"] for row in rows_of(SAMPLE / "checks.jsonl")]
-TASKS_OF_ALL_KINDS = make(PROMPTS, SEVEN, Tasks(overlap=0.2, check_share=0.1), seed=1, checks=CHECKS)
 
 
 def rows(path: Path) -> list[dict[str, str]]:
@@ -31,27 +29,6 @@ def fill(path: Path, filled: list[dict[str, str]]) -> None:
         writer = csv.DictWriter(file, COLUMNS)
         writer.writeheader()
         writer.writerows(filled)
-
-
-def test_a_sheet_for_each_annotator_with_every_task_once(tmp_path: Path) -> None:
-    paths = write_csv(tmp_path / "sheets", TASKS_OF_ALL_KINDS, PROMPTS)
-    assert paths == [tmp_path / "sheets" / f"{name}.csv" for name in SEVEN]
-    texts = {response["id"]: response["content"] for row in PROMPTS["responses"] for response in row}
-    questions = dict(PROMPTS.select("id", "input").iter_rows())
-    expected = {
-        (task, annotator): [questions[prompt], *(texts[response] for response in responses)]
-        for task, prompt, _, responses, annotator, _ in TASKS_OF_ALL_KINDS.iter_rows()
-    }
-    found = {}
-    for path in paths:
-        assert path.read_bytes().startswith(b"\xef\xbb\xbf")  # by which a spreadsheet knows UTF-8
-        for row in rows(path):
-            assert list(row) == COLUMNS
-            assert row["annotator"] == path.stem
-            assert not any(row[name] for name in SHEET.names)
-            found[row["task"], row["annotator"]] = [row[name] for name in ("prompt", "A", "B", "C")]
-    assert found == expected
-    assert "A>C=B" in (tmp_path / "sheets" / "guide.md").read_text(encoding="utf-8")
 
 
 def test_a_sheet_tells_neither_models_nor_ids_nor_kinds(tmp_path: Path) -> None:
@@ -80,17 +57,6 @@ def test_a_sheet_tells_neither_models_nor_ids_nor_kinds(tmp_path: Path) -> None:
     assert looks.height == tasks["task"].n_unique()
 
 
-def test_a_form_names_its_questions_like_the_columns_of_a_sheet() -> None:
-    assert [
-        *("task", "annotator", "prompt", "A", "B", "C", "A_B", "A_C", "B_C", "order"),
-        *("score_A", "score_B", "score_C", "remark"),
-    ] == COLUMNS
-    questions = {question.name: list(question.options.values()) for question in form_of(3).questions}
-    assert questions["A_C"] == ["A更好", "C更好", "不相上下"]
-    assert [words[:2] for words in questions["score_B"]] == ["0 ", "1 ", "2 ", "3 ", "4 ", "5 "]
-    assert form_of(2).names == ["A_B", "score_A", "score_B", "remark"]
-
-
 def test_labels_of_three_and_of_two_lie_apart_and_hide_as_much(tmp_path: Path) -> None:
     prompts = prompts_of(
         {"p": ["=1+1", "乙", "丙 <b>&amp;\n第二行"], "q": ["甲", "乙"], "r": ["一", "二", "三", "四", "五"]}
@@ -114,21 +80,6 @@ def test_labels_of_three_and_of_two_lie_apart_and_hide_as_much(tmp_path: Path) -
         assert secret not in text
     write_labels(tmp_path / "triples", make(counted_prompts(3), SEVEN, Tasks(), seed=1), counted_prompts(3))
     assert not (tmp_path / "triples" / "pairs").exists()
-
-
-@pytest.mark.parametrize("start", ["=", "＋", "'"])
-def test_sheets_of_dangerous_texts(tmp_path: Path, start: str) -> None:
-    prompt = f"{start}HYPERLINK(1)"
-    prompts = prompts_of({prompt: [f"{start}1+1", f"{start}cmd|x", f'{start}"引号", 逗号']})
-    tasks = make(prompts, ["ann"], Tasks(), seed=1)
-    (path,) = write_csv(tmp_path, tasks, prompts)
-    (row,) = rows(path)
-    for name in ("task", "A", "B", "C"):
-        assert row[name].startswith(f"'{start}")
-    fill(path, [row | {"order": "B>A=C"}])
-    marks = read([path], tasks).marks
-    assert set(marks["task"]) == {f"{prompt}-t1"}
-    assert marks["mark"].to_list() == ["2", "s", "1"]
 
 
 ANSWER_FORMS = ("marks", "order", "scores")
@@ -187,12 +138,3 @@ def test_from_tasks_to_sheets_to_marks(
     assert (
         found.marks["task"].unique(maintain_order=True).to_list() == tasks["task"].unique(maintain_order=True).to_list()
     )
-
-
-def test_a_blank_sheet_says_nothing(tmp_path: Path) -> None:
-    found = read(write_csv(tmp_path, TASKS_OF_ALL_KINDS, PROMPTS), TASKS_OF_ALL_KINDS)
-    assert found.marks.schema == MARKS
-    assert found.marks.is_empty()
-    assert found.problems["kind"].unique().to_list() == ["missing"]
-    given_out = TASKS_OF_ALL_KINDS.select("task", "annotator").sort("task", "annotator")
-    assert found.problems.select("task", "annotator").sort("task", "annotator").equals(given_out)

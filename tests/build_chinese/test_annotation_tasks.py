@@ -9,13 +9,14 @@ from typing import Any
 import polars as pl
 import pytest
 from build_chinese.annotation.annotations import check_tasks
-from build_chinese.annotation.tasks import RING, TASKS, Tasks, make, read_tasks, write_tasks
+from build_chinese.annotation.tasks import TASKS, make, read_tasks
 from build_chinese.errors import TasksError
+from build_chinese.recipe import Tasks
 from chinese_prompts import SAMPLE, counted_prompts, prompts_of, rows_of, sample_prompts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pluralbench_runs import UserError
-from pluralbench_studies import AssignmentError, covering_design
+from pluralbench_studies import AssignmentError
 
 SEVEN = [f"ann-{number}" for number in range(1, 8)]
 PROMPTS = sample_prompts()
@@ -48,23 +49,17 @@ def test_the_sample_gets_its_own_tasks_each_for_another_annotator() -> None:
 
 def test_any_number_of_responses_is_covered() -> None:
     prompts = counted_prompts(*range(2, 14))
-    tasks = make(prompts, [f"a{number}" for number in range(26)], Tasks(), seed=3)
+    tasks = make(prompts, [f"a{number}" for number in range(28)], Tasks(), seed=3)
     for prompt, responses in prompts.select("id", "responses").iter_rows():
         ids = [response["id"] for response in responses]
         shown = tasks.filter(prompt=prompt)["responses"].to_list()
         assert {frozenset(pair) for task in shown for pair in combinations(task, 2)} == {
             frozenset(pair) for pair in combinations(ids, 2)
         }
-        blocks = RING if len(ids) == 5 else covering_design(len(ids))
-        assert [sorted(task) for task in shown] == [sorted(ids[place] for place in block) for block in blocks]
+        # Schönheim: each response meets the others two at a time, and a triple holds three.
+        least = -(-len(ids) * -(-(len(ids) - 1) // 2) // 3)
+        assert len(shown) <= 1.2 * least + 1
     assert tasks.filter(prompt="p1")["responses"].list.len().to_list() == [2]
-
-
-def test_five_are_shown_along_the_ring() -> None:
-    assert [Counter(block[place] for block in RING) for place in range(3)] == [Counter(range(5))] * 3
-    # Neighbours are seen twice, all others once (15 judgements on 10 pairs).
-    seen = Counter(frozenset(pair) for block in RING for pair in combinations(block, 2))
-    assert Counter(seen.values()) == {1: 5, 2: 5}
 
 
 def test_no_response_is_always_shown_first() -> None:
@@ -131,17 +126,6 @@ def test_prompts_and_annotators_that_make_no_tasks() -> None:
         pl.concat_list("responses", pl.col("responses").list.slice(0, 1))
     )
     fails("The prompt p has the response p-a twice, so it would be compared with itself.", twice, SEVEN, Tasks())
-
-
-def test_tasks_that_somebody_else_gave_out_are_read(tmp_path: Path) -> None:
-    recorded = read_tasks(SAMPLE / "annotations.jsonl", PROMPTS)
-    assert recorded.schema == TASKS
-    assert recorded["annotator"].to_list() == [row["annotator"] for row in rows_of(SAMPLE / "annotations.jsonl")]
-    assert set(recorded["kind"]) == {"first"}
-    checks = [row["task"] for row in rows_of(SAMPLE / "checks.jsonl")]
-    made = make(PROMPTS, SEVEN, Tasks(overlap=0.3), seed=1, checks=checks)
-    write_tasks(tmp_path / "tasks.jsonl", made)
-    assert read_tasks(tmp_path / "tasks.jsonl", PROMPTS).equals(made)
 
 
 GOOD = {"task": "p1-t1", "prompt": "p1", "annotator": "a", "responses": ["p1-a", "p1-b"]}

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 from build_chinese.audit import audit, check_apart, check_audits, prompt_figures
-from build_chinese.errors import SourceError
 from chinese_project import Row, annotated, prompt, read_rows, write_rows
-from pluralbench_audit import AuditFailed, PairLimits
+from pluralbench_release.audit import AuditFailed, PairLimits
+from pluralbench_release.errors import SourceError
 
 Run = Callable[..., tuple[int, str]]
 LONG = "龙井茶要用八十度左右的水来泡，先温杯，再投茶，等一分钟就可以喝了。"
@@ -128,13 +128,3 @@ def test_zero_is_an_id_like_any_other(run: Run, project: Path) -> None:
     write_rows(project / "odd.jsonl", [given | {"id": [1]}])
     sentence = "Error: odd.jsonl, row 1: the id '[1]' is neither text nor a whole number.\n"
     assert run("resolve", "odd.jsonl", "--out", "ranked.jsonl") == (2, sentence)
-
-
-def test_what_is_no_number_of_json_is_refused_and_not_written(run: Run, project: Path) -> None:
-    text = json.dumps(annotated(0) | {"weight": float("nan")}, ensure_ascii=False)
-    (project / "nan.jsonl").write_text(text + "\n", encoding="utf-8")
-    status, said = run("resolve", "nan.jsonl", "--out", "ranked.jsonl")
-    assert status == 2
-    assert said.startswith("Error: nan.jsonl, ")
-    assert "NaN is no number of JSON" in said
-    assert not (project / "ranked.jsonl").exists()

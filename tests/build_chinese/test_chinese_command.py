@@ -1,7 +1,6 @@
 """The command `build-chinese`: the sample through all four steps, and a project of one's own."""
 
 import hashlib
-import json
 import shutil
 from collections.abc import Callable
 from itertools import combinations
@@ -29,7 +28,6 @@ from pluralbench_release import LEDGER, RECIPE, content_digest, read_manifest, r
 from pluralbench_schemas import RankedResponses, validate
 
 Run = Callable[..., tuple[int, str]]
-VERBS = ("tasks", "annotations", "resolve", "preference")
 SPLITS = {"open": "test", "human": "test", "preference": "train"}
 NAME = "chinese-rewardbench"
 
@@ -67,7 +65,7 @@ def sample() -> tuple[Path, str]:
 @pytest.mark.smoke
 def test_all_four_steps_leave_their_files(sample: tuple[Path, str]) -> None:
     dist, said = sample
-    left = [f"-annotated.{end}" for end in ("jsonl", "report.json", "review.csv")] + [
+    left = [f"-annotated.{end}" for end in ("jsonl", "report.json", "review1.csv")] + [
         "-ranked.dropped.jsonl",
         "-ranked.jsonl",
     ]
@@ -106,13 +104,6 @@ def test_the_same_again_changes_nothing_and_repeats_no_call(run: Run, sample: tu
     status, said = run("--out", dist / NAME)
     assert (status, "300 recorded calls, 0 of them made now" in said) == (0, True), said
     assert files(dist) == files(sample[0])
-
-
-def test_it_verifies_and_is_built_again_to_the_same_digests(sample: tuple[Path, str], tmp_path: Path) -> None:
-    release = sample[0] / NAME
-    assert verify(release) == []
-    assert not any(rebuild(release, tmp_path / "again"))
-    assert digests(tmp_path / "again") == digests(release)
 
 
 def test_every_config_keeps_to_its_schema(sample: tuple[Path, str]) -> None:
@@ -158,31 +149,6 @@ def test_every_vote_and_reward_is_in_the_ledger(sample: tuple[Path, str]) -> Non
         assert set(by_judge[name].explode()) <= set(recorded.filter(kind=kind)["key"])
 
 
-def test_a_larger_margin_needs_no_model_either(run: Run, sample: tuple[Path, str], tmp_path: Path) -> None:
-    found = {}
-    for margin in ("0", "0.05", "1000"):
-        status, said = run("preference", "--margin", margin, "--no-length", "--out", tmp_path / margin)
-        assert status == 0, said
-        figures = json.loads((tmp_path / margin / "provenance/statistics.json").read_text(encoding="utf-8"))
-        found[margin] = figures["preference"]["steps"]["the reward model agrees"]
-    assert found["0"] > found["0.05"] > found["1000"] == 0
-    assert rows(tmp_path / "1000", "preference")["annotated_by"].unique().to_list() == ["people"]
-
-
-def test_help_shows_examples(run: Run) -> None:
-    status, shown = run("--help")
-    text = " ".join(shown.split())
-    assert status == 0
-    assert "Examples: build-chinese" in text
-    assert all(f"build-chinese {verb} " in text for verb in VERBS)
-
-
-@pytest.mark.parametrize("verb", VERBS)
-def test_help_of_each_verb_has_an_example(run: Run, verb: str) -> None:
-    status, shown = run(verb, "--help")
-    assert (status, f"Example: build-chinese {verb} " in " ".join(shown.split())) == (0, True)
-
-
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with prompts, responses, categories and prompts to vote on; where commands run."""
@@ -202,12 +168,13 @@ VOTE += ["--judge", "gpt", "--api-key-env", "JUDGE_KEY", "--no-distant"]
 
 def test_a_project_of_ones_own_through_the_four_verbs(run: Run, project: Path) -> None:
     status, said = run(*TASKS, "--out", "tasks")
-    assert (status, "tasks: 30 tasks on 6 prompts" in said) == (0, True), said
+    # As in the paper, each task has two annotators.
+    assert (status, "tasks: 30 tasks on 6 prompts, given out 60 times" in said) == (0, True), said
     sheets = [fill(project / f"tasks/sheets/{name}.csv", project / f"{name}.csv") for name in FIVE]
-    assert all(len(path.read_text(encoding="utf-8").splitlines()) == 7 for path in sheets)
+    assert all(len(path.read_text(encoding="utf-8").splitlines()) == 13 for path in sheets)
     status, said = run("annotations", *sheets, "--tasks", "tasks", "--out", "annotated.jsonl")
-    assert (status, "annotated.jsonl: 90 judgements on 6 prompts" in said) == (0, True), said
-    assert "Of 30 pairs of judgements on the same two responses 100.0% are the same" in said
+    assert (status, "annotated.jsonl: 180 judgements on 6 prompts" in said) == (0, True), said
+    assert "Of 210 pairs of judgements on the same two responses 100.0% are the same" in said
     status, said = run("resolve", "annotated.jsonl", "--out", "ranked.jsonl")
     assert (status, "6 prompts ranked, 0 with responses that share a rank" in said) == (0, True), said
     for row in read_rows(project / "ranked.jsonl"):
@@ -240,20 +207,3 @@ def test_the_ranked_file_is_as_good_as_the_annotated_one(run: Run, project: Path
         assert run("preference", "--annotated", f"{name}.jsonl", "--out", name)[0] == 0
     assert digests(project / "annotated") == digests(project / "ranked")
     assert list(digests(project / "ranked")) == list(SPLITS)
-
-
-def test_the_strategies_can_be_switched_off(run: Run, project: Path) -> None:
-    write_rows(project / "annotated.jsonl", [annotated(number, name) for number, name in enumerate(SPLITS)])
-    with serve(judge) as server:
-        words = [*VOTE, "--base-url", server.base_url]
-        assert run(*words, "--out", "all")[0] == 0
-        for flag in ("--no-human", "--no-length"):
-            assert run(*words, flag, "--reuse", "all", "--out", flag)[0] == 0
-        assert run(*words, "--limit", 2, "--reuse", "all", "--out", "two")[0] == 0
-        assert len(server.requests) == 60
-    counts = {
-        name: rows(project / name, "preference")["annotations"].list.len().sum() for name in ("all", "--no-length")
-    }
-    assert counts["--no-length"] == 60 + 10 > counts["all"]
-    assert set(rows(project / "--no-human", "preference")["annotated_by"]) == {"gpt"}
-    assert rows(project / "two", "preference").height == 2 + 1

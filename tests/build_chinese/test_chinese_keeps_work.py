@@ -49,13 +49,6 @@ def test_exports_that_are_kept_with_the_tasks_outlast_the_same_command(run: Run,
     assert (project / "tasks/export.json").exists()
 
 
-def test_annotations_that_were_read_twice_are_the_same(run: Run, project: Path) -> None:
-    for _ in range(2):
-        assert run("annotations", *sheets(), "--tasks", "tasks", "--out", "annotated.jsonl")[0] == 0
-    assert run("annotations", *reversed(sheets()), "--tasks", "tasks", "--out", "again.jsonl")[0] == 0
-    assert (project / "again.jsonl").read_bytes() == (project / "annotated.jsonl").read_bytes()
-
-
 @pytest.mark.parametrize("out", ["an.csv", "tasks/tasks.jsonl"])
 def test_annotations_are_not_written_over_what_was_read(run: Run, project: Path, out: str) -> None:
     before = (project / out).read_bytes()
@@ -90,14 +83,6 @@ def test_a_file_is_not_written_over_the_folder_where_one_stands(run: Run, projec
     assert run(verb, *words, "--out", ".") == (2, "Error: . is a folder; name a file, such as out.jsonl.\n")
 
 
-def test_an_input_that_is_not_there_is_said_to_be_so(run: Run, project: Path) -> None:
-    (project / "ranked.jsonl").write_text("{}\n", encoding="utf-8")
-    assert run("resolve", "none.jsonl", "--out", "ranked.jsonl") == (
-        2,
-        "Error: none.jsonl cannot be read: No such file or directory.\n",
-    )
-
-
 def test_the_samples_check_items_can_be_given_out_anew(run: Run, project: Path) -> None:
     names = ", ".join(f'"{name}"' for name in (*FIVE, "fan"))
     (project / "recipe.toml").write_text(
@@ -111,9 +96,3 @@ def test_annotators_that_are_named_get_tasks(run: Run, project: Path) -> None:
     named = [word for name in (*FIVE, "fan") for word in ("--annotator", name)]
     status, said = run("tasks", "--prompts", "sample", *named, "--out", "named")
     assert status == 2 or "fan" in said
-
-
-def test_options_before_a_verb_are_not_lost(run: Run, project: Path) -> None:
-    write_rows(project / "annotated.jsonl", [annotated(0)])
-    status, _ = run("--out", "mine", "preference", "--annotated", "annotated.jsonl")
-    assert status == 2 or (project / "mine").exists()

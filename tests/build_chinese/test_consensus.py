@@ -1,7 +1,6 @@
 """From annotators who differ, by way of a discussion, to one judgement: with the commands that people use."""
 
 import csv
-import io
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -79,22 +78,6 @@ def test_without_consensus_all_marks_count(run: Run, sheets: list[Path]) -> None
     assert "are open: the marks on these are all counted." in " ".join(said.split())
     assert judgements() == 108
     assert not Path("annotated.discuss.csv").exists()
-
-
-def test_agreement_on_one_prompt_has_no_interval(run: Run, sheets: list[Path]) -> None:
-    rows = {
-        sheet: list(csv.DictReader(io.StringIO(sheet.read_text(encoding="utf-8-sig"), newline=""))) for sheet in sheets
-    }
-    tasks = [row["task"] for found in rows.values() for row in found]
-    twice = next(task for task in tasks if tasks.count(task) == 2)
-    both = [sheet for sheet, found in rows.items() if any(row["task"] == twice for row in found)]
-    for sheet in both:
-        with sheet.open("w", encoding="utf-8", newline="") as file:
-            writer = csv.DictWriter(file, [*rows[sheet][0]])
-            writer.writeheader()
-            writer.writerows(row for row in rows[sheet] if row["task"] == twice)
-    said, _ = read(run, *both)
-    assert "are the same (too few prompts for an interval)" in " ".join(said.split())
 
 
 def test_a_folder_without_its_recipe_is_refused(run: Run, sheets: list[Path]) -> None:

@@ -8,14 +8,12 @@ from typing import Any
 
 import networkx as nx
 import polars as pl
-import pytest
 from build_chinese.preference_set import (
     IN_A_CYCLE,
     NO_PAIR,
     NO_PAIR_AFTER,
     Judged,
     judged,
-    lengths_of,
     pairs_by_row,
 )
 from build_chinese.rankings import ALL_EQUAL, ONE_RESPONSE, Row
@@ -223,13 +221,6 @@ def test_a_cycle_is_cut_by_the_reward_model_and_merged_without() -> None:
     assert without.dropped.rows() == [("问", ALL_EQUAL, 3, 3)]
 
 
-@pytest.mark.parametrize(("margin", "left"), [(0.0, 3), (0.999, 3), (1.0, 1), (2.0, 0)])
-def test_the_margin_is_to_be_exceeded(margin: float, left: int) -> None:
-    made = ring("111", "111").made(margin=margin)
-    assert (len(kept(made)), made.votes[MARGIN]) == (left, 3 - left)
-    assert made.dropped["reason"].to_list() == ([] if left else [NO_PAIR])
-
-
 def test_a_prompt_that_loses_all_its_pairs_to_balance_is_dropped_and_counted() -> None:
     made = ring("321", "111").made(PreferenceTable())
     assert made.rows == []
@@ -255,14 +246,3 @@ def test_no_prompts_and_no_votes() -> None:
         assert set(made.steps.values()) == {0}
     alone = Case([{"id": "p", "input": "问", "responses": [{"id": "r0", "content": "好"}]}], [], {("p", "r0"): 1.0})
     assert alone.made().dropped["reason"].to_list() == [ONE_RESPONSE]
-
-
-def test_lengths_are_in_characters() -> None:
-    row: Row = {"id": "p", "responses": [{"id": "a", "content": "好🍵é"}, {"id": "b", "content": ""}]}
-    assert lengths_of([row]).rows() == [("p", "a", 3), ("p", "b", 0)]
-    assert lengths_of([]).is_empty()
-
-
-def test_annotations_that_prefer_one_are_pairs() -> None:
-    rows: list[Row] = [{"annotations": [["a", "b", "1"], ["a", "c", "2"], ["b", "c", "s"]]}, {"annotations": []}]
-    assert pairs_by_row(rows) == [[("a", "b"), ("c", "a")], []]

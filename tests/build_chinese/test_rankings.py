@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from build_chinese.errors import SourceError
 from build_chinese.rankings import (
     ALL_EQUAL,
     DROPPED,
@@ -22,6 +21,7 @@ from build_chinese.rankings import (
 )
 from hypothesis import given
 from hypothesis import strategies as st
+from pluralbench_release.errors import SourceError
 from pluralbench_runs import UserError
 from pluralbench_tables import write_jsonl
 
@@ -67,14 +67,6 @@ def test_published_fields_come_back_as_they_were(tmp_path: Path) -> None:
     assert read == rows
     write_jsonl(read, tmp_path / "again.jsonl")
     assert read_rankings(tmp_path / "again.jsonl") == read
-
-
-def test_resolved_rows_can_be_read_and_resolved_again(tmp_path: Path) -> None:
-    kept, dropped = resolve_rows(read_rankings(written(tmp_path, [PROMPT, PROMPT | {"input": "第二个问题"}])))
-    write_jsonl(kept, tmp_path / "resolved.jsonl")
-    read = read_rankings(tmp_path / "resolved.jsonl")
-    assert (read, dropped.height) == (kept, 0)
-    assert resolve_rows(read)[0] == kept
 
 
 def test_a_resolved_row_has_ranks_order_and_counts(tmp_path: Path) -> None:
@@ -131,12 +123,6 @@ def test_without_annotations_where_none_are_asked_for(tmp_path: Path) -> None:
     assert read_rankings(path, annotated=False) == [PROMPT | {"annotations": []}]
     with pytest.raises(SourceError, match="it has no `annotations`"):
         read_rankings(path)
-
-
-def test_a_byte_order_mark_and_windows_line_ends_are_no_matter(tmp_path: Path) -> None:
-    text = "\r\n".join(json.dumps(row, ensure_ascii=False) for row in (PROMPT, PROMPT | {"input": "第二个问题"}))
-    (tmp_path / "windows.jsonl").write_bytes(f"{text}\r\n\r\n".encode("utf-8-sig"))
-    assert read_rankings(tmp_path / "windows.jsonl") == [PROMPT, PROMPT | {"input": "第二个问题"}]
 
 
 def test_rows_of_one_prompt_become_one(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from typing import Any
 
 import polars as pl
 import pytest
+from build_chinese.recipe import Screening
 from build_chinese.screening import (
     DROPS,
     EMPTY,
@@ -15,14 +16,12 @@ from build_chinese.screening import (
     REFUSAL,
     REPEATED,
     TOO_FEW,
-    Screening,
     dropped_by,
     screen,
 )
 from chinese_prompts import prompts_of, sample_prompts
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pluralbench_runs import Recipe, RecipeError, check_recipe, read_recipe, write_recipe
 
 FINE = "把锅洗干净，擦干水分，再薄薄地抹一层油，放在通风的地方就不会生锈了。"
 OTHERS = [FINE, "用完马上擦干，别泡在水里，这样最省事，也最不容易生锈。"]
@@ -140,11 +139,6 @@ def test_lengths_are_compared_with_the_set_and_with_the_prompt() -> None:
     assert drops.rows() == [("long", "long-a", LONG_FOR_PROMPT, "900 characters, more than 420")]
     for rules in ({"longest": 0, "longest_for_prompt": 0}, {"always_fine": 900}):
         assert screen(prompts, Screening.model_validate(rules))[1].is_empty()
-
-
-def test_short_texts_are_no_outliers_however_short_the_others_are() -> None:
-    prompts = prompts_of({"choice": ["A", "选B", "应该选B，因为另外三项都不符合题意。"]})
-    assert screen(prompts, Screening())[1].is_empty()
 
 
 ENGLISH = "Dry the pan at once, and rub a little oil into it."
@@ -283,19 +277,3 @@ def test_long_texts_are_screened() -> None:
     rules = Screening(longest=0, longest_for_prompt=0, refusal_length=10**6)
     kept, drops = screen(prompts_of({"p": [*texts, *("x" + text for text in texts), FINE, OTHERS[1]]}), rules)
     assert drops.height + kept["responses"].list.len().sum() == 2 * len(pieces) + 2
-
-
-class Steps(Recipe):
-    screening: Screening = Screening()
-
-
-def test_a_recipe_keeps_all_thresholds(tmp_path: Any) -> None:
-    given = Steps(
-        screening=Screening(longest=0, longest_for_prompt=0, chinese=0, garbled=1, repeated=1, refusals=False)
-    )
-    write_recipe(given, tmp_path / "recipe.toml")
-    assert read_recipe(Steps, tmp_path / "recipe.toml") == given
-    everything = "x" * 3000 + "\ufffd" * 1000
-    assert not screen(prompts_of({"p": [*OTHERS, everything]}), given.screening)[1].height
-    with pytest.raises(RecipeError, match=r"unknown key `screening\.chinse`; did you mean `chinese`"):
-        check_recipe(Steps, {"screening": {"chinse": 0.3}}, "r.toml")

@@ -157,22 +157,6 @@ def test_a_reward_that_is_no_number_is_refused(reward: float) -> None:
         kept([("p", "a", "b"), ("p", "b", "c")], rewards)
 
 
-@pytest.mark.parametrize(
-    ("pairs", "acyclic"),
-    [
-        ([], True),
-        ([("p", "a", "b"), ("p", "b", "c"), ("p", "a", "c")], True),
-        ([("p", "a", "b"), ("p", "b", "a")], False),
-        ([("p", "a", "b"), ("p", "b", "c"), ("p", "c", "a"), ("q", "a", "b")], False),
-        # The same ids in another prompt are other responses.
-        ([("p", "a", "b"), ("q", "b", "a")], True),
-        ([("p", "a", "b"), ("q", "b", "c"), ("r", "c", "a")], True),
-    ],
-)
-def test_a_cycle_is_within_a_prompt(pairs: list[Pair], *, acyclic: bool) -> None:
-    assert is_acyclic(pairs_of(pairs)) == acyclic
-
-
 @given(SOME_PAIRS, LENGTHS, SEEDS)
 def test_as_many_longer_as_shorter(pairs: list[Pair], lengths: Values, seed: int) -> None:
     found = balanced(pairs, lengths, seed)
@@ -211,15 +195,3 @@ def test_the_draw_is_over_all_prompts_and_by_the_seed() -> None:
     assert all(len(left) == 2 and left[-1] == ("p0", "c", "b") for left in drawn.values())
     assert len(set(drawn.values())) > 20  # of one prompt each, and not always the same
     assert drawn[3] == tuple(balanced(pairs, lengths, 3).pairs.rows())
-
-
-def test_lengths_may_be_unsigned() -> None:
-    lengths = by_response("length", {("p", "a"): 1, ("p", "b"): 2, ("p", "c"): 3}, pl.UInt32)
-    pairs = pairs_of([("p", "a", "b"), ("p", "c", "b")])
-    assert debiased(pairs, lengths, 1).pairs.equals(pairs)
-
-
-def test_a_pair_that_is_there_twice_counts_twice() -> None:
-    lengths: Values = {("p", "a"): 1, ("p", "b"): 2}
-    found = balanced([("p", "b", "a"), ("p", "b", "a"), ("p", "a", "b")], lengths)
-    assert sorted(found.pairs.rows()) == [("p", "a", "b"), ("p", "b", "a")]

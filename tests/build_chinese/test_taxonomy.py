@@ -5,9 +5,9 @@ from pathlib import Path
 
 import build_chinese
 import pytest
-from build_chinese.errors import SourceError
 from build_chinese.judge_prompts import CRITERIA
 from build_chinese.taxonomy import Taxonomy, read_taxonomy
+from pluralbench_release.errors import SourceError
 from pluralbench_runs import UserError
 from pluralbench_schemas import CATEGORIES
 
@@ -44,25 +44,6 @@ def taxonomy(tmp_path: Path) -> Taxonomy:
     return read_taxonomy(written(tmp_path, TEXT))
 
 
-def test_categories_are_known_by_name(taxonomy: Taxonomy, tmp_path: Path) -> None:
-    assert taxonomy.path == tmp_path / "taxonomy.toml"
-    assert list(taxonomy.categories) == ["数学", "书信"]
-    mathematics = taxonomy.known("数学")
-    assert (mathematics.english, mathematics.description) == ("Mathematics", "One right answer.")
-    assert [(sub.name, sub.english) for sub in mathematics.sub] == [("代数", "Algebra"), ("几何", "")]
-    assert (taxonomy.known("书信").english, taxonomy.known("书信").sub) == ("", [])
-
-
-def test_criteria_are_known_ones_by_their_key_or_ones_own(taxonomy: Taxonomy) -> None:
-    assert taxonomy.criteria("数学") == CRITERIA["logic"]
-    assert taxonomy.criteria("书信") == "称呼和落款是否得体。"
-
-
-@pytest.mark.parametrize("category", [["数学"], ["数学", "代数"], ["数学", "几何", "甲"], ["书信"]])
-def test_categories_of_the_taxonomy_pass(taxonomy: Taxonomy, category: list[str]) -> None:
-    taxonomy.check("p1", category)
-
-
 def test_a_category_that_is_not_there_says_which_are(taxonomy: Taxonomy) -> None:
     for ask in (taxonomy.known, taxonomy.criteria, lambda name: taxonomy.check("p1", [name, "代数"])):
         with pytest.raises(SourceError) as caught:
@@ -76,17 +57,6 @@ def test_a_sub_category_that_is_not_there_says_which_are(taxonomy: Taxonomy) -> 
     assert str(caught.value) == (
         f"The prompt p1 is of 数学 / 概率, and {taxonomy.path} has no sub-category '概率' there; it has 代数, 几何."
     )
-
-
-def test_a_sub_category_of_a_category_without_any(taxonomy: Taxonomy) -> None:
-    with pytest.raises(SourceError) as caught:
-        taxonomy.check("p1", ["书信", "家书"])
-    assert not str(caught.value).endswith("it has .")
-
-
-def test_a_byte_order_mark_is_no_matter(tmp_path: Path) -> None:
-    (tmp_path / "marked.toml").write_bytes(TEXT.encode("utf-8-sig"))
-    assert list(read_taxonomy(tmp_path / "marked.toml").categories) == ["数学", "书信"]
 
 
 def test_the_sample_has_criteria_for_each_of_its_categories() -> None:

@@ -8,21 +8,19 @@ from typing import Any, Self
 
 import polars as pl
 import pytest
-from build_chinese.errors import SourceError
 from build_chinese.judge_prompts import CRITERIA
 from build_chinese.preference_set import judged
 from build_chinese.recipe import JudgeTable, PreferenceTable
 from build_chinese.supervision import NO_VOTE, TIE
 from build_chinese.taxonomy import Taxonomy, read_taxonomy
 from build_chinese.votes import VOTES, Judging, votes
-from chat_server import Reply, serve
-from chinese_project import Row, judge, read_rows, shown_to_judge, unlabelled, write_rows, write_taxonomy
+from chinese_project import Row, read_rows, unlabelled, write_taxonomy
 from chinese_prompts import SAMPLE
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pluralbench_calls import Answer, Ledger, Limits, Outcome, Replay, Request
+from pluralbench_release.errors import SourceError
 
-Run = Callable[..., tuple[int, str]]
 Script = Callable[[Request], str | tuple[Outcome, str]]
 ROWS = [unlabelled(number) for number in range(4)]
 
@@ -108,16 +106,6 @@ def test_who_is_first_depends_on_seed_and_ids_alone(taxonomy: Taxonomy) -> None:
     assert orders(voted(ROWS, taxonomy, seed=43)) != found
 
 
-@pytest.mark.parametrize("seed", [0, 42, -7])
-def test_each_is_first_about_half_of_the_time(taxonomy: Taxonomy, seed: int) -> None:
-    found = voted([unlabelled(number) for number in range(120)], taxonomy, seed=seed)
-    assert found.height == 1200
-    assert 0.45 < float((found["first"] < found["second"]).cast(pl.Int64).sum()) / 1200 < 0.55
-    first = found["first"].str.slice(-1).value_counts(sort=True)["count"]  # of 480 votes on the a, b, ... of each
-    assert first.len() == 5
-    assert all(185 < count < 295 for count in first)
-
-
 def test_the_sample_has_a_reply_to_each_vote_that_its_seed_draws() -> None:
     rows = read_rows(SAMPLE / "unlabelled.jsonl")
     drawn = orders(voted(rows, read_taxonomy(SAMPLE / "taxonomy.toml"), seed=42))
@@ -173,29 +161,6 @@ def test_a_verdict_is_asked_for_in_one_way(taxonomy: Taxonomy, reply: str, asked
     assert "{" not in text.partition("【评审要点】")[2].partition("【用户提问】")[0]
 
 
-@pytest.mark.parametrize(
-    ("reply", "mark"),
-    [
-        ("[[A]]", "1"),
-        ("[[B]]", "2"),
-        ("[[C]]", "s"),
-        (" **[[b]]**。\n", "2"),
-        ("回答A漏了一点，[[A]]不对。\n最终结论：[[B]]", "2"),
-        ("<think>也许是[[A]]</think>[[C]]", "s"),
-        ('{"verdict": "B"}', "2"),
-        ("[[A]]还是[[B]]？", None),
-        ("[[A]]，因为它更完整", None),
-        ("回答A更好", None),
-        ("[[D]]", None),
-        ("<think>[[A]]", None),
-    ],
-)
-def test_replies_are_read(taxonomy: Taxonomy, reply: str, mark: str | None) -> None:
-    found = voted([unlabelled(0, count=2)], taxonomy, Scripted(lambda _: reply))
-    assert found["mark"].to_list() == [mark]
-    assert (found["reason"][0] is None) == (mark is not None)
-
-
 def test_what_cannot_be_read_is_asked_again_and_then_counted(taxonomy: Taxonomy) -> None:
     def script(request: Request) -> str:
         """Read at once on n0, at the third time on n1, never on n2, a tie on n3."""
@@ -215,106 +180,3 @@ def test_what_cannot_be_read_is_asked_again_and_then_counted(taxonomy: Taxonomy)
     made = judged(rows, found, None, PreferenceTable(distant=False, length=False), margin=0.0, seed=1)
     assert (made.votes[NO_VOTE], made.votes[TIE]) == (3, 3)
     assert made.dropped.filter(reason="no vote was kept")["input"].to_list() == [rows[2]["input"]]
-
-
-@pytest.mark.parametrize(
-    ("outcome", "reason", "times"),
-    [
-        ("refusal", "refused", 2),
-        ("content_filter", "stopped by a content filter", 2),
-        ("length", "cut off at the token limit", 2),
-        ("empty", "empty answer", 2),
-        ("error", "rejected by the server", 1),
-    ],
-)
-def test_what_is_no_answer_is_no_vote(taxonomy: Taxonomy, outcome: Outcome, reason: str, times: int) -> None:
-    by = Scripted(lambda _: (outcome, "[[A]]"))
-    found = voted([unlabelled(0, count=2)], taxonomy, by, attempts=2)
-    assert found.select("mark", "reason").rows() == [(None, reason)]
-    assert len(by.asked) == times
-
-
-def test_nothing_is_asked_twice(taxonomy: Taxonomy, tmp_path: Path) -> None:
-    with Ledger(tmp_path / "ledger.sqlite") as ledger:
-        by = Scripted(lambda request: "嗯" if request.sample == 0 else "[[B]]")
-        first = voted(ROWS[:2], taxonomy, by, attempts=2, ledger=ledger)
-        assert len(by.asked) == 40
-        again = voted(ROWS[:2], taxonomy, by, attempts=2, ledger=ledger)
-        assert again.equals(first)
-        assert len(by.asked) == 40
-        voted(ROWS[1:3], taxonomy, by, attempts=2, ledger=ledger)
-        assert len(by.asked) == 60
-        more = ROWS[0] | {"responses": [*ROWS[0]["responses"], {"id": "n0-f", "content": "好山好水。", "model": ""}]}
-        voted([more], taxonomy, by, attempts=1, ledger=ledger)
-        assert len(by.asked) == 65
-        assert voted(ROWS[:2], taxonomy, Replay(), attempts=2, ledger=ledger).equals(first)
-
-
-@pytest.fixture
-def words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[object]:
-    """The options of a build from votes alone, on six prompts."""
-    monkeypatch.setenv("JUDGE_KEY", "sk-planted")
-    more = write_rows(tmp_path / "more.jsonl", [unlabelled(number) for number in range(6)])
-    options = ["--prompts", more, "--taxonomy", write_taxonomy(tmp_path), "--judge", "judge", "--no-distant"]
-    return ["preference", *options, "--api-key-env", "JUDGE_KEY"]
-
-
-def test_a_replay_sends_nothing(run: Run, words: list[object], tmp_path: Path) -> None:
-    with serve(judge) as server:
-        words += ["--base-url", server.base_url]
-        status, said = run(*words, "--out", tmp_path / "out")
-        assert (status, "60 recorded calls, 60 of them made now" in said) == (0, True), said
-        assert len(server.requests) == 60
-        status, said = run(*words, "--out", tmp_path / "again", "--replay", tmp_path / "out")
-        assert (status, "60 recorded calls, 0 of them made now" in said) == (0, True), said
-        status, said = run(*words, "--out", tmp_path / "other", "--replay", tmp_path / "out", "--seed", 7)
-        assert status == 2
-        assert said.startswith("Error: The ledger has no answer for vote on n")
-        assert "and a replay sends nothing." in said
-        assert not (tmp_path / "other").exists()
-        status, said = run(*words, "--out", tmp_path / "part", "--reuse", tmp_path / "out", "--seed", 7)
-        assert status == 0
-        asked = len(server.requests) - 60
-        assert f"60 recorded calls, {asked} of them made now" in said
-        assert 15 < asked < 45  # only those that are now shown the other way round
-    assert "sk-planted" not in said
-
-
-def test_an_interrupted_build_goes_on(run: Run, words: list[object], tmp_path: Path) -> None:
-    dead = [25]
-
-    def script(body: dict[str, Any], number: int) -> Reply:
-        return Reply("no such key", status=401) if number >= dead[0] else judge(body, number)
-
-    with serve(script) as server:
-        words += ["--base-url", server.base_url, "--out", tmp_path / "out"]
-        status, said = run(*words)
-        assert status == 2
-        assert "does not accept the key in JUDGE_KEY" in said
-        assert "25 of 60 votes are recorded; run the same command again to go on." in said
-        assert not (tmp_path / "out").exists()
-        answered = {shown_to_judge(body) for body in server.requests[:25]}
-        dead[0] = 10_000
-        before = len(server.requests)
-        status, said = run(*words)
-        assert (status, "60 recorded calls, 35 of them made now" in said) == (0, True), said
-        sent = [shown_to_judge(body) for body in server.requests[before:]]
-        assert len(sent) == 35
-        assert not answered & set(sent)
-    assert not (tmp_path / "out.work").exists()
-
-
-def test_a_server_of_ones_own_gets_no_key_of_openai(
-    run: Run, words: list[object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-openai")
-    with serve(judge) as server:
-        status, said = run(*words[:-2], "--base-url", server.base_url, "--out", tmp_path / "out")
-        assert status == 0, said
-        assert {header.get("authorization", "") for header in server.headers} == {""}
-
-
-def test_a_server_of_ones_own_needs_no_key(run: Run, words: list[object], tmp_path: Path) -> None:
-    with serve(judge) as server:
-        status, said = run(*words[:-2], "--base-url", server.base_url, "--out", tmp_path / "out")
-    assert status == 0, said

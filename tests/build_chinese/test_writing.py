@@ -146,20 +146,6 @@ def test_answers_that_fail_are_counted(run: Run, folder: Path) -> None:
     assert {row["prompt"] for row in dropped} == {row["id"] for row in written(folder)}
 
 
-def test_the_lines_of_dropped_jsonl_have_the_same_fields(run: Run, folder: Path) -> None:
-    def script(body: dict[str, Any], number: int) -> Reply:
-        return (
-            Reply("I would rather say it in English, if I may.")
-            if body["model"] == "writer-w"
-            else failing(body, number)
-        )
-
-    with serve(script) as server:
-        path = recipe(folder, server.base_url, [{"model": name} for name in WRITERS])
-        assert run("tasks", "--recipe", path, "--out", folder / "tasks")[0] == 0
-    assert len({tuple(sorted(row)) for row in read_rows(folder / "tasks/dropped.jsonl")}) == 1
-
-
 def test_where_every_answer_fails_nothing_is_written_and_asking_goes_on(run: Run, folder: Path) -> None:
     with serve(lambda *_: Reply("no", status=413)) as server:
         path = recipe(folder, server.base_url, [{"model": name} for name in WRITERS[:2]])
@@ -227,7 +213,8 @@ def test_writers_by_the_command_line_and_a_replay(run: Run, folder: Path, monkey
     words += [word for name in WRITERS for word in ("--writer", name)]
     with serve(told) as server:
         words += ["--base-url", server.base_url, "--api-key-env", "ONE_KEY"]
-        assert run(*words, "--out", folder / "tasks")[0] == 0
+        status, said = run(*words, "--out", folder / "tasks")
+        assert status == 0, said
         status, said = run(*words, "--out", folder / "again", "--replay", folder / "tasks")
         assert status == 0, said
         assert len(server.requests) == 30

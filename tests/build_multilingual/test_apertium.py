@@ -136,26 +136,12 @@ def test_what_has_no_text_is_empty() -> None:
 
 
 @needs_apertium
-def test_many_texts_at_once_find_their_places() -> None:
-    texts = [f"The red house is big.\nThe number is [{number}].\n" * (number % 3 + 1) for number in range(120)]
-    for number, (text, answer) in enumerate(zip(texts, ask(texts), strict=True)):
-        assert answer.text.count(f"[{number}]") == number % 3 + 1
-        assert answer.text.count("\n") == text.count("\n")
-
-
-@needs_apertium
 @pytest.mark.parametrize("code", ["spa_Latn", "ita_Latn"])
 def test_words_stay_in_their_line_and_how_texts_are_packed_changes_no_translation(code: str) -> None:
     cats, end = translated("two cats", code), translated("End", code)
     assert translated("- two cats\n\nEnd", code).split("\n") == [f"- {cats}", "", end]
     packed = all_translated(["two cats", "End"], code)
     assert [text.lower() for text in packed] == [cats.lower(), end.lower()]
-
-
-@needs_apertium
-@pytest.mark.parametrize("text", ["The house\r\nThe cat\r\n", "The house  \nThe cat"])
-def test_ends_of_lines_are_kept(text: str) -> None:
-    assert translated(text) == text.replace("The house", "La casa").replace("The cat", "El gato")
 
 
 @needs_apertium
@@ -214,25 +200,6 @@ def test_a_build_of_two_languages(run: Run, tmp_path: Path) -> None:
         assert made["chosen"][0].count("\n- ") == 2
         assert "220" in made["chosen"][0]
     assert set(read_ledger(tmp_path / "out/provenance/ledger.parquet")["provider"]) == {"apertium"}
-
-
-@needs_apertium
-def test_a_language_without_a_way_stops_the_command(run: Run, tmp_path: Path) -> None:
-    words = [
-        "--source",
-        pairs(tmp_path),
-        "--translator",
-        "apertium",
-        "--language",
-        "jpn_Jpan",
-        "--out",
-        tmp_path / "out",
-    ]
-    status, said = run(*words)
-    assert status == 2
-    assert said.startswith("Error: Apertium has no way from English to 'jpn' here; it has ")
-    assert said.count("\n") == 1
-    assert not (tmp_path / "out.work").exists()
 
 
 def test_not_installed(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,8 +4,9 @@ from itertools import permutations
 from typing import Any
 
 import pytest
-from build_multilingual.checks import ChecksTable, problem
+from build_multilingual.checks import problem
 from build_multilingual.masking import mask
+from build_multilingual.recipe import ChecksTable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pluralbench_schemas import LANGUAGES
@@ -78,14 +79,6 @@ TRANSLATIONS = {
     "zho_Hant": "橫跨河面的老橋因為暴風雨損壞了兩根石柱，星期一被封閉了。孩子們現在穿過公園走路去上學，店主們希望修"
     "理工作能在夏季節日之前完成，讓大家重新從橋上走過。",
 }
-SHORT = {
-    "spa_Latn": "La biblioteca está cerrada los domingos.",
-    "por_Latn": "A biblioteca está fechada aos domingos.",
-    "ukr_Cyrl": "Бібліотека зачинена щонеділі.",
-    "rus_Cyrl": "Библиотека закрыта по воскресеньям.",
-    "zho_Hans": "图书馆星期天不开门。",
-    "jpn_Jpan": "図書館は日曜休館です。",
-}
 LIMITS = ChecksTable()
 ANY_LENGTH = ChecksTable(shortest=0.001, longest=1000.0)
 
@@ -106,12 +99,6 @@ def name(code: str) -> str:
 def test_every_language_of_the_paper_has_a_translation_of_sixty_letters() -> None:
     assert len(TRANSLATIONS) == 23
     assert all(letters_of(text) >= 60 for text in TRANSLATIONS.values())
-
-
-@pytest.mark.parametrize("code", TRANSLATIONS)
-def test_a_good_translation_passes(code: str) -> None:
-    assert said(BRIDGE, TRANSLATIONS[code], code) == ""
-    assert said(BRIDGE, TRANSLATIONS[code].replace(" ", "\n"), code) == ""
 
 
 @pytest.mark.parametrize("code", TRANSLATIONS)
@@ -139,13 +126,6 @@ def test_chinese_of_two_scripts(code: str, other: str) -> None:
     assert said(BRIDGE, half, code) == "in both Chinese scripts"
     assert said("Yes.", {"zho_Hans": "對嗎？", "zho_Hant": "对吗？"}[code], code) == "in the other Chinese script"
     assert said("The book.", "大山小水", code) == ""  # as it is written in both
-
-
-@pytest.mark.parametrize("code", SHORT)
-def test_a_short_text_is_not_judged_by_its_language(code: str) -> None:
-    text = SHORT[code]
-    for claimed in ("deu_Latn", "ita_Latn", "ces_Latn"):
-        assert said("The library is closed on Sundays.", text, claimed, ANY_LENGTH) == ""
 
 
 def test_from_how_many_letters_the_language_is_judged() -> None:
@@ -180,13 +160,6 @@ def first_letters(text: str, count: int) -> str:
     return text[: places[count - 1] + 1]
 
 
-@pytest.mark.parametrize("code", TRANSLATIONS)
-def test_the_length_is_judged_after_what_is_usual_for_the_language(code: str) -> None:
-    text = TRANSLATIONS[code]
-    assert said(BRIDGE, first_letters(text, round(letters_of(text) * 0.2)), code) == "too short"
-    assert said(BRIDGE, " ".join([text] * 5), code) == "too long"
-
-
 @pytest.mark.parametrize("code", ["deu_Latn", "jpn_Jpan", "kor_Hang", "zho_Hant"])
 def test_the_length_that_is_just_right(code: str) -> None:
     usual = LANGUAGES[code].length
@@ -195,11 +168,6 @@ def test_the_length_that_is_just_right(code: str) -> None:
     limits = ChecksTable(shortest=0.5, longest=2.0, least_characters_langid=10_000)
     for factor, reason in ((0.48, "too short"), (0.52, ""), (1.0, ""), (1.96, ""), (2.04, "too long")):
         assert said(english, letter * round(200 * usual * factor), code, limits) == reason, factor
-
-
-def test_the_length_of_a_short_text_is_not_judged() -> None:
-    assert said("Yes, of course I will do that.", "Sí.", "spa_Latn") == ""  # 23 letters
-    assert said("Yes, of course I will do that for you today.", "Sí.", "spa_Latn") == "too short"
 
 
 @pytest.mark.parametrize(

@@ -1,21 +1,13 @@
 """Google Cloud Translation through its own client: what is sent, and what comes back."""
 
-import re
 import unicodedata
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
 import polars as pl
 import pytest
-from build_multilingual import MultilingualRecipe, build
 from build_multilingual.masking import FINDERS
-from build_multilingual.recipe import ConnectionTable, TranslatorTable
-from build_multilingual.translators import translator
-from build_multilingual.translators.google import CODE_POINTS
-from google_builds import PROJECT, Run, calls, digests, prose, recipe, record, released, rows, texts_of
-from pluralbench_runs import read_recipe
-from pluralbench_schemas import LANGUAGES
+from google_builds import PROJECT, Run, calls, prose, recipe, record, released, rows, texts_of
 from translation_server import (
     PROJECT_NUMBER,
     by_words,
@@ -57,28 +49,6 @@ def test_texts_share_messages_and_each_translation_finds_its_place(run: Run, tmp
     assert recorded["prompt_tokens"].sum() == sum(map(len, sent)), "characters are what is billed"
 
 
-def test_each_language_is_asked_in_messages_of_its_own(run: Run, tmp_path: Path) -> None:
-    languages = ["deu_Latn", "heb_Hebr", "hin_Deva", "arb_Arab", "vie_Latn"]
-    pairs = rows(6)
-    with serve(by_words) as server:
-        asked = recipe(tmp_path, server.endpoint, pairs, languages=languages)
-        status, said = run("--recipe", asked, "--out", tmp_path / "out")
-    assert status == 0, said
-    assert [request.target_language_code for request in server.requests] == ["de", "iw", "hi", "ar", "vi"]
-    for code in languages:
-        made = released(tmp_path / "out", code)
-        assert set(made["language"]) == {code}
-        assert made["prompt"].to_list() == by_words([row["prompt"] for row in pairs], "en", LANGUAGES[code].google)
-
-
-def test_equal_texts_are_sent_once(run: Run, tmp_path: Path) -> None:
-    pairs = [row | {"prompt": prose("the same")} for row in rows(50)]
-    with serve(by_words) as server:
-        assert run("--recipe", recipe(tmp_path, server.endpoint, pairs), "--out", tmp_path / "out")[0] == 0
-    assert Counter(server.texts())[prose("the same")] == 1
-    assert released(tmp_path / "out")["prompt"].n_unique() == 1
-
-
 PROTECTED = {
     "fenced code": "```python\nprint('good morning')  # a comment\n```",
     "inline code": "`the_table.open(window)`",
@@ -108,34 +78,6 @@ def test_what_is_protected_is_never_sent_and_comes_back_as_it_was(run: Run, tmp_
     before, after = by_words([prose("before"), prose("after")], "en", "es")
     assert set(made["prompt"]) == {f"{before}{around}{span}{around}{after}"}
     assert all(chosen.startswith(f"{before}{around}{span}{around}{after}\n\n") for chosen in made["chosen"])
-
-
-def test_a_text_whose_marks_are_lost_is_asked_again_cut_at_its_spans(run: Run, tmp_path: Path) -> None:
-    text = f"{prose('before')} `one()` {prose('between')} `two()` {prose('after')}"
-    pairs = [row | {"prompt": text} for row in rows(2)]
-
-    def without_marks(texts: Sequence[str], source: str, target: str) -> list[str]:
-        return [re.sub(r"\[\d+\]", "", text) for text in by_words(texts, source, target)]
-
-    with serve(without_marks) as server:
-        assert run("--recipe", recipe(tmp_path, server.endpoint, pairs), "--out", tmp_path / "out")[0] == 0
-    made = released(tmp_path / "out")
-    parts = by_words([prose("before"), prose("between"), prose("after")], "en", "es")
-    assert set(made["prompt"]) == {f"{parts[0]} `one()` {parts[1]} `two()` {parts[2]}"}
-    assert len(server.requests) == 2
-    assert all(len(keys) > 3 for keys in made["prompt_calls"]), "a call for each sentence"
-
-
-def test_answers_that_are_code_are_neither_sent_nor_changed(run: Run, tmp_path: Path) -> None:
-    code = {"chosen": "def add(a, b):\n    return a + b  # the sum", "rejected": "def add(a, b):\n    return a - b"}
-    pairs = [row | code for row in rows(4, subset="hep-python")]
-    with serve(by_words) as server:
-        assert run("--recipe", recipe(tmp_path, server.endpoint, pairs), "--out", tmp_path / "out")[0] == 0
-    assert sorted(server.texts()) == sorted(row["prompt"] for row in pairs)
-    made = released(tmp_path / "out")
-    assert set(made["chosen"]) == {code["chosen"]}
-    assert set(made["rejected"]) == {code["rejected"]}
-    assert made["chosen_calls"].list.len().to_list() == [0] * 4
 
 
 STRANGE = {
@@ -182,31 +124,6 @@ def test_a_translation_of_only_white_space_is_empty(run: Run, tmp_path: Path) ->
         assert run("--recipe", recipe(tmp_path, server.endpoint, pairs), "--out", tmp_path / "out")[0] == 0
     assert released(tmp_path / "out")["id"].to_list() == [0, 1, 3]
     assert record(tmp_path / "out", "dropped").rows() == [(2, "spa_Latn", "check", "chosen: no letters")]
-
-
-def test_a_long_text_is_cut_at_ends_of_sentences_and_joined(run: Run, tmp_path: Path) -> None:
-    long = "\n\n".join(prose(f"paragraph {number}", 400) for number in range(30))
-    assert len(long) > 2 * CODE_POINTS
-    pairs = [row | {"chosen": f"{long} {row['chosen']}"} for row in rows(2)]
-    with serve(by_words) as server:
-        assert run("--recipe", recipe(tmp_path, server.endpoint, pairs), "--out", tmp_path / "out")[0] == 0
-    assert all(sum(map(len, request.contents)) <= CODE_POINTS for request in server.requests)
-    parts = [text for text in server.texts() if len(text) > 1000]
-    assert all(text.endswith(".") for text in parts)
-    assert len(server.requests) <= least_messages(server.texts()) + 1
-    made = released(tmp_path / "out")
-    assert made["chosen"].to_list() == by_words([row["chosen"] for row in pairs], "en", "es")
-    assert made["chosen_calls"].list.len().to_list() == [3, 3]
-
-
-def test_a_long_text_without_blanks_is_cut_all_the_same(run: Run, tmp_path: Path) -> None:
-    pairs = rows(2)
-    pairs[0]["rejected"] = "mañana" * 5_100
-    with serve(by_words) as server:
-        assert run("--recipe", recipe(tmp_path, server.endpoint, pairs), "--out", tmp_path / "out")[0] == 0
-    assert sorted(map(len, server.texts()))[-4:] == [600, 600, 30_000, 30_000], "asked twice"
-    assert released(tmp_path / "out")["id"].to_list() == [1]
-    assert record(tmp_path / "out", "dropped")["reason"].to_list() == ["rejected: too short"]
 
 
 # ---- Identity: model, glossary, replay
@@ -258,40 +175,4 @@ def test_a_glossary_is_part_of_what_is_asked(run: Run, tmp_path: Path) -> None:
         assert len(server.requests) == 3
 
 
-def test_a_replay_sends_nothing_and_makes_the_same(run: Run, tmp_path: Path) -> None:
-    pairs = [*rows(20), *rows(24, subset="hep-go")[20:]]
-    with serve(by_words) as server:
-        asked = recipe(tmp_path, server.endpoint, pairs, languages=["spa_Latn", "arb_Arab"], english=True)
-        assert run("--recipe", asked, "--out", tmp_path / "made")[0] == 0
-        sent = len(server.requests)
-        status, said = run("--recipe", asked, "--out", tmp_path / "made")
-        assert (status, len(server.requests)) == (0, sent)
-        assert "0 of them made now" in said
-        for known in (tmp_path / "made", tmp_path / "made/provenance/ledger.parquet"):
-            out = tmp_path / f"again-{known.suffix}"
-            assert run("--recipe", asked, "--out", out, "--replay", known)[0] == 0
-            assert digests(out) == digests(tmp_path / "made")
-        assert len(server.requests) == sent
-    # Without a server, a project and credentials.
-    asked = recipe(tmp_path, "", pairs, languages=["spa_Latn", "arb_Arab"], english=True, connection={"project": None})
-    assert run("--recipe", asked, "--out", tmp_path / "last", "--replay", tmp_path / "made")[0] == 0
-    assert digests(tmp_path / "last") == digests(tmp_path / "made")
-
-
 # ---- In Python
-
-
-def test_the_same_from_python(tmp_path: Path) -> None:
-    with serve(by_words) as server:
-        path = recipe(tmp_path, server.endpoint, rows(5))
-        made = build(read_recipe(MultilingualRecipe, path), tmp_path / "out")
-    assert made.new_calls == 15
-    assert made.figures["rows"] == {"spa_Latn": 5}
-    assert made.manifest.ledger.calls == 15
-
-
-def test_what_is_asked_names_all_that_changes_the_answer() -> None:
-    body = translator(TranslatorTable(name="google"), ConnectionTable()).body("Good morning.", LANGUAGES["zho_Hant"])
-    assert body == {"text": "Good morning.", "source": "en", "target": "zh-TW", "mime_type": "text/plain"}
-    glossed = translator(TranslatorTable(name="google", glossary="g"), ConnectionTable(project="x", location="y"))
-    assert glossed.body("Good morning.", LANGUAGES["zho_Hant"]) == body | {"glossary": "g"}

@@ -1,6 +1,5 @@
 """Google Cloud Translation when it fails, costs too much or is killed: what is said, and what is kept."""
 
-import re
 import signal
 import sqlite3
 import subprocess
@@ -206,38 +205,6 @@ def test_another_number_of_texts_than_were_sent_is_not_believed(run: Run, tmp_pa
 
 
 # ---- Money
-
-
-def test_the_spending_ceiling_stops_the_build_and_a_higher_one_goes_on(run: Run, tmp_path: Path) -> None:
-    pairs = rows(4, 1350)
-    with serve(by_words) as server:
-        words = ["--recipe", recipe(tmp_path, server.endpoint, pairs), "--out", tmp_path / "out", "--price", "20"]
-        status, said = run(*words, "--max-cost", "1.2")
-        assert status == 2
-        spent = sum(map(len, server.texts())) * 20 / 1e6
-        assert re.fullmatch(
-            rf"Error: The spending ceiling of \$1\.20 is reached: \${spent:.4f} is spent and the next call could cost "
-            rf"\$0\.\d{{4}}; raise `max_cost` to go on. 6 of 12 texts in spa_Latn are recorded{re.escape(GO_ON)}\n",
-            said,
-        ), said
-        assert spent <= 1.2
-        assert run(*words, "--max-cost", "5")[0] == 0
-    assert Counter(server.texts()) == Counter(texts_of(pairs))
-
-
-def test_a_ceiling_that_covers_all_texts_lets_them_through(run: Run, tmp_path: Path) -> None:
-    pairs = rows(10, 12)
-    cost = sum(map(len, texts_of(pairs))) * 20 / 1e6
-    with serve(by_words) as server:
-        asked = recipe(tmp_path, server.endpoint, pairs, connection={"price": 20.0, "max_cost": cost * 1.01})
-        status, said = run("--recipe", asked, "--out", tmp_path / "out")
-    assert status == 0, said
-
-
-def test_a_ceiling_without_a_price_is_refused(run: Run, tmp_path: Path) -> None:
-    status, said = run("--recipe", recipe(tmp_path, "", rows(1)), "--max-cost", "1", "--out", tmp_path / "out")
-    assert status == 2
-    assert "a `max_cost` needs a `price` under [connection] (or --price) to be reckoned by" in said
 
 
 # ---- Killed

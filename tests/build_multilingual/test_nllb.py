@@ -160,14 +160,6 @@ def counted(monkeypatch: pytest.MonkeyPatch, who: nllb.Nllb) -> list[list[str]]:
     return batches
 
 
-def test_it_translates_what_it_knows(model: nllb.Nllb) -> None:
-    assert [answer.text for answer in ask(model, E)] == list(SPANISH.values())
-    assert [answer.text for answer in ask(model, E, "deu_Latn")] == list(GERMAN.values())
-    answer = ask(model, E[:1])[0]
-    assert (answer.outcome, answer.provider, answer.model) == ("answer", "transformers", model.model)
-    assert answer.prompt_tokens == len(E[0])
-
-
 def test_lines_empty_lines_and_blanks_between_sentences_are_kept(model: nllb.Nllb) -> None:
     text = f"{E[0]} {E[1]}\n\n\n  {E[2]}\n{E[3]}  {E[4]}\r\n\t{E[5]}\n"
     (answer,) = ask(model, [text])
@@ -289,14 +281,6 @@ def test_a_build_and_its_replay(run: Run, folder: Path, tmp_path: Path) -> None:
         folder.with_name("moved").rename(folder)
 
 
-def test_a_language_that_it_does_not_know_stops_the_command(run: Run, folder: Path, tmp_path: Path) -> None:
-    words = ["--source", pairs(tmp_path), "--translator", f"nllb:{folder}", "--language", "fra_Latn"]
-    status, said = run(*words, "--out", tmp_path / "out")
-    assert status == 2
-    assert said.endswith(f"Error: The translation model {folder} does not know the language fra_Latn.\n")
-    assert not (tmp_path / "out.work").exists()
-
-
 @pytest.mark.parametrize("absent", ["torch", "transformers"])
 def test_the_extra_is_not_installed(
     run: Run, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, absent: str
@@ -342,11 +326,6 @@ def test_a_model_that_cannot_be_loaded(folder: Path, tmp_path: Path, what: str) 
     assert message.startswith(f"The translation model {path} cannot be loaded: ")
     assert message.endswith(".")
     assert "\n" not in message
-
-
-def test_a_model_that_is_nowhere(tmp_path: Path) -> None:
-    with pytest.raises(TranslatorError, match=f"^The translation model {tmp_path / 'nowhere'} cannot be loaded: "):
-        loaded(tmp_path / "nowhere")
 
 
 def test_it_has_no_glossaries() -> None:

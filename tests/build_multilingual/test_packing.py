@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 from build_multilingual.recipe import ConnectionTable, TranslatorTable
 from build_multilingual.translators import Translator, translator
-from build_multilingual.translators._packing import pack, text_length, text_of
+from build_multilingual.translators._packing import pack, text_length
 from hypothesis import given
 from hypothesis import strategies as st
 from pluralbench_calls import Request
@@ -99,20 +99,6 @@ def drawn(count: int, shortest: int, longest: int, draws: random.Random) -> list
     return [min(longest, max(shortest, round(draws.lognormvariate(middle, 0.9)))) for _ in range(count)]
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_a_benchmark_is_packed_within_a_twentieth_of_the_least_possible(seed: int) -> None:
-    draws = random.Random(seed)
-    lengths = drawn(2985, 50, 2000, draws) + drawn(2 * 2985, 100, 4000, draws)
-    asked = requests(lengths) + requests(lengths, "arb_Arab")
-    messages = named("google").pack(asked)
-    check(messages, asked, GOOGLE)
-    for target in (SPANISH.google, ARABIC.google):
-        number = sum(message[0].body["target"] == target for message in messages)
-        assert least(lengths) <= number <= 1.05 * least(lengths)
-    by_the_number = sum(map(len, messages)) / len(messages)
-    assert by_the_number > 30, "texts share messages"
-
-
 @pytest.mark.parametrize(
     ("lengths", "number"),
     [
@@ -140,14 +126,6 @@ def test_at_the_limits(lengths: list[int], number: int) -> None:
     assert len(messages) == number
 
 
-def test_code_points_are_counted_not_bytes() -> None:
-    texts = ["한" * 10_000, "👩" * 10_000, "ñ" * 10_000]
-    who = named("google")
-    asked = [Request("translation", who.provider, who.model, who.body(text, SPANISH)) for text in texts]
-    (message,) = who.pack(asked)
-    assert sorted(map(text_of, message)) == sorted(texts)
-
-
 def test_what_google_is_asked_alike_goes_together_and_nothing_else() -> None:
     plain, glossed = named("google"), translator(TranslatorTable(name="google", glossary="g"), ConnectionTable())
     trained = translator(TranslatorTable(name="google", model="TL1"), ConnectionTable())
@@ -160,13 +138,3 @@ def test_what_google_is_asked_alike_goes_together_and_nothing_else() -> None:
     messages = plain.pack(asked)
     check(messages, asked, GOOGLE)
     assert sorted(map(len, messages)) == [2] * 6
-
-
-@pytest.mark.parametrize(("name", "limits", "above"), [("apertium", (200, 100_000), 1.05), ("nllb", (8, 8_000), 1.2)])
-def test_the_other_translators_pack_too(name: str, limits: tuple[int, int], above: float) -> None:
-    lengths = drawn(500, 50, 4000, random.Random(1))
-    asked = requests(lengths, name=name) + requests(lengths, "arb_Arab", name)
-    messages = named(name).pack(asked)
-    check(messages, asked, limits)
-    assert len({frozenset(request.body["target"] for request in message) for message in messages}) == 2
-    assert len(messages) <= above * 2 * least(lengths, limits)

@@ -33,20 +33,6 @@ def asked(found: list[Piece]) -> list[str]:
     return [piece.text for piece in found if piece.asked]
 
 
-def test_the_first_way_sends_a_text_whole_with_marks() -> None:
-    found = pieces(mask(TEXT), "whole", 1000)
-    sent = "Boil [0] litres. Then add [1] to it!\n\n- Wait for [2] minutes.\n- [3]\n\n  Done?"
-    assert found == [Piece(sent, asked=True), Piece(" ", asked=False)]
-
-
-def test_the_second_way_sends_sentences_and_cuts_at_spans() -> None:
-    found = pieces(mask(TEXT), "cut", 1000)
-    sent = ["Boil", "litres.", "Then add", "to it!", "- Wait for", "minutes.", "Done?"]
-    assert asked(found) == sent
-    assert {"`salt`", "{minutes}", "$x$", "2"} <= {piece.text for piece in found if not piece.asked}
-    assert "".join(piece.text for piece in found) == TEXT
-
-
 def test_what_is_put_together_has_the_translations_in_order() -> None:
     for way in WAYS:
         found = pieces(mask(TEXT), way, 30)
@@ -98,13 +84,6 @@ def test_a_long_text_is_cut_at_ends_of_sentences_then_at_blanks_then_anywhere() 
     for way in WAYS:
         long = asked(pieces(mask(f"{one} {two} " * 200), way, 100))
         assert all(piece.endswith(".") for piece in long)
-
-
-@pytest.mark.parametrize("text", [*SCRIPTS, "", " ", "\n", TEXT])
-def test_sentences_lose_nothing(text: str) -> None:
-    found = sentences(text)
-    assert "".join(found) == text
-    assert all(found)
 
 
 @given(texts)

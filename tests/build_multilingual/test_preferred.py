@@ -7,11 +7,11 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from build_multilingual.errors import SourceError
 from build_multilingual.preferred import PREFERRED, read_preferred, review_figures, review_table
 from build_multilingual.review import export_review
 from build_multilingual.translate import ROWS, SET_ASIDE
 from pluralbench_release import rebuild, verify
+from pluralbench_release.errors import SourceError
 
 CODE = "spa_Latn"
 

@@ -10,11 +10,12 @@ from typing import Any
 
 import polars as pl
 import pytest
-from build_multilingual.errors import SourceError
-from build_multilingual.rated import RATED, SCALES, Rated, RatedTable, Scale, read
+from build_multilingual.rated import RATED, SCALES, Rated, read
+from build_multilingual.recipe import RatedTable, Scale
 from hypothesis import given
 from hypothesis import strategies as st
-from pluralbench_runs import Recipe, RecipeError, UserError, check_recipe, read_recipe, write_recipe
+from pluralbench_release.errors import SourceError
+from pluralbench_runs import Recipe, RecipeError, UserError, check_recipe
 
 SHARED = Path(__file__).parents[2].parent / "shared" / "data" / "multilingual"
 needs_shared = pytest.mark.skipif(not SHARED.is_dir(), reason=f"the real rated translations are not at {SHARED}")
@@ -330,14 +331,6 @@ def test_what_cannot_be_read_says_why(tmp_path: Path, rows: list[Row], settings:
     assert refused(tmp_path, rows, **settings) == sentence
 
 
-def test_a_location_that_cannot_be_read_says_why(tmp_path: Path) -> None:
-    with pytest.raises(SourceError, match=r"^There is no file or directory \S+/none, and a dataset on the Hub is"):
-        read(RatedTable(location=str(tmp_path / "none")))
-    (tmp_path / "rated.jsonl").write_text("{", encoding="utf-8")
-    with pytest.raises(SourceError, match=r"rated\.jsonl, line 1: this is not JSON"):
-        read(RatedTable(location=str(tmp_path / "rated.jsonl")))
-
-
 def test_a_location_has_one_score(tmp_path: Path) -> None:
     both = [row | {"hter": 0.5} for row in MAPLE]
     written(tmp_path / "one" / "train.jsonl", both)
@@ -350,13 +343,6 @@ def test_a_location_has_one_score(tmp_path: Path) -> None:
 
 class _Recipe(Recipe):
     rated: list[RatedTable]
-
-
-def test_a_recipe_can_hold_rated_tables(tmp_path: Path) -> None:
-    scale = Scale(better="lower", easy=2, hard=1)
-    recipe = _Recipe(rated=[RatedTable(location="a"), RatedTable(location="b", scale=scale, columns={"source": "s"})])
-    write_recipe(recipe, tmp_path / "recipe.toml")
-    assert read_recipe(_Recipe, tmp_path / "recipe.toml") == recipe
 
 
 @pytest.mark.parametrize(

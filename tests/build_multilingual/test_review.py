@@ -6,11 +6,9 @@ from typing import Any
 
 import polars as pl
 import pytest
-from build_multilingual.errors import BuildError
-from build_multilingual.filtering import read_decisions
 from build_multilingual.review import SHEET, export_review
 from build_multilingual.translate import ROWS, SET_ASIDE
-from pluralbench_studies import read_rows
+from pluralbench_release.errors import BuildError
 
 Texts = tuple[str, str, str]
 NONE_ASIDE = pl.DataFrame(schema=SET_ASIDE)
@@ -72,19 +70,6 @@ def test_a_sheet_and_a_key_for_each_language(tmp_path: Path) -> None:
         assert {row[name] for row in rows for name in ("better", "decision", "reason", "check")} == {""}
 
 
-def test_the_key_says_which_answer_is_which(tmp_path: Path) -> None:
-    frame = numbered("spa_Latn", 40)
-    exported(tmp_path, {"spa_Latn": frame})
-    orders = set()
-    key = read(tmp_path / "keys/spa_Latn.csv")
-    assert list(key[0]) == ["id", "language", "answer_1", "answer_2"]
-    for row, entry, made in zip(read(tmp_path / "spa_Latn.csv"), key, frame.iter_rows(named=True), strict=True):
-        assert row["id"] == entry["id"] == str(made["id"])
-        orders.add((entry["answer_1"], entry["answer_2"]))
-        assert (row["answer_1"], row["answer_2"]) == (made[entry["answer_1"]], made[entry["answer_2"]])
-    assert orders == {("chosen", "rejected"), ("rejected", "chosen")}
-
-
 def test_a_sheet_names_no_model_subset_or_translator(tmp_path: Path) -> None:
     exported(tmp_path, {"spa_Latn": numbered("spa_Latn", 20)})
     for path in tmp_path.rglob("*.csv"):
@@ -114,25 +99,6 @@ def test_the_order_is_drawn_by_the_seed_for_each_row_and_language(tmp_path: Path
     assert 15 <= list(small.values()).count("chosen") <= 45
 
 
-def test_some_rows_are_drawn_by_the_seed(tmp_path: Path) -> None:
-    def ids(name: str, rows: int | None, seed: int = 1) -> dict[str, list[int]]:
-        frames = {code: numbered(code, 50) for code in ("spa_Latn", "deu_Latn")}
-        paths = exported(tmp_path / name, frames, rows=rows, seed=seed)
-        for path in paths:
-            assert order(tmp_path / name, path.stem).keys() == {row["id"] for row in read(path)}
-        return {path.stem: [int(row["id"]) for row in read(path)] for path in paths}
-
-    ten, again, twenty = ids("a", 10), ids("b", 10), ids("c", 20)
-    assert ten == again
-    for code, drawn in ten.items():
-        assert len(drawn) == 10
-        assert drawn == sorted(drawn)
-        assert {*drawn} <= {*twenty[code]}
-    assert ten["spa_Latn"] != ten["deu_Latn"]
-    assert ten != ids("d", 10, seed=2)
-    assert ids("e", 100) == ids("f", None) == {code: list(range(50)) for code in ("spa_Latn", "deu_Latn")}
-
-
 def test_what_failed_a_check_is_there_with_its_reasons(tmp_path: Path) -> None:
     aside = pl.DataFrame(
         [
@@ -150,33 +116,6 @@ def test_what_failed_a_check_is_there_with_its_reasons(tmp_path: Path) -> None:
         "",
     ]
     assert [row["check"] for row in read(tmp_path / "deu_Latn.csv")] == ["", "", "chosen: too long"]
-
-
-def test_a_filled_sheet_is_read_as_decisions(tmp_path: Path) -> None:
-    frame = frame_of("spa_Latn", ('Uno,\n"dos"\r\n', "tres;", "\ufeff"), *(("a", "b", "c"),) * 3)
-    [path] = exported(tmp_path, {"spa_Latn": frame})
-    assert read_decisions([str(path)]).is_empty()
-    filled = pl.read_csv(path, infer_schema=False).with_columns(
-        better=pl.lit("1"),
-        decision=pl.Series(["drop", "", "Keep", None]),
-        reason=pl.Series(['says "uno",\ntwice', "fine", None, ""]),
-    )
-    filled.write_csv(path, include_bom=True)
-    assert read_decisions([str(path)]).rows() == [
-        (0, "spa_Latn", "drop", 'says "uno",\ntwice'),
-        (2, "spa_Latn", "keep", ""),
-    ]
-
-
-def test_no_text_is_a_formula_in_a_sheet(tmp_path: Path) -> None:
-    frame = frame_of("spa_Latn", ("=HYPERLINK(1)", "+1", "-1"), ("@x", "漢字", "'مرحبا"), ("＝1", "\r", "a\nb"))
-    [path] = exported(tmp_path, {"spa_Latn": frame})
-    shown = [row[name] for row in read(path) for name in ("prompt", "answer_1", "answer_2")]
-    assert not [text for text in shown if text.startswith(("=", "+", "-", "@", "＝", "\r"))]
-    texts = read_rows(path).select("prompt", "answer_1", "answer_2").rows()
-    assert sorted(text for row in texts for text in row) == sorted(
-        text for row in frame.select("prompt", "chosen", "rejected").rows() for text in row
-    )
 
 
 def test_a_folder_with_sheets_is_written_again(tmp_path: Path) -> None:

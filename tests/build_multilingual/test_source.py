@@ -7,11 +7,11 @@ from typing import Any
 
 import polars as pl
 import pytest
-from build_multilingual.errors import SourceError
 from build_multilingual.recipe import MultilingualRecipe, SourceTable
-from build_multilingual.source import PAIRS, Loaded, category_of, load, matches, pin
+from build_multilingual.source import PAIRS, Loaded, load, pin
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from pluralbench_release.errors import SourceError
 
 # The subsets of RewardBench's filtered split with their rows, by section (reference/multilingual.md, B.1 and B.4).
 SUBSETS = {
@@ -105,27 +105,6 @@ def test_reward_bench_as_it_is(tmp_path: Path) -> None:
     assert counts == {section: sum(subsets.values()) for section, subsets in SUBSETS.items()}
     assert sum(counts.values()) == 2985
     assert load(SourceTable(location=str(tmp_path), split="raw")).pairs.height == 3
-
-
-@pytest.mark.parametrize(
-    ("section", "subset"), [(section, subset) for section, subsets in SUBSETS.items() for subset in subsets]
-)
-def test_every_subset_has_its_section(section: str, subset: str) -> None:
-    table = SourceTable(location="sample")
-    assert category_of(subset, table.categories) == section
-    assert matches(subset, table.prompt_only) == subset.startswith("hep-")
-
-
-def test_the_sample_has_two_rows_of_every_subset() -> None:
-    found = load(SourceTable(location="sample"))
-    assert found.pairs["id"].to_list() == list(range(46))
-    assert found.pairs.group_by("subset").len()["len"].unique().to_list() == [2]
-    sections = found.pairs.group_by("category").agg(pl.col("subset").unique())
-    assert {row["category"]: {*row["subset"]} for row in sections.to_dicts()} == {
-        section: {*subsets} for section, subsets in SUBSETS.items()
-    }
-    assert (found.source.name, found.source.location, found.source.revision) == ("PluralBench sample", "sample", None)
-    assert (found.source.rows, found.source.licence, found.numbered) == (46, "apache-2.0", False)
 
 
 @pytest.mark.parametrize("suffix", [".jsonl", ".csv", ".parquet"])
@@ -318,18 +297,6 @@ def test_a_table_without_rows_is_refused(tmp_path: Path) -> None:
         with pytest.raises(SourceError) as caught:
             load(SourceTable(location=str(tmp_path / name)))
         assert str(caught.value) == f"{tmp_path}/{said}"
-
-
-def test_a_source_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    nowhere = str(tmp_path / "nowhere.jsonl")
-    sentence = f"There is no file or directory {nowhere}, and a dataset on the Hub is named ORG/NAME."
-    for read in (
-        lambda: load(SourceTable(location=nowhere)),
-        lambda: pin(MultilingualRecipe.model_validate(recipe(nowhere))),
-    ):
-        with pytest.raises(SourceError) as caught:
-            read()
-        assert str(caught.value) == sentence
 
 
 def recipe(location: str) -> dict[str, Any]:

@@ -7,8 +7,8 @@ from typing import Any, Self
 
 import polars as pl
 import pytest
-from build_multilingual.checks import ChecksTable
 from build_multilingual.masking import mask
+from build_multilingual.recipe import ChecksTable
 from build_multilingual.source import PAIRS
 from build_multilingual.translate import ROWS, SET_ASIDE, Asking, english_rows, mask_all, translate
 from hypothesis import given, settings
@@ -16,8 +16,6 @@ from hypothesis import strategies as st
 from pluralbench_calls import (
     Answer,
     Backend,
-    CallsError,
-    ConnectionFailed,
     Ledger,
     Limits,
     MissingAnswers,
@@ -348,41 +346,6 @@ def test_a_mark_may_move_within_its_part_only(ledger: Ledger) -> None:
     assert row["prompt"] == "aeto. dero 15 eeso uoyo ereHo spuco. 20 eeso uoyo ereHo"
 
 
-def test_a_replay_sends_nothing(ledger: Ledger) -> None:
-    pairs = pairs_of({"prompt": "Lose the `mark` here."}, {"chosen": LONG})
-
-    def reply(text: str, _: int) -> Reply:
-        return ("error", "no") if text == LONG else foreign(text).replace("[0]", "")
-
-    first = translated(pairs, ledger, Fake(reply))
-    who = Fake(reply)
-    assert translated(pairs, ledger, who, backend=Replay()) == first
-    assert translated(pairs, ledger, who) == first
-    assert who.sent == []
-    with pytest.raises(
-        MissingAnswers, match=r"has no answer for the prompt of 2 in spa_Latn .*fake-1 at fake\.example"
-    ):
-        translated(pairs_of({}, {}, {"prompt": "A new one?"}), ledger, who, backend=Replay())
-
-
-def test_an_error_of_all_calls_is_raised_and_the_next_build_goes_on(ledger: Ledger) -> None:
-    def dying(text: str, _: int) -> Reply:
-        if "word ddd" in text:
-            raise ConnectionFailed("The translator is gone.")
-        return foreign(text)
-
-    pairs = pairs_of(*({"prompt": f"Say word {letter * 3}."} for letter in "abcdefgh"))
-    with pytest.raises(
-        CallsError, match=r"gone\. \d+ of 10 texts in spa_Latn are recorded; run the same command again"
-    ):
-        translated(pairs, ledger, Fake(dying))
-    known = len(ledger)
-    assert known in {3, 6, 9}
-    who = Fake()
-    _, aside = translated(pairs, ledger, who)
-    assert (aside, len(who.texts)) == ([], 10 - known)
-
-
 @pytest.mark.parametrize("concurrency", [1, 4])
 def test_a_build_is_the_same_however_it_is_sent(tmp_path: Path, concurrency: int) -> None:
     def reply(text: str, sample: int) -> Reply:
@@ -410,15 +373,6 @@ def test_a_row_is_the_same_whatever_stands_beside_it(tmp_path: Path) -> None:
     assert alone == several[1]
 
 
-def test_another_language_is_another_call(ledger: Ledger) -> None:
-    who = Fake()
-    for code in ("spa_Latn", "deu_Latn"):
-        [row], _ = translated(pairs_of({}), ledger, who, language=LANGUAGES[code])
-        assert row["language"] == code
-        assert row["chosen_calls"] == [key("The better one.", language=LANGUAGES[code])]
-    assert len(ledger) == 6
-
-
 def test_several_models_are_all_named(ledger: Ledger) -> None:
     one, other = Fake(lambda text, _: foreign(text.replace("[0]", ""))), Fake()
     pairs = pairs_of({"prompt": "Run `ls`. Run it."})
@@ -440,12 +394,6 @@ def test_the_source_itself_as_rows() -> None:
     assert (row["id"], row["language"], row["translator"], row["source"]) == (5, "eng_Latn", "none", "hep-go")
     assert (row["prompt"], row["prompt_calls"], row["rejected_calls"]) == ("Question 0?", [], [])
     validate(frame, MultilingualPairs, file="x")
-
-
-def test_every_text_is_masked_once() -> None:
-    pairs = pairs_of({"prompt": "Run `ls`."}, {"prompt": "Run `ls`."}, {"rejected": ""})
-    found = mask_all(pairs)
-    assert found == {text: mask(text) for name in ("prompt", "chosen", "rejected") for text in pairs[name]}
 
 
 texts = st.lists(

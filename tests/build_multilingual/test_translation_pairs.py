@@ -1,6 +1,5 @@
 """Pairs of a better and a worse translation: which two of each source, and which sources are drawn."""
 
-import json
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
@@ -8,13 +7,14 @@ from typing import Any
 
 import polars as pl
 import pytest
-from build_multilingual.errors import SourceError
-from build_multilingual.rated import RATED, SCALES, Rated, RatedTable, Scale, read
+from build_multilingual.rated import RATED, SCALES, Rated, read
+from build_multilingual.recipe import RatedTable, Scale
 from build_multilingual.templates import TEMPLATES
 from build_multilingual.translation_pairs import CANDIDATES, LEVELS, PAIRS, candidates, draw
 from hypothesis import given
 from hypothesis import strategies as st
 from pluralbench_release import Source
+from pluralbench_release.errors import SourceError
 
 SHARED = Path(__file__).parents[2].parent / "shared" / "data" / "multilingual"
 needs_shared = pytest.mark.skipif(not SHARED.is_dir(), reason=f"the real rated translations are not at {SHARED}")
@@ -218,16 +218,6 @@ def test_a_draw_is_without_replacement_and_the_same_each_time() -> None:
     assert set(easy["source"]) != set(elsewhere["source"].head(40))
 
 
-def test_templates_are_drawn_with_replacement() -> None:
-    assert len(TEMPLATES) == 31
-    found = drawn(rated(many(620)), per_level=620)
-    times = found["template"].value_counts()["count"]
-    assert times.len() == 31
-    assert times.min() != times.max()  # 1240 is 40 times 31, so anything but replacement would give 40 of each
-    few = drawn(rated(many(31)), per_level=31)
-    assert all(part["template"].n_unique() < 31 for part in few.partition_by("subset"))
-
-
 @given(st.integers(1, 10), st.integers(0, 2**32), st.sets(st.integers(0, 300), min_size=1, max_size=5))
 def test_adding_a_source_changes_no_other_draw(per_level: int, seed: int, new: set[int]) -> None:
     before = many(20, start=400)
@@ -294,22 +284,6 @@ def test_too_few_pairs_are_counted() -> None:
         "zh-en hard: 0 of the 1 pairs asked for can be made (1 sources; a difference of at least 0.15 and less than "
         "0.4 is asked for); lower `per_level` or `scale.hard`."
     )
-
-
-def test_both_shapes_of_a_file_give_the_same_pairs(tmp_path: Path) -> None:
-    rows = frame(many(12)).select("source", "system", "translation", "score").to_dicts()
-    nested: dict[str, list[dict[str, Any]]] = {}
-    for row in rows:
-        nested.setdefault(row.pop("source"), []).append(row)
-    long = [{"source": source} | row for source, theirs in nested.items() for row in theirs]
-    short = [{"source": source, "candidates": theirs} for source, theirs in nested.items()]
-    found = []
-    for name, lines in {"long": long, "nested": short}.items():
-        path = tmp_path / f"{name}.jsonl"
-        path.write_text("\n".join(json.dumps(line, ensure_ascii=False) for line in lines), encoding="utf-8")
-        found.append(drawn(read(RatedTable(location=str(path), direction="zh-en")), per_level=10))
-    assert found[0].equals(found[1])
-    assert found[0].equals(drawn(rated(many(12)), per_level=10))
 
 
 # How many sources have a pair, for which the least differences of each scale were chosen.

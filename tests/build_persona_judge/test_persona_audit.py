@@ -10,8 +10,7 @@ import polars as pl
 import pytest
 from build_persona_judge.figures import audit_of, check_audits, figures_of
 from build_persona_judge.pairing import ITEMS
-from pluralbench_audit import AuditFailed, PairLimits
-from pluralbench_runs import RecipeError
+from pluralbench_release.audit import PairLimits
 
 Run = Callable[..., tuple[int, str]]
 COOK = {"occupation": "cook", "town": "Cork, Ireland", "age": None}
@@ -127,13 +126,3 @@ def test_the_card_says_what_leaks_and_a_limit_stops_the_build(run: Run, tmp_path
     decided = entry["audit"]["more_overlap"]["wins"]
     assert (entry["audit"]["more_overlap"]["losses"], decided > 4) == (0, True)
     assert f"{decided} of {decided} (100%, 95 % interval" in (tmp_path / "out/README.md").read_text(encoding="utf-8")
-
-
-def test_a_limit_that_persona_judge_has_no_figure_of_is_refused() -> None:
-    figures = {"tasks": [{"task": "posts", "audit": audit(item(0, "a", "b"))}]}
-    with pytest.raises(RecipeError, match=r"^The audit of posts has no figure for the limit `max_drop_share`; take it"):
-        check_audits(figures, PairLimits(max_drop_share=0.5))
-    with pytest.raises(AuditFailed, match="max_overlap_gap"):
-        check_audits(
-            {"tasks": [{"task": "posts", "audit": audit(item(0, "cook", "b"))}]}, PairLimits(max_overlap_gap=0.1)
-        )

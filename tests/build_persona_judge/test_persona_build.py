@@ -221,49 +221,6 @@ def test_a_recipe_may_say_that_the_terms_were_read(run: Run, own: Path) -> None:
         check_publishable(read_manifest(own / "dist"))
 
 
-def test_a_build_goes_on_from_what_was_recorded(run: Run, own: Path) -> None:
-    first = run("--personal-reddit", own / "pr.jsonl", "--retriever", "bm25", "--out", own / "first")
-    assert (first[0], "3 recorded calls, 3 of them made now" in first[1]) == (0, True), first[1]
-    for flag in ("--replay", "--reuse"):
-        out = own / flag
-        status, said = run(
-            "--personal-reddit", own / "pr.jsonl", "--retriever", "bm25", flag, own / "first", "--out", out
-        )
-        assert (status, "3 recorded calls, 0 of them made now" in said) == (0, True), said
-    status, said = run("--personal-reddit", own / "pr.jsonl", "--replay", own / "first", "--out", own / "other")
-    assert (status, "Traceback" in said) == (2, False), said
-
-
-@pytest.mark.parametrize(
-    ("words", "parts"),
-    [
-        (["--opinion-qa", "nowhere"], ["There is no wave in nowhere", "tatsu-lab/opinions_qa"]),
-        (["--prism", "nowhere"], ["There is no file or directory nowhere", "HannahRoseKirk/prism-alignment"]),
-        (["--prism", "sample", "--respondents", "3"], ["`respondents` is of the task opinion_qa"]),
-        (["--opinion-qa", "sample", "--exclude-family", "gpt"], ["`exclude_families` is of the task prism"]),
-        (["--prism", "sample", "--size", "99"], ["The task prism has", "pairs that are no tie", "asks for 99"]),
-        (
-            ["--opinion-qa", "sample", "--respondents", "11"],
-            ["American_Trends_Panel_W901", "11 respondents (10 at most)"],
-        ),
-        (["--retriever", "bm52"], ["Unknown retriever 'bm52'"]),
-        (["--recipe", "papr"], ["There is no recipe 'papr'", "paper", "sample"]),
-        (["--people-csv", "prism"], ["prism is the name of another source"]),
-        (["--people-csv", "tea"], ["no file people.csv in tea"]),
-        (["--people-csv", "a b"], ["people_csv.0.task"]),
-    ],
-)
-def test_what_cannot_be_built_is_one_sentence(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], parts: list[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    status, said = run(*words)
-    assert (status, said.count("Error: "), "Traceback" in said) == (2, 1, False), said
-    for part in parts:
-        assert part in said
-    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
-
-
 def test_nobody_left_is_said_with_the_reasons(run: Run, tmp_path: Path) -> None:
     folder = files.people_csv(
         tmp_path / "drinks", people=[{"user": "an", "age": "nan"}, {"user": "bo", "age": "Refused"}]

@@ -100,7 +100,6 @@ def test_what_comes_back_wrong_is_named(run: Run, study: Path, tmp_path: Path) -
 
 def test_mistakes_in_one_sentence(run: Run, tmp_path: Path) -> None:
     release = sample("build-persona-judge").release
-    refused(run("label"), "Give one of --export FOLDER, --import FOLDER; none given.")
     refused(run("label", "--export", tmp_path / "x"), "Sheets of labels need --release DIR, too.")
     refused(
         run("label", "--export", tmp_path / "x", "--release", release, "--task", "drinks", *PEOPLE),

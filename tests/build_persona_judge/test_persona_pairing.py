@@ -6,7 +6,6 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from build_persona_judge.errors import SourceError
 from build_persona_judge.pairing import (
     Essay,
     Pair,
@@ -22,6 +21,7 @@ from build_persona_judge.pairing import (
 )
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from pluralbench_release.errors import SourceError
 from pluralbench_schemas import PersonaItems, validate
 
 SCORES = st.integers(1, 100)

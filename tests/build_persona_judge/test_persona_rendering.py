@@ -13,7 +13,6 @@ from build_persona_judge.persona import (
     Variable,
     known,
     nothing_known,
-    number_of,
     render,
     text_of,
     variables_of,
@@ -102,11 +101,6 @@ def test_a_code_that_means_nothing_is_missing() -> None:
 def test_a_number_in_words_is_told_as_it_is() -> None:
     [age, *_] = render({"age": "in their forties"}, PERSONAL_REDDIT)
     assert (age["value"], age["number"]) == ("in their forties", None)
-
-
-@pytest.mark.parametrize(("value", "number"), [("3.5", 3.5), (2, 2.0), ("", None), ("inf", None), ("nan", None)])
-def test_a_number_is_finite(value: object, number: float | None) -> None:
-    assert number_of(value) == number
 
 
 def test_the_sets_are_the_papers_and_the_codes() -> None:

@@ -7,11 +7,11 @@ from typing import Any
 
 import persona_sources as files
 import pytest
-from build_persona_judge.errors import SourceError
 from build_persona_judge.persona import text_of
 from build_persona_judge.recipe import EmpathicTable, OpinionQaTable, PeopleTable, PrismTable, RedditTable
 from build_persona_judge.sources import empathic, opinion_qa, people_csv, personal_reddit, prism
 from build_persona_judge.sources.loaded import Loaded, read_file
+from pluralbench_release.errors import SourceError
 
 TWO = [files.utterance("int7", "falcon", 90), files.utterance("int7", "llama", 20)]
 BINARY = {"Q1": ["Yes", "No", "Refused"], "Q2": ["a", "b", "c"]}

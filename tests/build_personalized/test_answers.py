@@ -83,27 +83,10 @@ def test_other_innocent_answers_are_answers(text: str) -> None:
     assert parse_answer(text, 100) == text
 
 
-@pytest.mark.parametrize(
-    ("text", "answer"),
-    [
-        ("<think>Should I? I cannot help.</think>\n Take rice. ", "Take rice."),
-        ("They ask ... so.</think>Take rice.", "Take rice."),
-        ("<think>a</think>b</think>Take rice.", "Take rice."),
-    ],
-)
-def test_thinking_is_left_out(text: str, answer: str) -> None:
-    assert parse_answer(text, 2) == answer
-
-
 @pytest.mark.parametrize("text", ["", " \n", "<think>long thought</think>", "<think>a</think>\n"])
 def test_nothing_is_no_answer(text: str) -> None:
     with pytest.raises(InvalidAnswer, match="empty answer"):
         parse_answer(text, 100)
-
-
-def test_thinking_alone_is_no_answer() -> None:
-    with pytest.raises(InvalidAnswer):
-        parse_answer("<think>They want rice, I think", 100)
 
 
 @given(words=st.integers(1, 8), limit=st.integers(1, 8), space=st.sampled_from([" ", "\n\n", "\t ", "\u3000"]))
@@ -212,19 +195,6 @@ def test_five_attempts_and_then_the_question_is_dropped(tmp_path: Path, bad: Rep
     assert drops == [("beer", "answers", f"{where}: {reason}", "q1")]
     asked = [side(body) for body in server.requests if "Question 1?" in body["messages"][1]["content"]]
     assert asked == ["chosen"] * 5 if where == "chosen" else ["chosen"] + ["rejected"] * 5
-
-
-def test_what_the_server_rejects_is_not_asked_again(tmp_path: Path) -> None:
-    def once(_: dict[str, Any], number: int) -> Reply:
-        return Reply("too many tokens", status=413) if number else Reply("fine")
-
-    with model(tmp_path, once) as (llm, server):
-        answered(llm, question(2))
-        sent = len(server.requests)
-        pairs, drops = answered(llm, question(1))
-    assert pairs.is_empty()
-    assert len(server.requests) == sent + 1
-    assert drops == [("beer", "answers", "chosen: rejected by the server", "q1")]
 
 
 def test_identical_answers_are_asked_for_again(tmp_path: Path) -> None:

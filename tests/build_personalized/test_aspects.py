@@ -117,11 +117,6 @@ def test_what_cannot_be_used_is_named(text: str, reason: str) -> None:
         parse_aspects(text, SENTENCES, 6)
 
 
-def test_thinking_before_the_aspects_is_left_out() -> None:
-    text = f"<think>The form is {{'aspects': [...]}}.</think>\n{reply(aspect(1))}"
-    assert parse_aspects(text, SENTENCES, 6)[0]["evidence"] == SENTENCES[0]
-
-
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
@@ -196,17 +191,16 @@ def test_aspects_are_added_where_there_were_none(tmp_path: Path) -> None:
     assert drops.rows() == [("beer", "aspects", NO_NARRATIVE, "q3"), ("beer", "aspects", NO_NARRATIVE, "q4")]
 
 
-def test_the_model_is_asked_again_and_then_the_question_is_dropped(tmp_path: Path) -> None:
-    def script(body: dict[str, Any], number: int) -> Reply:
-        if "Question 1?" in body["messages"][1]["content"]:
-            return Reply(reply(aspect(9)))
-        return Reply("nothing" if number < 3 else reply(aspect(1)))
-
-    with model(tmp_path, script) as (llm, server):
-        filled, drops = add_aspects(pl.DataFrame([question(1), question(2)], schema=QUESTIONS), llm)
-    assert len(server.requests) == 5, "question 1 three times, question 2 until its answer is valid"
-    assert filled["id"].to_list() == ["q2"]
-    assert drops.rows() == [("beer", "aspects", "an aspect names a sentence that is not there", "q1")]
+def test_what_the_person_quotes_is_no_evidence(tmp_path: Path) -> None:
+    quotes = "A friend wrote\n\n> Take a bitter stout.\n>\n> - Or two.\n\nI like it sweet.\n\n- > Nobody does.\n"
+    own = f"{quotes}- \\> 5 % is much."
+    rows = [question(1, own), question(2, "> Take a bitter stout.\n\n---")]
+    with model(tmp_path, lambda *_: Reply(reply(aspect(2)))) as (llm, server):
+        filled, drops = add_aspects(pl.DataFrame(rows, schema=QUESTIONS), llm)
+    shown = server.requests[0]["messages"][1]["content"]
+    assert "1. A friend wrote\n2. I like it sweet.\n3. - \\> 5 % is much." in shown
+    assert [item["evidence"] for item in filled["rubric_aspects"][0]] == ["I like it sweet."]
+    assert drops.rows() == [("beer", "aspects", NO_NARRATIVE, "q2")]
 
 
 @pytest.mark.parametrize("structured", [True, False])

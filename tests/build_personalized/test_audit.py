@@ -6,10 +6,8 @@ from typing import Any
 import polars as pl
 import pytest
 from build_personalized.audit import audit, check
-from build_personalized.card import figures_tables
-from build_personalized.errors import AuditFailed
 from build_personalized.sources import drops_frame
-from pluralbench_audit import PairLimits
+from pluralbench_release.audit import AuditFailed, PairLimits
 
 
 def frame(*answers: tuple[str, str], title: str = "Low price") -> pl.DataFrame:
@@ -33,7 +31,7 @@ PAIRS = frame(
     ("a low PRICE, it is", "buy one"),  # 5 and 2 words; both words of the title and none
     ("beans", "price them low"),  # 1 and 3; none and both
     ("low rice is good", "nice"),  # 4 and 1; one and none
-    ("two words", "and two"),  # 2 and 2; none and none
+    ("two words", "and twos!"),  # 2 and 2, of as many characters; none and none
 )
 
 
@@ -68,28 +66,6 @@ def test_figures_of_known_pairs() -> None:
     ]
 
 
-def test_ties_alone_decide_nothing() -> None:
-    found = figures(frame(("one two", "three four"), ("five", "six")))
-    for name in ("longer", "more_overlap"):
-        assert found[name] == {"wins": 0, "losses": 0, "ties": 2, "share_of_decided": None, "interval": [0.0, 1.0]}
-    assert "undecided, 2 tied" in figures_tables(found)["Audit"]["value"].to_list()
-
-
-def test_titles_of_stop_words_overlap_with_nothing() -> None:
-    found = figures(frame(("to be or not", "that is it"), title="To be, or not to be"))
-    assert found["overlap"] == {"chosen_mean": 0.0, "rejected_mean": 0.0, "mean_gap": 0.0}
-
-
-LONG = "many words that stand in this order and no other so that three of them in a row are a mark of this text alone"
-
-
-def test_near_duplicates_of_questions_answers_and_sides_are_counted_apart() -> None:
-    pairs = frame((LONG, LONG + " indeed"), (LONG, "no"), ("a b", "b a"))
-    assert figures(pairs)["near_duplicates"] == {"questions": 0, "chosen": 1, "sides": 2}
-    same = pairs.with_columns(question=pl.lit("Which one of them is it?"))
-    assert figures(same)["near_duplicates"]["questions"] == 3
-
-
 @pytest.mark.parametrize(
     ("name", "kept", "broken", "said"),
     [
@@ -108,25 +84,3 @@ def test_a_limit_is_kept_or_named(name: str, kept: float, broken: float | None, 
         with pytest.raises(AuditFailed, match=rf"{name} = {broken:g} \(found {said}\)") as caught:
             check(found, PairLimits.model_validate({name: broken}))
         assert caught.value.exit_status == 1
-
-
-def test_every_broken_limit_is_named_in_both_directions() -> None:
-    shorter = frame(("a", "a low price"), ("a", "b low price"), (LONG, LONG), (LONG, LONG))
-    limits = PairLimits(
-        max_chosen_longer=0.9,
-        max_mean_length_gap=0.1,
-        max_chosen_overlap=0.9,
-        max_overlap_gap=0.1,
-        max_drop_share=0.1,
-        max_near_duplicates=0,
-    )
-    with pytest.raises(AuditFailed) as caught:
-        check(figures(shorter), limits)
-    for name in PairLimits.model_fields:
-        assert f"{name} = " in str(caught.value)
-    check(figures(shorter), PairLimits())
-
-
-@pytest.mark.parametrize(("pairs", "questions", "share"), [(19, 20, 0.05), (7, 10, 0.3)])
-def test_a_share_at_its_limit_is_kept(pairs: int, questions: int, share: float) -> None:
-    check(figures() | {"pairs": pairs, "questions": questions}, PairLimits(max_drop_share=share))

@@ -9,7 +9,6 @@ import polars as pl
 import pytest
 import tomli_w
 from chat_server import Reply, serve
-from pluralbench_calls import read_ledger
 
 SECRET = "sk-very-secret"  # noqa: S105 - it opens nothing
 Run = Callable[..., tuple[int, str]]
@@ -70,41 +69,6 @@ def test_no_request_shows_narrative_evidence_or_reason(run: Run, tmp_path: Path)
     assert set(pairs["generator"]) == {"model-2026-01-01"}
 
 
-@pytest.mark.parametrize(
-    ("reply", "parts"),
-    [
-        (Reply(f"Incorrect API key: {SECRET}", status=401), ["does not accept the key in PLURALBENCH_TEST_KEY"]),
-        (Reply("no such model", status=404), ["127.0.0.1 has no model 'm' at this base URL (", "no such model"]),
-        (Reply("slow down", status=429), ["keeps refusing for its rate limit or quota"]),
-        (Reply("out of order", status=500), ["127.0.0.1 keeps failing ("]),
-        (Reply(hang_up=True), ["127.0.0.1 cannot be reached"]),
-    ],
-)
-def test_what_concerns_every_call_stops_the_build(run: Run, tmp_path: Path, reply: Reply, parts: list[str]) -> None:
-    with serve(lambda *_: reply) as server:
-        connection = {"base_url": server.base_url, "max_retries": 0, "api_key_env": "PLURALBENCH_TEST_KEY"}
-        words = ["--recipe", recipe(tmp_path, "", connection=connection), "--out", tmp_path / "out"]
-        refused(run(*words), *parts, "0 of 3 chosen answers are recorded; run the same command again to go on")
-        assert len(server.requests) <= 3
-    assert not (tmp_path / "out").exists()
-    assert holds(tmp_path, SECRET) == []
-    with serve(lambda _, number: Reply(f"answer {number}")) as server:
-        connection = {"base_url": server.base_url, "api_key_env": "PLURALBENCH_TEST_KEY"}
-        recipe(tmp_path, "", connection=connection)
-        status, said = run(*words)
-    assert (status, "9 recorded calls, 6 of them made now" in said) == (0, True), said
-    keys = {value for headers in server.headers for name, value in headers.items() if name.lower() == "authorization"}
-    assert keys == {f"Bearer {SECRET}"}
-    assert holds(tmp_path, SECRET) == []
-
-
-def test_no_network_is_said_in_a_sentence(run: Run, tmp_path: Path) -> None:
-    words = ["--recipe", recipe(tmp_path, "http://127.0.0.1:9/v1"), "--out", tmp_path / "out"]
-    refused(
-        run(*words), "127.0.0.1 cannot be reached", "0 of 3 chosen answers are recorded; run the same command again"
-    )
-
-
 def test_a_model_that_answers_nothing_leaves_no_pair(run: Run, tmp_path: Path) -> None:
     with serve(lambda *_: Reply("")) as server:
         path = recipe(tmp_path, server.base_url)
@@ -114,59 +78,6 @@ def test_a_model_that_answers_nothing_leaves_no_pair(run: Run, tmp_path: Path) -
         refused(run("--recipe", path, "--out", tmp_path / "out"), "3 chosen: empty answer")
         assert len(server.requests) == 6, "what is recorded is not asked again"
     assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.parametrize("status", [400, 413, 422])
-def test_requests_that_are_all_rejected_stop_the_build_and_it_goes_on(run: Run, tmp_path: Path, status: int) -> None:
-    with serve(lambda *_: Reply("too long", status=status)) as server:
-        words = ["--recipe", recipe(tmp_path, server.base_url), "--out", tmp_path / "out"]
-        refused(run(*words), "rejects these requests: too long. 0 of 3 chosen answers are recorded; run the same")
-    with serve(lambda _, number: Reply(f"answer {number}")) as server:
-        recipe(tmp_path, server.base_url)
-        assert run(*words)[0] == 0
-
-
-def test_rejected_requests_are_asked_again_on_demand(run: Run, tmp_path: Path) -> None:
-    first: list[Any] = []
-
-    def nothing_or_rejected(body: dict[str, Any], _: int) -> Reply:
-        first.append(body["messages"])
-        return Reply("") if body["messages"] == first[0] else Reply("too long", status=413)
-
-    left = ["2 chosen: rejected by the server", "The server rejected 2 of its calls: --retry-errors asks them again."]
-    with serve(nothing_or_rejected) as server:
-        words = ["--recipe", recipe(tmp_path, server.base_url), "--out", tmp_path / "out"]
-        refused(run(*words), *left)
-    with serve(lambda _, number: Reply(f"answer {number}")) as server:
-        recipe(tmp_path, server.base_url)
-        refused(run(*words), *left)
-        assert server.requests == []
-        status, said = run(*words, "--retry-errors")
-        assert (status, len(server.requests)) == (0, 4), said
-
-
-def test_an_unfinished_run_goes_on_under_the_same_recipe_alone(run: Run, tmp_path: Path) -> None:
-    words = ["--recipe", recipe(tmp_path, "http://127.0.0.1:9/v1"), "--out", tmp_path / "out"]
-    assert run(*words)[0] == 2
-    refused(
-        run(*words, "--seed", "1"),
-        f"An unfinished run in {tmp_path / 'out'} was made with other settings (seed ",
-        "`fresh`",
-    )
-    assert "cannot be reached" in run(*words, "--seed", "1", "--fresh")[1]
-
-
-def test_a_release_is_reused_and_the_rest_is_asked(run: Run, tmp_path: Path) -> None:
-    with serve(lambda _, number: Reply(f"answer {number}")) as server:
-        path = recipe(tmp_path, server.base_url)
-        assert run("--recipe", path, "--out", tmp_path / "one")[0] == 0
-        assert len(server.requests) == 6
-        status, said = run("--recipe", path, "--limit", "2", "--reuse", tmp_path / "one", "--out", tmp_path / "two")
-        assert (status, len(server.requests)) == (0, 12), said
-    assert "18 recorded calls, 9 of them made now" in said
-    assert set(read_ledger(tmp_path / "one/provenance/ledger.parquet")["key"]) < set(
-        read_ledger(tmp_path / "two/provenance/ledger.parquet")["key"]
-    )
 
 
 def test_a_broken_limit_of_the_audit_exits_with_1_and_keeps_the_calls(run: Run, tmp_path: Path) -> None:
@@ -231,9 +142,3 @@ def test_a_secret_in_a_recipes_base_url_is_never_written(
     monkeypatch.delenv("PLURALBENCH_TEST_KEY")
     refused(run("--recipe", path, "--out", tmp_path / "out"), "carries a user, a password")
     assert holds(tmp_path, SECRET) == ["recipe.toml"], "the user's own file alone"
-
-
-@pytest.mark.parametrize("url", ["http://[::1/v1", "http://127.0.0.1:port/v1"])
-def test_a_malformed_base_url_is_said_in_a_sentence(run: Run, tmp_path: Path, url: str) -> None:
-    refused(run("--llm", "m", "--base-url", url, "--out", tmp_path / "out"), "The base URL is not of the form")
-    assert list(tmp_path.iterdir()) == []

@@ -7,7 +7,7 @@ import pytest
 from build_personalized.profiles import rank_profiles
 from build_personalized.sources.loaded import QUESTIONS
 from pluralbench_calls import Ledger, MissingAnswers, Replay
-from pluralbench_retrieval import retriever
+from pluralbench_calls.retrieval import retriever
 
 POSTS = ["water for coffee", "a stout", "milk", "stout beer", "milk"]
 

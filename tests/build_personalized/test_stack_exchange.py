@@ -76,6 +76,12 @@ def test_posts_of_deleted_users_are_left_out_and_counted(tmp_path: Path) -> None
     assert drops(loaded) == [("beer-3", "deleted user"), ("beer-4", "deleted user")]
 
 
+def test_the_community_user_is_nobodys_profile(tmp_path: Path) -> None:
+    loaded = people(dump(tmp_path, [post(1), post(2), post(3, "-1"), post(4, "-1")]))
+    assert loaded.questions["id"].to_list() == ["beer-2"]
+    assert drops(loaded) == [("beer-3", "Community user"), ("beer-4", "Community user")]
+
+
 @pytest.mark.parametrize("user", ["1", "2"])
 def test_a_repeated_text_stays_where_it_was_posted_first(tmp_path: Path, user: str) -> None:
     posts = [

@@ -3,10 +3,11 @@
 from pathlib import Path
 
 import pytest
-from build_personalized.errors import SourceError
 from build_personalized.recipe import SourceTable
 from build_personalized.sources import load
 from build_personalized.sources.dump import POST
+from build_personalized.sources.markup import TAGS
+from pluralbench_release.errors import SourceError
 
 ROW = '<row Id="{id}" PostTypeId="1" OwnerUserId="1" CreationDate="2020-01-01" Title="t" Body="{body}"/>'
 
@@ -37,9 +38,17 @@ def refused(folder: Path, rows: str) -> str:
             ROW.format(id="9" * 20, body="x"),
             f"Posts.xml has a question without a number (Id {'9' * 20!r}).",
         ),
+        (
+            ROW.format(id=7, body="x") + ROW.format(id=8, body="&lt;blockquote&gt;" * 40 + "y"),
+            "Post 8 of beer has elements nested deeper than 32, which is as deep as is read; leave it out of the dump.",
+        ),
+        (
+            ROW.format(id=7, body="x") + ROW.format(id=8, body="&lt;ol&gt;" + "&lt;li&gt;x" * TAGS),
+            "Post 8 of beer has more than 10,000 tags, which are as many as are read; leave it out of the dump.",
+        ),
         ("<row>" * 10_000, "Posts.xml is no Stack Exchange dump, whose rows hold no other elements."),
     ],
-    ids=["long text", "long row", "large number", "deep"],
+    ids=["long text", "long row", "large number", "deep HTML", "many tags", "deep"],
 )
 def test_a_dump_has_limits(tmp_path: Path, rows: str, sentence: str) -> None:
     assert refused(tmp_path, rows) == sentence

@@ -148,17 +148,10 @@ def test_at_most_so_many_users_of_each_config(run: Run, tmp_path: Path) -> None:
         (["--own-splits"], ["the user 'user 0' is in the splits train and test of the source", "leave out --own-spl"]),
         (["--limit", "2"], ["mine has 2 users to divide among train, validation, test", "--shares 1/0/0"]),
         (["--min-posts", "9"], ["No pair is left: 8 fewer than 9 other questions"]),
-        (["--shares", "1"], ["'1' is not of the form TRAIN/VALIDATION/TEST"]),
-        (["--shares", "0.5/0.1/0.1"], ["the shares of the splits are 0.5/0.1/0.1, and have to add up to 1"]),
-        (["--column", "who=user"], ["there is no column `who` to rename"]),
-        (["--column", "who"], ["--column 'who' is not of the form WHAT=COLUMN"]),
         (
             ["--persona-llm", "hand-written"],
             ["Nobody wrote the persona of user 0", "choose a model with --persona-llm"],
         ),
-        (["--base-url", "http://x/v1"], ["say which one with --persona-llm"]),
-        (["--against", "sample"], ["--against none compares with no benchmark, so it cannot stand beside another"]),
-        (["--replay", "nowhere"], ["There is no ledger nowhere"]),
     ],
 )
 def test_a_mistake_is_one_sentence_and_writes_nothing(
@@ -167,14 +160,6 @@ def test_a_mistake_is_one_sentence_and_writes_nothing(
     rows = [row | {"split": split} for row, split in zip(mine(4), ["train", "test"] * 4, strict=True)]
     refused(run(*own(tmp_path, rows), *words), *parts)
     assert not (tmp_path / "out").exists()
-
-
-def test_a_benchmark_that_is_none_is_named_and_options_go_behind_the_verb(run: Run) -> None:
-    refused(
-        run("training", "--source", "sample", "--against", "nowhere"),
-        "no file or directory nowhere, and a dataset on the Hub is named ORG/NAME (a benchmark of --against).",
-    )
-    refused(run("--seed", "3", "training"), "Options go behind the verb: build-personalized training --seed ...")
 
 
 def test_a_benchmark_may_be_a_release_of_ones_own(run: Run, tmp_path: Path) -> None:

@@ -6,10 +6,10 @@ from typing import Any
 
 import polars as pl
 import pytest
-from build_personalized.errors import SourceError
 from build_personalized.sources.loaded import drops_frame
 from build_personalized.training.contamination import Benchmark, leave_out, read_benchmark
 from build_personalized.training.sources.loaded import PAIRS, POSTS, Preferences
+from pluralbench_release.errors import SourceError
 from training_tables import write_rows
 
 LONG = "How do I keep an old cast iron pan from rusting when I cook tomatoes in it every other day of the week"
@@ -60,12 +60,6 @@ def test_whatever_the_user_says_in_a_prompt_counts() -> None:
     clean, figures = leave_out(found(["Hello", "Which tea?"], ["Which tea?", "Thanks"]), [BENCHMARK])
     assert (clean.pairs.height, clean.posts.height) == (0, 1)
     assert (figures["pairs"]["exact question"], figures["posts"]["exact question"]) == (2, 1)
-
-
-def test_without_a_benchmark_all_is_kept() -> None:
-    clean, figures = leave_out(found(["Which tea?"]), [])
-    assert clean.pairs.height == 1
-    assert figures == {"against": [], "pairs": NOTHING, "posts": NOTHING}
 
 
 def test_the_sample_is_that_of_the_personalized_benchmark() -> None:

@@ -6,7 +6,7 @@ from build_personalized.training.profiles import add_profiles
 from build_personalized.training.sources.loaded import PAIRS, POSTS
 from hypothesis import given
 from hypothesis import strategies as st
-from pluralbench_audit import normalised
+from pluralbench_release.audit import normalised
 
 TEXTS = ["one", "two", "ONE", " two ", "three", "four"]
 ASKED = st.lists(st.tuples(st.sampled_from("ab"), st.sampled_from(TEXTS)), min_size=1, max_size=12)
@@ -50,8 +50,3 @@ def test_users_with_few_questions_are_left_out_and_counted(min_posts: int, kept:
     found, drops = add_profiles(pairs, posts, min_posts=min_posts, max_posts=None)
     assert found["user_id"].to_list() == kept
     assert drops["reason"].to_list() == [reason] * (3 - len(kept))
-
-
-def test_the_newest_posts_are_kept() -> None:
-    found, _ = add_profiles(*tables([("a", text) for text in ("one", "two", "three")]), min_posts=1, max_posts=1)
-    assert [post["text"] for profile in found["profile"] for post in profile] == ["three", "three", "two"]

@@ -7,9 +7,9 @@ from typing import Any
 
 import polars as pl
 import pytest
-from build_personalized.errors import SourceError
 from build_personalized.training.recipe import TrainingSource
 from build_personalized.training.sources import Preferences, load
+from pluralbench_release.errors import SourceError
 from training_tables import published, write_rows
 
 OWN: dict[str, Any] = {"user": "ana", "prompt": "Which tea?", "chosen": "Green.", "rejected": "Any."}

@@ -2,11 +2,11 @@
 
 import polars as pl
 import pytest
-from build_personalized.errors import SourceError
 from build_personalized.training.recipe import SplitsTable
 from build_personalized.training.splits import divided, split_users
 from hypothesis import given
 from hypothesis import strategies as st
+from pluralbench_release.errors import SourceError
 
 SHARES = st.sampled_from([(0.8, 0.1, 0.1), (0.5, 0.25, 0.25), (0.98, 0.01, 0.01), (0.1, 0.45, 0.45), (0.9, 0, 0.1)])
 NAMES = ("train", "validation", "test")

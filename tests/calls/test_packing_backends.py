@@ -1,6 +1,6 @@
 """Several requests in a message: each keeps its key and its answer, and what holds for a request holds for a message.
 
-And ledgers of more answers than go into one query.
+And ledgers that are read a few answers at a time.
 """
 
 import asyncio
@@ -11,12 +11,10 @@ from pathlib import Path
 from typing import Self
 
 import pluralbench_calls.ledger
-import polars as pl
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pluralbench_calls import (
-    AccessDenied,
     Answer,
     CeilingReached,
     ConnectionFailed,
@@ -165,15 +163,6 @@ def test_only_what_is_missing_is_packed(tmp_path: Path) -> None:
     assert backend.sent == [["text 4", "text 5", "text 6"], ["text 7", "text 8"]]
 
 
-def test_equal_requests_are_asked_once(tmp_path: Path) -> None:
-    requests = [*requests_of("a", "b", "a", label="one"), *requests_of("a", label="two"), *requests_of("a", sample=1)]
-    backend = Packing(10)
-    with Ledger(tmp_path / "ledger") as ledger:
-        answers = ask(requests, ledger, backend)
-    assert sorted(backend.texts) == ["a", "a", "b"]
-    assert answers[0] == answers[2] == answers[3] != answers[4]
-
-
 def test_a_ledger_holds_work_when_something_was_asked_for(tmp_path: Path) -> None:
     with Ledger(tmp_path / "a") as ledger:
         ask(numbered(2), ledger, Packing())
@@ -190,13 +179,6 @@ def test_a_ledger_holds_work_when_something_was_asked_for(tmp_path: Path) -> Non
         assert ledger.holds_work
         assert len(ledger) == 3
     assert (tmp_path / "b").exists()
-
-
-def test_nothing_to_ask_enters_nothing(tmp_path: Path) -> None:
-    backend = Packing()
-    with Ledger(tmp_path / "ledger") as ledger:
-        assert ask([], ledger, backend) == []
-    assert backend.entered == 0
 
 
 def test_a_message_that_fails_keeps_the_others_recorded(tmp_path: Path) -> None:
@@ -230,34 +212,6 @@ def test_answers_are_recorded_as_they_come(tmp_path: Path) -> None:
     with Ledger(tmp_path / "ledger") as ledger:
         ask(numbered(6), ledger, backend)
     assert seen == [0, 2, 4]
-
-
-def test_at_an_error_the_messages_in_flight_are_recorded_and_no_more_are_sent(tmp_path: Path) -> None:
-    backend = Packing(2, before=failing("text 0", error=AccessDenied("No.")), delay=0.05)
-    with Ledger(tmp_path / "ledger") as ledger:
-        with pytest.raises(AccessDenied, match=r"^No\. 4 of 40 calls are recorded"):
-            ask(numbered(40), ledger, backend, limits=Limits(concurrency=3))
-        assert len(ledger) == 4
-    assert len(backend.sent) == 2
-
-
-def test_a_message_is_recorded_before_the_next_of_its_worker(tmp_path: Path) -> None:
-    seen: list[int] = []
-    backend = Packing(before=lambda _: seen.append(read_ledger(tmp_path / "ledger").height))
-    with Ledger(tmp_path / "ledger") as ledger:
-        ask(numbered(10), ledger, backend, limits=ONE_BY_ONE)
-    assert seen == [0, 3, 6, 9]
-
-
-@pytest.mark.parametrize(("limit", "own", "most"), [(3, None, 3), (4, 2, 2), (2, 4, 2), (50, None, 6)])
-def test_no_more_messages_at_once_than_the_limits_and_the_backend_allow(
-    tmp_path: Path, limit: int, own: int | None, most: int
-) -> None:
-    backend = Packing(4, concurrency=own, delay=0.03)
-    with Ledger(tmp_path / "ledger") as ledger:
-        ask(numbered(24), ledger, backend, limits=Limits(concurrency=limit))
-    assert backend.most_at_once == most
-    assert len(backend.sent) == 6
 
 
 def test_a_rate_of_requests_is_one_of_messages(tmp_path: Path, clock: Clock) -> None:
@@ -334,63 +288,6 @@ def test_an_error_of_one_text_is_the_answer_to_it_alone(tmp_path: Path) -> None:
 
 def made(key: str, text: str, tokens: int) -> Answer:
     return Answer(key, "translation", "here", "", "answer", text, "m", "", tokens, 1, "2026-01-01T00:00:00+00:00")
-
-
-MANY = 253  # more than two queries' worth
-
-
-@pytest.fixture
-def many(monkeypatch: pytest.MonkeyPatch) -> list[Answer]:
-    """Answers in an order that is not that of their keys."""
-    monkeypatch.setattr(pluralbench_calls.ledger, "AT_ONCE", 100)
-    answers = [made(f"{number * 7919 % 2**64:064x}", f"{number} 文字", number % 7) for number in range(MANY)]
-    random.Random(0).shuffle(answers)
-    return answers
-
-
-def test_a_large_ledger_is_taken_framed_and_exported_as_it_was_recorded(tmp_path: Path, many: list[Answer]) -> None:
-    expected = pl.DataFrame([vars(answer) for answer in many]).sort("key")
-    with Ledger(tmp_path / "a") as ledger:
-        ledger.record(*many)
-        assert len(ledger) == MANY
-        assert ledger.frame().equals(expected)
-        ledger.export(tmp_path / "a.parquet")
-    assert read_ledger(tmp_path / "a.parquet").equals(expected)
-    assert read_ledger(tmp_path / "a").equals(expected)
-    for name in ("a", "a.parquet"):
-        with Ledger(tmp_path / f"from {name}") as ledger:
-            mine = Answer.to(Request("translation", "here", "m", {}), "answer", "mine")
-            changed = vars(many[0]) | {"text": "mine"}
-            ledger.record(mine, Answer(**changed))
-            assert ledger.take(tmp_path / name) == MANY
-            assert len(ledger) == MANY + 1
-            assert ledger.used == set()
-            assert ledger.find([many[0].key])[many[0].key].text == "mine"
-            others = [answer.key for answer in many[1:]]
-            assert ledger.frame(others).equals(expected.filter(pl.col("key") != many[0].key))
-
-
-def test_a_part_of_a_large_ledger(tmp_path: Path, many: list[Answer]) -> None:
-    wanted = [answer.key for answer in many[: MANY - 20]]
-    with Ledger(tmp_path / "a") as ledger:
-        ledger.record(*many)
-        assert [*ledger.find(wanted)] != []
-        assert ledger.used == {*wanted}
-        ledger.export(tmp_path / "part.parquet", [*wanted, *wanted[:50], *(f"none {number}" for number in range(150))])
-        ledger.export(tmp_path / "again.parquet", reversed(wanted))
-        assert ledger.frame([]).is_empty()
-        assert ledger.frame(["none"]).schema == ledger.frame(wanted[:1]).schema
-    part = read_ledger(tmp_path / "part.parquet")
-    assert part["key"].to_list() == sorted(wanted)
-    assert (tmp_path / "again.parquet").read_bytes() == (tmp_path / "part.parquet").read_bytes()
-
-
-def test_a_frame_of_all_answers_looks_none_of_them_up(tmp_path: Path, many: list[Answer]) -> None:
-    with Ledger(tmp_path / "a") as ledger:
-        ledger.record(*many[:10])
-        ledger.find([many[3].key])
-        ledger.frame()
-        assert ledger.used == {many[3].key}
 
 
 @given(st.lists(st.integers(0, 60), max_size=40), st.integers(1, 9))

@@ -1,4 +1,4 @@
-"""Every code block of the documents runs.
+"""Every code block of the documents runs, and so does every command in a table's column "run".
 
 A console block's commands (`$`) each run by themselves, with the executables that are installed, in a folder that has
 every file and model they name, small (`project_files.py`). What is otherwise than at a user's:
@@ -15,6 +15,8 @@ every file and model they name, small (`project_files.py`). What is otherwise th
 - A Python block runs as it is, but that OpenAI's address is the server's.
 - A command with `--pending` ends with the status that says so.
 - A TOML block that begins with a comment of a file's name is there under this name.
+- What a tutorial shows as printed has to be printed, whatever its numbers are, from the files that it shows
+  (`Block.file`) and a small model: `test_a_tutorial_prints_what_it_shows`.
 
 `benchmarks/README.md` is left out: it documents measurements of minutes to hours, whose programs are no product.
 """
@@ -26,6 +28,7 @@ import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
 import batch_server
@@ -34,7 +37,7 @@ import hub_server
 import project_files
 import pytest
 import translation_server
-from blocks import DOCUMENTS, Block, blocks, commands, without_uv
+from blocks import DOCUMENTS, PAGES, Block, blocks, commands, without_uv
 from chinese_project import FIVE
 from commands import command
 from forked_commands import Command, forked_commands
@@ -66,6 +69,12 @@ NOT_RUN = {
     "mypy": "a step of .ci/run, in an environment of its own",
     "bash .ci/run": "it runs these tests",
     "sbatch score.sbatch": "there is no SLURM here; test_shards runs the script as its tasks do",
+    "build-chinese preference --annotated annotated.jsonl --prompts more.jsonl --judge gpt-5-mini --reward-base "
+    "./qwen3-0.6b --out dist/ablated --ablate": "test_distant_reward_model trains each of its variants",
+    "pluralbench study paper": "it takes GPUs for days; test_study runs its steps",
+    "pluralbench study cheems-sets": "it trains Qwen2.5; test_train_on_pairs runs it with a tiny base",
+    "pluralbench study cheems-scaling": "the same",
+    "pluralbench study cheems-models": "the same",
     "pluralbench merge 'runs/mine-shard*'": "test_shards runs it on what these tasks leave",
     "vllm serve org/name --runner pooling --pooler-config '{\"use_activation\": false}' --max-model-len 16384 "
     "--block-size 32 --port 8000": "an engine, in an environment of its own",
@@ -81,13 +90,18 @@ NOT_RUN = {
 }
 SHOWN = {
     "#!/bin/bash\n#SBATCH": "the script of a job array, which test_shards runs as its tasks do",
-    " " * 60 + "Lifestyle_": "what the commands above it print, whose form test_report asserts",
-    "Personalized  Art: Art:": "what a larger model gives, in the form of test_personalize_report",
+    "Personalized RewardBench (sample), 24 items": "what the commands above it print, whose form test_report asserts",
+    "Personalized RewardBench\n              Art: Art:": "what a larger model gives, as test_personalize_report",
     "README.md                   the card": "the files of a release, as test_release_write asserts them",
     "people.csv      user,age,town": "three files side by side, which `persona_sources.people_csv` writes",
     "mkdir -p results": "a loop round vLLM, whose steps test_split_builds goes through",
     "pairs.parquet, row 3 (id 'art-03')": "what the block above prints for a bad table, as test_table_rules asserts it",
 }
+TOLD_BY = {
+    "my-annotators.md": ("build-chinese tasks", "build-chinese annotations", "build-chinese resolve"),
+    "my-model.md": ("pluralbench score my-model", "pluralbench report runs --plots"),
+}
+"""The commands, by their first words, that make what a tutorial shows as printed."""
 FILLED_IN = {
     **dict.fromkeys(("DIR", "OLD", "NEW", "A", "B"), "dist/personalized-rewardbench"),
     "ORG/NAME": "org/name",
@@ -110,6 +124,8 @@ ELSEWHERE = {
     "build-persona-judge --opinion-qa": "--size 2 --respondents 4 --retriever bm25",
     "build-persona-judge --people-csv": "--retriever bm25",
     "build-personalized rate --release": "--export exported",
+    "build-persona-judge label --release": "--export exported",
+    "build-personalized rank": "--source dist/personalized-rewardbench --split test",
     "pluralbench judge gpt-5-mini": f"--base-url {CHAT}",
     "pluralbench judge path/to/model": f"--base-url {CHAT}",
     "pluralbench judge local": "--limit 1 --config Art_and_Entertainment --reply structured --max-tokens 16",
@@ -186,14 +202,20 @@ def made(tmp_path_factory: pytest.TempPathFactory, forked: Command) -> Path:
     )
     who = [word for name in FIVE for word in ("--annotator", name)]
     words = ["tasks", "--prompts", "prompts.jsonl", "--responses", "responses.jsonl", *who]
-    for taxonomy, out in ((["--taxonomy", "taxonomy.toml"], "tasks"), ([], "dist/tasks")):
-        given = forked("build-chinese", *words, *taxonomy, "--out", out, cwd=folder)
+    for out in ("tasks", "dist/tasks"):
+        given = forked("build-chinese", *words, "--taxonomy", "taxonomy.toml", "--out", out, cwd=folder)
         assert given.returncode == 0, given.stderr
     project_files.export(folder / "tasks" / "sheets", folder / "export.json")
     pairs = ["--release", FILLED_IN["DIR"], *who[:6]]
     rated = forked("build-personalized", "rate", *pairs, "--export", "ratings", cwd=folder)
     assert rated.returncode == 0, rated.stderr
     project_files.rate(folder / "ratings/sheets")
+    people = ["--release", "dist/persona-judge", "--task", "opinion_qa", *who[:6]]
+    labelled = forked("build-persona-judge", "label", *people, "--export", "labels", cwd=folder)
+    assert labelled.returncode == 0, labelled.stderr
+    project_files.label(folder / "labels/sheets")
+    read = forked("build-persona-judge", "label", "--import", "labels", cwd=folder)
+    assert read.returncode == 0, read.stderr
     project_files.write_runs(folder)
     for name, block in settings().items():
         (folder / name).write_text(block.code, encoding="utf-8")
@@ -269,7 +291,11 @@ def first() -> set[str]:
 def test_every_kind_of_block_is_covered() -> None:
     for document in DOCUMENTS:
         for block in blocks(document):
-            if block.language not in {"console", "python", "toml"}:
+            if (
+                block.language not in {"console", "python", "toml"}
+                and not block.file
+                and block not in printed(document)
+            ):
                 assert any(block.code.startswith(beginning) for beginning in SHOWN), block.where
 
 
@@ -311,6 +337,46 @@ def test_a_command_runs(
     assert done.returncode == (75 if "--pending" in words else 0), done.stdout + done.stderr
 
 
+def printed(document: Path) -> dict[Block, list[str]]:
+    """What a tutorial shows of what its commands print, and the last command above it."""
+    every, shown = blocks(document) if document.parent.name == "tutorials" else [], {}
+    for before, block in pairwise(every):
+        if before.language == "console" and not block.language:
+            shown[block] = without_uv([*commands(before)][-1])
+    return shown
+
+
+def masked(text: str) -> str:
+    """A text without its numbers, and without what is only layout."""
+    return " ".join(re.sub(r"─+", "─", re.sub(r"<?[+-]?\d+(\.\d+)?", "#", text)).split())
+
+
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, id=page.stem, marks=marks(TOLD_BY[page.name][0])) for page in PAGES if page.name in TOLD_BY],
+)
+def test_a_tutorial_prints_what_it_shows(page: Path, tmp_path: Path, forked: Command) -> None:
+    """Its commands that `TOLD_BY` names run in order on the files that it shows."""
+    if page.name == "my-model.md":
+        project_files.my_model(tmp_path)
+    shown, said = printed(page), {}
+    for block in blocks(page):
+        if block.file:
+            (tmp_path / block.file).write_text(block.code, encoding="utf-8")
+        for words in map(without_uv, commands(block) if block.language == "console" else ()):
+            if shlex.join(words).startswith(TOLD_BY[page.name]):
+                done = forked(*words, cwd=tmp_path, timeout=1500)
+                assert done.returncode == 0, done.stdout + done.stderr
+                said[shlex.join(words)] = done.stdout
+    assert shown
+    for block, words in shown.items():
+        assert masked(block.code) in masked(said[shlex.join(words)]), block.where
+
+
+def test_every_tutorial_that_shows_what_is_printed_is_tried() -> None:
+    assert {page.name for page in PAGES if printed(page)} == {*TOLD_BY}
+
+
 @pytest.mark.parametrize(
     "block", [pytest.param(block, id=block.where, marks=marks(block.code)) for block in found("python")]
 )
@@ -338,7 +404,11 @@ def test_a_line_of_languages_is_a_new_language() -> None:
 
 @pytest.mark.parametrize(
     "block",
-    [pytest.param(block, id=block.where) for block in found("toml") if block not in settings().values()],
+    [
+        pytest.param(block, id=block.where)
+        for block in found("toml")
+        if not block.file and block not in settings().values()
+    ],
 )
 def test_a_recipe_builds(block: Block, project: Path, forked: Command) -> None:
     assert set(tomllib.loads(block.code)) == {"people_csv"}, "this is no table of a persona judge's recipe"

@@ -1,5 +1,6 @@
 """The notebook among the tutorials runs as it is, and shows what it prints."""
 
+from pathlib import Path
 from typing import Any
 
 import nbformat
@@ -19,8 +20,10 @@ def printed(notebook: Any) -> list[str]:
 
 
 @pytest.mark.heavy
-def test_the_notebook_prints_what_it_shows(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in environment({"IPYTHONDIR": "", "JUPYTER_PLATFORM_DIRS": "1"}).items():
+def test_the_notebook_prints_what_it_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    folders = {"IPYTHONDIR": str(tmp_path / "ipython"), "JUPYTER_PLATFORM_DIRS": "1"}
+    for name, value in environment(folders).items():
         monkeypatch.setenv(name, value)
     library: Any = nbformat  # which is half typed
     notebook = library.read(NOTEBOOK, as_version=4)
@@ -28,3 +31,4 @@ def test_the_notebook_prints_what_it_shows(monkeypatch: pytest.MonkeyPatch) -> N
     NotebookClient(notebook, timeout=120).execute()
     assert shown
     assert printed(notebook) == shown
+    assert [path.name for path in tmp_path.iterdir()] == ["ipython"]  # and no profile of IPython's beside the project

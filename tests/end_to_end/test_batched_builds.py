@@ -84,7 +84,7 @@ def test_a_judge(tmp_path: Path) -> None:
     def judged(out: str, server: BatchServer, **more: Any) -> Any:
         reached = {"base_url": server.base_url, "api_key_env": "", **more}
         run = verbs.judge("judge-1", benchmark="pairs", data=data, out=tmp_path / out, **reached)
-        return repr(run.items.to_dicts()), run.record.judging
+        return repr(run.items.to_dicts()), run.result.model_dump(exclude={"cost"})
 
     with serve_batches(first_expires, script=says) as server:
         direct = judged("direct", server)

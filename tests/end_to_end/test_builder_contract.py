@@ -5,7 +5,9 @@ Each promise is tested once, over all builders; what is a builder's own is in it
 
 import json
 import math
+import shlex
 import shutil
+import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,8 +17,11 @@ import build_chinese.cli
 import build_multilingual.cli
 import build_persona_judge.cli
 import build_personalized.cli
+import pluralbench.commands.app
+import pluralbench_release.cli
 import pytest
 from commands import in_process
+from members import ROOT
 from pluralbench_calls import Answer, ConnectionFailed, Ledger
 from pluralbench_release import LEDGER, read_manifest, rebuild, rebuild_of, verify
 from samples import Sample, sample
@@ -170,7 +175,6 @@ def test_the_sample_verifies_and_rebuilds_and_says_what_is_next(builder: Builder
         f"{manifest.name} {manifest.version}, {manifest.ledger.calls:,} recorded calls",
         *(table.digest[:16] for table in manifest.tables),
         "Next:",
-        f"pluralbench-release verify dist/{manifest.name}",
     ):
         assert part in said
     assert not release.with_name(f"{release.name}.work").exists()
@@ -178,6 +182,39 @@ def test_the_sample_verifies_and_rebuilds_and_says_what_is_next(builder: Builder
     assert rebuild_of(release).reads == []
     assert not any(rebuild(release, tmp_path / "again"))
     assert digests(tmp_path / "again") == digests(release)
+
+
+def test_the_lines_that_say_what_is_next_run_as_they_stand(
+    builder: Builder, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    release, said = builder.sample
+    shutil.copytree(release, tmp_path / "dist" / release.name)
+    monkeypatch.chdir(tmp_path)
+    groups = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["dependency-groups"]
+    commands = {"pluralbench-release": pluralbench_release.cli.main, "pluralbench": pluralbench.commands.app.main}
+    ran = []
+    for line in said.rpartition("Next:")[2].splitlines():
+        words = shlex.split(line, comments=True)
+        if words[:2] != ["uv", "run"]:
+            assert line in {"", f"  read dist/{release.name}/README.md, the card"}
+            continue
+        words = words[2:]
+        if words[0] == "--group":
+            assert words[1] in groups
+            words = words[2:]
+        name, *given = words
+        ran.append(name)
+        if name == "python":
+            exec(given[1], {})  # noqa: S102 - what the builder prints
+            assert "num_rows" in capsys.readouterr().out
+            continue
+        run = in_process(name, commands[name], monkeypatch, capsys)
+        status, text = run(*(tmp_path if word == "MODEL" else word for word in given))
+        if name == "pluralbench":
+            assert (status, f"{tmp_path} is no model folder" in text) == (2, True), text
+        else:
+            assert (status, "as the manifest says" in text) == (0, True), text
+    assert ran[:2] == ["pluralbench-release", "python"]
 
 
 def test_the_same_command_again_asks_nothing_and_writes_the_same_bytes(

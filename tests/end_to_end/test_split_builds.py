@@ -171,7 +171,7 @@ def test_a_judge(split: Split, tmp_path: Path, how: dict[str, Any]) -> None:
             **how,
             **files,
         )
-        return repr(run.items.to_dicts()), run.record.judging
+        return repr(run.items.to_dicts()), run.result.model_dump(exclude={"cost"})
 
     assert split(work, lambda: says) >= 2
 

@@ -21,7 +21,7 @@ import numpy as np
 import pytest
 from commands import command, environment, script
 from engine_environments import SGLANG, VLLM, EngineServer, Installed, NotInstalled, free_port, python_of, variables_of
-from pluralbench import Run, read_run
+from pluralbench import Run, load_run
 from pluralbench_rewards import Group
 from reward_models import (
     classifier_alone,
@@ -123,7 +123,7 @@ def score(model: str, server: str, rows: list[dict[str, Any]], folder: Path, *mo
     """The run of the command."""
     done = command(*scoring(model, server, rows, folder, *more), timeout=900)
     assert done.returncode == 0, done.stderr
-    return read_run(folder / "run")
+    return load_run(folder / "run")
 
 
 def scoring(model: str, server: str, rows: list[dict[str, Any]], folder: Path, *more: str) -> list[str]:
@@ -236,7 +236,7 @@ def test_scores_are_those_of_this_process_in_their_order(served: Served, tmp_pat
     told(f"{served.engine} {Path(served.model).name}: {2 * len(rows)} scores differ by {largest:.2g}, {wall:.0f} s")
     assert largest < ALLOWED
     assert undecided(scores(run), here) < ALLOWED
-    record = run.record.scoring
+    record = run.scored
     assert record is not None
     assert record.served is not None
     assert record.served.engines == (VERSIONS[served.engine],)
@@ -289,7 +289,7 @@ def test_a_run_goes_on_after_its_server_was_started_again(served: Served, tmp_pa
     assert "What was scored is kept: the same command goes on from there." in " ".join(said.split())
     served.server.start()
     run = score(served.model, served.server.url, rows, tmp_path, *more)
-    record = run.record.scoring
+    record = run.scored
     assert record is not None
     told(f"{record.items_from_an_earlier_part} of {len(rows)} rows were scored before the server was killed")
     assert 0 < record.items_from_an_earlier_part < len(rows)

@@ -8,6 +8,7 @@ from importlib.resources import files
 from pathlib import Path
 
 import chinese_project as chinese
+import made_personalize
 import made_runs
 import persona_sources as persona
 import polars as pl
@@ -115,12 +116,12 @@ def _sources(folder: Path) -> None:
 
 
 def _benchmark(folder: Path) -> None:
-    write(folder / "pairs.jsonl", project_files.PAIRS)
+    write(folder / "pairs.jsonl", [{**pair, "subset": "cooking"} for pair in project_files.PAIRS])
     values = {
         "title": "Mine",
         "overall": "items",
         "sections": {"All": {"cooking": 5}},
-        "columns": {"prompt": ["prompt"]},
+        "columns": {"prompt": ["prompt"], "subset": "subset"},
     }
     (folder / "mine.toml").write_text(tomli_w.dumps({"mine": values}), encoding="utf-8")
 
@@ -145,8 +146,12 @@ def _rated(folder: Path) -> None:
 
 def _runs(folder: Path) -> None:
     pairs = write(folder / "pairs.jsonl", project_files.PAIRS)
-    for seed, name in enumerate(("a", "b")):
-        made_runs.scored("pairs", pairs, folder / "runs" / name, model=name, seed=seed)
+    for name in ("a", "b"):
+        made_runs.scored("pairs", pairs, folder / "runs" / name, model=name)
+
+
+def _personalized(folder: Path) -> None:
+    made_personalize.made_personalized(folder / "run", made_personalize.made_items(methods=("bt", "vpl"), users=3))
 
 
 def _study(folder: Path) -> None:
@@ -264,5 +269,6 @@ KINDS = [
             ("pluralbench", "compare", "runs/a", "runs/b"),
         ),
     ),
+    Kind("personalized", _personalized, "run/[ipm]*", (("pluralbench", "report", "run", "--detail"),), 500),
     Kind("scores", _scores, "benchmark.csv", (("pluralbench", "correlate", "{file}", "downstream.csv"),), 500),
 ]

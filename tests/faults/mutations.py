@@ -14,6 +14,7 @@ import sqlite3
 import tomllib
 from collections.abc import Callable
 from contextlib import closing
+from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,7 @@ TEXTS = [
     "sample", "paper", "local", "org/name@" + "a" * 40, "~", "$HOME", "file:///etc/passwd", "::1", "🍵👨‍👩‍👧",
 ]  # fmt: skip
 NUMBERS = [0, -1, 1, 2**31, 2**63, 2**64, -(2**63) - 1, 10**30, 10**400, 0.5, -0.0, 1e308, float("nan"), float("inf")]
+CELLS: list[Any] = [None, 1, 1.5, True, "x", b"\xff", "\0", 2**63 - 1, date.min, datetime.max, timedelta.max]
 OTHERS: list[Any] = [None, True, False, [], {}, [[]], {"": {}}, [None], [1, "a"], {"a": [1, {"b": None}]}]
 TOKENS = [
     b"\0", b"\xef\xbb\xbf", b"\xff\xfe", b"\xc3\x28", b"\xed\xa0\x80", b"\n", b"\r", b"\r\n", b",", b";", b'"', b"'",
@@ -217,7 +219,7 @@ def _parquet(path: Path, draw: random.Random) -> None:
         case 3:
             frame = pl.concat([frame, frame.head(draw.randint(1, 3))])
         case 4:
-            frame = frame.with_columns(pl.lit(draw.choice([None, 1, 1.5, True, "x", b"\xff", "\0"])).alias(name))
+            frame = frame.with_columns(pl.lit(draw.choice(CELLS)).alias(name))
         case 5:
             frame = frame.with_columns(pl.lit(pl.Series([["a"]])).alias(name))
         case _:

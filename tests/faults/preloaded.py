@@ -15,13 +15,11 @@ OURS = [
     "pluralbench_measures",
     "pluralbench_policies",
     "pluralbench_release",
-    "pluralbench_retrieval",
     "pluralbench_rewards",
     "pluralbench_runs",
     "pluralbench_schemas",
     "pluralbench_studies",
     "pluralbench_tables",
-    "pluralbench_audit",
 ]
 FOREIGN = [
     "_pytest",
@@ -33,8 +31,7 @@ FOREIGN = [
     "grpc",
     "hanzidentifier",
     "huggingface_hub",
-    "inscriptis",
-    "krippendorff",
+    "markdownify",
     "matplotlib.backends.backend_agg",
     "matplotlib.backends.backend_svg",
     "networkx",

@@ -1,4 +1,4 @@
-"""Whatever computes a batch, it computes the same: kernels of attention, fused blocks, compiled functions."""
+"""Whatever computes a batch, it computes the same: kernels of attention, fused blocks."""
 
 import json
 from array import array
@@ -10,7 +10,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from pluralbench_local import Classifier, DeviceError, compiled, gates, load, measured, score
+from pluralbench_local import Classifier, gates, load, measured, score
 from pluralbench_local.attention import KERNELS
 from pluralbench_local.packing import Tokens, pack
 from pluralbench_rewards import Group, Mode
@@ -26,7 +26,7 @@ RULES = "Answer in the tone of a friend, never longer than a postcard, and say w
 
 @pytest.fixture
 def other_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A machine on which nothing was measured or compiled; where it will be."""
+    """A machine on which nothing was measured; where it will be."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(measured, "_remembered", {})
     measured.machine_folder.cache_clear()
@@ -179,56 +179,3 @@ def test_a_cache_that_cannot_be_written_is_done_without(other_machine: Path) -> 
     other_machine.parent.parent.mkdir(parents=True, exist_ok=True)
     other_machine.parent.write_text("a file where the folder would be", "utf-8")
     assert measured.fastest("which?", {"one": lambda: None}) == "one"
-
-
-def test_a_short_run_compiles_nothing(classifiers: Callable[..., str], other_machine: Path) -> None:
-    scored = score(classifier(classifiers("llama")), make_groups(1), mode="fast")
-    assert scored.work is not None
-    assert scored.work.compiled == []
-    assert not list(other_machine.glob("*.pt2"))
-
-
-def test_compiling_without_a_compiler_is_said(classifiers: Callable[..., str], other_machine: Path) -> None:
-    from torch._inductor import config
-
-    without_compiler = config.patch({"cpp.cxx": ("no-such-compiler",)})
-    with (
-        without_compiler,
-        pytest.raises(DeviceError, match=r"cannot be compiled \(.*\); install a C\+\+ compiler such as g\+\+, or"),
-    ):
-        score(classifier(classifiers("llama")), make_groups(1), compile="always")
-    assert not list(other_machine.glob("*.pt2"))
-
-
-@pytest.mark.heavy
-def test_compiled_functions_score_alike_and_are_there_the_next_time(
-    classifiers: Callable[..., str],
-    other_machine: Path,
-    capfd: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(compiled, "fastest", lambda *_, **__: "compiled")
-    folder, groups = classifiers("llama", hidden_size=256, intermediate_size=256), make_groups(1, longest=120)
-    loaded = classifier(folder)
-    first = score(loaded, groups, compile="always")
-    assert first.work is not None
-    assert [what.split()[0] for what in first.work.compiled] == ["norm", "rotation"]
-    assert "compiling small functions for this machine: 2 of 2" in capfd.readouterr().err
-    alone = classifier_alone(folder, groups)
-    assert max(differences(first.scores, alone)) < 1e-4
-    assert undecided(first.scores, alone) == 0
-    again = score(classifier(folder), groups)
-    assert again.scores == first.scores
-    assert "compiling" not in capfd.readouterr().err
-    # What another model of this process has compiled is not used where nothing is to be.
-    never, plain = (score(model, groups, compile="never") for model in (loaded, classifier(folder)))
-    assert never.scores == plain.scores != first.scores
-    assert never.work is not None
-    assert never.work.compiled == []
-    exact = score(classifier(folder), groups, mode="exact")
-    assert exact.work is not None
-    assert exact.work.compiled == []
-    for path in other_machine.glob("*.pt2"):  # cut short by a full disk
-        path.write_bytes(path.read_bytes()[:1000])
-    assert score(classifier(folder), groups).work.compiled == []  # type: ignore[union-attr]
-    assert not list(other_machine.glob("*.pt2"))

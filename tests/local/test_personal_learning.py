@@ -14,15 +14,13 @@ import pytest
 import torch
 from learning_table import LEARNED
 from personal_corpora import learned, showing
-from pluralbench_local.personal.contract import BackboneRecord
-from pluralbench_local.personal.items import standardised
+from pluralbench_local.personal.items import standardised, with_others_profiles
 from pluralbench_local.personal.networks import new_network
 from pluralbench_local.personal.options import METHODS, Method, PersonalOptions
 from pluralbench_local.personal.points import Corpus
-from pluralbench_local.personal.prototypes import choose_prototypes
 from pluralbench_local.personal.saved import accuracy, batches_of, rewards_of
-from pluralbench_local.personal.simulated import Simulated, simulated, with_others_profiles
 from pluralbench_local.personal.vpl import VPL
+from simulated_users import Simulated, simulated
 
 pytestmark = pytest.mark.learning
 
@@ -72,17 +70,6 @@ def test_a_profile_helps_and_another_persons_does_not(method: Method, tmp_path: 
     assert with_profile > without + GAIN
     assert mixed < without + NONE
     assert max(with_profile, without, mixed) <= test.best_shown(10) + NONE
-
-
-@pytest.mark.parametrize("groups", [2, 3])
-def test_pal_finds_the_number_of_prototypes(groups: int, tmp_path: Path, record_property: Record) -> None:
-    train, test = worlds(groups)
-    backbone = BackboneRecord(name="simulated", width=train.corpus.width)
-    found = choose_prototypes(train.corpus, test.corpus, tmp_path, options=options("pal"), backbone=backbone, most=4)
-    tried = ", ".join(f"{number}: {value:.3f}" for number, value in found.accuracy.items())
-    name = f"pal: prototypes of {groups} groups ({tried})"
-    record_property(LEARNED, [name, str(found.enough), str(groups), f"{test.best_shown(0):.3f}"])
-    assert found.enough == groups
 
 
 def test_gpo_improves_with_earlier_pairs(tmp_path: Path, record_property: Record) -> None:

@@ -15,8 +15,8 @@ from pluralbench_local.personal.networks import new_network
 from pluralbench_local.personal.options import METHODS, Method
 from pluralbench_local.personal.points import Points
 from pluralbench_local.personal.saved import batches_of
-from pluralbench_local.personal.simulated import simulated
 from pluralbench_local.personal.vpl import annealed
+from simulated_users import simulated
 from torch import Tensor, nn
 from torch.distributions import Normal, kl_divergence
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 from pluralbench_local import ModelError, load, train
-from pluralbench_local.training_files import checkpoints
+from pluralbench_local.training_job import checkpoints
 from safetensors.torch import load_file
 from training_runs import RANKINGS, options
 
@@ -43,8 +43,7 @@ def test_weights_in_a_pickle_are_read_and_code_in_it_is_not_run(
 def test_code_in_a_checkpoint_is_not_run(small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     chosen, trace = options(epochs=1, checkpoint_every=2), tmp_path / "ran"
     with monkeypatch.context() as patch:
-        patch.setattr("pluralbench_local.training_files.publish", None)
-        patch.setattr("pluralbench_local.training.publish", None)
+        patch.setattr("pluralbench_local.training.saved_network", None)
         with pytest.raises(TypeError):
             train(small, RANKINGS, tmp_path / "out", options=chosen, device="cpu")
     [(_, checkpoint)] = checkpoints(tmp_path / "out.work")

@@ -13,9 +13,7 @@ from typing import Any
 
 import pytest
 import torch
-from accelerate import Accelerator
 from commands import environment
-from killing import killed_when
 from pluralbench_local import Lora, Trained, train, training
 from pluralbench_runs import OutputError
 from reward_models import save_language_model
@@ -146,56 +144,6 @@ def test_killed_it_goes_on_and_ends_in_the_same_weights(language_models: Folders
     assert without_times(log(done.folder)) == without_times(log(whole.folder))
 
 
-def test_a_checkpoint_that_was_cut_short_is_not_used(
-    trained: Trained, small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def run() -> Trained:
-        return train(small, RANKINGS, tmp_path / "out", held_out=HELD_OUT, options=QUICK, device="cpu")
-
-    save = Accelerator.save_state
-
-    def cut(self: Any, folder: str) -> None:
-        save(self, folder)
-        if (tmp_path / "out.work" / "checkpoint-3").exists():
-            (Path(folder) / "optimizer.bin").unlink()
-            raise Stop
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Accelerator, "save_state", cut)
-        with pytest.raises(Stop):
-            run()
-    assert (tmp_path / "out.work" / "checkpoint.new").exists()
-    assert weights(run()) == weights(trained)
-
-
-def test_a_finished_folder_is_not_trained_again_and_other_options_are_refused(
-    trained: Trained, small: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    base, out = small, trained.folder
-    with monkeypatch.context() as patch:
-        stopping(patch, 1)
-        assert train(base, RANKINGS, out, held_out=HELD_OUT, options=QUICK, device="cpu") == trained
-    chosen = options(seed=7, epochs=3)
-    with pytest.raises(OutputError) as failed:
-        train(base, RANKINGS, out, held_out=HELD_OUT, options=chosen, device="cpu")
-    assert f"{out} was made with other settings (epochs 2, now 3; seed 0, now 7); " in str(failed.value)
-    with pytest.raises(OutputError, match=r"other settings \(data "):
-        train(base, RANKINGS[1:], out, held_out=HELD_OUT, options=QUICK, device="cpu")
-
-
-def test_fresh_replaces_what_was_made_by_other_options(trained: Trained, small: str, tmp_path: Path) -> None:
-    out = shutil.copytree(trained.folder, tmp_path / "out")
-    again = train(small, RANKINGS, out, options=options(epochs=1), device="cpu", fresh=True)
-    assert again.record["settings"]["options"]["epochs"] == 1
-    assert again.accuracy is None
-
-
-def test_a_folder_with_something_else_in_it_is_left_alone(small: str, tmp_path: Path) -> None:
-    (tmp_path / "notes.txt").write_text("mine", encoding="utf-8")
-    with pytest.raises(OutputError, match="holds files that no build wrote"):
-        train(small, RANKINGS, tmp_path, options=QUICK, device="cpu")
-
-
 @pytest.mark.parametrize("changed", ["weights", "chat template"])
 def test_another_base_under_the_same_path_is_refused_by_name(
     small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changed: str
@@ -223,16 +171,3 @@ def test_another_base_under_the_same_path_is_refused_by_name(
     save_language_model(base, seed=2, **SMALL)
     with pytest.raises(OutputError, match=r"out was made with other settings \(model.digest "):
         run()
-
-
-def test_a_kill_once_the_model_is_in_its_place_leaves_no_checkpoints(
-    small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    out, chosen = tmp_path / "killed", options(epochs=1, checkpoint_every=2)
-    with killed_when(out.exists, monkeypatch) as killed:
-        train(small, RANKINGS, out, options=chosen, device="cpu")
-    assert killed()
-    assert [*(tmp_path / "killed.work").glob("checkpoint-*")]
-    stopping(monkeypatch, before=1)  # nothing is trained again
-    assert train(small, RANKINGS, out, options=chosen, device="cpu").record["steps"] > 1
-    assert not (tmp_path / "killed.work").exists()

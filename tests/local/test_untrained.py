@@ -33,6 +33,7 @@ def test_it_is_a_classifier_of_one_logit_that_scores(base: str, tmp_path: Path) 
         assert ours == pytest.approx(theirs, abs=1e-4)
     assert len({value for row in found for value in row or ()}) > 4
     assert [path.name for path in tmp_path.iterdir()] == ["rm"]
+    assert {path.stat().st_mode & 0o777 for path in folder.iterdir()} == {folder.stat().st_mode & 0o666}
 
 
 def test_the_same_seed_draws_the_same_head_and_the_body_is_the_bases(base: str, tmp_path: Path) -> None:

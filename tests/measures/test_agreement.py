@@ -2,7 +2,10 @@
 
 import math
 
+import krippendorff
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pluralbench_measures.agreement import clustered_share, krippendorff_alpha, share_of
 
 
@@ -14,12 +17,6 @@ def test_wilsons_interval(count: int, of: int) -> None:
     assert (found["count"], found["of"], found["share"]) == (count, of, share)
     assert found["low"] == pytest.approx((middle - half) / (1 + z * z / of), abs=1e-12)
     assert found["high"] == pytest.approx((middle + half) / (1 + z * z / of), abs=1e-12)
-
-
-def test_a_share_of_nothing() -> None:
-    none = {"share": None, "low": None, "high": None}
-    assert share_of(0, 0) == {"count": 0, "of": 0, **none}
-    assert clustered_share([], []) == clustered_share([0, 0], [0, 0]) == none
 
 
 def test_the_interval_of_a_share_draws_whole_clusters() -> None:
@@ -49,6 +46,16 @@ def test_alpha_is_what_krippendorff_has() -> None:
     assert found["interval"] == pytest.approx(1 - (8 / 8) / ((72 + 24) / 56))
     # Neighbours are 3/2 + 2/2 values apart and the ends 3/2 + 2 + 3/2, twice as far: even steps.
     assert found["ordinal"] == pytest.approx(found["interval"])
+
+
+@given(st.lists(st.lists(st.integers(0, 4), min_size=3, max_size=3), min_size=1, max_size=12))
+def test_alpha_is_what_the_library_of_that_name_gives(counts: list[list[int]]) -> None:
+    found = krippendorff_alpha(counts)
+    if found["nominal"] is None:
+        return
+    for level, value in found.items():
+        library = krippendorff.alpha(value_counts=counts, value_domain=[0, 1, 2], level_of_measurement=level)
+        assert value == pytest.approx(library, abs=1e-12)
 
 
 @pytest.mark.parametrize("counts", [[], [(1, 0)], [(2, 0), (3, 0)], [(1, 0), (0, 1)]])

@@ -76,7 +76,3 @@ def test_kappa_is_agreement_beyond_chance(pairs: list[tuple[str, str]]) -> None:
     else:
         assert found.value == pytest.approx((agreed - chance) / (1 - chance))
         assert found.low is None or found.low <= found.value + 1e-9  # type: ignore[operator]
-
-
-def test_no_label_at_all_has_no_kappa() -> None:
-    assert cohens_kappa([], []).value is None

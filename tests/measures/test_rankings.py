@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pluralbench_measures.calibration import BINS, bins_of
 from pluralbench_measures.errors import MeasuresError
-from pluralbench_measures.rankings import by_prompt, category_mean, overall, pairs_of, ranking_metrics
+from pluralbench_measures.rankings import pairs_of, ranking_metrics
 
 Prompt = tuple[str, str, list[int], list[float | None]]
 NAN = float("nan")
@@ -194,21 +194,3 @@ def test_pairs_are_all_places_of_unlike_rank_the_better_first(rank: list[int]) -
     found = pairs_of(rank)
     assert all(rank[better] < rank[worse] for better, worse in found)
     assert len(set(found)) == len(found) == sum(a < b for a in rank for b in rank)
-
-
-def test_means_are_over_the_last_axis() -> None:
-    right, counted = np.array([[1.0, 3.0, 0.0], [0.0, 0.0, 0.0]]), np.array([[2.0, 3.0, 0.0], [0.0, 0.0, 0.0]])
-    mean = category_mean(right, counted)
-    assert mean[0] == 0.75
-    assert np.isnan(mean[1])
-    both = overall([np.array([1.0, NAN]), np.array([0.5, 1.0])], [np.array([0.5, 1.0]), np.array([0.0, 1.0])])
-    assert both[0] == pytest.approx(0.5)
-    assert np.isnan(both[1])
-
-
-def test_a_prompt_is_told_by_all_its_keys() -> None:
-    rows = [("open", "1", "win"), ("open", "1", "tie"), ("human", "1", "win"), ("human", "2", "equal")]
-    pairs = pl.DataFrame(rows, schema=["config", "id", "outcome"], orient="row")
-    found = by_prompt(pairs, ["config", "id"])
-    assert found.rows() == [("open", "1", 2, 1, 0, 1), ("human", "1", 1, 1, 1, 1), ("human", "2", 0, 0, 0, 0)]
-    assert by_prompt(pairs, ["config", "id"], legacy=True).select("exact", "counted").rows() == [(1, 1)] * 3

@@ -1,20 +1,25 @@
 """Any table of pairs or rankings: formats, columns, conversations, labels, a benchmark of one's own, the Hub."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
+import verbs
 from commands import command
 from hub_server import Hub, card, publish, serving
-from pluralbench import DataError, Run, find_benchmark, read_run
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from pluralbench import DataError, Run, find_benchmark, load_run
+from pluralbench.data.labels import FIRST, SECOND, TIE, Labels, label_key
 from verbs import load_items, value
 from written_tables import SUFFIXES, TEXTS, write
 
 Rows = list[dict[str, Any]]
 PANDALM = Path(__file__).parents[3] / "shared" / "data" / "multilingual" / "pandalm_testset-v1.json"
+SUITE = Path(__file__).parents[3] / "shared" / "data" / "suite"
 COMMIT = "c" * 40
 
 
@@ -113,20 +118,152 @@ def test_rankings_may_be_lists_of_texts_and_of_ranks(score: Callable[..., Run], 
         ((0, 0, 1), None),
         ((0, 0, 0), None),
         ((1, 1, 2, 2), None),
+        ((None, 2, None), "second"),
+        ((1, 2, None), None),
     ],
 )
 def test_the_majority_of_the_annotators_decides_and_nothing_else(
-    tmp_path: Path, labels: tuple[int, ...], better: str | None
+    tmp_path: Path, labels: tuple[int | None, ...], better: str | None
 ) -> None:
     names = [f"annotator{number}" for number in range(len(labels))]
     row = {"id": "1", "prompt": "?", "a": "first", "b": "second"} | dict(zip(names, labels, strict=True))
     columns = ["first=a", "second=b", f"labels={','.join(names)}"]
     for suffix in SUFFIXES:
-        items = load_items(find_benchmark("pairs", columns), str(write(tmp_path / f"t{suffix}", [row])))
+        items = load_items(find_benchmark("pairs", columns, ["tie=0"]), str(write(tmp_path / f"t{suffix}", [row])))
         [responses], [rank] = items.frame["responses"].to_list(), items.frame["rank"].to_list()
         assert rank == ([1, 2] if better else [1, 1])
         assert responses[0] == (better or "first")
         assert sorted(responses) == ["first", "second"]
+
+
+def better_responses(tmp_path: Path, labels: Sequence[Any], meanings: Sequence[str], suffix: str = ".jsonl") -> str:
+    """A letter for each pair of one label: a or b for the better response, = for a tie."""
+    rows = [{"id": str(n), "prompt": "?", "a": "a", "b": "b", "label": one} for n, one in enumerate(labels)]
+    given = ["first=a", "second=b", "labels=label"]
+    frame = load_items(find_benchmark("pairs", given, meanings), str(write(tmp_path / f"t{suffix}", rows))).frame
+    pairs = zip(frame["responses"].to_list(), frame["rank"].to_list(), strict=True)
+    return "".join(responses[0] if rank == [1, 2] else "=" for responses, rank in pairs)
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".csv"])
+@pytest.mark.parametrize(
+    ("labels", "meanings", "better"),
+    [
+        ([1, 2, 1], [], "aba"),
+        ([1.0, 2.0, 1.0], [], "aba"),
+        ([0, 1, 1], ["first=0", "second=1"], "abb"),
+        (["A>B", "B>A", "A=B"], ["first=A>B", "second=B>A", "tie=A=B"], "ab="),
+        (["model_a", "tie (bothbad)", "tie"], ["first=model_a", "tie=tie", "tie=tie (bothbad)"], "a=="),
+        ([True, False, True], ["first=true", "second=false"], "aba"),
+        ([-3, 1, 0], ["scale=-3,3"], "ab="),
+        ([3, -1, 0], ["scale=3,-3"], "ab="),
+        ([1.0000211, 1.7, 1.5], ["scale=1,2"], "ab="),
+        ([1.2, 1.7, 1.1], ["scale=1,2", "threshold=1.2"], "=ba"),
+    ],
+)
+def test_an_entry_says_what_labels_mean(
+    tmp_path: Path, suffix: str, labels: list[Any], meanings: list[str], better: str
+) -> None:
+    assert better_responses(tmp_path, labels, meanings, suffix) == better
+
+
+def test_a_label_may_be_no_number_and_columns_may_have_any_name(tmp_path: Path) -> None:
+    table = {"id": ["x", "y"], "prompt": "?", "better": ["a", "c"], "#place": ["b", "d"], "label": [2.0, float("nan")]}
+    pl.DataFrame(table).write_parquet(tmp_path / "t.parquet")
+    benchmark = find_benchmark("pairs", ["first=better", "second=#place", "labels=label"], ["second=2", "tie=nan"])
+    frame = load_items(benchmark, str(tmp_path / "t.parquet")).frame
+    assert frame["responses"].to_list() == [["b", "a"], ["c", "d"]]
+    assert frame["rank"].to_list() == [[1, 2], [1, 1]]
+
+
+LABEL = st.one_of(
+    st.integers(-9, 9), st.floats(-9, 9).map(lambda x: round(x, 3)), st.text("abAB><= ", max_size=3), st.none()
+)
+
+
+@given(
+    meanings=st.dictionaries(LABEL.map(label_key).filter(bool), st.sampled_from([TIE, FIRST, SECOND]), min_size=1),
+    row=st.lists(LABEL, max_size=5),
+)
+def test_each_label_has_the_one_meaning_that_was_said(meanings: dict[str, int], row: list[Any]) -> None:
+    said: dict[int, list[str]] = {TIE: [], FIRST: [], SECOND: []}
+    for label, side in meanings.items():
+        said[side].append(label)
+    if not said[FIRST] and not said[SECOND]:  # 1 and 2 mean these, and no tie
+        assume(not {"1", "2"} & {*said[TIE]})
+        meanings = {**meanings, "1": FIRST, "2": SECOND}
+    labels = Labels.model_validate({"first": said[FIRST], "second": said[SECOND], "tie": said[TIE]})
+    keys = [label_key(label) for label in row]
+    assert [labels.meaning(label) for label in row] == [meanings.get(str(key)) for key in keys]
+    votes = [meanings.get(key) for key in keys if key is not None]
+    most = [side for side in (FIRST, SECOND) if votes.count(side) > len(votes) - votes.count(side)]
+    assert labels.majority(row) == (most[0] if most else TIE)
+    assert Labels.model_validate(labels.model_dump(mode="json")) == labels
+
+
+@given(st.integers(-50, 50), st.integers(-50, 50), st.integers(-60, 60))
+def test_a_scale_turned_round_exchanges_the_responses(one: int, other: int, label: int) -> None:
+    assume(one != other)
+    there, back = (Labels(scale=ends).meaning(label) for ends in ((one, other), (other, one)))
+    if not min(one, other) <= label <= max(one, other):
+        assert there is back is None
+    elif 2 * label == one + other:
+        assert there == back == TIE
+    else:
+        assert {there, back} == {FIRST, SECOND}
+        assert there == (FIRST if abs(label - one) < abs(label - other) else SECOND)
+
+
+JUDGEBENCH = ["id=pair_id", "prompt=question", "first=response_A", "second=response_B", "labels=label"]
+
+
+@pytest.mark.skipif(not SUITE.exists(), reason="the rows of other benchmarks are not here")
+def test_real_labels_in_words_and_on_a_scale() -> None:
+    place = SUITE / "judgebench" / "gpt.jsonl"
+    rows = [json.loads(line) for line in place.read_text(encoding="utf-8").splitlines()]
+    items = load_items(find_benchmark("pairs", JUDGEBENCH, ["first=A>B", "second=B>A"]), str(place)).frame
+    chosen = [row["response_A"] if row["label"] == "A>B" else row["response_B"] for row in rows]
+    assert [responses[0] for responses in items["responses"]] == chosen
+    assert items["rank"].to_list() == [[1, 2]] * 350
+    columns = ["prompt=context", "first=response1", "second=response2", "labels=overall_preference"]
+    place = SUITE / "helpsteer3" / "sample.jsonl"
+    rows = [json.loads(line) for line in place.read_text(encoding="utf-8").splitlines()]
+    items = load_items(find_benchmark("pairs", columns, ["scale=-3,3"]), str(place)).frame
+    better = ["response2" if row["overall_preference"] > 0 else "response1" for row in rows]
+    assert [responses[0] for responses in items["responses"]] == [
+        row[name] for row, name in zip(rows, better, strict=True)
+    ]
+
+
+SEVERAL = 'title = "Styles"\nseveral = true\n[columns]\nid = "#"\n'
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".parquet", ".csv"])
+def test_several_responses_are_a_ranking_of_two_ranks(score: Callable[..., Run], tmp_path: Path, suffix: str) -> None:
+    rows: Rows = [
+        {"prompt": "a quiet hobby", "chosen": ["origami", "walking"], "rejected": ["drumming", "tools", "x"]},
+        {"prompt": "by the sea", "chosen": [{"content": "walking"}], "rejected": [{"content": "baking bread"}]},
+    ]
+    rows = rows[: 1 if suffix == ".parquet" else 2]
+    (tmp_path / "styles.toml").write_text(SEVERAL, encoding="utf-8")
+    if suffix == ".csv":
+        rows = [{name: one if name == "prompt" else json.dumps(one) for name, one in row.items()} for row in rows]
+    run = score(str(tmp_path / "styles.toml"), write(tmp_path / f"r{suffix}", rows))
+    names = ["chosen 0", "chosen 1", "rejected 0", "rejected 1", "rejected 2"]
+    assert run.items.filter(id="0").select("response", "rank").rows() == list(zip(names, [1, 1, 2, 2, 2], strict=True))
+    assert run.estimate("accuracy", "pooled").n == sum([6, 1][: len(rows)])
+
+
+@pytest.mark.skipif(not SUITE.exists(), reason="the rows of other benchmarks are not here")
+def test_the_real_rows_of_rm_bench_are_all_nine_pairs_each(tmp_path: Path) -> None:
+    (tmp_path / "rm-bench.toml").write_text(SEVERAL, encoding="utf-8")
+    place = SUITE / "rm_bench" / "sample.jsonl"
+    rows = [json.loads(line) for line in place.read_text(encoding="utf-8").splitlines()]
+    by_length = lambda groups: [[float(len(text)) for text in group.responses] for group in groups]  # noqa: E731
+    run = verbs.score(by_length, benchmark=str(tmp_path / "rm-bench.toml"), data=place, out=tmp_path / "run")
+    won = [len(good) > len(bad) for row in rows for good in row["chosen"] for bad in row["rejected"]]
+    assert len(won) == 9 * 165
+    assert run.headline.value == pytest.approx(sum(won) / len(won))
 
 
 def test_equal_pairs_are_left_out_and_counted(score: Callable[..., Run], tmp_path: Path) -> None:
@@ -174,7 +311,7 @@ def test_the_real_pandalm_test_set_is_read_whole() -> None:
 @pytest.mark.skipif(not PANDALM.exists(), reason="the PandaLM test set is not here")
 def test_the_real_pandalm_test_set_is_scored(score: Callable[..., Run]) -> None:
     run = score("pandalm", PANDALM, limit=60, on_empty="drop")
-    assert run.record.data.empty == ("18", "19", "25")
+    assert run.config.data.empty == ("18", "19", "25")
     decided = run.items.filter(pl.col("outcome").is_in(["win", "loss", "tie"]))
     assert run.estimate("accuracy", "pooled").n == decided.height
     assert decided.height + run.count("equal") == 57
@@ -196,7 +333,7 @@ def test_a_benchmark_of_ones_own_is_a_file(
             row |= {"ask": row.pop("prompt"), "user": f"u{place // 4}", "kind": "black" if place % 3 else "green"}
         write(tmp_path / "data" / f"{config}_dev.jsonl", rows)
     run = score(str(tmp_path / "teas.toml"), tmp_path / "data")
-    assert run.record.benchmark.name == "teas"
+    assert run.config.benchmark.name == "teas"
     assert run.headline.clusters == 3
     green, black = (value(run, "accuracy", "subset", config="a", section="All", subset=k) for k in ("green", "black"))
     assert value(run, "accuracy", "section", config="a", section="All") == pytest.approx((3 * green + black) / 4)
@@ -233,8 +370,8 @@ pluralbench.score(by, benchmark="multilingual", data="acme/tea", out=sys.argv[1]
 def test_a_dataset_on_the_hub_is_pinned_to_its_commit(hub: Hub, tmp_path: Path) -> None:
     scored = command("python", "-c", ON_THE_HUB, tmp_path / "run", env=hub.environment)
     assert scored.returncode == 0, scored.stderr
-    run = read_run(tmp_path / "run")
-    data = run.record.data
+    run = load_run(tmp_path / "run")
+    data = run.config.data
     assert (data.location, data.revision, data.licence) == ("acme/tea", COMMIT, "odc-by")
     for language in ("zho_Hans", "arb_Arab"):
         assert run.items.filter(config=language)["id"].to_list() == ["90", "89", "88", "87", "86"]

@@ -6,12 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pluralbench import BenchmarkError, DataError, find_benchmark
+from pluralbench import BenchmarkError, DataError, Run, find_benchmark
+from pluralbench.reports.closing import closing
 from pluralbench_release import TablesError
 from pluralbench_runs import UserError
 from verbs import load_items
 from written_tables import write
 
+Command = Callable[..., tuple[int, str, str]]
 Rows = list[dict[str, Any]]
 RANKING: dict[str, Any] = {"id": "r1", "prompt": "?", "responses": ["a", "b"], "rank": [1, 2]}
 
@@ -118,7 +120,11 @@ def test_a_file_of_another_kind_is_no_table(tmp_path: Path) -> None:
         ({"responses": [{"id": "a"}, {"id": "b"}]}, ["r1"]),
         ({"responses": 7}, ["r1"]),
         ({"id": None}, ["a row without an id (row 1)"]),
-        ({"prompt": 7}, ["7 is no text"]),
+        ({"prompt": 7}, ["7 in `prompt` is no text"]),
+        ({"prompt": [{"role": "user", "content": 7}]}, ["7 in `prompt` is no text"]),
+        ({"prompt": [{"role": None, "content": "x"}]}, ["the role None of a message in `prompt` is no text"]),
+        ({"responses": [{"answer": "x"}]}, ["an object in `responses` has no `content`; it has answer"]),
+        ({"responses": "a, b"}, ["`responses` is a text and no list: 'a, b'"]),
         ({"prompt": [{"content": "no role"}]}, ["r1"]),
     ],
 )
@@ -162,3 +168,187 @@ def test_empty_texts_are_named_left_out_or_kept(pairs: Callable[..., Rows], tmp_
     assert (kept.on_empty, dropped.on_empty) == ("keep", "drop")
     with pytest.raises(DataError, match="has no items"):
         load_items(find_benchmark("pairs"), str(write(tmp_path / "e.jsonl", rows[2:3])), on_empty="drop")
+
+
+LABELLED: dict[str, Any] = {"id": "v1", "prompt": "?", "a": "x", "b": "y"}
+PAIR = ["first=a", "second=b"]
+
+
+@pytest.mark.parametrize(
+    ("labels", "meanings", "message"),
+    [
+        (
+            ["A>B", "1", "B>A", "A>B"],
+            (),
+            "has labels whose meaning is not known ('A>B' in `label` at id v0, 'B>A' in `label` at id v2); expected is "
+            "1 (the first response is better) or 2 (the second is): say with `labels` which ones mean `first`, "
+            "`second` or `tie`, such as first=A>B, or which `scale` they are on.",
+        ),
+        ([1.0000211, 1.0, 1.7], (), "(1.0000211 in `label` at id v0, 1.7 in `label` at id v2)"),
+        ([0, 1, 1], (), "(0 in `label` at id v0)"),
+        (
+            [1, 0, 4],
+            ("scale=-3,3", "tie=x"),
+            "(4 in `label` at id v2); expected is numbers from -3 (the first response",
+        ),
+        (
+            ["a", "c"],
+            ("first=a", "second=b", "tie=t,u"),
+            "a (the first response is better) or b (the second is) or t, u",
+        ),
+        ([*"abcdefg"], (), "'e' in `label` at id v4, …)"),
+        (
+            [1, None, None],
+            (),
+            "has 2 pairs without a label in `label` (ids v1, v2); label them, or take them out.",
+        ),
+    ],
+)
+def test_labels_of_no_meaning_are_named(tmp_path: Path, labels: list[Any], meanings: Any, message: str) -> None:
+    rows = [LABELLED | {"id": f"v{place}", "label": label} for place, label in enumerate(labels)]
+    path = write(tmp_path / "v.jsonl", rows)
+    with pytest.raises(DataError) as caught:
+        load_items(find_benchmark("pairs", [*PAIR, "labels=label"], meanings), str(path), limit=1)
+    assert message in str(caught.value)
+
+
+def test_the_command_refuses_such_labels_too_and_takes_their_meaning(run: Command, tmp_path: Path) -> None:
+    path = write(tmp_path / "v.jsonl", [LABELLED | {"label": "A>B"}])
+    words = ["score", tmp_path / "no-model", "--benchmark", "pairs", "--data", path]
+    words += ["--column", "first=a", "--column", "second=b"]
+    assert run(*words)[::2] == (
+        2,
+        f"Error: {path}: `first` and `second` do not say which response is better; give the "
+        "columns `responses` and `rank`, or `first` and `second` and `labels`, or `chosen` and `rejected`.\n",
+    )
+    status, _, said = run(*words, "--column", "labels=label")
+    assert (status, "'A>B' in `label` at id v1" in said) == (2, True)
+    status, _, said = run(*words, "--column", "labels=label", "--label-value", "first=A>B")
+    assert (status, "label" in said, "no-model" in said) == (2, False, True)
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "columns", "given"),
+    [
+        ("pairs", PAIR, "`first` and `second`"),
+        ("pairs", ["first=a", "labels=label"], "`first` and `labels`"),
+        ("pairs", ["labels=label"], "`labels`"),
+        ("pairs", ["rank=label"], "`rank`"),
+        ("pandalm", ["chosen=a"], "`first` and `second` and `labels` and `chosen`"),
+        ("rankings", PAIR, "`responses` and `rank` and `first` and `second`"),
+    ],
+)
+def test_columns_that_do_not_say_which_response_is_better(
+    tmp_path: Path, benchmark: str, columns: list[str], given: str
+) -> None:
+    said = refused(write(tmp_path / "v.jsonl", [LABELLED | {"label": 1}]), benchmark=benchmark, columns=columns)
+    assert said == (
+        f"{tmp_path / 'v.jsonl'}: {given} do not say which response is better; give the columns `responses` and "
+        "`rank`, or `first` and `second` and `labels`, or `chosen` and `rejected`."
+    )
+
+
+@pytest.mark.parametrize(
+    ("columns", "both"),
+    [
+        (["prompt=chosen"], "`chosen` is given as `prompt` and `chosen`"),
+        (["prompt=prompt,rejected"], "`rejected` is given as `prompt` and `rejected`"),
+        (["rejected=chosen"], "`chosen` is given as `chosen` and `rejected`"),
+        (["first=prompt", "second=chosen", "labels=id"], "`prompt` is given as `prompt` and `first`"),
+    ],
+)
+def test_a_column_that_is_two_things_is_refused(
+    pairs: Callable[..., Rows], tmp_path: Path, columns: list[str], both: str
+) -> None:
+    refused(write(tmp_path / "p.jsonl", pairs(2)), f"p.jsonl: the column {both}, and a column can be", columns=columns)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            {"chosen": ["one", "two"]},
+            "at id q1: `chosen` is a list of 2 texts ('one', 'two'), where one response belongs; if each is a "
+            "response, say `several = true` in the benchmark's file, and if they are parts of one, join them.",
+        ),
+        ({"rejected": ["one"]}, "at id q1: `rejected` is a list of 1 texts ('one')"),
+        ({"chosen": []}, "at id q1: `chosen` is an empty list."),
+        (
+            {"chosen": {"llm": "m", "answer": "x"}},
+            "at id q1: an object in `chosen` has no `content`; it has llm, answer.",
+        ),
+        (
+            {"chosen": [{"role": "assistant", "content": "x"}, {"role": "user", "content": "y"}]},
+            "at id q1: the last message in `chosen` is of the role user, and no response.",
+        ),
+        ({"prompt": ["x" * 50, "y"]}, None),
+    ],
+)
+def test_a_response_that_is_no_text_is_refused(
+    pairs: Callable[..., Rows], tmp_path: Path, change: dict[str, Any], message: str | None
+) -> None:
+    path = write(tmp_path / "p.jsonl", [pairs(2)[1] | change])
+    if message is not None:
+        refused(path, message)
+        return
+    assert load_items(find_benchmark("pairs"), str(path)).frame["prompt"][0].struct["role"].to_list() == ["user"] * 2
+    joined = write(tmp_path / "j.jsonl", [pairs(2)[1] | change | {"more": "z"}])
+    refused(joined, "at id q1: ", " in `prompt` is no text", columns=["prompt=prompt,more"])
+
+
+def test_several_responses_are_lists(pairs: Callable[..., Rows], tmp_path: Path) -> None:
+    (tmp_path / "b.toml").write_text('title = "B"\nseveral = true\n', encoding="utf-8")
+    said = "`chosen` is a text and no list: "
+    refused(write(tmp_path / "p.jsonl", pairs(1)), f"at id q0: {said}", benchmark=str(tmp_path / "b.toml"))
+    several = [pairs(1)[0] | {"chosen": [], "rejected": ["x"]}]
+    refused(write(tmp_path / "q.jsonl", several), "`chosen` is no list", benchmark=str(tmp_path / "b.toml"))
+
+
+def prompts_with(
+    pairs: Callable[..., Rows], tmp_path: Path, inside: Callable[[dict[str, Any]], str], number: int
+) -> tuple[Path, Rows]:
+    """Twenty-four pairs, in the first ones of which the prompt is what `inside` makes of the pair."""
+    rows = pairs(24)
+    for place, row in enumerate(rows):
+        row |= {
+            side: f"{row[side]}, for which there are {place} reasons and no fewer" for side in ("chosen", "rejected")
+        }
+        row["prompt"] = inside(row) if place < number else row["prompt"]
+    return write(tmp_path / "p.jsonl", rows), rows
+
+
+def test_prompts_that_give_the_answer_away_are_refused(pairs: Callable[..., Rows], tmp_path: Path) -> None:
+    path, _ = prompts_with(pairs, tmp_path, lambda row: f"Human: why?\n\nAssistant: {row['chosen']}\n", 13)
+    refused(
+        path,
+        "p.jsonl: 13 of 24 prompts contain the better response and no other (ids q0, q1, q2, q3, q4, …), so they give "
+        "the answer away; give prompts that end where the response begins.",
+    )
+
+
+@pytest.mark.parametrize(
+    ("inside", "number", "answered"),
+    [
+        (lambda row: f"Mend: {row['chosen']}", 12, 12),
+        (lambda row: row["chosen"], 1, 1),
+        (lambda row: f"Mend: {row['rejected']}", 24, 0),
+        (lambda row: f"Which? A: {row['chosen']} B: {row['rejected']}", 24, 0),
+        (lambda row: f"Say {row['chosen'][:20]}", 24, 0),
+    ],
+)
+def test_prompts_that_quote_are_read_and_counted(
+    pairs: Callable[..., Rows], tmp_path: Path, inside: Callable[[dict[str, Any]], str], number: int, answered: int
+) -> None:
+    path, rows = prompts_with(pairs, tmp_path, inside, number)
+    items = load_items(find_benchmark("pairs"), str(path))
+    assert items.answered == [row["id"] for row in rows[:answered]]
+    assert items.frame.height == 24
+
+
+def test_a_run_names_the_prompts_that_contain_the_better_response(
+    pairs: Callable[..., Rows], score: Callable[..., Run], tmp_path: Path
+) -> None:
+    path, _ = prompts_with(pairs, tmp_path, lambda row: f"Mend: {row['chosen']}", 2)
+    run = score("pairs", path)
+    assert run.config.data.answered == ("q0", "q1")
+    assert "2 prompts contain the better response whole (ids q0, q1)." in closing(run)

@@ -11,6 +11,7 @@ import tomli_w
 from members import ROOT
 from pluralbench import BenchmarkError, find_benchmark
 from pluralbench.data.benchmarks import About, Benchmark, Columns
+from pluralbench.data.labels import Labels
 
 
 def test_a_copied_entry_is_a_benchmark_file(tmp_path: Path) -> None:
@@ -27,7 +28,7 @@ def test_a_copied_entry_is_a_benchmark_file(tmp_path: Path) -> None:
 def test_every_key_of_a_benchmark_is_explained() -> None:
     page = (ROOT / "evaluators/README.md").read_text(encoding="utf-8")
     of_samples = {"sample"}  # those of this package alone
-    for model in (Benchmark, Columns, About):
+    for model in (Benchmark, Columns, Labels, About):
         said = inspect.getdoc(model) or ""
         for key in model.model_fields.keys() - of_samples:
             assert re.search(rf"\b{key}\b", said), key
@@ -47,6 +48,12 @@ def test_every_key_of_a_benchmark_is_explained() -> None:
         ("title = 'x'\n[columns]\nprompts = ['a']", ["unknown key `columns.prompts`; did you mean `prompt`?"]),
         ("[mine]\ntitle = 'x'\n[mine.sections]\nAll = 3", ["`sections.All` must be a table; it is `3`."]),
         ("[a]\ntitle = 'x'\n[b]\ntitle = 'y'", ["describes several benchmarks (a, b); leave one in it."]),
+        ("title = 'x'\n[labels]\nfirst = [1]\ntie = [1.0]", ["`labels`: the label '1' is empty, or has two meanings"]),
+        ("title = 'x'\n[labels]\ntie = [2]", ["`labels`: the label '2' is empty, or has two meanings; name each"]),
+        ("title = 'x'\n[labels]\nscale = [1, 1]", ["`labels`: `scale` needs two different numbers."]),
+        ("title = 'x'\n[labels]\nscale = [1, 2]\nfirst = [1]", ["`scale` stands in place of `first` and `second`"]),
+        ("title = 'x'\n[labels]\nscale = [1, 2]\nthreshold = 2", ["the `threshold` 2 is not between the ends"]),
+        ("title = 'x'\n[labels]\nthreshold = 2", ["`labels`: a `threshold` belongs to a `scale`; give both."]),
         ("[", ["is not valid TOML"]),
     ],
 )
@@ -57,3 +64,11 @@ def test_a_benchmark_file_that_is_none_is_named(tmp_path: Path, text: str, parts
     for part in [str(tmp_path / "b.toml"), *parts]:
         assert part in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("change", ["first", "first=", "best=A", "scale=1", "scale=a,b", "threshold=x"])
+def test_a_change_of_labels_that_is_none_is_named(change: str) -> None:
+    with pytest.raises(BenchmarkError) as caught:
+        find_benchmark("pandalm", (), [change])
+    said = f"The labels {change} are not of the form MEANING=VALUE, with MEANING one of first, second, tie, scale, "
+    assert str(caught.value).startswith(said)

@@ -1,8 +1,6 @@
 """Best-of-N from end to end: what is asked, what the numbers are made of, and what is told."""
 
-import json
 import math
-import tomllib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,12 +9,16 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+import numpy as np
 import pytest
+import verbs
 from chat_server import Reply, serve
 from downstream_runs import MODELS, World, asked_of, by_length, is_judged, sampled, shown
-from pluralbench import Downstream, DownstreamRecord, Group
+from pluralbench import Downstream, Group
+from pluralbench.downstream.curves import Table, curve_numbers
 from pluralbench.reports.downstream import curve_table, downstream_notes
-from pluralbench.results.schemas import read_schema
+from pluralbench.results.metrics_frame import Place
+from pluralbench.results.runs import policy_number
 from pluralbench_rewards import FunctionModel
 from written_tables import write
 
@@ -82,14 +84,14 @@ def test_best_of_k_is_what_a_second_computation_makes_of_the_files(made: Made) -
     assert (len(items), len(values), len(rewards)) == (6, 30, 60)
     by_item = {item: [values[*item, number] for number in range(N)] for item in items}
     level = mean_over_configs({item: fmean(own) for item, own in by_item.items()})
-    assert found.estimate("outcome").value == pytest.approx(level)
+    assert policy_number(found, "outcome").value == pytest.approx(level)
     some_missing = 0
     for model in MODELS:
         own = {item: [rewards[model, *item, number] for number in range(N)] for item in items}
         some_missing += sum(reward is None for given in own.values() for reward in given)
         for k in SIZES:
             whole = {item: best_of_any(own[item], by_item[item], k) for item in items}
-            assert found.estimate("outcome", model=model, k=k).value == pytest.approx(mean_over_configs(whole)), (
+            assert policy_number(found, "outcome", model=model, k=k).value == pytest.approx(mean_over_configs(whole)), (
                 model,
                 k,
             )
@@ -97,22 +99,22 @@ def test_best_of_k_is_what_a_second_computation_makes_of_the_files(made: Made) -
                 item: None if (place := best_of_the_first(own[item], k)) is None else by_item[item][place]
                 for item in items
             }
-            first = found.estimate("outcome_of_first", model=model, k=k)
+            first = policy_number(found, "outcome_of_first", model=model, k=k)
             assert first.value == pytest.approx(mean_over_configs(prefix)), (model, k)
             assert first.n == sum(value is not None for value in prefix.values())
             taken = found.frame("selected").filter(model=model, k=k)
             assert dict(zip(taken.select("config", "id").iter_rows(), taken["sample"], strict=True)) == {
                 item: best_of_the_first(own[item], k) for item in items
             }
-        gain = found.estimate("gain", model=model, k=4).value
-        most = found.estimate("outcome", model=model, k=4).value
+        gain = policy_number(found, "gain", model=model, k=4).value
+        most = policy_number(found, "outcome", model=model, k=4).value
         assert most is not None
         assert gain == pytest.approx(most - level)
     assert some_missing, "candidates without a reward are in it"
     for config in {config for config, _ in items}:
         expected = fmean(best_of_any(rewards_of(found, "length", item), by_item[item], 4) or 0.0 for item in items
                          if item[0] == config)  # fmt: skip
-        assert found.estimate("outcome", model="length", k=4, config=config).value == pytest.approx(expected)
+        assert policy_number(found, "outcome", model="length", k=4, config=config).value == pytest.approx(expected)
 
 
 def rewards_of(found: Downstream, model: str, item: tuple[str, str]) -> list[float | None]:
@@ -122,12 +124,12 @@ def rewards_of(found: Downstream, model: str, item: tuple[str, str]) -> list[flo
 
 def test_intervals_hold_their_values_and_the_promise_rises_with_k(made: Made) -> None:
     for model in MODELS:
-        promised = [made.found.estimate("promised", model=model, k=k) for k in SIZES]
+        promised = [policy_number(made.found, "promised", model=model, k=k) for k in SIZES]
         assert promised[0].value == pytest.approx(0.0, abs=1e-9)
         assert promised[0].low is None, "the gain of the only one is 0 whatever is drawn"
         assert [one.value for one in promised] == sorted(one.value or 0.0 for one in promised)
         for metric in ("promised", "realised", "outcome"):
-            for one in (made.found.estimate(metric, model=model, k=k) for k in SIZES):
+            for one in (policy_number(made.found, metric, model=model, k=k) for k in SIZES):
                 assert one.value is not None
                 assert one.clusters == 6
                 if abs(one.value) < 1e-9:
@@ -141,10 +143,10 @@ def test_each_candidate_is_judged_once_however_many_models_select_it(made: Made)
     assert asked_of(made.requests) == (30, 30)
     answers = Counter((shown(body)["question"], shown(body)["answer"]) for body in made.requests if is_judged(body))
     assert set(answers.values()) == {1}
-    outcome, sampling = made.found.record.outcome, made.found.record.sampling
+    outcome, sampling = made.found.result.outcome, made.found.result.sampling
     assert outcome is not None
     assert (outcome.calls, outcome.judged, outcome.invalid, outcome.completion_tokens) == (30, 30, 0, 150)
-    assert (sampling.n, sampling.sizes, sampling.turns, sampling.prompts) == (N, SIZES, 1, 6)
+    assert (sampling.sizes, sampling.turns, sampling.prompts) == (SIZES, 1, 6)
     assert (sampling.outcomes, sampling.reasons, sampling.completion_tokens) == ({"answer": 30}, {}, 150)
 
 
@@ -168,10 +170,10 @@ def test_only_what_is_selected_is_judged_where_that_is_asked_for(made: Made, sam
     assert found.frame("candidates").equals(made.found.frame("candidates"))
     for model in MODELS:
         for k in SIZES:
-            first = made.found.estimate("outcome_of_first", model=model, k=k).value
-            assert found.estimate("outcome_of_first", model=model, k=k).value == pytest.approx(first)
-            assert found.estimate("outcome", model=model, k=k).value == pytest.approx(first)
-        assert found.estimate("realised", model=model, k=4).value is None
+            first = policy_number(made.found, "outcome_of_first", model=model, k=k).value
+            assert policy_number(found, "outcome_of_first", model=model, k=k).value == pytest.approx(first)
+            assert policy_number(found, "outcome", model=model, k=k).value == pytest.approx(first)
+        assert policy_number(found, "realised", model=model, k=4).value is None
     assert any("of the first k candidates" in note for note in downstream_notes(found))
 
 
@@ -183,13 +185,13 @@ def test_a_model_without_any_reward_takes_nothing_from_the_others(sample: Path, 
         found = sampled(
             server, sample, tmp_path / "run", {"never": never, "length": by_length}, limit=1, judged="selected"
         )
-        assert found.estimate("outcome").value is not None
-        assert found.estimate("gain", model="length", k=4).value is not None
-        assert found.estimate("outcome", model="never", k=4).value is None
-        assert found.record.rewards["never"].missing == 15
+        assert policy_number(found, "outcome").value is not None
+        assert policy_number(found, "gain", model="length", k=4).value is not None
+        assert policy_number(found, "outcome", model="never", k=4).value is None
+        assert found.result.rewards["never"].missing == 15
         unjudged = sampled(server, sample, tmp_path / "unjudged", [never], limit=1, judge=None)
     assert unjudged.metrics.is_empty()
-    assert curve_table(unjudged).height == 1
+    assert len(curve_table(unjudged).rows) == 1
     assert any("never: 15 candidates have no reward" in note for note in downstream_notes(unjudged)), "by its name"
 
 
@@ -225,19 +227,8 @@ def test_the_best_model_is_first_and_one_without_a_value_last(sample: Path, tmp_
     models = {"never": never, "length": by_length, "nothing": never}
     with serve(Strict()) as server:
         found = sampled(server, sample, tmp_path / "run", models, limit=1)
-    assert found.estimate("outcome", model="length", k=4).value == 0.0
-    assert curve_table(found)["reward model"].to_list() == ["length", "never", "nothing"]
-
-
-def test_the_record_is_of_the_schema_in_the_package(made: Made) -> None:
-    values = json.loads((made.found.path / "downstream.json").read_text(encoding="utf-8"))
-    schema = json.loads(read_schema("downstream-1.json"))
-    assert values["$schema"] == schema["$id"] == "urn:pluralbench:downstream:1"
-    assert values.keys() == schema["properties"].keys()
-    for name in ("sampling", "outcome", "benchmark", "data", "prompt", "provenance"):
-        described = schema["$defs"][f"{name.capitalize()}Record"]
-        assert set(described.get("required", ())) <= values[name].keys() <= described["properties"].keys(), name
-    assert DownstreamRecord.model_validate(values) == made.found.record
+    assert policy_number(found, "outcome", model="length", k=4).value == 0.0
+    assert [row.name for row in curve_table(found).rows] == ["length", "never", "nothing"]
 
 
 # Two turns
@@ -273,9 +264,9 @@ def test_in_the_second_turn_each_conversation_goes_on_from_what_was_selected(tmp
                 value = values.get((row["id"], row["turn"], row["history"], row["sample"]))
                 by_item.setdefault(row["id"], []).append(value)
             whole = [fmean(map(float, own)) for own in by_item.values() if len(own) == 2 and None not in own]  # type: ignore[arg-type]
-            estimate = found.estimate("outcome", model=model, k=k).value
+            estimate = policy_number(found, "outcome", model=model, k=k).value
             assert estimate == (pytest.approx(fmean(whole)) if whole else None), (model, k)
-    assert found.record.sampling.turns == 2
+    assert found.result.sampling.turns == 2
     later = [body["messages"][-1]["content"] for body in server.requests if is_judged(body)]
     later = [asked for asked in later if "Now in one sentence." in asked]
     assert len(later) == len(kept) * N
@@ -296,8 +287,8 @@ def test_what_is_cut_counts_and_what_is_empty_or_refused_is_counted(sample: Path
 
     with serve(Odd()) as server:
         found = sampled(server, sample, tmp_path / "run", limit=2, n=6, k=(1, 6))
-    assert found.record.sampling.outcomes == {"answer": 12, "empty": 12, "length": 6, "refusal": 6}
-    assert found.record.sampling.reasons == {"empty": 12, "refusal": 6}
+    assert found.result.sampling.outcomes == {"answer": 12, "empty": 12, "length": 6, "refusal": 6}
+    assert found.result.sampling.reasons == {"empty": 12, "refusal": 6}
     assert (found.frame("outcomes").height, found.frame("rewards").filter(model="length").height) == (18, 18)
     # Equal answers to one prompt are judged by one call.
     assert asked_of(server.requests) == (36, 12)
@@ -315,9 +306,9 @@ def test_a_prompt_without_any_text_is_named_and_left_out(sample: Path, tmp_path:
 
     with serve(Silent()) as server:
         found = sampled(server, sample, tmp_path / "run", limit=1)
-    [silent] = found.record.sampling.without_text
+    [silent] = found.result.sampling.without_text
     assert silent == found.frame("candidates")["id"][0]
-    assert found.estimate("outcome").n == 2
+    assert policy_number(found, "outcome").n == 2
     assert any(f"1 of 3 prompts have no candidate at all (ids {silent})." in note for note in downstream_notes(found))
 
 
@@ -328,12 +319,26 @@ def test_a_judge_that_cannot_be_read_is_counted(sample: Path, tmp_path: Path) ->
 
     with serve(Mute()) as server:
         found = sampled(server, sample, tmp_path / "run", limit=1)
-    outcome = found.record.outcome
+    outcome = found.result.outcome
     assert outcome is not None
     assert (outcome.judged, outcome.invalid, outcome.calls) == (15, 3, 12 + 3 * 4)
     assert sum(outcome.invalid_reasons.values()) == 3
     assert all(reason.startswith("1 scores for ") for reason in outcome.invalid_reasons)
-    assert any("3 of 15 candidates have no valid value and are left out" in note for note in downstream_notes(found))
+    said = " ".join(downstream_notes(found))
+    assert "3 of 15 candidates have no valid value and are left out" in said
+    assert "Best of k is then no unbiased expectation: it is over the sets whose best one has a value" in said
+
+
+def test_what_a_model_gains_is_over_the_items_that_it_shares_with_the_policy() -> None:
+    # Of the second conversation, what is the best of two has a turn without a value.
+    places, selected = np.arange(3), {("m", 1): np.array([1.0, 9.0, 3.0]), ("m", 2): np.array([2.0, np.nan, 5.0])}
+    table = Table(np.zeros(3, np.int64), places, ["c"], {"m": np.array([[1.0, 2.0]] * 3)}, None, selected)
+    found = {place: one for place, one in curve_numbers(table, (1, 2), by_config=True) if place.config is None}
+    gain, lost = (found[Place("best-of-n", name, None, "m", "2")] for name in ("gain", "outcome"))
+    assert (gain.value, gain.n, lost.value) == (1.5, 2, 3.5)
+    # At k=1 the mean is the highest, but only by what k=2 lacks.
+    assert found[Place("best-of-n", "since_best", None, "m", "2")].value == 0
+    assert not [place for place in found if place.metric == "since"]
 
 
 def test_the_command_samples_scores_judges_and_tells(
@@ -351,19 +356,19 @@ def test_the_command_samples_scores_judges_and_tells(
         requests = server.requests
     assert (status, error) == (0, "")
     for part in (
-        "Best of k from a-policy: rubric score",
-        "k=1",
-        "k=3",
+        "Best of k from a-policy on Personalized RewardBench (personalized-rewardbench): rubric score",
+        "best of 1",
+        "best of 3",
         "gain",
         "The policy by itself: ",
-        "run: downstream.json, metrics.json, candidates.parquet, outcomes.parquet, rewards.parquet, selected.parquet",
+        "run: run.json, metrics.json, candidates.parquet, outcomes.parquet, rewards.parquet, selected.parquet",
     ):
-        assert part in said
+        assert part in " ".join(said.split())
     assert sorted(path.name for path in (tmp_path / "plots").iterdir()) == ["best_of_n.png", "best_of_n.svg"]
     policy = [body for body in requests if not is_judged(body)]
     assert {(body["temperature"], body["top_p"], body["max_tokens"]) for body in policy} == {(0.7, 0.8, 99)}
     assert {body["max_tokens"] for body in requests if is_judged(body)} == {77}
-    settings = tomllib.loads((tmp_path / "run/settings.toml").read_text(encoding="utf-8"))
+    settings = verbs.config(tmp_path / "run")
     assert settings["sampling"] == {"n": 3, "k": [1, 3], "temperature": 0.7, "top_p": 0.8, "max_tokens": 99}
     outcome = {"judge": "a-judge", "measure": "rubric", "judged": "selected", "max_tokens": 77, "attempts": 2}
     assert settings["outcome"] == outcome

@@ -1,6 +1,6 @@
 """The figure of best-of-N: that it shows what the metrics say, in words that everybody can read."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,9 @@ from matplotlib.figure import Figure
 from pluralbench import Downstream, EvaluationError, Group
 from pluralbench.reports.figures.best_of_n import curves, draw_best_of_n
 from pluralbench.reports.figures.style import drawing
+from pluralbench.results.runs import policy_number
 
+Command = Callable[..., tuple[int, str, str]]
 LONG = "org/奖励模型-with-a-very-long-name-that-has-to-be-broken-v0.2"
 
 
@@ -78,13 +80,13 @@ def test_the_curves_are_the_numbers(runs: dict[str, Downstream], which: str) -> 
     figure = drawn(found)
     left, right = lines(figure, 0, 4), lines(figure, 1, 4)
     for metric, shown in (("outcome", left), ("realised", right)):
-        for model in found.record.rewards:
-            ys = [found.estimate(metric, model=model, k=k).value for k in found.sizes]
-            xs = list(found.sizes)
+        for model in found.result.rewards:
+            ys = [policy_number(found, metric, model=model, k=k).value for k in found.result.sampling.sizes]
+            xs = list(found.result.sampling.sizes)
             if metric == "realised":
-                xs = [found.estimate("promised", model=model, k=k).value for k in found.sizes]  # type: ignore[misc]
+                xs = [policy_number(found, "promised", model=model, k=k).value for k in found.result.sampling.sizes]  # type: ignore[misc]
             assert any(one == [pytest.approx(point) for point in zip(xs, ys, strict=True)] for one in shown), model
-    level = found.estimate("outcome").value
+    level = policy_number(found, "outcome").value
     assert any(list(line.get_ydata()) == [level, level] for line in figure.axes[0].lines)  # type: ignore[arg-type]
     said = words(figure)
     assert "Grey, dashed: the policy by itself." in said.replace("\n", " ")
@@ -110,10 +112,22 @@ def test_it_is_written_as_png_and_svg(runs: dict[str, Downstream], tmp_path: Pat
     assert [path.read_bytes() for path in again] == [png.read_bytes(), svg.read_bytes()]
 
 
+def test_the_report_draws_each_directory_of_best_of_n(
+    runs: dict[str, Downstream], run: Command, tmp_path: Path
+) -> None:
+    one, two = runs["two"], runs["promised"]
+    status, said, _ = run("report", one.path, "--plots", tmp_path / "one")
+    assert (status, f"Wrote {tmp_path / 'one/best_of_n.svg'}" in said) == (0, True)
+    status, said, _ = run("report", one.path, two.path, "--plots", tmp_path / "both")
+    assert status == 0
+    drawn_files = {str(path.relative_to(tmp_path)) for path in (tmp_path / "both").rglob("*.png")}
+    assert drawn_files == {"both/two/best_of_n.png", "both/promised/best_of_n.png"}
+
+
 def test_without_a_reward_model_there_is_nothing_to_draw(sample: Path, tmp_path: Path) -> None:
     with serve(World()) as server:
         found = sampled(server, sample, tmp_path / "run", {}, limit=1)
-    assert found.estimate("outcome").n == 3
+    assert policy_number(found, "outcome").n == 3
     with pytest.raises(EvaluationError) as caught:
         draw_best_of_n(found, tmp_path)
     assert str(caught.value) == "There is nothing to draw: no reward model selected anything."

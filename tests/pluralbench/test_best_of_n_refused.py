@@ -2,9 +2,11 @@
 
 import math
 from collections.abc import Callable, Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 from chat_server import Reply, serve
 from downstream_runs import World, asked_of, by_length, sampled
@@ -20,10 +22,13 @@ from pluralbench import (
     Sampling,
     best_of_n,
 )
-from pluralbench import read_downstream as read
+from pluralbench import load_run as read
+from pluralbench.commands.telling import tell_tables
 from pluralbench.commands.terminal import console
 from pluralbench.downstream.candidates import policy_of
-from pluralbench.reports.downstream import curve_grid, downstream_notes
+from pluralbench.downstream.records import read_curves
+from pluralbench.reports.downstream import curve_table, downstream_notes
+from pluralbench.results.runs import policy_number
 from pluralbench_runs import UserError
 from pydantic import ValidationError
 from written_tables import write
@@ -49,11 +54,11 @@ def alike(groups: Sequence[Group]) -> list[list[float]]:
 
 
 def sometimes(groups: Sequence[Group]) -> list[list[float]]:
-    """No number for what is longest, which would otherwise be selected."""
+    """No number for what is longest, which would otherwise be selected, nor for what is first, the best of one."""
     found = []
     for group in groups:
         lengths = [float(len(response)) for response in group.responses]
-        found.append([math.nan if length == max(lengths) else length for length in lengths])
+        found.append([math.nan if not place or size == max(lengths) else size for place, size in enumerate(lengths)])
     return found
 
 
@@ -161,13 +166,13 @@ def test_one_prompt_that_is_too_long_is_counted_and_the_others_go_on(
         sampling=Sampling(n=2, max_tokens=8),
         outcome=Outcome(judge="rubric-overlap"),
     )
-    assert found.record.sampling.without_text == ("p0-1",)
-    [(reason, count)] = found.record.sampling.reasons.items()
+    assert found.result.sampling.without_text == ("p0-1",)
+    [(reason, count)] = found.result.sampling.reasons.items()
     assert reason.endswith("the model takes 1,024, its answer included")
     assert count == 2
-    assert found.record.sampling.seeded
-    assert found.record.outcome is not None
-    assert found.record.outcome.scale.endswith("it counts words and is no measure of quality")
+    assert found.result.sampling.seeded
+    assert found.result.outcome is not None
+    assert found.result.outcome.scale.endswith("it counts words and is no measure of quality")
     assert any(f"2 of 6 candidates have no text and are never selected: {reason} (2)." == note
                for note in downstream_notes(found))  # fmt: skip
 
@@ -222,22 +227,23 @@ def test_a_benchmark_about_persons_is_refused(tmp_path: Path) -> None:
         sampled(server, tmp_path, tmp_path / "run", benchmark="persona-judge")
 
 
-def test_a_directory_of_something_else_is_no_finished_one(tmp_path: Path) -> None:
-    (tmp_path / "half.work").mkdir()
-    for name, hint in (("half", "it is not finished: run its command again to go on"), ("no", "it has no downstream.")):
-        with pytest.raises(RunError) as caught:
-            read(tmp_path / name)
-        assert f"{tmp_path / name} is no finished directory of best-of-n or optimize: {hint}" in str(caught.value)
-
-
 def test_a_damaged_directory_is_refused_in_a_sentence(data: Path, tmp_path: Path) -> None:
     with serve(World()) as server:
         found = sampled(server, data, tmp_path / "run", limit=2)
+    outcomes = found.frame("outcomes")
+    for frame, said in (
+        (outcomes.drop("id"), "there is no column `id`"),
+        (outcomes.with_columns(value=pl.lit(timedelta.max)), "the column `value` is of type Duration"),
+        (outcomes.with_columns(sample=pl.lit(2**62)), "numbers them otherwise than from 0 to 4"),
+    ):
+        frame.write_parquet(found.path / "outcomes.parquet")
+        with pytest.raises(RunError, match=rf"outcomes\.parquet.* {said}"):
+            read_curves(read(found.path))
     (found.path / "rewards.parquet").write_text("PAR")
     with pytest.raises(RunError, match=r"rewards\.parquet cannot be read: "):
-        found.frame("rewards")
-    for text in ("{", "[]", '{"schema_version": 9}', '{"schema_version": 1}'):
-        (found.path / "downstream.json").write_text(text, encoding="utf-8")
+        read(found.path).frame("rewards")
+    for text in ("{", "[]", '{"schema_version": 9}', '{"schema_version": 2}'):
+        (found.path / "run.json").write_text(text, encoding="utf-8")
         with pytest.raises(UserError) as caught:
             read(found.path)
         assert "\n" not in str(caught.value)
@@ -250,17 +256,17 @@ def test_a_damaged_directory_is_refused_in_a_sentence(data: Path, tmp_path: Path
 def test_a_reward_model_that_scores_all_alike_is_told(data: Path, tmp_path: Path) -> None:
     with serve(World()) as server:
         found = sampled(server, data, tmp_path / "run", [alike, by_length])
-    assert (found.record.rewards["alike"].alike, found.record.rewards["by_length"].alike) == (4, 0)
+    assert (found.result.rewards["alike"].alike, found.result.rewards["by_length"].alike) == (4, 0)
     assert (
         "alike: all candidates of 4 of 4 prompts have the same reward, so chance or the order in which they were "
         "sampled selects among them."
     ) in downstream_notes(found)
-    level = found.estimate("outcome").value
+    level = policy_number(found, "outcome").value
     assert level is not None
-    for k in found.sizes:
-        assert found.estimate("outcome", model="alike", k=k).value == pytest.approx(level)
-    assert found.estimate("promised", model="alike", k=4).value is None
-    assert found.estimate("agreement", model="alike").value is None
+    for k in found.result.sampling.sizes:
+        assert policy_number(found, "outcome", model="alike", k=k).value == pytest.approx(level)
+    assert policy_number(found, "promised", model="alike", k=4).value is None
+    assert policy_number(found, "agreement", model="alike").value is None
 
 
 def test_what_has_no_reward_is_counted_and_never_selected(data: Path, tmp_path: Path) -> None:
@@ -268,10 +274,10 @@ def test_what_has_no_reward_is_counted_and_never_selected(data: Path, tmp_path: 
         found = sampled(server, data, tmp_path / "run", [sometimes])
     missing = found.frame("rewards").filter(found.frame("rewards")["reward"].is_null())
     assert missing.height >= 4
-    assert found.record.rewards["sometimes"].missing == missing.height
+    assert found.result.rewards["sometimes"].missing == missing.height
     selected = found.frame("selected").drop_nulls("sample")
     assert selected.join(missing, on=["config", "id", "sample"], how="semi").is_empty()
-    assert found.frame("selected")["sample"].null_count() > 0, "the longest came first somewhere"
+    assert found.frame("selected")["sample"].null_count() > 0, "the best of one"
     note = f"sometimes: {missing.height} candidates have no reward and are never selected."
     assert note in downstream_notes(found)
 
@@ -281,21 +287,19 @@ def test_without_a_judge_there_is_only_what_reward_models_promise(data: Path, tm
         found = sampled(server, data, tmp_path / "run", [by_length], judge=None)
     assert asked_of(server.requests) == (20, 0)
     assert not (found.path / "outcomes.parquet").exists()
-    assert found.record.outcome is None
+    assert found.result.outcome is None
     assert set(found.metrics["metric"]) == {"reward", "promised"}
-    assert (found.estimate("promised", model="by_length", k=4).value or 0) > 0
+    assert (policy_number(found, "promised", model="by_length", k=4).value or 0) > 0
     assert downstream_notes(found)[0] == (
         "Nobody judged the candidates, so these are the reward models' own estimates of what they gain, in standard "
         "deviations within prompts; give --judge MODEL, or rubric-overlap to see the machinery work."
     )
-    with console.capture() as shown:
-        console.print(curve_grid(found))
-    assert "promised gain" in shown.get()
+    assert curve_table(found).title.endswith(": promised gain")
 
 
 def test_a_text_that_is_markup_is_shown_as_it_is(data: Path, tmp_path: Path) -> None:
     with serve(World()) as server:
         found = sampled(server, data, tmp_path / "run", {"[bold]rm[/bold]": by_length}, limit=2)
     with console.capture() as shown:
-        console.print(curve_grid(found))
+        tell_tables([curve_table(found)])
     assert "[bold]rm[/bold]" in shown.get()

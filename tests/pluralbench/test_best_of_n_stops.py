@@ -89,14 +89,14 @@ def test_a_finished_directory_is_read_and_its_calls_serve_another(
 ) -> None:
     with serve(World()) as server:
         again = sampled(server, sample, whole.path, limit=1)
-        assert again.record == whole.record
+        assert (again.config, again.result, again.provenance) == (whole.config, whole.result, whole.provenance)
         same(again, whole)
         other = sampled(server, sample, tmp_path / "run", [by_length], limit=1, reuse_from=whole.path)
         assert server.requests == []
     assert other.frame("candidates").equals(whole.frame("candidates"))
     assert other.frame("outcomes").equals(whole.frame("outcomes"))
-    assert list(other.record.rewards) == ["by_length"]
-    assert other.record.outcome == whole.record.outcome
+    assert list(other.result.rewards) == ["by_length"]
+    assert other.result.outcome == whole.result.outcome
 
 
 CHANGES: list[tuple[Row, str]] = [

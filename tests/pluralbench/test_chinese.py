@@ -11,10 +11,11 @@ import pytest
 import verbs
 from chat_server import ChatServer, Reply, serve
 from chinese_tables import CATEGORIES, Row, published, released, rows_of
-from pluralbench import Group, Run, read_run
+from pluralbench import Group, Run, load_run
+from pluralbench.results.evaluations import ScoreConfig
 from pluralbench_runs import OutputError
 from reward_models import classifier_alone, user
-from verbs import judging, scoring, work
+from verbs import scoring, work
 
 Command = Callable[..., tuple[int, str, str]]
 SHOWN = re.compile(r"<response_[ab]>\n(.*?)\n</response_[ab]>", re.DOTALL)
@@ -37,7 +38,7 @@ def scored(run: Command, model: str, tmp_path: Path) -> Callable[..., Run]:
         base = ("score", by, "--benchmark", "chinese", "--data", data, "--out", out, "--device", "cpu")
         status, said, error = run(*base, *words)
         assert status == 0, said + error
-        return read_run(out)
+        return load_run(out)
 
     return score
 
@@ -60,7 +61,7 @@ def by_hand(run: Run) -> dict[str, tuple[float, float]]:
 
 def test_a_reward_model_is_scored_by_category(scored: Callable[..., Run], tmp_path: Path) -> None:
     run = scored(published(tmp_path / "bench"))
-    assert run.record.benchmark.title == "CheemsBench"
+    assert run.config.benchmark.title == "CheemsBench (bench)"
     expected = by_hand(run)
     for config, (accuracy, exact) in expected.items():
         assert run.of(config).value == pytest.approx(accuracy)
@@ -87,7 +88,10 @@ def test_groups_of_five_share_their_prompt_in_the_fast_mode(
 ) -> None:
     data = published(tmp_path / "bench")
     fast, exact = scored(data), scored(data, "--mode", "exact")
-    assert [scoring(one).mode for one in (fast, exact)] == ["fast", "exact"]
+    assert [one.config.scoring.mode for one in (fast, exact) if isinstance(one.config, ScoreConfig)] == [
+        "fast",
+        "exact",
+    ]
     done = work(fast)
     assert done.conversations == 2 * 8 * 5
     assert done.computed_tokens <= done.unique_tokens, "a prompt is computed once for its five responses"
@@ -118,7 +122,7 @@ def test_a_constant_scorer_gets_nothing_but_by_the_legacy_rules(tmp_path: Path) 
         assert (legacy.of(config).value, legacy.of(config, "exact_match").value) == (0.0, 1.0)
         assert legacy.of(config, "exact_match").n == 8, "prompts without a pair count too"
     assert (strict.headline.value, legacy.headline.value) == (0.0, 0.5)
-    assert "legacy rules" in legacy.record.benchmark.rule
+    assert "legacy rules" in legacy.config.benchmark.rule
     assert strict.estimate("ece", "pooled").value == pytest.approx(0.5)
     assert legacy.estimate("ece", "pooled").value is None, "all differences are the largest one"
     with pytest.raises(OutputError, match="benchmark_digest"):
@@ -148,7 +152,7 @@ def test_a_judge_is_asked_about_every_pair_in_both_orders(run: Command, judge: C
     words = ("judge", "j", "--benchmark", "chinese", "--data", data, "--base-url", judge.base_url, "--out", out)
     status, said, error = run(*words)
     assert status == 0, error
-    made = read_run(out)
+    made = load_run(out)
     assert len(judge.requests) == 2 * 96
     assert all(body["max_tokens"] == 512 and body["temperature"] == 0 for body in judge.requests)
     halves = []
@@ -171,10 +175,10 @@ def test_a_legacy_judge_is_asked_once_a_pair(run: Command, judge: ChatServer, tm
     words = ("judge", "j", "--benchmark", "chinese", "--data", data, "--base-url", judge.base_url, "--out", out)
     status, _, error = run(*words, "--legacy", "--reply", "brief", "--max-tokens", "16", "--attempts", "1")
     assert status == 0, error
-    made = read_run(out)
+    made = load_run(out)
     assert len(judge.requests) == 96
     assert {body["max_tokens"] for body in judge.requests} == {16}
-    assert judging(made).orders == "one"
+    assert made.config.asked("orders") == "one"
     assert made.count("ties") == 0
     first = made.items["verdict_chosen_first"].is_not_null().sum()
     assert 30 <= first <= 66, "about half of them"
@@ -189,7 +193,7 @@ def test_a_judge_that_rates_is_counted_like_a_reward_model(run: Command, tmp_pat
         for name, words, expected in (("strict", (), 0.0), ("legacy", ("--legacy",), 1.0)):
             status, _, error = run(*base, "--out", tmp_path / name, *words)
             assert status == 0, error
-            made = read_run(tmp_path / name)
+            made = load_run(tmp_path / name)
             assert made.estimate("exact_match", "overall").value == expected
             assert made.estimate("accuracy", "overall").value == 0.0
         assert len(server.requests) == 2 * 2 * 8 * 5
@@ -203,14 +207,13 @@ def test_the_report_has_a_row_for_each_category(run: Command, tmp_path: Path) ->
         name for config in ("human", "open") for name in CATEGORIES[config]
     ]
     table = " ".join(run("report", out)[1].split())
-    assert "CheemsBench," in table
+    assert "(bench), 12 of" in table
     assert "16 items" in table
-    assert "No part of accuracy: 4 prompts whose responses all share one rank." in table
     table, markdown = (run("report", out, "--detail", "--format", form)[1] for form in ("table", "markdown"))
     error = made.estimate("ece", "pooled").value
     for text in (" ".join(table.split()), markdown):
-        assert "share one rank: 4; they are left out" in text
-        assert f"the largest difference in the last bin: overall {error:.3f} [" in text
+        assert "No part of accuracy: 4 prompts whose responses all share one rank." in text
+        assert f"in five equal bins: overall {error:.3f} [" in text
     for config in CATEGORIES:
         own = made.of(config, "exact_match")
         assert f"{100 * (own.value or 0):.1f} [{100 * (own.low or 0):.1f}, {100 * (own.high or 0):.1f}]" in markdown

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 from chinese_tables import RANKS, Row, published, released, rows_of
 from commands import environment
@@ -74,6 +75,14 @@ def test_every_shape_of_ranks_is_the_same_ranking(
         assert frame["response_ids"].to_list() == [ids]
 
 
+def test_ranks_by_id_may_have_the_other_rows_ids_without_a_rank(tmp_path: Path) -> None:
+    rows = [row | {"rank": {one["id"]: 1 for one in row["responses"]}} for row in rows_of("open", 2)]
+    path = tmp_path / "open.parquet"
+    pl.DataFrame(rows, infer_schema_length=None).write_parquet(path)
+    assert len(pl.read_parquet(path)["rank"].struct.fields) == 10
+    assert loaded(path).frame["rank"].to_list() == [[1] * 5] * 2
+
+
 def test_rows_of_one_prompt_are_one_item_with_the_columns_that_all_have(tmp_path: Path) -> None:
     whole, other = rows_of("open", 2)
     parts: list[Mapping[str, object]] = [
@@ -115,6 +124,7 @@ def test_ranks_are_not_merged_twice(tmp_path: Path) -> None:
         ({"rank": [1, 2]}, "5 responses have 2 ranks"),
         ({"rank": [{"id": "open1-a", "rank": 1}]}, "the responses open1-b, open1-c, open1-d, open1-e have no rank"),
         ({"rank": [{"id": "open1-a", "rank": 1}] * 5}, "two ranks share an id"),
+        ({"rank": {f"open1-{letter}": 1 for letter in "abcdef"}}, "it ranks open1-f, and has no such response"),
         ({"rank": [1, 2, 3, 4, 1.5]}, "the ranks [1.0, 2.0, 3.0, 4.0, 1.5] are no whole numbers"),
         ({"responses": None}, "it has no responses"),
         ({"responses": []}, "it has no responses"),

@@ -1,66 +1,27 @@
 """Figures by category: which there are, that they say what the metrics say, and that everybody can read them."""
 
-import random
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
-from drawn_figures import check_texts, dots, words
-from made_runs import run_of
+from drawn_figures import dots, words
+from figure_runs import CATEGORIES, chinese_run, chinese_runs
 from matplotlib import image
 from matplotlib.figure import Figure
 from pluralbench import Run
-from pluralbench.data.items import ITEMS
 from pluralbench.reports.figures import categories, fonts
 from pluralbench.reports.figures.draw import draw, font_notes
 from pluralbench.reports.figures.series import series_of
 from pluralbench.reports.figures.style import drawing
-from pluralbench.results.decisions import decide
 from pluralbench_measures.bootstrap import Estimate
 
-CATEGORIES = {"open": ["推理", "其他"], "human": ["推理", "理解", "复杂指令", "创作", "知识问答", "数学"]}
-LONG = {
-    "推理": "跨学科综合推理以及多步骤数学证明与代码生成能力的联合评测类别名称非常长需要折行显示",
-    "理解": "Understanding of long documents with several conflicting instructions, tables and notes",
-    "复杂指令": "混合 mixed 名称 with spaces",
-}
-NAMES = ("org/Reward-V2-Llama-3.2-1B", "org/Nemotron-70B-Reward-with-a-very-long-name-v0.2", "org/奖励模型-七十二亿")
 needs_han = pytest.mark.skipif(
-    fonts.part_labels(["理解"])["理解"].text != "理解",
+    fonts.part_labels(["理解"])["理解"] != "理解",
     reason="fonts-noto-cjk is not installed, so no font has Han characters",
 )
-
-
-@cache
-def decisions_of(number: int, renamed: tuple[tuple[str, str], ...]) -> pl.DataFrame:
-    """Decisions on seven prompts a category."""
-    draw_ = random.Random(number)
-    skill = draw_.uniform(0.2, 1.5)
-    places = [(c, name, n) for c, names in CATEGORIES.items() for name in names for n in range(7)]
-    rows, scores = [], []
-    for config, name, n in places:
-        rank = [draw_.randint(1, 5) for _ in range(5)]
-        rows.append({"config": config, "id": f"{name}{n}", "cluster": f"{config}{name}{n}", "rank": rank})
-        rows[-1] |= {"subset": dict(renamed).get(name, name), "response_ids": list("abcde"), "responses": [""] * 5}
-        scores.append([-skill * place + draw_.gauss(0, 1) for place in rank])
-    return decide(pl.DataFrame(rows, schema=ITEMS), scores)
-
-
-def a_run(number: int, *, scored: bool = True, renamed: dict[str, str] | None = None, model: str | None = None) -> Run:
-    """A run of these decisions, by a judge without margins where it is not `scored`."""
-    decisions = decisions_of(number, tuple((renamed or {}).items()))
-    if not scored:
-        decisions = decisions.with_columns(margin=pl.lit(None, pl.Float64))
-    name = NAMES[number] if number < len(NAMES) else f"org/model-{number}"
-    return run_of(decisions, "chinese", model=model or name, path=f"runs/{number}")
-
-
-def several(models: int, **options: Any) -> list[Run]:
-    return [a_run(number, **options) for number in range(models)]
 
 
 def figures(runs: Sequence[Run]) -> dict[str, Figure]:
@@ -84,31 +45,25 @@ def said(figure: Figure) -> str:
 
 @pytest.mark.parametrize("models", [1, 3])
 def test_a_figure_for_each_config_and_one_of_the_calibration(models: int, tmp_path: Path) -> None:
-    paths = draw(several(models), tmp_path / "plots")
+    paths = draw(chinese_runs(models), tmp_path / "plots")
     stems = ("forest_chinese", "categories_open", "categories_human", "calibration")
     assert paths == [tmp_path / "plots" / f"{stem}.{form}" for stem in stems for form in ("png", "svg")]
     for path in paths[::2]:
         assert min(image.imread(path).shape[:2]) > 200
 
 
-@pytest.mark.parametrize(("models", "renamed"), [(1, LONG), (12, LONG)])
-def test_no_text_lies_on_another(models: int, renamed: dict[str, str] | None) -> None:
-    for stem, figure in figures(several(models, renamed=renamed)).items():
-        check_texts(figure, stem)
-
-
 @needs_han
 def test_categories_are_named_in_their_own_script() -> None:
     for models in (2, 12):
-        figure = drawn(several(models), "categories_human")
+        figure = drawn(chinese_runs(models), "categories_human")
         for name in CATEGORIES["human"]:
             assert name in words(figure)
     labels = {
         label.get_text(): label.get_fontfamily()
-        for label in drawn(several(1), "categories_open").axes[0].get_yticklabels()
+        for label in drawn(chinese_runs(1), "categories_open").axes[0].get_yticklabels()
     }
     assert labels["推理"] == ["DejaVu Sans", "Noto Sans CJK SC", "sans-serif"], "as they are written in China"
-    assert font_notes(several(1)) == []
+    assert font_notes(chinese_runs(1)) == []
 
 
 def shares(run: Run, config: str, category: str | None = None) -> tuple[Estimate, Estimate]:
@@ -127,7 +82,7 @@ def per_cent(value: float | None) -> float:
 
 
 def test_bars_dots_and_whiskers_are_those_of_the_metrics() -> None:
-    runs = best_first(several(3))
+    runs = best_first(chinese_runs(3))
     figure = drawn(runs, "categories_open")
     names = sorted(CATEGORIES["open"], key=lambda n: -sum(shares(run, "open", n)[0].value or 0.0 for run in runs))
     rows = [[shares(run, "open", name) for run in runs] for name in (None, *names)]
@@ -144,7 +99,7 @@ def test_bars_dots_and_whiskers_are_those_of_the_metrics() -> None:
 
 
 def test_cells_of_many_models_are_those_of_the_metrics() -> None:
-    runs = best_first(several(9))
+    runs = best_first(chinese_runs(9))
     figure = drawn(runs, "categories_open")
     written = [text.get_text() for text in figure.axes[0].texts]
     for run in runs:
@@ -156,7 +111,7 @@ def test_cells_of_many_models_are_those_of_the_metrics() -> None:
 
 
 def test_the_calibration_has_a_panel_for_each_model_that_scores() -> None:
-    runs = [*several(3), a_run(3, scored=False, model="a-judge")]
+    runs = [*chinese_runs(3), chinese_run(3, scored=False, model="a-judge")]
     figure = drawn(runs, "calibration")
     assert len(figure.axes) == 3
     for run in runs[:3]:
@@ -172,7 +127,7 @@ def without(run: Run, gone: pl.Expr) -> Run:
 
 
 def test_what_is_missing_is_a_dash(tmp_path: Path) -> None:
-    one, other = several(2)
+    one, other = chinese_runs(2)
     in_open = (pl.col("config") == "open") & (pl.col("subset") == "推理")
     runs = [without(one, in_open), without(other, pl.col("config") == "human")]
     made = figures(runs)
@@ -185,7 +140,7 @@ def test_what_is_missing_is_a_dash(tmp_path: Path) -> None:
 
 
 def test_a_config_of_any_name_is_a_file(tmp_path: Path) -> None:
-    run = without(a_run(0), pl.col("config") == "human")
+    run = without(chinese_run(0), pl.col("config") == "human")
     run = replace(run, metrics=run.metrics.with_columns(pl.col("config").replace("open", "../人 a")))
     made = [path.name for path in draw([run], tmp_path / "p")][::2]
     assert made == ["forest_chinese.png", "categories_.._人_a.png", "calibration.png"]
@@ -195,7 +150,7 @@ def test_a_config_of_any_name_is_a_file(tmp_path: Path) -> None:
 def test_a_category_that_no_font_has_is_named_in_english(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(fonts, "_installed", list)
     monkeypatch.setattr(fonts, "_newly_installed", list)
-    runs = several(1, renamed={"其他": "我的类别"})
+    runs = chinese_runs(1, renamed={"其他": "我的类别"})
     assert draw(runs, tmp_path)
     shown = said(drawn(runs, "categories_open"))
     assert "Reasoning" in shown
@@ -206,4 +161,4 @@ def test_a_category_that_no_font_has_is_named_in_english(monkeypatch: pytest.Mon
         "我的类别, Comprehension for 理解, Complex instructions for 复杂指令, Creative writing for 创作, Knowledge "
         "questions for 知识问答, Mathematics for 数学; install Noto fonts (Debian: fonts-noto-core, fonts-noto-cjk)."
     )
-    assert "org/奖励模型-七十二亿, so figures have question marks" in font_notes(several(3))[-1]
+    assert "org/奖励模型-七十二亿, so figures have question marks" in font_notes(chinese_runs(3))[-1]

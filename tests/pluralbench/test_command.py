@@ -4,14 +4,13 @@ Most cases call the command's entry point in this process; some run the installe
 """
 
 import shutil
-import tomllib
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
 import pytest
-import typer
+import verbs
 from chat_server import Reply, serve
 from commands import command, fails
 from hub_server import NO_NETWORK
@@ -25,7 +24,7 @@ from pluralbench import (
     Prompt,
     Scoring,
 )
-from pluralbench.commands.app import app
+from pluralbench.commands.app import program
 from pluralbench_calls.chat import ChatPrice
 from pluralbench_rewards import FunctionModel
 from pluralbench_runs import Table
@@ -34,8 +33,6 @@ from written_tables import write
 
 Rows = list[dict[str, Any]]
 Command = Callable[..., tuple[int, str, str]]
-VERBS = ["score", "judge", "judge-personas", "judge-metrics", "compare", "report", "show", "list", "train"]
-VERBS += ["best-of-n", "optimize", "study", "correlate"]
 DESCRIPTIONS: dict[str, dict[str, type[Table]]] = {
     "score": {"model": LocalModel, "data": Data, "prompt": Prompt, "scoring": Scoring},
     "judge": {"data": Data, "prompt": Prompt, "judging": Judging, "connection": ChatConnection},
@@ -45,6 +42,7 @@ FLAGS = {
     "location": "--data",
     "configs": "--config",
     "columns": "--column",
+    "labels": "--label-value",
     "samples": "--limit",
     "results": "--import",
 }
@@ -75,18 +73,6 @@ def refused(result: tuple[int, str, str], *parts: str) -> None:
 
 def left(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
-
-
-@pytest.mark.parametrize("verb", VERBS)
-def test_help_has_an_example_and_a_text_for_every_option(run: Command, verb: str) -> None:
-    status, said, _ = run(verb, "--help")
-    assert status == 0
-    assert f"pluralbench {verb}" in " ".join(said.split()).partition("Example")[2]
-    group: Any = typer.main.get_command(app)
-    for parameter in group.commands[verb].params:
-        assert getattr(parameter, "help", None), parameter.name
-        if parameter.param_type_name == "option" and parameter.name != "help":
-            assert max(parameter.opts, key=len) in said
 
 
 def words_and_value(annotation: Any) -> tuple[list[str], Any]:
@@ -140,11 +126,11 @@ def test_what_is_given_to_score_is_what_the_settings_say(
     words += ["--on-overflow", "drop", "--token-budget", "50", "--label", "logit:1", "--dtype", "float16"]
     status, _, error = run(*words, "--device", "cpu", "--out", tmp_path / "run")
     assert (status, error) == (0, "")
-    settings = tomllib.loads((tmp_path / "run" / "settings.toml").read_text(encoding="utf-8"))
-    assert settings["verb"] == "score"
+    settings = verbs.config(tmp_path / "run")
     assert "seed" not in settings, "nothing is drawn"
+    assert settings["benchmark"]["name"] == "pairs"
     expected: dict[str, dict[str, Any]] = {
-        "data": {"benchmark": "pairs", "configs": ["fr", "zh"], "limit": 2, "on_empty": "keep"},
+        "data": {"configs": ["fr", "zh"], "limit": 2, "on_empty": "keep"},
         "prompt": {"profile": "none", "profile_size": 3},
         "scoring": {"mode": "exact", "max_length": 99, "on_overflow": "drop", "token_budget": 50},
         "model": {"name": "m", "label": "logit:1", "dtype": "float16", "device": "cpu"},
@@ -163,7 +149,7 @@ def test_what_is_given_to_judge_is_what_the_settings_say(run: Command, data: Pat
         assert (status, error) == (0, "")
         asked = server.requests
     assert {(body["temperature"], body["top_p"], body["max_tokens"]) for body in asked} == {(0.2, 0.5, 9)}
-    settings = tomllib.loads((tmp_path / "run" / "settings.toml").read_text(encoding="utf-8"))
+    settings = verbs.config(tmp_path / "run")
     judging: dict[str, Any] = {"reply": "brief", "criterion": "person", "verdicts": "strict", "orders": "one"}
     assert (judging | {"max_tokens": 9, "attempts": 2}).items() <= settings["judging"].items()
     assert {"concurrency": 3, "max_cost": 1.0}.items() <= settings["connection"].items()
@@ -191,7 +177,7 @@ def test_a_judge_is_told_with_its_bias(run: Command, data: Path, tmp_path: Path)
     assert (status, error) == (0, "")
     assert "Other verdict when the answers were swapped: 6 of 6 pairs." in said
     detail = run("report", tmp_path / "run", "--detail")[1]
-    assert "the judge chose the first response in 100% of its valid verdicts" in " ".join(detail.split())
+    assert "The judge chose the first response: in 100% of its valid verdicts" in " ".join(detail.split())
 
 
 @pytest.mark.parametrize(
@@ -242,7 +228,7 @@ def test_a_model_that_does_not_fit_is_named_and_leaves_nothing(
         (["--top-p", "1.5"], ["--top-p: "]),
         (["--base-url", "localhost:80"], ["base URL"]),
         (["--api-key-env", "PLANTED_NOWHERE"], ["PLANTED_NOWHERE"]),
-        (["--oracle"], ["no rubric aspects"]),
+        (["--oracle", "titles"], ["no rubric aspects"]),
         (["--profile", "plan"], ["--profile plan and --plans FILE belong together"]),
     ],
 )
@@ -261,8 +247,12 @@ def test_the_installed_command_shows_its_verbs_and_says_mistakes_in_one_sentence
         results = pool.map(lambda words: command("pluralbench", *words, cwd=tmp_path, env=NO_NETWORK), cases)
         shown, empty, offline = results
     assert shown.returncode == 0
-    assert all(verb in shown.stdout for verb in VERBS)
+    assert all(verb in shown.stdout for listed in program.verbs.values() for verb in listed)
     for failed, part in ((empty, "empty.csv"), (offline, "QiyaoMa/Personalized-RewardBench")):
         fails(failed, part)
         assert failed.stderr.count("\n") == 1
     assert left(tmp_path) == ["empty.csv"]
+
+
+def test_a_judge_is_no_work_for_a_cluster(run: Command) -> None:
+    refused(run("judge", "gpt-5-mini", "--on", "ray"), "start the language model as a server", "`vllm serve MODEL`")

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from made_runs import by_length, decision, keep, run_of, scored, with_clusters
+from made_runs import by_length, changed, decision, keep, run_of, scored, with_items
 from pluralbench import Run, RunComparison, RunError, compare, find_benchmark
 from pluralbench.data.clusters import Clusters
 from scipy.stats import binomtest, t
@@ -159,7 +159,7 @@ def test_what_is_tested_are_the_numbers_of_the_runs_themselves(
     found = compare(first, second)
     assert found.headline.first == first.headline.value
     assert found.headline.second == second.headline.value
-    assert found.rule == first.record.benchmark.rule
+    assert found.rule == first.config.benchmark.rule
     assert set(found.parts.group_by("group").len().iter_rows()) == parts
     for row in found.parts.iter_rows(named=True):
         place = {name: row[name] for name in ("metric", "group", "config", "section", "subset")}
@@ -198,7 +198,7 @@ def test_holms_p_is_for_all_parts_that_were_tested() -> None:
 def test_runs_of_different_things_are_refused() -> None:
     run = made("a", ["win"] * 3)
     disjoint = made("b", ["win"] * 3)
-    disjoint = replace(disjoint, items=disjoint.items.with_columns(id=pl.Series(["x", "y", "z"])))
+    disjoint = with_items(disjoint, disjoint.items.with_columns(id=pl.Series(["x", "y", "z"])))
     with pytest.raises(RunError, match="a and b have no decision in common"):
         compare(run, disjoint)
     other = run_of([decision(0)], "personalized", path="b")
@@ -207,14 +207,12 @@ def test_runs_of_different_things_are_refused() -> None:
     plain, legacy = (run_of(languages(1, 0.5), "multilingual", path=str(flag), legacy=flag) for flag in (False, True))
     with pytest.raises(RunError, match="the same --legacy"):
         compare(plain, legacy)
-    by_user = [with_clusters(one, Clusters(column="user")) for one in (run, made("b", ["win"] * 3, [5, 5, 5]))]
+    by_user = [changed(one, data__clusters=Clusters(column="user")) for one in (run, made("b", ["win"] * 3, [5, 5, 5]))]
     with pytest.raises(RunError, match=r"In b, 3 items belong to other prompts or users than in a \(first c/q0\)"):
         compare(*by_user)
-    with pytest.raises(
-        RunError, match=r"of a are ids, as in earlier versions, and those of b are prompts, so they can"
-    ):
-        compare(with_clusters(run, None), made("b", ["win"] * 3, [5, 5, 5]))
-    moved = replace(run, path=Path("b"), items=run.items.with_columns(subset=pl.lit("s")))
+    with pytest.raises(RunError, match=r"of a are people, and those of b are prompts, so they can"):
+        compare(changed(run, data__clusters=None), made("b", ["win"] * 3, [5, 5, 5]))
+    moved = with_items(replace(run, path=Path("b")), run.items.with_columns(subset=pl.lit("s")))
     with pytest.raises(RunError, match="In b, 3 items are in other subsets than in a"):
         compare(run, moved)
 
@@ -269,7 +267,7 @@ def test_the_command_says_what_differs_in_words_and_in_json(
     status, said, _ = run("compare", "a", "b")
     assert status == 0
     for part in (
-        f"chinese: {found.decisions} decisions on 44 prompts",
+        f"CheemsBench: {found.decisions} decisions on 44 prompts",
         f"a: {found.headline.first:.1%}, {found.only_first:,} that only it gets right",
         f"Difference {100 * difference:+.1f} points, 95% interval {100 * low:+.1f} to {100 * high:+.1f}, "
         f"p = {p_value:.3g}",

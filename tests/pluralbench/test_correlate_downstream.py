@@ -55,7 +55,7 @@ def runs_named(done: Study, folder: Path) -> Path:
     for name in done.runs["own pairs"]:
         path = shutil.copytree(done.path / "benchmarks" / "own pairs" / name, folder / name)
         record = json.loads((path / "run.json").read_text(encoding="utf-8"))
-        record["model"]["name"] = name
+        record["result"]["model"]["name"] = name
         (path / "run.json").write_text(json.dumps(record), encoding="utf-8")
     return folder
 
@@ -114,15 +114,15 @@ def test_folders_that_are_no_side_are_refused(done: Study, tmp_path: Path) -> No
 def test_policies_that_were_judged_otherwise_are_not_compared(done: Study, tmp_path: Path) -> None:
     for name in ("0 pairs", "8 pairs"):
         shutil.copytree(done.path / "optimization" / name, tmp_path / name)
-    path = tmp_path / "8 pairs" / "downstream.json"
+    path = tmp_path / "8 pairs" / "run.json"
     record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    record["outcome"]["judge"]["name"] = "gpt-5-mini"
+    record["result"]["outcome"]["judge"]["name"] = "gpt-5-mini"
     path.write_text(json.dumps(record), encoding="utf-8")
     assert refused(tmp_path) == (
         f"{tmp_path / '0 pairs'} and {tmp_path / '8 pairs'} cannot be compared: their judge is rubric-overlap and "
         "gpt-5-mini; make one of them again."
     )
-    record["outcome"] = None
+    record["result"]["outcome"] = None
     path.write_text(json.dumps(record), encoding="utf-8")
     assert refused(tmp_path) == (
         f"{tmp_path / '8 pairs'} has no outcome, since nobody judged it; make it again with a judge."

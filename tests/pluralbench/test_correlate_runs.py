@@ -135,7 +135,7 @@ def test_every_name_can_be_read_in_the_figures(count: int) -> None:
     for what, figure in figures.items():
         check_texts(figure, what)
         for model in models:
-            assert words(figure).count(model.label.text) >= (2 if what == "ranks" else 1)
+            assert words(figure).count(model.label) >= (2 if what == "ranks" else 1)
     assert dots(figures["ranks"]) >= 2 * count
     assert "Whiskers: 95% intervals over items." in words(figures["scores"]).replace("\n", " ")
     if count > 3:

@@ -93,12 +93,12 @@ def test_a_user_without_earlier_pairs_is_told_nothing_of_and_counted(score: Call
     *_, group = loaded(data, profile="raw").groups()
     assert (group.context, group.person and group.person.earlier) == ((), ())
     run = score("arena-personalized", data, profile="raw")
-    assert run.record.data.earlier is not None
-    assert run.record.data.earlier.model_dump() == {"rows": 6, "items_without": 1}
-    assert run.record.data.rows == {"a": 5}
-    assert run.record.data.ignored_columns == ("chosen_score",)
-    assert run.record.data.clusters is not None
-    assert run.record.data.clusters.clusters == 3
+    assert run.config.data.earlier is not None
+    assert run.config.data.earlier.model_dump() == {"rows": 6, "items_without": 1}
+    assert run.config.data.rows == {"a": 5}
+    assert run.config.data.ignored_columns == ("chosen_score",)
+    assert run.config.data.clusters is not None
+    assert run.config.data.clusters.clusters == 3
 
 
 def test_limit_counts_what_is_scored_and_keeps_every_earlier_pair(tmp_path: Path) -> None:
@@ -146,9 +146,9 @@ def test_a_column_that_is_missing_is_named(tmp_path: Path, without: str, said: s
 def test_a_message_without_a_text_is_named_by_its_row(tmp_path: Path) -> None:
     rows = [row | {"id": f"r{place}"} for place, row in enumerate(arena())]
     rows[3]["chosen"] = {"role": "assistant", "content": None}
-    with pytest.raises(DataError, match="is not of the benchmark's shape at id r3: None is no text"):
+    with pytest.raises(DataError, match="is not of the benchmark's shape at id r3: None in `chosen` is no text"):
         loaded(write(tmp_path / "a.jsonl", rows))
-    with pytest.raises(DataError, match=r"is not of the benchmark's shape at id r[0-9]: 7 is no text"):
+    with pytest.raises(DataError, match=r"is not of the benchmark's shape at id r[0-9]: 7 in `chosen` is no text"):
         loaded(write(tmp_path / "n.jsonl", [row | {"chosen": 7} for row in rows]))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 import pytest
 from pluralbench import DataError, Group, Run
-from pluralbench.reports.notes import notes
+from pluralbench.reports.detail import details
 from pluralbench_local import ConversationError
 from reward_models import conversation_ids, make_tokenizer, user
 from written_tables import write
@@ -37,7 +37,7 @@ def test_a_model_that_gives_no_numbers_is_invalid_throughout_and_no_crash(
     assert (run.estimate("accuracy", "pooled").n, run.count("invalid"), run.count("wins")) == (30, 30, 0)
     missing = [run.estimate(metric, "pooled").value for metric in ("accuracy_of_valid", "mean_margin")]
     assert (run.headline.value, missing) == (0.0, [None, None])
-    assert "invalid: ids q0, q1, q2, q3, q4, …." in "\n".join(notes([run])), "the first ones are named"
+    assert "Invalid: ids q0, q1, q2, q3, q4, …." in details([run]).notes, "the first ones are named"
     assert set(run.items["outcome"]) == {"invalid"}
     for name in ("metrics.json", "run.json"):
         text = (run.path / name).read_text(encoding="utf-8")
@@ -72,7 +72,7 @@ def test_what_is_dropped_is_listed_and_no_part_of_the_accuracy(
     assert dropped["score_chosen"].null_count() == 3
     assert all("more than 120" in reason for reason in dropped["reason"])
     assert (run.headline.n, run.count("dropped"), run.count("truncated")) == (7, 3, 0)
-    assert "dropped: ids q2, q6, q9." in "\n".join(notes([run]))
+    assert "Dropped: ids q2, q6, q9." in details([run]).notes
     kept = run.items.filter(pl.col("outcome") != "dropped")
     assert run.headline.value == pytest.approx((kept["score_chosen"] > kept["score_rejected"]).mean())
 
@@ -85,7 +85,7 @@ def test_what_is_truncated_is_counted_and_listed(score: Callable[..., Run], mode
     assert cut["id"].to_list() == expected
     assert (cut["tokens_cut"] > 0).all()
     assert run.count("truncated") == len(expected)
-    assert f"truncated: ids {', '.join(expected)}." in "\n".join(notes([run]))
+    assert f"Truncated: ids {', '.join(expected)}." in details([run]).notes
     lengths = run.items.filter(pl.col("outcome") != "dropped").select("tokens_chosen", "tokens_rejected")
     assert max(lengths.to_series(0).max(), lengths.to_series(1).max()) <= 120  # type: ignore[type-var, operator]
 
@@ -126,7 +126,7 @@ def test_empty_responses_are_refused_dropped_or_scored(
     kept = score("pairs", data, on_empty="keep")
     assert kept.items.height == kept.headline.n == 6
     for run in (dropped, kept):
-        assert run.record.data.empty == ("q1", "q4")
+        assert run.config.data.empty == ("q1", "q4")
 
 
 def test_a_prompt_of_200_000_tokens_is_refused_or_cut(
@@ -141,6 +141,6 @@ def test_a_prompt_of_200_000_tokens_is_refused_or_cut(
         score("pairs", data, by=model)
     run = score("pairs", data, by=model, on_overflow="truncate-left")
     assert (run.headline.n, run.count("truncated")) == (3, 1)
-    assert run.record.scoring
-    assert run.record.scoring.work
-    assert run.record.scoring.work.max_length == 1024
+    assert run.scored
+    assert run.scored.work
+    assert run.scored.work.max_length == 1024

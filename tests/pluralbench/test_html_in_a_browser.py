@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
+from forged_runs import change_config, change_record
 from html_runs import ARABIC, IMAGE, SCRIPT, hostile_runs
 from playwright.sync_api import Browser, Page, expect, sync_playwright
+from pluralbench.leaderboard.site import INDEX, write_site
 from pluralbench.reports.html.report import write_html
 from pluralbench.results.finding import find_runs
 
@@ -21,6 +23,18 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     hostile_runs(folder)
     write_html(find_runs([folder / "runs"]), folder / "report.html")
     return folder / "report.html"
+
+
+@pytest.fixture(scope="module")
+def board(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The leaderboard of the same runs, of two kinds."""
+    folder = tmp_path_factory.mktemp("site")
+    for place, run in enumerate(hostile_runs(folder)):
+        kind = {"kind": "generative" if place else "classifier"}
+        change_config(run, model=kind)
+        change_record(run, model=kind)
+    write_site(folder / "runs", folder / "site", any_data=True)
+    return folder / "site" / INDEX
 
 
 @pytest.fixture(scope="module")
@@ -103,6 +117,33 @@ def test_it_fits_and_has_no_barrier(browser: Browser, report: Path, width: int, 
     theme.click()
     expect(theme).to_have_attribute("aria-pressed", str(scheme != "dark").lower())
     assert page.evaluate(shown) != before
+    assert wrong == []
+
+
+def test_rows_of_a_leaderboard_are_filtered_and_lead_to_their_runs(browser: Browser, board: Path) -> None:
+    wrong: list[str] = []
+    page = opened(browser, board, wrong, width=400, scheme="dark")
+    rows = page.locator("#leaderboard-table-table tbody tr:visible")
+    expect(rows).to_have_count(3)
+    page.get_by_label("Kind").select_option("Classifiers")
+    expect(rows).to_have_count(1)
+    expect(rows).to_contain_text("org/longer")
+    expect(page.locator("[data-filters] output")).to_have_text("3 of 9 rows")
+    page.get_by_role("button", name="Show all").click()
+    expect(rows).to_have_count(3)
+    # A search within what is filtered.
+    page.get_by_label("Kind").select_option("Generative judges")
+    page.get_by_label("Search models").fill("shorter")
+    expect(rows).to_have_count(1)
+    run = page.locator("#run-2")
+    expect(run).not_to_be_visible()
+    page.locator("#runs-table").get_by_role("link", name="run-1").click()
+    expect(run).to_be_visible()
+    expect(run).to_contain_text("Checked: its items")
+    assert page.title() != "taken"
+    assert page.evaluate("document.documentElement.scrollWidth") <= 400
+    found = Axe().run(page)
+    assert found.violations_count == 0, found.generate_report()
     assert wrong == []
 
 

@@ -12,7 +12,8 @@ import pytest
 import verbs
 from chat_server import Reply, Script, serve
 from pluralbench import Run
-from pluralbench.evaluation.judge import verdict
+from pluralbench.evaluation.judge import SIDES, verdict
+from pluralbench.results.evaluations import JudgeConfig
 from verbs import judging, value
 from written_tables import TEXTS, write
 
@@ -127,7 +128,7 @@ def test_one_order_says_how_the_accuracy_depends_on_the_place(data: Path, tmp_pa
     assert run.count("wins") == first
     assert run.count("losses") == 16 - first
     assert position(run, "position_bias", "asked_in_both_orders") == (1.0, 0)
-    assert judging(run).orders == "one"
+    assert run.config.asked("orders") == "one"
 
 
 @pytest.mark.parametrize(
@@ -149,7 +150,7 @@ def test_one_order_says_how_the_accuracy_depends_on_the_place(data: Path, tmp_pa
     ],
 )
 def test_what_the_verdicts_in_the_orders_asked_amount_to(verdicts: tuple[str | None, str | None], means: str) -> None:
-    assert verdict(*verdicts) == means
+    assert verdict({name: said for (name, _), said in zip(SIDES, verdicts, strict=True)})[0] == means
 
 
 def test_a_reply_that_cannot_be_parsed_is_asked_again_and_then_invalid_never_the_first(
@@ -183,7 +184,7 @@ def test_a_verdict_in_a_sentence_is_read_unless_strictness_is_asked_for(data: Pa
     strict, _ = judged(in_a_sentence, data, tmp_path / "strict", attempts=1, verdicts="strict")
     assert (lenient.count("wins"), lenient.count("invalid")) == (10, 6)
     assert (strict.count("wins"), strict.count("invalid")) == (4, 12)
-    assert (judging(lenient).verdict_rule, judging(strict).verdict_rule) == ("lenient", "strict")
+    assert [one.config.asked("verdicts") for one in (lenient, strict)] == ["lenient", "strict"]
 
 
 def test_a_run_counts_what_each_rule_reads_and_gives_the_count_of_m_rewardbench(data: Path, tmp_path: Path) -> None:
@@ -234,7 +235,7 @@ def test_ratings_that_are_equal_are_ties(data: Path, tmp_path: Path) -> None:
     assert run.count("ties") == 16
     assert run.items["score_chosen"].to_list() == [7.0] * 16
     assert "position" not in run.metrics["group"]
-    assert judging(run).orders is None
+    assert run.config.asked("orders") is None
 
 
 def test_rankings_are_judged_pair_by_pair(tmp_path: Path) -> None:
@@ -260,16 +261,15 @@ def test_texts_of_all_scripts_are_judged(tmp_path: Path) -> None:
 def test_a_run_keeps_its_calls_and_says_what_they_took(data: Path, tmp_path: Path) -> None:
     run, requests = judged(says("[[B]]"), data, tmp_path / "run", temperature=0.3, top_p=0.9, max_tokens=99, seed=4)
     names = sorted(path.name for path in run.path.iterdir())
-    assert names == ["items.parquet", "ledger.parquet", "metrics.json", "run.json", "settings.toml"]
+    assert names == ["items.parquet", "ledger.parquet", "metrics.json", "run.json"]
     assert not (tmp_path / "run.work").exists()
     assert pl.read_parquet(run.path / "ledger.parquet").height == len(requests) == 32
-    asked = judging(run)
-    assert (asked.calls, asked.prompt_tokens, asked.completion_tokens) == (32, 320, 160)
-    assert (asked.temperature, asked.top_p, asked.max_tokens, asked.attempts) == (0.3, 0.9, 99, 4)
-    assert (run.record.model.name, run.record.model.kind) == ("judge-1", "generative")
-    assert run.record.seed == 4
-    assert len(run.record.prompt.prompts_digest or "") == 64
-    assert run.record.data.digest
+    result, config = judging(run), run.config
+    assert isinstance(config, JudgeConfig)
+    assert (result.calls, result.prompt_tokens, result.completion_tokens) == (32, 320, 160)
+    assert [config.asked(name) for name in ("temperature", "top_p", "max_tokens", "attempts")] == [0.3, 0.9, 99, 4]
+    assert (run.result.model.name, run.result.model.kind) == ("judge-1", "generative")
+    assert (config.seed, len(config.prompts_digest), len(config.data.digest)) == (4, 64, 64)
     for column in ("config", "id", "verdict", "verdict_chosen_first", "verdict_rejected_first", "attempts"):
         assert column in run.items.columns
 
@@ -301,5 +301,5 @@ def test_the_language_has_a_place_of_its_own_and_says_nothing_about_the_person(
             assert "one point among others" in system
             assert "helpful, relevant, correct and complete" in system
     plain, requests = judged(says("[[A]]"), write(tmp_path / "p.jsonl", pairs(2)), tmp_path / "plain")
-    assert plain.record.prompt.answer_language is None
+    assert plain.config.asked("answer_language") is None
     assert not [request for request in requests if "language" in str(request)]

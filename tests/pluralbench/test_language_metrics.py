@@ -9,8 +9,9 @@ import polars as pl
 import pytest
 from made_runs import run_of
 from pluralbench import Run, find_benchmark, render
-from pluralbench.reports.detail import shown
-from pluralbench.reports.notes import notes
+from pluralbench.reports.detail import details
+from pluralbench.reports.numbers import number, points
+from pluralbench.reports.writing import texts_of
 from pluralbench.results.decisions import DECISIONS
 from pluralbench_schemas import LANGUAGES
 
@@ -26,8 +27,8 @@ def decisions(
     rows = []
     for code in codes:
         for place, subset in enumerate(SUBSETS):
-            for number in range(per_subset):
-                row_id = str(place * per_subset + number)
+            for item in range(per_subset):
+                row_id = str(place * per_subset + item)
                 if row_id not in (gone or {}).get(code, set()):
                     outcome = draw.choice(["win", "win", "win", "loss", "loss", "tie", "invalid"])
                     row = {"config": code, "id": row_id, "cluster": row_id, "subset": subset, "outcome": outcome}
@@ -138,7 +139,8 @@ def test_groups_are_means_over_their_languages() -> None:
 
 def test_a_report_shows_drop_and_consistency_and_keeps_sections_of_languages_for_files() -> None:
     run = measured(decisions(7, ["eng_Latn", "spa_Latn", "fra_Latn"]))
-    table = shown(run)
+    report = details([run])
+    table = texts_of(report.tables[0])
     assert not [config for config in table["config"] if config.startswith("spa_Latn:")]
     assert [config for config in table["config"] if config.startswith("languages: ")] == [
         f"languages: {section}" for section in BENCHMARK.sections
@@ -147,14 +149,12 @@ def test_a_report_shows_drop_and_consistency_and_keeps_sections_of_languages_for
     assert row["against English"].startswith(f"{100 * (run.of('spa_Latn', 'drop').value or 0.0):+.1f} [")
     assert row["kappa"] == f"{run.of('spa_Latn', 'kappa').value:.2f}"
     assert table.filter(config="eng_Latn")["against English"][0] == ""
-    text = "\n".join(notes([run]))
-    assert "points [" in text
-    assert "over 2 languages." in text
+    assert table.row(0, named=True)["against English"] == str(number(run.estimate("drop", "overall"), points))
+    assert any(note.endswith(" over 2 languages.") for note in report.notes)
     without = measured(decisions(7, ["spa_Latn", "fra_Latn"]))
-    assert "no items in English, so no drop and no consistency; give them with --english." in "\n".join(
-        notes([without])
-    )
-    assert {"against English", "kappa"}.isdisjoint(shown(without).columns)
+    report = details([without])
+    assert "No items in English, so no difference from it and no kappa; give them with --english." in report.notes
+    assert {"against English", "kappa"}.isdisjoint(texts_of(report.tables[0]).columns)
     (row,) = json.loads(str(render([run], "json")))[:1]
     assert row["drop"]["value"] == run.estimate("drop", "overall").value
     assert row["kappa"]["value"] == run.estimate("kappa", "overall").value

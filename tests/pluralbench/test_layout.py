@@ -7,58 +7,47 @@ from collections.abc import Sequence
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pluralbench.reports.layout import CUT, Heading, Laid, Line, Page, broken, clean, lay_out, shortened
+from pluralbench.reports.layout import CUT, WORD, broken, clean, lay_out, shortened
+from pluralbench.reports.numbers import number
+from pluralbench.reports.tables import Column, Row, Table
+from pluralbench_measures.bootstrap import Estimate
 from rich.cells import cell_len
 from rich.console import Console
-from rich.table import Table
 
 LETTERS = st.characters(exclude_categories=["Cs"])
 NAMES = st.lists(st.text(LETTERS, max_size=70), min_size=1, max_size=12, unique_by=clean)
-HEADINGS = st.lists(
-    st.tuples(st.text(LETTERS, min_size=1, max_size=60), st.booleans()),
-    min_size=1,
-    max_size=30,
-    unique_by=lambda one: one[0],
-)
-VALUES = st.floats(-100, 100).map(lambda value: f"{value:.1f}")
-CELLS = st.one_of(VALUES, st.tuples(VALUES, VALUES, VALUES).map(lambda parts: f"{parts[0]} [{parts[1]}, {parts[2]}]†"))
+COLUMNS = st.lists(st.tuples(st.text(LETTERS, min_size=1, max_size=60), st.booleans()), min_size=1, max_size=30)
+SHARES = st.floats(-1, 1)
+VALUES = st.one_of(SHARES, st.builds(Estimate, SHARES, SHARES, SHARES, clusters=st.sampled_from([3, 30])))
+DOMAINS = ("Art_and_Entertainment", "Lifestyle_and_Personal_Development", "Society_and_Culture")
 
 
-def lines_of(laid: Laid) -> list[str]:
-    console = Console(width=500, file=io.StringIO(), force_terminal=False)
-    for table in laid.tables:
-        console.print(table)
+def lines_of(table: Table, width: int | None = 80) -> list[str]:
+    console = Console(width=2500, file=io.StringIO(), force_terminal=False)
+    for part in lay_out(table, width):
+        console.print(part)
     return console.file.getvalue().splitlines()  # type: ignore[attr-defined, no-any-return]
 
 
-def page(names: Sequence[str], headings: Sequence[tuple[str, bool]], cells: Sequence[str], title: str = "Any") -> Page:
-    """Each row has the cells from another one on."""
-    lines = (
-        Line(name, tuple(cells[(row + place) % len(cells)] for place in range(len(headings))))
+def made(names: Sequence[str], columns: Sequence[tuple[str, bool]], values: Sequence[float | Estimate]) -> Table:
+    """Each row has the values from another one on."""
+    rows = [
+        Row(name, [values[(row + place) % len(values)] for place in range(len(columns))])
         for row, name in enumerate(names)
-    )
-    return Page(title, "model", tuple(Heading(*heading) for heading in headings), tuple(lines))
+    ]
+    return Table("Any", "model", [Column(text, part=part) for text, part in columns], rows)
 
 
-@given(NAMES, HEADINGS, st.lists(CELLS, min_size=1, max_size=9), st.text(LETTERS, max_size=200), st.integers(72, 120))
+@given(NAMES, COLUMNS, st.lists(VALUES, min_size=1, max_size=9), st.text(LETTERS, max_size=200), st.integers(72, 120))
 def test_any_table_fits_with_numbers_whole(
-    names: list[str], headings: list[tuple[str, bool]], cells: list[str], title: str, width: int
+    names: list[str], columns: list[tuple[str, bool]], values: list[float | Estimate], title: str, width: int
 ) -> None:
-    given_page = page(names, headings, cells, title)
-    laid = lay_out(given_page, width)
-    lines = lines_of(laid)
+    table = made(names, columns, values)._replace(title=title)
+    lines = lines_of(table, width)
     assert max(map(cell_len, lines)) <= width
-    text = "\n".join(lines)
-    assert all(cell in text for line in given_page.lines for cell in line.cells)
-
-
-@given(NAMES, HEADINGS, st.lists(CELLS, min_size=1, max_size=3))
-def test_a_wide_table_is_one_with_whole_names_and_headings(
-    names: list[str], headings: list[tuple[str, bool]], cells: list[str]
-) -> None:
-    laid = lay_out(page(names, headings, cells), None)
-    assert (laid.legend, laid.shortened) == ([], False)
-    assert sum(isinstance(part, Table) for part in laid.tables) == 1
+    found = re.sub(r"(?<=[\[ ]) +", "", "\n".join(lines))
+    for cell in (cell for row in table.cells() for cell in row):
+        assert str(cell) in found
 
 
 @given(NAMES, st.integers(16, 60))
@@ -78,10 +67,10 @@ def test_names_are_shortened_in_the_middle_and_stay_unlike(names: list[str], wid
 
 @given(st.text("ab-_/ .:1", max_size=40), st.integers(1, 30))
 def test_words_are_never_broken(text: str, width: int) -> None:
-    words = re.findall(r"[ab1]+", text)
+    words = re.findall(r"[ab1_.]+", text)
     lines = broken(text, width).split("\n")
-    assert [word for line in lines for word in re.findall(r"[ab1]+", line)] == words
-    assert all(cell_len(line) <= width or not re.search(r"[-_/ :].", line) for line in lines)
+    assert [word for line in lines for word in re.findall(r"[ab1_.]+", line)] == words
+    assert all(cell_len(line) <= width or not re.search(r"[-/ :].", line) for line in lines)
 
 
 @pytest.mark.parametrize(
@@ -98,16 +87,43 @@ def test_the_cut_is_where_names_stay_unlike(names: list[str], told: list[str]) -
     assert shortened(names, 16) == told
 
 
-def test_letters_stand_for_parts_whose_names_do_not_fit() -> None:
-    headings = [("overall", False), *((f"{letter * 30}", True) for letter in "xyz")]
-    laid = lay_out(page(["model"], headings, ["50.0 [40.0, 60.0]", "1.0", "2.0", "3.0"]))
-    assert laid.legend == [f"a: {'x' * 30}; b: {'y' * 30}; c: {'z' * 30}"]
-    assert re.search(r"overall +a +b +c$", lines_of(laid)[0])
+def test_configs_that_do_not_fit_become_rows_with_their_names_whole() -> None:
+    overall = Estimate(0.5, 0.25, 0.75, clusters=30)
+    rows = [Row(f"model-{place}", (overall, 0.1, 0.2, 0.3)) for place in range(5)]
+    columns = [Column("overall"), *(Column(name, part=True) for name in DOMAINS)]
+    lines = lines_of(Table("Any", "model", columns, rows))
+    assert [line.split()[0] for line in lines if line.startswith(DOMAINS)] == [*DOMAINS] * 3
+    assert " ".join(" ".join(lines).split()).count("50.0 [25.0, 75.0]") == 5
+    assert lines_of(Table("Any", "model", columns, rows), None)[1].split() == ["overall", *DOMAINS]
 
 
-def test_more_parts_than_letters_have_room_for_go_below_each_other() -> None:
-    headings = [("overall", False), *((f"part_{number}", True) for number in range(40))]
-    laid = lay_out(page(["model-1", "model-2"], headings, ["50.0 [40.0, 60.0]"]))
-    text = "\n".join(lines_of(laid))
-    assert text.count("model-1 ") == text.count("model-2 ") == len(laid.tables) > 1
-    assert re.findall(r"(?<!\d)\d\d?(?= |$)", re.sub(r".*\[.*", "", text))
+def test_columns_that_are_no_parts_go_below_each_other() -> None:
+    table = made(
+        ["model-1", "model-2"], [(f"part_{place}" + "x" * (50 * (place == 7)), False) for place in range(40)], [1]
+    )
+    lines = lines_of(table)
+    assert sum(line.startswith("model-1 ") for line in lines) == sum("─" in line for line in lines) > 1
+    heads = " ".join(lines).split()
+    assert {f"part_{place}" for place in range(40) if place != 7} <= {*heads}
+    assert [len(head) for head in heads if CUT in head] == [WORD]
+
+
+def test_rows_of_a_group_stand_below_its_name() -> None:
+    rows = [Row(name, (1,), group=group) for group in ("first", "second") for name in "ab"]
+    lines = lines_of(Table("", "name", [Column("n")], rows, "group"))
+    assert [line.strip().split()[0] for line in lines[2:]] == ["first", "a", "b", "second", "a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("found", "told"),
+    [
+        (Estimate(0.5549, 0.431, 0.67, clusters=30), "55.5 [43.1, 67.0]"),
+        (Estimate(0.5549, 0.431, 0.67, clusters=9), "55.5 [43.1, 67.0]†"),
+        (Estimate(0.5549), "55.5"),
+        (Estimate(None), "–"),
+        (None, "–"),
+        (0.25, "25.0"),
+    ],
+)
+def test_a_number_is_written_in_one_form(found: Estimate | float | None, told: str) -> None:
+    assert str(number(found)) == told

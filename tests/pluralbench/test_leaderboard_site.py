@@ -1,215 +1,209 @@
-"""`leaderboard --site`: its pages hold what the runs found, lead to each other, and escape what others wrote."""
+"""`leaderboard --site`: its page holds what the runs found and their checks, and escapes what others wrote."""
 
 import json
-import re
-from collections.abc import Sequence
-from html.parser import HTMLParser
+import random
+import shutil
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from urllib.parse import unquote
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from forged_runs import change_config, change_record
+from html_runs import Read
 from live_hub import live_hub, point_clients
-from made_runs import Row, decision, keep, run_of
+from made_runs import scored
 from pluralbench import EvaluationError, RunError
-from pluralbench.commands.app import app
-from pluralbench.leaderboard.pages import file_names
-from pluralbench.leaderboard.site import write_site
-from pluralbench.leaderboard.submissions import facets_of
+from pluralbench.leaderboard.findings import Checked
+from pluralbench.leaderboard.site import INDEX, write_site
+from pluralbench.leaderboard.submission import read_checked, runs_at, told
 from pluralbench.publishing import push_results
 from pluralbench.results.runs import METRICS_FILE, RUN_FILE, Run
-from pluralbench_runs import OutputError, UserError
-from typer.testing import CliRunner
+from pluralbench_runs import OutputError
+from written_tables import write
+
+Command = Callable[..., tuple[int, str, str]]
 
 HOSTILE = "<script>alert(1)</script>"
-OUTCOMES = {"org/good": "win", "ORG/good": "loss", HOSTILE: "tie"}
+SCORES = {"org/good": (1.0, 0.5), "ORG/good": (-1.0, 0.5), HOSTILE: (0.0, 0.0)}
+"""By a model's name what it thinks of the length of an answer, and what it adds by chance."""
 
 
-def rows(outcome: str) -> list[Row]:
-    return [decision(number, outcome if number % 4 else "win") for number in range(12)]
+def kept(folder: Path, name: str, model: str, benchmark: str, likes: float, chance: float, **changes: object) -> Run:
+    """The run of a model that goes by length and by chance."""
 
+    def scores(prompt: str, responses: Sequence[str]) -> list[float]:
+        return [likes * len(one) + 20 * chance * random.Random(prompt + one).gauss(0, 1) for one in responses]
 
-def kept(folder: Path, name: str, model: str, benchmark: str, outcome: str, **changes: object) -> Run:
-    run = keep(run_of(rows(outcome), benchmark, model=model, path=folder / name))
-    values = json.loads((run.path / RUN_FILE).read_text(encoding="utf-8"))
-    values["model"] |= changes
-    (run.path / RUN_FILE).write_text(json.dumps(values), encoding="utf-8")
-    return run
+    run = scored(benchmark, folder.parent / f"{benchmark}.jsonl", folder / name, scores, model=model)
+    if "kind" in changes:
+        change_config(run, model={"kind": changes["kind"]})
+    return change_record(run, model=changes)
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Three models on two benchmarks, one of them told of the person, and a run whose numbers are not its items'."""
-    folder = tmp_path_factory.mktemp("submissions")
-    for place, (model, outcome) in enumerate(OUTCOMES.items()):
+    folder = tmp_path_factory.mktemp("submissions") / "runs"
+    rows = [{"id": f"q{n}", "chosen": f"Yes, {'very ' * (n % 5)}", "rejected": f"No {n * 7}."} for n in range(12)]
+    write(folder.parent / "pairs.jsonl", [row | {"prompt": f"Question {row['id']}?"} for row in rows])
+    write(folder.parent / "rankings.jsonl", [ranking(row) for row in rows])
+    for place, (model, likes) in enumerate(SCORES.items()):
         kind = ("classifier", "generative", "classifier")[place]
-        kept(folder, f"pairs-{place}", model, "pairs", outcome, kind=kind, parameters=3 * 10**9 if place else None)
-    kept(folder, "deep/pandalm-0", "org/good", "pandalm", "win", kind="classifier")
-    told = kept(folder, "pairs-told", "org/good", "pairs", "loss", kind="classifier")
-    values = json.loads((told.path / RUN_FILE).read_text(encoding="utf-8"))
-    values["prompt"]["profile"] = "raw"
-    (told.path / RUN_FILE).write_text(json.dumps(values), encoding="utf-8")
-    forged = kept(folder, "forged", "org/forger", "pairs", "loss")
+        kept(folder, f"pairs-{place}", model, "pairs", *likes, kind=kind, parameters=3 * 10**9 if place else None)
+    kept(folder, "deep/rankings-0", "org/good", "rankings", 1.0, 0.5, kind="classifier")
+    told = kept(folder, "pairs-told", "org/good", "pairs", -1.0, 0.9, kind="classifier")
+    change_config(told, prompt={"profile": "raw"})
+    forged = kept(folder, "forged", "org/forger", "pairs", -1.0, 0.0)
     metrics = json.loads((forged.path / METRICS_FILE).read_text(encoding="utf-8"))
     metrics["rows"][0]["value"] = 0.99
     (forged.path / METRICS_FILE).write_text(json.dumps(metrics), encoding="utf-8")
+    unread = kept(folder, "unread", "org/unread", "pairs", 1.0, 0.1)
+    change_config(unread, data={"location": "nowhere.jsonl"})
     return folder
+
+
+def ranking(row: dict[str, str]) -> dict[str, object]:
+    return {"id": row["id"], "prompt": row["id"], "responses": [row["chosen"], row["rejected"]], "rank": [1, 2]}
 
 
 @pytest.fixture(scope="module")
 def site(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("sites") / "site"
-    write_site(folder, out)
+    write_site(folder, out, any_data=True)
     return out
 
 
-class Page(HTMLParser):
-    """What a page leads to, its ids, what it loads, and its words."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__()
-        self.links: list[str] = []
-        self.ids: list[str] = []
-        self.loads: list[str] = []
-        self.words: list[str] = []
-        self.feed(path.read_text(encoding="utf-8"))
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        for name, value in attrs:
-            if name == "id":
-                self.ids.append(value or "")
-            elif tag == "a" and name == "href":
-                self.links.append(value or "")
-            elif name in {"src", "srcset", "action"} or (tag == "link" and name == "href"):
-                self.loads.append(value or "")
-
-    def handle_data(self, data: str) -> None:
-        self.words.append(data)
-
-    @property
-    def text(self) -> str:
-        return " ".join(" ".join(self.words).split())
+@pytest.fixture(scope="module")
+def page(site: Path) -> Read:
+    return Read((site / INDEX).read_text(encoding="utf-8"))
 
 
-def pages(site: Path) -> dict[str, Page]:
-    return {path.relative_to(site).as_posix(): Page(path) for path in sorted(site.rglob("*.html"))}
+def test_links_lead_to_models_runs_and_tables_of_the_page(page: Read) -> None:
+    ids = page.values("id")
+    assert len(ids) == len({*ids})
+    assert {"leaderboard", "runs", "models", "unverified", "refused"} <= {*ids}
+    led = {*page.values("href")}
+    assert {f"#model-{n}" for n in range(3)} | {f"#run-{n}" for n in (1, 3, 4, 5, 6)} | {"#table-0"} <= led
+    assert {link.removeprefix("#") for link in led} <= {*ids}
+    assert [page.values(name) for name in ("src", "srcset", "action")] == [[], [], []]
 
 
-def contents(site: Path) -> dict[str, bytes]:
-    return {path.relative_to(site).as_posix(): path.read_bytes() for path in site.rglob("*") if path.is_file()}
+def test_what_others_wrote_is_text(page: Read, site: Path) -> None:
+    assert HOSTILE not in (site / INDEX).read_text(encoding="utf-8")
+    assert HOSTILE in page.text
 
 
-def test_there_is_a_page_for_each_model_and_benchmark_and_all_links_lead_somewhere(site: Path) -> None:
-    found = pages(site)
-    models = {name for name in found if name.startswith("models/")}
-    assert {*found} - models == {"index.html", "benchmarks/pairs.html", "benchmarks/pandalm.html"}
-    assert len({name.casefold() for name in models}) == 3, "also where capitals are all alike"
-    reached = set()
-    for name, page in found.items():
-        assert len(page.ids) == len({*page.ids}), name
-        assert page.loads == []
-        for link in page.links:
-            assert not re.match(r"[a-z]+:|/", link), link
-            to, _, place = link.partition("#")
-            target = (site / name).parent / unquote(to) if to else site / name
-            reached.add(target.resolve().relative_to(site.resolve()).as_posix())
-            assert not place or place in found[target.resolve().relative_to(site.resolve()).as_posix()].ids, link
-    assert reached == {*found}
+def test_a_run_that_is_refused_is_named_with_the_reason_and_in_no_table(page: Read) -> None:
+    assert "metrics.json has 1 numbers or intervals that items.parquet does not give" in page.text
+    assert [page.words.count(model) for model in ("org/forger", "org/unread")] == [1, 1]
+    assert "Not checked against their data" in page.text
+    assert "The data was not read. A run keeps no texts" in page.text
+    assert "5 runs, 3 models, 2 benchmarks." in page.text
 
 
-def test_what_others_wrote_is_text(site: Path) -> None:
-    for path in site.rglob("*.html"):
-        assert HOSTILE not in path.read_text(encoding="utf-8")
-    assert HOSTILE in pages(site)["index.html"].text
-
-
-def test_a_run_that_is_refused_is_named_with_the_reason_and_in_no_table(site: Path) -> None:
-    found = pages(site)
-    assert "metrics.json has 1 numbers that items.parquet does not give" in found["index.html"].text
-    for name, page in found.items():
-        assert ("org/forger" in page.text) == (name == "index.html")
-    assert "5 runs of 3 models on 2 benchmarks." in found["index.html"].text
-
-
-def test_runs_have_their_numbers_ranks_checks_and_origin(site: Path) -> None:
-    found = pages(site)
-    assert "deep/pandalm-0" in found["index.html"].text
-    assert "valid, with" in found["index.html"].text
-    good = next(page for name, page in found.items() if name.startswith("models/") and "told posts" in page.text)
-    assert "settings.toml does not say what bound the run." in good.text
-    assert "100.0" in good.text
-    assert "Digest of the data" in good.text
+def test_runs_have_their_numbers_ranks_checks_and_origin(page: Read) -> None:
+    assert "deep/rankings-0" in page.text
+    assert "checked against its data, with" in page.text
+    assert "told posts" in page.text
+    assert "Checked: its items, outcomes, metrics and intervals are what its data, its scores" in page.text
+    assert "It does not say how org/good computed its scores" in page.text
+    assert "Digest of the data" in page.text
+    assert not [attributes for attributes, _ in page.scripts if "type" in attributes], "no text of any item"
 
 
 def test_no_page_tells_where_the_runs_lay(site: Path, folder: Path) -> None:
-    assert not [name for name, text in contents(site).items() if str(folder).encode() in text]
+    assert str(folder) not in (site / INDEX).read_text(encoding="utf-8")
 
 
 def test_the_same_runs_give_the_same_bytes_in_place_of_the_older_site(site: Path, folder: Path) -> None:
-    before = contents(site)
-    write_site(folder, site)
-    assert contents(site) == before
+    before = (site / INDEX).read_bytes()
+    write_site(folder, site, any_data=True)
+    assert (site / INDEX).read_bytes() == before
+    assert {path.name for path in site.iterdir()} == {INDEX, "site.toml"}
 
 
 def test_a_folder_that_is_no_site_stays_as_it_is(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine", encoding="utf-8")
     with pytest.raises(OutputError, match=r"holds files that no build wrote; choose another output directory\.$"):
-        write_site(folder, tmp_path)
+        write_site(folder, tmp_path, any_data=True)
     with pytest.raises(OutputError):
-        write_site(folder, folder / "forged")
+        write_site(folder, folder / "forged", any_data=True)
     assert (tmp_path / "notes.txt").read_text(encoding="utf-8") == "mine"
     assert (folder / "forged" / RUN_FILE).is_file()
 
 
 def test_a_folder_without_runs_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(RunError, match=r"has no run in it\.$"):
-        write_site(tmp_path, tmp_path / "site")
+        write_site(tmp_path, tmp_path / "site", any_data=True)
     assert not (tmp_path / "site").exists()
     assert issubclass(RunError, EvaluationError)
 
 
-def test_the_command_names_what_is_refused_and_where_the_site_is(folder: Path, tmp_path: Path) -> None:
+def test_the_command_names_what_is_refused_and_where_the_site_is(run: Command, folder: Path, tmp_path: Path) -> None:
     alone = tmp_path / "runs"
     alone.mkdir()
     (alone / "forged").symlink_to(folder / "forged")
-    done = CliRunner().invoke(app, ["leaderboard", str(alone), "--site", str(tmp_path / "site")])
-    assert done.exit_code == 0
-    said = " ".join(done.output.split())
+    status, out, _ = run("leaderboard", alone, "--any-data", "--site", tmp_path / "site")
+    assert status == 0
+    said = " ".join(out.split())
     assert "forged: org/forger on" in said
     assert "cannot be accepted" in said
-    assert "Wrote 1 pages; open" in said
-    (page,) = pages(tmp_path / "site").values()
-    assert "0 runs of 0 models on 0 benchmarks." in page.text
+    assert f"Wrote {tmp_path / 'site' / INDEX}" in out.replace("\n", "")
+    assert "No run is accepted." in (tmp_path / "site" / INDEX).read_text(encoding="utf-8")
 
 
 def test_results_on_the_hub_are_a_folder_like_any_other(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run: Command, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with live_hub(tmp_path / "hub") as server:
         point_clients(monkeypatch, server, tmp_path / "home")
         push_results([folder / "forged"], "org/our-results", create=True)
-        done = CliRunner().invoke(app, ["leaderboard", "org/our-results", "--site", str(tmp_path / "site")])
-        missing = CliRunner().invoke(app, ["leaderboard", "org/none", "--site", str(tmp_path / "none")])
-    assert "org/forger on" in " ".join(done.output.split())
-    assert "forged" in pages(tmp_path / "site")["index.html"].text
-    assert isinstance(missing.exception, UserError)
+        _, out, _ = run("leaderboard", "org/our-results", "--any-data", "--site", tmp_path / "site")
+        status, _, error = run("leaderboard", "org/none", "--any-data", "--site", tmp_path / "none")
+    assert "org/forger on" in " ".join(out.split())
+    assert "forged" in (tmp_path / "site" / INDEX).read_text(encoding="utf-8")
+    assert (status, error.count("\n")) == (2, 1)
     assert not (tmp_path / "none").exists()
 
 
-def test_facets_say_what_a_row_can_be_filtered_by(site: Path) -> None:
-    text = (site / "index.html").read_text(encoding="utf-8")
-    found = [json.loads(one.replace("&#34;", '"')) for one in re.findall(r'data-facets="([^"]+)"', text)]
+def test_a_run_is_verified_while_its_files_are_those_that_were_scored_again(
+    run: Command, folder: Path, tmp_path: Path
+) -> None:
+    runs, checked = tmp_path / "runs", tmp_path / "checked.json"
+    for name in ("pairs-0", "unread"):
+        shutil.copytree(folder / name, runs / name)
+    verified = Checked("verified", [], "5 of 12 items were scored again (seed 1)")
+    checked.write_text(json.dumps([told(one, verified) for one in runs_at([runs]).runs]), encoding="utf-8")
+
+    def index() -> str:
+        words = ["leaderboard", runs, "--site", tmp_path / "site", "--checked", checked, "--any-data"]
+        status, out, _ = run(*words)
+        assert status == 0, out
+        return Read((tmp_path / "site" / INDEX).read_text(encoding="utf-8")).text
+
+    text = index()
+    assert text.count("verified by scoring again") == 2
+    assert verified.rescored in text
+    for name in ("pairs-0", "unread"):
+        with (runs / name / RUN_FILE).open("a", encoding="utf-8") as file:
+            file.write(" ")
+    text = index()
+    assert "verified by scoring again" not in text
+    assert "Not checked against their data" in text
+
+
+@pytest.mark.parametrize("text", ["{}", "[{}]", '[{"digest": "d", "state": "sure", "rescored": ""}]'])
+def test_what_is_not_of_submit_says_nothing_of_runs(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "checked.json"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(RunError) as error:
+        read_checked(path)
+    assert str(error.value) == f"{path} is not what `pluralbench check --json` prints."
+
+
+def test_facets_say_what_a_row_can_be_filtered_by(page: Read) -> None:
+    found = [json.loads(one) for one in page.values("data-facets")]
     assert {"kind": ["Classifiers"], "told": ["posts"]}.items() <= next(
         one for one in found if one["told"] == ["posts"]
     ).items()
     assert {one["size"][0] for one in found} == {"not known", "1B to 4B"}
-    assert facets_of([]) == {name: [] for name in ("kind", "size", "benchmark", "told", "checks")}
-
-
-@given(st.lists(st.text(max_size=12) | st.just("a" * 90), unique=True, max_size=4))
-def test_every_name_has_a_file_of_its_own(names: Sequence[str]) -> None:
-    found = file_names(names, "models")
-    assert {*found} == {*names}
-    assert len({path.casefold() for path in found.values()}) == len(names)
-    assert all(re.fullmatch(r"models/[A-Za-z0-9_][A-Za-z0-9._-]*\.html", path) for path in found.values())
+    assert all({*one} == {"kind", "size", "benchmark", "told", "checks", "state"} for one in found)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_runs import Row, decision, run_of
 from pluralbench import find_benchmark
-from pluralbench.data.items import ITEMS
+from pluralbench.data.shapes import ITEMS
 from pluralbench.results.decisions import OUTCOMES, decide
 from pluralbench.results.metrics_frame import PLACE
 
@@ -36,7 +36,7 @@ def test_the_overall_number_is_by_the_benchmarks_rule() -> None:
     by_config = run_of(rows, "personalized")
     assert by_config.headline.value == pytest.approx(0.5)
     assert by_config.estimate("accuracy", "pooled").value == pytest.approx(0.2)
-    assert "unweighted mean of the configs" in by_config.record.benchmark.rule
+    assert "unweighted mean of the configs" in by_config.config.benchmark.rule
 
 
 def rewardbench(right: dict[str, float], per_subset: int = 10) -> list[Row]:

@@ -8,8 +8,9 @@ from typing import Any
 
 import polars as pl
 import pytest
+from pluralbench import Downstream, load_run
 from pluralbench.downstream.walk import walk
-from pluralbench.results.downstream import Downstream, read_downstream
+from pluralbench.results.runs import policy_number
 from pluralbench_policies.scorer import Scorer
 from small_world import people, people_file
 from some_words import WORDS
@@ -67,7 +68,7 @@ def test_levels_and_gain_are_those_of_its_tables(
     out = tmp_path / "out"
     status, told, error = run(*words, "--out", out)
     assert (status, error) == (0, "")
-    found = read_downstream(out)
+    found = load_run(out)
     levels = {name: found.frame(name).sort("id") for name in ("outcomes", "outcomes_start")}
     aspects = {row["id"]: [one["aspect"].split() for one in row["rubric_aspects"]] for row in people(6)}
     for name, judged in levels.items():
@@ -80,7 +81,7 @@ def test_levels_and_gain_are_those_of_its_tables(
     assert isinstance(end, float)
     assert isinstance(start, float)
     assert end != start
-    level, gain = found.estimate("outcome"), found.estimate("gain")
+    level, gain = policy_number(found, "outcome"), policy_number(found, "gain")
     assert level.value == pytest.approx(end)
     assert gain.value == pytest.approx(end - start)
     before = found.metrics.filter(pl.col("section") == "start", pl.col("config").is_null())
@@ -104,13 +105,13 @@ def check_record(found: Downstream, talker: str, data: Path) -> None:
     """Whether the folder and its record say what was done."""
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    record = found.record
-    assert list(record.rewards) == ["a judge"]
-    assert record.rewards["a judge"].model.kind == "classifier"
-    assert (record.verb, record.policy.name, record.data.location) == ("optimize", talker, str(data))
-    assert record.optimization is not None
-    assert record.optimization["tasks"] == {"given": 6, "too_long": 0}
-    assert record.optimization["judged_on_the_same_prompts"] is True
+    config, result = found.config, found.result
+    assert list(result.rewards) == ["a judge"]
+    assert result.rewards["a judge"].model.kind == "classifier"
+    assert (found.verb, result.policy.name, config.data.location) == ("optimize", talker, str(data))
+    assert result.optimization is not None
+    assert result.optimization["tasks"] == {"given": 6, "too_long": 0}
+    assert result.optimization["judged_on_the_same_prompts"] is True
     auto, tokenizers = AutoModelForCausalLM, AutoTokenizer
     policy: Any = auto.from_pretrained(found.path / "policy")
     base: Any = auto.from_pretrained(talker)
@@ -119,7 +120,7 @@ def check_record(found: Downstream, talker: str, data: Path) -> None:
     asked = tokenizer.apply_chat_template([{"role": "user", "content": WORDS[0]}], return_tensors="pt")
     assert policy.generate(**asked, max_new_tokens=3, do_sample=False).shape[1] == asked["input_ids"].shape[1] + 3
     names = {path.name for path in found.path.iterdir()}
-    assert {"policy", "downstream.json", "metrics.json", "ledger.parquet", "settings.toml"} <= names
+    assert {"policy", "run.json", "metrics.json", "ledger.parquet"} <= names
     assert {"curves.png", "log.jsonl", "optimization.json"} <= {path.name for path in (found.path / "policy").iterdir()}
     assert not found.path.with_name("out.work").exists()
 
@@ -147,7 +148,7 @@ def test_stopped_while_it_is_judged_it_is_not_optimised_again(
     assert len(scored) == 4
     assert run(*words, "--out", out)[0] == 0
     assert len(scored) == 4, "it is optimised once"
-    ours, theirs = read_downstream(out), read_downstream(whole)
+    ours, theirs = load_run(out), load_run(whole)
     assert ours.metrics.equals(theirs.metrics)
     assert ours.frame("candidates").equals(theirs.frame("candidates"))
     weights = [(found.path / "policy" / "model.safetensors").read_bytes() for found in (ours, theirs)]
@@ -174,10 +175,10 @@ def test_other_prompts_to_optimise_on(run: Command, words: list[Any], tmp_path: 
     assert status == 0
     assert "It was judged on the prompts" not in told
     for name, given, judged in (("a", 4, {"p0"}), ("b", 5, {"p7"})):
-        found = read_downstream(tmp_path / name)
-        assert found.record.optimization is not None
-        assert found.record.optimization["tasks"]["given"] == given
-        assert found.record.optimization["judged_on_the_same_prompts"] is False
+        found = load_run(tmp_path / name)
+        assert found.result.optimization is not None
+        assert found.result.optimization["tasks"]["given"] == given
+        assert found.result.optimization["judged_on_the_same_prompts"] is False
         assert {one.partition("-")[0] for one in found.frame("candidates")["id"]} == judged
 
 
@@ -193,10 +194,10 @@ def test_without_a_judge_and_with_rewards_that_are_all_alike_it_says_so(
         "model scored all completions alike, so there was nothing to learn."
     ) in said(told)
     assert "own estimates" not in told
-    found = read_downstream(tmp_path / "out")
+    found = load_run(tmp_path / "out")
     assert found.metrics.is_empty()
     assert found.frame("candidates").group_by("id").len()["len"].to_list() == [3] * 6
-    assert found.record.outcome is None
+    assert found.result.outcome is None
 
 
 def refused(run: Command, out: Path, *words: Any) -> str:
@@ -212,7 +213,7 @@ def refused(run: Command, out: Path, *words: Any) -> str:
 def test_an_extra_that_is_missing_is_named(
     run: Command, words: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pluralbench_policies.optimization.find_spec", lambda name: None if name == "trl" else name)
+    monkeypatch.setattr("pluralbench_policies.base_models.find_spec", lambda name: None if name == "trl" else name)
     algorithm = ["--algorithm", "rloo"]
     assert refused(run, tmp_path / "out", *words, *algorithm) == (
         'Policy optimisation by rloo needs trl: `pip install "pluralbench-policies[optimize]"`, or in a checkout '
@@ -254,7 +255,7 @@ def test_an_algorithm_of_trl_does_the_same(run: Command, words: list[Any], tmp_p
     status, told, _ = run(*words, "--algorithm", "grpo", "--micro-batch", "4", "--out", out)
     assert status == 0
     assert "in 2 steps of GRPO." in said(told)
-    found = read_downstream(out)
+    found = load_run(out)
     value = found.frame("outcomes")["value"].mean()
-    assert found.estimate("outcome").value == pytest.approx(value)
+    assert policy_number(found, "outcome").value == pytest.approx(value)
     assert json.loads((out / "policy" / "optimization.json").read_text(encoding="utf-8"))["completions"] == 32

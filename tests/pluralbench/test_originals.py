@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 import pytest
 from pluralbench import Group, Run, find_benchmark, known_benchmarks
+from pluralbench.reports.sheets import Row, columns_of
 from verbs import load_items, value
 from written_tables import write
 
@@ -59,12 +60,12 @@ def ids_of(items: pl.DataFrame, config: str) -> list[str]:
 
 def test_our_release_is_scored_in_its_order(score: Callable[..., Run], sample: Path) -> None:
     run = score("personalized", sample)
-    assert sorted(run.record.data.rows) == CONFIGS
+    assert sorted(run.config.data.rows) == CONFIGS
     for config in CONFIGS:
         table = pl.read_parquet(sample / "data" / config / "test.parquet")
         assert ids_of(run.items, config) == table["id"].to_list()
-    assert run.record.data.rows == dict.fromkeys(CONFIGS, 8)
-    assert run.record.data.licence
+    assert run.config.data.rows == dict.fromkeys(CONFIGS, 8)
+    assert run.config.data.licence
     accuracies = [fmean(right(run.items.filter(config=config))) for config in CONFIGS]
     assert run.headline.value == pytest.approx(fmean(accuracies))
 
@@ -76,8 +77,8 @@ def test_personalized_rewardbench_as_published(
     for number, (config, size) in enumerate(sizes.items()):
         write(tmp_path / "hub" / config / "test-00000-of-00001.parquet", people(size, seed=number))
     run = score("personalized", tmp_path / "hub")
-    assert run.record.data.rows == sizes
-    assert run.record.data.ignored_columns == (), "columns of a release are known, read or not"
+    assert run.config.data.rows == sizes
+    assert run.config.data.ignored_columns == (), "columns of a release are known, read or not"
     parts = [right(run.items.filter(config=config)) for config in CONFIGS]
     assert [run.of(config).value for config in CONFIGS] == pytest.approx([*map(fmean, parts)])
     assert run.headline.value == pytest.approx(fmean(map(fmean, parts))), "domains weigh alike"
@@ -105,7 +106,7 @@ def multilingual(folder: Path, pairs: Callable[..., Rows], languages: Sequence[s
 
 def test_m_rewardbench_as_published(score: Callable[..., Run], pairs: Callable[..., Rows], tmp_path: Path) -> None:
     run = score("multilingual", multilingual(tmp_path / "hub", pairs))
-    assert sorted(run.record.data.rows) == sorted([*LANGUAGES, "translation"])
+    assert sorted(run.config.data.rows) == sorted([*LANGUAGES, "translation"])
     assert ids_of(run.items, "fra_Latn") == [str(4000 - place) for place in range(len(SUBSETS) * 3)]
     means = []
     for language in LANGUAGES:
@@ -130,6 +131,10 @@ def test_translation_has_subsets_of_its_own_and_stays_out_of_the_average(
     assert run.estimate("accuracy", "pooled").n == len(LANGUAGES) * len(SUBSETS) * 3
     without = score("multilingual", tmp_path / "hub", configs=LANGUAGES)
     assert without.headline.value == run.headline.value
+    alone = score("multilingual", tmp_path / "hub", configs=["translation"])
+    headings = [column.heading for column in columns_of(alone)]
+    assert headings == ["overall", "translation", "translation-de-en-hard", "translation-de-en-easy"]
+    assert [Row("", alone).number(column).n for column in columns_of(alone)] == [0, 16, 8, 8]
 
 
 def test_a_language_that_lacks_a_section_makes_the_average_missing(
@@ -219,8 +224,8 @@ def test_a_limit_applies_to_each_config_alike(
     write(path, english[::-1])
     options = {"english": str(path.parent)} if fetched else {}
     run = score("multilingual", tmp_path / "hub", limit=2, **options)
-    assert run.record.data.rows == dict.fromkeys(sorted([*LANGUAGES, "eng_Latn", "translation"]), 2)
-    assert run.record.data.limit == 2
+    assert run.config.data.rows == dict.fromkeys(sorted([*LANGUAGES, "eng_Latn", "translation"]), 2)
+    assert run.config.data.limit == 2
     assert set(ids_of(run.items, "eng_Latn")) == set(ids_of(run.items, "fra_Latn")) == {"3999", "4000"}
 
 
@@ -261,7 +266,7 @@ def by_category(items: pl.DataFrame) -> tuple[float, float]:
 
 def test_cheemsbench_as_published(score: Callable[..., Run], tmp_path: Path) -> None:
     run = score("chinese", cheemsbench(tmp_path / "bench"))
-    assert list(run.record.data.rows) == ["human", "open"]
+    assert list(run.config.data.rows) == ["human", "open"]
     first = run.items.filter(config="open", id="0")
     assert first["response"].to_list() == [f"open0-{number}" for number in range(5)]
     assert first["rank"].to_list() == [1, 2, 3, 2, 1]

@@ -6,9 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import verbs
 from chat_server import Reply, serve
 from persona_tables import item, knows, release, rows
-from pluralbench import read_run
+from pluralbench import load_run
 
 Command = Callable[..., tuple[int, str, str]]
 
@@ -29,9 +30,9 @@ def test_a_run_says_what_it_found_and_judge_metrics_reads_it(run: Command, data:
         assert run(*words, "--limit", "3", "--out", out) == (0, said, ""), "the same again, unasked"
         assert len(server.requests) == 6
     assert f"{out}: items.parquet, metrics.json, run.json, verdicts.csv" in said
-    assert "Persona judge, setting certainty, variables all, 6 items" in said
+    assert "Persona judge (data), setting certainty, variables all, 6 of 8 items" in said
     assert re.search(r"(?m)^j +100\.0 \[[\d.]+, 100\.0\].* +100\.0 +100\.0$", said), "the run and its tasks"
-    cost = read_run(out).record.cost
+    cost = load_run(out).result.cost
     assert cost is not None
     assert cost.dollars == pytest.approx(6 * 15 * 0.1 / 1e6)
     assert f"Took 6 calls, 90 tokens, ${cost.dollars:.2g} at 0.1/0.1 a million, " in " ".join(said.split())
@@ -53,9 +54,9 @@ def test_what_is_given_is_what_is_asked(run: Command, data: Path, tmp_path: Path
         assert (status, error) == (0, "")
         assert len(server.requests) == 16
         assert {(body["temperature"], body["top_p"]) for body in server.requests} == {(0.0, 0.5)}
-    settings = (tmp_path / "run" / "settings.toml").read_text(encoding="utf-8")
-    for line in ('setting = "tie"', 'variables = "key"', 'orders = "both"', "seed = 4", 'reply = "brief"'):
-        assert line in settings
+    config = verbs.config(tmp_path / "run")
+    chosen = {"setting": "tie", "variables": "key", "orders": "both", "reply": "brief"}
+    assert (chosen.items() <= config["judging"].items(), config["seed"]) == (True, 4)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from persona_tables import item, persona
 from persona_tables import shown as shown_of
-from pluralbench.data.persona_prompts import VERSION, messages_of, persona_digest, schema_of
+from pluralbench.data.persona_prompts import VERSION, messages_of, persona_digest, wanted_of
 from pluralbench.descriptions import Reply, Setting
 
 SETTINGS: list[Setting] = ["standard", "certainty", "tie"]
@@ -36,9 +36,9 @@ def test_each_setting_asks_for_what_it_takes(task: str, setting: Setting, style:
         marks = set(re.findall(r"\[\[(.*?)\]\]", system))
         assert marks == {"A", "B"} | ({"C"} if setting == "tie" else {"number"} if setting == "certainty" else set())
     assert ("reasons in at most" in system) == (style == "reasoned")
-    schema = schema_of(setting)["schema"]
-    assert schema["properties"]["verdict"]["enum"] == (["A", "B", "C"] if setting == "tie" else ["A", "B"])
-    assert schema["required"] == ["verdict", *(["certainty"] if setting == "certainty" else [])]
+    wanted = wanted_of(setting).properties
+    assert wanted["verdict"]["enum"] == (["A", "B", "C"] if setting == "tie" else ["A", "B"])
+    assert [*wanted] == ["verdict", *(["certainty"] if setting == "certainty" else [])]
 
 
 @pytest.mark.parametrize(

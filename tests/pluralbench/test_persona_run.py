@@ -12,10 +12,10 @@ from chat_server import Reply, Script, serve
 from persona_tables import item, knows, persona, release, rows, shown
 from pluralbench import Run, RunError, compare, render, report_frame, verdict_rows
 from pluralbench.data.verdict_tables import read_verdicts
-from pluralbench.reports.notes import notes
-from pluralbench.results.record import WithoutPersona
+from pluralbench.reports.detail import details
+from pluralbench.results.evaluations import PersonaResult, WithoutPersona
 from pluralbench_calls import CallsError, read_ledger
-from pluralbench_runs import OutputError, RecipeError
+from pluralbench_runs import OutputError
 from verbs import judge_personas, judging, value
 
 Judged = tuple[Run, list[dict[str, Any]]]
@@ -39,6 +39,11 @@ def judged(data: Path, tmp_path: Path) -> Callable[..., Judged]:
             return run, server.requests
 
     return make
+
+
+def without(run: Run) -> WithoutPersona:
+    assert isinstance(run.result, PersonaResult)
+    return run.result.without_persona
 
 
 def says(text: str) -> Script:
@@ -95,7 +100,7 @@ def test_a_reply_that_cannot_be_read_is_asked_again_and_then_invalid(judged: Cal
     assert (run.headline.value, run.count("invalid")) == (0.0, 4)
     [(reason, count)] = judging(run).invalid_reasons.items()
     assert count == 4
-    assert any(f"why verdicts are invalid: {reason} 4." in note for note in notes([run]))
+    assert f"Why verdicts are invalid: {reason} 4." in details([run]).notes
     assert table(run)["answer"].null_count() == 4
     assert [run.count("invalid", "task", config=task) for task in ("opinion_qa", "prism")] == [2, 2]
     ledger = read_ledger(run.path / "ledger.parquet")
@@ -143,7 +148,7 @@ def test_both_orders_ask_twice_and_a_verdict_that_changes_is_right_nowhere(judge
     assert table(run)["answer"].null_count() == 8
     metrics = ("changed_with_the_order", "asked_in_both_orders", "share_of_first")
     assert [value(run, metric, "position") for metric in metrics] == [8, 8, 1.0]
-    assert any("8 of 8 pairs of valid verdicts changed with the order" in note for note in notes([run]))
+    assert "Other verdict when the answers were swapped: 8 of 8 pairs." in details([run]).notes
 
 
 def test_a_verdict_that_holds_in_both_orders_has_the_mean_certainty(judged: Callable[..., Judged]) -> None:
@@ -178,7 +183,7 @@ def test_without_a_persona_nobody_is_described_and_equal_prompts_are_draws_of_th
     assert not any("about_the_person" in str(body) for body in requests)
     assert (len(requests), judging(run).calls) == (6, 6)
     assert run.items["verdict"].to_list() == ["B", "A"] * 3
-    assert judging(run).without_persona == WithoutPersona()
+    assert without(run) == WithoutPersona()
     assert set(table(run)["persona_variables"]) == {"none"}
 
 
@@ -186,8 +191,8 @@ def test_a_person_of_whom_nothing_is_told_is_judged_and_named(judged: Callable[.
     table_ = [item("prism", 0), item("prism", 1, persona=persona(age=None, job=None)), item("prism", 2, persona=[])]
     run, requests = judged(right(" 50"), data=str(release(tmp_path / "bare", prism=table_)))
     assert ["about_the_person" in shown(body) for body in requests] == [True, False, False]
-    assert judging(run).without_persona == WithoutPersona(items=2, ids=("prism-1", "prism-2"))
-    assert any("judged as with none: 2 (ids prism-1, prism-2)." in note for note in notes([run]))
+    assert without(run) == WithoutPersona(items=2, ids=("prism-1", "prism-2"))
+    assert "Judged as without a persona: ids prism-1, prism-2." in details([run]).notes
     assert run.items["sentences"].to_list() == [3, 0, 0]
 
 
@@ -201,13 +206,13 @@ def test_a_report_keeps_settings_apart_and_names_what_was_left_out(judged: Calla
     text = render([certain, bare, tie], "markdown")
     assert isinstance(text, str)
     for told in (
-        "**Persona judge, setting certainty, variables all, 10 items**",
-        "**Persona judge, setting standard, variables none, 10 items**",
-        "**Persona judge, setting tie, variables all, prism, 8 items**",
-        "Left out, since their truth is a tie: Persona judge, setting certainty, variables all, Persona judge, setting "
-        "standard, variables none: prism 2.",
-        "Left out, since setting or variables do not fit the task: Persona judge, setting tie, variables all, prism: "
-        "opinion_qa (no ties).",
+        "**Persona judge (data), setting certainty, variables all, 10 of 12 items**",
+        "**Persona judge (data), setting standard, variables none, 10 of 12 items**",
+        "**Persona judge (data), setting tie, variables all, prism, 8 items**",
+        "Left out, since their truth is a tie: Persona judge (data), setting certainty, variables all, Persona judge "
+        "(data), setting standard, variables none: prism 2.",
+        "Left out, since setting or variables do not fit the task: Persona judge (data), setting tie, variables all, "
+        "prism: opinion_qa (no ties).",
     ):
         assert told in text
     both = json.loads(str(render([certain, judged(right(" 50"), variables="none")[0]], "json")))
@@ -242,7 +247,7 @@ def test_a_run_goes_on_where_it_was_and_asks_nothing_twice(judged: Callable[...,
     run, requests = judged(script, out=out)
     assert (len(requests), judging(run).calls, set(seen.values())) == (6, 10, {1})
     again, requests = judged(script, out=out)
-    assert (requests, again.record) == ([], run.record)
+    assert (requests, again.result) == ([], run.result)
     changes: list[dict[str, Any]] = [{"setting": "standard"}, {"variables": "key"}, {"samples": 2}, {"orders": "both"}]
     for change in changes:
         with pytest.raises(OutputError, match=rf"other settings \({next(iter(change))} "):
@@ -254,6 +259,6 @@ def test_a_run_goes_on_where_it_was_and_asks_nothing_twice(judged: Callable[...,
 def test_a_price_and_a_ceiling_are_kept(judged: Callable[..., Judged], tmp_path: Path) -> None:
     with pytest.raises(CallsError, match=r"ceiling of \$0\.01 is reached"):
         judged(right(" 50"), price="1000/1000", max_cost=0.01)
-    with pytest.raises(RecipeError, match="a `max_cost` needs a `price`"):
+    with pytest.raises(CallsError, match="a `max_cost` needs a `price`"):
         judged(right(" 50"), max_cost=1.0)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["data"]

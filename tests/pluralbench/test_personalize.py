@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import pluralbench
@@ -12,6 +13,7 @@ from made_personalize import user_rows, users_folder
 from pluralbench import Data, Personalized, Personalizing, PersonalOptions, Prompt, personalize
 from pluralbench.personalizing import run as steps
 from pluralbench.personalizing.users import Needs, load_users
+from pluralbench.results.runs import decided
 from pluralbench_runs import OutputError
 from session_folder import CACHE, session_folder
 from written_tables import write
@@ -55,11 +57,11 @@ def test_every_pair_is_decided_by_every_model(done: Personalized) -> None:
         "new": [8], "known": [5], "scored": [6],
     }  # fmt: skip
     assert counts.height == 2 * 3 * 3
-    record = done.record
+    record = done.result
     assert {name: (one.items, one.users, one.configs) for name, one in record.sets.items()} == {
         "new": (8, 2, ("default",)), "known": (5, 5, ("default",)), "scored": (6, 6, ("Art", "Society")),
     }  # fmt: skip
-    assert record.trained_on == {"pairs": 15, "users": 5}
+    assert record.trained_on.model_dump() == {"pairs": 15, "users": 5}
     assert [model.folder for model in record.models] == [
         f"models/{method}-{condition}-0" for method in ("bt", "gpo") for condition in ("without", "with")
     ]
@@ -73,8 +75,8 @@ def test_known_users_are_decided_by_their_latest_pairs(done: Personalized) -> No
 
 def test_what_is_told_is_measured(done: Personalized) -> None:
     told = done.items.filter(pl.col("set") == "new").select("cluster", "posts", "words").unique().sort("cluster")
-    # "Posts I wrote earlier, the most relevant first:" before what `user_rows` has them think.
-    assert [(posts, words > 8 + 4 * posts) for _, posts, words in told.iter_rows()] == [(1, True), (2, True)]
+    # "Posts I wrote earlier:" before what `user_rows` has them think.
+    assert [(posts, words > 4 + 4 * posts) for _, posts, words in told.iter_rows()] == [(1, True), (2, True)]
     assert done.items["distance"].is_between(0, 2).all()
     alike = done.items.group_by("set", "config", "item").agg(pl.col("posts", "words", "distance").n_unique())
     assert set(alike.select("posts", "words", "distance").unique().row(0)) == {1}
@@ -100,6 +102,29 @@ def test_others_profiles_are_shown_to_the_models_with_one(done: Personalized) ->
     own, others = (page.sort("set", "config", "item") for page in pages.values())
     assert own["item"].equals(others["item"])
     assert not own["margin"].equals(others["margin"])
+
+
+def test_both_contrasts_of_the_paper_come_from_one_run(language_models: Folders, data: Path, tmp_path: Path) -> None:
+    done = carried_out(language_models(), data, tmp_path / "run", methods=("bt", "synthesizeme"), persona=True)
+    assert done.result.conditions == ("without", "posts", "with")
+    options = {one.condition: one.training["options"] for one in done.result.models if one.method == "bt"}
+    assert {name: (one["profile"], one["persona"]) for name, one in options.items()} == {
+        "without": (False, False), "posts": (True, False), "with": (True, True),
+    }  # fmt: skip
+    # As in the paper, whose two rows are the same in every digit.
+    bt, other = (done.items.filter(method=name).drop("method") for name in ("bt", "synthesizeme"))
+    assert bt.equals(other)
+    margins = {name: bt.filter(condition=name)["margin"].to_list() for name in done.result.conditions}
+    assert margins["without"] != margins["posts"] != margins["with"]
+    shares = {name: fmean(bt.filter(condition=name, set="new")["correct"].to_list()) for name in margins}
+    for first in ("without", "posts"):
+        gain = decided(done, "gain", "new", "bt", f"with-{first}")
+        assert gain.value == pytest.approx(shares["with"] - shares[first])
+        assert decided(done, "p_holm", "new", "bt", f"with-{first}").value is not None
+    page = (done.path / "report.md").read_text(encoding="utf-8")
+    assert "New users, with the summary against the posts alone" in page
+    assert "w/: told posts of the user (Bradley-Terry, SynthesizeMe), and a summary of the user besides." in page
+    assert "w/ against w/o is that of appendix A.3, w/ against posts that of appendix B" in page
 
 
 def test_the_directory_has_a_page_with_figures_and_vectors(done: Personalized) -> None:
@@ -148,7 +173,7 @@ def test_an_interrupted_run_goes_on_and_ends_in_the_same_numbers(
 def test_users_of_one_table_are_held_out_by_a_share_or_a_file(language_models: Folders, tmp_path: Path) -> None:
     table = write(tmp_path / "users.jsonl", user_rows(6, 4))
     done = carried_out(language_models(), table, tmp_path / "share", methods=("bt",), profile="without", held_out=0.34)
-    assert (done.record.sets["new"].users, done.record.trained_on["users"]) == (2, 4)
+    assert (done.result.sets["new"].users, done.result.trained_on.users) == (2, 4)
     others = write(tmp_path / "others.jsonl", user_rows(2, 3, prefix="v"))
     raw = Prompt(profile="raw")
     needs = Needs(("posts",), raw, ("posts",), raw)
@@ -245,8 +270,8 @@ def test_a_model_on_the_embedded_one_is_scored_and_selects_answers(
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(session_folder(CACHE)))
     status, said, error = run(
-        "personalize", "local", "--data", "sample", "--limit", "12", "--methods", "bt", "--seeds", "1", "--epochs", "2",
-        "--out", tmp_path / "out",
+        "personalize", "local", "--data", "sample", "--limit", "12", "--methods", "bt", "--seeds", "1", "--epochs", "1",
+        "--posts", "1", "--out", tmp_path / "out",
     )  # fmt: skip
     assert status == 0, error
     assert "Bradley-Terry" in said

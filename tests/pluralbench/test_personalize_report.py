@@ -1,7 +1,9 @@
 """What people are told of personalized reward models: tables, sentences, the page and the figures."""
 
 import json
+import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 
@@ -10,17 +12,12 @@ import pytest
 from drawn_figures import check_texts, dots, words
 from made_personalize import DOMAINS, made_items, made_personalized
 from matplotlib.figure import Figure
-from pluralbench import RunError, read_personalized
+from pluralbench import Personalized, RunError, load_run
 from pluralbench.reports.figures.personalize import told
 from pluralbench.reports.figures.style import drawing
-from pluralbench.reports.personalize import page, render_personalized
-from pluralbench.results.personalize import (
-    PERSONALIZE_FILE,
-    PERSONALIZE_ITEMS,
-    Personalized,
-    PersonalizeRecord,
-    check_items,
-)
+from pluralbench.reports.personalize import page, report_personalized
+from pluralbench.reports.writing import written
+from pluralbench.results.runs import decided
 from rich.console import Console
 
 Run = Callable[..., tuple[int, str, str]]
@@ -42,7 +39,7 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> Personalized:
 
 def printed(*runs: Personalized) -> str:
     console = Console(width=80, record=True, file=StringIO())
-    console.print(render_personalized(runs, "table", width=80))
+    console.print(written(report_personalized(runs), "table", 80))
     return console.export_text()
 
 
@@ -52,16 +49,16 @@ def test_the_first_table_has_a_domain_with_and_without_beside_each_other(found: 
         assert said.count(heading) == 2
     row = next(line for line in said.splitlines() if line.startswith("Bradley-Terry")).split()[1:]
     places = [(config, condition) for config in (*DOMAINS, None) for condition in ("without", "with")]
-    values = [found.estimate("accuracy", "scored", "bt", condition, config).value for config, condition in places]
+    values = [decided(found, "accuracy", "scored", "bt", condition, config).value for config, condition in places]
     assert row == [f"{100 * (value or 0.0):.1f}" for value in values]
 
 
 def test_every_gain_stands_with_its_interval_and_test(found: Personalized) -> None:
-    said = " ".join(printed(found).split())
+    said = " ".join(printed(found).split()).replace("[ ", "[")
     for name in ("new", "known", "scored"):
         for which in ("with-without", "with-shuffled"):
             for method in ("bt", "synthesizeme"):
-                gain = found.estimate("gain", name, method, which)
+                gain = decided(found, "gain", name, method, which)
                 assert gain.low is not None
                 assert gain.high is not None
                 assert f"{100 * (gain.value or 0):+.1f} [{100 * gain.low:+.1f}, {100 * gain.high:+.1f}]" in said
@@ -84,17 +81,19 @@ def test_the_sentences_say_what_was_compared(found: Personalized, plain: Persona
 
 
 def test_what_was_left_out_is_said(found: Personalized) -> None:
-    record = found.record.model_copy(update={"left_out": {"train": 1200, "new": 3}})
-    told_of = Personalized(found.path, found.items, found.metrics, record)
+    result = found.result.model_copy(update={"left_out": {"train": 1200, "new": 3}})
+    told_of = replace(found, result=result)
     assert "to tell, or for their length: train 1,200, new 3." in " ".join(printed(told_of).split())
 
 
 def test_programs_get_every_number(found: Personalized, plain: Personalized) -> None:
-    rows = json.loads(str(render_personalized([found, plain], "json")))
+    rows = json.loads(str(written(report_personalized([found, plain]), "json", None)))
     assert len(rows) == found.metrics.height + plain.metrics.height
     assert rows[0]["run"] == str(found.path)
     assert {row["run"] for row in rows} == {str(found.path), str(plain.path)}
-    assert str(render_personalized([plain], "csv")).startswith("run,config,section,subset,group,metric,value,low,high")
+    assert str(written(report_personalized([plain]), "csv", None)).startswith(
+        "run,config,section,subset,group,metric,value,low,high"
+    )
 
 
 def test_report_opens_a_directory_and_draws_it(
@@ -139,18 +138,8 @@ def test_one_method_without_a_profile_is_drawn_too(plain: Personalized) -> None:
     check_texts(drawn(plain, "new"), "plain")
 
 
-def test_a_record_reads_back(found: Personalized) -> None:
-    values = json.loads((found.path / PERSONALIZE_FILE).read_text(encoding="utf-8"))
-    assert (values["$schema"], values["schema_version"]) == ("urn:pluralbench:personalize:1", 1)
-    assert PersonalizeRecord.model_validate(values) == found.record
-    assert dict(found.items.schema) == dict(PERSONALIZE_ITEMS)
-
-
-def test_what_is_no_finished_directory_is_refused(found: Personalized, tmp_path: Path) -> None:
-    with pytest.raises(RunError, match=r"is no finished directory of personalize: it has no personalize\.json\.$"):
-        read_personalized(tmp_path)
-    (tmp_path / "out.work").mkdir()
-    with pytest.raises(RunError, match="it is not finished: run its command again to go on"):
-        read_personalized(tmp_path / "out")
+def test_items_that_are_of_another_shape_are_refused(found: Personalized, tmp_path: Path) -> None:
+    shutil.copytree(found.path, tmp_path / "run")
+    found.items.drop("words").write_parquet(tmp_path / "run" / "items.parquet")
     with pytest.raises(RunError, match="need the columns method, condition, seed"):
-        check_items(found.items.drop("words"))
+        load_run(tmp_path / "run")

@@ -17,6 +17,7 @@ from planned_users import people as planned_people
 from pluralbench import AspectMatching, ChatConnection, DataError, EvaluationError, Planning, Plans
 from pluralbench.planning.aspects import Pair, aspect_numbers, by_embeddings, by_words, compared, matched
 from pluralbench.results.metrics_frame import Place
+from pluralbench.results.plans import PLANS_FILE
 from pluralbench_calls import working_ledger
 from pluralbench_runs import OutputError
 from pluralbench_schemas import render_posts
@@ -24,7 +25,12 @@ from verbs import by_text, score
 from written_tables import write
 
 Command = Callable[..., tuple[int, str, str]]
-PEOPLE = [row | {"question": f"{row['question']} ({row['id']})"} for row in planned_people(4)]
+PEOPLE = [
+    row
+    | {"question": f"{row['question']} ({row['id']})"}
+    | {"rubric_aspects": [aspect | {"reason": f"{row['id']} said so."} for aspect in row["rubric_aspects"]]}
+    for row in planned_people(4)
+]
 TRUE = [[aspect["aspect"] for aspect in person["rubric_aspects"]] for person in PEOPLE]
 
 
@@ -61,23 +67,23 @@ def test_plans_are_read_counted_and_scored_with(data: Path, tmp_path: Path) -> N
     with serve(by_question) as server:
         done = planned(data, out, server.base_url)
         assert len(server.requests) == 4
-        assert planned(data, out, server.base_url).record == done.record
+        assert planned(data, out, server.base_url).result == done.result
         assert len(server.requests) == 4
         with pytest.raises(OutputError, match="was made with other settings"):
             planned(data, out, server.base_url, sampling=Planning(temperature=0.5))
     asked = server.requests[0]
     assert (asked["temperature"], asked["top_p"], asked["max_tokens"]) == (0.1, 0.95, 512)
     assert "rubric" not in json.dumps(server.requests)
-    lines = [json.loads(line) for line in done.file.read_text(encoding="utf-8").splitlines()]
+    lines = [json.loads(line) for line in (done.path / PLANS_FILE).read_text(encoding="utf-8").splitlines()]
     assert [(line["id"], line["aspects"]) for line in lines] == [
         ("u0-0", TRUE[0]),
         ("u0-1", [TRUE[1][1], "something else", "yet more"]),
         ("u0-2", "They want it short."),
     ]
-    record = done.record
+    record = done.result
     assert (record.items, record.listed, record.as_text, record.missing, record.cut) == (4, 2, 1, 1, 1)
     assert (record.reasons, record.planner.kind, record.calls) == ({"empty": 1}, "planner", 4)
-    recall, precision = done.estimate("aspect_recall", "words"), done.estimate("aspect_precision", "words")
+    recall, precision = (done.estimate(f"aspect_{name}", "plan", section="words") for name in ("recall", "precision"))
     assert recall.value == pytest.approx(1.5 / 4)
     assert precision.value == pytest.approx((1 + 1 / 3) / 2)
     assert (recall.n, recall.clusters, precision.n) == (4, 4, 2)
@@ -115,7 +121,8 @@ def test_the_command_says_what_came_and_what_to_do_next(run: Command, data: Path
         assert "Items without a plan, which cannot be scored by --profile plan: 1 (empty 1)." in said
         assert "Aspects by sharing 0.5 of their words: recall 37.5 [" in said
         assert "A plan without a list has a recall of 0 and no precision." in said
-        assert "Took 4 calls, 60 tokens, $0.00" in said
+        assert "Took 4 calls, 60 tokens, $" in said
+        assert "What the planner learned from is not recorded with it, so these items may be among that." in said
         assert f"score MODEL --benchmark personalized --profile plan --plans {out} --data ..." in said
         status, _, error = run(*words, "--same-words", "0")
         assert (status, "--same-words: " in error) == (2, True)
@@ -166,12 +173,44 @@ def test_a_planner_is_trained_and_plans(
     assert "Loss on 1 held-out plans: " in said
     assert f"Plan with it: pluralbench plan {out} --benchmark personalized --data ..." in said
     origin = json.loads((out / "planner.json").read_text(encoding="utf-8"))["origin"]
-    assert (origin["benchmark"], origin["posts"], origin["held_out"]) == ("personalized", 1, 0.25)
-    status, said, error = run(
-        "plan", out, "--data", data, "--profile-size", "1", "--max-tokens", "4", "--out", tmp_path / "plans"
-    )
+    assert (origin["benchmark"], origin["split"], origin["posts"]) == ("personalized", "train", 1)
+    asked = ["plan", out, "--profile-size", "1", "--max-tokens", "4", "--out", tmp_path / "plans", "--data"]
+    learned = next(person for person in PEOPLE if person["id"] in error_of(run(*asked, data)))
+    # Known by question and posts, whatever their order, and by question and reasons.
+    ranked = learned | {"id": "new", "profile": learned["profile"][::-1], "rubric_aspects": []}
+    cut = learned | {"id": "new", "question": learned["question"].upper(), "profile": learned["profile"][:1]}
+    for row in (ranked, cut):
+        again = write(tmp_path / "again.jsonl", [*planned_people(1, seed=1), row])
+        assert error_of(run(*asked, again)) == (
+            f"Error: The planner {out} learned the aspects of 1 of the 2 items (id new among them), so that its plans "
+            "would tell what is to be inferred; let it plan others, or train it on others: without `data` it learns "
+            "from other people than the benchmark's."
+        )
+    alike = learned | {"profile": PEOPLE[0]["profile"][:1], "rubric_aspects": []}
+    status, said, error = run(*asked, write(tmp_path / "others.jsonl", [*planned_people(2, seed=1), alike]))
     assert status == 0, error
     assert "Plans with a list of aspects: " in said
+    assert "What the planner learned from" not in said
+
+
+def error_of(ran: tuple[int, str, str]) -> str:
+    """Of a command that refuses what it is given."""
+    assert ran[0] == 2
+    return ran[2].strip()
+
+
+def test_a_planner_learns_from_others_than_the_benchmarks_people(run: Command, tmp_path: Path) -> None:
+    def refused(*words: object) -> str:
+        return error_of(run("train-planner", "local", "--out", tmp_path / "out", *words))
+
+    assert "alireza7/LaMP-QA" in refused()
+    assert refused("--benchmark", "pairs") == (
+        "Error: The benchmark pairs names no data for planners to learn from, and its own is what it scores by; say "
+        "where `data` to learn from is."
+    )
+    (tmp_path / "a").mkdir()
+    write(tmp_path / "a" / "test.jsonl", PEOPLE)
+    assert refused("--data", tmp_path) == f"Error: {tmp_path} has no split 'train'; it has test."
 
 
 @given(st.integers(1, 4), st.integers(1, 4), st.data())

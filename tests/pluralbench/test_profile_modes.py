@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from defusedxml import ElementTree
+from made_runs import changed
 from planned_users import by_words_told, people
 from pluralbench import EvaluationError, Run, compare
 from pluralbench.reports.figures.draw import draw
@@ -61,6 +62,26 @@ def test_runs_belong_together_by_model(runs: dict[str, Run]) -> None:
     assert of_true.against_none is not None
     assert of_true.against_none.difference is not None
     assert of_true.against_none.difference > 0.3
+
+
+@pytest.mark.parametrize(
+    ("bare", "told", "together"),
+    [
+        (("error", 0), ("truncate-prompt", 0), True),
+        (("error", 0), ("truncate-prompt", 2), True),
+        (("drop", 1), ("truncate-prompt", 2), False),
+        (("drop", 1), ("drop", 2), True),
+        (("drop", 1), ("error", 0), True),
+    ],
+)
+def test_overflow_rules_put_runs_apart_only_where_both_were_met(
+    runs: dict[str, Run], bare: tuple[str, int], told: tuple[str, int], together: bool
+) -> None:
+    def cut(run: Run, rule: str, items: int) -> Run:
+        return changed(run, scoring__on_overflow=rule, items_truncated=items)
+
+    found = modes_of([cut(runs["words-none"], *bare), cut(runs["words-raw"], *told)])
+    assert [[one.mode for one in own] for own in found] == ([["none", "raw"]] if together else [])
 
 
 def test_the_report_has_a_row_for_each_mode(run: Command, runs: dict[str, Run]) -> None:

@@ -98,38 +98,42 @@ def test_judging_never_shows_rubrics_or_narratives(
 
 
 @pytest.mark.parametrize("how", HOWS[1:])
-def test_an_oracle_is_shown_the_aspects_but_not_the_narrative(data: Path, tmp_path: Path, how: dict[str, Any]) -> None:
-    run, requests = asked(data, tmp_path / "run", oracle=True, **how)
+@pytest.mark.parametrize("oracle", ["titles", "reasons"])
+def test_an_oracle_is_shown_the_aspects_but_not_the_narrative(
+    data: Path, tmp_path: Path, oracle: Any, how: dict[str, Any]
+) -> None:
+    run, requests = asked(data, tmp_path / "run", oracle=oracle, **how)
     assert all(f"{MARKER}-aspect" in request for request in requests)
+    assert {f"{MARKER}-reason" in request for request in requests} == {oracle == "reasons"}
     assert not [request for request in requests if f"{MARKER}-narrative" in request or "Post no. 1" in request]
-    assert run.record.prompt.oracle is True
+    assert run.config.asked("oracle") == oracle
 
 
 @pytest.mark.parametrize("how", HOWS[1:])
 def test_the_papers_oracle_is_shown_the_posts_too_and_goes_by_what_this_person_expects(
     data: Path, tmp_path: Path, how: dict[str, Any]
 ) -> None:
-    run, requests = asked(data, tmp_path / "oracle", oracle=True, profile="raw", criterion="person", **how)
+    run, requests = asked(data, tmp_path / "oracle", oracle="titles", profile="raw", criterion="person", **how)
     for request in requests:
         about = request.split("<about_the_person>")[1].split("</about_the_person>")[0]
         assert about.index("Post no. 4") < about.index("What this person expects of an answer:")
         assert f"{MARKER}-aspect" in about
         assert "this very person most likely expected" in request
         assert "how helpful, relevant, correct" not in request
-    prompt, judging = run.record.prompt, verbs.judging(run)
-    assert (prompt.oracle, prompt.profile, judging.criterion) == (True, "raw", "person")
+    config = run.config
+    assert (config.asked("oracle"), config.prompt.profile, config.asked("criterion")) == ("titles", "raw", "person")
     bare, requests = asked(data, tmp_path / "bare", criterion="person", **how)
     assert all("Where nothing is said, infer from how they ask" in request for request in requests)
     assert not [request for request in requests if "about_the_person" in request]
     usual, requests = asked(data, tmp_path / "usual", **how)
     assert all("otherwise weigh how helpful, relevant, correct" in request for request in requests)
-    assert [verbs.judging(one).criterion for one in (bare, usual)] == ["person", "quality"]
+    assert [one.config.asked("criterion") for one in (bare, usual)] == ["person", "quality"]
 
 
 def test_an_oracle_needs_aspects(pairs: Callable[..., Rows], tmp_path: Path) -> None:
     data = write(tmp_path / "p.jsonl", pairs(2))
     with pytest.raises(DataError, match="id q0 has no rubric aspects, which an oracle is shown"):
-        asked(data, tmp_path / "run", benchmark="pairs", oracle=True)
+        asked(data, tmp_path / "run", benchmark="pairs", oracle="titles")
     assert not (tmp_path / "run.work").exists()
 
 
@@ -193,7 +197,7 @@ def test_a_plan_is_shown_in_either_form(
     for group in shown(data, profile="plan", plans=plans):
         assert "few words, no tools\n\nMy question:\n" in group.messages[-1]["content"]
         assert "Post no." not in str(group.messages)
-    assert score("personalized", data, profile="plan", plans=plans).record.prompt.plans_digest
+    assert score("personalized", data, profile="plan", plans=plans).config.prompt.plans_digest
 
 
 def test_an_item_without_a_plan_is_named(score: Callable[..., Run], data: Path, tmp_path: Path) -> None:
@@ -247,7 +251,7 @@ def test_another_template_can_be_given(score: Callable[..., Run], model: str, da
     (tmp_path / "t.jinja").write_text("{% for m in messages %}@{{ m['content'] }}{% endfor %}", "utf-8")
     usual = score("personalized", data, by=model)
     given = score("personalized", data, by=model, chat_template=tmp_path / "t.jinja")
-    assert usual.record.prompt.chat_template_digest != given.record.prompt.chat_template_digest is not None
+    assert usual.result.model.chat_template_digest != given.result.model.chat_template_digest is not None
     assert not usual.items.equals(given.items)
 
 

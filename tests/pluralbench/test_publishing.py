@@ -7,6 +7,7 @@ from typing import cast
 import polars as pl
 import pytest
 from commands import in_process
+from full_disk import no_file_beyond
 from huggingface_hub import ModelCard, ModelCardData
 from live_hub import Fault, Hub, live_hub, point_clients
 from made_runs import scored
@@ -206,3 +207,76 @@ def test_a_card_of_several_models_or_of_none_is_refused(run_of: Callable[..., Ru
     (tmp_path / "README.md").unlink()
     write_model_card(runs[:1], str(tmp_path))
     assert metadata((tmp_path / "README.md").read_text("utf-8")).model_name == tmp_path.name
+
+
+def test_a_card_stays_whole_on_a_full_disk(run_of: Callable[..., Run], report: Command, tmp_path: Path) -> None:
+    path, run = tmp_path / "README.md", run_of("a")
+    card = somebody_elses("By hand. " * 4000)
+    for name in ("README.md", "page.html", "table.md"):
+        (tmp_path / name).write_text(card, encoding="utf-8")
+    written = ("--model-card", tmp_path), ("--html", tmp_path / "page.html"), ("--out", tmp_path / "table.md")
+    for option, place in written:
+        with no_file_beyond(60 if option == "--out" else 20_000):
+            assert report("report", run.path, option, place)[0] == 2
+    for name in ("README.md", "page.html", "table.md"):
+        assert (tmp_path / name).read_text(encoding="utf-8") == card
+    assert not list(tmp_path.glob("*.new"))
+    path.write_text("\ufeff" + card.replace("\n", "\r\n"), encoding="utf-8", newline="")
+    write_model_card([run], str(tmp_path))
+    written_card = path.read_bytes().decode()
+    assert written_card.count("license: mit") == 1
+    assert written_card.count("---\r\n") == 2
+    assert "pairs" in {one.dataset_type for one in metadata(written_card).eval_results or []}
+
+
+@pytest.mark.parametrize(
+    ("card", "said"),
+    [
+        ("---\nlicense: mit\n---\nGrün".encode("latin-1"), "README.md is not UTF-8; save it as UTF-8."),
+        (b"---\na: " + b"[" * 5000 + b"\n---\n", "README.md cannot be read (maximum recursion depth exceeded"),
+    ],
+)
+def test_a_card_that_cannot_be_read_stays(
+    run_of: Callable[..., Run], report: Command, tmp_path: Path, card: bytes, said: str
+) -> None:
+    (tmp_path / "README.md").write_bytes(card)
+    status, shown = report("report", run_of("a").path, "--model-card", tmp_path)
+    assert (status, said in shown) == (2, True), shown
+    assert (tmp_path / "README.md").read_bytes() == card
+
+
+def test_runs_are_found_once_and_only_below_the_folder(run_of: Callable[..., Run], tmp_path: Path) -> None:
+    run_of("a")
+    elsewhere = run_of("b", folder="elsewhere/deep").path
+    runs = tmp_path / "runs"
+    for number in range(12):  # each leads to a folder that holds all of them
+        (runs / f"again{number}").mkdir()
+        for other in range(12):
+            (runs / f"again{number}" / f"to{other}").symlink_to(runs / f"again{other}")
+    (runs / "out").symlink_to(tmp_path)
+    (runs / "away").symlink_to(elsewhere.parent.parent)
+    assert [run.path.name for run in find_runs([runs]).runs] == ["a"]
+    (runs / "linked").symlink_to(elsewhere)  # a run itself
+    assert [run.path.name for run in find_runs([runs]).runs] == ["a", "linked"]
+
+
+def test_names_are_no_formulas_tags_or_controls_in_any_form(
+    report: Command, run_of: Callable[..., Run], tmp_path: Path
+) -> None:
+    run_of("a", "=1+1")
+    run_of("b", "<img src=x>\x1b[2J")
+    shown = {form: report("report", tmp_path / "runs", "--format", form)[1] for form in ("csv", "markdown", "json")}
+    assert "'=1+1" in shown["csv"]
+    assert "&lt;img src=x>" in shown["markdown"]
+    assert not set("".join(shown.values())) & {"\x1b"}
+
+
+def test_a_run_in_a_folder_that_cannot_be_read_is_left_out_and_named(
+    report: Command, run_of: Callable[..., Run], tmp_path: Path
+) -> None:
+    run_of("a")
+    bad = run_of("b", "n").path
+    (bad / "items.parquet").write_bytes(b"PAR1 no more")
+    status, said = report("report", tmp_path / "runs", "--format", "json")
+    assert (status, f"Left out: {bad / 'items.parquet'} cannot be read" in said, '"m"' in said) == (0, True, True), said
+    assert report("report", bad)[0] == 2

@@ -7,19 +7,16 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pluralbench
 import polars as pl
 import pytest
-from chat_server import Reply, serve
 from commands import environment
-from pluralbench import ChatConnection, EvaluationError, Group, LocalModel, Outcome, Run, Sampling, Scoring
+from pluralbench import EvaluationError, Group, LocalModel, Outcome, Run, Sampling, Scoring
 from pluralbench.results.record import ScoringRecord
-from pluralbench_calls import working_ledger
-from pluralbench_retrieval import Query, rank, ranking_backend, retriever
 from pluralbench_rewards import FunctionError, FunctionModel, RewardsError
 from pluralbench_rewards.cluster import OnCluster
 from pluralbench_runs import Cluster, ClusterError
@@ -33,7 +30,7 @@ SIZE: dict[str, Any] = {"num_cpus": 1, "object_store_memory": 100_000_000, "node
 SUPPORT = Path(__file__).parents[1] / "support"
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def nodes() -> Iterator[Any]:
     """Two nodes of one core each, with room for one worker each, on loopback alone."""
     with pytest.MonkeyPatch.context() as patch:
@@ -52,7 +49,7 @@ def nodes() -> Iterator[Any]:
         cluster.shutdown()  # type: ignore[no-untyped-call]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def two(nodes: Any) -> Cluster:
     return Cluster(on=str(nodes.address), workers=2)
 
@@ -84,8 +81,8 @@ def scored_there(
 
 def numbers(run: Run) -> tuple[Any, ...]:
     """All that a run found, without what its work took."""
-    assert isinstance(run.record.scoring, ScoringRecord)
-    return run.items.to_dicts(), run.metrics.to_dicts(), run.record.scoring.tolerance
+    assert isinstance(run.scored, ScoringRecord)
+    return run.items.to_dicts(), run.metrics.to_dicts(), run.scored.tolerance
 
 
 def test_a_worker_that_is_killed_costs_nothing_but_its_part(two: Cluster, groups: list[Group], tmp_path: Path) -> None:
@@ -100,9 +97,10 @@ def test_a_node_may_go_and_another_come(nodes: Any, two: Cluster, groups: list[G
     def change(count: int) -> None:
         if count == 60:
             nodes.remove_node(next(iter(nodes.worker_nodes)), allow_graceful=False)
+        if count == 180:  # which one worker has to reach by itself
             nodes.add_node(**SIZE)
 
-    there, told = scored_there(two, groups, by_bytes(tmp_path / "there", pause=0.02), change)
+    there, told = scored_there(two, groups, by_bytes(tmp_path / "there", pause=0.01), change)
     assert there == by_bytes(tmp_path / "here")(groups)
     assert told == dict.fromkeys(range(300), 1)
 
@@ -121,27 +119,37 @@ def test_a_killed_driver_goes_on_with_the_same_command(
     driver.wait()
     known = {json.loads(line)[0] for line in journal.read_text(encoding="utf-8").splitlines()[:-1]}
     log.rename(tmp_path / "before")
-    subprocess.run([*command, "0"], env=environment(), check=True)
+    run = pluralbench.score(by_bytes(log), benchmark="pairs", data=data, out=out, cluster=two)
     again = set(log.read_text(encoding="utf-8").split())
     assert not again & {f"q{place}" for place in known}
-    run = pluralbench.read_run(out)
-    function = by_bytes(tmp_path / "whole")
-    whole = pluralbench.score(function, benchmark="pairs", data=data, out=tmp_path / "here")
+    whole = pluralbench.score(by_bytes(tmp_path / "whole"), benchmark="pairs", data=data, out=tmp_path / "here")
     assert numbers(run) == numbers(whole)
-    assert run.record.scoring is not None
-    assert len(known) <= run.record.scoring.items_from_an_earlier_part < 200
+    assert run.scored is not None
+    assert len(known) <= run.scored.items_from_an_earlier_part < 200
 
 
-def test_one_part_that_brings_down_every_worker_ends_the_run_with_a_sentence(two: Cluster, groups: list[Group]) -> None:
-    def deadly(groups: list[Group]) -> list[list[float]]:
+@pytest.mark.parametrize(
+    ("loading", "when"), [(False, "at the same part of the work"), (True, "before it could begin")]
+)
+def test_what_brings_down_every_worker_ends_the_run_with_a_sentence(
+    two: Cluster, groups: list[Group], monkeypatch: pytest.MonkeyPatch, when: str, *, loading: bool
+) -> None:
+    monkeypatch.setattr("pluralbench_runs.cluster.TRIES", 2)
+
+    def deadly(_: Sequence[Group]) -> list[list[float]]:
         os.kill(os.getpid(), signal.SIGKILL)
         return []
 
-    with pytest.raises(ClusterError, match=r"^A worker of the cluster ended 4 times at the same part of the work, "):
-        scored_there(two, groups[:4], deadly)
+    def load() -> Any:
+        return deadly([]) if loading else FunctionModel(deadly)
+
+    one = two.model_copy(update={"workers": 1})
+    with pytest.raises(ClusterError, match=f"^A worker of the cluster ended 2 times {when}, "):
+        OnCluster(one, load, FunctionModel(deadly).record()).score(groups[:1])
 
 
 def test_what_a_model_or_a_function_refuses_is_said_as_in_one_process(two: Cluster, groups: list[Group]) -> None:
+    two = two.model_copy(update={"workers": 1})
     with pytest.raises(RewardsError) as caught:
         pluralbench.score(Broken(), data="sample", cluster=two)
     assert str(caught.value) == NOWHERE
@@ -171,31 +179,6 @@ def test_a_loaded_model_cannot_be_sent(two: Cluster) -> None:
         pluralbench.score(FunctionModel(by_bytes(Path())), data="sample", cluster=two)
 
 
-def test_a_judge_is_asked_from_the_workers_and_recorded_here(
-    two: Cluster, pairs: Callable[..., Rows], tmp_path: Path
-) -> None:
-    data = write(tmp_path / "pairs.jsonl", pairs(12))
-    with serve(lambda body, number: Reply("[[A]]" if "龙" in str(body) else "[[B]]")) as server:
-        connection = ChatConnection(base_url=server.base_url)
-        asked: dict[str, Any] = {"benchmark": "pairs", "data": data, "connection": connection}
-        there = pluralbench.judge("model", out=tmp_path / "there", cluster=two, **asked)
-        assert len(server.requests) == 24
-        here = pluralbench.judge("model", out=tmp_path / "here", **asked)
-    assert there.items.to_dicts() == here.items.to_dicts()
-    names = ("key", "text", "outcome")
-    ledgers = [pl.read_parquet(run.path / "ledger.parquet").select(names).sort("key") for run in (there, here)]
-    assert ledgers[0].equals(ledgers[1])
-
-
-def test_rankings_are_those_of_one_process(two: Cluster, tmp_path: Path) -> None:
-    queries = [Query(f"tea {place}", [f"I drink tea {place}", "I walk", ""], f"q{place}") for place in range(20)]
-    found = []
-    for name, backend in (("here", ranking_backend("bm25")), ("there", ranking_backend("bm25", two))):
-        with working_ledger(tmp_path / name) as ledger:
-            found.append(rank(queries, ledger, retriever("bm25"), backend))
-    assert found[0] == found[1]
-
-
 def test_checks_come_back_in_their_order(two: Cluster) -> None:
     with cluster_workers(two) as each:
         assert list(each(abs, range(-50, 50))) == [*range(50, 0, -1), *range(50)]
@@ -212,23 +195,18 @@ def one_thread(classifiers: Callable[..., str]) -> Iterator[None]:
     torch.set_num_threads(threads)
 
 
-@pytest.mark.usefixtures("one_thread")
-def test_best_of_n_takes_policy_and_reward_model_to_the_cluster(
-    nodes: Any, classifiers: Callable[..., str], talker: str, tmp_path: Path
-) -> None:
+def test_the_rewards_of_best_of_n_come_from_the_cluster(two: Cluster, talker: str, tmp_path: Path) -> None:
     from small_world import people_file
 
     given: dict[str, Any] = {
-        "data": people_file(tmp_path / "people.jsonl", 6),
+        "data": people_file(tmp_path / "people.jsonl", 3),
         "sampling": Sampling(n=4, max_tokens=12),
-        "scoring": Scoring(mode="exact"),
         "outcome": Outcome(judge="rubric-overlap"),
     }
-    policy, rewards = LocalModel(name=talker, device="cpu"), {"a": LocalModel(name=classifiers(), device="cpu")}
-    there = pluralbench.best_of_n(
-        policy, rewards, out=tmp_path / "there", cluster=Cluster(on=str(nodes.address)), **given
-    )
-    here = pluralbench.best_of_n(policy, rewards, out=tmp_path / "here", **given)
+    policy = LocalModel(name=talker, device="cpu")
+    log = tmp_path / "log"
+    there = pluralbench.best_of_n(policy, {"a": by_bytes(log)}, out=tmp_path / "there", cluster=two, **given)
+    here = pluralbench.best_of_n(policy, {"a": by_bytes(log)}, out=tmp_path / "here", **given)
     for name in ("candidates", "rewards", "selected", "outcomes"):
         found = [pl.read_parquet(done.path / f"{name}.parquet").to_dicts() for done in (there, here)]
         assert found[0] == found[1]
@@ -251,7 +229,7 @@ def test_a_classifier_scores_to_the_bit_as_in_one_process(
     there = pluralbench.score(model, out=tmp_path / "there", cluster=two, **given)
     here = pluralbench.score(model, out=tmp_path / "here", **given)
     assert numbers(there) == numbers(here)
-    assert there.record.model == here.record.model
-    works = [run.record.scoring.work for run in (there, here) if run.record.scoring]
+    assert there.result.model == here.result.model
+    works = [run.scored.work for run in (there, here) if run.scored]
     counted = [(work.conversations, work.unique_tokens, work.computed_tokens) for work in works if work]
     assert counted[0] == counted[1]

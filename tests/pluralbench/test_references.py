@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from made_runs import decision, run_of
-from pluralbench import Run, find_benchmark, read_run, score
+from pluralbench import Run, find_benchmark, load_run, score
 from pluralbench.data.benchmarks import known_benchmarks
 from pluralbench.data.items import load_items
 from pluralbench.descriptions import Data
@@ -61,7 +61,7 @@ def test_the_longer_and_the_shorter_answer_are_scorers_like_any_other(
     assert coin.height == own(run).height
     assert set(coin["value"]) == {0.5}
     assert coin["low"].null_count() == coin.height
-    assert read_run(run.path).metrics.equals(run.metrics)
+    assert load_run(run.path).metrics.equals(run.metrics)
 
 
 def test_a_run_that_was_recorded_without_references_shows_none() -> None:

@@ -12,11 +12,13 @@ import polars as pl
 import pytest
 from chat_server import serve
 from downstream_runs import MODELS, World, sampled
-from made_runs import decision, keep, run_of
+from made_runs import changed, decision, for_persons, keep, run_of
 from pluralbench import EvaluationError, Run, find_benchmark, render, report_frame
-from pluralbench.reports.notes import closing, notes
+from pluralbench.reports.closing import closing
+from pluralbench.reports.detail import details
 from pluralbench.results.metrics_frame import METRICS
-from pluralbench.results.record import CostRecord, JudgingRecord
+from pluralbench.results.record import CostRecord
+from pluralbench.results.runs import policy_number
 from pluralbench_calls import ChatPrice
 from rich.console import Console
 
@@ -35,16 +37,6 @@ def a_run(name: str, right: int, *, benchmark: str = "pairs", of: int = 20, path
 def runs() -> list[Run]:
     """Three runs, the worst one first."""
     return [a_run("org/constant", 0), a_run("org/fair", 9), a_run("org/best", 14)]
-
-
-def changed(run: Run, **changes: Any) -> Run:
-    """A run with changes of its record, `part__field=value` of a part of it."""
-    record = run.record
-    for name, value in changes.items():
-        part, _, field = name.partition("__")
-        inner = getattr(record, part).model_copy(update={field: value}) if field else value
-        record = record.model_copy(update={part: inner})
-    return replace(run, record=record)
 
 
 def with_references(run: Run) -> Run:
@@ -116,7 +108,7 @@ def test_every_number_is_in_the_long_frame_in_detail(runs: list[Run]) -> None:
     assert parsed["value"].to_list() == pytest.approx(frame["value"].to_list(), nan_ok=True)
     text = text_of([run_of([decision(0), decision(1, "dropped"), decision(2, "invalid")])], detail=True)
     assert re.search(r"accuracy +n +invalid +dropped\n", text), "counts that are all nothing are left out"
-    assert "runs/m: invalid: ids q2." in text
+    assert "Invalid: ids q2." in text
 
 
 def test_parts_are_sections_and_what_is_missing_is_no_number() -> None:
@@ -143,7 +135,7 @@ def test_runs_on_other_items_stand_apart_with_their_own_reference_points() -> No
     whole = with_references(a_run("a", 9))
     part = with_references(changed(a_run("b", 5, of=10), data__limit=10))
     text = text_of([part, whole])
-    assert text.index("Pairs, 40 items") < text.index("Pairs, limit 10, 20 other items")
+    assert text.index("Pairs, 40 items") < text.index("Pairs, limit 10 per config, 20 other items")
     assert text.count("longer answer") == 3, "below each table, and in a note"
     assert "Tables of one benchmark with other items are no ranking" in text
     assert "other items" not in text_of([whole, with_references(a_run("c", 3))])
@@ -200,23 +192,23 @@ def ten_runs() -> list[Run]:
 
     domains = ["Art_and_Entertainment", "Lifestyle_and_Personal_Development", "Society_and_Culture"]
     languages = ["eng_Latn", "spa_Latn", "arb_Arab", "zho_Hans", "zho_Hant", "hin_Deva"]
-    judging = JudgingRecord(reply="brief", attempts=4, calls=1200, prompt_tokens=900_000, completion_tokens=12_345)
+    took = {"calls": 1200, "prompt_tokens": 900_000, "completion_tokens": 12_345}
     price = ChatPrice(input=0.25, output=2)
     found = [*made(domains, "personalized", names), *made(languages, "multilingual", names)]
     found += made(["open", "human"], "chinese", names[:2])
     tasks = ["empathic_conversations", "opinion_qa", "personal_reddit", "prism"]
     for run, variables in zip(made(tasks, "pairs", ["gpt-5-mini"] * 2), ("all", "none"), strict=True):
-        record = run.record.benchmark.model_copy(update={"name": "persona-judge", "title": "Persona judge"})
-        judged = changed(run, benchmark=record, judging=judging, cost=CostRecord(seconds=61, dollars=0.25, price=price))
-        found.append(changed(judged, prompt__setting="certainty", prompt__variables=variables))
+        record = run.config.benchmark.model_copy(update={"name": "persona-judge", "title": "Persona judge"})
+        cost = CostRecord(seconds=61, dollars=0.25, price=price)
+        found.append(for_persons(changed(run, benchmark=record), variables=variables, cost=cost, **took))
     return found
 
 
-def test_ten_runs_on_four_benchmarks_fit_a_screen(ten_runs: list[Run]) -> None:
+def test_ten_runs_on_four_benchmarks_fit_a_page(ten_runs: list[Run]) -> None:
     text = text_of(ten_runs)
     lines = text.splitlines()
     assert max(map(len, lines)) <= 80
-    assert len(lines) <= 60
+    assert len(lines) <= 80
     assert text.count("longer answer") == 5
     for part in ("gpt-5-mini (none)", "against", "kappa", "Reasoning", "Entertainment", "human:", "accuracy"):
         assert part in text
@@ -239,7 +231,7 @@ def test_one_or_twelve_models_fit_with_names_and_numbers_whole(benchmark: str) -
         text = text_of(runs, **options)
         assert max(map(len, text.splitlines())) <= 80
         for n in range(len(runs)):
-            assert re.search(rf"(?m)^model-{n}\b", text)
+            assert re.search(rf"(?m)(?:^|\s)model-{n}\b", text)
         table = text[: text.rindex("\n\n")]
         shares = {f"{100 * value:.1f}" for value in one.metrics["value"].drop_nulls() if -1 <= value <= 1}
         assert set(re.findall(r"(?<![\[\d.])\d+\.\d\b(?![\],†])", table)) <= shares
@@ -262,21 +254,16 @@ def test_the_notes_say_once_what_runs_share_and_whose_is_what_they_do_not() -> N
     assert "No part of accuracy: c: 1 item too long." in text
     assert "Truncated to fit the model: c: 1 item." in text
     assert text.count("Overall: mean over all items.") == 1
-    said = "\n".join(notes([other]))
-    for part in (
-        "Overall: mean over all items (runs/m).",
-        "dropped: ids q3.",
-        "truncated: ids q4.",
-        "invalid: ids q1.",
-    ):
-        assert f"{part}" in said
+    report = details([other])
+    assert report.tables[0].title == "c, Pairs, c, 4 of 5 items (runs/m)"
+    assert {"Dropped: ids q3.", "Truncated: ids q4.", "Invalid: ids q1."} <= {*report.notes}
 
 
 def test_what_a_run_took_is_told_and_an_older_run_says_nothing() -> None:
     run = a_run("m", 3)
     assert "Took" not in text_of([run])
     assert "\nTook under 1 s." in text_of([changed(run, cost=CostRecord(seconds=0.2512))])
-    assert "runs/m: took 1,234 s." in text_of([changed(run, cost=CostRecord(seconds=1234))], detail=True)
+    assert "Took 1,234 s." in text_of([changed(run, cost=CostRecord(seconds=1234))], detail=True)
     (row,) = json.loads(str(render([changed(run, cost=CostRecord(seconds=0.25))], "json")))
     assert row["cost"] == dict.fromkeys(["seconds", "calls", "prompt_tokens", "completion_tokens", "dollars"]) | {
         "seconds": 0.25
@@ -320,16 +307,40 @@ def test_the_command_prints_each_form_and_writes_a_file(runs: list[Run], run: Co
         assert (status, error.count("\n")) == (2, 1)
 
 
-def test_directories_of_best_of_n_have_a_line_and_no_row(run: Command, sample: Path, tmp_path: Path) -> None:
+def test_directories_of_best_of_n_have_a_table_of_their_own(run: Command, sample: Path, tmp_path: Path) -> None:
     with serve(World()) as server:
-        found = sampled(server, sample, tmp_path / "runs" / "best", MODELS, limit=1, n=2, k=())
-    line = rf"{found.path}: best of 2 answers of policy, outcome by reward model: \w+ [\d.]+, \w+ [\d.]+"
+        found = sampled(server, sample, tmp_path / "runs" / "best", MODELS, limit=2, n=4, k=())
+    line = rf"{found.path}:bestof4answersofpolicy,outcomebyrewardmodel:\w+?[\d.]+,\w+?[\d.]+"
     status, said, error = run("report", tmp_path / "runs")
     assert (status, error) == (0, "")
-    assert re.fullmatch(line, said.strip())
+    assert re.search(line, "".join(said.split())), "lines break where the path has it"
+    # Table 5 of Personalized RewardBench: a row a reward model, a column a domain.
+    lines = run("report", tmp_path / "runs", "--format", "markdown")[1].splitlines()
+    assert (
+        lines[0] == "**Personalized RewardBench (personalized-rewardbench): best of 4 answers of policy, rubric score**"
+    )
+    rows = [[cell.strip() for cell in row.strip("|").split("|")] for row in lines if row.startswith("|")]
+    assert rows[0] == ["reward model", "Art", "Lifestyle", "Society", "Mean", "Rank"]
+    assert [row[0] for row in rows[2:]] == ["Base", *MODELS]
+    configs = [*found.config.data.rows]
+    values: dict[str, float] = {}
+    for name, *cells in rows[2:]:
+        model, k = (None, None) if name == "Base" else (name, 4)
+        numbers = [policy_number(found, "outcome", model=model, k=k, config=config) for config in (*configs, None)]
+        wanted = [one.value for one in numbers if one.value is not None]
+        assert [float(cell.split()[0]) for cell in cells[:-1]] == pytest.approx(wanted, abs=1e-4)
+        values[name] = wanted[-1]
+    order = sorted(MODELS, key=lambda name: -values[name])
+    assert {row[0]: row[-1] for row in rows[2:]} == {"Base": "–"} | {
+        name: str(place) for place, name in enumerate(order, 1)
+    }
+    assert "\\toprule\n reward model" in run("report", tmp_path / "runs", "--format", "latex")[1]
+    frame = pl.read_csv(io.StringIO(run("report", tmp_path / "runs", "--format", "csv")[1]))
+    assert frame.columns == ["run", *found.metrics.columns]
+    assert frame.height == found.metrics.height
     keep(a_run("m", 3), tmp_path / "runs" / "m")
     said = run("report", tmp_path / "runs")[1]
-    assert re.fullmatch(line, said.splitlines()[-1])
+    assert re.search(line, "".join(said.split()))
     assert re.search(r"(?m)^m +15\.0 ", said)
     assert len(json.loads(run("report", tmp_path / "runs", "--format", "json")[1])) == 1
 

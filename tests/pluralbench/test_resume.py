@@ -17,7 +17,7 @@ from commands import environment, script
 from filelock import FileLock
 from hub_server import publish, serving
 from killing import killed_when
-from pluralbench import Group, LocalModel, Run, Scoring, read_run
+from pluralbench import Group, LocalModel, Run, Scoring
 from pluralbench_local import ConversationError
 from pluralbench_rewards import FunctionModel, RewardModel
 from pluralbench_runs import OutputError
@@ -176,14 +176,14 @@ def test_a_model_on_the_hub_that_moved_is_refused(
         monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", server.environment["HF_ENDPOINT"])
         publish(hub / "acme/reward", "a" * 40, {"config.json": "{}"}, None)
         run = verbs.score("acme/reward", benchmark="pairs", data=data, out=tmp_path / "done")
-        assert run.record.model.kind == "function", "it says what scored, which here is a function"
-        assert f'commit = "{"a" * 40}"' in (tmp_path / "done" / "settings.toml").read_text(encoding="utf-8")
+        assert run.result.model.kind == "function", "it says what scored, which here is a function"
+        assert verbs.config(tmp_path / "done")["model"]["commit"] == "a" * 40
         interrupted(data, tmp_path / "run", "acme/reward")
         publish(hub / "acme/reward", "b" * 40, {"config.json": "{}"}, None)
         for out in ("done", "run"):
             refused("commit", model="acme/reward", data=data, out=tmp_path / out)
         pinned = verbs.score("acme/reward", benchmark="pairs", data=data, out=tmp_path / "done", revision="a" * 40)
-    assert pinned.record == run.record
+    assert (pinned.config, pinned.result, pinned.provenance) == (run.config, run.result, run.provenance)
 
 
 @pytest.mark.parametrize("wording", ["posts", "told", "plan"])
@@ -209,28 +209,13 @@ def test_changed_data_is_refused_and_fresh_starts_over(
     assert scoring(run).items_from_an_earlier_part == 0
 
 
-def test_a_run_of_an_earlier_version_is_read_and_goes_on_whatever_its_seed_was(
-    score: Callable[..., Run], data: Path, tmp_path: Path
-) -> None:
-    run = score("pairs", data, out=tmp_path / "run")
-    seed = {"bootstrap": {"confidence": 0.95, "resamples": None, "seed": 9}}
-    written = json.loads((run.path / "run.json").read_text(encoding="utf-8"))
-    del written["seed"]
-    (run.path / "run.json").write_text(json.dumps(written | seed), encoding="utf-8")
-    settings = run.path / "settings.toml"
-    settings.write_text(f"seed = 9\n{settings.read_text(encoding='utf-8')}", encoding="utf-8")
-    assert score("pairs", data, out=tmp_path / "run").record == run.record
-    (run.path / "run.json").write_text(json.dumps(written | seed | {"verb": "judge"}), encoding="utf-8")
-    assert read_run(run.path).record.seed == 9, "a judge's seed drew the order of the answers"
-
-
 def test_a_finished_run_is_read_without_scoring_and_leaves_nothing_beside_it(
     score: Callable[..., Run], data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = score("pairs", data, out=tmp_path / "runs" / "a")
     monkeypatch.setattr(FunctionModel, "score", lambda *_, **__: pytest.fail("it was scored again"))
     again = score("pairs", data, out=tmp_path / "runs" / "a")
-    assert again.record == run.record
+    assert (again.config, again.result, again.provenance) == (run.config, run.result, run.provenance)
     assert again.items.equals(run.items)
     assert [path.name for path in (tmp_path / "runs").iterdir()] == ["a"]
 
@@ -281,7 +266,7 @@ def test_a_killed_process_goes_on_where_it_was(
     assert 0 < len(known) < 500
     monkeypatch.setattr("sys.argv", words[1:])
     runpy.run_path(words[1], run_name="__main__")
-    run = pluralbench.read_run(out)
+    run = pluralbench.load_run(out)
     assert scoring(run).items_from_an_earlier_part == len(known)
     assert run.items["id"].to_list() == [row["id"] for row in pairs(500)]
     for place, scores in map(json.loads, known):

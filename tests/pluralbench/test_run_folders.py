@@ -1,6 +1,5 @@
 """Where runs lie when nobody says where: what gives other numbers has a folder of its own, with a name that is read."""
 
-import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ import verbs
 from chat_server import Reply, serve
 from persona_tables import release
 from persona_tables import rows as persona_rows
-from pluralbench import Data, Judging, LocalModel, Prompt, Scoring, read_run
+from pluralbench import Data, Judging, LocalModel, Prompt, Scoring, load_run
 from pluralbench.evaluation.folders import run_folder
 from pluralbench_rewards import FunctionModel
 from pluralbench_runs import Recipe
@@ -24,8 +23,8 @@ CHOICES: dict[str, Any] = {
     "raw-3-posts-implicit": (Prompt(profile="raw", profile_size=3), LocalModel(name="m", kind="implicit")),
     "fr-zh-legacy": (Data(configs=("fr", "zh"), legacy=True),),
     "3-configs-split-train-empty-drop": (Data(configs=("fr", "zh", "de"), split="train", on_empty="drop"),),
-    "brief-one-order-oracle-temperature0.5-attempts1": (
-        Judging(orders="one", reply="brief", oracle=True, temperature=0.5, attempts=1),
+    "brief-one-order-oracle-titles-temperature0.5-attempts1": (
+        Judging(orders="one", reply="brief", oracle="titles", temperature=0.5, attempts=1),
     ),
     "logit-1-max-length99": (
         LocalModel(name="m", label="logit:1", device="cpu"),
@@ -50,7 +49,7 @@ def test_a_name_says_what_is_not_the_default(words: str) -> None:
 
 
 def test_a_name_stays_short() -> None:
-    every = Judging(orders="one", reply="brief", criterion="person", oracle=True, verdicts="strict", max_tokens=9)
+    every = Judging(orders="one", reply="brief", criterion="person", oracle="titles", verdicts="strict", max_tokens=9)
     found = run_folder("p" * 20, Recipe(), Data(limit=3), Prompt(profile="raw", profile_size=2), every, seed=3)
     assert len(found.name) <= 110
     assert found.name.startswith("pppppppppppppppppppp-limit3-raw-2-posts-brief-one-order")
@@ -62,7 +61,7 @@ def test_some_items_first_and_all_of_them_after(run: Any, pairs: Callable[..., R
     for further in (["--limit", "2"], [], ["--mode", "exact"], ["--limit", "2"]):
         assert run(*words, *further)[::2] == (0, "")
     assert folders() == ["pairs-m", "pairs-m-exact", "pairs-m-limit2"]
-    assert verbs.value(read_run("runs/pairs-m-limit2"), "items") == 2
+    assert verbs.value(load_run("runs/pairs-m-limit2"), "items") == 2
     status, _, error = run(*words, "--limit", "3", "--mode", "exact", "--max-length", "9", "--out", "runs/pairs-m")
     assert (status, " ".join(error.split())) == (
         2,
@@ -84,11 +83,11 @@ def test_other_data_and_another_model_of_one_name_have_folders_of_their_own(
         names = folders()
         assert len(names) == 3
         assert (names[0], {len(name) for name in names[1:]}) == ("pairs-m", {len("pairs-m-012345")})
-        made = [tomllib.loads((Path("runs") / name / "settings.toml").read_text(encoding="utf-8")) for name in names]
+        made = [verbs.config(Path("runs") / name) for name in names]
         assert {(one["model"]["name"], one["data"]["location"]) for one in made} == set(cases), again
     assert run("score", "b/m", "--benchmark", "pairs", "--data", "0.jsonl", "--fresh")[0] == 0
     assert folders() == names, "to start over replaces the run of these settings and no other"
-    assert 'name = "a/m"' in Path("runs/pairs-m/settings.toml").read_text(encoding="utf-8")
+    assert verbs.config(Path("runs/pairs-m"))["model"]["name"] == "a/m"
 
 
 def test_judges_have_folders_likewise(pairs: Callable[..., Rows]) -> None:

@@ -1,18 +1,23 @@
 """The record of a run: typed, read back as it was written, and refused in a sentence where it is not of its shape."""
 
 import json
+import subprocess
+import sys
+from datetime import timedelta
 from pathlib import Path
 
 import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from made_runs import by_length, decision, keep, run_of, scored
-from pluralbench import RunError, read_run
+from jsonschema import Draft202012Validator
+from made_runs import by_length, decision, for_persons, keep, run_of, scored
+from pluralbench import RunError, load_run
 from pluralbench.results.decisions import OUTCOMES
+from pluralbench.results.evaluations import WithoutPersona
 from pluralbench.results.metrics_frame import METRICS, MetricsFile, check_metrics, frame_of_rows, metrics_text
-from pluralbench.results.record import JudgingRecord, RunRecord, WithoutPersona
-from pluralbench.results.schemas import SCHEMAS, made_schema, read_schema
+from pluralbench.results.runs import ANY_FILE, FILES
+from pluralbench.results.schemas import made_schemas
 from written_tables import write
 
 names = st.none() | st.text(min_size=1, max_size=8)
@@ -45,33 +50,29 @@ def test_metrics_are_read_as_they_were_written(frame: pl.DataFrame) -> None:
 
 
 @settings(max_examples=25)
-@given(st.lists(st.tuples(st.sampled_from(OUTCOMES), st.sampled_from("ab")), min_size=1, max_size=9), st.integers(0, 9))
-def test_a_run_is_read_as_it_was_written(
-    tmp_path_factory: pytest.TempPathFactory, made: list[tuple[str, str]], seed: int
-) -> None:
-    run = run_of([decision(n, outcome, config=config) for n, (outcome, config) in enumerate(made)], seed=seed)
+@given(st.lists(st.tuples(st.sampled_from(OUTCOMES), st.sampled_from("ab")), min_size=1, max_size=9))
+def test_a_run_is_read_as_it_was_written(tmp_path_factory: pytest.TempPathFactory, made: list[tuple[str, str]]) -> None:
+    run = run_of([decision(n, outcome, config=config) for n, (outcome, config) in enumerate(made)])
     back = keep(run, tmp_path_factory.mktemp("runs") / "run")
-    assert back.record == run.record
+    assert (back.config, back.result) == (run.config, run.result)
     assert back.metrics.equals(run.metrics)
     assert back.items.equals(run.items)
 
 
-def test_a_judges_record_is_read_as_it_was_written() -> None:
-    record = run_of([decision(0)]).record
-    judging = JudgingRecord(
-        reply="brief", attempts=2, calls=3, prompt_tokens=4, completion_tokens=5, readings={"strict": 1},
-        ties_left_out={"prism": 2}, without_persona=WithoutPersona(items=1, ids=("x",)),
-    )  # fmt: skip
-    judged = record.model_copy(update={"verb": "judge-personas", "scoring": None, "judging": judging})
-    values = json.loads(judged.model_dump_json())
-    assert (values["$schema"], values["schema_version"]) == ("urn:pluralbench:run:1", 1)
-    assert RunRecord.model_validate(values) == judged
-
-
-@pytest.mark.parametrize("file", SCHEMAS)
-def test_the_schemas_in_the_package_are_those_of_the_models(file: str) -> None:
-    """Where this fails, `python -m pluralbench.results.schemas` writes them again."""
-    assert read_schema(file) == made_schema(file)
+def test_a_run_is_of_the_schemas_that_a_command_makes(tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-m", "pluralbench.results.schemas", tmp_path], check=True)
+    schemas = {path.name: path.read_text(encoding="utf-8") for path in tmp_path.iterdir()}
+    assert schemas == made_schemas()
+    bare = WithoutPersona(items=1, ids=("x",))
+    for run in (
+        run_of([decision(0)]),
+        for_persons(run_of([decision(0)]), readings={"strict": 1}, without_persona=bare),
+    ):
+        of = FILES[run.verb](verb=run.verb, config=run.config, result=run.result, provenance=run.provenance)
+        values = json.loads(of.model_dump_json())
+        Draft202012Validator(json.loads(schemas["run.schema.json"])).validate(values)
+        assert (values["$schema"], values["schema_version"]) == ("urn:pluralbench:run:2", 2)
+        assert ANY_FILE.validate_python(values) == of
 
 
 @pytest.mark.parametrize(
@@ -81,11 +82,11 @@ def test_the_schemas_in_the_package_are_those_of_the_models(file: str) -> None:
         (
             "run.json",
             "[]",
-            "{run}/run.json has no schema_version, and this version of pluralbench reads 1: make the run",
+            "{run}/run.json has no schema_version, and this version of pluralbench reads 2: make the run",
         ),
         ("run.json", '{"format": 1}', "{run}/run.json has no schema_version"),
         ("run.json", '{"schema_version": 9}', "{run}/run.json is of schema_version 9, and this version of pluralbench"),
-        ("run.json", '{"schema_version": 1}', "{run}/run.json is not of a run's shape: `verb`: "),
+        ("run.json", '{"schema_version": 2}', "{run}/run.json is not of a run's shape: ``: "),
         ("metrics.json", "nonsense", "{run}/metrics.json: this is not JSON ("),
         ("metrics.json", '{"schema_version": 2, "rows": []}', "{run}/metrics.json is of schema_version 2"),
         ("metrics.json", '{"schema_version": 1, "rows": [{}]}', "{run}/metrics.json is not of a run's shape: `rows.0"),
@@ -96,7 +97,7 @@ def test_a_damaged_run_is_refused_in_a_sentence(tmp_path: Path, file: str, text:
     made = keep(run_of([decision(0)]), tmp_path / "run")
     (made.path / file).write_text(text, encoding="utf-8")
     with pytest.raises(RunError) as caught:
-        read_run(made.path)
+        load_run(made.path)
     assert str(caught.value).startswith(said.format(run=made.path))
     assert str(caught.value).endswith(".")
     assert "\n" not in str(caught.value)
@@ -107,11 +108,16 @@ def test_items_and_metrics_of_another_shape_are_refused(tmp_path: Path) -> None:
     for items, said in (
         (run.items.drop("cluster"), "there is no column `cluster`"),
         (run.items.with_columns(margin=pl.lit("x")), "the column `margin` is of type String, and not Float64"),
+        (
+            run.items.with_columns(tokens_chosen=pl.lit(timedelta(-9))),
+            r"the column `tokens_chosen` is of type Duration",
+        ),
+        (run.items.with_columns(outcome=None), "the column `outcome` is empty in some rows"),
         (run.items.clear(), "there is no row"),
     ):
         items.write_parquet(keep(run, tmp_path / "run").path / "items.parquet")
         with pytest.raises(RunError, match=f"items.parquet: {said}"):
-            read_run(tmp_path / "run")
+            load_run(tmp_path / "run")
     first = run.metrics.head(1)
     for metrics, said in (
         (pl.concat([first, first]), r"have the row overall overall more than once"),
@@ -127,7 +133,7 @@ def test_a_run_that_is_not_there_or_not_finished_says_so(tmp_path: Path) -> None
     (tmp_path / "half.work").mkdir()
     for name, part in (("half", "run its command again to go on"), ("none", "no run.json")):
         with pytest.raises(RunError, match=f"{name} is no finished run: .*{part}"):
-            read_run(str(tmp_path / name))
+            load_run(str(tmp_path / name))
 
 
 def test_numbers_are_found_by_their_place() -> None:

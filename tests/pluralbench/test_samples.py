@@ -35,8 +35,8 @@ def test_writing_the_samples_again_changes_no_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", SCORED)
 def test_every_benchmark_can_be_scored_on_its_sample(score: Callable[..., Run], name: str) -> None:
     run = score(name, "sample")
-    assert run.record.data.location == "sample"
-    assert run.record.data.licence == "apache-2.0"
+    assert run.config.data.location == "sample"
+    assert run.config.data.licence == "apache-2.0"
     assert math.isfinite(run.headline.value or math.nan)
 
 

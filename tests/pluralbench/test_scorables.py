@@ -14,6 +14,7 @@ from commands import environment
 from pluralbench import EvaluationError, Group, ModelRecord, Run, Scored, Scoring
 from pluralbench_rewards import FunctionError, OnScored
 from pluralbench_runs import OutputError
+from session_folder import CACHE, session_folder
 from verbs import by_text, judge, scoring, value
 from written_tables import write
 
@@ -52,11 +53,11 @@ def test_a_function_on_a_release_gives_a_run_like_any_other(
 
 def test_its_record_says_that_it_is_a_function_and_which(score: Callable[..., Run], data: Path) -> None:
     run = score("personalized", data)
-    model = run.record.model
+    model = run.result.model
     assert (model.name, model.kind, model.settings) == ("by_text", "function", {"module": by_text.__module__})
     assert len(model.digest or "") == 64
-    assert (model.device, model.chat_template_digest, run.record.prompt.chat_template_digest) == (None, None, None)
-    assert (scoring(run).work, scoring(run).mode, scoring(run).on_overflow) == (None, None, None)
+    assert (model.device, model.chat_template_digest) == (None, None)
+    assert (scoring(run).work, scoring(run).served) == (None, None)
 
 
 def test_an_interrupted_function_is_asked_for_the_rest_only(
@@ -149,7 +150,7 @@ def test_a_reward_model_of_ones_own_is_scored_and_goes_on(data: Path, tmp_path: 
     model = Fixed()
     run = pluralbench.score(model, data=data, out=tmp_path / "run")
     assert len(model.known) == scoring(run).items_from_an_earlier_part == 50
-    assert run.record.model == model.record()
+    assert run.result.model == model.record()
     assert run.items["score_chosen"].to_list() == [values[0] for values in by_text(model.groups)]
     with pytest.raises(OutputError, match=r"other settings \(model\.name "):
         pluralbench.score(Fixed("another"), data=data, out=tmp_path / "run")
@@ -167,12 +168,12 @@ def test_what_cannot_score_is_refused(data: Path) -> None:
 
 
 @pytest.mark.parametrize("profile", ["none", "raw", "plan"])
-def test_a_group_carries_the_person_as_data_whatever_the_prompt_shows(
+def test_a_group_has_of_the_person_what_the_prompt_tells_and_no_more(
     score: Callable[..., Run], people: Callable[..., Rows], tmp_path: Path, profile: str
 ) -> None:
     rows = people(2)
     for row in rows:
-        row["user"] = "u7"
+        row |= {"user": "u7", "persona": ["I am brief."]}
     data = write(tmp_path / "p.jsonl", rows)
     plans = write(tmp_path / "plans.jsonl", [{"id": row["id"], "aspects": ["few words"]} for row in rows])
     seen: list[Group] = []
@@ -187,18 +188,22 @@ def test_a_group_carries_the_person_as_data_whatever_the_prompt_shows(
         by=see,
         profile=profile,
         profile_size=2,
-        columns=["cluster=user"],
+        columns=["cluster=user", "persona=persona"],
         plans=plans if profile == "plan" else None,
     )
     for group, row in zip(seen, rows, strict=True):
         assert group.person is not None
-        assert (group.person.id, list(group.person.profile)) == ("u7", row["profile"])
-        assert group.person.plan == ("few words" if profile == "plan" else None)
+        raw = profile == "raw"
+        assert (group.person.id, list(group.person.profile)) == ("u7", row["profile"][:2] if raw else [])
+        assert (group.person.plan, group.person.persona) == (
+            "few words" if profile == "plan" else None,
+            ("I am brief.",) if raw else (),
+        )
         assert list(group.prompt) == [{"role": "user", "content": row["question"]}]
     posts = [f"[Post {number}, Tea]\nPost no. {number} of 1." for number in (1, 2)]
     shown = {
         "none": [],
-        "raw": [f"Posts I wrote earlier, the most relevant first:\n{posts[0]}", posts[1]],
+        "raw": [f"Posts I wrote earlier:\n{posts[0]}", posts[1]],
         "plan": ["What I expect of an answer: few words"],
     }
     assert list(seen[1].context) == shown[profile]
@@ -236,3 +241,13 @@ def test_neither_a_function_nor_a_judge_needs_torch(pairs: Callable[..., Rows], 
         words = [sys.executable, "-c", NO_TORCH, str(data), server.base_url]
         shown = subprocess.run(words, env=environment(), cwd=tmp_path, capture_output=True, text=True, check=False)
     assert shown.stdout == "[]\n", shown.stderr
+
+
+@pytest.mark.heavy
+def test_local_is_the_embedded_model(score: Callable[..., Run], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its log-probabilities are the reward, since it has no head."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(session_folder(CACHE)))
+    run = score("personalized", "sample", by="local", limit=1, configs=["Art_and_Entertainment"])
+    assert run.result.model.kind == "implicit"
+    assert Path(run.name).name == "SmolLM2-135M-Instruct"
+    assert run.items["score_chosen"].is_finite().all()

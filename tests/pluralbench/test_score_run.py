@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pluralbench import Group, Run, read_run
+from pluralbench import Group, Run, load_run
+from pluralbench.results.evaluations import EvaluationConfig, ScoreConfig
 from verbs import scoring, value, work
 from written_tables import TEXTS, write
 
 Rows = list[dict[str, Any]]
-FILES = ["items.parquet", "metrics.json", "run.json", "settings.toml"]
+FILES = ["items.parquet", "metrics.json", "run.json"]
 
 
 @pytest.fixture
@@ -63,7 +64,7 @@ def test_implicit_rewards_are_the_difference_of_the_log_probabilities(
     run = score("pairs", data, by=policy, kind="implicit", reference=reference, limit=6)
     for mine, other in zip(scores(run), implicit_alone(policy, alone(pairs(24)[:6]), reference), strict=True):
         assert mine == pytest.approx(other, abs=1e-2)
-    recorded = run.record.model
+    recorded = run.result.model
     assert (recorded.kind, recorded.reference) == ("implicit", reference)
     assert recorded.digest != recorded.reference_digest is not None
 
@@ -72,20 +73,19 @@ def test_a_run_of_a_model_says_where_its_numbers_come_from(score: Callable[..., 
     run = score("pairs", data, by=model, mode="exact", dtype="float32")
     assert sorted(path.name for path in run.path.iterdir()) == FILES
     assert not run.path.with_name(run.path.name + ".work").exists()
-    record = run.record
-    assert (record.model.name, record.model.kind, len(record.model.digest or "")) == (model, "classifier", 64)
-    assert (record.model.device, record.model.dtype) == ("cpu", "float32")
-    assert record.model.architecture == "LlamaForSequenceClassification"
-    assert (record.benchmark.name, record.seed) == ("pairs", None)
-    assert (record.data.location, record.data.revision, record.data.rows) == (str(data), None, {"p": 24})
-    assert (len(record.data.digest), record.data.ignored_columns) == (64, ("unused",))
-    assert len(record.prompt.chat_template_digest or "") == len(record.prompt.wordings_digest or "") == 64
-    assert record.prompt.profile == "none"
-    assert (scoring(run).mode, scoring(run).on_overflow, work(run).strategy) == ("exact", "error", "exact")
+    config, made = run.config, run.result.model
+    assert isinstance(config, ScoreConfig)
+    assert (made.name, made.kind, len(made.digest or "")) == (model, "classifier", 64)
+    assert (made.device, made.dtype, made.architecture) == ("cpu", "float32", "LlamaForSequenceClassification")
+    assert (run.verb, config.benchmark.name, config.prompt.profile) == ("score", "pairs", "none")
+    assert (config.data.location, config.data.revision, config.data.rows) == (str(data), None, {"p": 24})
+    assert (len(config.data.digest), config.data.ignored_columns) == (64, ("unused",))
+    assert len(made.chat_template_digest or "") == len(config.prompt.wordings_digest or "") == 64
+    assert (config.scoring.mode, config.scoring.on_overflow, work(run).strategy) == ("exact", "error", "exact")
     assert (work(run).max_length, work(run).conversations) == (1024, 48)
     for package in ("pluralbench", "pluralbench-local", "torch", "transformers", "tokenizers"):
-        assert record.provenance.packages[package]
-    assert record.provenance.git is None or len(record.provenance.git.commit) == 40
+        assert run.provenance.packages[package]
+    assert run.provenance.git is None or len(run.provenance.git.commit) == 40
 
 
 def test_a_pair_is_a_row_and_a_ranking_a_row_for_each_response(
@@ -110,7 +110,7 @@ def test_the_metrics_follow_from_the_items(score: Callable[..., Run], data: Path
     assert value(run, "mean_margin") == pytest.approx((chosen - rejected).mean())
     assert run.estimate("accuracy", "pooled").n == run.count("items") == 24
     assert [run.count(what) for what in ("ties", "invalid", "dropped", "equal", "truncated")] == [0] * 5
-    assert run.record.benchmark.rule == "mean over all items"
+    assert run.config.benchmark.rule == "mean over all items"
     assert {row["group"] for row in strict(run.path / "metrics.json")["rows"]} == {"overall", "config", "pooled"}
 
 
@@ -122,10 +122,10 @@ def test_a_constant_scorer_has_only_ties_and_no_accuracy(score: Callable[..., Ru
 
 def test_a_run_reads_back_as_it_was_and_shows_a_table(score: Callable[..., Run], data: Path) -> None:
     run = score("pairs", data)
-    again = read_run(run.path)
+    again = load_run(run.path, EvaluationConfig)
     assert again.items.equals(run.items)
     assert again.metrics.equals(run.metrics)
-    assert (again.record, again.name) == (run.record, run.name)
+    assert (again.config, again.result, again.name) == (run.config, run.result, run.name)
     shown = again._repr_html_()
     assert "by_text: Pairs" in shown
     assert "<table" in shown

@@ -8,7 +8,7 @@ import pluralbench
 import pytest
 from chat_server import serve
 from downstream_runs import World, sampled
-from pluralbench import LocalModel, Run, Scoring, ServedModel, Serving, read_run
+from pluralbench import LocalModel, Run, Scoring, ServedModel, Serving, load_run
 from pluralbench_rewards.served import ServerError
 from verbs import scoring
 from written_tables import write
@@ -35,7 +35,7 @@ def test_the_command_gives_the_run_of_the_process_and_records_the_check(
     command += ["--device", "cpu"]
     with imitate("vllm", model) as server, imitate("sglang", model) as other:
         assert run(*command, "--server", f"{server.url}/v1,{other.url}/")[0] == 0
-        done = read_run(out)
+        done = load_run(out)
         # Finished, it asks nothing again; addresses and engines may differ.
         asked = len(server.posts)
         assert run(*command, "--server", server.url, "--engine", "vllm")[0] == 0
@@ -48,7 +48,7 @@ def test_the_command_gives_the_run_of_the_process_and_records_the_check(
     assert served.engines == ("sglang 0.5.23", "vllm 0.32.0")
     assert (served.servers, served.check.against, served.check.items, served.check.decisions) == (2, "weights", 6, 6)
     assert scoring(done).tolerance == served.check.largest_difference < 1e-4
-    assert (scoring(done).on_overflow, scoring(done).mode, done.record.model.device) == ("error", None, None)
+    assert (scoring(done).work, done.result.model.device) == (None, None)
     status, _, said = run(*command, "--engine", "vllm")
     assert (status, "`engine` belongs to a model behind a server; give `server` too" in said) == (2, True)
 

@@ -1,27 +1,25 @@
 """Who is who in figures: a model looks the same whatever else is drawn, and no two names or looks are alike."""
 
-from pathlib import Path
 from typing import Any
 
 import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
-from made_runs import record_of
+from made_runs import changed, config_of, made
 from pluralbench import Run, find_benchmark
 from pluralbench.reports.figures.series import NAME, series_of, series_of_judges, shortened
 from pluralbench.results.metrics_frame import Place, metrics_frame
 from pluralbench_measures.bootstrap import Estimate
 
-RECORDS = {name: record_of(find_benchmark(name), name, {}) for name in ("personalized", "pairs")}
+RECORDS = {name: config_of(find_benchmark(name), name, {}) for name in ("personalized", "pairs")}
 NAMES = st.lists(st.text("abc/-模", min_size=1, max_size=8), min_size=1, max_size=20, unique=True)
 
 
 def a_run(name: str, value: float = 0.5, benchmark: str = "pairs", path: str = "", **prompt: Any) -> Run:
-    record = RECORDS[benchmark]
-    model, shown = record.model.model_copy(update={"name": name}), record.prompt.model_copy(update=prompt)
-    record = record.model_copy(update={"model": model, "prompt": shown})
     metrics = metrics_frame([(Place("overall", "overall"), Estimate(value))])
-    return Run(Path(path or f"runs/{benchmark}-{name.replace('/', '-')}"), pl.DataFrame(), metrics, record)
+    at = path or f"runs/{benchmark}-{name.replace('/', '-')}"
+    run = changed(made(at, RECORDS[benchmark], pl.DataFrame(), metrics), model__name=name)
+    return changed(run, **{f"prompt__{field}": value for field, value in prompt.items()})
 
 
 @given(st.data())
@@ -48,20 +46,20 @@ def test_runs_of_a_model_share_its_colour_and_have_markers_of_their_own() -> Non
     shown = {one.run.path.name: one for one in series_of([raw, bare, other], [raw, bare, other, elsewhere])}
     assert shown["raw"].colour == shown["none"].colour != shown["pairs-n"].colour
     assert shown["raw"].marker != shown["none"].marker
-    assert [shown[name].label.text for name in shown] == ["m (profile none)", "m (profile raw)", "n (profile none)"]
+    assert [shown[name].label for name in shown] == ["m (profile none)", "m (profile raw)", "n (profile none)"]
     [there] = series_of([elsewhere], [raw, bare, other, elsewhere])
-    assert (there.marker, there.label.text) == (shown["raw"].marker, "m"), "the same settings on another benchmark"
+    assert (there.marker, there.label) == (shown["raw"].marker, "m"), "the same settings on another benchmark"
     again = a_run("m", profile="raw", path="runs/again")
-    assert [one.label.text for one in series_of([raw, again])] == ["m (again)", "m (raw)"]
+    assert [one.label for one in series_of([raw, again])] == ["m (again)", "m (raw)"]
     many = series_of([a_run(f"m{n % 21}", path=f"runs/{n}") for n in range(84)])
-    assert len({(one.colour, one.marker) for one in many}) == len({one.label.text for one in many}) == 84
+    assert len({(one.colour, one.marker) for one in many}) == len({one.label for one in many}) == 84
     curves = series_of_judges({f"m{n:02}": None for n in range(21)})
     assert len({(one.colour, one.line) for one in curves}) == 21
 
 
 def test_names_are_short_and_models_of_one_name_can_be_told_apart() -> None:
     names = ["a/checkpoint", "b/checkpoint", "org/model", "c" * 20 + "d" * 40, "c" * 20 + "e" + "d" * 40]
-    labels = [one.label.text for one in series_of_judges(dict.fromkeys(names))]
+    labels = [one.label for one in series_of_judges(dict.fromkeys(names))]
     assert labels[:2] == ["a/checkpoint", "b/checkpoint"]
     assert "model" in labels
     assert max(map(len, labels)) <= NAME

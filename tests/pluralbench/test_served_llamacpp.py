@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from pluralbench import Group, Run
-from pluralbench.results.runs import read_run
+from pluralbench.results.runs import load_run
 from written_tables import write
 
 Rows = list[dict[str, Any]]
@@ -52,9 +52,9 @@ def test_scores_are_those_of_this_process(
     with serve_states(write_gguf(model, tmp_path / "trunk.gguf")) as url:
         status, _, errors = command(model, url)
     assert status == 0, errors
-    run = read_run(tmp_path / "run")
+    run = load_run(tmp_path / "run")
     assert max(differences(scores(run), here(model, pairs(12)))) < 2e-5
-    record = run.record.scoring
+    record = run.scored
     assert record is not None
     assert record.served is not None
     assert record.served.engines[0].startswith("llamacpp ")

@@ -19,9 +19,9 @@ from commands import environment, script
 from hypothesis import given
 from hypothesis import strategies as st
 from persona_tables import release, rows
-from pluralbench import Run, RunError, read_run
+from pluralbench import Run, RunError, load_run
 from pluralbench.data.shards import Shard, groups_of_items
-from pluralbench.results.runs import read_part
+from pluralbench.results.evaluations import EvaluationConfig
 from pluralbench_calls import ChatPrice, read_ledger
 from pluralbench_runs import UserError
 from verbs import by_text, judging, scoring
@@ -31,14 +31,13 @@ Rows = list[dict[str, Any]]
 Made = Callable[..., Run]
 NAMES = [f"prompt {number}" for number in range(12)]
 PINNED = [3, 3, 4, 2, 3, 2, 2, 4, 3, 2, 3, 3]
-WHERE = {"provenance", "cost", "shards"}
-"""What of `run.json` is about the processes that made it."""
+WHERE: Any = {"cost", "shards"}
+"""What of a run's result is about the processes that made it."""
 
 
-def record(run: Run) -> dict[str, Any]:
-    """What `run.json` says of what was found."""
-    values: dict[str, Any] = json.loads((run.path / "run.json").read_text(encoding="utf-8"))
-    return {name: value for name, value in values.items() if name not in WHERE}
+def record(run: Run) -> tuple[EvaluationConfig, dict[str, Any]]:
+    """What was asked, and what was found."""
+    return run.config, run.result.model_dump(exclude=WHERE)
 
 
 def in_shards(make: Made, out: Path, of: int) -> list[Path]:
@@ -50,8 +49,7 @@ def same(merged: Run, whole: Run) -> None:
     """Items, metrics and settings to the bit, and the record."""
     assert merged.items.schema == whole.items.schema
     assert merged.items.equals(whole.items)
-    for name in ("metrics.json", "settings.toml"):
-        assert (merged.path / name).read_bytes() == (whole.path / name).read_bytes(), name
+    assert (merged.path / "metrics.json").read_bytes() == (whole.path / "metrics.json").read_bytes()
     assert sorted(path.name for path in merged.path.iterdir()) == sorted(path.name for path in whole.path.iterdir())
     assert record(merged) == record(whole)
 
@@ -92,17 +90,19 @@ def test_merged_shards_are_the_whole_run(benchmark: str, tmp_path: Path) -> None
         return verbs.score(by_text, benchmark=benchmark, data="sample", **options)
 
     shards = in_shards(make, tmp_path, 3)
-    assert [read_part(path).metrics.height for path in shards] == [0, 0, 0], "which would pass for the whole run's"
+    assert [load_run(path, part=True).metrics.height for path in shards] == [0, 0, 0], (
+        "which would pass for the whole run's"
+    )
     merged = pluralbench.merge(shards[::-1])
     assert merged.path == tmp_path / "mine"
     same(merged, make(out=tmp_path / "whole"))
-    assert [(shard.shard, shard.items) for shard in merged.record.shards] == [
-        (f"{number}/3", read_part(path).items.select("config", "id").n_unique())
+    assert [(shard.shard, shard.items) for shard in merged.result.shards] == [
+        (f"{number}/3", load_run(path, part=True).items.select("config", "id").n_unique())
         for number, path in enumerate(shards, 1)
     ]
-    took = [shard.cost.seconds for shard in merged.record.shards if shard.cost is not None]
-    assert merged.record.cost is not None
-    assert merged.record.cost.seconds == sum(took)
+    took = [shard.cost.seconds for shard in merged.result.shards if shard.cost is not None]
+    assert merged.result.cost is not None
+    assert merged.result.cost.seconds == sum(took)
 
 
 def test_an_empty_shard_loads_no_model_and_is_merged(pairs: Callable[..., Rows], tmp_path: Path) -> None:
@@ -112,7 +112,7 @@ def test_an_empty_shard_loads_no_model_and_is_merged(pairs: Callable[..., Rows],
         return verbs.score(by_text, benchmark="pairs", data=data, **options)
 
     shards = in_shards(make, tmp_path, 5)
-    assert sorted(read_part(path).items.height for path in shards)[:3] == [0, 0, 0]
+    assert sorted(load_run(path, part=True).items.height for path in shards)[:3] == [0, 0, 0]
     same(pluralbench.merge(shards), make(out=tmp_path / "whole"))
 
 
@@ -133,9 +133,9 @@ def test_shards_of_a_model_in_exact_mode_are_the_whole_run(
     assert merged.metrics.equals(whole.metrics)
     assert scoring(merged).items_dropped == scoring(whole).items_dropped == 1
     assert verbs.work(merged).conversations == verbs.work(whole).conversations
-    measured = {"tolerance", "work"}
+    measured = {"tolerance", "work", "cost", "shards"}
     assert scoring(merged).model_dump(exclude=measured) == scoring(whole).model_dump(exclude=measured)
-    assert merged.record.model == whole.record.model
+    assert merged.result.model == whole.result.model
 
 
 def by_its_words(body: dict[str, Any], _: int) -> Reply:
@@ -164,7 +164,7 @@ def test_merged_shards_of_a_judge_are_the_whole_run(how: dict[str, Any], tmp_pat
     assert judging(whole).invalid_reasons or how.get("pointwise")
     mine, theirs = (read_ledger(run.path / "ledger.parquet").drop("recorded_at") for run in (merged, whole))
     assert mine.equals(theirs)
-    cost = merged.record.cost
+    cost = merged.result.cost
     assert cost is not None
     assert cost.price == ChatPrice(input=1, output=2)
     assert cost.dollars == pytest.approx((judging(whole).prompt_tokens + 2 * judging(whole).completion_tokens) / 1e6)
@@ -188,7 +188,7 @@ def test_merged_shards_of_a_judge_of_personas_are_the_whole_run(how: dict[str, A
     same(merged, whole)
     assert (merged.path / "verdicts.csv").read_bytes() == (whole.path / "verdicts.csv").read_bytes()
     assert not [path for path in shards if (path / "verdicts.csv").exists()], "which would pass for the whole run's"
-    users = [set(read_part(path).items["user"]) for path in shards]
+    users = [set(load_run(path, part=True).items["user"]) for path in shards]
     assert sum(map(len, users)) == len(set().union(*users)), "a person is in one shard"
 
 
@@ -258,13 +258,13 @@ def test_a_shard_never_passes_for_a_whole_run(shards: Callable[..., list[Path]],
         "is shard 1/2 of a run and has no metrics; join all 2 by `pluralbench merge RUN...` and give what that makes."
     )
     with pytest.raises(RunError, match="is shard 1/2 of a run and has no metrics"):
-        read_run(shard)
+        load_run(shard)
     for words in (
         ["report", shard],
         ["report", shard, "--push", "me/results"],
         ["report", shard, "--model-card", "me/model"],
         ["compare", shard, other],
-        ["submit", shard],
+        ["check", shard],
         ["leaderboard", shard, "--site", tmp_path / "site"],
         ["show", shard],
         ["correlate", shard, other],
@@ -289,12 +289,12 @@ def test_what_differs_between_the_machines_of_shards_is_told(shards: Callable[..
     paths = shards("a", 2)
     changed = json.loads((paths[0] / "run.json").read_text(encoding="utf-8"))
     changed["provenance"]["packages"]["numpy"] = "1.0"
-    changed["model"]["device"] = "cuda"
+    changed["result"]["model"]["device"] = "cuda"
     (paths[0] / "run.json").write_text(json.dumps(changed), encoding="utf-8")
     merged = pluralbench.merge(paths, out=tmp_path / "whole")
-    assert merged.record.model.device == "cuda"
+    assert merged.result.model.device == "cuda"
     assert "Shards differ in: numpy (1.0, " in str(pluralbench.render([merged], "markdown"))
-    changed["model"]["dtype"] = "bfloat16"
+    changed["result"]["model"]["dtype"] = "bfloat16"
     (paths[0] / "run.json").write_text(json.dumps(changed), encoding="utf-8")
     assert refused(*paths, out=tmp_path / "other") == (
         "a1 and a2 were made by different models (dtype bfloat16, now None); run the shards of one of them again."

@@ -1,6 +1,7 @@
 """`pluralbench show`: items of a run with their texts, scores and replies, as they were and safe to print."""
 
 import json
+import math
 import random
 import shutil
 import unicodedata
@@ -18,9 +19,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from persona_tables import knows, release
 from persona_tables import rows as persona_rows
-from pluralbench import Group, Run
-from pluralbench.reports.items import item_page, plain
+from pluralbench import Group, Person, Run
+from pluralbench.reports.html.items import decided_items, orders_of
+from pluralbench.reports.items import item_page
 from pluralbench.results.examples import Row, read_texts
+from pluralbench_runs.console import plain
 from rich.cells import cell_len
 from rich.console import Console
 from written_tables import write
@@ -82,6 +85,30 @@ def test_what_is_asked_for_is_shown_in_its_order(made: Run, shown: Callable[...,
     assert of(shown(made.path, "--id", "q7", "--id", "q3")) == ["q3", "q7"]
 
 
+def joined(said: str) -> str:
+    """What is said, without the breaks of its lines."""
+    return " ".join(said.split())
+
+
+def test_what_a_function_could_read_as_data_is_said(run: Command, score: Callable[..., Run]) -> None:
+    seen: list[Person] = []
+
+    def reader(groups: Sequence[Group]) -> list[list[float]]:
+        seen.extend(group.person for group in groups if group.person)
+        return lengths(groups)
+
+    made = score("personalized-training", "sample", by=reader)
+    assert {(*person.profile, *person.persona) for person in seen} == {()}
+    _, said, _ = run("show", made.path, "--id", "tomas-1")
+    assert "The model was told nothing of the person.\n" in said, "this one decided nothing before"
+    _, said, _ = run("show", made.path, "--id", "tomas-3")
+    assert "nothing of the person. As data it could also read 2 pairs that the person decided before. " in joined(said)
+    raw = score("personalized-training", "sample", by=reader, profile="raw")
+    _, said, _ = run("show", raw.path, "--id", "tomas-2")
+    also = "posts. As data it could also read 1 pair that the person decided before and the person's persona. "
+    assert also in joined(said)
+
+
 def test_an_item_is_shown_with_its_person_texts_and_scores(
     run: Command, people: Callable[..., Rows], score: Callable[..., Run], tmp_path: Path, shown: Any
 ) -> None:
@@ -97,7 +124,7 @@ def test_an_item_is_shown_with_its_person_texts_and_scores(
     status, said, _ = run("show", made.path, "--limit", "2")
     assert status == 0
     for part in (
-        "Personalized RewardBench, 3 items",
+        "Personalized RewardBench (Art.jsonl), 3 items",
         "The model was told the first 2 posts.",
         "1 more posts; --full shows all.",
         "more characters)",
@@ -208,7 +235,7 @@ def test_data_that_moved_is_found_and_data_that_changed_is_refused(
 
 def test_data_on_the_hub_is_refused_in_a_sentence_without_a_network(made: Run, tmp_path: Path) -> None:
     record = json.loads((made.path / "run.json").read_text(encoding="utf-8"))
-    record["data"] |= {"location": "org/name", "revision": "0" * 40}
+    record["config"]["data"] |= {"location": "org/name", "revision": "0" * 40}
     (made.path / "run.json").write_text(json.dumps(record), encoding="utf-8")
     fails(command("pluralbench", "show", made.path, cwd=tmp_path, env=NO_NETWORK), "org/name", "--data PLACE")
 
@@ -237,6 +264,44 @@ def test_data_is_read_again_as_it_was_read(
     texts = read_texts(made)
     assert texts.same
     assert {(row["id"], row["digest"]) for row in made.items.iter_rows(named=True)} == texts.items.keys()
+
+
+def test_flipped_are_those_whose_label_is_another_in_english(
+    pairs: Callable[..., Rows],
+    score: Callable[..., Run],
+    shown: Callable[..., dict[str, Any]],
+    run: Command,
+    tmp_path: Path,
+) -> None:
+    for seed, config in enumerate(("eng_Latn", "ita_Latn", "por_Latn")):
+        write(tmp_path / "d" / f"{config}.jsonl", pairs(8, seed=seed))
+    made = score("multilingual", tmp_path / "d", by_prompt)
+    labels = {
+        (config, item): None if math.isnan(chosen) else (chosen > rejected) - (chosen < rejected)
+        for config, item, chosen, rejected in made.items.select(
+            "config", "id", "score_chosen", "score_rejected"
+        ).iter_rows()
+    }
+    expected = {
+        (config, item): theirs
+        for (config, item), ours in labels.items()
+        if (theirs := labels["eng_Latn", item]) is not None and ours is not None and ours != theirs
+    }
+    assert 3 < len(expected) < 16
+    found = shown(made.path, "--flipped", "--limit", "20")["items"]
+    words = {1: "win", 0: "tie", -1: "loss"}
+    assert {(item["config"], item["id"]): item["english"] for item in found} == {
+        key: words[label] for key, label in expected.items()
+    }
+    assert "; in English " in run("show", made.path, "--flipped", "--limit", "1")[1]
+    orders = orders_of(decided := decided_items([made]), [made])
+    assert {decided.keys[place][:2] for place in orders["flipped"]} == expected.keys()
+    alone = score("pairs", write(tmp_path / "p.jsonl", pairs(3)))
+    status, _, error = run("show", alone.path, "--flipped")
+    assert (status, error.strip()) == (
+        2,
+        f"Error: {alone.path} has no item that was decided in English and in another language.",
+    )
 
 
 def test_two_wishes_and_none_that_fits_are_refused_in_a_sentence(run: Command, made: Run, data: Path) -> None:

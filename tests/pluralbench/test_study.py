@@ -18,10 +18,10 @@ from pluralbench.downstream.study import Study
 from pluralbench.studying import study
 from pluralbench_runs import OutputError
 from scipy.stats import spearmanr
-from small_world import write_study
+from small_world import PPO, people_file, write_study
 
 Command = Callable[..., tuple[int, str, str]]
-STEPS = ("score", "best_of_n", "untrained", "train", "optimize", "write_pairs")
+STEPS = ("score", "best_of_n", "untrained", "train", "optimize", "write_jsonl")
 
 
 def changed(recipe: Path, **values: Any) -> Path:
@@ -90,6 +90,8 @@ def test_the_page_says_what_was_found_and_its_links_lead_somewhere(done: Study) 
         assert (
             f"- {title}: by judged pairs it is {found[name]['baselines']['judged pairs']['spearman']:+.2f} (p " in page
         )
+    rows = [line for line in page.splitlines() if line.endswith((" 1    |", " 2    |", " 3    |", " 4    |"))]
+    assert len(rows) == 8, "ranks of the four reward models, by best-of-n and by optimisation"
     places = list(links(page))
     curves = [f"optimization/{model.name}/policy/curves.png" for model in done.recipe.models]
     drawn = ["axis", "best_of_n", *(f"{name}/{what}" for name in found for what in ("ranks", "scores"))]
@@ -229,6 +231,31 @@ def test_what_no_study_wrote_and_what_another_process_writes_is_left_alone(recip
         study(only_scores(recipe, tmp_path / "other.toml", seed=5), out=busy, fresh=True)
     assert str(refused.value) == f"Another process is at work in {busy}; wait for it."
     assert (made_in(busy), (busy / "study.toml").read_bytes()) == (before, recorded)
+
+
+def test_the_papers_study_correlates_beside_its_baselines(
+    classifiers: Callable[..., str], talker: str, tmp_path: Path, run: Command
+) -> None:
+    """Table 3 of Personalized RewardBench: as it is shown, with other tables and small models."""
+    values = tomllib.loads(run("study", "paper", "--show")[1])
+    people = str(people_file(tmp_path / "people.jsonl", 6))
+    for name, items in values["benchmarks"].items():
+        items["location"] = people if name == "Personalized RewardBench" else "sample"
+    for items in (values["best_of_n"]["items"], values["optimization"]["items"], values["optimization"]["train"]):
+        items["location"] = people
+    del values["optimization"]["train"]["split"], values["judge_connection"]
+    values["optimization"]["options"] |= PPO | {"epochs": 1, "max_prompt_tokens": 512}
+    values["sampling"] |= {"n": 2, "max_tokens": 8}
+    values |= {"outcome": {"judge": "rubric-overlap"}, "running": {"device": "cpu", "dtype": "float32"}}
+    values |= {"policy": talker, "models": [{"name": str(seed), "path": classifiers(seed=seed)} for seed in (1, 2)]}
+    out = tmp_path / "out"
+    status, _, error = run("study", write_study(tmp_path / "paper.toml", values), "--out", out)
+    assert (status, error) == (0, "")
+    names = ["Chatbot Arena-Personalized", "PRISM-Personalized", "RewardBench"]
+    found = json.loads((out / "correlations.json").read_text(encoding="utf-8"))
+    assert {name: list(one["baselines"]) for name, one in found.items()} == {"best-of-n": names, "optimization": names}
+    page = (out / "README.md").read_text(encoding="utf-8")
+    assert [page.count(f"\nAgainst {name} (") for name in names] == [2, 2, 2]
 
 
 def test_without_a_directory_it_is_below_studies(

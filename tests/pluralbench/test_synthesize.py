@@ -10,6 +10,7 @@ import pytest
 import verbs
 from chat_server import ChatServer, Reply, serve
 from pluralbench import ChatConnection, DataError, Prompt, Synthesis, Synthesizing, synthesize
+from pluralbench.data.personas import PERSONAS_FILE
 from pluralbench.evaluation.settings import load_benchmark
 from pluralbench.evaluation.synthesize import people_of
 from pluralbench_calls import CallsError
@@ -61,14 +62,16 @@ def made(data: Path, out: Path, script: Any = answer, **options: Any) -> tuple[S
 
 
 def lines(done: Synthesis) -> dict[str, Any]:
-    return {row["id"]: row for row in map(json.loads, done.personas.read_text(encoding="utf-8").splitlines())}
+    return {
+        row["id"]: row for row in map(json.loads, (done.path / PERSONAS_FILE).read_text(encoding="utf-8").splitlines())
+    }
 
 
 def test_each_person_has_a_line_that_judges_read(data: Path, tmp_path: Path) -> None:
     done, _ = made(data, tmp_path / "out")
     written = lines(done)
     assert {name: row["from"] for name, row in written.items()} == {"ana": "choices", "bo": "posts"}
-    ana, record = written["ana"], done.record
+    ana, record = written["ana"], done.result
     assert (ana["kept"], ana["predicted"], ana["accuracy"], ana["validated"]) == (3, 3, 1.0, 2)
     assert (record.people, record.choices, record.posts, record.kept, record.predicted) == (2, 1, 1, 3, 6)
     assert record.accuracy == 0.5
@@ -84,9 +87,9 @@ def test_a_finished_one_is_read_and_the_same_calls_give_the_same_file(data: Path
     first, _ = made(data, tmp_path / "out")
     again, server = made(data, tmp_path / "out", lambda *_: Reply("down", status=503))
     assert server.requests == []
-    assert again.record == first.record
+    assert (again.config, again.result, again.provenance) == (first.config, first.result, first.provenance)
     other, _ = made(data, tmp_path / "other")
-    assert other.personas.read_bytes() == first.personas.read_bytes()
+    assert (other.path / PERSONAS_FILE).read_bytes() == (first.path / PERSONAS_FILE).read_bytes()
     with pytest.raises(OutputError, match="candidates 10, now 3"):
         made(data, tmp_path / "out", synthesizing=Synthesizing(candidates=3))
 
@@ -96,7 +99,7 @@ def test_an_interrupted_one_goes_on(data: Path, tmp_path: Path) -> None:
     with pytest.raises(CallsError, match="run the same command again to go on"):
         made(data, tmp_path / "out", lambda body, n: answer(body, n) if n < 7 else Reply("no", status=401))
     rest, server = made(data, tmp_path / "out")
-    assert rest.personas.read_bytes() == whole.personas.read_bytes()
+    assert (rest.path / PERSONAS_FILE).read_bytes() == (whole.path / PERSONAS_FILE).read_bytes()
     assert len(server.requests) == len(every.requests) - 7
 
 

@@ -70,9 +70,9 @@ def test_a_run_records_its_time_and_one_that_did_nothing_is_in_no_ones_way(
         score("pairs", data, by=interrupted, out=out)
     assert not out.with_name("run.work").exists()
     run = score("pairs", data, out=out)
-    assert run.record.cost is not None
-    assert run.record.cost.seconds > 0
-    assert {path.name for path in out.iterdir()} == {"items.parquet", "metrics.json", "run.json", "settings.toml"}
+    assert run.result.cost is not None
+    assert run.result.cost.seconds > 0
+    assert {path.name for path in out.iterdir()} == {"items.parquet", "metrics.json", "run.json"}
 
 
 def test_calls_cost_what_their_connection_says() -> None:

@@ -1,6 +1,5 @@
 """`--profile persona`: whose persona an item gets, what a model and a judge are told, and what is refused."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from chat_server import Reply, serve
 from pluralbench import Data, DataError, Group, Prompt, Run
 from pluralbench.data.prompts import WORDINGS, wordings_digest
 from pluralbench.evaluation.settings import load_benchmark
+from pluralbench.results.examples import examples, read_texts
 from pluralbench_runs import OutputError, digest
 from written_tables import write
 
@@ -90,15 +90,16 @@ def test_personas_bind_a_run_and_other_runs_are_as_they_were(
     rows = [{"id": f"p0-{place}", "persona": f"I am {place}."} for place in range(2)]
     options: dict[str, Any] = {"profile": "persona", "personas": write(tmp_path / "a.jsonl", rows)}
     run = score("personalized", data, out=tmp_path / "run", **options)
-    assert run.record.prompt.profile == "persona"
-    assert run.record.prompt.personas_digest
-    assert "personas_digest" in (tmp_path / "run" / "settings.toml").read_text(encoding="utf-8")
+    assert run.config.prompt.profile == "persona"
+    keys = run.items.head(1).select("config", "id", "digest").rows()
+    [example] = examples(run, keys, read_texts(run))
+    assert example["person"]["told"].startswith("The model was told a persona of the person, which the run does not")
+    assert run.config.prompt.personas_digest
     rows[1]["persona"] = "I am another."
     with pytest.raises(OutputError, match="personas_digest"):
         score("personalized", data, out=tmp_path / "run", **options | {"personas": write(tmp_path / "b.jsonl", rows)})
     plain = score("personalized", data, out=tmp_path / "plain", profile="raw")
-    assert plain.record.prompt.personas_digest is None
-    assert "personas_digest" not in (tmp_path / "plain" / "settings.toml").read_text(encoding="utf-8")
+    assert plain.config.prompt.personas_digest is None
     assert wordings_digest("raw") == digest(dict(WORDINGS)) != wordings_digest("persona")
 
 
@@ -161,5 +162,5 @@ def test_a_persona_of_many_words_is_dealt_with_as_any_long_text(
 
 def test_the_file_of_an_own_sample_can_be_told(score: Callable[..., Run]) -> None:
     run = score("personalized-training", "sample", profile="persona")
-    assert run.record.prompt.profile == "persona"
-    assert json.loads((run.path / "run.json").read_text(encoding="utf-8"))["data"]["earlier"]["items_without"] > 0
+    assert run.config.prompt.profile == "persona"
+    assert verbs.config(run.path)["data"]["earlier"]["items_without"] > 0

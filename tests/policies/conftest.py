@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 import torch
 from optimized_runs import LETTERS, TASKS, quick
-from pluralbench_policies import Optimized, optimize
+from pluralbench_local import Trained
+from pluralbench_policies import optimize
 from reward_models import save_language_model
 from transformers.utils import logging
 
@@ -31,11 +32,11 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture(scope="session")
-def optimized(base: str, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Optimized]:
+def optimized(base: str, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Trained]:
     """`optimized("rloo")`: a finished run of the algorithm, not to be changed."""
-    root, made = tmp_path_factory.mktemp("optimized"), dict[str, Optimized]()
+    root, made = tmp_path_factory.mktemp("optimized"), dict[str, Trained]()
 
-    def run(algorithm: str) -> Optimized:
+    def run(algorithm: str) -> Trained:
         if algorithm not in made:
             options = quick(algorithm)
             made[algorithm] = optimize(base, LETTERS, TASKS, root / algorithm, options=options, device="cpu")

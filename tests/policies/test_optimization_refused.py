@@ -6,14 +6,13 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from commands import environment
-from optimized_runs import LETTERS, TASKS, log_of, quick
+from optimized_runs import LETTERS, TASKS, quick
 from pluralbench_local import DeviceError, LocalModel
-from pluralbench_policies import OptimizeOptions, PolicyError, Task, optimization, optimize, progress_files
+from pluralbench_policies import OptimizeOptions, Task, base_models, optimize
 from pluralbench_rewards import FunctionModel, Group
 from pluralbench_runs import UserError
 from pydantic import ValidationError
@@ -154,7 +153,7 @@ def test_the_defaults_are_the_papers_and_each_option_says_what_it_is() -> None:
 def test_what_is_missing_is_said_with_how_to_install_it(
     base: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(optimization, "find_spec", lambda name: None if name == "trl" else name)
+    monkeypatch.setattr(base_models, "find_spec", lambda name: None if name == "trl" else name)
     assert refused(base, tmp_path / "out") == (
         'Policy optimisation by rloo needs trl: `pip install "pluralbench-policies[optimize]"`, or in a checkout '
         "`uv sync --inexact --package pluralbench-policies --extra optimize`."
@@ -164,23 +163,3 @@ def test_what_is_missing_is_said_with_how_to_install_it(
 def test_options_and_tasks_are_described_without_torch() -> None:
     code = "import sys; from pluralbench_policies import OptimizeOptions, Task; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], env=environment({}), check=False).returncode == 0
-
-
-def test_a_stopped_loss_leaves_the_checkpoint_before_it(
-    base: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A run that goes astray can be looked at, and its last good checkpoint is still there."""
-    finite = math.isfinite
-    calls = 0
-
-    def astray(value: float) -> bool:
-        nonlocal calls
-        calls += 1
-        return finite(value) and calls <= 6
-
-    monkeypatch.setattr(progress_files, "math", SimpleNamespace(isfinite=astray))
-    options = quick("rloo", checkpoint_every=2, kl_every=0)
-    with pytest.raises(PolicyError, match=r"no number at step 4 of 10; lower learning_rate and start over\."):
-        optimize(base, LETTERS, TASKS, tmp_path / "out", options=options, device="cpu")
-    assert len(log_of(tmp_path / "out.work")) == 3
-    assert (tmp_path / "out.work" / "checkpoint-2").is_dir()

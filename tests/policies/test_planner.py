@@ -8,12 +8,11 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from pluralbench_local import ModelError
+from pluralbench_local import ModelError, Trained, TrainingError
 from pluralbench_policies import (
     PlanExample,
     PlannerOptions,
     PolicyError,
-    TrainedPlanner,
     plan_text,
     planner_messages,
     read_plan,
@@ -51,7 +50,7 @@ def changed(**values: Any) -> PlannerOptions:
 
 
 @pytest.fixture(scope="module")
-def trained(base: str, tmp_path_factory: pytest.TempPathFactory) -> TrainedPlanner:
+def trained(base: str, tmp_path_factory: pytest.TempPathFactory) -> Trained:
     """A finished planner, not to be changed."""
     out = tmp_path_factory.mktemp("planner") / "out"
     return train_planner(
@@ -80,7 +79,7 @@ def test_a_list_is_what_has_bullets_or_numbers(text: str, titles: list[str]) -> 
     assert read_plan(text) == titles
 
 
-def test_the_loss_is_of_the_plans_alone(trained: TrainedPlanner, base: str, tmp_path: Path) -> None:
+def test_the_loss_is_of_the_plans_alone(trained: Trained, base: str, tmp_path: Path) -> None:
     """At the first step of one item adapters change nothing yet, so that the loss is the base's own."""
     one = changed(steps=1, items=1, batch=1, warmup_steps=0, lora_dropout=0.0)
     done = train_planner(base, HELD_OUT, tmp_path / "one", options=one, device="cpu")
@@ -100,7 +99,7 @@ def test_the_loss_is_of_the_plans_alone(trained: TrainedPlanner, base: str, tmp_
     assert done.record["held_out"] is done.held_out_loss is None
 
 
-def test_it_learns_and_leaves_an_ordinary_model(trained: TrainedPlanner, base: str) -> None:
+def test_it_learns_and_leaves_an_ordinary_model(trained: Trained, base: str) -> None:
     names = {"log.jsonl", "settings.toml", "planner.json", "model.safetensors", "tokenizer.json", "config.json"}
     assert names <= {path.name for path in trained.folder.iterdir()}
     lines = log_of(trained.folder)
@@ -131,11 +130,11 @@ class Stop(BaseException):
 
 
 def test_stopped_it_goes_on_to_the_same_weights(
-    trained: TrainedPlanner, base: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    trained: Trained, base: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from pluralbench_policies.planner_trainer import _Steps
+    from pluralbench_policies.trl_run import Steps
 
-    on_step_end: Callable[..., None] = _Steps.on_step_end
+    on_step_end: Callable[..., None] = Steps.on_step_end
 
     def stopping(self: Any, args: Any, state: Any, control: Any, **given: Any) -> None:
         on_step_end(self, args, state, control, **given)
@@ -144,13 +143,13 @@ def test_stopped_it_goes_on_to_the_same_weights(
 
     out = tmp_path / "stopped"
 
-    def run() -> TrainedPlanner:
+    def run() -> Trained:
         return train_planner(
             base, EXAMPLES, out, held_out=HELD_OUT, options=OPTIONS, origin={"from": "words"}, device="cpu"
         )
 
     with monkeypatch.context() as patch:
-        patch.setattr(_Steps, "on_step_end", stopping)
+        patch.setattr(Steps, "on_step_end", stopping)
         with pytest.raises(Stop):
             run()
     assert (tmp_path / "stopped.work" / "checkpoint-3").is_dir()
@@ -184,7 +183,7 @@ def test_what_cannot_be_trained_is_told(base: str, tmp_path: Path) -> None:
 
     refused(PolicyError, r"There are no examples for a planner\.", [])
     refused(PolicyError, r"There are no held-out examples for a planner\.", held_out=[])
-    refused(PolicyError, r"Two examples have the id e0; give each an id of its own\.", EXAMPLES[:1] * 2)
+    refused(TrainingError, r"Two examples have the id e0; give each an id of its own\.", EXAMPLES[:1] * 2)
     long = r"All 12 examples are longer than 20 tokens, the shortest has \d+; raise max_length, or show fewer posts\."
     refused(PolicyError, long, options=changed(max_length=20))
     one = r"The example e\d+ has \d+ tokens, and max_length allows 20; raise it, show fewer posts, or choose on_overfl"
@@ -193,7 +192,7 @@ def test_what_cannot_be_trained_is_told(base: str, tmp_path: Path) -> None:
     refused(ModelError, many, options=changed(max_length=6000, on_overflow="error"))
     where = r"Adapters cannot be put on this model \(.*nowhere.*\); name its modules by lora_targets\."
     refused(ModelError, where, options=changed(lora_targets=("nowhere",)))
-    refused(PolicyError, r"A planner takes no `kind`, since it is a language model; leave it out\.", kind="implicit")
+    refused(TrainingError, r"A planner takes no `kind`, since it is a language model; leave it out\.", kind="implicit")
     template = tmp_path / "odd.jinja"
     template.write_text("{{ messages | length }}{% if add_generation_prompt %}?{% endif %}", encoding="utf-8")
     refused(

@@ -75,9 +75,10 @@ def test_advantages_are_those_of_the_recursion(completions: list[list[tuple[floa
 def test_only_what_counts_is_standardised() -> None:
     counts = torch.tensor([[True, True], [True, False]])
     found = standardised(torch.tensor([[1.0, 2.0], [6.0, 1e6]]), counts)
-    deviation = math.sqrt((4 + 1 + 9) / 3)  # about the mean of 3
+    deviation = math.sqrt((4 + 1 + 9) / 2)  # about the mean of 3
     assert found[counts].tolist() == pytest.approx([-2 / deviation, -1 / deviation, 3 / deviation])
     assert standardised(torch.tensor([[2.0, 2.0]]), counts[:1]).tolist() == [[0, 0]]
+    assert standardised(torch.tensor([[2.0, 3.0]]), torch.tensor([[True, False]]))[0, 0] == 0
 
 
 # Losses
@@ -97,7 +98,7 @@ def test_the_clipped_losses_by_hand() -> None:
         returns=torch.tensor([[3.0, 0.2, 1.0, 1e6]]),
     )
     values = torch.tensor([[2.0, 0.3, 0.9, 5.0]])
-    made = losses(loss_module(OPTIONS), step, slice(0, 1), logits, values)
+    made = losses(loss_module(OPTIONS), step, slice(0, 1), logits, values, 3.0)
     # Each the smaller of both: of 1.5 and 1.2, of -1.5 and -1.6, and 0.5.
     assert float(made["loss_objective"]) == pytest.approx(-(1.2 - 1.6 + 0.5))
     # Each the larger of both: the first may move to 1.5 only, the last to 0.5 only.
@@ -112,11 +113,27 @@ def test_a_ratio_beyond_the_clip_has_no_gradient() -> None:
         log_probs=torch.tensor([[0.4, 0.6]]).log(),
         advantages=torch.tensor([[1.0, 1.0]]),
     )
-    losses(loss_module(OPTIONS), step, slice(0, 1), logits, torch.zeros(1, 2))["loss_objective"].backward()
+    losses(loss_module(OPTIONS), step, slice(0, 1), logits, torch.zeros(1, 2), 3.0)["loss_objective"].backward()
     assert logits.grad is not None
     assert logits.grad[0, 0].tolist() == [0, 0]
     # -d log p / d logits = p - 1 of the drawn token
     assert logits.grad[0, 1].tolist() == pytest.approx([-0.4, 0.4])
+
+
+def test_of_a_bad_token_no_ratio_counts_more_than_the_dual_clip() -> None:
+    # Ratios of 2.4, 4 and 4; the last token is a good one, whose ratio counts as 1.2.
+    logits = torch.tensor([0.6, 0.4]).log().repeat(1, 3, 1).requires_grad_()
+    step = drawn(
+        torch.ones(1, 3, dtype=torch.bool),
+        log_probs=torch.tensor([[0.25, 0.15, 0.15]]).log(),
+        advantages=torch.tensor([[-1.0, -2.0, 1.0]]),
+    )
+    made = losses(loss_module(OPTIONS), step, slice(0, 1), logits, torch.zeros(1, 3), 3.0)["loss_objective"]
+    assert float(made.detach()) == pytest.approx(2.4 + 3.0 * 2.0 - 1.2)
+    made.backward()
+    assert logits.grad is not None
+    assert logits.grad[0, 0].abs().sum() > 0
+    assert logits.grad[0, 1:].tolist() == [[0, 0], [0, 0]]
 
 
 # A policy

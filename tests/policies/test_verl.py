@@ -5,13 +5,14 @@ import math
 import subprocess
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from members import ROOT
 from optimized_runs import TASKS
 from pluralbench_local import LocalModel, load
 from pluralbench_policies import OptimizeOptions, PolicyError
-from pluralbench_policies.verl import run_verl, verl_files
+from pluralbench_policies.verl import VerlOptions, run_verl, verl_config, verl_files
 from pluralbench_policies.verl_reward import group_of, scorer_of
 from pluralbench_rewards import Group, Person
 from pluralbench_runs import Cluster
@@ -47,7 +48,19 @@ def test_the_defaults_are_the_papers(base: str, reward: LocalModel, tmp_path: Pa
     assert (rollout["gpu_memory_utilization"], rollout["max_num_seqs"]) == (0.4, 4)
     assert config["critic"]["optim"]["lr"] == 5e-6
     assert (config["algorithm"]["adv_estimator"], config["algorithm"]["use_kl_in_reward"]) == ("gae", False)
+    assert [actor[name] for name in ("clip_ratio_low", "clip_ratio_high", "clip_ratio_c")] == [0.2, 0.2, 3.0]
+    assert [config["critic"]["optim"]["weight_decay"], actor["optim"]["weight_decay"]] == [0.01, 0.01]
     assert (config["trainer"]["total_epochs"], config["trainer"]["n_gpus_per_node"]) == (1, 4)
+
+
+@pytest.mark.parametrize(("algorithm", "in_loss"), [("ppo", False), ("rloo", False), ("grpo", True)])
+def test_the_divergence_and_the_clip_are_where_they_are_here(algorithm: Any, in_loss: bool) -> None:
+    options = OptimizeOptions(algorithm=algorithm, kl=0.1, clip=0.3)
+    config = verl_config(LocalModel(name="m"), Path("out"), options, VerlOptions())
+    actor = config["actor_rollout_ref"]["actor"]
+    assert (actor["use_kl_loss"], config["algorithm"]["use_kl_in_reward"]) == (in_loss, not in_loss)
+    assert (actor["kl_loss_coef"], config["algorithm"]["kl_ctrl"]["kl_coef"]) == (0.1, 0.1)
+    assert {actor[name] for name in ("clip_ratio", "clip_ratio_low", "clip_ratio_high")} == {0.3}
 
 
 def test_the_reward_function_gives_the_reward_models_score(written: Path, reward: LocalModel) -> None:
@@ -106,6 +119,7 @@ def test_too_few_tasks_and_none(base: str, reward: LocalModel, tmp_path: Path) -
 CHECK = """
 import json, sys
 from pathlib import Path
+from typing import Any
 from pluralbench_policies.verl_check import check
 config, tasks, score = check(Path(sys.argv[1]))
 rows = [tasks[place] for place in range(len(tasks))]

@@ -19,7 +19,7 @@ from pluralbench_calls import (
     Rule,
 )
 from pluralbench_rewards import Comparison, Group
-from pluralbench_rewards.judge import Criterion, Judge, load_judge
+from pluralbench_rewards.judge import Criterion, Judge
 
 
 def user(text: str) -> list[dict[str, str]]:
@@ -40,7 +40,7 @@ def judge(
 ) -> Judge:
     chat = ChatModel.model_validate({"provider": "127.0.0.1", "model": "judge-1", "temperature": 0.0, **(model or {})})
     reached = ChatConnection.model_validate({"base_url": server.base_url, **(connection or {})})
-    return load_judge(chat, reached, tmp_path / "ledger", **options)
+    return Judge(chat, reached, tmp_path / "ledger", **options)
 
 
 def always(text: str, **reply: Any) -> Callable[[dict[str, Any], int], Reply]:
@@ -218,13 +218,12 @@ def test_loading_a_judge_asks_nothing_and_writes_nothing(tmp_path: Path) -> None
     assert (loaded.name, loaded.kind, loaded.model.provider) == ("judge-1", "generative", "127.0.0.1")
     assert not server.requests
     assert not list(tmp_path.iterdir())
-    assert len(loaded.template_digest) == 64
 
 
 def test_a_judge_that_cannot_be_reached_is_said_at_once(tmp_path: Path) -> None:
     model = ChatModel(provider="api.example.org", model="j")
     with pytest.raises(CallsError, match=r"^The judge j cannot be asked: provider .* needs a `base_url`"):
-        load_judge(model, ChatConnection(), tmp_path / "ledger")
+        Judge(model, ChatConnection(), tmp_path / "ledger")
 
 
 def test_a_language_has_a_place_of_its_own(tmp_path: Path) -> None:
@@ -298,7 +297,7 @@ def test_an_endpoint_that_wants_a_key_names_it(tmp_path: Path, monkeypatch: pyte
 )
 def test_the_embedded_model_judges_for_real(tmp_path: Path) -> None:
     model = ChatModel(provider="local", model=LOCAL_MODEL, temperature=0.0, max_tokens=24)
-    local = load_judge(model, ChatConnection(), tmp_path / "ledger", attempts=2)
+    local = Judge(model, ChatConnection(), tmp_path / "ledger", attempts=2)
     [settled] = local.compare([PAIR])
     assert settled.value in {"A", "B", None}
     assert bool(settled.reason) == (settled.value is None)

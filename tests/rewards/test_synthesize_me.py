@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pluralbench_calls import CallsError, ChatConnection, ChatModel
 from pluralbench_rewards import EarlierPair, Person
-from pluralbench_rewards.judge import Judge, load_judge
+from pluralbench_rewards.judge import Judge
 from pluralbench_rewards.synthesize_me import (
     SynthesisOptions,
     Synthesized,
@@ -33,7 +33,7 @@ def pair(number: int, *, plain: bool = True) -> EarlierPair:
 def judge(server: ChatServer, tmp_path: Path, **options: Any) -> Judge:
     tmp_path.mkdir(exist_ok=True)
     chat = ChatModel(provider="127.0.0.1", model="judge-1", temperature=0.0)
-    return load_judge(chat, ChatConnection(base_url=server.base_url), tmp_path / "ledger", **options)
+    return Judge(chat, ChatConnection(base_url=server.base_url), tmp_path / "ledger", **options)
 
 
 def section(asked: str, name: str) -> str:

@@ -10,7 +10,17 @@ from typing import ClassVar
 import pytest
 from commands import environment
 from killing import killed_at
-from pluralbench_runs import Output, OutputError, Recipe, RecipeError, Table, is_made_by, output_directory, write_recipe
+from pluralbench_runs import (
+    Output,
+    OutputError,
+    Recipe,
+    RecipeError,
+    Table,
+    is_made_by,
+    output_directory,
+    stream,
+    write_recipe,
+)
 
 RECIPE_FILE = "provenance/recipe.toml"
 HOLD = """
@@ -126,6 +136,16 @@ def test_a_run_publishes_and_leaves_nothing_beside_it(tmp_path: Path) -> None:
     build(target)
     assert data(target) == "data"
     assert [path.name for path in target.parent.iterdir()] == ["out"]
+
+
+def test_what_is_published_can_be_read_by_whom_its_folder_can(target: Path) -> None:
+    with opened(target) as output:
+        staged = output.staging()
+        (staged / "sub").mkdir()
+        (staged / "sub/model.safetensors").touch(0o600)
+        output.publish(staged)
+    found = (target / "sub/model.safetensors").stat().st_mode & 0o777
+    assert found == target.stat().st_mode & 0o666 != 0o600
 
 
 def test_the_finished_directory_is_not_touched_before_publish(target: Path) -> None:
@@ -386,3 +406,18 @@ def test_what_was_only_begun_binds_no_other_recipe(target: Path) -> None:
     build(target)
     assert data(target) == "data"
     assert not work_of(target).exists()
+
+
+def test_a_number_that_is_not_kept_exactly_is_refused_before_any_work(tmp_path: Path) -> None:
+    for seed in (2**53, 10**25):
+        with (
+            pytest.raises(RecipeError, match=r"out: `seed` is an integer beyond 2\*\*53\.$"),
+            opened(tmp_path / "out", Build(seed=seed)),
+        ):
+            pass
+        with pytest.raises(
+            RecipeError, match=rf"^{seed} exceeds .*: a number beyond 2\*\*53 is not kept exactly; give a"
+        ):
+            stream(seed, "name")
+    with opened(tmp_path / "out", Build(seed=2**53 - 1)):
+        stream(2**53 - 1, "name")

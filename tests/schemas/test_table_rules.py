@@ -7,220 +7,424 @@ import pandera.polars as pa
 import polars as pl
 import pytest
 from pluralbench_schemas import (
-    POST,
-    RUBRIC_ASPECT,
+    LANGUAGES,
     SCHEMAS,
+    MultilingualPairs,
     PersonalizedPairs,
     PersonalizedQuestions,
+    RankedResponses,
     TableError,
+    TranslationPairs,
     VerbatimPersonalizedPairs,
     VerbatimPersonalizedQuestions,
     validate,
 )
 
 Schema = type[pa.DataFrameModel]
-QUESTIONS: list[Schema] = [PersonalizedQuestions, VerbatimPersonalizedQuestions]
-PAIRS: list[Schema] = [PersonalizedPairs, VerbatimPersonalizedPairs]
-VERBATIM: list[Schema] = [VerbatimPersonalizedQuestions, VerbatimPersonalizedPairs]
-EVERY = QUESTIONS + PAIRS
+Values = dict[str, Any]
+FILE = "data/Art/test.parquet"
 KEY = "0123456789abcdef" * 4
-NO_KEY = "must be the key of a recorded call, 64 hexadecimal digits"
+
+
+def aspect(title: str | None, evidence: str | None = None) -> Values:
+    return {"aspect": title, "evidence": evidence, "reason": None}
+
+
+def post(post_id: str | None, text: str | None) -> Values:
+    return {"id": post_id, "category": None, "text": text}
+
+
+def ranks(*places: tuple[str, int]) -> list[Values]:
+    return [{"id": name, "rank": rank} for name, rank in places]
+
+
+def said(role: str, content: str | None = "said") -> Values:
+    return {"role": role, "content": content}
+
+
+AGE: Values = {"variable": "age", "value": "41", "number": 41.0, "sentence": "They are 41.", "sets": ["least-code"]}
+FAITH: Values = {"variable": "religion", "value": None, "number": None, "sentence": None, "sets": []}
+PERSONALIZED: Values = {
+    "question": "Which tea?",
+    "category": "Art_and_Entertainment",
+    "narrative": "I grow tea.",
+    "rubric_aspects": [aspect("growing", "I grow tea")],
+    "profile": [post("p1", "My first harvest")],
+    "chosen": "Green.",
+    "rejected": "Any.",
+    "generator": "model",
+    "prompt_version": "1",
+    "chosen_call": KEY,
+    "rejected_call": KEY,
+}
+RESPONSES = [{"id": name, "content": f"回答{name}", "model": ""} for name in "abc"]
+QUESTIONS = ["PersonalizedQuestions", "VerbatimPersonalizedQuestions"]
+PAIRS = ["PersonalizedPairs", "VerbatimPersonalizedPairs"]
+VERBATIM = ["VerbatimPersonalizedQuestions", "VerbatimPersonalizedPairs"]
+ROWS: dict[str, Values] = {
+    **dict.fromkeys([*QUESTIONS, *PAIRS], PERSONALIZED),
+    "MultilingualPairs": {
+        "language": "spa_Latn",
+        "prompt": "¿Té?",
+        "chosen": "Sí.",
+        "rejected": "No.",
+        "chosen_model": "m1",
+        "rejected_model": "m2",
+        "source": "donotanswer",
+        "category": "Safety",
+        "translator": "general/nmt",
+        "prompt_calls": [KEY],
+        "chosen_calls": [KEY, KEY[::-1]],
+        "rejected_calls": [],
+    },
+    "TranslationPairs": {
+        "prompt": "In Spanish, please: Tea (green)?",
+        "chosen": "¿Té?",
+        "rejected": "¿Café?",
+        "source": "Tea (green)?",
+        "subset": "translation-en-es-easy",
+        "template": 0,
+        "chosen_system": "a",
+        "rejected_system": "b",
+        "chosen_score": 5.5,
+        "rejected_score": 1.0,
+    },
+    "RankedResponses": {
+        "input": "用一句话介绍杭州。",
+        "sys_prompt": None,
+        "responses": RESPONSES,
+        "annotations": [["a", "b", "1"], ["c", "b", "2"], ["a", "c", "s"]],
+        "rank": ranks(("a", 1), ("b", 2), ("c", 2)),
+        "order": [["a", "b"], ["a", "c"]],
+        "category": ["知识", "人文地理"],
+        "judgements": 3,
+        "conflicts": 1,
+        "annotated_by": "people",
+        "vote_calls": [],
+        "reward_calls": [KEY],
+    },
+    "PersonaItems": {
+        "task": "prism",
+        "kind": "preference",
+        "user": "user1",
+        "persona": [AGE, FAITH],
+        "context": "What is tea?",
+        "option_a": "A leaf.",
+        "option_b": "A drink.",
+        "truth": "A",
+        "origin_a": "one model",
+        "origin_b": "another",
+        "gap": 12.0,
+        "rank_calls": [],
+    },
+    "PersonalizedPreferences": {
+        "user_id": "a",
+        "prompt": [said("user", "Which tea?")],
+        "chosen": "Green.",
+        "rejected": "Any.",
+        "profile": [post("a-2", "When to harvest?")],
+        "persona": "Grows tea.",
+        "persona_call": KEY,
+        "source_id": "a-1",
+        "chosen_source": None,
+        "rejected_source": "x",
+        "original_split": None,
+    },
+}
+NUMBERED = {"MultilingualPairs", "TranslationPairs"}
+every = pytest.mark.parametrize("name", SCHEMAS)
 # A command uses several schemas in turn, so each of these tests runs after all of them were used once.
-for used in EVERY:
-    used.to_schema()
+TYPES = {
+    name: {column: kind.dtype.type for column, kind in schema.to_schema().columns.items()}
+    for name, schema in SCHEMAS.items()
+}
+COLUMNS = [(name, column) for name, types in TYPES.items() for column in types]
 
 
-def frame_of(schema: Schema, *ids: str | None) -> pl.DataFrame:
-    """Rows that keep to `schema`."""
-    rows = [
-        {
-            "id": row_id,
-            "question": "Which tea?",
-            "category": "Art_and_Entertainment",
-            "narrative": "I grow tea.",
-            "rubric_aspects": [{"aspect": "growing", "evidence": "I grow tea", "reason": None}],
-            "profile": [{"id": "p1", "category": None, "text": "My first harvest"}],
-            "chosen": "Green.",
-            "rejected": "Any.",
-            "generator": "model",
-            "prompt_version": "1",
-            "chosen_call": KEY,
-            "rejected_call": KEY,
-        }
-        for row_id in ids
-    ]
-    nested = {"rubric_aspects": pl.List(RUBRIC_ASPECT), "profile": pl.List(POST)}
-    frame = pl.DataFrame(rows, schema={name: nested.get(name, pl.String) for name in rows[0]} if rows else None)
-    return frame.select(list(schema.to_schema().columns))
+def ids_of(name: str, count: int) -> list[Any]:
+    return [number if name in NUMBERED else f"q{number}" for number in range(1, count + 1)]
 
 
-def changed(schema: Schema, column: str, value: object) -> pl.DataFrame:
-    """Three rows that keep to `schema`, but for `value` in the second."""
-    frame = frame_of(schema, "q1", "q2", "q3")
-    values = frame[column].to_list()
-    values[1] = value
-    return frame.with_columns(pl.Series(column, values, dtype=frame.schema[column]))
+def frame_of(name: str, *ids: Any) -> pl.DataFrame:
+    """Rows that keep to the schema of this name."""
+    types = TYPES[name]
+    rows = [{"id": row_id} | {column: ROWS[name][column] for column in types if column != "id"} for row_id in ids]
+    return pl.DataFrame(rows, schema=types)
 
 
-def error(frame: pl.DataFrame, schema: Schema, **options: Any) -> TableError:
+def changed(name: str, **values: Any) -> pl.DataFrame:
+    """Three rows that keep to the schema, but for these values in the second."""
+    frame = frame_of(name, *ids_of(name, 3))
+    for column, value in values.items():
+        cells = frame[column].to_list()
+        cells[1] = value
+        frame = frame.with_columns(pl.Series(column, cells, dtype=frame.schema[column]))
+    return frame
+
+
+def error(frame: pl.DataFrame, name: str, **options: Any) -> TableError:
     with pytest.raises(TableError) as caught:
-        validate(frame, schema, file="data/Art/test.parquet", **options)
+        validate(frame, SCHEMAS[name], file=FILE, **options)
     return caught.value
 
 
-@pytest.mark.parametrize("schema", EVERY)
-def test_rows_that_keep_the_rules_come_back(schema: Schema) -> None:
-    frame = frame_of(schema, "q1", "q2")
-    assert validate(frame, schema, file="x.parquet") is frame
+@pytest.mark.smoke
+@every
+def test_rows_that_keep_the_rules_come_back(name: str) -> None:
+    schema = SCHEMAS[name]
+    assert schema.__name__ == name
+    frame = frame_of(name, *ids_of(name, 2))
     assert validate(frame, schema, file="x.parquet", rows=2) is frame
     backwards = frame.select(reversed(frame.columns))
     assert validate(backwards, schema, file="x.parquet") is backwards
 
 
-@pytest.mark.smoke
-def test_every_schema_is_found_by_its_name() -> None:
-    assert {schema.__name__: schema for schema in EVERY}.items() <= SCHEMAS.items()
-    assert all(name == schema.__name__ for name, schema in SCHEMAS.items())
+KEPT: list[tuple[str, Values]] = [
+    ("MultilingualPairs", {"rejected": "", "prompt_calls": [], "chosen_calls": []}),
+    ("TranslationPairs", {"source": "(a|b) .* \\", "prompt": "Say: (a|b) .* \\"}),
+    ("RankedResponses", {"sys_prompt": "回答要简短。", "category": ["知识"], "annotations": [], "order": []}),
+    ("RankedResponses", {"judgements": 0, "conflicts": 0}),
+    ("PersonaItems", {"truth": "tie", "gap": None, "context": "", "persona": [], "option_a": "[[B]] 90"}),
+    ("PersonalizedPreferences", {"prompt": [said(role) for role in ("system", "user", "assistant", "user")]}),
+    ("PersonalizedPreferences", {"profile": [], "persona": None, "persona_call": None}),
+]
 
 
-def aspect(title: str | None, evidence: str | None = None) -> dict[str, str | None]:
-    return {"aspect": title, "evidence": evidence, "reason": None}
+@pytest.mark.parametrize(("name", "values"), KEPT)
+def test_what_may_be_empty_or_out_of_the_ordinary(name: str, values: Values) -> None:
+    frame = changed(name, **values)
+    assert validate(frame, SCHEMAS[name], file=FILE) is frame
 
 
-def post(post_id: str | None, text: str | None) -> dict[str, str | None]:
-    return {"id": post_id, "category": None, "text": text}
+@pytest.mark.parametrize("code", LANGUAGES)
+def test_every_language_may_be(code: str) -> None:
+    frame = frame_of("MultilingualPairs", 1, 2).with_columns(language=pl.lit(code))
+    assert validate(frame, MultilingualPairs, file=FILE) is frame
 
 
-TEXT = [("", '""'), (" \u00a0\n", '" \u00a0\\n"')]
+TEXT = "must have text"
 POSTS = "must have an id and a text in each post"
 TITLES = "must have a title in each aspect"
 QUOTES = "must quote each `evidence` from `narrative`"
-RULES: list[tuple[list[Schema], str, object, str, str]] = [
-    *((EVERY, "question", value, "must have text", shown) for value, shown in TEXT),
-    (EVERY, "profile", [], "must have at least one post", "[]"),
-    (EVERY, "profile", [None], POSTS, "[null]"),
-    (EVERY, "profile", [post("p1", " ")], POSTS, '[{"id": "p1", "category": null, "text": " "}]'),
-    (EVERY, "profile", [post("", "t")], POSTS, '[{"id": "", "category": null, "text": "t"}]'),
-    (EVERY, "profile", [post(None, "中文")], POSTS, '[{"id": null, "category": null, "text": "中文"}]'),
-    (EVERY, "rubric_aspects", [aspect(" ")], TITLES, '[{"aspect": " ", "evidence": null, "reason": null}]'),
-    (EVERY, "rubric_aspects", [aspect(None)], TITLES, '[{"aspect": null, "evidence": null, "reason": null}]'),
+NO_KEY = "must be the key of a recorded call, 64 hexadecimal digits"
+NO_KEYS = "must be keys of calls, 64 hexadecimal digits"
+NO_SUBSET = "must be of the form translation-SRC-TGT-easy or -hard"
+DIFFERENT = "must differ from `chosen`"
+ANNOTATED = "must be [id, id, mark] of two of the responses"
+RANKED = "must rank responses from 1 without a gap, not all alike"
+ORDERED = "must be [better, worse] of two of the responses"
+SEVERAL = "must be two or more, each with an id of its own"
+MESSAGES = "must have text in each message, of the role system, user or assistant"
+RENDERED = "must have each variable once, and a sentence where it has a value and nowhere else"
+RULES: list[tuple[list[str], str, Any, str]] = [
+    *(([*QUESTIONS, *PAIRS], "question", value, TEXT) for value in ("", " \u00a0\n")),
+    ([*QUESTIONS, *PAIRS], "profile", [], "must have at least one post"),
     *(
-        (PAIRS, column, value, "must have text", shown)
-        for column in ("chosen", "rejected", "generator", "prompt_version")
-        for value, shown in TEXT
+        ([*QUESTIONS, *PAIRS], "profile", [value], POSTS)
+        for value in (None, post("p1", " "), post("", "t"), post(None, "中文"))
     ),
+    *(([*QUESTIONS, *PAIRS], "rubric_aspects", [aspect(title)], TITLES) for title in (" ", None)),
+    *((PAIRS, column, "", TEXT) for column in ("chosen", "rejected", "generator", "prompt_version")),
     *(
-        (PAIRS, column, value, NO_KEY, f'"{value}"')
+        (PAIRS, column, value, NO_KEY)
         for column in ("chosen_call", "rejected_call")
-        for value in ("", "call 7", KEY.upper(), KEY[1:], KEY + "0")
+        for value in ("", "call 7", KEY.upper(), KEY[1:], KEY + "0", KEY + "\n")
     ),
-    (PAIRS, "chosen_call", KEY + "\n", NO_KEY, f'"{KEY}\\n"'),
-    (PAIRS, "rubric_aspects", [], "must have at least one aspect", "[]"),
-    (PAIRS, "rejected", "Green.", "must differ from `chosen`", '"Green."'),
-    (VERBATIM, "narrative", "", QUOTES, '[{"aspect": "growing", "evidence": "I grow tea", "reason": null}]'),
+    (PAIRS, "rubric_aspects", [], "must have at least one aspect"),
+    (PAIRS, "rejected", "Green.", DIFFERENT),
+    (VERBATIM, "rubric_aspects", [aspect("a", "I grow tea"), aspect("b", "nowhere")], QUOTES),
+    *((["MultilingualPairs"], column, " ", TEXT) for column in ("prompt", "source", "category", "translator")),
+    (["MultilingualPairs"], "language", "deu_Latn", "must be the same in all rows"),
+    (["MultilingualPairs"], "rejected", "Sí.", DIFFERENT),
+    *(
+        (["MultilingualPairs"], column, value, NO_KEYS)
+        for column in ("prompt_calls", "chosen_calls", "rejected_calls")
+        for value in (["x"], [""], [KEY + "\n"], [KEY.upper()], [KEY, KEY[1:]], [KEY, None])
+    ),
+    *((["TranslationPairs"], column, "", TEXT) for column in ("chosen", "rejected")),
+    (["TranslationPairs"], "source", " ", TEXT),
+    (["TranslationPairs"], "prompt", "Tea?", "must hold the sentence of `source`"),
+    (["TranslationPairs"], "rejected", "¿Té?", DIFFERENT),
+    (["TranslationPairs"], "template", -1, "must not be negative"),
+    *(
+        (["TranslationPairs"], "subset", value, NO_SUBSET)
+        for value in (
+            "translation-en-es",
+            "maple-en-es-easy",
+            "translation-en-es-medium",
+            "translation-english-es-easy",
+            "Translation-en-es-easy",
+            "translation-en-es-easy-1",
+            "translation-en-es-hard\n",
+        )
+    ),
+    (["TranslationPairs"], "chosen_score", float("nan"), "must not be missing"),
+    (["RankedResponses"], "input", " ", TEXT),
+    (["RankedResponses"], "responses", [RESPONSES[0], *RESPONSES], SEVERAL),
+    *(
+        (["RankedResponses"], "annotations", [value], ANNOTATED)
+        for value in ([], ["a", "b"], ["a", "b", "g"], ["a", "a", "1"], ["a", "x", "1"])
+    ),
+    *(
+        (["RankedResponses"], "rank", value, RANKED)
+        for value in (
+            ranks(("a", 1), ("b", 1)),
+            ranks(("a", 1), ("b", 3)),
+            ranks(("a", 0), ("b", 1)),
+            ranks(("a", 1), ("x", 2)),
+            ranks(("a", 1), ("a", 2)),
+            [],
+        )
+    ),
+    *((["RankedResponses"], "order", [value], ORDERED) for value in ([], ["a", "x"], ["a", "b", "c"])),
+    *((["RankedResponses"], "category", value, "must name a main category") for value in ([], ["知识", " "])),
+    (["RankedResponses"], "conflicts", 4, "must be no more than `judgements`"),
+    (["RankedResponses"], "vote_calls", ["abc"], NO_KEYS),
+    (["PersonaItems"], "task", "opinion_qa", "must be the same in all rows"),
+    *((["PersonaItems"], column, " ", TEXT) for column in ("option_a", "user", "origin_b")),
+    (["PersonaItems"], "option_b", "A leaf.", "must differ from `option_a`"),
+    *(
+        (["PersonaItems"], "persona", value, RENDERED)
+        for value in ([AGE, AGE], [AGE | {"value": None}], [FAITH | {"value": "None"}])
+    ),
+    (["PersonaItems"], "rank_calls", ["abc"], NO_KEYS),
+    *((["PersonalizedPreferences"], column, "\n", TEXT) for column in ("user_id", "persona")),
+    *(
+        (["PersonalizedPreferences"], "prompt", [value, said("user")], MESSAGES)
+        for value in (said("human"), said("user", " "), said("user", None))
+    ),
+    (["PersonalizedPreferences"], "prompt", [said("assistant")], "must end with a message of the user"),
+    (["PersonalizedPreferences"], "prompt", [], "must end with a message of the user"),
+    (["PersonalizedPreferences"], "rejected", "Green.", DIFFERENT),
+    (["PersonalizedPreferences"], "profile", [post("p", "")], POSTS),
     (
-        VERBATIM,
-        "rubric_aspects",
-        [aspect("a", "I grow tea"), aspect("b", "nowhere")],
-        QUOTES,
-        '[{"aspect": "a", "evidence": "I grow tea", "reason": null}, {"aspect": "b", "evi…',
+        ["PersonalizedPreferences"],
+        "profile",
+        [post("a-1", "x")],
+        "must not hold the row's own question, the post of its `source_id`",
     ),
+    (["PersonalizedPreferences"], "persona_call", "k", NO_KEY),
+    (["PersonalizedPreferences"], "persona", None, "must be there where `persona_call` is, and nowhere else"),
 ]
 
 
 def cases() -> Iterator[Any]:
-    for schemas, column, value, rule, shown in RULES:
-        for schema in schemas:
+    for names, column, value, rule in RULES:
+        for name in names:
             # The first schema that has a check keeps its name; each verbatim schema has a check of its own.
-            yield pytest.param(schema, column, value, rule, shown)
+            yield pytest.param(name, column, value, rule)
 
 
-@pytest.mark.parametrize(("schema", "column", "value", "rule", "shown"), list(cases()))
-def test_a_broken_rule_is_named_where_it_is_broken(
-    schema: Schema, column: str, value: object, rule: str, shown: str
-) -> None:
-    named = "rubric_aspects" if rule == QUOTES else column
-    found = error(changed(schema, column, value), schema)
-    assert str(found) == f"data/Art/test.parquet, row 2 (id 'q2'): column `{named}` {rule}, got {shown}."
+@pytest.mark.parametrize(("name", "column", "value", "rule"), list(cases()))
+def test_a_broken_rule_is_named_where_it_is_broken(name: str, column: str, value: Any, rule: str) -> None:
+    found = error(changed(name, **{column: value}), name)
+    assert str(found).startswith(f"{FILE}, row 2 (id {ids_of(name, 2)[1]!r}): column `{column}` {rule}, got ")
     assert found.failures == 1
 
 
-def test_an_id_must_have_text() -> None:
-    assert str(error(changed(PersonalizedQuestions, "id", " "), PersonalizedQuestions)) == (
-        "data/Art/test.parquet, row 2 (id ' '): column `id` must have text, got \" \"."
-    )
+@pytest.mark.parametrize(
+    ("name", "values", "sentence"),
+    [
+        (
+            "VerbatimPersonalizedPairs",
+            {"rubric_aspects": [aspect("a", "I grow tea"), aspect("b", "nowhere")]},
+            f"row 2 (id 'q2'): column `rubric_aspects` {QUOTES}, got "
+            '[{"aspect": "a", "evidence": "I grow tea", "reason": null}, {"aspect": "b", "evi….',
+        ),
+        (
+            "VerbatimPersonalizedPairs",
+            {"narrative": ""},
+            f"row 2 (id 'q2'): column `rubric_aspects` {QUOTES}, got "
+            '[{"aspect": "growing", "evidence": "I grow tea", "reason": null}].',
+        ),
+        ("PersonalizedPairs", {"chosen": " \u00a0\n"}, f"row 2 (id 'q2'): column `chosen` {TEXT}, got \" \u00a0\\n\"."),
+        ("PersonalizedQuestions", {"id": " "}, f"row 2 (id ' '): column `id` {TEXT}, got \" \"."),
+        ("MultilingualPairs", {"id": -1}, "row 2 (id -1): column `id` must not be negative, got -1."),
+        (
+            "MultilingualPairs",
+            {"language": "es"},
+            'row 2 (id 2): column `language` must be a language of `languages.toml`, got "es" (2 failures in all).',
+        ),
+    ],
+)
+def test_the_whole_sentence(name: str, values: Values, sentence: str) -> None:
+    assert str(error(changed(name, **values), name)) == f"{FILE}, {sentence}"
 
 
-def nullable(schema: Schema) -> Iterator[Any]:
-    for column in schema.to_schema().columns:
-        yield pytest.param(schema, column)
+@pytest.mark.parametrize(
+    ("name", "column", "value"), [("PersonaItems", "kind", "taste"), ("PersonaItems", "truth", "C")]
+)
+def test_a_value_that_is_none_of_a_set_is_named(name: str, column: str, value: str) -> None:
+    assert f"column `{column}`" in str(error(changed(name, **{column: value}), name))
 
 
-@pytest.mark.parametrize(("schema", "column"), [case for schema in EVERY for case in nullable(schema)])
-def test_a_missing_value_is_named(schema: Schema, column: str) -> None:
-    row_id = None if column == "id" else "q2"
-    assert str(error(changed(schema, column, None), schema)).startswith(
-        f"data/Art/test.parquet, row 2 (id {row_id!r}): column `{column}` must not be missing, got null"
-    )
+def test_a_source_is_looked_for_by_the_letter() -> None:
+    found = error(changed("TranslationPairs", source="a.b", prompt="a b"), "TranslationPairs")
+    assert "must hold" in str(found)
 
 
-COLUMNS = [(schema, column) for schema in EVERY for column in schema.to_schema().columns]
+@pytest.mark.parametrize(("name", "column"), COLUMNS)
+def test_what_is_missing_or_of_another_type_is_named(name: str, column: str) -> None:
+    if not SCHEMAS[name].to_schema().columns[column].nullable:
+        row_id = None if column == "id" else ids_of(name, 2)[1]
+        assert str(error(changed(name, **{column: None}), name)).startswith(
+            f"{FILE}, row 2 (id {row_id!r}): column `{column}` must not be missing, got null"
+        )
+    frame = frame_of(name, *ids_of(name, 1))
+    assert str(error(frame.drop(column), name)).startswith(f"{FILE}: column `{column}` must be there")
+    other = frame.with_columns(pl.lit([1], dtype=pl.List(pl.Int64)).alias(column))
+    message = str(error(other, name))
+    assert message.startswith(f"{FILE}: column `{column}` must be {frame.schema[column]}, not List(Int64)")
 
 
-@pytest.mark.parametrize(("schema", "column"), COLUMNS)
-def test_a_missing_column_is_named_before_what_follows_from_it(schema: Schema, column: str) -> None:
-    message = str(error(frame_of(schema, "q1").drop(column), schema))
-    assert message.startswith(f"data/Art/test.parquet: column `{column}` must be there")
+@every
+def test_what_pandera_would_pass_and_a_column_more_are_refused(name: str) -> None:
+    frame = frame_of(name, *ids_of(name, 1))
+    assert str(error(frame.with_columns(score=1.0), name)) == f"{FILE}: column `score` is not part of this table."
+    with pytest.raises(TypeError, match=r"^validate takes an eager frame, not LazyFrame$"):
+        validate(frame.lazy(), SCHEMAS[name], file="x.parquet")  # type: ignore[arg-type]
+    for options in ({}, {"rows": 0}):
+        assert str(error(frame.clear(), name, **options)) == f"{FILE} has no rows."
+    assert str(error(frame, name, rows=1200)) == f"{FILE} has 1 rows where 1,200 are expected."
 
 
-@pytest.mark.parametrize(("schema", "column"), COLUMNS)
-def test_a_column_of_another_type_is_named_with_both_types(schema: Schema, column: str) -> None:
-    frame = frame_of(schema, "q1")
-    message = str(error(frame.with_columns(pl.lit(1.5).alias(column)), schema))
-    assert message.startswith(f"data/Art/test.parquet: column `{column}` must be {frame.schema[column]}, not Float64")
-
-
-@pytest.mark.parametrize("schema", EVERY)
-def test_a_list_of_other_items_is_refused(schema: Schema) -> None:
-    other = pl.lit(["tea"], dtype=pl.List(pl.String))
-    message = str(error(frame_of(schema, "q1").with_columns(rubric_aspects=other), schema))
-    assert "column `rubric_aspects` must be List(Struct({'aspect': String" in message
-
-
-@pytest.mark.parametrize("schema", EVERY)
-def test_a_column_more_is_refused(schema: Schema) -> None:
-    message = str(error(frame_of(schema, "q1").with_columns(score=1.0), schema))
-    assert message == "data/Art/test.parquet: column `score` is not part of this table."
-
-
-@pytest.mark.parametrize("schema", EVERY)
-def test_ids_are_unique_and_every_failure_is_counted(schema: Schema) -> None:
-    found = error(frame_of(schema, "q1", "中文", "q3", "中文"), schema)
-    assert str(found) == (
-        "data/Art/test.parquet, row 2 (id '中文'): column `id` must be unique, got \"中文\" (2 failures in all)."
-    )
+@every
+def test_ids_are_unique_and_every_failure_is_counted(name: str) -> None:
+    one, two, three = ids_of(name, 3)
+    found = error(frame_of(name, one, two, three, two), name)
+    shown = f'"{two}"' if isinstance(two, str) else two
+    assert str(found) == (f"{FILE}, row 2 (id {two!r}): column `id` must be unique, got {shown} (2 failures in all).")
     assert found.failures == 2
 
 
 def test_the_first_row_is_named_and_the_others_are_counted() -> None:
-    frame = frame_of(PersonalizedPairs, *(f"q{number}" for number in range(2000)))
-    broken = frame.with_columns(
+    broken = frame_of("PersonalizedPairs", *ids_of("PersonalizedPairs", 2000)).with_columns(
         chosen=pl.when(pl.int_range(pl.len()) >= 800).then(None).otherwise("chosen"),
         question=pl.when(pl.int_range(pl.len()) == 1500).then(None).otherwise("question"),
     )
-    found = error(broken, PersonalizedPairs)
-    assert str(found) == (
-        "data/Art/test.parquet, row 801 (id 'q800'): column `chosen` must not be missing, got null "
-        "(1,201 failures in all)."
+    found = error(broken, "PersonalizedPairs")
+    assert (
+        str(found)
+        == f"{FILE}, row 801 (id 'q801'): column `chosen` must not be missing, got null (1,201 failures in all)."
     )
     assert found.failures == 1201
 
 
-@pytest.mark.parametrize("schema", EVERY)
-def test_what_pandera_would_pass_is_refused(schema: Schema) -> None:
-    frame = frame_of(schema, "q1")
-    with pytest.raises(TypeError, match=r"^validate takes an eager frame, not LazyFrame$"):
-        validate(frame.lazy(), schema, file="x.parquet")  # type: ignore[arg-type]
-    assert str(error(frame.clear(), schema)) == "data/Art/test.parquet has no rows."
-    assert str(error(frame.clear(), schema, rows=0)) == "data/Art/test.parquet has no rows."
-    assert str(error(frame, schema, rows=1200)) == "data/Art/test.parquet has 1 rows where 1,200 are expected."
+@pytest.mark.parametrize(
+    ("schema", "first"),
+    [
+        (
+            MultilingualPairs,
+            "id language prompt chosen rejected chosen_model rejected_model source category",
+        ),
+        (TranslationPairs, "id prompt chosen rejected source subset"),
+        (PersonalizedQuestions, "id question category narrative rubric_aspects profile"),
+        (PersonalizedPairs, "id question category narrative rubric_aspects profile chosen rejected"),
+        (VerbatimPersonalizedPairs, "id question category narrative rubric_aspects profile chosen rejected"),
+        (VerbatimPersonalizedQuestions, "id question category narrative rubric_aspects profile"),
+        (RankedResponses, "id input sys_prompt responses annotations rank order category"),
+    ],
+)
+def test_the_columns_are_the_published_ones_first(schema: Schema, first: str) -> None:
+    names = first.split()
+    assert list(schema.to_schema().columns)[: len(names)] == names

@@ -98,9 +98,15 @@ def test_what_is_no_study_and_what_is_of_another_one_is_refused(tmp_path: Path) 
     other.write_text("item,annotator,text,good\nx9,an,two,3\n", encoding="utf-8")
     with pytest.raises(AnswersError, match=r"other\.csv, row 1: there is no item 'x9'; the items are others, or were"):
         read_returned(study, [other], FORM)
-    (folder / "assigned.csv").write_text("item,who\nx1,an\n", encoding="utf-8")
-    with pytest.raises(StudyError, match=r"assigned\.csv has been changed; put the file back as it was written\.$"):
-        read_study(folder, StudyRecipe)
+    key = pl.read_csv(folder / "key.csv")
+    key.reverse().write_csv(folder / "key.csv")
+    assert read_study(folder, StudyRecipe).key.height == key.height
+    others = {"key": (key.drop("side"), key.with_columns(side=pl.lit("rejected"))), "assigned": (key,)}
+    for name, frame in ((name, frame) for name, frames in others.items() for frame in frames):
+        frame.write_csv(folder / f"{name}.csv")
+        with pytest.raises(StudyError, match=rf"{name}\.csv has been changed; put the file back as it was written\.$"):
+            read_study(folder, StudyRecipe)
+        key.write_csv(folder / "key.csv")
 
 
 def test_a_majority_has_more_votes_than_any_other() -> None:

@@ -2,6 +2,7 @@
 
 import importlib
 from collections import defaultdict
+from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
@@ -11,15 +12,21 @@ from pluralbench_runs.command import command_of
 COMMANDS = {name: entry for member in MEMBERS for name, entry in load(member)["project"].get("scripts", {}).items()}
 
 
+def commands() -> Iterator[tuple[str, Any]]:
+    """Each command and each of its verbs, by the words that call it."""
+    for name, entry in COMMANDS.items():
+        command = command_of(importlib.import_module(entry.partition(":")[0]).program)
+        yield name, command
+        for verb, one in getattr(command, "commands", {}).items():
+            yield f"{name} {verb}", one.made
+
+
 @cache
 def options() -> dict[str, dict[tuple[Any, ...], list[str]]]:
     """What each option is, and in which commands."""
     found: dict[str, dict[tuple[Any, ...], list[str]]] = defaultdict(lambda: defaultdict(list))
-    for name, entry in COMMANDS.items():
-        command = command_of(importlib.import_module(entry.partition(":")[0]).app, name)
-        verbs = {f"{name} {verb}": one for verb, one in getattr(command, "commands", {}).items()}
-        for words, one in {name: command, **verbs}.items():
-            for option in (option for option in one.params if option.opts[0].startswith("-")):
-                what = option.help, str(option.type_descriptor.annotation), option.metavar, option.multiple
-                found["/".join([*option.opts, *option.secondary_opts])][what].append(words)
+    for words, command in commands():
+        for option in (option for option in command.params if option.opts[0].startswith("-")):
+            what = option.help, str(option.type_descriptor.annotation), option.metavar, option.multiple
+            found["/".join([*option.opts, *option.secondary_opts])][what].append(words)
     return found

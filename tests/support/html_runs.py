@@ -3,13 +3,12 @@
 import json
 from base64 import b64decode
 from collections.abc import Sequence
-from dataclasses import replace
 from gzip import decompress
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
-from made_runs import by_length, keep, scored
+from made_runs import by_length, changed, keep, scored
 from pluralbench import Run
 from written_tables import write
 
@@ -50,8 +49,7 @@ def hostile_runs(folder: Path, count: int = 12) -> list[Run]:
 
 def _at(run: Run, data: Path) -> Run:
     """The run, saying where its data is."""
-    found = run.record.data.model_copy(update={"location": str(data)})
-    return keep(replace(run, record=run.record.model_copy(update={"data": found})))
+    return keep(changed(run, data__location=str(data)))
 
 
 class Read(HTMLParser):
@@ -76,6 +74,11 @@ class Read(HTMLParser):
             self.scripts.append((attributes, data))
         elif tag not in {"script", "style"}:
             self.words.append(data)
+
+    @property
+    def text(self) -> str:
+        """All words, with single spaces."""
+        return " ".join(" ".join(self.words).split())
 
     def values(self, name: str) -> list[str]:
         """All values of an attribute."""

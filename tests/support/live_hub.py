@@ -316,7 +316,8 @@ class Handler(BaseHTTPRequestHandler):
         commit = self._commit(repository, revision)
         entry = repository.tree(commit).get(path)
         if entry is None or entry.kind != "file":
-            raise Refused(404, "Entry not found", "EntryNotFound")
+            about = {"X-Error-Code": "EntryNotFound", "X-Error-Message": "Entry not found", "X-Repo-Commit": commit}
+            return self._json({"error": "Entry not found"}, 404, about)
         headers = {"ETag": f'"{entry.large or entry.oid}"', "X-Repo-Commit": commit, "Accept-Ranges": "bytes"}
         if entry.large is not None:
             headers |= {"X-Linked-Etag": headers["ETag"], "X-Linked-Size": str(entry.size)}

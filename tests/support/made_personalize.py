@@ -5,24 +5,25 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-from made_runs import Settings
 from pluralbench.data.benchmarks import find_benchmark
+from pluralbench.descriptions import Personalizing
+from pluralbench.evaluation.settings import run_directory
 from pluralbench.metrics.accuracy import rule_of
 from pluralbench.metrics.personalize import personalize_numbers
 from pluralbench.results.metrics_frame import metrics_frame
 from pluralbench.results.personalize import (
     PERSONALIZE_ITEMS,
-    Personalized,
-    PersonalizeRecord,
+    PersonalizeConfig,
+    PersonalizeResult,
     SetRecord,
+    TrainedOn,
     TrainedRecord,
-    read_personalized,
-    write_personalized,
 )
-from pluralbench.results.record import BenchmarkRecord, CostRecord, provenance
-from pluralbench.results.runs import SETTINGS_FILE
-from pluralbench_rewards import ModelRecord
-from pluralbench_runs import output_directory, stream
+from pluralbench.results.record import BenchmarkRecord, CostRecord, PromptRecord
+from pluralbench.results.runs import Personalized, load_run, write_run
+from pluralbench_local.personal.options import PersonalOptions
+from pluralbench_rewards import ModelRecord, Scoring
+from pluralbench_runs import stream
 from some_words import WORDS
 from written_tables import write
 
@@ -62,30 +63,42 @@ def made_items(
     return pl.DataFrame(rows).select(list(PERSONALIZE_ITEMS)).cast(dict(PERSONALIZE_ITEMS))  # type: ignore[arg-type]
 
 
-def made_personalized(out: Path, items: pl.DataFrame, **changes: Any) -> Personalized:
-    """A finished directory with these items."""
-    sets = items["set"].unique(maintain_order=True).to_list()
-    record = record_of(items, sets).model_copy(update=changes)
-    metrics = metrics_frame(personalize_numbers(items, {name: one.by_config for name, one in record.sets.items()}))
-    with output_directory(out, Settings(), recipe_file=SETTINGS_FILE) as output:
-        output.publish(write_personalized(output, record, items, metrics))
-    return read_personalized(out)
+def made_personalized(out: Path, items: pl.DataFrame, *, persona: bool = False, **changes: Any) -> Personalized:
+    """A finished directory with these items. changes: of what came of it."""
+    config = config_of(items, persona=persona)
+    result = result_of(items).model_copy(update=changes)
+    metrics = metrics_frame(personalize_numbers(items, {name: one.by_config for name, one in result.sets.items()}))
+    with run_directory(out, config, fresh=False) as output:
+        assert output is not None
+        write_run(output, config, result, metrics, {"items": items})
+    return load_run(out, PersonalizeConfig)
 
 
-def record_of(items: pl.DataFrame, sets: Sequence[str]) -> PersonalizeRecord:
-    """The record of these items."""
+def config_of(items: pl.DataFrame, *, persona: bool = False) -> PersonalizeConfig:
+    """What a directory with these items was asked."""
     benchmark = find_benchmark("personalized")
-    described = BenchmarkRecord(name="personalized", title="P", rule=rule_of(benchmark), description=benchmark)
-    which = items.select("method", "condition", "seed").unique(maintain_order=True)
-    return PersonalizeRecord(
+    methods = tuple(items["method"].unique(maintain_order=True))
+    return PersonalizeConfig(
         backbone=ModelRecord(name="org/backbone", kind="backbone"),
-        methods=tuple(which["method"].unique(maintain_order=True)),
-        conditions=tuple(which["condition"].unique(maintain_order=True)),
-        seeds=which["seed"].n_unique(),
-        benchmark=described,
+        benchmark=BenchmarkRecord(name="personalized", title="P", rule=rule_of(benchmark), description=benchmark),
         data={},
-        trained_on={"pairs": 100, "users": 30},
-        sets={name: _set_of(items.filter(pl.col("set") == name), name) for name in sets},
+        prompt=PromptRecord(),
+        personalizing=Personalizing(methods=methods, persona=persona, seeds=items["seed"].n_unique()),
+        options=PersonalOptions(),
+        scoring=Scoring(),
+    )
+
+
+def result_of(items: pl.DataFrame) -> PersonalizeResult:
+    """What would have come of it."""
+    which = items.select("method", "condition", "seed").unique(maintain_order=True)
+    return PersonalizeResult(
+        conditions=tuple(which["condition"].unique(maintain_order=True)),
+        trained_on=TrainedOn(pairs=100, users=30),
+        sets={
+            name: _set_of(items.filter(pl.col("set") == name), name)
+            for name in items["set"].unique(maintain_order=True)
+        },
         models=tuple(
             TrainedRecord(
                 method=method,
@@ -97,7 +110,6 @@ def record_of(items: pl.DataFrame, sets: Sequence[str]) -> PersonalizeRecord:
             for method, condition, seed in which.filter(pl.col("condition") != "shuffled").iter_rows()
         ),
         cost=CostRecord(seconds=3.0),
-        provenance=provenance(),
     )
 
 

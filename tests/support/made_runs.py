@@ -10,28 +10,21 @@ import polars as pl
 from pluralbench.data.benchmarks import Benchmark, find_benchmark
 from pluralbench.data.clusters import Clusters
 from pluralbench.data.items import load_items
-from pluralbench.descriptions import Data
+from pluralbench.data.prompts import wordings_digest
+from pluralbench.descriptions import Data, PersonaJudging, Prompt
+from pluralbench.evaluation.settings import run_directory
 from pluralbench.metrics import measure
 from pluralbench.metrics.accuracy import rule_of
 from pluralbench.results.decisions import DECISIONS, decide, score_items
-from pluralbench.results.record import (
-    BenchmarkRecord,
-    DataRecord,
-    PromptRecord,
-    RunRecord,
-    ScoringRecord,
-    provenance,
-)
-from pluralbench.results.runs import SETTINGS_FILE, Run, read_run, write_run
-from pluralbench_rewards import ModelRecord, Scored
-from pluralbench_runs import Recipe, output_directory
+from pluralbench.results.evaluations import EvaluationConfig, PersonaConfig, PersonaResult, ScoreConfig, ScoreResult
+from pluralbench.results.record import BenchmarkRecord, DataRecord, PromptRecord, provenance
+from pluralbench.results.runs import Run, load_run, write_run
+from pluralbench_calls import ChatModel
+from pluralbench_rewards import ModelRecord, Scored, Scoring
+from pluralbench_runs import digest
 
 Row = dict[str, Any]
 Scores = Callable[[str, Sequence[str]], Sequence[float]]
-
-
-class Settings(Recipe):
-    """What binds a run that was made by hand: nothing."""
 
 
 def by_length(_: str, responses: Sequence[str]) -> list[float]:
@@ -47,18 +40,17 @@ def decision(number: int, outcome: str = "win", **changes: Any) -> Row:
     return row | changes
 
 
-def record_of(benchmark: Benchmark, name: str, rows: dict[str, int], *, model: str = "m", seed: int = 0) -> RunRecord:
-    """The record of a run that a function made."""
-    described = BenchmarkRecord(name=name, title=benchmark.title, rule=rule_of(benchmark), description=benchmark)
-    return RunRecord(
-        verb="score",
+def config_of(benchmark: Benchmark, name: str, rows: dict[str, int], *, model: str = "m") -> ScoreConfig:
+    """What a run that a function made was asked."""
+    digest_of = digest(benchmark.model_dump(mode="json"))
+    return ScoreConfig(
+        benchmark=BenchmarkRecord(name=name, title=benchmark.title, rule=rule_of(benchmark), description=benchmark),
+        data=DataRecord(location="data", digest="d", benchmark_digest=digest_of, rows=rows, clusters=Clusters()),
+        prompt=PromptRecord(
+            profile="none", profile_size=Prompt().profile_size, wordings_digest=wordings_digest("none")
+        ),
         model=ModelRecord(name=model, kind="function"),
-        benchmark=described,
-        data=DataRecord(location="data", digest="d", rows=rows, clusters=Clusters()),
-        prompt=PromptRecord(profile="none"),
-        scoring=ScoringRecord(),
-        seed=seed,
-        provenance=_provenance(),
+        scoring=Scoring(),
     )
 
 
@@ -71,29 +63,32 @@ def run_of(
     *,
     path: str | Path = "runs/m",
     model: str = "m",
-    seed: int = 0,
     legacy: bool = False,
 ) -> Run:
-    """A run of these decisions, as `read_run` would give it."""
+    """A run of these decisions, as `load_run` would give it."""
     name = benchmark if isinstance(benchmark, str) else "pairs"
     described = find_benchmark(benchmark, legacy=legacy) if isinstance(benchmark, str) else benchmark
     decisions = rows if isinstance(rows, pl.DataFrame) else pl.DataFrame(rows, schema=DECISIONS)
     counts = dict(decisions.group_by("config").agg(pl.col("id").n_unique()).iter_rows())
-    record = record_of(described, name, counts, model=model, seed=seed)
-    return Run(Path(path), decisions, measure(described, decisions), record)
+    return made(path, config_of(described, name, counts, model=model), decisions, measure(described, decisions))
+
+
+def made(path: str | Path, config: ScoreConfig, items: pl.DataFrame, metrics: pl.DataFrame) -> Run:
+    """A run of a function with these items."""
+    result = ScoreResult(model=config.model)
+    return Run(Path(path), config, result, _provenance(), metrics, {"items": items})
 
 
 def keep(run: Run, out: Path | None = None) -> Run:
     """The run in a directory, its own without `out`, read back."""
     target = out or run.path
-    with output_directory(target, Settings(), recipe_file=SETTINGS_FILE, fresh=True) as output:
-        write_run(output, items=run.items, metrics=run.metrics, record=run.record)
-    return read_run(target)
+    with run_directory(target, run.config, fresh=True) as output:
+        assert output is not None
+        write_run(output, run.config, run.result, run.metrics, {"items": run.items})
+    return load_run(target, EvaluationConfig)
 
 
-def scored(
-    benchmark: str, data: Path, out: Path, by: Scores = by_length, *, model: str = "m", seed: int = 0, **options: Any
-) -> Run:
+def scored(benchmark: str, data: Path, out: Path, by: Scores = by_length, *, model: str = "m", **options: Any) -> Run:
     """The run of a function from a prompt and its responses to scores, in the directory `out`.
 
     options: of `Data`.
@@ -106,11 +101,39 @@ def scored(
     decisions = decide(items.frame, scores)
     frame = score_items(described, items.frame, Scored(scores), decisions)
     counts = dict(items.frame["config"].value_counts().iter_rows())
-    record = record_of(described, benchmark, counts, model=model, seed=seed)
-    return keep(with_clusters(Run(out, frame, measure(described, decisions), record), items.clusters))
+    config = config_of(described, benchmark, counts, model=model)
+    asked = {name: options.get(name) for name in ("split", "limit")}
+    of = DataRecord.model_validate(items.source | asked | {"benchmark_digest": config.data.benchmark_digest})
+    metrics = measure(described, decisions, items.frame)
+    return keep(made(out, config.model_copy(update={"data": of}), frame, metrics))
 
 
-def with_clusters(run: Run, clusters: Clusters | None) -> Run:
-    """The run, saying that its clusters are these."""
-    data = run.record.data.model_copy(update={"clusters": clusters})
-    return replace(run, record=run.record.model_copy(update={"data": data}))
+def changed(run: Run, **changes: Any) -> Run:
+    """The run with other values in its result, or else in its config: whole parts, or `part__field`."""
+    for name, value in changes.items():
+        part, _, field = name.partition("__")
+        which = "result" if part in type(run.result).model_fields else "config"
+        of = getattr(run, which)
+        inner = getattr(of, part).model_copy(update={field: value}) if field else value
+        run = replace(run, **{which: of.model_copy(update={part: inner})})
+    return run
+
+
+def with_items(run: Run, items: pl.DataFrame) -> Run:
+    """The run with other items."""
+    return replace(run, frames={"items": items})
+
+
+def for_persons(run: Run, *, setting: Any = "certainty", variables: Any = "all", **result: Any) -> Run:
+    """The run as one of a judge for persons. result: what came of it, where that is not nothing."""
+    config = PersonaConfig(
+        benchmark=run.config.benchmark,
+        data=run.config.data,
+        model=ChatModel(provider="p", model=run.name),
+        prompts_version="1",
+        prompts_digest="d",
+        judging=PersonaJudging(reply="brief", setting=setting, variables=variables),
+        seed=0,
+    )
+    counts = {"calls": 0, "prompt_tokens": 0, "completion_tokens": 0} | result
+    return replace(run, config=config, result=PersonaResult(model=run.result.model, **counts))

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from pluralbench_policies import Optimized, OptimizeOptions, Task
-from pluralbench_policies.progress_files import read_log
+from pluralbench_local import Trained
+from pluralbench_local.training_job import read_log
+from pluralbench_policies import OptimizeOptions, Task
 from pluralbench_rewards import FunctionModel, Group
 from reward_models import user
 
@@ -33,6 +34,6 @@ def log_of(folder: Path) -> list[dict[str, Any]]:
     return [{key: value for key, value in line.items() if key != "seconds"} for line in read_log(folder)]
 
 
-def weights(optimized: Optimized) -> bytes:
+def weights(optimized: Trained) -> bytes:
     """The file of weights."""
     return (optimized.folder / "model.safetensors").read_bytes()

@@ -9,8 +9,8 @@ from pluralbench_local.personal.contract import BackboneRecord
 from pluralbench_local.personal.options import PersonalOptions
 from pluralbench_local.personal.points import Corpus
 from pluralbench_local.personal.saved import SavedPersonal, read_personal
-from pluralbench_local.personal.simulated import simulated
 from pluralbench_local.personal.training import train_personal
+from simulated_users import simulated
 
 WIDTH = 8
 BACKBONE = BackboneRecord(name="simulated", width=WIDTH)

@@ -3,7 +3,7 @@
 import csv
 import json
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from html import escape
 from itertools import combinations
@@ -12,6 +12,7 @@ from typing import Any
 
 import chinese_project as chinese
 import persona_sources as persona
+import polars as pl
 import verbs
 from build_chinese.source import FOLDER as RANKED
 from build_multilingual.source import SAMPLE as TRANSLATED
@@ -19,6 +20,7 @@ from build_persona_judge.sources.loaded import FOLDER as PERSONAS
 from build_personalized.sources import SAMPLE as PEOPLE
 from chat_server import Reply, request_digest, serve
 from chinese_tables import published
+from downstream_runs import MODELS, World, sampled
 from hub_server import card, publish
 from pluralbench_rewards import Group
 from reward_models import POSITIONS, save_classifier, save_language_model
@@ -39,18 +41,21 @@ PAIRS = [
 ]
 
 
+SIZES: dict[str, Any] = {"num_hidden_layers": 2, "max_position_embeddings": 4 * POSITIONS}
+
+
 def write(folder: Path) -> None:
     """Everything but the releases and the annotation tasks, which the commands themselves make."""
-    sizes: dict[str, Any] = {"num_hidden_layers": 2, "max_position_embeddings": 4 * POSITIONS}
-    save_classifier(folder / "path/to/model", **sizes)
-    save_classifier(folder / "my-model", **sizes)
+    save_classifier(folder / "path/to/model", **SIZES)
+    my_model(folder)
     save_language_model(folder / "qwen3-0.6b", **TINY)
     for seed, name in enumerate(("policy", "base", "path/to/policy")):
-        save_language_model(folder / name, seed=seed, **sizes)
+        save_language_model(folder / name, seed=seed, **SIZES)
     downstream(folder)
     published(folder / "CheemsBench/data/cheems_bench")
     chinese.write_rows(folder / "pairs.jsonl", PAIRS)
     chinese.write_rows(folder / "my-pairs.jsonl", [row | {"question": row["prompt"]} for row in PAIRS])
+    labelled(folder)
     (folder / "wmt21.jsonl").write_bytes((TRANSLATED / "translations.jsonl").read_bytes())
     dump = folder / "beer.stackexchange.com/Posts.xml"
     dump.parent.mkdir()
@@ -72,6 +77,23 @@ def write(folder: Path) -> None:
     persona.write_jsonl(folder / "synthetic_dataset.jsonl", said)
     for name in ("my-survey", "drinks"):
         persona.people_csv(folder / name)
+
+
+def labelled(folder: Path) -> None:
+    """Pairs with labels: in words, and on a scale."""
+    words = ["model_a", "model_b", "tie", "tie (bothbad)", "model_a"]
+    names = {"chosen": "response_a", "rejected": "response_b"}
+    rows = [{names.get(name, name): value for name, value in row.items()} for row in PAIRS]
+    chinese.write_rows(folder / "votes.jsonl", [row | {"winner": word} for row, word in zip(rows, words, strict=True)])
+    with (folder / "rated.csv").open("w", encoding="utf-8", newline="") as file:
+        table = csv.writer(file)
+        table.writerow(["id", "prompt", "a", "b", "preference"])
+        table.writerows([*list(row.values())[:4], number - 2] for number, row in enumerate(PAIRS))
+
+
+def my_model(folder: Path) -> None:
+    """A small classifier, which stands for the reader's model."""
+    save_classifier(folder / "my-model", **SIZES)
 
 
 def downstream(folder: Path) -> None:
@@ -96,13 +118,20 @@ models = [{ name = "a", path = "path/to/model" }, { name = "b", path = "my-model
 
 
 def write_runs(folder: Path) -> None:
-    """The runs that commands read, of functions and of the served judge, and the releases under other names."""
+    """The runs, plans and personas that commands read, of functions and the served judge, and renamed releases."""
+    ids = [
+        row["id"] for row in pl.read_parquet(folder / "dist/personalized-rewardbench/data/*/test.parquet").to_dicts()
+    ]
+    chinese.write_rows(folder / "plans.jsonl", [{"id": item, "aspects": ["a small purse"]} for item in ids])
+    chinese.write_rows(folder / "personas.jsonl", [{"id": item, "persona": "Keeps a small purse."} for item in ids])
     shutil.copytree(folder / "dist/chinese-rewardbench", folder / "dist/cheemsbench")
     for number, name in enumerate(("plain", "a", "b", *SCORED)):
         data = folder / "dist/personalized-rewardbench"
         verbs.score(partial(scores, number), data=data, out=folder / "runs" / name)
     data = folder / "dist/multilingual-rewardbench"
     verbs.score(partial(scores, 1), benchmark="multilingual", data=data, out=folder / "runs/multilingual-model")
+    with serve(World()) as server:
+        sampled(server, folder / "dist/personalized-rewardbench", folder / "best", MODELS, limit=1, n=4, measure="win")
     with serve(answer) as server:
         out = folder / "runs/persona-judge-gpt-5-mini-certainty-all"
         data = folder / "dist/persona-judge"
@@ -169,12 +198,23 @@ def export(tasks: Path, to: Path) -> None:
 
 def rate(sheets: Path) -> None:
     """Fill in what raters are asked, from 1 to 5."""
+    names = ("factuality", "relevance", "helpfulness", "rubric")
+    _fill_in(
+        sheets,
+        lambda place, number: {name: str(1 + (number * step + place) % 5) for step, name in enumerate(names, start=1)},
+    )
+
+
+def label(sheets: Path) -> None:
+    """Fill in which option people take for that of another, and how certain they are."""
+    _fill_in(sheets, lambda place, number: {"answer": "AAB"[(number + place) % 3], "certainty": str(50 + number % 50)})
+
+
+def _fill_in(sheets: Path, answers: Callable[[int, int], dict[str, str]]) -> None:
+    """Give the columns of each row that `answers` names, by the place of its sheet and the number of the row."""
     for place, sheet in enumerate(sorted(sheets.glob("*.csv"))):
         with sheet.open(encoding="utf-8-sig", newline="") as file:
-            rows = list(csv.DictReader(file))
-        for number, row in enumerate(rows):
-            for step, name in enumerate(("factuality", "relevance", "helpfulness", "rubric"), start=1):
-                row[name] = str(1 + (number * step + place) % 5)
+            rows = [row | answers(place, number) for number, row in enumerate(csv.DictReader(file))]
         with sheet.open("w", encoding="utf-8", newline="") as file:
             writer = csv.DictWriter(file, list(rows[0]))
             writer.writeheader()

@@ -1,7 +1,9 @@
 """The evaluator's verbs with loose options, each put into the description that has a field of its name."""
 
+import json
 import random
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pluralbench
@@ -17,7 +19,7 @@ from pluralbench import (
     Run,
     Scoring,
 )
-from pluralbench.results.record import JudgingRecord, ScoringRecord
+from pluralbench.results.evaluations import JudgeResult, ScoreResult
 from pluralbench_rewards import Work
 from pluralbench_runs import Table
 
@@ -72,10 +74,10 @@ def _taken(description: type[Table], options: dict[str, Any]) -> dict[str, Any]:
     return {name: options.pop(name) for name in [*options] if name in description.model_fields}
 
 
-def scoring(run: Run) -> ScoringRecord:
+def scoring(run: Run) -> ScoreResult:
     """How a run was scored."""
-    assert run.record.scoring is not None
-    return run.record.scoring
+    assert run.scored is not None
+    return run.scored
 
 
 def work(run: Run) -> Work:
@@ -85,14 +87,20 @@ def work(run: Run) -> Work:
     return found
 
 
-def judging(run: Run) -> JudgingRecord:
+def judging(run: Run) -> JudgeResult:
     """How a judge was asked."""
-    assert run.record.judging is not None
-    return run.record.judging
+    assert run.judged is not None
+    return run.judged
 
 
 def value(run: Run, metric: str, group: str = "pooled", **place: str) -> float:
     """A number of a run that has to be there."""
     found = run.estimate(metric, group, **place).value
     assert found is not None, (metric, group, place)
+    return found
+
+
+def config(run: Path) -> dict[str, Any]:
+    """What a run was asked, as its directory has it."""
+    found: dict[str, Any] = json.loads((run / "run.json").read_text(encoding="utf-8"))["config"]
     return found

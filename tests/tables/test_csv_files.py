@@ -1,16 +1,16 @@
-"""CSV of every dialect, read back as it was written or refused with its line."""
+"""CSV and TSV by the dialect that the caller names, read back as it was written or refused with its line."""
 
 import csv
 import gzip
 import io
-from contextlib import suppress
+import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from pluralbench_tables import SPREADSHEET, TableFileError, limits, read_csv
+from pluralbench_tables import SPREADSHEET, Dialect, Separator, TableFileError, limits, read_csv
+from pluralbench_tables.csv_files import SEPARATORS
 
 # What R writes, and Kaggle holds: a backslash before the quotation marks of a text, and before nothing else.
 ESSAYS = (
@@ -19,14 +19,7 @@ ESSAYS = (
     b'2,"\\"No\\"",\n'
     b'3,"A path: C:\\dir, and a line\nend.",4\n'
 )  # fmt: skip
-DIALECTS: list[dict[str, Any]] = [
-    {"quoting": csv.QUOTE_MINIMAL},
-    {"quoting": csv.QUOTE_ALL},
-    {"quoting": csv.QUOTE_MINIMAL, "doublequote": False, "escapechar": "\\"},
-    {"quoting": csv.QUOTE_ALL, "doublequote": False, "escapechar": "\\"},
-    {"quoting": csv.QUOTE_ALL, "doublequote": True, "escapechar": "\\"},
-    {"quoting": csv.QUOTE_NONE, "escapechar": "\\"},
-]
+BACKSLASH = Dialect(quoting="backslash")
 PIECES = ['"', "\\", '"yes"', '\\"', "\\\\", "\\n", ",", ";", "\t", "|", "\n", "\r", "\r\n", "a", " b", "é", "'", ""]
 CELL = st.lists(st.sampled_from(PIECES), max_size=4).map("".join) | st.text(st.characters(codec="utf-8"), max_size=4)
 ROWS = st.lists(st.tuples(CELL, CELL, CELL), max_size=4)
@@ -47,48 +40,43 @@ def refused(folder: Path, data: bytes) -> str:
 
 @pytest.mark.smoke
 def test_quotation_marks_after_backslashes_stay_in_the_text(tmp_path: Path) -> None:
-    frame = read_csv(file(tmp_path, ESSAYS))
+    frame = read_csv(file(tmp_path, ESSAYS), dialect=BACKSLASH)
     assert frame["essay"].to_list() == ['She said "yes", and left.', '"No"', "A path: C:\\dir, and a line\nend."]
     assert frame["score"].to_list() == ["3", None, "4"]
 
 
 @given(
-    rows=ROWS,
-    dialect=st.sampled_from(DIALECTS),
-    separator=st.sampled_from(",;\t|"),
-    end=st.sampled_from(["\n", "\r\n", "\r"]),
-    mark=st.booleans(),
+    rows=ROWS, separator=st.sampled_from([*SEPARATORS]), end=st.sampled_from(["\n", "\r\n", "\r"]), mark=st.booleans()
 )
-@example(rows=[("a\rb", "", "x")], dialect=DIALECTS[0], separator=",", end="\n", mark=False)
-@example(rows=[('a"b', "c\\\\d", "")], dialect=DIALECTS[4], separator=";", end="\n", mark=True)
-@example(rows=[("a\\b", "", "")], dialect=DIALECTS[2], separator=",", end="\n", mark=False)
-@example(rows=[("", "", ""), ("", "", "\r")], dialect=DIALECTS[5], separator=",", end="\r", mark=False)
-@example(rows=[("\\", '"', ',"')], dialect=DIALECTS[3], separator=",", end="\r\n", mark=False)
-def test_what_csv_writes_is_read_back_or_refused(
+@example(rows=[("a\rb", "", "x"), ("C:\\", '\\"', "\\\\")], separator="comma", end="\n", mark=False)
+def test_what_a_spreadsheet_writes_is_always_read_back(
     tmp_path_factory: pytest.TempPathFactory,
     rows: list[tuple[str, str, str]],
-    dialect: dict[str, Any],
-    separator: str,
+    separator: Separator,
     end: str,
     mark: bool,
 ) -> None:
     text = io.StringIO(newline="")
-    csv.writer(text, delimiter=separator, lineterminator=end, **dialect).writerows([("id", "é", "b"), *rows])
-    path = file(tmp_path_factory.mktemp("csv"), text.getvalue().encode("utf-8-sig" if mark else "utf-8"))
-    with suppress(TableFileError):
-        frame = read_csv(path)
-        assert frame.columns == ["id", "é", "b"]
+    writer = csv.writer(text, delimiter=SEPARATORS[separator], lineterminator=end, quoting=csv.QUOTE_ALL)
+    writer.writerows([("id", "é", "b"), *rows])
+    data = text.getvalue().encode("utf-8-sig" if mark else "utf-8")
+    for dialect in (SPREADSHEET, Dialect(separator)):
+        frame = read_csv(file(tmp_path_factory.mktemp("csv"), data), dialect=dialect)
         assert [tuple(cell or "" for cell in row) for row in frame.iter_rows()] == rows
 
 
-@given(rows=ROWS)
-def test_what_a_spreadsheet_writes_is_always_read_back(
+PLAIN = st.text(st.sampled_from("\"\\';,|\x00a é") | st.characters(codec="utf-8"), max_size=6)
+
+
+@given(rows=st.lists(st.tuples(PLAIN, PLAIN, PLAIN), max_size=4))
+@example(rows=[('"quoted"', 'a "b', "'"), ('""', "\\", "x")])
+def test_what_never_quotes_has_quotation_marks_as_letters(
     tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, str, str]]
 ) -> None:
-    text = io.StringIO(newline="")
-    csv.writer(text, quoting=csv.QUOTE_ALL).writerows([("id", "é", "b"), *rows])
-    frame = read_csv(file(tmp_path_factory.mktemp("csv"), text.getvalue().encode()), quotings=SPREADSHEET)
-    assert [tuple(cell or "" for cell in row) for row in frame.iter_rows()] == rows
+    kept = [tuple(re.sub(r"[\t\r\n\x00]", " ", cell) for cell in row) for row in rows]
+    text = "".join("\t".join(row) + "\n" for row in [("id", "é", "b"), *kept])
+    frame = read_csv(file(tmp_path_factory.mktemp("tsv"), text.encode(), "mqm.tsv"), dialect=Dialect(quoting="none"))
+    assert [tuple(cell or "" for cell in row) for row in frame.iter_rows()] == kept
 
 
 @pytest.mark.parametrize("separator", [";", "\t", "|"])
@@ -97,9 +85,19 @@ def test_other_separators_than_commas(tmp_path: Path, separator: str) -> None:
     assert frame.rows(named=True) == [{"id": "1", "score": "0,5"}]
 
 
+def test_a_header_that_several_separators_divide_wants_one_named(tmp_path: Path) -> None:
+    path = file(tmp_path, b"a;b,c\n1;2,3\n")
+    assert read_csv(path, dialect=Dialect("semicolon")).rows(named=True) == [{"a": "1", "b,c": "2,3"}]
+    with pytest.raises(
+        TableFileError, match=r"t\.tsv, line 2: a cell begins with a quotation mark, .* name the file's"
+    ):
+        read_csv(file(tmp_path, b'a\tb\n1\t"2"\n', "t.tsv"))
+    assert read_csv(file(tmp_path, b"a,b\tc;d\n1\t2\n", "t.tsv")).columns == ["a,b", "c;d"]
+
+
 def test_gzip_is_expanded_whatever_its_name(tmp_path: Path) -> None:
     for name in ("essays.csv.gz", "essays.csv"):
-        assert read_csv(file(tmp_path, gzip.compress(ESSAYS), name)).height == 3
+        assert read_csv(file(tmp_path, gzip.compress(ESSAYS), name), dialect=BACKSLASH).height == 3
     with pytest.raises(TableFileError, match=r"essays\.csv\.gz cannot be read: Compressed file ended before"):
         read_csv(file(tmp_path, gzip.compress(ESSAYS)[:-9], "essays.csv.gz"))
 
@@ -127,21 +125,18 @@ def test_a_column_without_a_name_is_left_out_where_it_is_empty(tmp_path: Path) -
         (b",a,\n1,2,3\n", "sheet.csv, line 1: column 3 has no name, as one before it; name every column once."),
         (
             b'a,b\n"She said "yes" to me",2\n',
-            "sheet.csv, line 2: after the closing quotation mark of a cell the text goes on, without one of the "
-            "commas; double the quotation marks that belong to the text.",
+            "sheet.csv, line 2: after the closing quotation mark of a cell the text goes on, without a comma; double "
+            "the quotation marks that belong to the text; name the file's `quoting` (doubled, backslash, none), or "
+            "give the table as JSON lines or Parquet.",
         ),
-        (b'a,b\n1,2\n"open,2\n', "sheet.csv, line 3: a quotation mark opens a cell here and none closes it."),
         (
-            b'a,b\n1,2\n"C:\\\\dir",2\n',
-            "sheet.csv, line 3: this can be read in two ways that differ: as cells between commas, with backslashes as "
-            "letters; or as cells between commas, with every backslash an escape; give the table as JSON lines or "
-            "Parquet.",
+            b'a,b\n1,2\n"open,2\n',
+            "sheet.csv, line 3: a quotation mark opens a cell here and none closes it; name the file's `quoting` "
+            "(doubled, backslash, none), or give the table as JSON lines or Parquet.",
         ),
         (
             b"a;b,c\n1;2,3\n",
-            "sheet.csv, line 1: this can be read in two ways that differ: as cells between commas, with backslashes as "
-            "letters; or as cells between semicolons, with backslashes as letters; give the table as JSON lines or "
-            "Parquet.",
+            "sheet.csv, line 1: the header can be divided at each comma and at each semicolon; name the `separator`.",
         ),
         (
             b"a,b\n1,2\r\n",

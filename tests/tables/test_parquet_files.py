@@ -9,7 +9,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pluralbench_tables import TableFileError, read_parquet
+from pluralbench_tables import TableFileError, parquet_parts, read_parquet
 
 TABLES: dict[str, list[Any]] = {
     "text": ["a", None, "é"],
@@ -50,6 +50,13 @@ def test_columns_come_in_the_order_asked_for(tmp_path: Path) -> None:
     assert refused(path, "b", "d") == "rows.parquet has no column `d`; it has a, b, c."
 
 
+def repeated(path: Path, length: int, times: int, **options: Any) -> Path:
+    """Writes one text so many times, which takes hardly any room in the file."""
+    rows = pa.DictionaryArray.from_arrays(pa.array([0] * times, pa.int32()), pa.array(["x" * length]))
+    pq.write_table(pa.table({"a": rows}), path, store_schema=False, **options)
+    return path
+
+
 def test_absurd_sizes_are_refused_before_they_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pluralbench_tables.parquet_files.MEMORY_BYTES", 50_000_000)
     monkeypatch.setattr("pluralbench_tables.parquet_files.CELLS", 100_000)
@@ -60,13 +67,39 @@ def test_absurd_sizes_are_refused_before_they_are_read(tmp_path: Path, monkeypat
     assert refused(path) == (
         "rows.parquet has 100,001 rows of 1 columns, and at most 100,000 cells are read; split it."
     )
-    text = pa.array(["x" * 50_000]).dictionary_encode().dictionary
-    rows = pa.DictionaryArray.from_arrays(pa.array([0] * 2000, pa.int32()), text)
-    pq.write_table(pa.table({"a": rows}), path, store_schema=False)
-    assert path.stat().st_size < 100_000
+    assert repeated(path, 50_000, 2000).stat().st_size < 100_000
     assert refused(path) == (
         "rows.parquet unpacks to more than 50,000,000 bytes, which are as many as are read; split it."
     )
+
+
+def test_parts_have_a_limit_and_the_file_has_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "rows.parquet"
+    frame = pl.DataFrame({"a": range(5_000), "b": [f"{number**9:x}" for number in range(5_000)]})
+    frame.write_parquet(path, row_group_size=2_000)
+    for limit in ("parquet_files.CELLS", "parquet_files.MEMORY_BYTES", "text_files.FILE_BYTES"):
+        monkeypatch.setattr(f"pluralbench_tables.{limit}", 1_000)
+    parts = list(parquet_parts(path, ["b"]))
+    assert max(part.height for part in parts) <= 1024
+    assert pl.concat(parts).equals(frame.select("b"))
+    assert [part.schema for part in parquet_parts(path)] == [frame.schema] * 5
+    frame.clear().write_parquet(path)
+    assert [part.schema for part in parquet_parts(path)] == [frame.schema]
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [((9_000, 2_000), r"unpacks to more than \d[\d,]+ bytes"), ((1, 200_000), r"at most 100,000 cells are read")],
+    ids=["texts", "rows"],
+)
+def test_what_is_made_to_fill_a_disk_is_refused_before_a_part_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: tuple[int, int], said: str
+) -> None:
+    monkeypatch.setattr("pluralbench_tables.parquet_files.MEMORY_BYTES", 1_000_000)
+    monkeypatch.setattr("pluralbench_tables.parquet_files.CELLS", 100_000)
+    path = repeated(tmp_path / "rows.parquet", *rows)
+    with pytest.raises(TableFileError, match=said):
+        next(parquet_parts(path))
 
 
 def schema_of_depth(depth: int) -> bytes:

@@ -34,12 +34,11 @@ COMMANDS = {
 }
 ASK_FOR_HELP = """
 import contextlib, importlib, io, json, os, sys, threading
-import typer
 
 name, entry = sys.argv[1:]
 module, function = entry.split(":")
 main = getattr(importlib.import_module(module), function)
-verbs = getattr(typer.main.get_command(sys.modules[module].app), "commands", {})
+verbs = [verb for listed in sys.modules[module].program.verbs.values() for verb in listed]
 answers = {}
 
 def ask(*words):

@@ -52,4 +52,4 @@ def test_the_weights_are_those_that_the_workspace_installs() -> None:
     ],
 )
 def test_what_does_not_exist_is_noticed(text: str, wrong: list[str]) -> None:
-    assert faults("pluralbench-retrieval", text) == wrong
+    assert faults("pluralbench-calls", text) == wrong

@@ -30,13 +30,13 @@ from .downstream.best_of_n import best_of_n
 from .downstream.correlate import Correlation, correlate
 from .downstream.optimization import optimize
 from .downstream.study import Study
-from .errors import BenchmarkError, DataError, EvaluationError, RunError
+from .errors import BenchmarkError, DataError, EvaluationError, RunError, UserError
 from .evaluation.compare import RunComparison, compare
 from .evaluation.judge import judge
 from .evaluation.merge import merge
 from .evaluation.personas import judge_personas
 from .evaluation.score import score
-from .evaluation.synthesize import Synthesis, synthesize
+from .evaluation.synthesize import synthesize
 from .evaluation.train import train
 from .leaderboard.findings import Finding
 from .leaderboard.site import write_site
@@ -46,11 +46,7 @@ from .planning.plans import plan
 from .planning.training import train_planner
 from .reports.report import render, report_frame
 from .reports.verdicts import verdict_rows
-from .results.downstream import Downstream, DownstreamRecord, read_downstream
-from .results.personalize import Personalized, PersonalizeRecord, read_personalized
-from .results.plans import Plans, PlansRecord, read_plans_folder
-from .results.record import RunRecord
-from .results.runs import Run, read_run
+from .results.runs import Downstream, Personalized, Plans, Run, Synthesis, load_run
 from .studying import study
 
 __all__ = [
@@ -65,7 +61,6 @@ __all__ = [
     "DataError",
     "Downstream",
     "DownstreamPrompt",
-    "DownstreamRecord",
     "EvaluationError",
     "Finding",
     "Group",
@@ -79,19 +74,16 @@ __all__ = [
     "PersonaData",
     "PersonaJudging",
     "PersonalOptions",
-    "PersonalizeRecord",
     "Personalized",
     "Personalizing",
     "PlannerOptions",
     "Planning",
     "Plans",
-    "PlansRecord",
     "Prompt",
     "RewardModel",
     "Run",
     "RunComparison",
     "RunError",
-    "RunRecord",
     "Running",
     "Sampling",
     "Scored",
@@ -102,6 +94,7 @@ __all__ = [
     "Synthesis",
     "Synthesizing",
     "TrainingOptions",
+    "UserError",
     "best_of_n",
     "check_submission",
     "compare",
@@ -111,14 +104,11 @@ __all__ = [
     "judge_personas",
     "known_benchmarks",
     "load_items",
+    "load_run",
     "merge",
     "optimize",
     "personalize",
     "plan",
-    "read_downstream",
-    "read_personalized",
-    "read_plans_folder",
-    "read_run",
     "render",
     "report_frame",
     "score",

@@ -51,6 +51,7 @@ AnswerLanguage = Literal["target", "english"]
 Reply = Literal["reasoned", "brief", "structured"]
 Orders = Literal["both", "one"]
 Criterion = Literal["quality", "person"]
+Oracle = Literal["titles", "reasons"]
 Reading = Literal["lenient", "strict"]
 Measure = Literal["rubric", "rating", "win"]
 Judged = Literal["all", "selected"]
@@ -82,7 +83,7 @@ class Data(Table):
     """Which items of a benchmark are scored, and where they are.
 
     location: a release or another directory, a file (.parquet, .jsonl, .json, .csv), or ORG/NAME[@REVISION] on the Hub.
-    columns: which column is what, such as "prompt=text".
+    columns: which column is what, such as "prompt=text". labels: which label means what, such as "first=A>B".
     """
 
     location: str | None = Field(
@@ -96,6 +97,11 @@ class Data(Table):
         (),
         description="Which column is what, such as prompt=text; repeatable.",
         json_schema_extra={"flag": "--column", "metavar": "WHAT=COLUMN"},
+    )
+    labels: tuple[str, ...] = Field(
+        (),
+        description="Which labels of a pair mean what: first=A>B, second=B>A, tie=A=B, or scale=-3,3; repeatable.",
+        json_schema_extra={"flag": "--label-value", "metavar": "MEANING=VALUE"},
     )
     limit: int | None = Field(None, ge=1, description=LIMIT)
     on_empty: OnEmpty | None = Field(
@@ -164,8 +170,9 @@ class Judging(Asking):
     orders: "both" asks twice with the responses swapped, and calls it a tie where the verdicts disagree; "one" asks
     once, in an order drawn by the seed (the way of the paper of Personalized RewardBench, section 4.1). criterion:
     what the judge goes by, see `pluralbench_rewards.judge.Criterion`. oracle: show it the rubric aspects that the
-    benchmark scores by; the paper's oracle sees the posts too (`Prompt(profile="raw")`). answer_language: of a
-    benchmark in many languages, see `pluralbench.data.prompts.languages_told`.
+    benchmark scores by, their titles alone or with the reasons; the paper's oracle (appendix A.4) sees the posts too
+    (`Prompt(profile="raw")`). answer_language: of a benchmark in many languages, see
+    `pluralbench.data.prompts.languages_told`.
     """
 
     orders: Orders = Field("both", description=ORDERS)
@@ -175,10 +182,10 @@ class Judging(Asking):
         description="quality: what is said about the person decides, else the quality of the answer; person: what this "
         "very person most likely expects, also where nothing is said about them.",
     )
-    oracle: bool = Field(
-        default=False,
-        description="Show the judge the true rubric aspects. The oracle of the paper also has --profile raw and "
-        "--criterion person.",
+    oracle: Oracle | None = Field(
+        None,
+        description="Show the judge the true rubric aspects: their titles, or the reasons too. The oracle of the paper "
+        "also has --profile raw and --criterion person.",
     )
     verdicts: Reading = Field(
         "lenient",
@@ -347,7 +354,8 @@ class Personalizing(Table):
 
     methods: of `pluralbench_local.personal`. profile: "without" and "with" train models that know nothing of the person
     and models that are told of them, "both" the two; with "all" the latter are also told of another user. persona:
-    models of posts read the person's persona too.
+    models with a profile read the person's persona beside their posts, and others the posts alone: the contrasts of
+    both appendices of Personalized RewardBench (A.3 withholds the profile, B adds the persona to it).
     """
 
     methods: tuple[str, ...] = Field(
@@ -359,7 +367,10 @@ class Personalizing(Table):
         "both",
         description="Train without a profile, with one, or both; all also shows those with one another user's.",
     )
-    persona: bool = Field(default=False, description="Models that are told posts read the user's persona too.")
+    persona: bool = Field(
+        default=False,
+        description="Models with a profile read the user's persona beside the posts, and others the posts alone.",
+    )
     seeds: int = Field(3, ge=1, description="Models of each method, by the seeds 0, 1, ...")
 
     @field_validator("methods", mode="before")

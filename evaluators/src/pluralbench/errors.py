@@ -2,6 +2,8 @@
 
 from pluralbench_runs import UserError
 
+__all__ = ["BenchmarkError", "DataError", "EvaluationError", "RunError", "UserError"]
+
 
 class EvaluationError(UserError):
     """A benchmark, its data, or a run that cannot be used.

@@ -9,7 +9,7 @@ from typing import Any
 import pandera.polars as pa
 import polars as pl
 
-from pluralbench_schemas.call_keys import are_call_keys
+from pluralbench_schemas.rules import Rows, each, fields, have_text, name_calls, rule
 
 MARKS = ("1", "2", "s")
 RESPONSE = pl.Struct({"id": pl.String, "content": pl.String, "model": pl.String})
@@ -34,20 +34,35 @@ RANKED_RESPONSES = pl.Schema(COLUMNS)
 """Names and types of a table of `RankedResponses`, to make one."""
 
 
-def _ids(column: str) -> pl.Expr:
-    return pl.col(column).list.eval(pl.element().struct.field("id"))
+def _several() -> pl.Expr:
+    ids = fields("responses", "id").list
+    return (ids.len() > 1) & (ids.n_unique() == ids.len())
 
 
-def _ranks() -> pl.Expr:
-    return pl.col("rank").list.eval(pl.element().struct.field("rank"))
+def _two_of(column: str, length: int, marked: pl.Expr | None = None) -> pl.Expr:
+    """Whether each entry has this length and begins with the ids of two responses. marked: holds for each, too."""
+    entry = pl.element().list
+    shaped = (entry.len() == length) & (entry.get(0, null_on_oob=True) != entry.get(1, null_on_oob=True))
+    shaped = shaped if marked is None else shaped & marked
+    named = pl.col(column).list.eval(entry.head(2).explode(empty_as_null=False))
+    strange = named.list.set_difference(fields("responses", "id")).list.len()
+    return each(column, shaped) & (strange == 0)
 
 
-def _named(column: str) -> pl.Expr:
-    """The ids at the first two places of each entry."""
-    return pl.col(column).list.eval(pl.element().list.head(2).explode(empty_as_null=False))
+def _gapless() -> pl.Expr:
+    ranks, ids = fields("rank", "rank").list, fields("rank", "id")
+    levels = ranks.n_unique()
+    known = ids.list.set_difference(fields("responses", "id")).list.len() == 0
+    ranked = (ranks.min() == 1) & (ranks.max() == levels) & (levels > 1)
+    return ranked & known & (ids.list.n_unique() == ids.list.len())
 
 
-class RankedResponses(pa.DataFrameModel):
+def _categories() -> pl.Expr:
+    names = pl.col("category").list
+    return (names.len() > 0) & names.eval(pl.element().str.contains(r"\S")).list.all()
+
+
+class RankedResponses(Rows):
     """Prompts with ranked responses.
 
     responses: structs of `id`, `content` and `model`, which is "" where nobody said. annotations: [first, second, mark]
@@ -72,61 +87,19 @@ class RankedResponses(pa.DataFrameModel):
     vote_calls: pl.List = pa.Field(dtype_kwargs={"inner": pl.String})
     reward_calls: pl.List = pa.Field(dtype_kwargs={"inner": pl.String})
 
-    class Config:
-        """No column beside these."""
-
-        strict = True
-
-    @pa.check("id", "input", "annotated_by", error="must have text")
-    @classmethod
-    def _text(cls, data: pa.PolarsData) -> pl.LazyFrame:
-        return data.lazyframe.select(pl.col(data.key).str.contains(r"\S"))
-
-    @pa.check("responses", error="must be two or more, each with an id of its own")
-    @classmethod
-    def _responses(cls, data: pa.PolarsData) -> pl.LazyFrame:
-        ids = _ids("responses")
-        return data.lazyframe.select((ids.list.len() > 1) & (ids.list.n_unique() == ids.list.len()))
-
-    @pa.check("annotations", error="must be [id, id, mark] of two of the responses")
-    @classmethod
-    def _annotations(cls, data: pa.PolarsData) -> pl.LazyFrame:
-        entry = pl.element().list
-        shaped = pl.col("annotations").list.eval(
-            (entry.len() == 3) & entry.get(2).is_in(MARKS) & (entry.get(0) != entry.get(1))
-        )
-        strange = _named("annotations").list.set_difference(_ids("responses")).list.len()
-        return data.lazyframe.select(shaped.list.all() & (strange == 0))
-
-    @pa.check("rank", error="must rank responses from 1 without a gap, not all alike")
-    @classmethod
-    def _ranked(cls, data: pa.PolarsData) -> pl.LazyFrame:
-        ranks, ids = _ranks(), _ids("rank")
-        levels = ranks.list.n_unique()
-        gapless = (ranks.list.min() == 1) & (ranks.list.max() == levels) & (levels > 1)
-        known = ids.list.set_difference(_ids("responses")).list.len() == 0
-        return data.lazyframe.select(gapless & known & (ids.list.n_unique() == ids.list.len()))
-
-    @pa.check("order", error="must be [better, worse] of two of the responses")
-    @classmethod
-    def _ordered(cls, data: pa.PolarsData) -> pl.LazyFrame:
-        entry = pl.element().list
-        shaped = pl.col("order").list.eval((entry.len() == 2) & (entry.get(0) != entry.get(1)))
-        strange = _named("order").list.set_difference(_ids("responses")).list.len()
-        return data.lazyframe.select(shaped.list.all() & (strange == 0))
-
-    @pa.check("category", error="must name a main category")
-    @classmethod
-    def _categorised(cls, data: pa.PolarsData) -> pl.LazyFrame:
-        names = pl.col("category").list
-        return data.lazyframe.select((names.len() > 0) & names.eval(pl.element().str.contains(r"\S")).list.all())
-
-    @pa.check("conflicts", error="must be no more than `judgements`")
-    @classmethod
-    def _counted(cls, data: pa.PolarsData) -> pl.LazyFrame:
-        return data.lazyframe.select((pl.col("conflicts") >= 0) & (pl.col("conflicts") <= pl.col("judgements")))
-
-    @pa.check("vote_calls", "reward_calls", error="must be keys of calls, 64 hexadecimal digits")
-    @classmethod
-    def _call_keys(cls, data: pa.PolarsData) -> pl.LazyFrame:
-        return data.lazyframe.select(are_call_keys(data.key))
+    _text = have_text("id", "input", "annotated_by")
+    _responses = rule("must be two or more, each with an id of its own", "responses", holds=lambda _: _several())
+    _annotations = rule(
+        "must be [id, id, mark] of two of the responses",
+        "annotations",
+        holds=lambda name: _two_of(name, 3, pl.element().list.get(2, null_on_oob=True).is_in(MARKS)),
+    )
+    _ranked = rule("must rank responses from 1 without a gap, not all alike", "rank", holds=lambda _: _gapless())
+    _ordered = rule("must be [better, worse] of two of the responses", "order", holds=lambda name: _two_of(name, 2))
+    _categorised = rule("must name a main category", "category", holds=lambda _: _categories())
+    _counted = rule(
+        "must be no more than `judgements`",
+        "conflicts",
+        holds=lambda name: (pl.col(name) >= 0) & (pl.col(name) <= pl.col("judgements")),
+    )
+    _call_keys = name_calls("vote_calls", "reward_calls")

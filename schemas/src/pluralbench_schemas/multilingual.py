@@ -7,21 +7,13 @@ provenance in further columns.
 import pandera.polars as pa
 import polars as pl
 
-from pluralbench_schemas.call_keys import are_call_keys
 from pluralbench_schemas.languages import LANGUAGES
+from pluralbench_schemas.rules import Rows, differs, have_text, name_calls, not_negative, rule, same_in_all
 
 SUBSET = "^translation-[a-z]{2,3}-[a-z]{2,3}-(easy|hard)$"
 
 
-def _filled(data: pa.PolarsData) -> pl.LazyFrame:
-    return data.lazyframe.select(pl.col(data.key).str.contains(r"\S"))
-
-
-def _counted(data: pa.PolarsData) -> pl.LazyFrame:
-    return data.lazyframe.select(pl.col(data.key) >= 0)
-
-
-class MultilingualPairs(pa.DataFrameModel):
+class MultilingualPairs(Rows):
     """Pairs in one language. `id` is that of the English source and shared across languages.
 
     source: the subset of the source. translator: the model that translated, as it named itself, or "none".
@@ -43,43 +35,17 @@ class MultilingualPairs(pa.DataFrameModel):
     chosen_calls: pl.List = pa.Field(dtype_kwargs={"inner": pl.String})
     rejected_calls: pl.List = pa.Field(dtype_kwargs={"inner": pl.String})
 
-    class Config:
-        """No column beside these."""
-
-        strict = True
-
-    @pa.check("prompt", "source", "category", "translator", error="must have text")
-    @classmethod
-    def _text(cls, data: pa.PolarsData) -> pl.LazyFrame:
-        return _filled(data)
-
-    @pa.check("id", error="must not be negative")
-    @classmethod
-    def _not_negative(cls, data: pa.PolarsData) -> pl.LazyFrame:
-        return _counted(data)
-
-    @pa.check("language", error="must be a language of `languages.toml`")
-    @classmethod
-    def _known(cls, data: pa.PolarsData) -> pl.LazyFrame:
-        return data.lazyframe.select(pl.col(data.key).is_in(list(LANGUAGES)))
-
-    @pa.check("language", error="must be the same in all rows")
-    @classmethod
-    def _one_language(cls, data: pa.PolarsData) -> pl.LazyFrame:
-        return data.lazyframe.select(pl.col(data.key) == pl.col(data.key).first())
-
-    @pa.check("prompt_calls", "chosen_calls", "rejected_calls", error="must be keys of calls, 64 hexadecimal digits")
-    @classmethod
-    def _call_keys(cls, data: pa.PolarsData) -> pl.LazyFrame:
-        return data.lazyframe.select(are_call_keys(data.key))
-
-    @pa.check("rejected", error="must differ from `chosen`")
-    @classmethod
-    def _differ(cls, data: pa.PolarsData) -> pl.LazyFrame:
-        return data.lazyframe.select(pl.col("chosen") != pl.col("rejected"))
+    _text = have_text("prompt", "source", "category", "translator")
+    _not_negative = not_negative("id")
+    _known = rule(
+        "must be a language of `languages.toml`", "language", holds=lambda name: pl.col(name).is_in(list(LANGUAGES))
+    )
+    _one_language = same_in_all("language")
+    _call_keys = name_calls("prompt_calls", "chosen_calls", "rejected_calls")
+    _differ = differs("rejected", "chosen")
 
 
-class TranslationPairs(pa.DataFrameModel):
+class TranslationPairs(Rows):
     """A better and a worse translation of one sentence.
 
     source: the sentence (not the subset, as in the language configs). subset: `translation-SRC-TGT-LEVEL`.
@@ -99,32 +65,16 @@ class TranslationPairs(pa.DataFrameModel):
     chosen_score: float
     rejected_score: float
 
-    class Config:
-        """No column beside these."""
-
-        strict = True
-
-    @pa.check("prompt", "chosen", "rejected", "source", error="must have text")
-    @classmethod
-    def _text(cls, data: pa.PolarsData) -> pl.LazyFrame:
-        return _filled(data)
-
-    @pa.check("rejected", error="must differ from `chosen`")
-    @classmethod
-    def _differ(cls, data: pa.PolarsData) -> pl.LazyFrame:
-        return data.lazyframe.select(pl.col("chosen") != pl.col("rejected"))
-
-    @pa.check("id", "template", error="must not be negative")
-    @classmethod
-    def _not_negative(cls, data: pa.PolarsData) -> pl.LazyFrame:
-        return _counted(data)
-
-    @pa.check("subset", error="must be of the form translation-SRC-TGT-easy or -hard")
-    @classmethod
-    def _named(cls, data: pa.PolarsData) -> pl.LazyFrame:
-        return data.lazyframe.select(pl.col(data.key).str.contains(SUBSET))
-
-    @pa.check("prompt", error="must hold the sentence of `source`")
-    @classmethod
-    def _holds_source(cls, data: pa.PolarsData) -> pl.LazyFrame:
-        return data.lazyframe.select(pl.col("prompt").str.contains(pl.col("source"), literal=True))
+    _text = have_text("prompt", "chosen", "rejected", "source")
+    _differ = differs("rejected", "chosen")
+    _not_negative = not_negative("id", "template")
+    _named = rule(
+        "must be of the form translation-SRC-TGT-easy or -hard",
+        "subset",
+        holds=lambda name: pl.col(name).str.contains(SUBSET),
+    )
+    _holds_source = rule(
+        "must hold the sentence of `source`",
+        "prompt",
+        holds=lambda name: pl.col(name).str.contains(pl.col("source"), literal=True),
+    )

@@ -3,7 +3,7 @@
 import pandera.polars as pa
 import polars as pl
 
-from pluralbench_schemas.call_keys import are_call_keys
+from pluralbench_schemas.rules import Rows, differs, fields, have_text, name_calls, rule, same_in_all
 
 KINDS = ("preference", "opinion", "authorship")
 TRUTHS = ("A", "B", "tie")
@@ -18,7 +18,17 @@ VARIABLE = pl.Struct(
 )
 
 
-class PersonaItems(pa.DataFrameModel):
+def _once_each() -> pl.Expr:
+    names = fields("persona", "variable").list
+    return names.n_unique() == names.len()
+
+
+def _sentences() -> pl.Expr:
+    entry = pl.element().struct
+    return pl.col("persona").list.eval(entry.field("value").is_null() == entry.field("sentence").is_null()).list.all()
+
+
+class PersonaItems(Rows):
     """Items of one task.
 
     kind: what is asked, which response the person prefers, which answer they give, or which text they wrote. persona:
@@ -42,35 +52,12 @@ class PersonaItems(pa.DataFrameModel):
     gap: float = pa.Field(nullable=True)
     rank_calls: pl.List = pa.Field(dtype_kwargs={"inner": pl.String})
 
-    class Config:
-        """No column beside these."""
-
-        strict = True
-
-    @pa.check("task", "user", "option_a", "option_b", "origin_a", "origin_b", error="must have text")
-    @classmethod
-    def _text(cls, data: pa.PolarsData) -> pl.LazyFrame:
-        return data.lazyframe.select(pl.col(data.key).str.contains(r"\S"))
-
-    @pa.check("option_b", error="must differ from `option_a`")
-    @classmethod
-    def _differ(cls, data: pa.PolarsData) -> pl.LazyFrame:
-        return data.lazyframe.select(pl.col("option_a") != pl.col("option_b"))
-
-    @pa.check("task", error="must be the same in all rows")
-    @classmethod
-    def _one_task(cls, data: pa.PolarsData) -> pl.LazyFrame:
-        return data.lazyframe.select(pl.col("task") == pl.col("task").first())
-
-    @pa.check("persona", error="must have each variable once, and a sentence where it has a value and nowhere else")
-    @classmethod
-    def _rendered(cls, data: pa.PolarsData) -> pl.LazyFrame:
-        entry = pl.element().struct
-        names = pl.col("persona").list.eval(entry.field("variable"))
-        told = pl.col("persona").list.eval(entry.field("value").is_null() == entry.field("sentence").is_null())
-        return data.lazyframe.select((names.list.n_unique() == names.list.len()) & told.list.all())
-
-    @pa.check("rank_calls", error="must be keys of calls, 64 hexadecimal digits")
-    @classmethod
-    def _call_keys(cls, data: pa.PolarsData) -> pl.LazyFrame:
-        return data.lazyframe.select(are_call_keys(data.key))
+    _text = have_text("task", "user", "option_a", "option_b", "origin_a", "origin_b")
+    _differ = differs("option_b", "option_a")
+    _one_task = same_in_all("task")
+    _rendered = rule(
+        "must have each variable once, and a sentence where it has a value and nowhere else",
+        "persona",
+        holds=lambda _: _once_each() & _sentences(),
+    )
+    _call_keys = name_calls("rank_calls")

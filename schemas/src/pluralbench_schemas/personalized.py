@@ -10,21 +10,10 @@ from typing import Any
 import pandera.polars as pa
 import polars as pl
 
-from pluralbench_schemas.call_keys import CALL_KEY
+from pluralbench_schemas.rules import Rows, differs, have_fields, have_text, name_call, rule
 
 POST = pl.Struct({"id": pl.String, "category": pl.String, "text": pl.String})
 RUBRIC_ASPECT = pl.Struct({"aspect": pl.String, "evidence": pl.String, "reason": pl.String})
-
-
-def _filled(data: pa.PolarsData) -> pl.LazyFrame:
-    return data.lazyframe.select(pl.col(data.key).str.contains(r"\S"))
-
-
-def _all_filled(data: pa.PolarsData, *fields: str) -> pl.LazyFrame:
-    """Whether each item of a list of structs has text in all of `fields`."""
-    item = pl.element().struct
-    filled = pl.all_horizontal(item.field(field).str.contains(r"\S").fill_null(False) for field in fields)
-    return data.lazyframe.select(pl.col(data.key).list.eval(filled).list.all())
 
 
 def normalized(text: pl.Expr) -> pl.Expr:
@@ -42,7 +31,7 @@ def evidence_in_narrative() -> pl.Expr:
     )
 
 
-class PersonalizedQuestions(pa.DataFrameModel):
+class PersonalizedQuestions(Rows):
     """Questions of people with a history: the LaMP-QA source rows.
 
     `narrative` may be empty and `rubric_aspects` too where a source has none yet.
@@ -55,30 +44,10 @@ class PersonalizedQuestions(pa.DataFrameModel):
     rubric_aspects: pl.List = pa.Field(dtype_kwargs={"inner": RUBRIC_ASPECT})
     profile: pl.List = pa.Field(dtype_kwargs={"inner": POST})
 
-    class Config:
-        """No column beside these."""
-
-        strict = True
-
-    @pa.check("id", "question", error="must have text")
-    @classmethod
-    def _text(cls, data: pa.PolarsData) -> pl.LazyFrame:
-        return _filled(data)
-
-    @pa.check("profile", error="must have at least one post")
-    @classmethod
-    def _some_posts(cls, data: pa.PolarsData) -> pl.LazyFrame:
-        return data.lazyframe.select(pl.col(data.key).list.len() > 0)
-
-    @pa.check("profile", error="must have an id and a text in each post")
-    @classmethod
-    def _post_texts(cls, data: pa.PolarsData) -> pl.LazyFrame:
-        return _all_filled(data, "id", "text")
-
-    @pa.check("rubric_aspects", error="must have a title in each aspect")
-    @classmethod
-    def _aspect_titles(cls, data: pa.PolarsData) -> pl.LazyFrame:
-        return _all_filled(data, "aspect")
+    _text = have_text("id", "question")
+    _some_posts = rule("must have at least one post", "profile", holds=lambda name: pl.col(name).list.len() > 0)
+    _post_texts = have_fields("must have an id and a text in each post", "profile", "id", "text")
+    _aspect_titles = have_fields("must have a title in each aspect", "rubric_aspects", "aspect")
 
 
 class PersonalizedPairs(PersonalizedQuestions):
@@ -95,43 +64,31 @@ class PersonalizedPairs(PersonalizedQuestions):
     chosen_call: str
     rejected_call: str
 
-    @pa.check("chosen", "rejected", "generator", "prompt_version", error="must have text")
-    @classmethod
-    def _answer_text(cls, data: pa.PolarsData) -> pl.LazyFrame:
-        return _filled(data)
+    _answer_text = have_text("chosen", "rejected", "generator", "prompt_version")
+    _call_keys = name_call("chosen_call", "rejected_call")
+    _some_aspects = rule(
+        "must have at least one aspect", "rubric_aspects", holds=lambda name: pl.col(name).list.len() > 0
+    )
+    _differ = differs("rejected", "chosen")
 
-    @pa.check("chosen_call", "rejected_call", error="must be the key of a recorded call, 64 hexadecimal digits")
-    @classmethod
-    def _call_keys(cls, data: pa.PolarsData) -> pl.LazyFrame:
-        return data.lazyframe.select(pl.col(data.key).str.contains(CALL_KEY))
 
-    @pa.check("rubric_aspects", error="must have at least one aspect")
-    @classmethod
-    def _some_aspects(cls, data: pa.PolarsData) -> pl.LazyFrame:
-        return data.lazyframe.select(pl.col(data.key).list.len() > 0)
-
-    @pa.check("rejected", error="must differ from `chosen`")
-    @classmethod
-    def _differ(cls, data: pa.PolarsData) -> pl.LazyFrame:
-        return data.lazyframe.select(pl.col("chosen") != pl.col("rejected"))
+def quote_evidence() -> Any:
+    """Each aspect's evidence stands in the narrative."""
+    return rule(
+        "must quote each `evidence` from `narrative`", "rubric_aspects", holds=lambda _: evidence_in_narrative()
+    )
 
 
 class VerbatimPersonalizedQuestions(PersonalizedQuestions):
     """`PersonalizedQuestions` whose evidence is quoted from the narrative."""
 
-    @pa.check("rubric_aspects", error="must quote each `evidence` from `narrative`")
-    @classmethod
-    def _verbatim(cls, data: pa.PolarsData) -> pl.LazyFrame:
-        return data.lazyframe.select(evidence_in_narrative())
+    _verbatim = quote_evidence()
 
 
 class VerbatimPersonalizedPairs(PersonalizedPairs):
     """`PersonalizedPairs` whose evidence is quoted from the narrative."""
 
-    @pa.check("rubric_aspects", error="must quote each `evidence` from `narrative`")
-    @classmethod
-    def _verbatim(cls, data: pa.PolarsData) -> pl.LazyFrame:
-        return data.lazyframe.select(evidence_in_narrative())
+    _verbatim = quote_evidence()
 
 
 def render_profile(posts: Sequence[Mapping[str, Any]]) -> str:

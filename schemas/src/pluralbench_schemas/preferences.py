@@ -3,14 +3,14 @@
 import pandera.polars as pa
 import polars as pl
 
-from pluralbench_schemas.call_keys import CALL_KEY
 from pluralbench_schemas.personalized import POST
+from pluralbench_schemas.rules import Rows, differs, each, fields, have_fields, have_text, name_call, rule
 
 MESSAGE = pl.Struct({"role": pl.String, "content": pl.String})
 ROLES = ("system", "user", "assistant")
 
 
-class PersonalizedPreferences(pa.DataFrameModel):
+class PersonalizedPreferences(Rows):
     """Pairs of answers of which one person preferred one, a row a pair, each person's rows in their order in time.
 
     prompt: the conversation up to the answer, structs of `role` and `content`; the user speaks last. profile: the
@@ -33,53 +33,30 @@ class PersonalizedPreferences(pa.DataFrameModel):
     rejected_source: str = pa.Field(nullable=True)
     original_split: str = pa.Field(nullable=True)
 
-    class Config:
-        """No column beside these."""
-
-        strict = True
-
-    @pa.check("id", "user_id", "chosen", "rejected", "persona", "source_id", error="must have text")
-    @classmethod
-    def _text(cls, data: pa.PolarsData) -> pl.LazyFrame:
-        return data.lazyframe.select(pl.col(data.key).str.contains(r"\S"))
-
-    @pa.check("prompt", error="must have text in each message, of the role system, user or assistant")
-    @classmethod
-    def _messages(cls, data: pa.PolarsData) -> pl.LazyFrame:
-        message = pl.element().struct
-        said = message.field("content").str.contains(r"\S") & message.field("role").is_in(ROLES)
-        return data.lazyframe.select(pl.col(data.key).list.eval(said.fill_null(value=False)).list.all())
-
-    @pa.check("prompt", error="must end with a message of the user")
-    @classmethod
-    def _asked(cls, data: pa.PolarsData) -> pl.LazyFrame:
-        role = pl.col(data.key).list.last().struct.field("role")
-        return data.lazyframe.select((role == "user").fill_null(value=False))
-
-    @pa.check("rejected", error="must differ from `chosen`")
-    @classmethod
-    def _differ(cls, data: pa.PolarsData) -> pl.LazyFrame:
-        return data.lazyframe.select(pl.col("chosen") != pl.col("rejected"))
-
-    @pa.check("profile", error="must have an id and a text in each post")
-    @classmethod
-    def _posts(cls, data: pa.PolarsData) -> pl.LazyFrame:
-        post = pl.element().struct
-        filled = post.field("id").str.contains(r"\S") & post.field("text").str.contains(r"\S")
-        return data.lazyframe.select(pl.col(data.key).list.eval(filled.fill_null(value=False)).list.all())
-
-    @pa.check("profile", error="must not hold the row's own question, the post of its `source_id`")
-    @classmethod
-    def _others(cls, data: pa.PolarsData) -> pl.LazyFrame:
-        ids = pl.col(data.key).list.eval(pl.element().struct.field("id"))
-        return data.lazyframe.select(~ids.list.contains(pl.col("source_id")))
-
-    @pa.check("persona_call", error="must be the key of a recorded call, 64 hexadecimal digits")
-    @classmethod
-    def _call_keys(cls, data: pa.PolarsData) -> pl.LazyFrame:
-        return data.lazyframe.select(pl.col(data.key).str.contains(CALL_KEY))
-
-    @pa.check("persona", error="must be there where `persona_call` is, and nowhere else")
-    @classmethod
-    def _recorded(cls, data: pa.PolarsData) -> pl.LazyFrame:
-        return data.lazyframe.select(pl.col("persona").is_null() == pl.col("persona_call").is_null())
+    _text = have_text("id", "user_id", "chosen", "rejected", "persona", "source_id")
+    _messages = rule(
+        "must have text in each message, of the role system, user or assistant",
+        "prompt",
+        holds=lambda name: each(
+            name,
+            pl.element().struct.field("content").str.contains(r"\S") & pl.element().struct.field("role").is_in(ROLES),
+        ),
+    )
+    _asked = rule(
+        "must end with a message of the user",
+        "prompt",
+        holds=lambda name: (pl.col(name).list.last().struct.field("role") == "user").fill_null(value=False),
+    )
+    _differ = differs("rejected", "chosen")
+    _posts = have_fields("must have an id and a text in each post", "profile", "id", "text")
+    _others = rule(
+        "must not hold the row's own question, the post of its `source_id`",
+        "profile",
+        holds=lambda name: ~fields(name, "id").list.contains(pl.col("source_id")),
+    )
+    _call_keys = name_call("persona_call")
+    _recorded = rule(
+        "must be there where `persona_call` is, and nowhere else",
+        "persona",
+        holds=lambda name: pl.col(name).is_null() == pl.col("persona_call").is_null(),
+    )

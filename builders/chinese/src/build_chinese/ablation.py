@@ -13,12 +13,12 @@ import polars as pl
 from pluralbench_calls import Ledger, Replay, working_ledger
 from pluralbench_measures.rankings import ranking_metrics
 from pluralbench_release import LEDGER, RECIPE
+from pluralbench_release.errors import NothingLeft, SourceError
 from pluralbench_rewards import Group
 from pluralbench_runs import output_directory, progress, stream, write_recipe
 from pluralbench_tables import read_jsonl, write_jsonl
 
 from build_chinese import reward_model, source
-from build_chinese.errors import NothingLeft, SourceError
 from build_chinese.preference_set import Judged, judged, pairs_by_row
 from build_chinese.rankings import Row, ranked_pairs
 from build_chinese.recipe import ChineseRecipe, PreferenceTable, RewardTable

@@ -4,9 +4,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import polars as pl
-from pluralbench_audit import PairLimits, check_limits, limited, near_duplicates, normalised, pair_figures, wins_text
+from pluralbench_release import SourceError, text_table
+from pluralbench_release.audit import (
+    PairLimits,
+    check_limits,
+    limited,
+    near_duplicates,
+    normalised,
+    pair_figures,
+    wins_text,
+)
 
-from build_chinese.errors import SourceError
 from build_chinese.rankings import Row
 
 SURFACE = "How often the better response is the longer one, or repeats more of the prompt"
@@ -19,7 +27,7 @@ Pairs = Sequence[Sequence[tuple[str, str]]]
 def check_apart(rows: Sequence[Row], parts: Mapping[str, Sequence[Row]], what: str) -> None:
     """Raise `SourceError` for a prompt that is in two parts, by its id or its text.
 
-    Texts are compared as `pluralbench_audit.normalised` has them, and without any space. parts: other rows by what to
+    Texts are compared as `normalised` has them, and without any space. parts: other rows by what to
     call them. what: is said of the rows, so that "The prompt x WHAT and is in PART too" is a sentence.
     """
     for part, others in parts.items():
@@ -36,7 +44,7 @@ def check_apart(rows: Sequence[Row], parts: Mapping[str, Sequence[Row]], what: s
 def audit(rows: Sequence[Row], pairs: Pairs) -> dict[str, Any] | None:
     """What a scorer could go by in the pairs of some prompts, JSON; None where there are none.
 
-    As `pluralbench_audit.pair_figures` has it: lengths are in characters, and what a response could repeat is the
+    As `pair_figures` has it: lengths are in characters, and what a response could repeat is the
     prompt. Of its near-duplicates, `chosen` are responses to two prompts, better or worse, and `sides` the two
     responses of a pair.
     """
@@ -67,7 +75,7 @@ def prompt_figures(benchmarks: Sequence[Row], training: Sequence[Row]) -> dict[s
 
 
 def check_audits(audits: Sequence[Mapping[str, Any]], limits: PairLimits) -> None:
-    """Raise `pluralbench_audit.AuditFailed` naming the first part that breaks limits, with all that it breaks."""
+    """Raise `AuditFailed` naming the first part that breaks limits, with all that it breaks."""
     for entry in audits:
         check_limits(limited(entry), limits, f"The audit of {entry['config']} by {entry['annotator']}")
 
@@ -76,20 +84,16 @@ def audit_tables(audits: Sequence[Mapping[str, Any]], prompts: Mapping[str, int]
     """The figures as small tables with a title each, for the card and the terminal."""
     if not audits:
         return {}
-    surface = [
-        (entry["annotator"], entry["config"], wins_text(entry["longer"]), wins_text(entry["more_overlap"]))
-        for entry in audits
-    ]
-    alike = [
-        (entry["annotator"], entry["config"], *(f"{entry['near_duplicates'][kind]:,}" for kind in ("chosen", "sides")))
-        for entry in audits
-    ]
-    names = ["annotator", "config", "responses to two prompts", "the two of a pair"]
-    between = [(part, f"{count:,}") for part, count in prompts.items()]
+    surface, alike = [], []
+    for entry in audits:
+        place, near = (entry["annotator"], entry["config"]), entry["near_duplicates"]
+        surface.append((*place, wins_text(entry["longer"]), wins_text(entry["more_overlap"])))
+        alike.append((*place, near["chosen"], near["sides"]))
+    names = ["annotator", "config"]
     return {
-        SURFACE: pl.DataFrame(surface, schema=["annotator", "config", "longer", "more of the prompt"], orient="row"),
-        ALIKE: pl.DataFrame(alike, schema=names, orient="row"),
-        ALIKE_PROMPTS: pl.DataFrame(between, schema=["where", "pairs"], orient="row"),
+        SURFACE: text_table([*names, "more characters", "more of the prompt"], surface),
+        ALIKE: text_table([*names, "responses to two prompts", "the two of a pair"], alike),
+        ALIKE_PROMPTS: text_table(["where", "pairs"], prompts.items()),
     }
 
 

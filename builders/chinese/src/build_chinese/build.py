@@ -13,6 +13,7 @@ from typing import Any
 import polars as pl
 from pluralbench_calls import Backend, Ledger, Replay, Written, chat_backend, recording
 from pluralbench_release import LEDGER, RECIPE, Builder, Built, Contents, ReleaseTable, Source, building
+from pluralbench_release.errors import NothingLeft
 from pluralbench_runs import Cluster, read_recipe
 from pluralbench_schemas import RANKED_RESPONSES
 from pluralbench_tables import write_jsonl
@@ -20,7 +21,6 @@ from pluralbench_tables import write_jsonl
 from build_chinese import reward_model, source
 from build_chinese.audit import audit, check_apart, check_audits, prompt_figures
 from build_chinese.card import card
-from build_chinese.errors import NothingLeft
 from build_chinese.figures import PEOPLE, figures_of
 from build_chinese.lengths import FIGURE, draw_lengths, size_figures
 from build_chinese.preference_set import Judged, judged, pairs_by_row
@@ -63,9 +63,9 @@ def build(
     reuse: take the answers that this ledger (or release) knows and ask for the rest.
     retry_errors: ask again what the server rejected in an interrupted build.
     fresh: forget an interrupted build in `out` and replace a finished one.
-    cluster: where the reward model scores, if not in this process, and from where the judge is asked.
+    cluster: where the reward model scores, if not in this process.
 
-    Raises errors of this package, of `pluralbench_audit`, `pluralbench_calls`, `pluralbench_release`,
+    Raises errors of this package, of `pluralbench_release.audit`, `pluralbench_calls`, `pluralbench_release`,
     `pluralbench_rewards`, `pluralbench_runs` and `pluralbench_schemas`; all are a `UserError` or a `TableError` with a
     sentence for the user.
     """
@@ -164,7 +164,7 @@ def _voted(
         for config, rows in people.items()
     }
     check_apart(loaded.rows, parts, "is to be voted on")
-    backend: Backend = Replay() if replaying else _judge(recipe, cluster)
+    backend: Backend = Replay() if replaying else _judge(recipe)
     judging = Judging(recipe.judge, backend, recipe.connection.limits(), recipe.seed)
     distant = recipe.reward if recipe.preference.distant else None
     taught = reward_model.Taught(people[PREFERENCE])
@@ -185,10 +185,10 @@ def _voted(
     return Voted(loaded.rows, found, rewards, made, cut, loaded.source)
 
 
-def _judge(recipe: ChineseRecipe, cluster: Cluster | None) -> Backend:
+def _judge(recipe: ChineseRecipe) -> Backend:
     if recipe.judge is None or recipe.judge.provider == "recorded":
         return Written(recorded_votes, NOT_OF_THE_SAMPLE)
-    return chat_backend(recipe.judge, recipe.connection, cluster)
+    return chat_backend(recipe.judge, recipe.connection)
 
 
 def _as_annotations(voted: Voted) -> list[Row]:

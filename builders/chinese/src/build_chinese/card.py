@@ -6,7 +6,7 @@ from pluralbench_release import Card, Section, counted, markdown_table
 
 from build_chinese.figures import figures_tables
 from build_chinese.lengths import FIGURE, LENGTHS
-from build_chinese.recipe import ChineseRecipe
+from build_chinese.recipe import SAMPLE, ChineseRecipe
 
 COLUMNS = {
     "id": "of the prompt",
@@ -30,17 +30,6 @@ COLUMNS = {
     "vote_calls": "keys of the recorded votes",
     "reward_calls": "keys of the recorded rewards",
 }
-CITATION = """\
-The method is that of *CHEEMS* (Wen et al., 2025). Cite it, the version above and the content digests."""
-PAPER = """\
-@misc{wen2025cheems,
-  title = {{CHEEMS}: A Practical Guidance for Building and Evaluating {Chinese} Reward Models from Scratch},
-  author = {Wen, Xueru and Lou, Jie and Li, Zichao and Lu, Yaojie and XingYu and Ji, Yuqiu and Xu, Guohai and
-    Lin, Hongyu and He, Ben and Han, Xianpei and Sun, Le and Zhang, Debing},
-  year = {2025},
-  eprint = {2502.17173},
-  archivePrefix = {arXiv},
-}"""
 
 
 def card(recipe: ChineseRecipe, figures: dict[str, Any]) -> Card:
@@ -50,6 +39,7 @@ def card(recipe: ChineseRecipe, figures: dict[str, Any]) -> Card:
         drawn = f"![{title}]({FIGURE})\n\n" if title == LENGTHS else ""
         sections.append(Section(title=title, body=drawn + markdown_table(table)))
     sections.append(Section(title="Known limits", body=_limits(recipe)))
+    tables = (recipe.annotated, recipe.unlabelled)
     return Card(
         pretty_name="CheemsBench and CheemsPreference",
         summary=(
@@ -61,8 +51,12 @@ def card(recipe: ChineseRecipe, figures: dict[str, Any]) -> Card:
         tags=["reward-model", "chinese", "preference", "pluralbench"],
         columns=COLUMNS,
         sections=sections,
-        citation=CITATION,
-        papers=(PAPER,),
+        citation="",
+    ).of(
+        # Files do not say whether they are those that CHEEMS published; whoever knows gives the card a title.
+        {"sample" if table.location == SAMPLE else "own" for table in tables if table is not None},
+        "Ranked responses to Chinese prompts",
+        "*CHEEMS* (arXiv 2502.17173)",
     )
 
 
@@ -112,7 +106,7 @@ def _limits(recipe: ChineseRecipe) -> str:
     if recipe.unlabelled is not None:
         agree = "a judge model and a reward model agree on" if _distant(recipe) else "a judge model prefers"
         said.append(f"- What {agree} is not what people would say; {'common ' * _distant(recipe)}errors stay.")
-    if recipe.annotated is not None and recipe.annotated.location == "sample":
+    if recipe.annotated is not None and recipe.annotated.location == SAMPLE:
         said.append(
             "- This is the sample: texts, annotators and votes are invented"
             + (", and the reward model knows next to no Chinese" if _distant(recipe) else "")

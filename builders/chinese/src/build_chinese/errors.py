@@ -1,14 +1,6 @@
-"""Why a build of CheemsBench or CheemsPreference cannot be made."""
+"""Why prompts cannot be annotated, or no reward model can learn from them."""
 
-from pluralbench_runs import UserError
-
-
-class BuildError(UserError):
-    """Root of this package's errors."""
-
-
-class SourceError(BuildError):
-    """Prompts, responses or a taxonomy that are missing, damaged or not of the shape they should have."""
+from pluralbench_release.errors import BuildError
 
 
 class TasksError(BuildError):
@@ -21,7 +13,3 @@ class AnnotationsError(BuildError):
 
 class TrainingDataError(BuildError):
     """Preferences that no reward model can be trained on."""
-
-
-class NothingLeft(BuildError):
-    """No prompt was left."""

@@ -5,12 +5,13 @@ from typing import Any
 
 import polars as pl
 from pluralbench_measures.agreement import share_of
+from pluralbench_release import share_text, text_table
 
 from build_chinese.audit import audit_tables
 from build_chinese.judge_prompts import PROMPT_VERSION
-from build_chinese.lengths import LENGTHS, SIZES, length_figures, length_table, size_table
+from build_chinese.lengths import LENGTHS, SIZES, length_figures, length_table, size_figures, size_table
 from build_chinese.preference_set import Judged
-from build_chinese.rankings import Row, conflict_rate
+from build_chinese.rankings import Row, conflict_rate, published_pairs
 
 PEOPLE = "people"
 JUDGES = "Conflict rate, and how often the longer or the first response wins (95 % intervals)"
@@ -80,45 +81,53 @@ def figures_of(
     return figures
 
 
+def file_figures(files: Mapping[str, Sequence[Row]]) -> dict[str, Any]:
+    """What tables 1 and 5 and figure 15 of the paper have of published rows, by file, as `figures_tables` takes it.
+
+    Of a file whose marks are all "1" the better response is written first, so that its place says nothing. Raises
+    `SourceError` for a rank that is none.
+    """
+    sizes = [
+        {"annotator": "", "config": name} | size_figures(rows, [published_pairs(row, name) for row in rows])
+        for name, rows in files.items()
+    ]
+    annotators = [
+        {"annotator": "", "config": name} | annotator_figures(rows)
+        for name, rows in files.items()
+        if any(row["annotations"] for row in rows)
+    ]
+    for entry in annotators:
+        if entry["first"]["count"] == entry["first"]["of"]:
+            entry["first"] = share_of(0, 0)
+    return {"sizes": sizes, "annotators": annotators, "dropped": [], "preference": None}
+
+
 def figures_tables(figures: Mapping[str, Any]) -> dict[str, pl.DataFrame]:
     """The figures as small tables with a title each, for the card and the terminal."""
     found: dict[str, pl.DataFrame] = {}
+    annotators = figures["annotators"]
     if figures.get("sizes"):
         found[SIZES] = size_table(figures["sizes"])
-    rows = [
-        (
-            entry["annotator"],
-            entry["config"],
-            f"{entry['prompts']:,}",
-            f"{entry['judgements']:,}",
-            f"{entry['equal']:,}",
-            *(shown(entry[name]) for name in ("conflicts", "longer", "first")),
-        )
-        for entry in figures["annotators"]
-    ]
-    names = ["annotator", "config", "prompts", "marks", "equal", "conflicts", "longer wins"]
-    found[JUDGES] = pl.DataFrame(rows, schema=[*names, "first wins"], orient="row")
-    if figures["annotators"]:
-        found[LENGTHS] = length_table(figures["annotators"])
+    names = ["annotator", "config", "prompts", "marks", "equal", "conflicts", "longer wins", "first wins"]
+    counts, shares = ("annotator", "config", "prompts", "judgements", "equal"), ("conflicts", "longer", "first")
+    rows = [[*(entry[name] for name in counts), *(shown(entry[name]) for name in shares)] for entry in annotators]
+    judges = text_table(names, rows)
+    found[JUDGES] = judges if any(judges["annotator"]) or judges.is_empty() else judges.drop("annotator")
+    if annotators:
+        found[LENGTHS] = length_table(annotators)
     made = figures["preference"]
     if made is not None:
-        steps = [(name, f"{count:,}") for name, count in made["steps"].items()]
-        found["Pairs of the judge, step by step"] = pl.DataFrame(steps, schema=["after", "pairs"], orient="row")
-        reasons = [(name, f"{count:,}") for name, count in made["votes_dropped"].items()]
-        found["Votes that were left out"] = pl.DataFrame(reasons, schema=["reason", "votes"], orient="row")
-    dropped = [(entry["annotated_by"], entry["reason"], f"{entry['count']:,}") for entry in figures["dropped"]]
+        found["Pairs of the judge, step by step"] = text_table(["after", "pairs"], made["steps"].items())
+        found["Votes that were left out"] = text_table(["reason", "votes"], made["votes_dropped"].items())
+    dropped = [(entry["annotated_by"], entry["reason"], entry["count"]) for entry in figures["dropped"]]
     if dropped:
-        found["Prompts that were left out"] = pl.DataFrame(
-            dropped, schema=["annotated by", "reason", "prompts"], orient="row"
-        )
+        found["Prompts that were left out"] = text_table(["annotated by", "reason", "prompts"], dropped)
     return found | audit_tables(figures.get("audit", ()), figures.get("prompts", {}))
 
 
 def shown(entry: Mapping[str, Any]) -> str:
     """A share as text, with its interval."""
-    if entry["share"] is None:
-        return "none"
-    return f"{entry['share']:.1%} [{100 * entry['low']:.0f}, {100 * entry['high']:.0f}]"
+    return share_text(entry, 1, of=False)
 
 
 def _counted(dropped: pl.DataFrame, annotated_by: str) -> list[dict[str, Any]]:

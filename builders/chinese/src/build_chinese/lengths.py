@@ -1,5 +1,5 @@
-"""How much there is of each config (CHEEMS, table 1), and whom lengths please: the longer response by how much longer
-it is (appendix D.3, figure 15)."""
+"""How much there is of each config (CHEEMS, table 1), and whom lengths and places please: the longer response by how
+much longer it is, and the one shown first (appendix D.3, figure 15)."""
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
@@ -9,6 +9,7 @@ from typing import Any
 
 import polars as pl
 from pluralbench_measures.agreement import share_of
+from pluralbench_release import share_text, text_table
 
 from build_chinese.audit import Pairs
 from build_chinese.rankings import Row
@@ -59,18 +60,19 @@ def length_figures(rows: Sequence[Row]) -> list[dict[str, Any]]:
 
 def size_table(sizes: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
     """`size_figures` by annotator and config as texts, as in the paper's table 1."""
+    names = ["config", "prompts", "responses", "comparisons", "prompt", "chosen", "rejected"]
+    lengths = ("prompt_length", "chosen_length", "rejected_length")
     rows = [
         (
-            f"{entry['config']} ({entry['annotator']})",
-            f"{entry['prompts']:,}",
+            part_name(entry),
+            entry["prompts"],
             f"{entry['responses']:.2f}",
-            f"{entry['comparisons']:,}",
-            *(f"{entry[name]:.2f}" for name in ("prompt_length", "chosen_length", "rejected_length")),
+            entry["comparisons"],
+            *(f"{entry[name]:.2f}" for name in lengths),
         )
         for entry in sizes
     ]
-    names = ["config", "prompts", "responses", "comparisons", "prompt", "chosen", "rejected"]
-    return pl.DataFrame(rows, schema=names, orient="row")
+    return text_table(names, rows)
 
 
 def length_table(annotators: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
@@ -79,47 +81,59 @@ def length_table(annotators: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
     columns = {"characters longer": [_spoken(annotators[0]["by_length"][place]) for place in bins]}
     for entry in annotators:
         shares = [entry["by_length"][place]["longer"] for place in bins]
-        columns[f"{entry['config']} ({entry['annotator']})"] = [_shown(share) for share in shares]
+        columns[part_name(entry)] = [share_text(share) for share in shares]
     return pl.DataFrame(columns)
 
 
 def draw_lengths(annotators: Sequence[Mapping[str, Any]], path: Path) -> None:
-    """Draw `length_figures` by annotator and config as a PNG, 1,050 pixels wide."""
+    """Draw `length_figures` by annotator and config, and beside it how often the response shown first wins, as a PNG,
+    1,350 pixels wide."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415 - a second that `--help` saves
     from matplotlib.figure import Figure  # noqa: PLC0415 - the same
 
     bins = _filled(annotators)
-    figure = Figure(figsize=(7, 4), dpi=150, layout="constrained")
+    figure = Figure(figsize=(9, 4), dpi=150, layout="constrained")
     FigureCanvasAgg(figure)
-    axes = figure.add_subplot()
+    axes, places = figure.subplots(1, 2, sharey=True, width_ratios=(7, 2))
     for number, entry in enumerate(annotators):
         shift = (number - (len(annotators) - 1) / 2) * 0.08
         own = [entry["by_length"][place]["longer"] for place in bins]
-        points = [(place + shift, share) for place, share in enumerate(own) if share["of"]]
-        shares = [share["share"] for _, share in points]
-        axes.errorbar(
-            [x for x, _ in points],
-            shares,
-            yerr=[
-                [share["share"] - share["low"] for _, share in points],
-                [share["high"] - share["share"] for _, share in points],
-            ],
-            label=f"{entry['config']} ({entry['annotator']})",
-            color=COLOURS[number % len(COLOURS)],
-            marker="os^Dv"[number % 5],
-            markersize=5,
-            capsize=2,
-            linewidth=1.2,
-        )
-    axes.axhline(0.5, color=GREY, linewidth=0.8, linestyle="--")
+        for panel, points in (
+            (axes, [(place + shift, share) for place, share in enumerate(own) if share["of"]]),
+            (places, [(shift, entry["first"])] if entry["first"]["of"] else []),
+        ):
+            shares = [share["share"] for _, share in points]
+            panel.errorbar(
+                [x for x, _ in points],
+                shares,
+                yerr=[
+                    [share["share"] - share["low"] for _, share in points],
+                    [share["high"] - share["share"] for _, share in points],
+                ],
+                label=part_name(entry),
+                color=COLOURS[number % len(COLOURS)],
+                marker="os^Dv"[number % 5],
+                markersize=5,
+                capsize=2,
+                linewidth=1.2,
+            )
+    for panel in (axes, places):
+        panel.axhline(0.5, color=GREY, linewidth=0.8, linestyle="--")
+        panel.spines[["top", "right"]].set_visible(False)
+    places.set_xticks([0], ["shown first"])
+    places.set_xlim(-0.5, 0.5)
     axes.set_xticks(range(len(bins)), [_spoken(annotators[0]["by_length"][place]) for place in bins])
     axes.set_ylim(0, 1)
     axes.set_xlabel("characters by which the longer response is longer")
     axes.set_ylabel("share of marks that prefer it")
-    axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False, fontsize=8, loc="best")
-    path.parent.mkdir(exist_ok=True)
-    figure.savefig(path, metadata={"Software": None})
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, format="png", metadata={"Software": None})
+
+
+def part_name(entry: Mapping[str, Any]) -> str:
+    """What tables and figures call a config and who annotated it."""
+    return f"{entry['config']} ({entry['annotator']})" if entry["annotator"] else str(entry["config"])
 
 
 def _filled(annotators: Sequence[Mapping[str, Any]]) -> list[int]:
@@ -135,9 +149,3 @@ def _mean(values: Sequence[int]) -> float:
 
 def _spoken(entry: Mapping[str, Any]) -> str:
     return f"{entry['from']} or more" if entry["to"] is None else f"{entry['from']} to {entry['to']}"
-
-
-def _shown(share: Mapping[str, Any]) -> str:
-    if not share["of"]:
-        return "none"
-    return f"{share['share']:.0%} [{100 * share['low']:.0f}, {100 * share['high']:.0f}] of {share['of']:,}"

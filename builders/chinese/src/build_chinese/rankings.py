@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+from pluralbench_release.errors import SourceError
 from pluralbench_runs import digest, progress
 from pluralbench_tables import read_jsonl
 
-from build_chinese.errors import SourceError
 from build_chinese.preferences import Judgement, Mark, Resolved, resolve
 
 Row = dict[str, Any]
@@ -88,6 +88,28 @@ def conflict_rate(rows: Iterable[Row]) -> tuple[int, int]:
 def ranked_pairs(row: Row) -> list[tuple[str, str]]:
     """The (better, worse) ids of a resolved row that its annotations order, directly or by way of others."""
     return [(better, worse) for better, worse in row["order"]]
+
+
+def published_pairs(row: Row, where: str) -> list[tuple[str, str]]:
+    """The (better, worse) ids of a row as it was published: by its `rank`, or without one by its annotations.
+
+    where: the file, for errors. Raises `SourceError` for a `rank` that does not give each response a whole number.
+    """
+    if row.get("rank") is None:
+        strict = {(one, two) if mark == "1" else (two, one) for one, two, mark in row["annotations"] if mark != "s"}
+        return sorted(strict)
+    given = row["rank"]
+    if isinstance(given, list):  # as a release has it
+        given = {entry.get("id"): entry.get("rank") for entry in given if isinstance(entry, dict)}
+    names = [response["id"] for response in row["responses"]]
+    rank = {str(name): level for name, level in given.items()} if isinstance(given, dict) else {}
+    for name in names:
+        if type(rank.get(name)) is not int:
+            raise SourceError(
+                f"{where}: the prompt {row['input'].strip()[:30]!r} has no rank, a whole number, for the response "
+                f"{name[:60]}; give each response one, or leave out `rank`."
+            )
+    return [(one, two) for one in names for two in names if rank[one] < rank[two]]
 
 
 def prompt_id(text: str) -> str:

@@ -1,34 +1,31 @@
 """What a build of CheemsBench and CheemsPreference can be asked to do."""
 
 from pathlib import Path, PurePath
-from typing import Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pluralbench_audit import PairLimits
 from pluralbench_calls import ChatConnection, ChatModel, check_reachable
-from pluralbench_release import ReleaseName, ReleaseRecipe
+from pluralbench_release import LICENCE, SOURCE_NAME, PairLimits, ReleaseName, ReleaseRecipe
 from pluralbench_runs import PathName, Place, Table
-from pydantic import Field, model_validator
-
-from build_chinese.annotation.tasks import Tasks
-from build_chinese.screening import Screening
+from pydantic import Field, field_validator, model_validator
 
 RECIPES = Path(__file__).parent / "recipes"
 SAMPLE = "sample"
+TAXONOMY: Any = Field(SAMPLE, description="TOML with the categories of --prompts, or `sample`.")
 
 
 class PromptsTable(Table):
     """Prompts that people are to rank responses to.
 
-    location: JSONL with `id`, `input`, `category` and `config`, or `sample`. responses: JSONL with `prompt`, `id`,
-    `content` and `model`; without it the writers are asked. taxonomy: TOML with the categories. checks: JSONL with the
-    `task` and the right `marks` of tasks whose answers are known. assigned: JSONL with `task`, `annotator` and
-    `responses`, where somebody else has given the tasks out.
+    responses: without it the writers are asked. assigned: JSONL with `task`, `annotator` and `responses`, where
+    somebody else has given the tasks out.
     """
 
-    location: Place
-    responses: Place | None = None
-    taxonomy: Place = SAMPLE
-    checks: Place | None = None
+    location: Place = Field(
+        description="JSONL with id, input, category and config, or `sample`.", json_schema_extra={"flag": "--prompts"}
+    )
+    responses: Place | None = Field(None, description="JSONL with prompt, id, content and model.")
+    taxonomy: Place = TAXONOMY
+    checks: Place | None = Field(None, description="JSONL with the task and the right marks of check items.")
     assigned: Place | None = None
 
 
@@ -39,32 +36,108 @@ class Writer(ChatModel):
     api_key_env: str | None = None
 
 
+class Screening(Table):
+    """Thresholds of the rules.
+
+    longest: in standard deviations above the mean length of all responses. longest_for_prompt: in medians of the
+    prompt's responses. 0 turns either off. Lengths are in characters; one of `always_fine` or less is no outlier.
+    chinese: least share of Chinese among the letters outside code, formulas and addresses. kana: largest share of kana
+    among kana and Chinese characters. Neither holds for a response with fewer letters than `few_letters`, in
+    `other_languages`, categories (main or sub) such as translation in which Chinese is not asked for, and where the
+    prompt itself asks otherwise: with `asked_language` for another language, or in one; with `asked_code` for code,
+    where half of the response is lines of it; with `asked_options` for one of several options, of which the response
+    is the letter or the text.
+    garbled: largest share of characters that some wrong decoding left, or that no text has.
+    repeated: largest share of passages of 20 characters that stood in the response before.
+    refusals: whether refusals go, looked for in responses of `refusal_length` characters or less, but for those in
+    the categories of `refusals_allowed`.
+    long_allowed, repeated_allowed: categories in which no response is too long, or repeats itself too much.
+    least_responses: a prompt that is left with fewer goes.
+    """
+
+    longest: float = Field(3.0, ge=0, allow_inf_nan=False)
+    longest_for_prompt: float = Field(4.0, ge=0, allow_inf_nan=False)
+    always_fine: int = Field(200, ge=0)
+    long_allowed: list[str] = Field(default_factory=list)
+    chinese: float = Field(0.3, ge=0, le=1)
+    kana: float = Field(0.2, ge=0, le=1)
+    few_letters: int = Field(4, ge=0)
+    other_languages: list[str] = Field(default_factory=list)
+    asked_language: bool = True
+    asked_code: bool = True
+    asked_options: bool = True
+    garbled: float = Field(0.01, ge=0, le=1)
+    repeated: float = Field(0.5, ge=0, le=1)
+    repeated_allowed: list[str] = Field(default_factory=list)
+    refusals: bool = True
+    refusal_length: int = Field(200, ge=1)
+    refusals_allowed: list[str] = Field(default_factory=lambda: ["安全"])
+    least_responses: int = Field(2, ge=2)
+
+
+class Tasks(Table):
+    """How tasks are given to annotators, and what becomes of those that several annotators had.
+
+    check_share: for each other task, where there are any check items. several_of_a_prompt: whether an annotator may get
+    several tasks of a prompt where it has more tasks than there are annotators; without, that is an error.
+
+    consensus: what enters the preference graph where several annotators marked a task. `discussion`, the paper's rule
+    (appendix D): one mark on each pair; where they differ it is what they agree on when they discuss it, or the known
+    answer of a check item, and until then the pair is left out. `none`: every annotator's mark, so that marks that
+    differ make both responses equal. The pairs that two tasks of a prompt share are another matter: their conflicts are
+    resolved in the graph (algorithm 1).
+
+    least_agreement: how far two annotators of the same tasks are to agree, before they discuss what is left (see
+    `rounds`). review_share: for each stage of review, the share of the marked tasks that a reviewer marks too; one
+    number is one stage. Both are the paper's.
+    """
+
+    overlap: float = Field(default=0.0, ge=0, le=1, description="Share of the tasks that a second annotator gets too.")
+    check_share: float = Field(
+        default=0.05,
+        ge=0,
+        le=1,
+        description="How many check items are hidden among the tasks, as a share.",
+    )
+    several_of_a_prompt: bool = False
+    consensus: Literal["discussion", "none"] = "discussion"
+    least_agreement: float = Field(default=0.9, ge=0, le=1)
+    review_share: tuple[Annotated[float, Field(gt=0, le=1)], ...] = (0.3, 0.3)
+
+    @field_validator("review_share", mode="before")
+    @classmethod
+    def _one_stage(cls, value: object) -> object:
+        return (value,) if isinstance(value, int | float) else value
+
+
 class AnnotatedTable(Table):
-    """Prompts with people's annotations, as the verb `annotations` writes them, or `sample`.
+    """Prompts with people's annotations.
 
     A prompt whose `config` is `open`, `human` or another of `benchmarks` is of that benchmark, any other is of the
     human part that the reward model learns from and that the preference set begins with.
-    name, licence, attribution: what the card calls the source, under which licence it is, and whom it thanks.
+    attribution: whom the card thanks.
     """
 
-    location: Place
-    name: str | None = Field(None, min_length=1)
+    location: Place = Field(
+        description="Prompts that people annotated, as `annotations` writes them, or `sample`.",
+        json_schema_extra={"flag": "--annotated"},
+    )
+    name: str | None = SOURCE_NAME
     benchmarks: list[PathName] = Field(default_factory=lambda: ["open", "human"])
-    licence: str | None = None
+    licence: str | None = LICENCE
     attribution: str | None = None
 
 
 class UnlabelledTable(Table):
-    """Prompts with responses that a judge model votes on: JSONL with `input`, `category`, `responses`, or `sample`.
+    """Prompts with responses: JSONL with `input`, `category`, `responses`, or `sample`; see `AnnotatedTable`."""
 
-    name, licence, attribution: as of `AnnotatedTable`.
-    """
-
-    location: Place
-    name: str | None = Field(None, min_length=1)
-    taxonomy: Place = SAMPLE
-    limit: int | None = Field(None, ge=1)
-    licence: str | None = None
+    location: Place = Field(
+        description="Prompts with responses that the judge votes on.", json_schema_extra={"flag": "--prompts"}
+    )
+    name: str | None = SOURCE_NAME
+    taxonomy: Place = TAXONOMY
+    limit: int | None = Field(None, ge=1, description="At most so many of --prompts.")
+    licence: str | None = LICENCE
     attribution: str | None = None
 
 
@@ -82,19 +155,22 @@ class JudgeTable(ChatModel):
 class RewardTable(Table):
     """The reward model that filters votes.
 
-    base: a folder with the model that is trained on the human part. name: what to call it. digest: of its files; the
-    builder fills it in. training: options of `pluralbench_local.TrainingOptions` for the human part. large: what of
-    them is otherwise for the large set, that of the judge's votes; by default one epoch, where the human part has two.
-    margin: a vote stays if the rewards differ by more than this. least_pairs: a human part with fewer is too small.
+    name: what to call it. digest: of its files; the builder fills it in. training: options of
+    `pluralbench_local.TrainingOptions` for the human part. large: what of them is otherwise for the large set, that of
+    the judge's votes; by default one epoch, where the human part has two. least_pairs: a human part with fewer is too
+    small.
     """
 
-    base: Place
+    base: Place = Field(
+        description="Folder of the model that is trained on the human part and filters the votes.",
+        json_schema_extra={"flag": "--reward-base"},
+    )
     name: str | None = None
     digest: str | None = None
     device: str = "auto"
     training: dict[str, Any] = Field(default_factory=dict)
     large: dict[str, Any] = Field(default_factory=lambda: {"epochs": 1})
-    margin: float = Field(0.0, ge=0)
+    margin: float = Field(0.0, ge=0, description="A vote stays if rewards differ by more.")
     least_pairs: int = Field(50, ge=1)
 
     @property
@@ -110,9 +186,17 @@ class RewardTable(Table):
 class PreferenceTable(Table):
     """The strategies of the preference set, each of which can be switched off (CHEEMS, table 4)."""
 
-    distant: bool = True
-    length: bool = True
-    human: bool = True
+    distant: bool = Field(
+        True, description="Filter votes by the reward model.", json_schema_extra={"flag": "--distant/--no-distant"}
+    )
+    length: bool = Field(
+        True,
+        description="Balance pairs by whether the better response is longer.",
+        json_schema_extra={"flag": "--length/--no-length"},
+    )
+    human: bool = Field(
+        True, description="Put the human part into the set.", json_schema_extra={"flag": "--human/--no-human"}
+    )
 
 
 class ChineseRecipe(ReleaseRecipe):
@@ -125,13 +209,23 @@ class ChineseRecipe(ReleaseRecipe):
 
     name: ReleaseName = "chinese-rewardbench"
     prompts: PromptsTable | None = None
-    writers: list[Writer] = Field(default_factory=list)
-    annotators: list[str] = Field(default_factory=list)
+    writers: list[Writer] = Field(
+        default_factory=list,
+        description="A model that answers prompts: `local` or one of --base-url; repeatable.",
+        json_schema_extra={"as_text": True, "flag": "--writer", "text_key": "model"},
+    )
+    annotators: list[str] = Field(
+        default_factory=list, description="Who annotates; repeatable.", json_schema_extra={"flag": "--annotator"}
+    )
     screening: Screening = Screening()
     tasks: Tasks = Tasks()
     annotated: AnnotatedTable | None = None
     unlabelled: UnlabelledTable | None = None
-    judge: JudgeTable | None = None
+    judge: JudgeTable | None = Field(
+        None,
+        description="`recorded` (the sample's votes), `local`, or a model of --base-url.",
+        json_schema_extra={"as_text": True, "metavar": "MODEL", "text_key": "model"},
+    )
     reward: RewardTable | None = None
     preference: PreferenceTable = PreferenceTable()
     connection: ChatConnection = ChatConnection()

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 from pluralbench_calls import Answer, Ledger, Replay, Request, ask
+from pluralbench_release.errors import BuildError, SourceError
 from pluralbench_rewards import Group, RewardModel, Scoring, model_digest
 from pluralbench_rewards.cluster import on_cluster
 from pluralbench_runs import Cluster, canonical_json, check_recipe, digest, file_digest, how_to_install
 
-from build_chinese.errors import BuildError, SourceError, TrainingDataError
+from build_chinese.errors import TrainingDataError
 from build_chinese.rankings import Row, ranked_pairs
 from build_chinese.recipe import RewardTable
 

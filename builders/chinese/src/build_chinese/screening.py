@@ -8,10 +8,9 @@ import statistics
 from collections.abc import Mapping, Sequence
 
 import polars as pl
-from pluralbench_runs import Table
-from pydantic import Field
 
 from build_chinese.language import HAN, KANA, LETTER, asked_of, is_option, prose_of, share_of, without_code
+from build_chinese.recipe import Screening
 
 EMPTY, GARBLED, REPEATED, REFUSAL = "empty", "garbled", "repeated", "refusal"
 LONG, LONG_FOR_PROMPT = "longer than the set", "longer than the prompt's others"
@@ -22,45 +21,6 @@ DROPS = pl.Schema({"prompt": pl.String, "response": pl.String, "rule": pl.String
 
 WINDOW = 20
 OPENING = 80
-
-
-class Screening(Table):
-    """Thresholds of the rules.
-
-    longest: in standard deviations above the mean length of all responses. longest_for_prompt: in medians of the
-    prompt's responses. 0 turns either off. Lengths are in characters; one of `always_fine` or less is no outlier.
-    chinese: least share of Chinese among the letters outside code, formulas and addresses. kana: largest share of kana
-    among kana and Chinese characters. Neither holds for a response with fewer letters than `few_letters`, in
-    `other_languages`, categories (main or sub) such as translation in which Chinese is not asked for, and where the
-    prompt itself asks otherwise: with `asked_language` for another language, or in one; with `asked_code` for code,
-    where half of the response is lines of it; with `asked_options` for one of several options, of which the response
-    is the letter or the text.
-    garbled: largest share of characters that some wrong decoding left, or that no text has.
-    repeated: largest share of passages of 20 characters that stood in the response before.
-    refusals: whether refusals go, looked for in responses of `refusal_length` characters or less, but for those in
-    the categories of `refusals_allowed`.
-    long_allowed, repeated_allowed: categories in which no response is too long, or repeats itself too much.
-    least_responses: a prompt that is left with fewer goes.
-    """
-
-    longest: float = Field(3.0, ge=0, allow_inf_nan=False)
-    longest_for_prompt: float = Field(4.0, ge=0, allow_inf_nan=False)
-    always_fine: int = Field(200, ge=0)
-    long_allowed: list[str] = Field(default_factory=list)
-    chinese: float = Field(0.3, ge=0, le=1)
-    kana: float = Field(0.2, ge=0, le=1)
-    few_letters: int = Field(4, ge=0)
-    other_languages: list[str] = Field(default_factory=list)
-    asked_language: bool = True
-    asked_code: bool = True
-    asked_options: bool = True
-    garbled: float = Field(0.01, ge=0, le=1)
-    repeated: float = Field(0.5, ge=0, le=1)
-    repeated_allowed: list[str] = Field(default_factory=list)
-    refusals: bool = True
-    refusal_length: int = Field(200, ge=1)
-    refusals_allowed: list[str] = Field(default_factory=lambda: ["安全"])
-    least_responses: int = Field(2, ge=2)
 
 
 BROKEN = (

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pluralbench_release import Source
+from pluralbench_release.errors import SourceError
 from pluralbench_runs import digest
 from pluralbench_tables import read_jsonl
 
-from build_chinese.errors import SourceError
 from build_chinese.rankings import Row, named, prompt_id, read_rankings
 from build_chinese.recipe import SAMPLE, AnnotatedTable, PromptsTable, UnlabelledTable
 from build_chinese.taxonomy import Taxonomy, read_taxonomy

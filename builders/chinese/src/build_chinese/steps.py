@@ -10,8 +10,9 @@ from typing import Any
 import polars as pl
 from pluralbench_calls import recording
 from pluralbench_release import LEDGER, RECIPE, known_ledgers
+from pluralbench_release.errors import NothingLeft, SourceError
 from pluralbench_release.manifest import STATISTICS
-from pluralbench_runs import OutputError, check_recipe, one_line, output_directory, read_toml, write_recipe
+from pluralbench_runs import OutputError, check_recipe, one_line, output_directory, read_toml, write_recipe, write_text
 from pluralbench_schemas import RESPONSE
 from pluralbench_studies import CONSENSUS, is_filled, settled, write_sheet
 from pluralbench_studies.agreement import OPEN
@@ -23,11 +24,11 @@ from build_chinese.annotation import rounds
 from build_chinese.annotation.agreement import mark_agreement
 from build_chinese.annotation.annotations import Annotations, check_tasks, judgements_of, read, read_checks
 from build_chinese.annotation.forms import SHEET, shown, write_csv, write_labels
-from build_chinese.annotation.tasks import Tasks, make, read_tasks, write_tasks
-from build_chinese.errors import NothingLeft, SourceError, TasksError
-from build_chinese.figures import annotator_figures
+from build_chinese.annotation.tasks import make, read_tasks, write_tasks
+from build_chinese.errors import AnnotationsError, TasksError
+from build_chinese.figures import annotator_figures, file_figures
 from build_chinese.rankings import Row, read_rankings, resolve_rows
-from build_chinese.recipe import SAMPLE, ChineseRecipe
+from build_chinese.recipe import SAMPLE, ChineseRecipe, Tasks
 from build_chinese.screening import dropped_by, screen
 from build_chinese.writing import add_written
 
@@ -213,19 +214,26 @@ def annotate(
     """Annotations of tasks as annotated prompts, in which a task has one mark on each pair (see `Tasks.consensus`).
 
     Marks on check items count like all others. again: files with what was marked once more, or by a third annotator,
-    which counts in place of what the same annotator marked before. review: files of a reviewer, whose marks count
-    before all others.
+    which counts in place of what the same annotator marked before. review: a file of each stage's reviewer, whose marks
+    count before all others.
+
+    Raises `AnnotationsError` for more of these than there are stages, and the errors of `annotations.read`.
     """
+    if len(review) > len(options.review_share):
+        raise AnnotationsError(
+            f"There are {len(review)} files of reviewers and {len(options.review_share)} stages of review "
+            "(`review_share`); give one file a stage."
+        )
     found = read(paths, tasks, accounts=accounts, assigned=assigned)
     anew = read(again, tasks, accounts=accounts, assigned=assigned)
     if again:
         found = rounds.with_more(found, anew)
     checks = None if key is None else read_checks(key, tasks)
     counted, agreed = judgements_of(found.marks, checks, options.consensus)
-    verdict = None
-    if review:
-        seen = read(review, tasks, accounts=accounts, assigned=assigned).marks.with_columns(annotator=pl.lit(CONSENSUS))
-        verdict = rounds.reviewed(seen, counted)
+    verdicts = []
+    for path in review:
+        seen = read([path], tasks, accounts=accounts, assigned=assigned).marks.with_columns(annotator=pl.lit(CONSENSUS))
+        verdicts.append(rounds.reviewed(seen, counted))
         keys = [*rounds.ON, "annotator"]
         found = replace(found, marks=pl.concat([found.marks.join(seen, on=keys, how="anti"), seen]))
         counted, agreed = judgements_of(found.marks, checks, options.consensus)
@@ -237,10 +245,10 @@ def annotate(
     return Annotated(
         rows,
         found,
-        mark_agreement(found.marks, checks),
+        mark_agreement(found.marks, checks, thirds=rounds.third_annotators(anew.marks, tasks)),
         {"rule": options.consensus, **settled(agreed)},
         shown(to_discuss.with_columns(annotator=pl.lit(CONSENSUS)), prompts),
-        rounds.next_round(found.marks, anew.marks, agreed, tasks, prompts, options, verdict),
+        rounds.next_round(found.marks, anew.marks, agreed, tasks, prompts, options, verdicts),
     )
 
 
@@ -248,10 +256,9 @@ def write_annotated(annotated: Annotated, out: Path, inputs: Sequence[Path] = ()
     """Write annotated prompts to `out`, and beside it a report of agreement, consensus, problems and remarks; its path.
 
     Where annotators of a task differ and the rule has them discuss it, OUT.discuss.csv is a sheet for what they come
-    to. OUT.again and OUT.third have sheets of what is to be marked once more, and OUT.review.csv is for a reviewer (see
-    `annotation.rounds`). A sheet is left as it is where it is one of `inputs`, which are not
-    written over. Raises `OutputError`, also for such
-    a sheet that has been filled in and is none of them.
+    to. OUT.again and OUT.third have sheets of what is to be marked once more, and OUT.review1.csv and so on are for
+    reviewers (see `annotation.rounds`). A sheet is left as it is where it is one of `inputs`, which are not written
+    over. Raises `OutputError`, also for such a sheet that has been filled in and is none of them.
     """
     check_writable([out])
     report, discuss = out.with_name(f"{out.stem}.report.json"), discussion_sheet(out)
@@ -264,7 +271,7 @@ def write_annotated(annotated: Annotated, out: Path, inputs: Sequence[Path] = ()
             sheet.parent.mkdir(exist_ok=True)
             _write_unless_filled(sheet, rows, inputs)
     if annotated.rounds.review.height:
-        _write_unless_filled(review_sheet(out), annotated.rounds.review, inputs)
+        _write_unless_filled(review_sheet(out, annotated.rounds), annotated.rounds.review, inputs)
     problems, remarks = annotated.annotations.problems, annotated.annotations.remarks
     values = {
         "agreement": annotated.agreement,
@@ -274,7 +281,7 @@ def write_annotated(annotated: Annotated, out: Path, inputs: Sequence[Path] = ()
         "problems": problems.to_dicts(),
         "remarks": remarks.to_dicts(),
     }
-    report.write_text(json.dumps(values, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+    write_text(report, json.dumps(values, ensure_ascii=False, indent=2) + "\n")
     write_jsonl(annotated.rows, out)
     return report
 
@@ -293,9 +300,9 @@ def round_folder(out: Path, name: str) -> Path:
     return out.with_name(f"{out.stem}.{name}")
 
 
-def review_sheet(out: Path) -> Path:
-    """The sheet of a reviewer, beside the annotated prompts."""
-    return out.with_name(f"{out.stem}.review.csv")
+def review_sheet(out: Path, now: rounds.Rounds) -> Path:
+    """The sheet of the next reviewer, beside the annotated prompts."""
+    return out.with_name(f"{out.stem}.review{len(now.reviewed) + 1}.csv")
 
 
 def discussion_sheet(out: Path) -> Path:
@@ -335,6 +342,15 @@ def resolve_file(path: Path, out: Path) -> Ranked:
     else:
         beside.unlink(missing_ok=True)
     return Ranked(rows, dropped, annotator_figures(annotated))
+
+
+def described(files: Sequence[Path]) -> dict[str, Any]:
+    """The figures of published files (`figures.file_figures`), by their names without suffix, or by their paths.
+
+    Raises `SourceError`.
+    """
+    short = len({path.stem for path in files}) == len(files)
+    return file_figures({path.stem if short else str(path): read_rankings(path, annotated=False) for path in files})
 
 
 def check_writable(files: Sequence[Path], inputs: Sequence[Path] = ()) -> None:

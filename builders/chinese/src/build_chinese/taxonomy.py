@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from pluralbench_release.errors import SourceError
 from pluralbench_runs import RecipeError, Table, check_recipe, parse_toml
 from pluralbench_tables import read_text
 from pydantic import Field
 
-from build_chinese.errors import SourceError
 from build_chinese.judge_prompts import CRITERIA
 
 

@@ -1,12 +1,17 @@
 """What the verbs before the release say on the terminal."""
 
+import shlex
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import polars as pl
-from pluralbench_release import tell_table
+from pluralbench_release import tell_table, text_table
+from pluralbench_runs import shell_line
 from rich.console import Console
 
-from build_chinese.figures import shown
+from build_chinese.figures import figures_tables, shown
+from build_chinese.lengths import draw_lengths
 from build_chinese.steps import (
     LABEL_STUDIO,
     SHEETS,
@@ -27,13 +32,14 @@ def tell_tasks(console: Console, made: Prepared, folder: Path) -> None:
     more = f", given out {tasks.height:,} times" if tasks.height > distinct else ""
     console.print(f"\n{folder}: {distinct:,} tasks on {made.prompts.height:,} prompts{more}")
     loads = tasks.group_by("annotator").agg(pl.len(), (pl.col("kind") == "check").sum().alias("checks"))
-    rows = [(name, f"{count:,}", f"{checks:,}") for name, count, checks in loads.sort("annotator").iter_rows()]
-    tell_table(console, "Who annotates", pl.DataFrame(rows, schema=["annotator", "tasks", "check items"], orient="row"))
+    names = ["annotator", "tasks", "check items"]
+    tell_table(console, "Who annotates", text_table(names, loads.sort("annotator").iter_rows()))
     if made.dropped.height:
         tell_table(console, f"What was dropped of {made.responses:,} responses", _drops(made.by_rule))
     console.print(
         f"Next: import {folder / LABEL_STUDIO} into Label Studio, or hand out {folder / SHEETS}; then\n"
-        f"  build-chinese annotations FILE ... --tasks {folder} --out annotated.jsonl"
+        f"  {shell_line('build-chinese', 'annotations', '--tasks', folder, '--out', 'annotated.jsonl')} "
+        f"{shlex.quote(str(folder / SHEETS))}/*.csv"
     )
 
 
@@ -41,8 +47,7 @@ def _drops(by_rule: pl.DataFrame) -> pl.DataFrame:
     """What each rule dropped, and in which categories, as texts."""
     told = by_rule.with_columns(told=pl.format("{} {}", "category", "responses"))
     rules = told.group_by("rule", maintain_order=True).agg(pl.col("responses").sum(), pl.col("told").str.join(", "))
-    rows = [(rule, f"{count:,}", where) for rule, count, where in rules.sort("responses", descending=True).iter_rows()]
-    return pl.DataFrame(rows, schema=["rule", "responses", "of which in"], orient="row")
+    return text_table(["rule", "responses", "of which in"], rules.sort("responses", descending=True).iter_rows())
 
 
 def tell_annotated(console: Console, found: Annotated, out: Path, report: Path) -> None:
@@ -70,7 +75,7 @@ def tell_annotated(console: Console, found: Annotated, out: Path, report: Path) 
     rows = [
         (
             name,
-            f"{entry['tasks']:,}",
+            entry["tasks"],
             shown(entry["agreeing"]),
             shown(entry["checks_right"]) if "checks_right" in entry else "none",
             shown(entry["first_preferred"]),
@@ -78,11 +83,10 @@ def tell_annotated(console: Console, found: Annotated, out: Path, report: Path) 
         for name, entry in found.agreement["annotators"].items()
     ]
     names = ["annotator", "tasks", "agrees with others", "check items right", "prefers what is shown first"]
-    tell_table(console, "Annotators (95 % intervals)", pl.DataFrame(rows, schema=names, orient="row"))
+    tell_table(console, "Annotators (95 % intervals)", text_table(names, rows))
     problems = found.annotations.problems.group_by("kind", maintain_order=True).len()
     if problems.height:
-        counts = [(kind, f"{count:,}") for kind, count in problems.iter_rows()]
-        tell_table(console, f"Problems ({report})", pl.DataFrame(counts, schema=["problem", "tasks"], orient="row"))
+        tell_table(console, f"Problems ({report})", text_table(["problem", "tasks"], problems.iter_rows()))
     _tell_rounds(console, found, out)
     if to_discuss(found):
         console.print(
@@ -91,7 +95,7 @@ def tell_annotated(console: Console, found: Annotated, out: Path, report: Path) 
         )
     else:
         console.print("Next:")
-    console.print(f"  build-chinese resolve {out} --out ranked.jsonl")
+    console.print(f"  {shell_line('build-chinese', 'resolve', out, '--out', 'ranked.jsonl')}")
 
 
 def _tell_rounds(console: Console, found: Annotated, out: Path) -> None:
@@ -111,14 +115,15 @@ def _tell_rounds(console: Console, found: Annotated, out: Path) -> None:
             console.print(
                 f"First, {who}: {round_folder(out, name)} ({sheets}); read them with --again, before any discussion."
             )
-    if found.rounds.reviewed is not None:
+    for stage, verdict in enumerate(found.rounds.reviewed, start=1):
         console.print(
-            f"The reviewer marked {found.rounds.reviewed['tasks']:,} tasks and agrees on "
-            f"{shown(found.rounds.reviewed)} of {found.rounds.reviewed['of']:,} marks; the reviewer's count."
+            f"Reviewer {stage} marked {verdict['tasks']:,} tasks and agrees on {shown(verdict)} of {verdict['of']:,} "
+            "marks; the reviewer's count."
         )
-    elif found.rounds.review.height:
+    if found.rounds.review.height:
         console.print(
-            f"Nothing is open: a reviewer marks {found.rounds.review.height:,} tasks in {review_sheet(out)} (--review)."
+            f"Nothing is open: reviewer {len(found.rounds.reviewed) + 1} marks {found.rounds.review.height:,} tasks in "
+            f"{review_sheet(out, found.rounds)} (--review)."
         )
 
 
@@ -132,6 +137,17 @@ def tell_resolved(console: Console, ranked: Ranked, out: Path) -> None:
     )
     for reason, count in ranked.dropped.group_by("reason").len().sort("reason").iter_rows():
         console.print(f"{count:,} prompt{'s were' if count > 1 else ' was'} dropped: {reason}.")
-    console.print(
-        f"Next:\n  build-chinese preference --annotated {out} --prompts FILE --judge MODEL --reward-base FOLDER"
-    )
+    asked = ("--annotated", out, "--prompts", "FILE", "--judge", "MODEL", "--reward-base", "FOLDER")
+    console.print(f"Next:\n  {shell_line('build-chinese', 'preference', *asked, torch=True)}")
+
+
+def tell_described(console: Console, figures: Mapping[str, Any], figure: Path | None) -> None:
+    """Say what published files have, and draw it where that is asked for."""
+    for title, table in figures_tables(figures).items():
+        if table.height:
+            tell_table(console, title, table)
+    if figure is not None and figures["annotators"]:
+        draw_lengths(figures["annotators"], figure)
+        console.print(f"Wrote {figure}")
+    elif figure is not None:
+        console.print(f"No file has annotations, so there is nothing to draw into {figure}.")

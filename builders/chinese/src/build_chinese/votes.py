@@ -15,10 +15,10 @@ from pluralbench_calls import (
     chat_request,
     parse_verdict,
 )
+from pluralbench_release.errors import SourceError
 from pluralbench_runs import stream
 from pluralbench_tables import read_jsonl
 
-from build_chinese.errors import SourceError
 from build_chinese.judge_prompts import REPLIES, SYSTEM, USER
 from build_chinese.preferences import Mark
 from build_chinese.rankings import Row

@@ -1,5 +1,4 @@
 from .build import build
-from .errors import BuildError
 from .recipe import MultilingualRecipe
 
-__all__ = ["BuildError", "MultilingualRecipe", "build"]
+__all__ = ["MultilingualRecipe", "build"]

@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import polars as pl
-from pluralbench_audit import PairLimits, check_limits, limited, normalised, pair_figures, wins_text
+from pluralbench_release import text_table
+from pluralbench_release.audit import PairLimits, check_limits, limited, normalised, pair_figures, wins_text
 from pluralbench_runs.workers import Each
 
 SURFACE = "How often the better answer is the longer one, or repeats more of the prompt"
@@ -14,9 +15,9 @@ ALIKE = "Pairs whose two answers are the same or nearly so, and answers and prom
 def audit(config: str, rows: pl.DataFrame) -> dict[str, Any]:
     """The figures of a config's pairs (`prompt`, `chosen`, `rejected`), JSON.
 
-    As `pluralbench_audit.pair_figures` has it, lengths being in characters; what an answer could repeat is the prompt.
+    As `pair_figures` has it, lengths being in characters; what an answer could repeat is the prompt.
     Two answers to one prompt are no near-duplicates. identical: pairs whose answers differ in nothing that a reader
-    sees (`pluralbench_audit.normalised`). same_prompts: rows whose prompt stands in an earlier one, seen in that way.
+    sees (`normalised`). same_prompts: rows whose prompt stands in an earlier one, seen in that way.
     """
     chosen, rejected = rows["chosen"].to_list(), rows["rejected"].to_list()
     prompts = [normalised(text) for text in rows["prompt"]]
@@ -42,7 +43,7 @@ def _audited(named: tuple[str, pl.DataFrame]) -> dict[str, Any]:
 
 
 def check_audits(found: Sequence[Mapping[str, Any]], limits: PairLimits, *, dropped: float) -> None:
-    """Raise `pluralbench_audit.AuditFailed` naming the first config that breaks limits, with all that it breaks.
+    """Raise `AuditFailed` naming the first config that breaks limits, with all that it breaks.
 
     dropped: the share of the source's rows that did not become a pair.
     """
@@ -58,14 +59,15 @@ def audit_tables(found: Sequence[Mapping[str, Any]]) -> dict[str, pl.DataFrame]:
     alike = [
         (
             entry["config"],
-            f"{entry['identical']:,}",
-            *(f"{entry['near_duplicates'][kind]:,}" for kind in ("sides", "chosen")),
-            f"{entry['same_prompts']:,}",
+            entry["identical"],
+            entry["near_duplicates"]["sides"],
+            entry["near_duplicates"]["chosen"],
+            entry["same_prompts"],
         )
         for entry in found
     ]
     names = ["config", "the same answers", "nearly the same", "better answers twice", "prompts twice"]
     return {
-        SURFACE: pl.DataFrame(surface, schema=["config", "longer", "more of the prompt"], orient="row"),
-        ALIKE: pl.DataFrame(alike, schema=names, orient="row"),
+        SURFACE: text_table(["config", "more characters", "more of the prompt"], surface),
+        ALIKE: text_table(names, alike),
     }

@@ -19,10 +19,10 @@ from pluralbench_release import (
     Built,
     Contents,
     ReleaseTable,
-    TablesError,
     building,
     pinned,
 )
+from pluralbench_release.errors import NothingLeft, SourceError
 from pluralbench_runs import Cluster, read_recipe
 from pluralbench_runs.workers import Each, cluster_workers, workers
 from pluralbench_schemas import ENGLISH, LANGUAGES, language_of
@@ -30,7 +30,6 @@ from pluralbench_schemas import ENGLISH, LANGUAGES, language_of
 from build_multilingual import filtering, rated, source, translation_pairs
 from build_multilingual.audit import audits, check_audits
 from build_multilingual.card import card
-from build_multilingual.errors import NothingLeft, SourceError
 from build_multilingual.figures import figures_of, translation_figures
 from build_multilingual.preferred import check_known, read_preferred, review_figures
 from build_multilingual.recipe import MultilingualRecipe
@@ -71,7 +70,7 @@ def build(
     in this one. A script that asks for more does so under `if __name__ == "__main__":`.
     cluster: where they work instead.
 
-    Raises errors of this package, of `pluralbench_audit`, `pluralbench_calls`, `pluralbench_release`,
+    Raises errors of this package, of `pluralbench_release.audit`, `pluralbench_calls`, `pluralbench_release`,
     `pluralbench_runs` and `pluralbench_schemas`; all are a `UserError` or a `TableError` with a sentence for the user.
     """
     recipe, decisions = _pinned(recipe)
@@ -144,13 +143,10 @@ def tables(by_language: Mapping[str, pl.DataFrame], pairs: pl.DataFrame | None) 
 def _pinned(recipe: MultilingualRecipe) -> tuple[MultilingualRecipe, pl.DataFrame]:
     """The recipe with Hub sources pinned to commits, and decisions to their content."""
     recipe = source.pin(recipe)
-    try:
-        tables_ = [
-            table if table.location == "sample" else table.model_copy(update={"location": pinned(table.location)})
-            for table in recipe.translation.rated
-        ]
-    except TablesError as error:
-        raise SourceError(str(error)) from None
+    tables_ = [
+        table if table.location == "sample" else table.model_copy(update={"location": pinned(table.location)})
+        for table in recipe.translation.rated
+    ]
     decisions = filtering.read_decisions(recipe.review.decisions)
     found = filtering.decisions_digest(decisions) if decisions.height else None
     if recipe.filter.decisions_digest not in {None, found}:

@@ -1,5 +1,6 @@
 """What the card says about a build."""
 
+from pathlib import PurePath
 from typing import Any
 
 from pluralbench_release import Card, Section, counted, markdown_table
@@ -8,6 +9,7 @@ from pluralbench_schemas import ENGLISH, LANGUAGES, language_of
 
 from build_multilingual.figures import figures_tables
 from build_multilingual.recipe import MultilingualRecipe
+from build_multilingual.source import REWARD_BENCH
 
 COLUMNS = {
     "id": "of the English source and the same in every language (in `translation`: the number of the row)",
@@ -32,6 +34,7 @@ PAIR_COLUMNS = {
     "chosen_score": "its score, as rated",
     "rejected_score": "that of the worse one",
 }
+MAPLE = "maple-train.jsonl"  # the paper's rated translations, as their repository calls them
 CITATION = """\
 The method is that of *M-RewardBench* (Gureja et al., 2024), whose English source is RewardBench (Lambert et al., 2024).
 Cite both, the version above and the content digests."""
@@ -70,7 +73,16 @@ def card(recipe: MultilingualRecipe, figures: dict[str, Any], *, numbered: bool)
         sections=sections,
         citation=CITATION,
         papers=(PAPER,),
+    ).of(
+        {_origin(table.location) for table in (recipe.source, *recipe.translation.rated) if table is not None},
+        "Preference pairs in several languages" if translated or recipe.english else "Pairs of translations",
+        "*M-RewardBench* (arXiv 2410.15522)",
     )
+
+
+def _origin(location: str) -> str:
+    place = location.partition("@")[0]
+    return "paper" if place == REWARD_BENCH or PurePath(place).name == MAPLE else place
 
 
 def _languages(recipe: MultilingualRecipe, figures: dict[str, Any]) -> list[str]:

@@ -4,11 +4,10 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from pluralbench_runs import Table
 from pluralbench_schemas import LANGUAGES, Language
-from pydantic import Field
 
 from build_multilingual.masking import WORD, Masked, has_letters
+from build_multilingual.recipe import ChecksTable
 
 LONGEST_NAME = 4  # words
 # Characters by which the language is told, in three stretches from beginning to end. A few are enough to be sure that
@@ -16,23 +15,6 @@ LONGEST_NAME = 4  # words
 AT_A_GLANCE, AT_LENGTH = 120, 600
 SURE = 0.9
 NO_ALPHABET = {"Japanese", "Hangul", "Hans", "Hant"}
-
-
-class ChecksTable(Table):
-    """When a translation is set aside.
-
-    shortest, longest: its length against that of the English text, after what is usual for the language.
-    least_characters: fewer than this, blanks apart, are too few to tell the length by.
-    least_characters_langid: the same for the language; a third of it for scripts without an alphabet.
-    least_confidence: of the identifier in another language. Lists of names are of no language, and it says so: on
-    PandaLM's texts in four languages, all false alarms were below 0.45 and texts in another language above 0.98.
-    """
-
-    shortest: float = Field(0.4, gt=0)
-    longest: float = Field(2.5, gt=0)
-    least_characters: int = Field(30, ge=1)
-    least_characters_langid: int = Field(40, ge=1)
-    least_confidence: float = Field(0.8, ge=0, le=1)
 
 
 def problem(source: Masked, translated: str, language: Language, limits: ChecksTable) -> str:

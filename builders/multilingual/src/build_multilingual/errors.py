@@ -1,14 +1,6 @@
-"""Why a build of M-RewardBench cannot be made."""
+"""Why texts cannot be translated."""
 
-from pluralbench_runs import UserError
-
-
-class BuildError(UserError):
-    """Root of this package's errors."""
-
-
-class SourceError(BuildError):
-    """A source that is missing, damaged or not of the shape it should have."""
+from pluralbench_release.errors import BuildError
 
 
 class UnsupportedLanguage(BuildError):
@@ -17,7 +9,3 @@ class UnsupportedLanguage(BuildError):
 
 class TranslatorError(BuildError):
     """A translator that is not there, or that cannot work as asked."""
-
-
-class NothingLeft(BuildError):
-    """No row was left."""

@@ -1,9 +1,11 @@
 """What a build amounts to in numbers: rows, drops, failures by language and reason, lengths."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import polars as pl
+from pluralbench_release import text_table
 
 from build_multilingual.audit import ALIKE, SURFACE, audit_tables
 from build_multilingual.preferred import review_table
@@ -76,35 +78,33 @@ def figures_tables(figures: dict[str, Any]) -> dict[str, pl.DataFrame]:
     """The figures as small tables with a title each, for the card and the terminal."""
     found: dict[str, pl.DataFrame] = {}
     if figures["rows"]:
-        failed: dict[str, int] = {}
+        failed = Counter[str]()
         for entry in figures["set_aside"]:
-            failed[entry["language"]] = failed.get(entry["language"], 0) + entry["count"]
-        rows = [
-            (code, f"{count:,}", f"{failed.get(code, 0):,}", f"{figures['length'].get(code, 0):.2f}")
-            for code, count in figures["rows"].items()
-        ]
-        names = ["config", "rows", "texts that failed a check", "length against English"]
-        found["Languages"] = pl.DataFrame(rows, schema=names, orient="row")
-        kept = [
-            (entry["category"], entry["subset"], f"{entry['kept_everywhere']:,} of {entry['source']:,}")
-            for entry in figures["subsets"]
-        ]
-        found[BY_SUBSET] = pl.DataFrame(kept, schema=["category", "subset", "rows"], orient="row")
-    reasons: dict[tuple[str, str], int] = {}
+            failed[entry["language"]] += entry["count"]
+        found["Languages"] = text_table(
+            ["config", "rows", "texts that failed a check", "length against English"],
+            [
+                (code, count, failed[code], f"{figures['length'].get(code, 0):.2f}")
+                for code, count in figures["rows"].items()
+            ],
+        )
+        found[BY_SUBSET] = text_table(
+            ["category", "subset", "rows"],
+            [
+                (entry["category"], entry["subset"], f"{entry['kept_everywhere']:,} of {entry['source']:,}")
+                for entry in figures["subsets"]
+            ],
+        )
+    reasons = Counter[tuple[str, str]]()
     for entry in figures["drops"]:
-        key = (entry["by"], entry["reason"])
-        reasons[key] = reasons.get(key, 0) + entry["count"]
+        reasons[entry["by"], entry["reason"]] += entry["count"]
     if reasons:
-        drops = [
-            (by, reason, f"{count:,}") for (by, reason), count in sorted(reasons.items(), key=lambda item: -item[1])
-        ]
-        found["Why rows were dropped (rows by language)"] = pl.DataFrame(
-            drops, schema=["by", "reason", "count"], orient="row"
+        found["Why rows were dropped (rows by language)"] = text_table(
+            ["by", "reason", "count"], [(*reason, count) for reason, count in reasons.most_common()]
         )
     if "translation" in figures:
-        pairs = [(row["subset"], f"{row['pairs']:,}", f"{row['longer']:.0%}") for row in figures["translation"]]
-        names = ["subset", "pairs", "better one is the longer"]
-        found["Translation pairs"] = pl.DataFrame(pairs, schema=names, orient="row")
+        pairs = [(row["subset"], row["pairs"], f"{row['longer']:.0%}") for row in figures["translation"]]
+        found["Translation pairs"] = text_table(["subset", "pairs", "better one is the longer"], pairs)
     if figures.get("review"):
         found[REVIEW] = review_table(figures["review"])
     return found | audit_tables(figures["audit"])

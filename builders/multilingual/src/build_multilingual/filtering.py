@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import polars as pl
-from pluralbench_release import TablesError, content_digest, read_tables
+from pluralbench_release import content_digest, read_tables
+from pluralbench_release.errors import SourceError
 from pluralbench_schemas import ENGLISH, LANGUAGES, near_languages
 from polars.exceptions import PolarsError
 
-from build_multilingual.errors import SourceError
 from build_multilingual.recipe import FilterTable
 from build_multilingual.translate import IDENTICAL
 
@@ -37,10 +37,7 @@ def _decisions(path: str) -> pl.DataFrame:
         raise SourceError(f"{path} is a folder; give a file with decisions.")
     if not Path(path).is_file():
         raise SourceError(f"There is no file {path} with decisions.")
-    try:
-        frame = next(iter(read_tables(path).frames.values()))
-    except TablesError as error:
-        raise SourceError(str(error)) from None
+    frame = next(iter(read_tables(path).frames.values()))
     for name in ("id", "decision"):
         if name not in frame.columns:
             has = ", ".join(frame.columns)

@@ -10,12 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-from pluralbench_measures.agreement import clustered_share
 from pluralbench_measures.kappa import cohens_kappa
-from pluralbench_release import TablesError, read_tables
-from pluralbench_studies import AnswersError, agreement, preference, read_rows
-
-from build_multilingual.errors import SourceError
+from pluralbench_release import read_tables, share_text, text_table
+from pluralbench_release.errors import SourceError
+from pluralbench_studies import AnswersError, agreement, preference, read_rows, share_over
 
 BETTER = preference("better", "answer 1", "answer 2")
 SAME = "same"
@@ -75,17 +73,22 @@ def review_figures(preferred: pl.DataFrame) -> list[dict[str, Any]]:
 
 def review_table(figures: Sequence[dict[str, Any]]) -> pl.DataFrame:
     """The figures as a small table of texts."""
-    rows = [
-        (
-            entry["language"],
-            f"{entry['rows']:,}",
-            f"{entry['same']:,}",
-            *(_share(entry[name]) for name in ("gold", "judge", "judge_gold", "reviewers_agree")),
-        )
-        for entry in figures
-    ]
-    names = ["language", "rows", "neither", "better in English", "the judge's", "judge: better in English"]
-    return pl.DataFrame(rows, schema=[*names, "reviewers agree"], orient="row")
+    names = ("gold", "judge", "judge_gold", "reviewers_agree")
+    return text_table(
+        [
+            "language",
+            "rows",
+            "neither",
+            "better in English",
+            "the judge's",
+            "judge: better in English",
+            "reviewers agree",
+        ],
+        [
+            (entry["language"], entry["rows"], entry["same"], *(share_text(entry[name]) for name in names))
+            for entry in figures
+        ],
+    )
 
 
 def _figures(language: str, part: pl.DataFrame) -> dict[str, Any]:
@@ -100,26 +103,13 @@ def _figures(language: str, part: pl.DataFrame) -> dict[str, Any]:
         "rows": part.select("id", "language").n_unique(),
         "reviewed": part.height,
         "same": part.height - strict.height,
-        "gold": _clustered(strict, pl.col("preferred") == "chosen"),
-        "judge": _clustered(both, pl.col("preferred") == pl.col("judge"))
+        "gold": share_over(strict, "id", pl.col("preferred") == "chosen"),
+        "judge": share_over(both, "id", pl.col("preferred") == pl.col("judge"))
         | {"kappa": kappa.value, "kappa_low": kappa.low, "kappa_high": kappa.high},
-        "judge_gold": _clustered(both.unique(["id", "language"]), pl.col("judge") == "chosen"),
+        "judge_gold": share_over(both.unique(["id", "language"]), "id", pl.col("judge") == "chosen"),
         "reviewers_agree": {"count": among["agreeing"], "of": among["compared"]}
         | {name: among[name] for name in ("share", "low", "high")},
     }
-
-
-def _clustered(frame: pl.DataFrame, right: pl.Expr) -> dict[str, Any]:
-    by_row = frame.group_by("id").agg(right.sum().alias("right"), of=pl.len()).sort("id")
-    counts, of = by_row["right"].to_list(), by_row["of"].to_list()
-    return {"count": sum(counts), "of": sum(of), **clustered_share(counts, of)}
-
-
-def _share(entry: dict[str, Any]) -> str:
-    if entry["share"] is None:
-        return "none"
-    bounds = "" if entry["low"] is None else f" [{100 * entry['low']:.0f}, {100 * entry['high']:.0f}]"
-    return f"{entry['share']:.0%}{bounds} of {entry['of']:,}"
 
 
 def _of_sheet(path: Path) -> list[tuple[int, str, str]]:
@@ -171,11 +161,10 @@ def _key(sheet: Path, language: str) -> dict[str, tuple[str, str]]:
 
 def _of_judge(location: str) -> pl.DataFrame:
     """What a judge preferred: `id`, `language`, `judge`."""
-    try:
-        [frame] = read_tables(location).frames.values()
-    except (TablesError, ValueError) as error:
-        said = str(error) if isinstance(error, TablesError) else f"{location} is more than one table."
-        raise SourceError(said) from None
+    frames = list(read_tables(location).frames.values())
+    if len(frames) > 1:
+        raise SourceError(f"{location} is more than one table.")
+    frame = frames[0]
     language = "language" if "language" in frame.columns else "config"
     for name in ("id", language, "outcome"):
         if name not in frame.columns:

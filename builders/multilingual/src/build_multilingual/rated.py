@@ -1,23 +1,25 @@
 """Rated translations: for each source sentence several translations, each with a score.
 
-Three shapes are told apart by their columns: a translation a row (MAPLE), a source a row with a list of candidates
-(MQM ratings grouped by source), and a source a row with a machine translation and its post-edit (MLQE-PE).
+Four shapes are told apart by their columns: a translation a row (MAPLE), an error of a translation a row (MQM as WMT
+publishes it), a source a row with a list of candidates (MQM ratings grouped by source), and a source a row with a
+machine translation and its post-edit (MLQE-PE).
 """
 
 import math
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import polars as pl
-from pluralbench_release import Source, TablesError, content_digest, read_tables
-from pluralbench_runs import Place, Table, digest, public_place
-from pluralbench_tables import TableFileError, parse_json
-from pydantic import Field, field_validator
+from pluralbench_release import Source, content_digest, read_tables
+from pluralbench_release.errors import SourceError
+from pluralbench_runs import digest, public_place
+from pluralbench_tables import Dialect, TableFileError, parse_json
 
-from build_multilingual.errors import SourceError
+from build_multilingual import mqm
+from build_multilingual.detokenised import detokenised
+from build_multilingual.recipe import RatedTable, Scale, direction_of
 
 TEXTS = ("translation", "mt", "target", "hypothesis", "text")
 SOURCES = ("source", "src", "source_text")
@@ -25,20 +27,9 @@ SYSTEMS = ("system", "system_id", "model")
 CANDIDATES = ("candidates", "translations")
 DIRECTIONS = ("direction", "lp", "language_pair", "lang_pair")
 SPLIT_DIRECTIONS = (("source_lang", "target_lang"), ("src_lang", "tgt_lang"), ("src", "tgt"))
-ROLES = ("source", "translation", "system", "direction", "candidates")
-CODE = r"([a-z]{2,3})(?:_[a-z]{4})?"
-DIRECTION = re.compile(rf"{CODE}\s*(?:->|[-_>→])\s*{CODE}")
 
 TEXT_COLUMNS = ("direction", "source", "system", "translation")
 RATED = pl.Schema(dict.fromkeys(TEXT_COLUMNS, pl.String) | dict.fromkeys(("score", "raw_score"), pl.Float64))
-
-
-class Scale(Table):
-    """What a score means: which end is the better, and the least differences of an easy and of a hard pair."""
-
-    better: Literal["higher", "lower"]
-    easy: float = Field(gt=0, allow_inf_nan=False)
-    hard: float = Field(gt=0, allow_inf_nan=False)
 
 
 # The known columns of scores; where a file has several, the first one here is taken.
@@ -57,44 +48,7 @@ SCALES = {
     "da_mean": Scale(better="higher", easy=5.0, hard=10.0),
 }
 Row = dict[str, Any]
-LIMITS = {"score": (1, 6), "mqm_penalty": (0, 25), "hter": (0, math.inf), "da_mean": (0, 100)}
-
-
-class RatedTable(Table):
-    """Where rated translations are, and what a file does not say about itself.
-
-    location: a path or a Hub dataset (see `pluralbench_release.read_tables`).
-    direction: such as `zh-en`, for files that do not say.
-    score: the column of the score; unset, the first of `SCALES` that is there.
-    scale: for scores that are not in `SCALES`, and to set other least differences.
-    columns: other names for `source`, `translation`, `system`, `direction` and `candidates`.
-    name, licence, attribution: for the card; the licence is for sources that state none.
-    """
-
-    location: Place
-    split: str = "train"
-    direction: str | None = None
-    score: str | None = None
-    scale: Scale | None = None
-    columns: dict[str, str] = Field(default_factory=dict)
-    name: str | None = None
-    licence: str | None = None
-    attribution: str | None = None
-
-    @field_validator("columns")
-    @classmethod
-    def _known(cls, columns: dict[str, str]) -> dict[str, str]:
-        for role in columns:
-            if role not in ROLES:
-                raise ValueError(f"there is no column {role!r} to name; name {', '.join(ROLES)}")
-        return columns
-
-    @field_validator("direction")
-    @classmethod
-    def _direction(cls, direction: str | None) -> str | None:
-        if direction is not None and _parsed(direction) is None:
-            raise ValueError(f"{direction!r} is no direction such as `zh-en`")
-        return direction
+LIMITS = {"score": (1, 6), "mqm_penalty": (0, math.inf), "hter": (0, math.inf), "da_mean": (0, 100)}
 
 
 @dataclass(frozen=True)
@@ -120,10 +74,8 @@ def read(table: RatedTable) -> Rated:
     Raises `SourceError` for a location that cannot be read, for columns that are not there, and when the scores or
     the direction are not known and not given.
     """
-    try:
-        tables = read_tables(table.location, split=table.split)
-    except TablesError as error:
-        raise SourceError(str(error)) from None
+    dialect = Dialect(table.separator, table.quoting)
+    tables = read_tables(table.location, split=table.split, dialect=dialect)
     score, rows = "", list[Row]()
     for config, frame in tables.frames.items():
         where = tables.paths[config]
@@ -196,7 +148,9 @@ def _check_limits(rows: Sequence[Row], score: str, where: str) -> None:
 
 
 def _candidates(frame: pl.DataFrame, table: RatedTable, where: str) -> tuple[str, list[Row]]:
-    """The score's column, and the translations of a table in whichever of the three shapes."""
+    """The score's column, and the translations of a table in whichever of the four shapes."""
+    if mqm.is_raw(frame):
+        frame = mqm.rated(frame, where)
     directions, used = _directions(frame, table, where)
     columns = [name for name in frame.columns if name not in used]
     source = _column("source", SOURCES, columns, table, where)
@@ -218,7 +172,7 @@ def _candidates(frame: pl.DataFrame, table: RatedTable, where: str) -> tuple[str
     if post_edited and _score(columns, table, where) == "hter":
         texts = frame.select("mt_tok", "post_edit_tok", "hter").iter_rows()
         return "hter", _numbered(
-            (direction, source, system, _detokenised(_text(tokens), direction), score)
+            (direction, source, system, detokenised(_text(tokens), direction), score)
             for (direction, source), (mt, post_edit, hter) in zip(sources, texts, strict=True)
             for system, tokens, score in (("mt", mt, hter), ("post_edit", post_edit, 0.0))
         )
@@ -315,11 +269,11 @@ def _listed(names: Sequence[str] | Mapping[str, object]) -> str:
 
 def _directions(frame: pl.DataFrame, table: RatedTable, where: str) -> tuple[list[str | None], set[str]]:
     """Each row's direction, and the columns that say it."""
-    given = None if table.direction is None else _parsed(table.direction)
+    given = None if table.direction is None else direction_of(table.direction)
     values, used = _stated_directions(frame, table, where)
     directions = []
     for value in values:
-        stated = _parsed(value) if value else None
+        stated = direction_of(value) if value else None
         if value and stated is None:
             raise SourceError(f"{where}: {value!r} is no direction; give codes of languages such as `zh-en`.")
         if given and stated not in {None, given}:
@@ -343,67 +297,6 @@ def _stated_directions(frame: pl.DataFrame, table: RatedTable, where: str) -> tu
         if source in frame.columns and target in frame.columns:
             pairs = [(_text(a), _text(b)) for a, b in frame.select(source, target).iter_rows()]
             # `src` and `tgt` may also be the texts themselves.
-            if source != "src" or all(_parsed(f"{a}-{b}") for a, b in pairs if a and b):
+            if source != "src" or all(direction_of(f"{a}-{b}") for a, b in pairs if a and b):
                 return [f"{a}-{b}" if a and b else "" for a, b in pairs], {source, target}
     return [""] * frame.height, set()
-
-
-def _parsed(value: str) -> str | None:
-    """`zh-en` for `zh-en`, `zh_en`, `zh>en` and `ZH→EN`; `eng-deu` for `eng_Latn-deu_Latn`; None for anything else."""
-    match = DIRECTION.fullmatch(value.strip().lower())
-    return f"{match[1]}-{match[2]}" if match else None
-
-
-# Tokenised texts. A machine translation and its post-edit are written the same way, so that no scorer can tell them
-# apart by spaces, quotation marks or, in Chinese, by the width of punctuation: MLQE-PE's machine translations end
-# with "." in 4 of 10 sentences, and their post-edits hardly ever do.
-CHINESE = {"zh", "zho", "cmn", "yue"}
-SAME = str.maketrans(dict.fromkeys("“”„‟«»＂", '"') | dict.fromkeys("‘’‚‛＇", "'") | {"＆": "&", "＃": "#"})
-WIDE = r"·\u2e80-\u9fff\uf900-\ufaff\ufe30-\ufe4f\uff00-\uffef\U00020000-\U0003ffff"
-HAN = re.compile(r"[\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
-IS_WIDE = re.compile(f"[{WIDE}]")
-FULL_WIDTH = dict(zip(",;:!?", "，；：！？", strict=True))
-HALF_WIDTH = {wide: narrow for narrow, wide in FULL_WIDTH.items()}
-MARK = re.compile(f" ?([{''.join(FULL_WIDTH)}{''.join(HALF_WIDTH)}]) ?")
-
-
-def _detokenised(tokens: str, direction: str | None) -> str:
-    target = (direction or "").partition("-")[2]
-    tokens = tokens.translate(SAME)
-    # What stands in a Chinese translation without a Chinese character was not translated.
-    return _joined_chinese(tokens) if target in CHINESE and HAN.search(tokens) else _joined(tokens, target)
-
-
-def _joined(tokens: str, language: str) -> str:
-    from sacremoses import MosesDetokenizer  # noqa: PLC0415 - half a second that other sources save
-
-    tokens = re.sub(r"(?<=\w) ' s\b", "'s", tokens)
-    if tokens.count(" ' ") == 1:  # an apostrophe, which Moses would take for a quotation mark
-        tokens = re.sub(r"(?<=[sxz]) ' (?=\w)", "' ", tokens)
-        tokens = re.sub(r"(?<=\w) ' (?=\w)", "'", tokens)
-    return str(MosesDetokenizer(lang=language).detokenize(tokens.split())).strip()
-
-
-def _joined_chinese(tokens: str) -> str:
-    """Words without spaces, spaces between Latin words, full-width punctuation beside Chinese.
-
-    Chinese is tokenised with jieba, which keeps a space of the text as a token: so one space is none, several are one.
-    """
-    text = re.sub(r"(?<![A-Za-z0-9 ]) (?! )|(?<! ) (?![A-Za-z0-9 ])", "", tokens)
-    text = re.sub(r" {2,}", " ", text)
-    text = re.sub(r"(?:[-–—] ?){2,}|—", "——", text)
-    text = MARK.sub(_mark, text)
-    text = text.replace("(", "（").replace(")", "）")
-    text = re.sub(r"(?<!\.)\.(?=[\"'）》]*$)", "。", text)
-    text = re.sub(rf"(?<=[{WIDE}])\.(?!\.)", "。", text)
-    return re.sub(rf"(?<=[{WIDE}]) +| +(?=[{WIDE}])", "", text).strip()
-
-
-def _mark(match: re.Match[str]) -> str:
-    """A mark in full width, unless Latin letters or digits stand on both of its sides."""
-    before, after = match.string[: match.start()][-1:], match.string[match.end() :][:1]
-    if not before or not after or IS_WIDE.match(before) or IS_WIDE.match(after):
-        return FULL_WIDTH.get(match[1], match[1])
-    mark = HALF_WIDTH.get(match[1], match[1])
-    tight = before.isdigit() and after.isdigit() and match[0] == mark
-    return mark if tight else f"{mark} "

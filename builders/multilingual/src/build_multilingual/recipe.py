@@ -1,20 +1,24 @@
 """What a build of M-RewardBench can be asked to do."""
 
+import re
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
-from pluralbench_audit import PairLimits
-from pluralbench_calls import Limits, Price
-from pluralbench_release import ReleaseName, ReleaseRecipe
+from pluralbench_calls import ChatConnection, Limits, Price
+from pluralbench_release import LICENCE, SOURCE_NAME, PairLimits, ReleaseName, ReleaseRecipe
 from pluralbench_runs import Place, Table
+from pluralbench_runs.options import COLUMNS as COLUMN_NAMES
 from pluralbench_schemas import ENGLISH, LANGUAGES, near_languages
+from pluralbench_tables import Quoting, Separator
 from pydantic import Field, field_validator, model_validator
 
-from build_multilingual.checks import ChecksTable
-from build_multilingual.rated import RatedTable
+from build_multilingual.known import known_translators
 
 RECIPES = Path(__file__).parent / "recipes"
 COLUMNS = ("id", "prompt", "chosen", "rejected", "chosen_model", "rejected_model", "subset", "category")
+ROLES = ("source", "translation", "system", "direction", "candidates")
+CODE = r"([a-z]{2,3})(?:_[a-z]{4})?"
+DIRECTION = re.compile(rf"{CODE}\s*(?:->|[-_>→])\s*{CODE}")
 
 CATEGORIES = {
     "Chat": ["alpacaeval-easy", "alpacaeval-length", "alpacaeval-hard", "mt-bench-easy", "mt-bench-med"],
@@ -33,22 +37,35 @@ CATEGORIES = {
 class SourceTable(Table):
     """The English pairs.
 
-    location: `sample`, a directory or file, or `ORG/NAME[@REVISION]` on the Hub.
-    limit: at most so many rows of each subset, the first ones.
     columns: other names of the columns `id`, `prompt`, `chosen`, `rejected`, `chosen_model`, `rejected_model`,
     `subset`, `category`; the last four may be missing, and `id` too.
     categories: which subsets (shell patterns) belong to which category, where the source has no such column.
     prompt_only: subsets (shell patterns) whose answers are code, so that only the prompt is translated.
+    separator, quoting: see `pluralbench_tables.Dialect`.
     """
 
-    location: Place
-    split: str = "filtered"
-    limit: int | None = Field(None, ge=1)
-    columns: dict[str, str] = Field(default_factory=dict)
+    location: Place = Field(
+        description="English pairs: `sample`, a directory or file, or `ORG/NAME@REVISION`.",
+        json_schema_extra={"flag": "--source"},
+    )
+    split: str = Field(
+        "filtered",
+        description="Split of --source; RewardBench's is `filtered`.",
+        json_schema_extra={"flag": "--source-split"},
+    )
+    limit: int | None = Field(None, ge=1, description="At most so many rows of each subset.")
+    columns: dict[str, str] = COLUMN_NAMES
     categories: dict[str, list[str]] = Field(default_factory=lambda: dict(CATEGORIES))
     prompt_only: list[str] = Field(default_factory=lambda: ["hep-*"])
-    name: str | None = None
-    licence: str | None = None
+    separator: Separator | None = Field(
+        None, description="What separates the cells of a CSV given by --source or --rated."
+    )
+    quoting: Quoting | None = Field(
+        None,
+        description="How such a CSV writes a quotation mark; MQM's and MLQE-PE's files never quote: none.",
+    )
+    name: str | None = SOURCE_NAME
+    licence: str | None = LICENCE
     attribution: str | None = None
 
     @field_validator("columns")
@@ -61,33 +78,48 @@ class SourceTable(Table):
 
 
 class TranslatorTable(Table):
-    """Who translates. name: a module of `build_multilingual.translators`. model: one of its models.
+    """Who translates. name: a module of `build_multilingual.translators`, or NAME:MODEL. model: one of its models.
 
-    glossary: the full resource name of a Google glossary, projects/.../locations/.../glossaries/...
+    glossary: projects/.../locations/.../glossaries/...
     """
 
-    name: str
+    name: str = Field(
+        description=f"{', '.join(known_translators())}.",
+        json_schema_extra={"flag": "--translator", "metavar": "NAME[:MODEL]"},
+    )
     model: Place | None = None
-    glossary: str | None = None
+    glossary: str | None = Field(None, description="Full resource name of a Google glossary.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _in_one(cls, values: Any) -> Any:
+        name, colon, model = str(values.get("name")).partition(":") if isinstance(values, dict) else ("", "", "")
+        return values | {"name": name, "model": model} if colon else values
 
 
 class ConnectionTable(Table):
     """How to reach the translator, how fast to ask and what to spend. A build may go on under other values.
 
-    project, location: of Google Cloud. endpoint: a host such as `translate-eu.googleapis.com`, or
-    `http://127.0.0.1:PORT` for a server on this machine. retry_seconds: how long a message is sent again that the
-    server could not take. price: US dollars for a million characters.
+    endpoint: such as `translate-eu.googleapis.com`. retry_seconds: how long a message is sent again that the server
+    could not take.
     """
 
-    project: str | None = None
-    location: str = "global"
-    endpoint: str | None = None
+    project: str | None = Field(None, description="Google Cloud project that is billed.")
+    location: str = Field("global", description="Google Cloud location; glossaries want theirs.")
+    endpoint: str | None = Field(
+        None, description="Another Google host, or http://127.0.0.1:PORT for a server on this machine."
+    )
     retry_seconds: float = Field(600.0, gt=0)
     concurrency: int = Field(4, ge=1)
     requests_per_minute: float | None = Field(None, gt=0)
     characters_per_minute: float | None = Field(None, gt=0)
-    price: float = Field(0.0, ge=0)
-    max_cost: float | None = Field(None, ge=0)
+    price: float = Field(
+        0.0,
+        ge=0,
+        description="US dollars for a million characters, such as 20.",
+        json_schema_extra={"metavar": "DOLLARS"},
+    )
+    max_cost: float | None = Field(None, ge=0, description=ChatConnection.model_fields["max_cost"].description)
 
     def limits(self) -> Limits:
         """The limits of every step of the build. What a translator bills by is characters, one for a token here."""
@@ -100,6 +132,23 @@ class ConnectionTable(Table):
         )
 
 
+class ChecksTable(Table):
+    """When a translation is set aside.
+
+    shortest, longest: its length against that of the English text, after what is usual for the language.
+    least_characters: fewer than this, blanks apart, are too few to tell the length by.
+    least_characters_langid: the same for the language; a third of it for scripts without an alphabet.
+    least_confidence: of the identifier in another language. Lists of names are of no language, and it says so: on
+    PandaLM's texts in four languages, all false alarms were below 0.45 and texts in another language above 0.98.
+    """
+
+    shortest: float = Field(0.4, gt=0)
+    longest: float = Field(2.5, gt=0)
+    least_characters: int = Field(30, ge=1)
+    least_characters_langid: int = Field(40, ge=1)
+    least_confidence: float = Field(0.8, ge=0, le=1)
+
+
 class FilterTable(Table):
     """What happens to a row that has no good translation in some language.
 
@@ -107,48 +156,128 @@ class FilterTable(Table):
     decisions_digest: of the human decisions that were followed; the builder fills it in.
     """
 
-    drop: Literal["everywhere", "language"] = "everywhere"
+    drop: Literal["everywhere", "language"] = Field(
+        "everywhere", description="Where a row goes that has no good translation in a language."
+    )
     decisions_digest: str | None = None
 
 
 class ReviewTable(Table):
-    """Human decisions: CSV files with `id`, `language`, `decision`, `reason`.
+    """Human decisions.
 
-    preferred: where what reviewers preferred is recorded, beside the `better` of these sheets. judged: what a judge
-    preferred on the same rows, such as `items.parquet` of its run (see `preferred.read_preferred`).
+    preferred: where what reviewers preferred is recorded, beside the `better` of these sheets. judged: see
+    `preferred.read_preferred`.
     """
 
-    decisions: list[Place] = Field(default_factory=list)
+    decisions: list[Place] = Field(
+        default_factory=list, description="CSV with id, language, decision (drop or keep), reason; repeatable."
+    )
     preferred: list[Place] = Field(default_factory=list)
-    judged: Place | None = None
+    judged: Place | None = Field(
+        None,
+        description="What a judge preferred, to compare reviewers with: items.parquet of its run, or a table.",
+        json_schema_extra={"flag": "--review-judge"},
+    )
+
+
+class Scale(Table):
+    """What a score means: which end is the better, and the least differences of an easy and of a hard pair."""
+
+    better: Literal["higher", "lower"]
+    easy: float = Field(gt=0, allow_inf_nan=False)
+    hard: float = Field(gt=0, allow_inf_nan=False)
+
+
+class RatedTable(Table):
+    """Where rated translations are, and what a file does not say about itself.
+
+    location: a path or a Hub dataset (see `pluralbench_release.read_tables`).
+    score: unset, the first of `SCALES` that is there. scale: for scores that are not in `SCALES`, and to set other
+    least differences.
+    columns: other names for `source`, `translation`, `system`, `direction` and `candidates`.
+    separator, quoting: of CSV and TSV, see `pluralbench_tables.Dialect`; MQM's and MLQE-PE's files never quote.
+    name, licence, attribution: for the card; the licence is for sources that state none.
+    """
+
+    location: Place
+    split: str = "train"
+    direction: str | None = Field(None, description="Such as zh-en, where --rated does not say.")
+    score: str | None = Field(None, description="Column of the score in --rated.")
+    scale: Scale | None = Field(
+        None,
+        description="higher or lower is better, and the least differences of easy and hard pairs: higher/0.25/0.5.",
+        json_schema_extra={"metavar": "BETTER/EASY/HARD"},
+    )
+    columns: dict[str, str] = COLUMN_NAMES
+    separator: Separator | None = Field(None, json_schema_extra={"flag": "--separator"})
+    quoting: Quoting | None = Field(None, json_schema_extra={"flag": "--quoting"})
+    name: str | None = None
+    licence: str | None = None
+    attribution: str | None = None
+
+    @field_validator("scale", mode="before")
+    @classmethod
+    def _in_one(cls, scale: object) -> object:
+        if not isinstance(scale, str):
+            return scale
+        better, *differences = scale.split("/")
+        if better not in {"higher", "lower"} or len(differences) != 2:
+            raise ValueError(f"{scale!r} is not of the form BETTER/EASY/HARD, such as higher/0.25/0.5")
+        return {"better": better, "easy": differences[0], "hard": differences[1]}
+
+    @field_validator("columns")
+    @classmethod
+    def _known(cls, columns: dict[str, str]) -> dict[str, str]:
+        for role in columns:
+            if role not in ROLES:
+                raise ValueError(f"there is no column {role!r} to name; name {', '.join(ROLES)}")
+        return columns
+
+    @field_validator("direction")
+    @classmethod
+    def _direction(cls, direction: str | None) -> str | None:
+        if direction is not None and direction_of(direction) is None:
+            raise ValueError(f"{direction!r} is no direction such as `zh-en`")
+        return direction
 
 
 class TranslationTable(Table):
-    """The config `translation`. rated: where the rated translations are. per_level: pairs a direction and level."""
+    """The config `translation`."""
 
-    rated: list[RatedTable] = Field(default_factory=list)
-    per_level: int = Field(100, ge=1)
+    rated: list[RatedTable] = Field(
+        default_factory=list,
+        description="Rated translations for the config `translation`.",
+        json_schema_extra={"flag": "--rated", "text_key": "location", "panel": "Rated translations"},
+    )
+    per_level: int = Field(100, ge=1, description="Pairs of each direction and level.")
 
 
 class MultilingualRecipe(ReleaseRecipe):
     """A build of M-RewardBench. Defaults are the paper's where it gives a value.
 
-    languages: FLORES-200 codes. english: add the source itself as config `eng_Latn`, which the original leaves out.
     audit: limits that the pairs of every config have to keep, their lengths in characters.
     """
 
     operational: ClassVar[frozenset[str]] = ReleaseRecipe.operational | {"connection", "review", "audit"}
 
     name: ReleaseName = "multilingual-rewardbench"
-    languages: list[str] = Field(default_factory=list)
-    english: bool = False
+    languages: list[str] = Field(
+        default_factory=list,
+        description="FLORES-200 code, such as spa_Latn; repeatable.",
+        json_schema_extra={"flag": "--language"},
+    )
+    english: bool = Field(
+        False,
+        description="Add the source itself as config eng_Latn, which the original leaves out.",
+        json_schema_extra={"flag": "--add-english/--no-add-english"},
+    )
     source: SourceTable | None = None
     translator: TranslatorTable | None = None
     connection: ConnectionTable = ConnectionTable()
     checks: ChecksTable = ChecksTable()
     filter: FilterTable = FilterTable()
     review: ReviewTable = ReviewTable()
-    translation: TranslationTable = TranslationTable()
+    translation: TranslationTable = Field(TranslationTable(), json_schema_extra={"panel": "Rated translations"})
     audit: PairLimits = PairLimits()
 
     @field_validator("languages")
@@ -177,3 +306,9 @@ class MultilingualRecipe(ReleaseRecipe):
         if self.connection.max_cost is not None and not self.connection.price:
             raise ValueError("a `max_cost` needs a `price` under [connection] (or --price) to be reckoned by")
         return self
+
+
+def direction_of(value: str) -> str | None:
+    """`zh-en` for `zh-en`, `zh_en`, `zh>en` and `ZH→EN`; `eng-deu` for `eng_Latn-deu_Latn`; None for anything else."""
+    match = DIRECTION.fullmatch(value.strip().lower())
+    return f"{match[1]}-{match[2]}" if match else None

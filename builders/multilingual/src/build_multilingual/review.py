@@ -4,10 +4,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import polars as pl
-from pluralbench_runs import stream
+from pluralbench_release.errors import BuildError
+from pluralbench_runs import stream, write_text
 from pluralbench_studies import AnswersError, draw, is_filled, read_rows, write_sheet
-
-from build_multilingual.errors import BuildError
 
 FILLED = ("better", "decision", "reason")
 SHOWN = ("id", "language", "prompt_english", "prompt", "answer_1", "answer_2", "check")
@@ -72,6 +71,6 @@ def export_review(
         path = folder / f"{code}.csv"
         write_sheet(path, pl.DataFrame(sheet, schema=list(SHOWN), orient="row"), FILLED)
         names = ["id", "language", "answer_1", "answer_2"]
-        pl.DataFrame(key, schema=names, orient="row").write_csv(folder / "keys" / f"{code}.csv")
+        write_text(folder / "keys" / f"{code}.csv", pl.DataFrame(key, schema=names, orient="row").write_csv())
         written.append(path)
     return written

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 from pluralbench_schemas import Language
 
-from build_multilingual.checks import ChecksTable, problem
+from build_multilingual.checks import problem
 from build_multilingual.masking import Lost, Masked, without_marks
 from build_multilingual.pieces import Piece, Way, joined
+from build_multilingual.recipe import ChecksTable
 
 NO_ANSWER = {
     "error": "refused by the translator",

@@ -6,11 +6,12 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 import polars as pl
-from pluralbench_release import Source, TablesError, content_digest, pinned, read_tables
+from pluralbench_release import Source, content_digest, pinned, read_tables
+from pluralbench_release.errors import SourceError
 from pluralbench_runs import digest, one_line, public_place
+from pluralbench_tables import Dialect
 from polars.exceptions import PolarsError
 
-from build_multilingual.errors import SourceError
 from build_multilingual.recipe import COLUMNS, MultilingualRecipe, SourceTable
 
 SAMPLE = Path(__file__).parent / "sample"
@@ -37,10 +38,7 @@ def pin(recipe: MultilingualRecipe) -> MultilingualRecipe:
     """The recipe with a Hub source pinned to the commit it stands at now; a pinned one asks nobody."""
     if recipe.source is None or recipe.source.location == "sample":
         return recipe
-    try:
-        location = pinned(recipe.source.location)
-    except TablesError as error:
-        raise SourceError(str(error)) from None
+    location = pinned(recipe.source.location)
     return recipe.model_copy(update={"source": recipe.source.model_copy(update={"location": location})})
 
 
@@ -50,10 +48,8 @@ def load(source: SourceTable) -> Loaded:
     Raises `SourceError` for a table that cannot be read or is not of this shape.
     """
     sample = source.location == "sample"
-    try:
-        tables = read_tables(str(SAMPLE / "pairs.jsonl") if sample else source.location, split=source.split)
-    except TablesError as error:
-        raise SourceError(str(error)) from None
+    location = str(SAMPLE / "pairs.jsonl") if sample else source.location
+    tables = read_tables(location, split=source.split, dialect=Dialect(source.separator, source.quoting))
     parts = [_named(frame, source, tables.paths[config], config) for config, frame in tables.frames.items()]
     rows = pl.concat(parts)
     ids = rows["id"].str.extract(r"^(\d{1,15})(?:\.0)?$", 1).cast(pl.Int64)

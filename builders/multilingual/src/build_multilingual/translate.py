@@ -9,9 +9,9 @@ from pluralbench_calls import Backend, Ledger, Limits, Request, ask
 from pluralbench_runs.workers import Each
 from pluralbench_schemas import ENGLISH, LANGUAGES, Language
 
-from build_multilingual.checks import ChecksTable
 from build_multilingual.masking import Masked, mask
 from build_multilingual.pieces import Piece, Way, pieces
+from build_multilingual.recipe import ChecksTable
 from build_multilingual.settling import Answered, settle
 from build_multilingual.source import TEXTS, matches
 from build_multilingual.translators import Translator

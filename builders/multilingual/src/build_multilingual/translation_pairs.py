@@ -10,10 +10,11 @@ from itertools import combinations
 from typing import Any
 
 import polars as pl
+from pluralbench_release.errors import SourceError
 from pluralbench_runs import digest, stream
 
-from build_multilingual.errors import SourceError
-from build_multilingual.rated import RATED, Rated, Scale, merged
+from build_multilingual.rated import RATED, Rated, merged
+from build_multilingual.recipe import Scale
 from build_multilingual.templates import TEMPLATES
 
 LEVELS = ("easy", "hard")
@@ -152,6 +153,11 @@ def _pooled(rated: Sequence[Rated]) -> Iterator[tuple[str, pl.DataFrame, Scale]]
 
 def _too_few(direction: str, level: str, found: int, per_level: int, frame: pl.DataFrame, scale: Scale) -> SourceError:
     sizes = frame.group_by("source").len()["len"]
+    if (sizes == 1).all():
+        return SourceError(
+            f"{direction}: each of the {sizes.len()} sources has one translation, and a pair needs two of one source; "
+            "give a table that rates several translations of each."
+        )
     asked = f"at least {getattr(scale, level):g}"
     if level == "hard" and (sizes <= 2).all():
         asked += f" and less than {scale.easy:g}"

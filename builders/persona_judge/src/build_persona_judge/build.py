@@ -12,6 +12,7 @@ from typing import Any
 
 import polars as pl
 from pluralbench_calls import Backend, Replay, recording
+from pluralbench_calls.retrieval import retriever
 from pluralbench_release import (
     LEDGER,
     RECIPE,
@@ -20,16 +21,14 @@ from pluralbench_release import (
     Contents,
     ReleaseTable,
     Source,
-    TablesError,
     building,
     pinned,
 )
-from pluralbench_retrieval import ranking_backend, retriever
-from pluralbench_runs import Cluster, read_recipe
+from pluralbench_release.errors import NothingLeft, SourceError
+from pluralbench_runs import read_recipe
 
 from build_persona_judge import pairing
 from build_persona_judge.card import card
-from build_persona_judge.errors import NothingLeft, SourceError
 from build_persona_judge.figures import check_audits, figures_of
 from build_persona_judge.labels.results import figures_of as label_figures
 from build_persona_judge.labels.results import read_labels
@@ -67,16 +66,14 @@ def build(
     replay: Path | None = None,
     reuse: Path | None = None,
     fresh: bool = False,
-    cluster: Cluster | None = None,
 ) -> Built:
     """Build `recipe` into the release directory `out`.
 
     replay: take every ranking from this ledger (or release) and load no model.
     reuse: take the rankings that this ledger (or release) knows and make the rest.
     fresh: forget an interrupted build in `out` and replace a finished one.
-    cluster: where the model that ranks runs, if not in this process.
 
-    Raises errors of this package, of `pluralbench_calls`, `pluralbench_release`, `pluralbench_retrieval`,
+    Raises errors of this package, of `pluralbench_calls`, `pluralbench_release`, `pluralbench_calls.retrieval`,
     `pluralbench_runs` and `pluralbench_schemas`; all are a `UserError` or a `TableError` with a sentence for the user.
     """
     recipe = _pinned(recipe)
@@ -89,9 +86,7 @@ def build(
         posts = None if reddit is None else personal_reddit.load(reddit)
         with recording(making.work, making.known) as calls:
             if posts is not None:
-                backend: Backend = Replay()
-                if replay is None:
-                    backend = ranking_backend(recipe.retriever, cluster)
+                backend: Backend = ranker if replay is None else Replay()
                 alike = personal_reddit.likeness(posts.rows, posts.personas, calls.ledger, ranker, backend)
                 tasks["personal_reddit"] = _personal_reddit(recipe, posts, alike)
 
@@ -139,7 +134,7 @@ def _pinned(recipe: PersonaJudgeRecipe) -> PersonaJudgeRecipe:
         return recipe
     try:
         return _moved(recipe, {"prism": pinned(recipe.prism.location)})
-    except TablesError as error:
+    except SourceError as error:
         raise SourceError(f"{error} {prism.HOW}") from None
 
 

@@ -6,7 +6,7 @@ from pluralbench_release import Card, Section, counted, markdown_table
 from pluralbench_runs import public_place
 
 from build_persona_judge.figures import figures_tables
-from build_persona_judge.recipe import SAMPLE, PersonaJudgeRecipe
+from build_persona_judge.recipe import SAMPLE, TASKS, PersonaJudgeRecipe
 
 COLUMNS = {
     "id": "of the item, unique in its config",
@@ -62,6 +62,10 @@ def card(recipe: PersonaJudgeRecipe, figures: dict[str, Any]) -> Card:
         sections=sections,
         citation=CITATION,
         papers=(PAPER,),
+    ).of(
+        {SAMPLE if table.location == SAMPLE else "paper" if name in TASKS else "own" for name, table in recipe.sources},
+        f"Choices by people of {', '.join(name for name, _ in recipe.sources)}",
+        "*Can LLM be a Personalized Judge?* (arXiv 2406.11657)",
     )
 
 

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import polars as pl
-from pluralbench_audit import PairLimits, check_limits, limited, near_duplicates, pair_figures, wins_text
+from pluralbench_release import text_table
+from pluralbench_release.audit import PairLimits, check_limits, limited, near_duplicates, pair_figures, wins_text
 
 from build_persona_judge.labels.results import LabelFigures, figures_table
 
@@ -13,6 +14,7 @@ AUDIT = "How often a scorer is right that takes the longer option, or the one th
 ALIKE = "Near-duplicates: items whose options are, texts of two people, and people with one persona"
 THIRD_PERSON = "Third-person labels: people who answered for others (95 % intervals over people)"
 LEFT_OUT = "Left out"
+LEFT = ("task", "what", "reason", "count")
 
 
 def figures_of(tasks: Mapping[str, tuple[pl.DataFrame, pl.DataFrame]]) -> dict[str, Any]:
@@ -53,7 +55,7 @@ def _figures(name: str, items: pl.DataFrame) -> dict[str, Any]:
 def audit_of(items: pl.DataFrame) -> dict[str, Any] | None:
     """What a scorer could go by in the items of a task that are no tie, JSON; None where all are ties.
 
-    As `pluralbench_audit.pair_figures` has it, the person's own option being the chosen one: its length is in
+    As `pluralbench_release.audit.pair_figures` has it, the person's own option being the chosen one: its length is in
     characters, and what it could repeat are the values of the persona. Of its near-duplicates, `chosen` are the own
     texts of two people, where an option that several people could choose counts once; `personas` are people whose
     persona another one has, word for word.
@@ -79,7 +81,7 @@ def audit_of(items: pl.DataFrame) -> dict[str, Any] | None:
 
 
 def check_audits(figures: Mapping[str, Any], limits: PairLimits) -> None:
-    """Raise `pluralbench_audit.AuditFailed` naming the first task that breaks limits, with all that it breaks."""
+    """Raise `AuditFailed` naming the first task that breaks limits, with all that it breaks."""
     for entry in figures["tasks"]:
         if entry["audit"] is not None:
             check_limits(limited(entry["audit"]), limits, f"The audit of {entry['task']}")
@@ -87,36 +89,29 @@ def check_audits(figures: Mapping[str, Any], limits: PairLimits) -> None:
 
 def figures_tables(figures: Mapping[str, Any]) -> dict[str, pl.DataFrame]:
     """The figures as small tables with a title each, for the card and the terminal."""
-    rows = []
-    for entry in figures["tasks"]:
-        untied = entry["items"] - entry["ties"]
-        rows.append(
-            (
-                entry["task"],
-                f"{entry['items']:,}",
-                f"{entry['ties']:,}",
-                f"{entry['people']:,}",
-                f"{entry['variables_known']:.1f}",
-                _of(entry["first"], untied),
-                "" if entry["usual"] is None else _of(entry["usual"], untied),
-            )
-        )
     names = ["task", "items", "ties", "people", "variables known", "A", "usual"]
-    found = {TASKS: pl.DataFrame(rows, schema=names, orient="row")}
+    found = {TASKS: text_table(names, map(_row, figures["tasks"]))}
     audits = [(entry["task"], entry["audit"]) for entry in figures["tasks"] if entry["audit"] is not None]
     if audits:
         right = [(task, wins_text(audit["longer"]), wins_text(audit["more_overlap"])) for task, audit in audits]
-        found[AUDIT] = pl.DataFrame(right, schema=["task", "longer", "more of the persona"], orient="row")
+        found[AUDIT] = text_table(["task", "more characters", "more of the persona"], right)
         kinds = ("sides", "chosen", "personas")
-        near = [(task, *(f"{audit['near_duplicates'][kind]:,}" for kind in kinds)) for task, audit in audits]
-        found[ALIKE] = pl.DataFrame(near, schema=["task", "options", "texts", "people"], orient="row")
+        near = [(task, *(audit["near_duplicates"][kind] for kind in kinds)) for task, audit in audits]
+        found[ALIKE] = text_table(["task", "options", "texts", "people"], near)
     people = [LabelFigures(**entry) for entry in figures.get("third_person", ())]
     if people:
         found[THIRD_PERSON] = figures_table(people)
-    left = [(entry["task"], entry["what"], entry["reason"], f"{entry['count']:,}") for entry in figures["left_out"]]
+    left = [[entry[name] for name in LEFT] for entry in figures["left_out"]]
     if left:
-        found[LEFT_OUT] = pl.DataFrame(left, schema=["task", "what", "reason", "count"], orient="row")
+        found[LEFT_OUT] = text_table(LEFT, left)
     return found
+
+
+def _row(entry: Mapping[str, Any]) -> list[object]:
+    untied = entry["items"] - entry["ties"]
+    right = [None if entry[name] is None else _of(entry[name], untied) for name in ("first", "usual")]
+    counts = [entry[name] for name in ("task", "items", "ties", "people")]
+    return [*counts, f"{entry['variables_known']:.1f}", *right]
 
 
 def _of(count: int, total: int) -> str:

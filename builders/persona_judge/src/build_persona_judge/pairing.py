@@ -10,10 +10,10 @@ from itertools import combinations, groupby
 from typing import Any, TypeVar
 
 import polars as pl
+from pluralbench_release.errors import SourceError
 from pluralbench_runs import stream
 from pluralbench_schemas import VARIABLE
 
-from build_persona_judge.errors import SourceError
 from build_persona_judge.persona import Rendered
 
 ITEMS = pl.Schema(

@@ -1,13 +1,4 @@
 from .build import build, rebuild
-from .errors import AuditFailed, BuildError, NothingLeft, SourceError
 from .recipe import PersonalizedRecipe
 
-__all__ = [
-    "AuditFailed",
-    "BuildError",
-    "NothingLeft",
-    "PersonalizedRecipe",
-    "SourceError",
-    "build",
-    "rebuild",
-]
+__all__ = ["PersonalizedRecipe", "build", "rebuild"]

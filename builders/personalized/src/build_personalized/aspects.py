@@ -1,6 +1,7 @@
 """Extract rubric aspects from a narrative whose source has none.
 
-The model points at numbered sentences, so an aspect's evidence is quoted word for word by construction.
+The model points at numbered sentences, so an aspect's evidence is quoted word for word by construction. Words that the
+person quotes are not among these sentences: they are not evidence of what the person wants.
 """
 
 import re
@@ -12,7 +13,7 @@ from pydantic import BaseModel, ValidationError
 
 from build_personalized.llm import Llm
 from build_personalized.prompts import aspects_messages
-from build_personalized.sentences import LETTER, split_sentences
+from build_personalized.sentences import LETTER, own_sentences
 from build_personalized.sources.loaded import drops_frame
 
 STEP = "aspects"
@@ -33,13 +34,13 @@ class _Aspects(BaseModel):
 
 def add_aspects(questions: pl.DataFrame, llm: Llm) -> tuple[pl.DataFrame, pl.DataFrame]:
     """`questions` with `rubric_aspects` where they had none; those for which none could be had are drops."""
-    speaking = [
-        row for row in questions.iter_rows(named=True) if not row["rubric_aspects"] and row["narrative"].strip()
-    ]
-    sentences = {
-        (row["config"], row["id"]): split_sentences(row["narrative"], llm.recipe.source.language) for row in speaking
-    }
     recipe = llm.recipe
+    sentences = {
+        (row["config"], row["id"]): own_sentences(row["narrative"], recipe.source.language)
+        for row in questions.iter_rows(named=True)
+        if not row["rubric_aspects"]
+    }
+    speaking = [row for row in questions.iter_rows(named=True) if sentences.get((row["config"], row["id"]))]
 
     def request(row: dict[str, Any], attempt: int) -> Request:
         numbered = sentences[row["config"], row["id"]]

@@ -3,7 +3,7 @@
 from typing import Any
 
 import polars as pl
-from pluralbench_audit import PairLimits, check_limits, limited, near_duplicates, pair_figures, word_count
+from pluralbench_release.audit import PairLimits, check_limits, limited, near_duplicates, pair_figures, word_count
 
 SHORT = 20  # words below which an answer can hardly be both good and personal
 
@@ -12,7 +12,7 @@ def audit(pairs: pl.DataFrame, drops: pl.DataFrame, *, questions: int, word_limi
     """Figures about `pairs` (columns of `PersonalizedPairs` and `config`), JSON.
 
     questions: how many the sources had, drops of the source's own posts aside. What a scorer could cheat on is as in
-    `pluralbench_audit.pair_figures`; what it could repeat are the words of the aspects.
+    `pluralbench_release.audit.pair_figures`; what it could repeat are the words of the aspects.
     """
     answers = pairs["chosen"].to_list(), pairs["rejected"].to_list()
     titles = [" ".join(aspect["aspect"] for aspect in aspects) for aspects in pairs["rubric_aspects"].to_list()]
@@ -67,7 +67,7 @@ def drop_counts(drops: pl.DataFrame) -> list[dict[str, Any]]:
 
 
 def check(figures: dict[str, Any], limits: PairLimits) -> None:
-    """Raise `pluralbench_audit.AuditFailed` naming every limit that the figures of `audit` break."""
+    """Raise `pluralbench_release.audit.AuditFailed` naming every limit that the figures of `audit` break."""
     share = (figures["questions"] - figures["pairs"]) / figures["questions"]
     near = figures["near_duplicates"]
     check_limits(

@@ -9,15 +9,15 @@ from pathlib import Path
 
 import polars as pl
 from pluralbench_calls import Replay, recording
+from pluralbench_calls.retrieval import retriever
 from pluralbench_release import LEDGER, RECIPE, Builder, Built, Contents, ReleaseTable, building
-from pluralbench_retrieval import ranking_backend, retriever
-from pluralbench_runs import Cluster, read_recipe
+from pluralbench_release.errors import NothingLeft
+from pluralbench_runs import read_recipe
 
 from build_personalized.answers import add_answers
 from build_personalized.aspects import add_aspects
 from build_personalized.audit import audit, check
 from build_personalized.card import card
-from build_personalized.errors import NothingLeft
 from build_personalized.llm import Llm, backend_of
 from build_personalized.profiles import rank_profiles
 from build_personalized.recipe import PersonalizedRecipe
@@ -34,7 +34,6 @@ def build(
     reuse: Path | None = None,
     retry_errors: bool = False,
     fresh: bool = False,
-    cluster: Cluster | None = None,
 ) -> Built:
     """Build `recipe` into the release directory `out`.
 
@@ -42,7 +41,6 @@ def build(
     reuse: take the answers that this ledger (or release) knows and ask for the rest.
     retry_errors: ask again what the server rejected in an interrupted build.
     fresh: forget an interrupted build in `out` and replace a finished one.
-    cluster: where models of this process run instead, and others are asked from.
 
     Raises errors of this package, of `pluralbench_calls`, `pluralbench_release`, `pluralbench_runs` and
     `pluralbench_schemas`; all are a `UserError` or a `TableError` with a sentence for the user.
@@ -52,9 +50,8 @@ def build(
     with building(recipe, out, BUILDER, replay, reuse, fresh=fresh) as making:
         loaded = load(recipe.source, making.work)
         with recording(making.work, making.known, retry_errors=retry_errors) as calls:
-            writer, scorer = backend_of(recipe, SAMPLE, cluster), ranking_backend(recipe.retriever, cluster)
-            if replay is not None:
-                writer, scorer = Replay(), Replay()
+            replayed = Replay() if replay is not None else None
+            writer, scorer = replayed or backend_of(recipe, SAMPLE), replayed or ranker
             llm = Llm(recipe, calls.ledger, writer, recipe.connection.limits())
 
             ranked = rank_profiles(loaded.questions, calls.ledger, ranker, scorer)

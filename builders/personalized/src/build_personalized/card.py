@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import polars as pl
-from pluralbench_audit import wins_text
-from pluralbench_release import Card, Section, counted, markdown_table
+from pluralbench_release import Card, Section, counted, markdown_table, text_table
+from pluralbench_release.audit import wins_text
 from pluralbench_runs import public_place
 
 from build_personalized.audit import SHORT
@@ -75,7 +75,7 @@ def figures_tables(figures: dict[str, Any]) -> dict[str, pl.DataFrame]:
         ("words, chosen minus rejected, mean", f"{length['mean_gap']:+.1f}"),
         (f"answers of fewer than {SHORT} words", f"{figures['short']} of {2 * figures['pairs']}"),
         ("answers over the word limit", str(figures["over_limit"])),
-        ("a scorer that takes the longer answer is right", wins_text(figures["longer"])),
+        ("a scorer that takes the longer answer (in characters) is right", wins_text(figures["longer"])),
         (
             "aspect words repeated, mean (chosen / rejected)",
             f"{overlap['chosen_mean']:.1%} / {overlap['rejected_mean']:.1%}",
@@ -86,7 +86,7 @@ def figures_tables(figures: dict[str, Any]) -> dict[str, pl.DataFrame]:
         ("posts in a profile (least / median / most)", f"{posts['min']} / {posts['median']:g} / {posts['max']}"),
         ("aspects a question, mean", f"{figures['aspects_per_question']:.1f}"),
     ]
-    tables = {"Audit": pl.DataFrame(rows, schema=["figure", "value"], orient="row")}
+    tables = {"Audit": text_table(["figure", "value"], rows)}
     tables[STATISTICS] = statistics_table(figures["by_config"])
     if figures["drops"]:
         tables["Left out"] = drops_table(figures["drops"])
@@ -111,12 +111,14 @@ def _mean(measured: dict[str, Any]) -> str:
 
 def drops_table(drops: Sequence[dict[str, Any]]) -> pl.DataFrame:
     """What was left out, as a small table. drops: of `audit.drop_counts`."""
-    rows = [(drop["config"], drop["step"], drop["reason"], str(drop["count"])) for drop in drops]
-    return pl.DataFrame(rows, schema=["config", "step", "reason", "count"], orient="row")
+    names = ("config", "step", "reason", "count")
+    return text_table(names, [[drop[name] for name in names] for drop in drops])
 
 
 def card(recipe: PersonalizedRecipe, figures: dict[str, Any]) -> Card:
     """The card of a release."""
+    kinds = {location.partition(":")[0] for location in recipe.source.locations}
+    configs = ", ".join(entry["config"] for entry in figures["by_config"])
     tables = figures_tables(figures)
     statistics = markdown_table(tables.pop(STATISTICS))
     audit = "\n\n".join(f"### {title}\n\n{markdown_table(table)}" for title, table in tables.items())
@@ -158,4 +160,8 @@ def card(recipe: PersonalizedRecipe, figures: dict[str, Any]) -> Card:
         ],
         citation=CITATION,
         papers=(PAPER,),
+    ).of(
+        {"paper" if kind == "lamp-qa" else kind for kind in kinds},
+        f"Personalized pairs of {configs}",
+        "*Personalized RewardBench* (arXiv 2604.07343)",
     )

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from pluralbench_calls import Backend, Ledger, Limits, Message, Request, Written, chat_backend, chat_request
-from pluralbench_runs import Cluster
 
 from build_personalized.recipe import PersonalizedRecipe
 
@@ -44,14 +43,11 @@ class Llm:
         )
 
 
-def backend_of(recipe: PersonalizedRecipe, sample: Path, cluster: Cluster | None = None) -> Backend:
-    """Who answers for the recipe's provider.
-
-    sample: the folder with the hand-written answers. cluster: from where others are asked, if not from here.
-    """
+def backend_of(recipe: PersonalizedRecipe, sample: Path) -> Backend:
+    """Who answers for the recipe's provider. sample: the folder with the hand-written answers."""
     if recipe.llm.provider == "hand-written":
         return Written(lambda: _written(sample / "answers"), NOT_OF_THE_SAMPLE)
-    return chat_backend(recipe.llm, recipe.connection, cluster)
+    return chat_backend(recipe.llm, recipe.connection)
 
 
 def answer_label(side: str, row_id: str) -> str:

@@ -5,22 +5,25 @@ Each post keeps its own id: the authors' code gives a ranked post the id of the 
 
 import polars as pl
 from pluralbench_calls import Backend, Ledger
-from pluralbench_retrieval import Query, Retriever, rank
+from pluralbench_calls.retrieval import Query, Retriever, rank
 
 
 def rank_profiles(questions: pl.DataFrame, ledger: Ledger, identity: Retriever, backend: Backend) -> pl.DataFrame:
     """`questions` with each `profile` in descending order of relevance; equal scores keep the order of the source.
 
-    identity, backend: see `pluralbench_retrieval.rank`.
+    identity, backend: see `pluralbench_calls.retrieval.rank`.
     """
+    profiles = questions["profile"].to_list()
     queries = [
-        Query(row["question"], [post["text"] for post in row["profile"]], f"ranking of the posts of {row['id']}")
-        for row in questions.iter_rows(named=True)
+        Query(question, [post["text"] for post in profile], f"ranking of the posts of {name}")
+        for name, question, profile in zip(questions["id"], questions["question"], profiles, strict=True)
+        if profile
     ]
+    scored = iter(rank(queries, ledger, identity, backend))
     ranked = [
-        [post for _, post in sorted(zip(scores, profile, strict=True), key=lambda pair: -pair[0])]
-        for (scores, _), profile in zip(
-            rank(queries, ledger, identity, backend), questions["profile"].to_list(), strict=True
-        )
+        [post for _, post in sorted(zip(next(scored)[0], profile, strict=True), key=lambda pair: -pair[0])]
+        if profile
+        else []
+        for profile in profiles
     ]
     return questions.with_columns(pl.Series("profile", ranked, dtype=questions.schema["profile"]))

@@ -4,9 +4,8 @@ import os
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal, Self, get_args
 
-from pluralbench_audit import PairLimits
 from pluralbench_calls import ChatConnection, ChatModel, check_reachable
-from pluralbench_release import ReleaseName, ReleaseRecipe
+from pluralbench_release import LICENCE, SOURCE_NAME, PairLimits, ReleaseName, ReleaseRecipe
 from pluralbench_runs import PathName, Place, SplitName, Table, UserError, path_name, public_place
 from pydantic import Field, PlainSerializer, model_validator
 
@@ -36,24 +35,28 @@ RULES: tuple[Rule, ...] = get_args(Rule)
 class SourceTable(Table):
     """Where the people, their posts and their questions come from.
 
-    locations: `sample`, `lamp-qa[:ID[@REVISION]]`, `lamp-qa:DIRECTORY` or `stack-exchange:POSTS_XML`, one or more.
-    limit: at most so many questions of each config, in the order of the source.
     name, attribution: what the card calls a source, and whom it thanks; of a single location.
     evidence: whether the source's evidence is quoted from the narrative (and checked to be) or paraphrased.
-    licence: for sources that state none.
     language: of the texts, a BCP 47 code; it goes on the card and decides how narratives are split into sentences.
     config_names: other names for configs, by the name that the source gives.
     min_questions: Stack Exchange users with fewer questions than this are left out (one becomes the question).
     max_posts: of a Stack Exchange user's earlier questions, keep so many of the newest.
     """
 
-    locations: list[Annotated[str, PlainSerializer(public_source, when_used="json")]] = Field(min_length=1)
+    locations: list[Annotated[str, PlainSerializer(public_source, when_used="json")]] = Field(
+        min_length=1,
+        description="`sample`, `lamp-qa`, `lamp-qa:DIRECTORY`, `lamp-qa:ORG/NAME@REVISION` or "
+        "`stack-exchange:POSTS_XML`; repeatable.",
+        json_schema_extra={"flag": "--source"},
+    )
     split: SplitName = "test"
-    limit: int | None = Field(None, ge=1)
+    limit: int | None = Field(
+        None, ge=1, description="At most so many items of each config, in the order of the source."
+    )
     evidence: Literal["verbatim", "paraphrased"] = "verbatim"
-    name: str | None = Field(None, min_length=1)
+    name: str | None = SOURCE_NAME
     attribution: str | None = Field(None, min_length=1)
-    licence: str | None = None
+    licence: str | None = LICENCE
     language: str = Field("en", pattern=r"^[a-z]{2,3}(-[A-Za-z0-9]+)*$")
     config_names: dict[str, PathName] = Field(default_factory=dict)
     min_questions: int = Field(4, ge=2)
@@ -98,25 +101,27 @@ class LlmTable(ChatModel):
 class PersonalizedRecipe(ReleaseRecipe):
     """A build of Personalized RewardBench. Defaults are the paper's where it gives a value.
 
-    retriever: `bm25`, `contriever[:MODEL]` or `sentence-transformers:MODEL`.
-    profile_size: the first k ranked posts go into a prompt (the paper's code uses 10; all posts stay in the data).
-    word_limit: of an answer (section 3.1). attempts: how often a call may be made until its answer is valid, five times
-    in all. That rule is ours: neither the paper nor its code says what becomes of an answer over the limit.
-    screening: which valid answers are taken for none, see `Rule`; an empty list takes all.
+    profile_size: of the ranked posts (the paper's code uses 10; all posts stay in the data). word_limit: of an answer
+    (section 3.1). attempts: how often a call may be made until its answer is valid, five times in all. That rule is
+    ours: neither the paper nor its code says what becomes of an answer over the limit. screening: which valid answers
+    are taken for none, see `Rule`; an empty list takes all.
     max_aspects: the most rubric aspects to extract from a narrative.
     """
 
     operational: ClassVar[frozenset[str]] = ReleaseRecipe.operational | {"connection", "audit"}
 
     name: ReleaseName = "personalized-rewardbench"
-    retriever: Place = "bm25"
-    profile_size: int = Field(10, ge=1)
+    retriever: Place = Field("bm25", description="`bm25`, `contriever[:MODEL]` or `sentence-transformers:MODEL`.")
+    profile_size: int = Field(10, ge=1, description="Posts of a profile that go into a prompt.")
     word_limit: int = Field(100, ge=1)
     attempts: int = Field(5, ge=1)
     screening: list[Rule] = Field(default_factory=lambda: [*RULES])
     max_aspects: int = Field(6, ge=1)
     source: SourceTable
-    llm: LlmTable
+    llm: LlmTable = Field(
+        description="`hand-written`, `local` (the embedded model), or a model of --base-url.",
+        json_schema_extra={"as_text": True, "flag": "--llm", "text_key": "model"},
+    )
     connection: ChatConnection = ChatConnection()
     audit: PairLimits = PairLimits()
 

@@ -7,8 +7,8 @@ counted. An answer that breaks one is asked for again, like one over the limit o
 import re
 from collections.abc import Sequence
 
-from pluralbench_audit import normalised
 from pluralbench_calls import InvalidAnswer
+from pluralbench_release.audit import normalised
 
 from build_personalized.prompts import instructions
 from build_personalized.recipe import Rule

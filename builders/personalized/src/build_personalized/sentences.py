@@ -5,6 +5,7 @@ import re
 import sentencex
 
 LETTER = re.compile(r"[^\W\d_]")
+QUOTED_LINES = re.compile(r"^\s*(?:(?:[-*+]|\d+[.)])\s+)*>.*$", re.MULTILINE)
 END = ".!?"
 
 
@@ -21,3 +22,12 @@ def split_sentences(text: str, language: str = "en") -> list[str]:
             sentences.append(part)
     stripped = [sentence.strip() for sentence in sentences]
     return [sentence for sentence in stripped if LETTER.search(sentence)] or [text.strip()]
+
+
+def own_sentences(text: str, language: str = "en") -> list[str]:
+    """The sentences of a Markdown text that its author wrote: those outside lines that quote (`> `).
+
+    See `split_sentences`; a text without a letter of the author's own has none.
+    """
+    parts = [part for part in QUOTED_LINES.split(text) if LETTER.search(part)]
+    return [sentence for part in parts for sentence in split_sentences(part, language)]

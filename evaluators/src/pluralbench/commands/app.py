@@ -1,64 +1,52 @@
-"""The command `pluralbench`: its verbs, a file each."""
+"""The command `pluralbench`: its verbs, a line each."""
 
 from typing import NoReturn
 
-import typer
-from pluralbench_runs import run
+from pluralbench_runs import Program
 
-from pluralbench.commands import (
-    best_of_n,
-    compare,
-    correlate,
-    judge,
-    judge_metrics,
-    judge_personas,
-    leaderboard,
-    list_benchmarks,
-    merge,
-    optimize,
-    personalize,
-    plan,
-    report,
-    score,
-    show,
-    study,
-    submit,
-    synthesize,
-    train,
-    train_planner,
-)
+COMMANDS = "pluralbench.commands"
+program = Program(
+    "pluralbench",
+    help="""\
+Score reward models on benchmarks in which better depends on who is asking.
 
-app = typer.Typer(
-    rich_markup_mode="rich",
-    no_args_is_help=True,
-    help="Score reward models on benchmarks in which better depends on who is asking.",
-    epilog="Example: pluralbench score ./my-model --data sample",
+Example: pluralbench score ./my-model --data sample""",
+    verbs={
+        "Evaluate": {
+            "score": f"{COMMANDS}.score:score",
+            "judge": f"{COMMANDS}.judge:judge",
+            "judge-personas": f"{COMMANDS}.judge_personas:judge_personas",
+            "judge-metrics": f"{COMMANDS}.judge_metrics:judge_metrics",
+            "merge": f"{COMMANDS}.merge:merge",
+        },
+        "Read": {
+            "report": f"{COMMANDS}.report:report",
+            "show": f"{COMMANDS}.show:show",
+            "compare": f"{COMMANDS}.compare:compare",
+            "list": f"{COMMANDS}.list_benchmarks:list_",
+        },
+        "Train": {
+            "train": f"{COMMANDS}.train:train",
+            "personalize": f"{COMMANDS}.personalize:personalize",
+            "train-planner": f"{COMMANDS}.train_planner:train_planner",
+            "plan": f"{COMMANDS}.plan:plan",
+            "synthesize": f"{COMMANDS}.synthesize:synthesize",
+        },
+        "Policies": {
+            "best-of-n": f"{COMMANDS}.best_of_n:best_of_n",
+            "optimize": f"{COMMANDS}.optimize:optimize",
+            "rate": f"{COMMANDS}.rate:rate",
+            "correlate": f"{COMMANDS}.correlate:correlate",
+            "study": f"{COMMANDS}.study:study",
+        },
+        "Share": {
+            "check": f"{COMMANDS}.check:check",
+            "leaderboard": f"{COMMANDS}.leaderboard:leaderboard",
+        },
+    },
 )
-for verb, command in (
-    (score, score.score),
-    (judge, judge.judge),
-    (judge_personas, judge_personas.judge_personas),
-    (judge_metrics, judge_metrics.judge_metrics),
-    (merge, merge.merge),
-    (compare, compare.compare),
-    (report, report.report),
-    (submit, submit.submit),
-    (leaderboard, leaderboard.leaderboard),
-    (show, show.show),
-    (list_benchmarks, list_benchmarks.list_),
-    (train, train.train),
-    (personalize, personalize.personalize),
-    (train_planner, train_planner.train_planner),
-    (plan, plan.plan),
-    (best_of_n, best_of_n.best_of_n),
-    (optimize, optimize.optimize),
-    (correlate, correlate.correlate),
-    (study, study.study),
-    (synthesize, synthesize.synthesize),
-):
-    app.command(command.__name__.strip("_").replace("_", "-"), epilog=verb.EXAMPLES)(command)
 
 
 def main() -> NoReturn:
     """Entry point of the command."""
-    run(app, "pluralbench")
+    program.run()

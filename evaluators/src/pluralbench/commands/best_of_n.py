@@ -4,8 +4,9 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from pluralbench_runs.options import Fresh, Options, Seed, with_options
 
-from pluralbench.commands.options import Fresh, Options, Out, Seed, with_options
+from pluralbench.commands.options import Out
 from pluralbench.commands.score import BENCHMARKS
 from pluralbench.descriptions import (
     ChatConnection,
@@ -18,18 +19,6 @@ from pluralbench.descriptions import (
     Scoring,
 )
 
-EXAMPLES = """\
-Examples:
-
-pluralbench best-of-n --policy Qwen/Qwen2.5-0.5B-Instruct --reward ./rm-a --reward ./rm-b --judge gpt-5-mini
-
-pluralbench best-of-n --policy qwen2.5 --policy-base-url http://localhost:8000/v1 --reward b=./rm-b/last --judge local
-
-pluralbench best-of-n --policy ./policy --reward ./rm-a --data dist/personalized-rewardbench --judge rubric-overlap
-
-pluralbench best-of-n --policy ./policy --reward ./rm-a --benchmark prompts --data mt-bench.jsonl \\
---column prompt=turns --profile none --n 32 --measure rating --judge gpt-5-mini     # two turns
-"""
 CONNECTION = ("timeout", "max_retries", "requests_per_minute", "tokens_per_minute")
 Policy = Annotated[
     str,
@@ -88,6 +77,18 @@ def best_of_n(
     Candidates are sampled once and recorded, and each is judged at most once, whoever selects it; an interrupted run
     goes on with the same command. The best of k is given in expectation over all sets of k candidates, and of the first
     k as in the paper of Personalized RewardBench (section 5.1).
+
+    Examples:
+
+    pluralbench best-of-n --policy Qwen/Qwen2.5-0.5B-Instruct --reward ./rm-a --reward ./rm-b --judge gpt-5-mini
+
+    pluralbench best-of-n --policy qwen2.5 --policy-base-url http://localhost:8000/v1 --reward b=./rm-b/last --judge
+    local
+
+    pluralbench best-of-n --policy ./policy --reward ./rm-a --data dist/personalized-rewardbench --judge rubric-overlap
+
+    pluralbench best-of-n --policy ./policy --reward ./rm-a --benchmark prompts --data mt-bench.jsonl --column
+    prompt=turns --profile none --n 32 --measure rating --judge gpt-5-mini     # two turns
     """
     from pluralbench.commands.telling import tell_downstream  # noqa: PLC0415 - `--help` need not wait for it
     from pluralbench.downstream.best_of_n import best_of_n as run_best_of_n  # noqa: PLC0415 - the same

@@ -5,21 +5,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from pluralbench_runs.options import AsJson
 
-from pluralbench.commands.options import AsJson
+from pluralbench.commands.terminal import console
 
 if TYPE_CHECKING:
     from pluralbench.evaluation.compare import RunComparison
-
-EXAMPLES = """\
-Examples:
-
-pluralbench compare runs/a runs/b
-
-pluralbench compare runs/google runs/nllb --differing-text      # the same items in other words
-
-pluralbench compare runs/a runs/b --json > comparison.json
-"""
 
 
 def compare(
@@ -33,32 +24,44 @@ def compare(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Compare two runs on the decisions they share, by paired tests of the overall number and each of its parts."""
-    from pluralbench.commands.terminal import console  # noqa: PLC0415 - `--help` need not wait for the tests
+    """Compare two runs on the decisions they share, by paired tests of the overall number and each of its parts.
+
+    Examples:
+
+    pluralbench compare runs/a runs/b
+
+    pluralbench compare runs/google runs/nllb --differing-text      # the same items in other words
+
+    pluralbench compare runs/a runs/b --json > comparison.json
+    """
+    from pluralbench.commands.telling import tell_tables  # noqa: PLC0415 - `--help` need not wait for the tests
     from pluralbench.evaluation.compare import compare as compare_runs  # noqa: PLC0415 - the same
     from pluralbench.reports.comparison import parts_table  # noqa: PLC0415 - the same
-    from pluralbench.results.runs import read_run  # noqa: PLC0415 - the same
+    from pluralbench.reports.sheets import title_of  # noqa: PLC0415 - the same
+    from pluralbench.results.evaluations import EvaluationConfig  # noqa: PLC0415 - the same
+    from pluralbench.results.runs import load_run  # noqa: PLC0415 - the same
 
-    found = compare_runs(read_run(first), read_run(second), seed=seed, differing_text=differing_text)
+    runs = [load_run(path, EvaluationConfig) for path in (first, second)]
+    found = compare_runs(*runs, seed=seed, differing_text=differing_text)
     if as_json:
         typer.echo(json.dumps(found.as_dict(), indent=2, ensure_ascii=False, allow_nan=False))
         return
-    for line in _lines(found):
+    for line in _lines(found, title_of(runs)):
         console.print(line)
     if found.parts.height:
-        console.print(parts_table(found))
+        tell_tables([parts_table(found)])
         console.print(
             f"Holm: p adjusted for the {found.tested} parts that were tested. Differences are in points, with "
             "95% intervals."
         )
 
 
-def _lines(found: "RunComparison") -> list[str]:
+def _lines(found: "RunComparison", title: str) -> list[str]:
     """The sentences about the overall number."""
     head = found.headline
     lines = [
-        f"{found.benchmark}: {found.decisions:,} decisions on {found.clusters:,} {found.clustered_by}",
-        f"Overall: {found.rule}",
+        f"{title}: {found.decisions:,} decisions on {found.clusters:,} {found.clustered_by}",
+        f"Overall: {found.rule}" + ("" if found.counted == found.decisions else f", over {found.counted:,} of these"),
     ]
     for name, value, only in (
         (found.first, head.first, found.only_first),

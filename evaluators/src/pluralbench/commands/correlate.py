@@ -5,20 +5,9 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from pluralbench_runs.options import AsJson
 
-from pluralbench.commands.options import AsJson
-
-EXAMPLES = """\
-Examples:
-
-pluralbench correlate benchmark.csv best_of_16.csv
-
-pluralbench correlate benchmark.csv ppo.csv --columns art,lifestyle,society      # the mean of the three
-
-pluralbench correlate runs/personalized best_of_16.csv --baseline arena=arena.csv --plots figures
-
-pluralbench correlate benchmark.csv best_of_16.csv --json > correlation.json
-"""
+from pluralbench.commands.terminal import console, errors
 
 
 def correlate(
@@ -46,10 +35,20 @@ def correlate(
 
     A table is a CSV, JSON Lines or Parquet file with the column `model` and one or more columns of scores, of which
     higher is better; the score of a run is its overall number.
+
+    Examples:
+
+    pluralbench correlate benchmark.csv best_of_16.csv
+
+    pluralbench correlate benchmark.csv ppo.csv --columns art,lifestyle,society      # the mean of the three
+
+    pluralbench correlate runs/personalized best_of_16.csv --baseline arena=arena.csv --plots figures
+
+    pluralbench correlate benchmark.csv best_of_16.csv --json > correlation.json
     """
-    from pluralbench.commands.terminal import console, errors  # noqa: PLC0415 - `--help` need not wait for the tests
+    from pluralbench.commands.telling import tell_tables  # noqa: PLC0415 - `--help` need not wait for the tests
     from pluralbench.downstream.correlate import correlate as correlate_sides  # noqa: PLC0415 - the same
-    from pluralbench.reports.correlation import closing, tables  # noqa: PLC0415 - the same
+    from pluralbench.reports.correlation import closing, heading, tables  # noqa: PLC0415 - the same
 
     found = correlate_sides(
         benchmark,
@@ -63,8 +62,11 @@ def correlate(
     if as_json:
         typer.echo(json.dumps(found.as_dict(), indent=2, ensure_ascii=False, allow_nan=False))
     else:
-        for part in [*tables(found), *closing(found)]:
-            console.print(part)
+        for line in heading(found):
+            console.print(line)
+        tell_tables(tables(found))
+        for line in closing(found):
+            console.print(line)
     if plots is not None:
         from pluralbench.reports.figures.correlation import draw_correlation  # noqa: PLC0415 - figures are drawn by few
 
@@ -77,7 +79,7 @@ def _names(text: str | None) -> list[str]:
 
 
 def _baselines(given: list[str]) -> dict[str, Path]:
-    from pluralbench.errors import DataError  # noqa: PLC0415 - as above
+    from pluralbench.errors import DataError  # noqa: PLC0415 - `--help` need not wait for it
 
     found: dict[str, Path] = {}
     for one in given:

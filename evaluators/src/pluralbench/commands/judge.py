@@ -3,18 +3,18 @@
 from typing import Annotated
 
 import typer
+from pluralbench_runs import Cluster, RecipeError
+from pluralbench_runs.options import Fresh, Options, Seed, with_options
 
-from pluralbench.commands.options import Fresh, Options, Out, Seed, Shard, with_options
+from pluralbench.commands.options import Out, Shard
 from pluralbench.commands.score import BenchmarkName
-from pluralbench.descriptions import ChatConnection, Cluster, Data, Judging, Prompt
+from pluralbench.descriptions import ChatConnection, Data, Judging, Prompt
 
-EXAMPLES = """\
-Examples:
-
-pluralbench judge gpt-5-mini --benchmark personalized --limit 50 --price 0.25/2 --max-cost 1
-
-pluralbench judge my-model --base-url http://localhost:8000/v1 --data dist/personalized-rewardbench --oracle
-"""
+NOT_ON_A_CLUSTER = (
+    "A judge is asked from this process, not from a Ray cluster: start the language model as a server there "
+    "(`vllm serve MODEL`), and give its address with --base-url in place of --on."
+)
+On = Cluster.model_fields["on"]
 Model = Annotated[str, typer.Argument(help="A model of --base-url, or `local`, the small embedded one.")]
 
 
@@ -27,7 +27,9 @@ def judge(
     prompt: Annotated[Prompt, Options("Prompt")],
     judging: Annotated[Judging, Options("Judging")],
     connection: Annotated[ChatConnection, Options("Connection")],
-    cluster: Annotated[Cluster, Options("Cluster")],
+    on: Annotated[
+        str | None, typer.Option("--on", help=On.description, metavar="ray|[ray://]HOST:PORT", hidden=True)
+    ] = None,
     seed: Seed = 0,
     shard: Shard = None,
     out: Out = None,
@@ -38,7 +40,15 @@ def judge(
     Every call is recorded in the run directory, so an interrupted run goes on with the same command and asks nothing
     twice. A verdict that cannot be read after --attempts tries, each warmer than the one before, counts as invalid,
     never as an answer.
+
+    Examples:
+
+    pluralbench judge gpt-5-mini --benchmark personalized --limit 50 --price 0.25/2 --max-cost 1
+
+    pluralbench judge my-model --base-url http://localhost:8000/v1 --data dist/personalized-rewardbench --oracle titles
     """
+    if on is not None:
+        raise RecipeError(NOT_ON_A_CLUSTER)
     from pluralbench.commands.telling import tell  # noqa: PLC0415 - `--help` need not wait for it
     from pluralbench.evaluation.judge import judge as run_judge  # noqa: PLC0415 - the same
 
@@ -50,7 +60,6 @@ def judge(
             prompt=prompt,
             judging=judging,
             connection=connection,
-            cluster=cluster,
             seed=seed,
             shard=shard,
             out=out,

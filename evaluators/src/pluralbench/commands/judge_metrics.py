@@ -1,20 +1,11 @@
 """`judge-metrics`: what the verdicts in a table amount to, for the terminal, Markdown or JSON, and as figures."""
 
-import json
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
-EXAMPLES = """\
-Examples:
-
-pluralbench judge-metrics verdicts.csv
-
-pluralbench judge-metrics verdicts.csv --threshold 90 --labels labels.csv --plots figures
-
-pluralbench judge-metrics verdicts.parquet --format json > metrics.json
-"""
+from pluralbench.commands.terminal import console, errors
 
 
 def judge_metrics(
@@ -36,30 +27,28 @@ def judge_metrics(
     ] = None,
     plots: Annotated[Path | None, typer.Option(help="A folder for figures, as PNG and SVG.")] = None,
     form: Annotated[
-        Literal["table", "markdown", "json"], typer.Option("--format", help="How it is printed.")
+        Literal["table", "markdown", "latex", "json"], typer.Option("--format", help="How it is printed.")
     ] = "table",
     seed: Annotated[int, typer.Option(help="Seed of every draw.")] = 0,
 ) -> None:
-    """Measure judges' verdicts with certainty: accuracy, calibration, and what a threshold of certainty buys."""
-    from pluralbench_release import markdown_table  # noqa: PLC0415 - `--help` need not wait for what measures
+    """Measure judges' verdicts with certainty: accuracy, calibration, and what a threshold of certainty buys.
 
-    from pluralbench.commands.terminal import console, errors  # noqa: PLC0415 - the same
+    Examples:
+
+    pluralbench judge-metrics verdicts.csv
+
+    pluralbench judge-metrics verdicts.csv --threshold 90 --labels labels.csv --plots figures
+
+    pluralbench judge-metrics verdicts.parquet --format json > metrics.json
+    """
+    from pluralbench.commands.telling import tell_report  # noqa: PLC0415 - `--help` need not wait for what measures
     from pluralbench.data.verdict_tables import answer_notes, read_verdicts  # noqa: PLC0415 - the same
     from pluralbench.metrics.third_person import read_labels  # noqa: PLC0415 - the same
-    from pluralbench.reports.verdicts import grid_of, notes_of, sheets_of, verdict_rows  # noqa: PLC0415 - the same
+    from pluralbench.reports.verdicts import report_verdicts, verdict_rows  # noqa: PLC0415 - the same
 
     read = read_verdicts(verdicts)
     rows = verdict_rows(read, threshold=threshold, seed=seed, labels=None if labels is None else read_labels(labels))
-    if form == "json":
-        typer.echo(json.dumps(rows, indent=2, ensure_ascii=False, allow_nan=False))
-    elif form == "markdown":
-        sheets = [f"{sheet.title}\n\n{markdown_table(sheet.frame)}" for sheet in sheets_of(rows)]
-        typer.echo("\n\n".join([*sheets, "\n".join(f"- {note}" for note in notes_of(rows))]))
-    else:
-        for sheet in sheets_of(rows):
-            console.print(grid_of(sheet))
-        for note in notes_of(rows):
-            console.print(note)
+    tell_report(report_verdicts(rows), form, width=console.width)
     for note in answer_notes(read):
         (console if form == "table" else errors).print(note)
     if plots is not None:

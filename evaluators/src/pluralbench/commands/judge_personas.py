@@ -2,17 +2,11 @@
 
 from typing import Annotated
 
+from pluralbench_runs.options import Fresh, Options, Seed, with_options
+
 from pluralbench.commands.judge import Model
-from pluralbench.commands.options import Fresh, Options, Out, Seed, Shard, with_options
+from pluralbench.commands.options import Out, Shard
 from pluralbench.descriptions import ChatConnection, PersonaData, PersonaJudging
-
-EXAMPLES = """\
-Examples:
-
-pluralbench judge-personas gpt-5-mini --data dist/persona-judge --price 0.25/2 --max-cost 2
-
-pluralbench judge-personas gpt-5-mini --data dist/persona-judge --variables none --limit 200
-"""
 
 
 @with_options
@@ -32,6 +26,12 @@ def judge_personas(
     Every call is recorded in the run directory, so an interrupted run goes on with the same command and asks nothing
     twice. With --limit the items are drawn by the seed. A verdict that cannot be read after --attempts tries is invalid
     and wrong, never the first option.
+
+    Examples:
+
+    pluralbench judge-personas gpt-5-mini --data dist/persona-judge --price 0.25/2 --max-cost 2
+
+    pluralbench judge-personas gpt-5-mini --data dist/persona-judge --variables none --limit 200
     """
     from pluralbench.commands.telling import tell  # noqa: PLC0415 - `--help` need not wait for it
     from pluralbench.evaluation.personas import judge_personas as run_judge_personas  # noqa: PLC0415 - the same

@@ -1,17 +1,12 @@
-"""`leaderboard`: a static site of many runs."""
+"""`leaderboard`: a page of many checked runs."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-EXAMPLES = """\
-Examples:
-
-pluralbench leaderboard runs --site site
-
-pluralbench leaderboard ORG/our-results --site public     # any static host serves the folder as it is
-"""
+from pluralbench.commands.check import DataPlaces
+from pluralbench.commands.terminal import console
 
 
 def leaderboard(
@@ -22,22 +17,53 @@ def leaderboard(
             help="A folder with run directories, or results that were pushed to the Hub.",
         ),
     ],
-    site: Annotated[Path, typer.Option(help="A folder for the pages; an older site there is replaced.")],
+    site: Annotated[Path, typer.Option(help="A folder for the page; an older one there is replaced.")],
+    *,
+    data: DataPlaces = None,
+    any_data: Annotated[
+        bool,
+        typer.Option("--any-data", help="Include runs on samples and on other data than a benchmark's published ones."),
+    ] = False,
+    checked: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="What `check --json` printed of some of the runs: those whose files are the same stay as they were "
+            "checked there, also by scoring again.",
+        ),
+    ] = None,
 ) -> None:
-    """Write a site of many runs: a leaderboard, a page for each benchmark and model, and each run's checks.
+    """Write a page of many runs: a leaderboard, their tables and figures, and what their checks found.
 
-    Runs are checked as `pluralbench submit` does, without reading their data again; those that cannot be accepted are
-    named with the reasons, and are in no table.
+    Runs are checked as `pluralbench check` does; those that are refused, and those whose data cannot be read, are
+    named with the reasons, and are in no table. "Verified" are runs of which `check --rescore` scored items again.
+    Runs on a benchmark's sample or on other data than its published ones are left out unless --any-data asks for them;
+    they then go by the name of their data.
+
+    Examples:
+
+    pluralbench leaderboard runs --site site
+
+    pluralbench leaderboard runs --site site --checked checked.json     # of `pluralbench check --json`
+
+    pluralbench leaderboard runs --site site --any-data     # samples and tables of your own, too
+
+    pluralbench leaderboard ORG/our-results --site public     # any static host serves the folder as it is
     """
-    from pluralbench.commands.terminal import console  # noqa: PLC0415 - `--help` need not wait for figures
+    from pluralbench.leaderboard.findings import lines_of  # noqa: PLC0415 - `--help` need not wait for it
     from pluralbench.leaderboard.site import folder_of, write_site  # noqa: PLC0415 - the same
-    from pluralbench.leaderboard.telling import lines_of  # noqa: PLC0415 - the same
+    from pluralbench.leaderboard.submission import places_of, read_checked  # noqa: PLC0415 - the same
+    from pluralbench.reports.layout import clean  # noqa: PLC0415 - the same
 
-    done = write_site(folder_of(runs), site)
-    for one in done.submissions:
-        if not one.accepted:
-            for line in lines_of(one.original, [found for found in one.findings if found.level == "refused"]):
+    known = None if checked is None else read_checked(checked)
+    done = write_site(folder_of(runs), site, any_data=any_data, places=places_of(data or ()), known=known)
+    for one in done.runs:
+        if one.checked is not None and not one.accepted:
+            for line in lines_of(one.original, one.checked._replace(findings=one.checked.why_not)):
                 console.print(line)
     if done.left_out:
         console.print(f"{done.left_out:,} directories of best-of-n, optimize or personalize are not part of it.")
-    console.print(f"Wrote {done.pages:,} pages; open {done.first}")
+    if done.other_data:
+        titles = ", ".join(dict.fromkeys(clean(run.config.benchmark.title) for run in done.other_data))
+        console.print(f"Left out {len(done.other_data):,} runs on other data, which --any-data includes: {titles}.")
+    console.print(f"Wrote {done.page}")

@@ -5,16 +5,9 @@ from textwrap import fill
 from typing import Annotated
 
 import typer
+from pluralbench_runs.options import AsJson
 
-from pluralbench.commands.options import AsJson
-
-EXAMPLES = """\
-Examples:
-
-pluralbench list
-
-pluralbench list personalized my-benchmark.toml --json
-"""
+from pluralbench.commands.terminal import console
 
 
 def list_(
@@ -25,9 +18,15 @@ def list_(
     *,
     as_json: AsJson = False,
 ) -> None:
-    """List the benchmarks: their items, how the overall number is made, licence, and where the data comes from."""
-    from pluralbench.commands.terminal import console  # noqa: PLC0415 - `--help` need not wait for tables
-    from pluralbench.data.benchmarks import described_benchmarks  # noqa: PLC0415 - the same
+    """List the benchmarks: their items, how the overall number is made, licence, and where the data comes from.
+
+    Examples:
+
+    pluralbench list
+
+    pluralbench list personalized my-benchmark.toml --json
+    """
+    from pluralbench.data.benchmarks import described_benchmarks  # noqa: PLC0415 - `--help` need not wait for it
     from pluralbench.reports.benchmarks import benchmark_lines, benchmark_rows  # noqa: PLC0415 - the same
 
     rows = benchmark_rows(described_benchmarks(names or ()))

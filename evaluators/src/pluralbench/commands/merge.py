@@ -4,16 +4,9 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from pluralbench_runs.options import Fresh
 
-from pluralbench.commands.options import DataNow, Fresh, Out
-
-EXAMPLES = """\
-Examples:
-
-pluralbench merge runs/mine-shard*
-
-pluralbench merge runs/mine-shard1of2 runs/mine-shard2of2 --out runs/whole
-"""
+from pluralbench.commands.options import DataNow, Out
 
 
 def merge(
@@ -27,6 +20,12 @@ def merge(
 
     Items and metrics are those of a run made at once. Without --out the run goes where the shards are, by their name
     without what tells them apart.
+
+    Examples:
+
+    pluralbench merge runs/mine-shard*
+
+    pluralbench merge runs/mine-shard1of2 runs/mine-shard2of2 --out runs/whole
     """
     from pluralbench.commands.telling import tell  # noqa: PLC0415 - `--help` need not wait for it
     from pluralbench.evaluation.merge import merge as join  # noqa: PLC0415 - the same

@@ -7,18 +7,12 @@ import typer
 from pluralbench_policies.description import OptimizeOptions
 from pluralbench_policies.verl import VerlOptions
 from pluralbench_runs import RecipeError
+from pluralbench_runs.options import Fresh, Options, Seed, with_options
 
 from pluralbench.commands.best_of_n import DownstreamBenchmark, JudgeConnection, ReuseFrom
-from pluralbench.commands.options import Fresh, Options, Out, Seed, with_options
+from pluralbench.commands.options import Out
+from pluralbench.commands.terminal import console
 from pluralbench.descriptions import Cluster, Data, DownstreamPrompt, Outcome, Running, Sampling, Scoring
-
-EXAMPLES = """\
-Examples:
-
-pluralbench optimize --policy ./policy --reward ./rm-a --data dist/personalized-rewardbench --judge gpt-5-mini
-
-pluralbench optimize --policy ./policy --reward ./rm-a --algorithm rloo --steps 20 --prompts-per-step 8
-"""
 
 
 @with_options
@@ -85,11 +79,16 @@ def optimize(
 
     It needs an extra: pip install "pluralbench\\[optimize]". An interrupted run goes on with the same command. The
     folder `policy` of the result is an ordinary language model; curves.png and log.jsonl in it show how it went.
+
+    Examples:
+
+    pluralbench optimize --policy ./policy --reward ./rm-a --data dist/personalized-rewardbench --judge gpt-5-mini
+
+    pluralbench optimize --policy ./policy --reward ./rm-a --algorithm rloo --steps 20 --prompts-per-step 8
     """
     from pluralbench_local import LocalModel  # noqa: PLC0415 - `--help` need not wait for it
 
     from pluralbench.commands.telling import tell_downstream  # noqa: PLC0415 - the same
-    from pluralbench.commands.terminal import console  # noqa: PLC0415 - the same
     from pluralbench.downstream.optimization import optimize as run_optimize  # noqa: PLC0415 - the same
     from pluralbench.downstream.verl import optimize_by_verl as run_verl_on  # noqa: PLC0415 - the same
     from pluralbench.evaluation.models import named_here  # noqa: PLC0415 - the same

@@ -4,21 +4,13 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from pluralbench_runs.options import Fresh, Options, with_options
 
-from pluralbench.commands.options import Fresh, Options, Out, with_options
+from pluralbench.commands.options import Out
 from pluralbench.commands.score import BENCHMARKS
 from pluralbench.commands.train import HeldOut, share_of
 from pluralbench.descriptions import PLACE, Data, LocalModel, Personalizing, PersonalOptions, Scoring
 
-EXAMPLES = """\
-Examples:
-
-pluralbench personalize local --data sample --methods bt,pal --seeds 1 --out personal
-
-pluralbench personalize ORG/NAME --data dist/training --score-on dist/personalized-rewardbench --out personal
-
-pluralbench personalize ORG/ENCODER --data pairs.parquet --held-out 0.2 --methods bt,gpo,vpl,pal --profile all
-"""
 DATA = "Data"
 
 
@@ -69,6 +61,14 @@ def personalize(
 
     Writes a run directory with the models, each decision, the numbers, and report.md. Interrupted work goes on with
     the same command.
+
+    Examples:
+
+    pluralbench personalize local --data sample --methods bt,pal --seeds 1 --out personal
+
+    pluralbench personalize ORG/NAME --data dist/training --score-on dist/personalized-rewardbench --out personal
+
+    pluralbench personalize ORG/ENCODER --data pairs.parquet --held-out 0.2 --methods bt,gpo,vpl,pal --profile all
     """
     from pluralbench.commands.telling import tell_personalized  # noqa: PLC0415 - `--help` need not wait for it
     from pluralbench.personalizing.run import personalize as run_personalize  # noqa: PLC0415 - the same

@@ -4,20 +4,13 @@ import shlex
 from typing import Annotated
 
 import typer
+from pluralbench_runs.options import Fresh, Options, Seed, with_options
 
-from pluralbench.commands.options import Fresh, Options, Out, Seed, with_options
+from pluralbench.commands.options import Out
 from pluralbench.commands.score import BENCHMARKS
+from pluralbench.commands.terminal import console
 from pluralbench.descriptions import AspectMatching, ChatConnection, Data, Planning, Prompt, Running
 
-EXAMPLES = """\
-Examples:
-
-pluralbench plan ./planner --data dist/personalized-rewardbench
-
-pluralbench plan gpt-5-mini --base-url https://api.openai.com/v1 --price 0.25/2 --max-cost 2 --out plans
-
-pluralbench score ./my-model --data dist/personalized-rewardbench --profile plan --plans plans
-"""
 ProfileBenchmark = Annotated[str, typer.Option("--benchmark", help=BENCHMARKS, rich_help_panel="Data")]
 ProfilePrompt = Annotated[
     Prompt, Options("Data", left_out=tuple(name for name in Prompt.model_fields if name != "profile_size"))
@@ -49,9 +42,16 @@ def plan(
 
     Writes a directory with plans.jsonl, which score and judge take by --profile plan --plans. A plan without a list is
     told as it was written. An interrupted run goes on with the same command.
+
+    Examples:
+
+    pluralbench plan ./planner --data dist/personalized-rewardbench
+
+    pluralbench plan gpt-5-mini --base-url https://api.openai.com/v1 --price 0.25/2 --max-cost 2 --out plans
+
+    pluralbench score ./my-model --data dist/personalized-rewardbench --profile plan --plans plans
     """
-    from pluralbench.commands.terminal import console  # noqa: PLC0415 - `--help` need not wait for it
-    from pluralbench.evaluation.models import here  # noqa: PLC0415 - the same
+    from pluralbench.evaluation.models import here  # noqa: PLC0415 - `--help` need not wait for it
     from pluralbench.planning.plans import plan as run_plan  # noqa: PLC0415 - the same
     from pluralbench.reports.plans import plan_lines  # noqa: PLC0415 - the same
 

@@ -5,27 +5,8 @@ from typing import Annotated
 
 import typer
 
+from pluralbench.commands.terminal import console
 from pluralbench.reports import Format
-
-EXAMPLES = """\
-Examples:
-
-pluralbench report runs
-
-pluralbench report runs/a runs/b --format latex --out table.tex
-
-pluralbench report runs --format csv --detail --out metrics.csv
-
-pluralbench report runs/multilingual-* --plots figures
-
-pluralbench report runs --html report.html
-
-pluralbench report runs --push my-organisation/rewards-results --create
-
-pluralbench report runs/personalized-my-model --model-card my-organisation/my-model
-
-pluralbench report runs --plots figures --family "Skywork=Skywork-Reward-*" --family "InternLM=internlm2-*"
-"""
 
 
 def report(
@@ -73,6 +54,24 @@ def report(
 
     Where models were run with and without something told of the person (--profile), a table holds the two against each
     other.
+
+    Examples:
+
+    pluralbench report runs
+
+    pluralbench report runs/a runs/b --format latex --out table.tex
+
+    pluralbench report runs --format csv --detail --out metrics.csv
+
+    pluralbench report runs/multilingual-* --plots figures
+
+    pluralbench report runs --html report.html
+
+    pluralbench report runs --push my-organisation/rewards-results --create
+
+    pluralbench report runs/personalized-my-model --model-card my-organisation/my-model
+
+    pluralbench report runs --plots figures --family "Skywork=Skywork-Reward-*" --family "InternLM=internlm2-*"
     """
     from pluralbench.commands.telling import tell_found  # noqa: PLC0415 - `--help` need not wait for tables and figures
     from pluralbench.results.finding import find_runs  # noqa: PLC0415 - the same
@@ -80,11 +79,15 @@ def report(
     found = find_runs(runs)
     tell_found(found, form, out, detail=detail, wide=wide)
     if plots is not None:
-        from pluralbench.commands.terminal import console  # noqa: PLC0415 - figures are drawn by few
+        from pluralbench.reports.figures.best_of_n import draw_best_of_n  # noqa: PLC0415 - the same
         from pluralbench.reports.figures.draw import draw, font_notes  # noqa: PLC0415 - the same
         from pluralbench.reports.figures.personalize import draw_personalized  # noqa: PLC0415 - the same
 
-        drawn = draw(found.runs, plots, _families(family or [])) if found.runs or not found.personalized else []
+        sampled = [one for one in found.downstream if one.verb == "best-of-n" and one.result.rewards]
+        others = found.personalized or sampled
+        drawn = draw(found.runs, plots, _families(family or [])) if found.runs or not others else []
+        for done in sampled:
+            drawn += draw_best_of_n(done, plots if len(sampled) == 1 else plots / done.path.name)
         for one in found.personalized:
             drawn += draw_personalized(one, plots if len(found.personalized) == 1 else plots / one.path.name)
         for path in drawn:
@@ -92,14 +95,12 @@ def report(
         for note in font_notes(found.runs):
             console.print(note)
     if html is not None:
-        from pluralbench.commands.terminal import console  # noqa: PLC0415 - pages are written by few
         from pluralbench.reports.html.report import write_html  # noqa: PLC0415 - the same
 
         for note in write_html(found, html):
             console.print(note)
         console.print(f"Wrote {html}")
     if push is not None or model_card is not None:
-        from pluralbench.commands.terminal import console  # noqa: PLC0415 - few publish
         from pluralbench.publishing import push_results, write_model_card  # noqa: PLC0415 - the same
 
         if push is not None:

@@ -3,23 +3,11 @@
 from typing import Annotated
 
 import typer
+from pluralbench_runs.options import Fresh, Options, with_options
 
-from pluralbench.commands.options import Fresh, Options, Out, Shard, with_options
+from pluralbench.commands.options import Out, Shard
 from pluralbench.descriptions import Cluster, Data, LocalModel, Prompt, Scoring, Serving
 
-EXAMPLES = """\
-Examples:
-
-pluralbench score Skywork/Skywork-Reward-V2-Llama-3.2-1B --benchmark personalized
-
-pluralbench score ./my-model --data dist/personalized-rewardbench --profile raw --out runs/mine
-
-pluralbench score ORG/NAME --server http://gpu1:8000,http://gpu2:8000 --dtype bfloat16
-
-pluralbench score ./policy --kind implicit --reference ./base --benchmark pairs --data pairs.jsonl
-
-pluralbench score ./my-model --benchmark personalized --shard 2/8 --out runs/mine-shard2of8
-"""
 BENCHMARKS = (
     "personalized, multilingual, reward-bench, chinese, pandalm, arena-personalized, prism-personalized, "
     "personalized-training, pairs, rankings, prompts (which a policy answers), or a TOML file."
@@ -30,7 +18,9 @@ BenchmarkName = Annotated[str | None, typer.Option("--benchmark", help=FOUND, ri
 
 @with_options
 def score(
-    name: Annotated[str, typer.Argument(metavar="MODEL", help="A folder, or ORG/NAME on the Hub.")],
+    name: Annotated[
+        str, typer.Argument(metavar="MODEL", help="A folder, ORG/NAME on the Hub, or `local`, the small embedded one.")
+    ],
     *,
     benchmark: BenchmarkName = None,
     data: Annotated[Data, Options("Data")],
@@ -47,6 +37,20 @@ def score(
 
     Writes a run directory with every item's scores, the metrics, and where they come from. An interrupted run goes on
     with the same command.
+
+    Examples:
+
+    pluralbench score Skywork/Skywork-Reward-V2-Llama-3.2-1B --benchmark personalized
+
+    pluralbench score local --data sample
+
+    pluralbench score ./my-model --data dist/personalized-rewardbench --profile raw --out runs/mine
+
+    pluralbench score ORG/NAME --server http://gpu1:8000,http://gpu2:8000 --dtype bfloat16
+
+    pluralbench score ./policy --kind implicit --reference ./base --benchmark pairs --data pairs.jsonl
+
+    pluralbench score ./my-model --benchmark personalized --shard 2/8 --out runs/mine-shard2of8
     """
     from pluralbench_local.served.description import described  # noqa: PLC0415 - `--help` need not wait for it
 

@@ -5,21 +5,12 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from pluralbench_runs.options import AsJson
 
-from pluralbench.commands.options import AsJson, DataNow
+from pluralbench.commands.options import DataNow
+from pluralbench.commands.terminal import console
 from pluralbench.errors import EvaluationError
 
-EXAMPLES = """\
-Examples:
-
-pluralbench show runs/a
-
-pluralbench show runs/a --lost --limit 20
-
-pluralbench show runs/a --id q17 --full
-
-pluralbench show runs/judge --invalid --json
-"""
 WHICH = "Which items"
 
 
@@ -39,6 +30,10 @@ def show(
     tied: Annotated[
         bool, typer.Option("--tied", help="Alike by score, or changed with the order.", rich_help_panel=WHICH)
     ] = False,
+    flipped: Annotated[
+        bool,
+        typer.Option("--flipped", help="Decided otherwise than the same item in English.", rich_help_panel=WHICH),
+    ] = False,
     closest: Annotated[
         int | None,
         typer.Option(min=1, metavar="N", help="So many, the smallest margin first.", rich_help_panel=WHICH),
@@ -51,19 +46,31 @@ def show(
     """Show items of a run: prompt, person, answers, and their scores or what the judge replied.
 
     A run keeps no texts: they are read from its data again, and checked to be what was scored.
-    """
-    from pluralbench.commands.terminal import console  # noqa: PLC0415 - `--help` need not wait for tables
-    from pluralbench.reports.items import item_page, overview  # noqa: PLC0415 - the same
-    from pluralbench.results.examples import examples, outcomes_of, read_texts, selected  # noqa: PLC0415 - the same
-    from pluralbench.results.runs import read_run  # noqa: PLC0415 - the same
 
-    outcome = _outcome(bool(ids), invalid=invalid, lost=lost, tied=tied, closest=closest)
-    read = read_run(run)
-    found = selected(read, ids=ids or (), outcome=outcome, closest=closest)
+    Examples:
+
+    pluralbench show runs/a
+
+    pluralbench show runs/a --lost --limit 20
+
+    pluralbench show runs/a --id q17 --full
+
+    pluralbench show runs/multilingual-a --flipped
+
+    pluralbench show runs/judge --invalid --json
+    """
+    from pluralbench.reports.items import item_page, overview  # noqa: PLC0415 - `--help` need not wait for it
+    from pluralbench.results.evaluations import EvaluationConfig  # noqa: PLC0415 - the same
+    from pluralbench.results.examples import examples, outcomes_of, read_texts, selected  # noqa: PLC0415 - the same
+    from pluralbench.results.runs import load_run  # noqa: PLC0415 - the same
+
+    outcome = _outcome(bool(ids), invalid=invalid, lost=lost, tied=tied, flipped=flipped, closest=closest)
+    read = load_run(run, EvaluationConfig)
+    found = selected(read, ids=ids or (), outcome=outcome, flips=flipped, closest=closest)
     texts = read_texts(read, data)
     shown = examples(read, found[: closest or limit], texts)
     if as_json:
-        said = {"run": str(run), "model": read.name, "benchmark": read.record.benchmark.name}
+        said = {"run": str(run), "model": read.name, "benchmark": read.config.benchmark.name}
         told = {"outcomes": outcomes_of(read), "found": len(found), "items": shown}
         typer.echo(json.dumps(said | told, indent=2, ensure_ascii=False, allow_nan=False))
         return
@@ -84,9 +91,16 @@ def show(
         console.print(f"{len(shown):,} of {len(found):,} items; --limit {len(found)} shows all.")
 
 
-def _outcome(ids: bool, *, invalid: bool, lost: bool, tied: bool, closest: int | None) -> str | None:
+def _outcome(ids: bool, *, invalid: bool, lost: bool, tied: bool, flipped: bool, closest: int | None) -> str | None:
     """The outcome that is asked for. Raises `EvaluationError` for two wishes."""
-    wishes = {"--id": ids, "--invalid": invalid, "--lost": lost, "--tied": tied, "--closest": closest is not None}
+    wishes = {
+        "--id": ids,
+        "--invalid": invalid,
+        "--lost": lost,
+        "--tied": tied,
+        "--flipped": flipped,
+        "--closest": closest is not None,
+    }
     given = [name for name, wish in wishes.items() if wish]
     if len(given) > 1:
         raise EvaluationError(f"{' and '.join(given)} ask for different items; give one of them.")

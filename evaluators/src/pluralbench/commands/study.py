@@ -5,20 +5,15 @@ from typing import Annotated
 
 import typer
 
-EXAMPLES = """\
-Examples:
-
-pluralbench study tiny                          # on two cores in 17 minutes
-
-pluralbench study tiny --show > my-study.toml
-
-pluralbench study my-study.toml --out studies/mine
-"""
+from pluralbench.commands.terminal import console
 
 
 def study(
     recipe: Annotated[
-        str, typer.Argument(metavar="STUDY", help="tiny, paper, cheems-sets, cheems-scaling, or a TOML file.")
+        str,
+        typer.Argument(
+            metavar="STUDY", help="tiny, paper, cheems-sets, cheems-scaling, cheems-models, or a TOML file."
+        ),
     ],
     out: Annotated[Path | None, typer.Option(help="The study's directory; without it under studies/.")] = None,
     *,
@@ -30,6 +25,14 @@ def study(
     It trains reward models where the recipe says so, scores them on the benchmarks, lets them choose among a policy's
     candidates and optimises the policy against them, judges what comes of it, and correlates. Each step is kept: an
     interrupted study goes on with the same command. README.md in the directory says what was found and how sure it is.
+
+    Examples:
+
+    pluralbench study tiny                          # on two cores in 17 minutes
+
+    pluralbench study tiny --show > my-study.toml
+
+    pluralbench study my-study.toml --out studies/mine
     """
     from pluralbench.downstream.study_recipe import FOLDER  # noqa: PLC0415 - `--help` need not wait for it
 
@@ -38,12 +41,12 @@ def study(
 
         typer.echo(recipe_path(recipe, FOLDER).read_text(encoding="utf-8").rstrip())
         return
-    from pluralbench.commands.terminal import console  # noqa: PLC0415 - the same
-    from pluralbench.reports.study import findings, scores_grid  # noqa: PLC0415 - the same
+    from pluralbench.commands.telling import tell_tables  # noqa: PLC0415 - the same
+    from pluralbench.reports.study import findings, scores_table  # noqa: PLC0415 - the same
     from pluralbench.studying import study as run_study  # noqa: PLC0415 - the same
 
     found = run_study(recipe, out=out, fresh=fresh)
-    console.print(scores_grid(found))
+    tell_tables([scores_table(found)])
     for line in findings(found):
         console.print(line)
     console.print(f"{found.path}: README.md, scores.csv, figures, and a directory for each step")

@@ -3,18 +3,13 @@
 import shlex
 from typing import Annotated
 
+from pluralbench_runs.options import Fresh, Options, Seed, with_options
+
 from pluralbench.commands.judge import Model
-from pluralbench.commands.options import Fresh, Options, Out, Seed, with_options
+from pluralbench.commands.options import Out
 from pluralbench.commands.score import BenchmarkName
+from pluralbench.commands.terminal import console
 from pluralbench.descriptions import ChatConnection, Data, Synthesizing
-
-EXAMPLES = """\
-Examples:
-
-pluralbench synthesize gpt-5-mini --benchmark prism-personalized --price 0.25/2 --max-cost 5 --out personas
-
-pluralbench judge gpt-5-mini --benchmark prism-personalized --profile persona --personas personas
-"""
 
 
 @with_options
@@ -35,9 +30,15 @@ def synthesize(
     writes a persona from the reasons that led it right. The later pairs decide which demonstrations a judge is shown.
     Whoever has no earlier pair is described by their posts. Writes personas.jsonl, which --personas takes, with the
     recorded calls; interrupted, it goes on with the same command.
+
+    Examples:
+
+    pluralbench synthesize gpt-5-mini --benchmark prism-personalized --price 0.25/2 --max-cost 5 --out personas
+
+    pluralbench judge gpt-5-mini --benchmark prism-personalized --profile persona --personas personas
     """
-    from pluralbench.commands.terminal import console  # noqa: PLC0415 - `--help` need not wait for it
-    from pluralbench.evaluation.synthesize import synthesize as run_synthesis  # noqa: PLC0415 - the same
+    from pluralbench.data.personas import PERSONAS_FILE  # noqa: PLC0415 - the same
+    from pluralbench.evaluation.synthesize import synthesize as run_synthesis  # noqa: PLC0415 - heavy
     from pluralbench.reports.synthesis import synthesis_notes  # noqa: PLC0415 - the same
 
     done = run_synthesis(
@@ -53,7 +54,7 @@ def synthesize(
     console.print()
     for line in synthesis_notes(done):
         console.print(line)
-    words = ["pluralbench", "judge", model, "--benchmark", done.record.benchmark]
+    words = ["pluralbench", "judge", model, "--benchmark", done.config.benchmark.name]
     words += ["--data", data.location] if data.location else []
-    words += ["--profile", "persona", "--personas", str(done.personas)]
+    words += ["--profile", "persona", "--personas", str(done.path / PERSONAS_FILE)]
     console.print(f"Judge by them: {shlex.join(words)}")

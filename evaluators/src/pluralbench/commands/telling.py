@@ -1,25 +1,28 @@
 """What a command says of the run that it made."""
 
 import shlex
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Iterable
 from pathlib import Path
 
 import typer
-from rich.console import Group
+from pluralbench_runs import write_text
+from pluralbench_runs.console import plain
 
 from pluralbench.commands.terminal import console
 from pluralbench.errors import EvaluationError
 from pluralbench.reports import Format
-from pluralbench.reports.downstream import curve_grid, downstream_notes, line_of
+from pluralbench.reports.closing import closing
+from pluralbench.reports.downstream import curve_table, downstream_notes
 from pluralbench.reports.layout import WIDTH
-from pluralbench.reports.notes import closing
-from pluralbench.reports.personalize import render_personalized
-from pluralbench.reports.report import render
-from pluralbench.results.downstream import DOWNSTREAM_FILE, POLICY_FOLDER, Downstream
+from pluralbench.reports.overview import overview
+from pluralbench.reports.personalize import report_personalized
+from pluralbench.reports.report import reports_of
+from pluralbench.reports.tables import Table
+from pluralbench.reports.writing import Report, shown, written
+from pluralbench.results.downstream import POLICY_FOLDER
 from pluralbench.results.finding import Found
-from pluralbench.results.personalize import PAGE_FILE, PERSONALIZE_FILE, Personalized
-from pluralbench.results.runs import ITEMS_FILE, LEDGER_FILE, METRICS_FILE, Run
+from pluralbench.results.personalize import PAGE_FILE
+from pluralbench.results.runs import ITEMS_FILE, LEDGER_FILE, METRICS_FILE, RUN_FILE, Downstream, Personalized, Run
 
 
 def tell(done: Run) -> None:
@@ -27,18 +30,18 @@ def tell(done: Run) -> None:
     console.print()
     for line in closing(done):
         console.print(line)
-    if done.record.data.shard is not None:  # which has no row
+    if done.config.data.shard is not None:  # which has no row
         return
     console.print()
-    console.print(render([done], "table", width=min(WIDTH, console.width)))
+    tell_report(overview([done]))
 
 
 def tell_downstream(done: Downstream, plots: Path | None = None) -> None:
     """Print what best-of-n found, draw its curves where they are asked for, and say which files there are."""
     console.print()
-    sampled = done.record.verb == "best-of-n" and bool(done.record.rewards)
+    sampled = done.verb == "best-of-n" and bool(done.result.rewards)
     if sampled:
-        console.print(curve_grid(done))
+        tell_tables([curve_table(done)])
     for line in downstream_notes(done):
         console.print(line)
     if plots is not None and sampled:
@@ -48,15 +51,15 @@ def tell_downstream(done: Downstream, plots: Path | None = None) -> None:
             console.print(f"Wrote {path}")
     files = [path.name for path in done.path.glob("*.parquet") if path.name != LEDGER_FILE]
     policy = [] if sampled else [POLICY_FOLDER]
-    console.print(f"{done.path}: {', '.join([DOWNSTREAM_FILE, METRICS_FILE, *sorted(files), *policy])}")
+    console.print(f"{done.path}: {', '.join([RUN_FILE, METRICS_FILE, *sorted(files), *policy])}")
 
 
 def tell_personalized(done: Personalized) -> None:
     """Print what personalized reward models decide with and without a profile, and how to score one of them."""
     console.print()
-    console.print(render_personalized([done], "table", width=min(WIDTH, console.width)))
-    console.print(f"{done.path}: {', '.join([PAGE_FILE, PERSONALIZE_FILE, METRICS_FILE, ITEMS_FILE])}")
-    model = done.record.models[-1]
+    tell_report(report_personalized([done]))
+    console.print(f"{done.path}: {', '.join([PAGE_FILE, RUN_FILE, METRICS_FILE, ITEMS_FILE])}")
+    model = done.result.models[-1]
     told = "none" if model.condition == "without" else model.told
     folder = shlex.quote(str(done.path / model.folder))
     console.print(f"Score a model: pluralbench score {folder} --profile {told} --benchmark ... --data ...")
@@ -65,29 +68,30 @@ def tell_personalized(done: Personalized) -> None:
 def tell_found(found: Found, form: Format, out: Path | None, *, detail: bool, wide: bool) -> None:
     """Print the report of some runs, or write it to a file. Raises `EvaluationError` where there is no run.
 
-    Directories of `personalize` have tables of their own, in another form than a table only where there is no other
-    run. Directories of `best-of-n` and `optimize` have a line each, and no row.
+    Directories of `personalize`, and those of `best-of-n` and `optimize`, have tables of their own, in another form
+    than a table only where there is nothing before them.
     """
-    width = min(WIDTH, console.width)
-    if found.runs or not (found.downstream or found.personalized):
-        _print_or_write(partial(render, found.runs, detail=detail, wide=wide, width=width), form, out)
-    if found.personalized and (form == "table" or not found.runs):
-        tables = partial(render_personalized, found.personalized, width=None if wide else width)
-        _print_or_write(tables, form, None if found.runs else out)
-    if form == "table":
-        for one in found.downstream:
-            console.print(line_of(one))
+    reports = reports_of(found, detail=detail, wide=wide)
+    for place, report in enumerate(reports if form == "table" else reports[:1]):
+        tell_report(report, form, None if place else out, width=None if wide else WIDTH)
 
 
-def _print_or_write(rendered_as: Callable[[Format], str | Group], form: Format, out: Path | None) -> None:
-    rendered = rendered_as("markdown" if out is not None and form == "table" else form)
+def tell_report(report: Report, form: Format = "table", out: Path | None = None, *, width: int | None = WIDTH) -> None:
+    """Print a report, or write it to a file, where a table is one in Markdown. width: the most columns it takes."""
+    form = "markdown" if out is not None and form == "table" else form
+    text = written(report, form, None if width is None else min(width, console.width))
     if out is not None:
         try:
-            out.write_text(f"{str(rendered).rstrip()}\n", encoding="utf-8")
+            write_text(out, f"{str(text).rstrip()}\n")
         except OSError as error:
             raise EvaluationError(f"{out} cannot be written: {error.strerror}.") from None
         console.print(f"Wrote {out}")
-    elif isinstance(rendered, str):
-        typer.echo(rendered.rstrip())
+    elif isinstance(text, str):
+        typer.echo(plain(text.rstrip(), isolates=True))
     else:
-        console.print(rendered)
+        console.print(text)
+
+
+def tell_tables(tables: Iterable[Table]) -> None:
+    """Print tables alone."""
+    console.print(*shown([*tables], min(WIDTH, console.width)), sep="\n")

@@ -1,6 +1,6 @@
 """The terminal: what the commands print to."""
 
-from rich.console import Console
+from pluralbench_runs.console import make_console
 
-console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
-errors = Console(highlight=False, markup=False, emoji=False, soft_wrap=True, stderr=True)
+console = make_console()
+errors = make_console(stderr=True)

@@ -4,20 +4,12 @@ import shlex
 from typing import Annotated
 
 import typer
+from pluralbench_runs.options import Fresh, Options, with_options
 
-from pluralbench.commands.options import Fresh, Options, with_options
 from pluralbench.commands.score import BENCHMARKS
+from pluralbench.commands.terminal import console
 from pluralbench.descriptions import Data, LocalModel, Prompt, TrainingOptions
 
-EXAMPLES = """\
-Examples:
-
-pluralbench train ./base --data pairs.jsonl --held-out 0.2 --accumulation 1 --learning-rate 5e-5 --out my-model
-
-pluralbench train ./base --data pairs.jsonl --trainable head --epochs 20 --learning-rate 0.01 --out my-model
-
-pluralbench train ORG/NAME --benchmark personalized --profile raw --data dist/train --lora 16/32 --out my-model
-"""
 DATA = "Data"
 HeldOut = Annotated[
     str | None,
@@ -58,9 +50,16 @@ def train(
 
     Writes a folder with an ordinary classifier, a log of the steps, and training.json, which says what it was trained
     on. Interrupted training goes on with the same command.
+
+    Examples:
+
+    pluralbench train ./base --data pairs.jsonl --held-out 0.2 --accumulation 1 --learning-rate 5e-5 --out my-model
+
+    pluralbench train ./base --data pairs.jsonl --trainable head --epochs 20 --learning-rate 0.01 --out my-model
+
+    pluralbench train ORG/NAME --benchmark personalized --profile raw --data dist/train --lora 16/32 --out my-model
     """
-    from pluralbench.commands.terminal import console  # noqa: PLC0415 - `--help` need not wait for it
-    from pluralbench.evaluation.train import train as run_training  # noqa: PLC0415 - the same
+    from pluralbench.evaluation.train import train as run_training  # noqa: PLC0415 - `--help` need not wait for it
 
     done = run_training(
         model,
@@ -75,15 +74,20 @@ def train(
     )
     record = done.record
     learned, judged, turned = record["data"], record["held_out"], len(record["origin"]["flipped"])
+    bare = record["origin"]["without_pair"]
     console.print(
         f"\n{done.folder}: trained on {learned['pairs']:,} pairs of {learned['rankings']:,} items in "
         f"{record['steps']:,} steps ({record['seconds']:,.0f} s)."
     )
+    if any(bare.values()):
+        parts = " and ".join(f"{count:,} {name}" for name, count in bare.items() if count)
+        console.print(f"Left out, as no pair is trained on: {parts}.")
     if turned:
         console.print(f"{turned:,} items were learned the wrong way round (--flip {flip}).")
     for part, what in ((learned, "to learn from"), (judged, "held out")):
         if part and part["responses_too_long"]:
-            console.print(f"{part['too_long']:,} responses {what} were left out for their length.")
+            lost = f", and {part['rankings_too_long']:,} items with them" if part["rankings_too_long"] else ""
+            console.print(f"{part['responses_too_long']:,} responses {what} were left out for their length{lost}.")
     if judged:
         console.print(
             f"Accuracy on {judged['pairs']:,} held-out pairs of {judged['rankings']:,} items: {done.accuracy:.3f}"

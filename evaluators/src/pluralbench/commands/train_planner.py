@@ -4,19 +4,11 @@ import shlex
 from typing import Annotated
 
 import typer
+from pluralbench_runs.options import Fresh, Options, with_options
 
-from pluralbench.commands.options import Fresh, Options, with_options
 from pluralbench.commands.plan import ProfileBenchmark, ProfilePrompt
+from pluralbench.commands.terminal import console
 from pluralbench.descriptions import Data, LocalModel, PlannerOptions
-
-EXAMPLES = """\
-Examples:
-
-pluralbench train-planner Qwen/Qwen2.5-0.5B-Instruct --data lamp-qa/train --held-out 0.05 --out planner
-
-pluralbench train-planner local --data people.jsonl --steps 40 --warmup-steps 4 --items-per-step 2 \
---learning-rate 3e-3 --out planner
-"""
 
 
 @with_options
@@ -51,9 +43,15 @@ def train_planner(
     It learns the rubric aspects of a benchmark's items by LoRA with TRL: pip install "pluralbench\\[optimize]". Writes
     a folder with an ordinary language model, a log of the steps, and planner.json, which says how it was made.
     Interrupted training goes on with the same command.
+
+    Examples:
+
+    pluralbench train-planner Qwen/Qwen2.5-0.5B-Instruct --held-out 0.05 --out planner
+
+    pluralbench train-planner local --data people.jsonl --steps 40 --warmup-steps 4 --items-per-step 2
+    --learning-rate 3e-3 --out planner
     """
-    from pluralbench.commands.terminal import console  # noqa: PLC0415 - `--help` need not wait for it
-    from pluralbench.planning.training import train_planner as run_training  # noqa: PLC0415 - the same
+    from pluralbench.planning.training import train_planner as run_training  # noqa: PLC0415 - heavy
 
     done = run_training(
         model,

@@ -9,6 +9,7 @@ from typing import Any, Literal, Self
 from pluralbench_runs import Table, did_you_mean, first_fault, read_toml
 from pydantic import Field, ValidationError, model_validator
 
+from pluralbench.data.labels import Labels
 from pluralbench.descriptions import OnEmpty
 from pluralbench.errors import BenchmarkError
 
@@ -27,9 +28,11 @@ class Columns(Table):
 
     id: "#" numbers the rows. prompt: one or several, joined by an empty line; text, or a list of messages with `role`
     and `content`, or of what the user says turn by turn. A pair has `chosen` and `rejected`, texts
-    or messages, or `first`, `second` and `labels` of one or more annotators (1 or 2 for the better one, anything else
-    for a tie; the majority decides). A ranking has `responses`, a list of texts or of {id, content},
+    or conversations whose last message is the response, or `first`, `second` and `labels` of one or more annotators,
+    whose majority decides (see `Labels`). A ranking has `responses`, a list of texts or of {id, content},
     and `rank`, a list of whole numbers or of {id, rank}, or a mapping by id (lower is better, ties share a number).
+    pairs: of a ranking, what a reward model is trained on in place of all that the ranks order: a list of
+    [better, worse] by id, or of [first, second, mark] with mark 1, 2 or s; nothing else reads it.
     subset: what part of its config a row is of, which sections weigh.
     cluster: what the rows that belong together share, such as a user; without it the prompt's text, and the id.
     profile, aspects, persona: of whom the prompt is, where the benchmark has them; a persona is a text or a list of
@@ -46,6 +49,7 @@ class Columns(Table):
     labels: tuple[str, ...] = ()
     responses: str | None = None
     rank: str | None = None
+    pairs: str | None = Field(None, exclude_if=_is_none)
     subset: str | None = None
     cluster: str | None = None
     system: str | None = None
@@ -91,11 +95,13 @@ class Earlier(Table):
 class Benchmark(Table):
     """A benchmark, as an entry of `benchmarks.toml` describes it, and a file of one's own: its keys, or one such entry.
 
-    title: what reports call it. columns: which column is what, see `Columns`. data: where it is when nobody says
-    otherwise. sample: the folder of its sample in `pluralbench.data.samples`. split: of that data, or "all" of them.
-    apart: configs with columns of their own that stay out of the overall number. sections: weights of subsets, by
-    section. overall: the mean over "items", or the unweighted mean over "configs", or that of "accuracy and exact
-    match" over subsets and then configs.
+    title: what reports call it. columns: which column is what, see `Columns`. labels: what the values of its columns of
+    labels mean, see `Labels`. several: `chosen` and `rejected` are lists of responses, of which each chosen one is
+    better than each rejected one. data: where it is when nobody says otherwise. sample: the folder of its sample in
+    `pluralbench.data.samples`. split: of that data, or "all" of them. train_split: the split to train on, where that is
+    another one. apart: configs with columns of their own that
+    stay out of the overall number. sections: weights of subsets, by section. overall: the mean over "items", or the
+    unweighted mean over "configs", or that of "accuracy and exact match" over subsets and then configs.
     on_empty: what to do with items that have an empty prompt or response when nobody says otherwise.
     reference: for one whose configs are languages, the original, which stays out of the overall number too.
     merged: rows of one prompt are one item, with the responses of all of them.
@@ -111,7 +117,10 @@ class Benchmark(Table):
     data: str | None = None
     sample: str | None = None
     split: str = "test"
+    train_split: str | None = Field(None, exclude_if=_is_none)
     columns: Columns = Columns()
+    labels: Labels = Labels()
+    several: bool = False
     apart: dict[str, dict[str, str]] = Field(default_factory=dict)
     sections: dict[str, dict[str, float]] = Field(default_factory=dict)
     overall: Literal["items", "configs", "accuracy and exact match"] = "items"
@@ -137,15 +146,28 @@ class Benchmark(Table):
     @property
     def is_ranking(self) -> bool:
         """Whether its items are rankings rather than pairs."""
-        return self.columns.responses is not None
+        return self.several or self.columns.responses is not None
+
+    @property
+    def sectioned(self) -> dict[str, str]:
+        """The section of each subset that is in one."""
+        return {subset: name for name, weights in self.sections.items() for subset in weights}
 
     def fitted(self, subsets: Iterable[str | None]) -> Self:
         """This benchmark for items of these subsets: without sections where none of the subsets is in one.
 
         So pairs of one's own, of which only the shape is the benchmark's, are averaged plainly.
         """
-        known = {subset for weights in self.sections.values() for subset in weights}
-        return self if known & set(subsets) else self.model_copy(update={"sections": {}})
+        return self if self.sectioned.keys() & set(subsets) else self.model_copy(update={"sections": {}})
+
+    def title_on(self, location: str, revision: str | None = None) -> str:
+        """The title that a run on this data records: where it is not the published one, with its name.
+
+        revision: where the data is on the Hub, its commit.
+        """
+        if location == (self.data or "").partition("@")[0]:
+            return self.title
+        return f"{self.title} ({location if revision is not None else Path(location).resolve().name})"
 
     def columns_of(self, config: str) -> Columns:
         """Which column is what in a config."""
@@ -166,8 +188,12 @@ class About(Table):
 
 
 class Described(Benchmark):
-    """A benchmark as its file describes it, with what is there for readers alone and no run records."""
+    """A benchmark as its file describes it, with what no run of it records.
 
+    learn: where the data is whose train split planners learn from, when nobody says otherwise. about: for readers.
+    """
+
+    learn: str | None = None
     about: About = About()
 
     def benchmark(self) -> Benchmark:
@@ -203,14 +229,24 @@ def _described(name: str, known: Mapping[str, Described]) -> Described:
     raise BenchmarkError(f"There is no benchmark {name!r}; {hint}choose {', '.join(known)}, or give a TOML file.")
 
 
-def find_benchmark(name: str, columns: Sequence[str] = (), *, legacy: bool = False) -> Benchmark:
-    """A benchmark by its name, or from a TOML file that describes one; `columns` are changes such as "prompt=text".
+def find_benchmark(
+    name: str,
+    columns: Sequence[str] = (),
+    labels: Sequence[str] = (),
+    *,
+    legacy: bool = False,
+    learned: bool = False,
+) -> Benchmark:
+    """A benchmark by its name, or from a TOML file that describes one.
 
+    columns, labels: changes to its `columns` and `labels`, such as "prompt=text" and "first=A>B".
     legacy: count as the authors' code does where it differs from the paper: M-RewardBench's weighs subsets by the
     counts before filtering (for judges), CHEEMS's is not strict about exact matches (see `Benchmark`).
+    learned: as a reward model is trained on it: its pairs and its split to train on, which nothing else reads.
 
-    Raises `BenchmarkError` for an unknown name, a bad file, a change that names no column, legacy rules of a benchmark
-    that has none, and the persona judge, whose items have neither pairs nor rankings of responses.
+    Raises `BenchmarkError` for an unknown name, a bad file, a change that names no column or one that is only trained
+    on, legacy rules of a benchmark that has none, and the persona judge, whose items have neither pairs nor rankings of
+    responses.
     """
     known = _known()
     benchmark = _described(name, known).benchmark()
@@ -226,7 +262,13 @@ def find_benchmark(name: str, columns: Sequence[str] = (), *, legacy: bool = Fal
         benchmark = benchmark.model_copy(update=rules)
     changes = dict(_change(change) for change in columns)
     named = benchmark.columns.model_copy(update=changes | {"named": tuple(changes)})
-    return benchmark.model_copy(update={"columns": named})
+    split = benchmark.train_split or benchmark.split
+    if not learned:
+        if "pairs" in changes:
+            raise BenchmarkError(f"Only training reads pairs; leave out the column `{changes['pairs']}`.")
+        named, split = named.model_copy(update={"pairs": None}), benchmark.split
+    meanings = _labels(benchmark.labels, labels)
+    return benchmark.model_copy(update={"columns": named, "labels": meanings, "split": split, "train_split": None})
 
 
 def _read(path: Path) -> Described:
@@ -256,3 +298,16 @@ def _change(change: str) -> tuple[str, str | tuple[str, ...]]:
         names = ", ".join(known)
         raise BenchmarkError(f"--column {change!r} is not of the form WHAT=COLUMN, with WHAT one of {names}.")
     return what, tuple(column.split(",")) if what in LISTS else column
+
+
+def _labels(entry: Labels, changes: Sequence[str]) -> Labels:
+    said: dict[str, Any] = {}
+    for what, _, values in (change.partition("=") for change in changes):
+        said[what] = values if what == "threshold" else [*said.get(what, ()), *values.split(",")]
+    try:
+        return Labels.model_validate(entry.model_dump() | said)
+    except ValidationError as error:
+        raise BenchmarkError(
+            f"The labels {' '.join(changes)} are not of the form MEANING=VALUE, with MEANING one of "
+            f"{', '.join(Labels.model_fields)}: {first_fault(Labels, error)}"
+        ) from None

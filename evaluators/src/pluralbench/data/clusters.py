@@ -1,15 +1,17 @@
 """Which items belong together: intervals, tests and held-out parts take clusters of items as drawn."""
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from itertools import product
 from typing import Any
 
+import numpy as np
 import polars as pl
-from pluralbench_audit import normalised
+from pluralbench_release.audit import normalised
 from pluralbench_runs import Table
 from pydantic import Field
 
+PLACE = "#place"
 Pair = tuple[str, str, str, str]
 """The config of a pair, and the normalised texts of its prompt and of the better and the worse response."""
 
@@ -17,7 +19,7 @@ Pair = tuple[str, str, str, str]
 class Clusters(Table):
     """What the clusters of some items are, and what stands in the data more than once.
 
-    column: whose values they are; None where items with the same prompt (see `pluralbench_audit.normalised`) or the
+    column: whose values they are; None where items with the same prompt (see `normalised`) or the
     same id are one. clusters: how many there are. repeated_prompts: items whose prompt stood in their config before.
     repeated_pairs: pairs of responses, the better one first, that stood there before for the same prompt.
     mirrored_pairs: pairs of which the other way round stands there too.
@@ -33,6 +35,11 @@ class Clusters(Table):
     def name(self) -> str:
         """What they are, in the plural."""
         return "prompts" if self.column is None else f"values of the column `{self.column}`"
+
+    def among(self, items: int) -> str:
+        """How many of so many items, as "2 prompts of 5 items", and plainly where each item is one by itself."""
+        one_each = self.clusters == items
+        return f"{self.clusters:,} {self.name}{', one an item' if one_each else f' of {items:,} items'}"
 
     @property
     def repeats(self) -> str:
@@ -52,54 +59,57 @@ def clustered(items: pl.DataFrame, columns: Mapping[str, str | None]) -> tuple[p
     there is none the id. columns: by config the column that names its clusters, None for the rule of prompts.
     """
     said = pl.element().struct.field("content")
-    texts = [normalised(text) for text in items["prompt"].list.eval(said).list.join("\n\n").to_list()]
-    configs, own = items["config"].to_list(), items["cluster"].to_list()
-    keys = (
-        [("id", name), ("prompt", text)] if text and columns[config] is None else [("id", name)]
-        for config, name, text in zip(configs, own, texts, strict=True)
+    joined = items["prompt"].list.eval(said).list.join("\n\n")
+    texts = pl.Series("text", map(normalised, joined), pl.String)
+    ruled = items["config"].is_in([config for config, column in columns.items() if column is None])
+    shared = pl.DataFrame([items["cluster"], texts]).select(
+        "cluster", text=pl.when(ruled & (pl.col("text") != "")).then("text")
     )
-    names = [own[first] for first in firsts(keys)]
-    ordered = Counter(_pairs(items, texts))
+    prompts = pl.DataFrame([items["config"], texts])
+    ordered = Counter(_pairs(items, prompts))
+    names = items["cluster"][firsts(shared)]
     found = Clusters(
         column=", ".join(sorted({column for column in columns.values() if column is not None})) or None,
-        clusters=len(set(names)),
-        repeated_prompts=len(texts) - len(set(zip(configs, texts, strict=True))),
+        clusters=names.n_unique(),
+        repeated_prompts=prompts.height - prompts.n_unique(),
         repeated_pairs=ordered.total() - len(ordered),
         mirrored_pairs=sum((config, prompt, b, a) in ordered for config, prompt, a, b in ordered) // 2,
     )
-    return items.with_columns(cluster=pl.Series(names, dtype=pl.String)), found
+    return items.with_columns(cluster=names), found
 
 
-def firsts(entries: Iterable[Iterable[Hashable]]) -> list[int]:
-    """For each entry the number of the first that it shares a key with, directly or by way of others."""
-    leader: list[int] = []
-    holder: dict[Hashable, int] = {}
+def firsts(keys: pl.DataFrame) -> pl.Series:
+    """For each row the number of the first that it shares a key with, directly or by way of others.
 
-    def first(number: int) -> int:
-        while leader[number] != number:
-            leader[number] = leader[leader[number]]
-            number = leader[number]
-        return number
+    keys: a column a kind of key, null where a row has none.
+    """
+    from scipy.sparse import coo_array  # noqa: PLC0415 - half a second that other commands save
+    from scipy.sparse.csgraph import connected_components  # noqa: PLC0415 - the same
 
-    for number, keys in enumerate(entries):
-        leader.append(number)
-        for key in keys:
-            low, high = sorted((first(number), first(holder.setdefault(key, number))))
-            leader[high] = low
-    return [first(number) for number in range(len(leader))]
+    places = keys.with_row_index(PLACE)
+    edges = pl.concat(
+        places.drop_nulls(name).select(PLACE, head=pl.col(PLACE).first().over(name)) for name in keys.columns
+    )
+    ends = (edges[PLACE].to_numpy(), edges["head"].to_numpy())
+    graph = coo_array((np.ones(edges.height, bool), ends), shape=(keys.height, keys.height))
+    groups = places.with_columns(group=pl.Series(connected_components(graph, directed=False)[1]))
+    return groups.select(pl.col(PLACE).first().over("group")).to_series()
 
 
-def _pairs(items: pl.DataFrame, texts: Sequence[str]) -> Iterator[Pair]:
+def _pairs(items: pl.DataFrame, prompts: pl.DataFrame) -> Iterator[Pair]:
     """The pairs of the items whose prompt stands in their config more than once."""
-    places = list(zip(items["config"].to_list(), texts, strict=True))
-    often = {place for place, count in Counter(places).items() if count > 1}
-    for (config, text), row in zip(places, items.select("responses", "rank").iter_rows(named=True), strict=True):
-        if (config, text) in often:
-            yield from ((config, text, better, worse) for better, worse in _ordered(row))
+    often = prompts.is_duplicated()
+    for place, row in zip(
+        prompts.filter(often).iter_rows(),
+        items.filter(often).select("responses", "rank").iter_rows(named=True),
+        strict=True,
+    ):
+        yield from ((*place, better, worse) for better, worse in _ordered(row))
 
 
 def _ordered(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    ranked = [(rank, normalised(response)) for rank, response in zip(row["rank"], row["responses"], strict=True)]
+    both = zip(row["rank"], row["responses"], strict=True)
+    ranked = [(rank, normalised(response)) for rank, response in both if rank is not None]
     for (rank, better), (other, worse) in product(ranked, repeat=2):
         if rank < other and better != worse:
             yield better, worse

@@ -10,7 +10,7 @@ from pluralbench_measures.rankings import pairs_of
 from pluralbench_rewards import EarlierPair
 
 from pluralbench.data.benchmarks import Earlier
-from pluralbench.data.texts import Row
+from pluralbench.data.texts import as_texts
 
 COLUMNS = ("config", "id", "person", "prompt", "responses", "rank")
 
@@ -18,7 +18,7 @@ COLUMNS = ("config", "id", "person", "prompt", "responses", "rank")
 class History:
     """Pairs that people decided, in the order of the data; an item refers to the first `earlier` ones of its person.
 
-    frame: with `COLUMNS` as of `pluralbench.data.items.ITEMS`, a row for each prompt with its responses.
+    frame: with `COLUMNS` as of `pluralbench.data.shapes.ITEMS`, a row for each prompt with its responses.
     """
 
     def __init__(self, frame: pl.DataFrame | None = None) -> None:
@@ -29,15 +29,15 @@ class History:
 
         Those of the very prompt are left out: what was chosen there may be a response of the item.
         """
-        return tuple(pair for pair in chain.from_iterable(self._rows_before(item)) if pair.prompt != item["prompt"])
+        if not item["earlier"]:
+            return ()
+        known = self._rows.get((item["config"], item["person"]), [])[: item["earlier"]]
+        return tuple(pair for pair in chain.from_iterable(known) if pair.prompt != item["prompt"])
 
     def questions(self, item: Mapping[str, Any]) -> list[dict[str, Any]]:
         """What the person of an item asked before, as posts: the last message of each prompt, the latest first."""
         asked = (pair.prompt[-1]["content"] for pair in reversed(self.before(item)))
         return [{"id": None, "category": None, "text": text} for text in dict.fromkeys(asked) if text.strip()]
-
-    def _rows_before(self, item: Mapping[str, Any]) -> list[tuple[EarlierPair, ...]]:
-        return self._rows.get((item["config"], item["person"]), [])[: item["earlier"] or 0]
 
     @cached_property
     def _rows(self) -> dict[tuple[str, str], list[tuple[EarlierPair, ...]]]:
@@ -49,9 +49,11 @@ class History:
         return rows
 
 
-def is_earlier(row: Row, earlier: Earlier | None) -> bool:
-    """Whether a row is an earlier pair alone, and not scored."""
-    return earlier is not None and earlier.column is not None and str(row[earlier.column]) in earlier.values
+def are_earlier(frame: pl.DataFrame, earlier: Earlier | None) -> pl.Series:
+    """Which rows of a table are an earlier pair alone, and not scored."""
+    if earlier is None or earlier.column is None:
+        return pl.repeat(value=False, n=frame.height, eager=True)
+    return as_texts(frame[earlier.column]).is_in(earlier.values).fill_null(value=False)
 
 
 def counted(items: pl.DataFrame, history: pl.DataFrame, earlier: Earlier | None) -> pl.DataFrame:

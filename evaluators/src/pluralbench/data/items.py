@@ -2,60 +2,45 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import Any
 
 import polars as pl
 from pluralbench_release import Tables, content_digest, read_tables
 from pluralbench_runs import digest
-from pluralbench_schemas import POST, RUBRIC_ASPECT, release_columns
-from pluralbench_tables import release_memory, typed_frame
+from pluralbench_schemas import release_columns
+from pluralbench_tables import release_memory
 
-from pluralbench.data.benchmarks import LISTS, ROW_NUMBER, Benchmark, Columns
+from pluralbench.data.benchmarks import ROW_NUMBER, Benchmark, Columns
 from pluralbench.data.clusters import Clusters, clustered
+from pluralbench.data.columns import answered_prompts, check_columns, check_prompts, columns_in, columns_read
 from pluralbench.data.earlier import COLUMNS as OF_HISTORY
-from pluralbench.data.earlier import History, counted, is_earlier
-from pluralbench.data.profiles import posts, sentences, structs
+from pluralbench.data.earlier import History, are_earlier, counted
 from pluralbench.data.samples import read_data
-from pluralbench.data.texts import Responses, Row, messages_of, named, no_responses, responses_of, value_of
+from pluralbench.data.shapes import AT_ONCE, empty_items, shaped, with_ids
+from pluralbench.data.texts import named, value_of
 from pluralbench.descriptions import Data, OnEmpty
 from pluralbench.errors import DataError
 
-AT_ONCE = 1024  # items that are objects of Python at a time
-MESSAGE: pl.DataType = pl.Struct({"role": pl.String, "content": pl.String})
-_ITEM_TYPES: dict[str, pl.DataType | type[pl.DataType]] = {
-    "config": pl.String,
-    "id": pl.String,
-    "cluster": pl.String,
-    "person": pl.String,
-    "subset": pl.String,
-    "prompt": pl.List(MESSAGE),
-    "response_ids": pl.List(pl.String),
-    "responses": pl.List(pl.String),
-    "rank": pl.List(pl.Int64),
-    "profile": pl.List(POST),
-    "aspects": pl.List(RUBRIC_ASPECT),
-    "persona": pl.List(pl.String),
-    "earlier": pl.UInt32,
-    "digest": pl.String,
-}
-ITEMS = pl.Schema(_ITEM_TYPES)
+PLACE = "#place"
+"""The number of a row, beside the columns of its table."""
 
 
 @dataclass(frozen=True)
 class Items:
     """The items that are scored.
 
-    frame: a row an item, in the source's order, with the columns of `ITEMS`; a pair's responses are "chosen" (rank 1)
-    and "rejected" (rank 2), or share rank 1 where its annotators call them equal; `digest` is of prompt, responses
-    and ranks, `person` is who asks: the value of the column of clusters where there is one, else the id;
+    frame: a row an item, in the source's order, with the columns of `pluralbench.data.shapes.ITEMS`; a pair's responses
+    are "chosen" (rank 1) and "rejected" (rank 2), or share rank 1 where its annotators call them equal; `digest` is of
+    prompt, responses and ranks, `person` is who asks: the value of the column of clusters where there is one, else the
+    id; `pairs` are the (better, worse) places to train on, where the benchmark names them: then a rank may be null;
     `earlier` counts the rows of `history` that their person decided before, null where the benchmark knows of none.
     location, revision, licence: of the data. digest: SHA-256 of the content of what is scored.
     reference: where the English original comes from, if not from the data itself.
     ignored: columns that nothing here reads, but for those that releases have. empty: ids of items with an empty text,
-    of which `on_empty` says whether they were kept or dropped. clusters: of the items, and what repeats among them.
+    of which `on_empty` says whether they were kept or dropped. answered: ids of items whose prompt contains the better
+    response (see `answered_prompts`). clusters: of the items, and what repeats among them.
     history: the pairs that people decided before.
     """
 
@@ -68,6 +53,7 @@ class Items:
     ignored: list[str] = field(default_factory=list)
     empty: list[str] = field(default_factory=list)
     on_empty: OnEmpty = "error"
+    answered: list[str] = field(default_factory=list)
     clusters: Clusters = field(default_factory=Clusters)
     history: History = field(default_factory=History)
 
@@ -84,6 +70,7 @@ class Items:
             "ignored_columns": self.ignored,
             "empty": self.empty,
             "on_empty": self.on_empty,
+            "answered": self.answered,
             "clusters": self.clusters,
             "earlier": self.earlier,
         }
@@ -118,20 +105,22 @@ def load_items(benchmark: Benchmark, data: Data) -> Items:
     parts: dict[str, pl.DataFrame] = {}
     before: dict[str, pl.DataFrame] = {}
     empty: list[str] = []
+    answered: list[str] = []
     ignored: set[str] = set()
     by: dict[str, str | None] = {}
     location, revision, licence = tables.location, tables.revision, tables.licence
     del tables  # so that each table goes once its items are made
     for config in list(frames):
         frame = frames.pop(config)
-        columns = _columns_of(benchmark, config, frame)
+        columns = columns_in(benchmark, config, frame)
         where, by[config] = paths[config], columns.cluster if columns.cluster in frame.columns else None
-        _check_columns(frame, columns, where, _needed(benchmark, columns))
-        read = _read_columns(columns, frame) | ({benchmark.earlier.column or ""} if benchmark.earlier else set())
+        check_columns(benchmark, columns, frame, where)
+        read = columns_read(benchmark, columns, frame)
         ignored |= set(frame.columns) - read - release_columns(frame.columns)
         frame = frame.select(name for name in frame.columns if name in read)
-        made, history, bare = _table(benchmark, config, frame, columns, where, data.limit)
+        made, history = _table(benchmark, config, frame, columns, where, data.limit)
         _check_ids(pl.concat([made["id"], history["id"]]) if history is not made else made["id"], where)
+        bare = empty_items(made) + (empty_items(history) if history is not made else [])
         if bare and policy == "error":
             raise DataError(
                 f"{where} has {len(bare):,} items with an empty prompt or response (ids {named(bare)}); mend them, or "
@@ -140,6 +129,9 @@ def load_items(benchmark: Benchmark, data: Data) -> Items:
         empty += bare
         if bare and policy == "drop":
             made, history = (part.filter(~pl.col("id").is_in(bare)) for part in (made, history))
+        telling = [item_id for part in made.iter_slices(AT_ONCE) for item_id in answered_prompts(part)]
+        answered += telling
+        check_prompts(made, telling, where)
         before[config] = history.select(OF_HISTORY)
         made = counted(made, history, benchmark.earlier)
         parts[config] = _without_responses(made) if benchmark.prompts else made
@@ -161,6 +153,7 @@ def load_items(benchmark: Benchmark, data: Data) -> Items:
         sorted(ignored),
         empty,
         policy,
+        answered,
         clusters,
         History(pl.concat(before.values())),
     )
@@ -168,24 +161,18 @@ def load_items(benchmark: Benchmark, data: Data) -> Items:
 
 def _table(
     benchmark: Benchmark, config: str, frame: pl.DataFrame, columns: Columns, where: str, limit: int | None
-) -> tuple[pl.DataFrame, pl.DataFrame, list[str]]:
-    """The items of a table, the rows that tell what people decided before, and the ids of those with an empty text."""
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The items of a table, and the rows that tell what people decided before, which may be the same."""
     earlier = benchmark.earlier
-    merged = benchmark.merged and not benchmark.prompts
-
-    def rows(shape: Callable[[Row, Columns], Responses], *, told: bool) -> Iterator[dict[str, Any]]:
-        every = _merged(frame, columns, where) if merged else frame.iter_rows(named=True)
-        chosen = ((number, row) for number, row in enumerate(every) if is_earlier(row, earlier) is told)
-        return (_item(config, number, row, columns, where, shape) for number, row in chosen)
-
+    if benchmark.merged and not benchmark.prompts:
+        frame = _merged(frame, columns, where)
+    frame = with_ids(frame, columns, where)
+    before = are_earlier(frame, earlier)
+    asked = frame.filter(~before)
+    made = shaped(benchmark, config, asked if limit is None else asked.head(limit), columns, where)
     if earlier is None:
-        made, bare = _frame_of(islice(rows(no_responses if benchmark.prompts else responses_of, told=False), limit))
-        return made, made.clear(), bare
-    made, bare = _frame_of(islice(rows(responses_of, told=False), limit))
-    if earlier.column is None:
-        return made, made, bare
-    history, bare_before = _frame_of(rows(responses_of, told=True))
-    return made, history, bare + bare_before
+        return made, made.clear()
+    return made, made if earlier.column is None else shaped(benchmark, config, frame.filter(before), columns, where)
 
 
 def _without_responses(items: pl.DataFrame) -> pl.DataFrame:
@@ -196,7 +183,7 @@ def _content(benchmark: Benchmark, items: Mapping[str, pl.DataFrame], before: Ma
     """SHA-256 of what is scored and of what is known of people; a column that a benchmark does not have is no part."""
     digests = {}
     for config, part in items.items():
-        absent = [name for name in ("persona", "earlier") if part[name].null_count() == part.height]
+        absent = [name for name in ("persona", "earlier", "pairs") if part[name].null_count() == part.height]
         digests[config] = content_digest(part.drop("person", *absent))
     if benchmark.earlier is not None and benchmark.earlier.column is not None:  # else they are among the items
         digests |= {f"before {config}": content_digest(part.with_row_index()) for config, part in before.items()}
@@ -245,65 +232,6 @@ def _sharing(english: pl.DataFrame, others: Iterable[pl.DataFrame], column: str,
     return english.filter(english[column].cast(pl.String).is_in(sorted(ids)))
 
 
-def _columns_of(benchmark: Benchmark, config: str, frame: pl.DataFrame) -> Columns:
-    columns = benchmark.columns_of(config)
-    if benchmark.reference is None or config != benchmark.reference.config:
-        return columns
-    changed = {what: name for what, name in benchmark.reference.columns.items() if name in frame.columns}
-    return columns.model_copy(update=changed)
-
-
-def _read_columns(columns: Columns, frame: pl.DataFrame) -> set[str]:
-    named = columns.model_dump(exclude={"prompt", "labels", "named"})
-    return {name for name in (*named.values(), *columns.prompt, *columns.labels) if name in frame.columns}
-
-
-def _of_responses(columns: Columns) -> dict[str, tuple[str, ...]]:
-    """The columns that hold responses and which is better, by what they are."""
-    if columns.responses:
-        return {"responses": (columns.responses,), "rank": (columns.rank or "rank",)}
-    if columns.first and columns.second:
-        return {"first": (columns.first,), "second": (columns.second,), "labels": columns.labels}
-    return {"chosen": (columns.chosen,), "rejected": (columns.rejected,)}
-
-
-def _needed(benchmark: Benchmark, columns: Columns) -> dict[str, tuple[str, ...]]:
-    """The columns that there have to be beside the prompt, by what they are."""
-    if benchmark.earlier is None:
-        return {} if benchmark.prompts else _of_responses(columns)
-    user = {"cluster": (columns.cluster,)} if columns.cluster else {}
-    which = {"earlier": (benchmark.earlier.column,)} if benchmark.earlier.column else {}
-    return _of_responses(columns) | user | which
-
-
-def _check_columns(
-    frame: pl.DataFrame, columns: Columns, where: str, of_responses: Mapping[str, tuple[str, ...]]
-) -> None:
-    chosen = {what: getattr(columns, what) for what in columns.named if what not in LISTS}
-    needed = {what: (name,) for what, name in chosen.items() if name != ROW_NUMBER} | {"prompt": columns.prompt}
-    needed |= of_responses
-    for what, names in needed.items():
-        for name in names:
-            if name not in frame.columns:
-                mend = f"name the right one with --column {what}=COLUMN"
-                if what not in Columns.model_fields:
-                    mend = "it says which rows are earlier pairs of their user; add it, or describe the data in a file"
-                raise DataError(f"{where} has no column `{name}`; it has {', '.join(frame.columns)}: {mend}.")
-
-
-def _frame_of(items: Iterable[dict[str, Any]]) -> tuple[pl.DataFrame, list[str]]:
-    """The items as a frame, and the ids of those with an empty text.
-
-    It is made of some at a time: as objects of Python they take several times the memory.
-    """
-    left = iter(items)
-    parts, empty = [pl.DataFrame(schema=ITEMS)], []
-    while some := list(islice(left, AT_ONCE)):
-        parts.append(typed_frame(some, ITEMS))
-        empty += [item["id"] for item in some if _is_empty(item)]
-    return pl.concat(parts, rechunk=True), empty
-
-
 def _check_ids(ids: pl.Series, where: str) -> None:
     if ids.n_unique() < len(ids):
         twice = [item_id for item_id, count in Counter(ids.to_list()).items() if count > 1]
@@ -313,78 +241,34 @@ def _check_ids(ids: pl.Series, where: str) -> None:
         )
 
 
-def _merged(frame: pl.DataFrame, columns: Columns, where: str) -> Iterator[Row]:
-    """Rows of one prompt as one, the way of CheemsBench's loader: the responses of all of them, other columns as the
-    first has them if all of them have them, and the ranks of the only one that has some."""
-    alike: dict[str, list[tuple[int, Row]]] = {}
-    for number, row in enumerate(frame.iter_rows(named=True), start=1):
-        alike.setdefault(json.dumps([row[name] for name in columns.prompt], default=str), []).append((number, row))
-    responses, rank = str(columns.responses), columns.rank or "rank"
-    for parts in alike.values():
-        rows = [row for _, row in parts]
-        if len(rows) == 1:
-            yield rows[0]
-            continue
-        ranked = [str(number) for number, row in parts if row[rank] is not None]
+def _merged(frame: pl.DataFrame, columns: Columns, where: str) -> pl.DataFrame:
+    """Rows of one prompt as one, the way of CheemsBench's loader: the responses and pairs of all of them, other columns
+    as the first has them if all of them have them, and the ranks of the only one that has some."""
+    prompt = pl.struct(columns.prompt).struct.json_encode()
+    numbered = frame.with_row_index(PLACE)
+    alike = numbered.filter(prompt.is_duplicated())
+    rank = columns.rank or "rank"
+    lists = [name for name in (columns.responses, columns.pairs) if name in frame.columns]
+    made = []
+    for _, part in alike.group_by(prompt, maintain_order=True):
+        rows = part.rows(named=True)
+        numbers = [str(row[PLACE] + 1) for row in rows]
+        ranked = [number for number, row in zip(numbers, rows, strict=True) if row[rank] is not None]
         if len(ranked) > 1:
             raise DataError(
                 f"{where} ranks the responses to one prompt more than once (rows {named(ranked)}), and ranks of "
                 "several rows cannot be merged; leave one of these rows."
             )
-        try:
-            every = [response for row in rows for response in value_of(row[responses]) or ()]
-        except ValueError:
-            numbers = [str(number) for number, _ in parts]
-            raise DataError(f"{where} has responses that are no list (one of the rows {named(numbers)}).") from None
-        merged = {name: value for name, value in rows[0].items() if all(row[name] is not None for row in rows)}
-        merged |= {responses: [one for place, one in enumerate(every) if one not in every[:place]]}
-        yield merged | {rank: next((row[rank] for row in rows if row[rank] is not None), None)}
-
-
-def _item(
-    config: str, number: int, row: Row, columns: Columns, where: str, responses_of: Callable[[Row, Columns], Responses]
-) -> dict[str, Any]:
-    given = row.get(columns.id)
-    item_id = str(number) if columns.id == ROW_NUMBER or columns.id not in row else str(given)
-    if given is None and columns.id in row:
-        raise DataError(f"{where} has a row without an id (row {number + 1}).")
-    try:
-        names, responses, rank = responses_of(row, columns)
-        prompt = messages_of(row, columns)
-        profile = posts(row, columns.profile)
-        persona = sentences(row, columns.persona)
-        aspects = structs(row, columns.aspects, "aspect")
-    except (KeyError, IndexError, TypeError, ValueError) as error:
-        raise DataError(f"{where} is not of the benchmark's shape at id {item_id}: {error}.") from None
-    subset = row.get(columns.subset) if columns.subset else None
-    own = _own_cluster(config, item_id, row, columns)
-    return {
-        "config": config,
-        "id": item_id,
-        "cluster": own,
-        "person": own,
-        # CheemsBench has a list of categories, of which the first one counts.
-        "subset": str(subset[0]) if isinstance(subset, list) and subset else None if subset is None else str(subset),
-        "prompt": prompt,
-        "response_ids": names,
-        "responses": responses,
-        "rank": rank,
-        "profile": profile,
-        "aspects": aspects,
-        "persona": persona,
-        "digest": digest([[[m["role"], m["content"]] for m in prompt], [*zip(names, responses, rank, strict=True)]])[
-            :16
-        ],
-    }
-
-
-def _own_cluster(config: str, item_id: str, row: Mapping[str, Any], columns: Columns) -> str:
-    if columns.cluster and columns.cluster in row:
-        return str(row[columns.cluster])
-    # An id may be shared across configs (a prompt in several languages); the number of a row never is.
-    return item_id if columns.id in row else f"{config}, row {item_id}"
-
-
-def _is_empty(item: Mapping[str, Any]) -> bool:
-    texts = [*item["responses"], *(message["content"] for message in item["prompt"] if message["role"] == "user")]
-    return not all(text.strip() for text in texts)
+        merged = {
+            name: value if all(row[name] is not None for row in rows) else None for name, value in rows[0].items()
+        }
+        for name in lists:
+            try:
+                every = [one for row in rows for one in value_of(row, name) or ()]
+            except ValueError:
+                raise DataError(f"{where} has {name} that are no list (one of the rows {named(numbers)}).") from None
+            once = [one for place, one in enumerate(every) if one not in every[:place]]
+            merged[name] = json.dumps(once, ensure_ascii=False) if frame.schema[name] == pl.String else once
+        made.append(merged | {rank: next((row[rank] for row in rows if row[rank] is not None), None)})
+    whole = pl.concat([numbered.filter(~prompt.is_duplicated()), pl.DataFrame(made, numbered.schema)])
+    return whole.sort(PLACE).drop(PLACE)

@@ -8,6 +8,7 @@ from typing import Any
 
 from pluralbench_calls.chat import Message
 from pluralbench_calls.verdicts import MOST_CERTAIN
+from pluralbench_rewards.judge import SECTION, Wanted
 from pluralbench_runs import Json, digest
 
 from pluralbench.descriptions import Reply, Setting
@@ -69,7 +70,6 @@ HOW: dict[str, dict[str, str]] = {
 CERTAINTY_SCHEMA: dict[str, Json] = {"type": "integer", "minimum": 1, "maximum": MOST_CERTAIN}
 PERSON, OPTION_A, OPTION_B = "about_the_person", "option_a", "option_b"
 CONTEXT: dict[str, Json] = {"preference": "question", "opinion": "question", "authorship": "subject"}
-SECTION = "<{name}>\n{text}\n</{name}>"
 WORDINGS: dict[str, Json] = {
     "with_persona": WITH_PERSONA,
     "without": WITHOUT,
@@ -137,11 +137,10 @@ def _number(shown: Mapping[str, str]) -> str:
     return more
 
 
-def schema_of(setting: Setting) -> dict[str, Any]:
-    """The JSON schema of a structured reply, with its name."""
+def wanted_of(setting: Setting) -> Wanted:
+    """What a structured reply has."""
     letters = ["A", "B", "C"] if setting == "tie" else ["A", "B"]
     properties: dict[str, Any] = {"verdict": {"type": "string", "enum": letters}}
     if setting == "certainty":
         properties["certainty"] = CERTAINTY_SCHEMA
-    schema = {"type": "object", "properties": properties, "required": [*properties], "additionalProperties": False}
-    return {"name": "verdict", "schema": schema}
+    return Wanted("verdict", properties)

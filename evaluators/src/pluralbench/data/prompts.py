@@ -3,15 +3,16 @@
 Rubric aspects and narratives are the standard that a benchmark scores by; only a judge that is an oracle sees aspects.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 from pluralbench_rewards import Group, Person, personas
-from pluralbench_rewards.contract import TOLD
+from pluralbench_rewards.contract import TOLD, Message
 from pluralbench_runs import digest
 from pluralbench_schemas import ENGLISH, LANGUAGES, language_of, render_posts
 from pluralbench_tables import parse_json, read_text
@@ -19,10 +20,12 @@ from pluralbench_tables import parse_json, read_text
 from pluralbench.data.benchmarks import Benchmark
 from pluralbench.data.earlier import History
 from pluralbench.data.personas import Persona, read_personas
-from pluralbench.descriptions import AnswerLanguage, Profile, Prompt
+from pluralbench.descriptions import AnswerLanguage, Oracle, Profile, Prompt
 from pluralbench.errors import DataError
 
-POSTS = "Posts I wrote earlier, the most relevant first:\n{posts}"
+KNOWN = ("profile", "persona", "earlier")
+"""What items know of their person beside the id; of the rubric aspects no group has anything."""
+POSTS = "Posts I wrote earlier:\n{posts}"
 PLAN = "What I expect of an answer: {plan}"
 ORACLE = "What this person expects of an answer:\n{aspects}"
 ASKED_IN = "The question is in {question}, and the answer should be in {answer}."
@@ -65,32 +68,46 @@ class Told:
         return item["profile"] or self.history.questions(item)
 
 
-def groups_of(items: pl.DataFrame, told: Told, *, several: bool) -> list[Group]:
-    """The items as groups, with the person as data and as what a prompt tells of them. Raises `DataError`.
+def groups_of(items: pl.DataFrame, told: Told, *, several: bool, whole: bool = False) -> list[Group]:
+    """The items as groups, with what a prompt tells of the person, as data and as text. Raises `DataError`.
 
-    several: the data has several configs, so that a group's id names its own.
+    several: the data has several configs, so that a group's id names its own. whole: see `person_of`.
     """
+    rows = items.select("config", "id", "person", "responses", *KNOWN).iter_rows(named=True)
     return [
         Group(
             f"{item['config']}/{item['id']}" if several else item["id"],
             item["prompt"],
             item["responses"],
-            person_of(item, told),
+            person_of(item, told, whole=whole),
             context_of(item, told),
         )
-        for item in items.iter_rows(named=True)
+        for row, prompt in zip(rows, _messages(items["prompt"]), strict=True)
+        for item in (row | {"prompt": prompt},)
     ]
 
 
-def person_of(item: Mapping[str, Any], told: Told) -> Person:
-    """Who asks, as data: all that the benchmark lets a model know, whatever its prompt says.
+def _messages(prompts: pl.Series) -> Iterator[list[Message]]:
+    """Prompts as messages, by column: polars takes five times as long for lists of objects."""
+    flat = prompts.explode(empty_as_null=False).struct
+    messages = zip(flat.field("role").to_list(), flat.field("content").to_list(), strict=True)
+    for size in prompts.list.len().to_list():
+        yield [{"role": role, "content": content} for role, content in islice(messages, size)]
 
-    Their id is the user where the benchmark or the caller names a column of users, else the item itself.
+
+def person_of(item: Mapping[str, Any], told: Told, *, whole: bool = False) -> Person:
+    """Who asks, as data: what the prompt tells of them, so that no model is told more than the run says.
+
+    Posts come with the data's persona, since personalized models read both. The id, which is the user where the
+    benchmark or the caller names a column of users and else the item itself, and the pairs that they decided before
+    are there whatever the prompt tells: a run says whether its data has such pairs. whole: all that is known.
     """
-    persona = told.persona(item)
+    prompt = told.prompt
+    persona = told.persona(item) if whole or prompt.profile in {"raw", "persona"} else None
+    posts = told.posts(item) if whole or prompt.profile == "raw" else []
     return Person(
         id=item["person"],
-        profile=told.posts(item),
+        profile=posts if whole else posts[: prompt.profile_size],
         persona=() if persona is None else persona.sentences,
         plan=told.plans.get(item["id"]),
         earlier=told.history.before(item),
@@ -98,7 +115,7 @@ def person_of(item: Mapping[str, Any], told: Told) -> Person:
 
 
 def context_of(item: Mapping[str, Any], told: Told) -> tuple[str, ...]:
-    """What is said about the person of an item: a block for each post, the most relevant first, or one of all else.
+    """What is said about the person of an item: a block for each post, in the data's order, or one of all else.
 
     Nothing where the posts are the questions of earlier pairs, of which the person has none yet. Raises `DataError`
     where anything else is missing.
@@ -135,12 +152,13 @@ def _persona(item: Mapping[str, Any], told: Told) -> Persona:
     return persona
 
 
-def told_to_judge(item: Mapping[str, Any], told: Told, *, oracle: bool) -> str:
+def told_to_judge(item: Mapping[str, Any], told: Told, *, oracle: Oracle | None) -> str:
     """What a judge is told about the person of an item, apart from the question. Raises `DataError`.
 
     A persona is followed by its demonstrations, as SynthesizeMe's judge has them.
-    oracle: the rubric aspects that the benchmark scores by, after what the prompt tells. The oracle of the paper of
-    Personalized RewardBench (section 4.1) sees the posts and the aspects.
+    oracle: the rubric aspects that the benchmark scores by, after what the prompt tells: their titles, as the policy's
+    judge of Personalized RewardBench has them, or the reasons too. The paper's oracle (appendix A.4) sees the posts and
+    the aspects.
     """
     blocks = ["\n".join(context_of(item, told))]
     if told.prompt.profile == "persona":
@@ -148,7 +166,7 @@ def told_to_judge(item: Mapping[str, Any], told: Told, *, oracle: bool) -> str:
     if oracle:
         if not item["aspects"]:
             raise DataError(f"The item of id {item['id']} has no rubric aspects, which an oracle is shown.")
-        blocks.append(ORACLE.format(aspects="\n".join(map(_aspect, item["aspects"]))))
+        blocks.append(ORACLE.format(aspects="\n".join(_aspect(one, oracle) for one in item["aspects"])))
     return "\n\n".join(text for text in blocks if text)
 
 
@@ -170,8 +188,9 @@ def languages_told(benchmark: Benchmark, config: str, subset: str, answer_langua
     return ASKED_IN.format(question=LANGUAGES[config].name, answer=LANGUAGES[answer].name)
 
 
-def _aspect(aspect: Mapping[str, str | None]) -> str:
-    return f"- {aspect['aspect']}" + (f": {aspect['reason']}" if aspect["reason"] else "")
+def _aspect(aspect: Mapping[str, str | None], oracle: Oracle) -> str:
+    reason = aspect["reason"] if oracle == "reasons" else None
+    return f"- {aspect['aspect']}" + (f": {reason}" if reason else "")
 
 
 def plans_for(prompt: Prompt) -> dict[str, str]:

@@ -52,6 +52,4 @@ def groups_of_items(items: pl.DataFrame) -> Sequence[str]:
     Items of one cluster (a prompt, a user) are one group, and so are items with the same texts, of which a judge is
     asked the same: its calls are then recorded once, as in a whole run.
     """
-    own = items["cluster"].to_list()
-    keys = ([("cluster", name), ("digest", texts)] for name, texts in zip(own, items["digest"].to_list(), strict=True))
-    return [own[first] for first in firsts(keys)]
+    return items["cluster"][firsts(items.select("cluster", "digest"))].to_list()

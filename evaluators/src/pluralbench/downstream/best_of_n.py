@@ -2,11 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal
 
-from pluralbench_calls.chat import ChatConnection, ChatModel
+from pluralbench_calls.chat import ChatConnection
 from pluralbench_local import LocalModel
-from pluralbench_rewards import ModelRecord, Scoring
+from pluralbench_rewards import Scoring
 from pluralbench_runs import Cluster, Output, digest
 
 from pluralbench.descriptions import Data, DownstreamPrompt, Outcome, Prompt, Sampling
@@ -14,30 +13,14 @@ from pluralbench.downstream.candidates import SYSTEM, policy_of, turns_of
 from pluralbench.downstream.curves import curve_numbers
 from pluralbench.downstream.outcomes import aspects_of, juror_of
 from pluralbench.downstream.records import curves_of, outcome_record, rewarded_record, sampling_record
-from pluralbench.downstream.settings import DownstreamSettings
 from pluralbench.downstream.walk import Found, Setup, known_of, opened_name, reused_ledger, walk
 from pluralbench.errors import EvaluationError
 from pluralbench.evaluation.folders import file_name, run_folder
 from pluralbench.evaluation.models import TWICE, Scorable
-from pluralbench.evaluation.settings import Loaded, load_benchmark, run_directory
-from pluralbench.results.downstream import (
-    DOWNSTREAM_FILE,
-    Downstream,
-    DownstreamRecord,
-    read_downstream,
-    write_downstream,
-)
+from pluralbench.evaluation.settings import load_benchmark, run_directory
+from pluralbench.results.downstream import BestOfNConfig, DownstreamResult
 from pluralbench.results.metrics_frame import metrics_frame
-from pluralbench.results.record import provenance
-from pluralbench.results.runs import LEDGER_FILE
-
-
-class BestOfNSettings(DownstreamSettings):
-    """All that the numbers of `best_of_n` depend on. rewards: what was known of the models before they were loaded."""
-
-    verb: Literal["best-of-n"] = "best-of-n"
-    policy: ChatModel
-    rewards: dict[str, ModelRecord]
+from pluralbench.results.runs import LEDGER_FILE, Run, load_run, write_run
 
 
 def best_of_n(
@@ -57,7 +40,7 @@ def best_of_n(
     reuse_from: Path | None = None,
     out: str | Path | None = None,
     fresh: bool = False,
-) -> Downstream:
+) -> Run[BestOfNConfig, DownstreamResult]:
     """Sample candidates from a policy, let reward models select among them, and judge what they select.
 
     Personalized RewardBench, section 5.1; CHEEMS, section 6.2.
@@ -65,8 +48,8 @@ def best_of_n(
     policy: see `candidates.policy_of`. rewards: what `pluralbench.score` takes, by a name of one's own or in a row.
     benchmark, data: the prompts; responses that come with them are not used. prompt: what policy and reward models are
     told of the person. sampling, outcome: see there. scoring: how models in this process score. policy_connection,
-    judge_connection: how the two are reached. cluster: where all models run, if not in this process. seed: of
-    the candidates, where the policy takes seeds.
+    judge_connection: how the two are reached. cluster: where reward models run, if not in this process.
+    seed: of the candidates, where the policy takes seeds.
     reuse_from: a ledger or a finished directory whose calls are not made again.
 
     Candidates are sampled once and recorded, each is scored by each reward model as one of a group and judged at most
@@ -76,16 +59,17 @@ def best_of_n(
     loaded = load_benchmark(benchmark, data, prompt, sampled=True)
     groups = loaded.groups()
     scorables = named_models(rewards)
-    asked = policy_of(policy, sampling, policy_connection, cluster)
-    juror = juror_of(outcome, judge_connection, cluster)
+    asked = policy_of(policy, sampling, policy_connection)
+    juror = juror_of(outcome, judge_connection)
     aspects = aspects_of(loaded.items.frame) if juror is not None and outcome.measure == "rubric" else {}
     scoring = scoring or Scoring()
     known = {name: known_of(model, scoring) for name, model in scorables.items()}
-    settings = BestOfNSettings(
+    config = BestOfNConfig(
         policy=asked.chat,
         rewards=known,
-        data=loaded.data_settings(),
-        prompt=loaded.prompt_settings(),
+        benchmark=loaded.benchmark_record(),
+        data=loaded.data_record(),
+        prompt=loaded.prompt_record(),
         sampling=sampling,
         scoring=scoring,
         outcome=outcome,
@@ -96,15 +80,16 @@ def best_of_n(
     )
     choices = [*([policy] if isinstance(policy, LocalModel) else []), sampling, scoring, outcome]
     name = f"{loaded.name}-{file_name(Path(asked.record.name).name)}-best-of-{sampling.n}"
-    target = Path(out or run_folder(name, settings, loaded.data, prompt, *choices, seed=seed, said=("n", "judge")))
-    with run_directory(target, settings, fresh=fresh, finished=DOWNSTREAM_FILE) as output:
+    target = Path(out or run_folder(name, config, loaded.data, prompt, *choices, seed=seed, said=("n", "judge")))
+    with run_directory(target, config, fresh=fresh) as output:
         if output is not None:
             with reused_ledger(output.work, reuse_from) as ledger:
                 setup = Setup(asked, scorables, scoring, sampling, juror, ledger, output.work, seed, cluster)
                 found = walk(setup, loaded.items.frame, groups, aspects)
-                staged = _written(output, settings, loaded, setup, found, max(map(turns_of, groups)))
-            output.publish(staged)
-    return read_downstream(target)
+                result = _result(setup, found, max(map(turns_of, groups)))
+                ledger.export(output.work / LEDGER_FILE, ledger.used)
+            _write(output, config, result, found)
+    return load_run(target, BestOfNConfig)
 
 
 def named_models(rewards: Mapping[str, Scorable] | Sequence[Scorable]) -> dict[str, Scorable]:
@@ -120,29 +105,19 @@ def named_models(rewards: Mapping[str, Scorable] | Sequence[Scorable]) -> dict[s
     return named
 
 
-def _written(output: Output, settings: BestOfNSettings, loaded: Loaded, setup: Setup, found: Found, turns: int) -> Path:
-    """An empty directory, filled."""
-    setup.ledger.export(output.work / LEDGER_FILE, setup.ledger.used)
-    by_config = loaded.benchmark.overall != "items"
-    metrics = metrics_frame(
-        curve_numbers(
-            curves_of(found, settings.sampling.n, turns),
-            settings.sampling.sizes,
-            by_config=by_config,
-        )
-    )
-    record = DownstreamRecord(
-        verb="best-of-n",
+def _result(setup: Setup, found: Found, turns: int) -> DownstreamResult:
+    return DownstreamResult(
         policy=setup.policy.record,
         rewards={name: rewarded_record(found, name, given) for name, given in found.rewarded.items()},
-        benchmark=loaded.benchmark_record(),
-        data=loaded.data_record(),
-        prompt=loaded.prompt_record(),
         sampling=sampling_record(setup, found.candidates, turns),
         outcome=outcome_record(setup, found.outcomes),
-        seed=settings.seed,
-        provenance=provenance(),
     )
+
+
+def _write(output: Output, config: BestOfNConfig, result: DownstreamResult, found: Found) -> None:
+    by_config = config.benchmark.description.overall != "items"
+    curves = curves_of(found, config.sampling.n, result.sampling.turns)
     frames = {"candidates": found.candidates, "rewards": found.rewards, "selected": found.selected}
     judged = {} if found.outcomes is None else {"outcomes": found.outcomes}
-    return write_downstream(output, record, metrics, frames | judged)
+    metrics = metrics_frame(curve_numbers(curves, config.sampling.sizes, by_config=by_config))
+    write_run(output, config, result, metrics, frames | judged)

@@ -2,21 +2,19 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import polars as pl
-from pluralbench_calls import Answer, Backend, Ledger, Limits, PackingBackend, ask, chat_backend, chat_request
-from pluralbench_calls.backends.cluster import PackingOnCluster
+from pluralbench_calls import Answer, Backend, Ledger, Limits, ask, chat_backend, chat_request
 from pluralbench_calls.chat import LOCAL, ChatConnection, ChatModel, check_reachable, chosen_model
 from pluralbench_local import LocalModel
 from pluralbench_rewards import Group, Message, ModelRecord
-from pluralbench_rewards.cluster import ANOTHER
-from pluralbench_runs import Cluster, check_recipe, digest
+from pluralbench_runs import check_recipe, digest
 
 from pluralbench.descriptions import Planning, Sampling
 from pluralbench.errors import EvaluationError
+from pluralbench.results.downstream import CANDIDATES
 
 SYSTEM = """\
 You answer somebody whose earlier posts, or whose wishes, you are told before their question. Work out what this \
@@ -26,22 +24,6 @@ words. Write the answer alone: say nothing of the posts, and nothing of how you 
 
 TEXTS = ("answer", "length")
 """Outcomes of a call that are a candidate: "length" was cut at the most tokens, and its text counts as it is."""
-
-_CANDIDATES: dict[str, Any] = {
-    "config": pl.String,
-    "id": pl.String,
-    "cluster": pl.String,
-    "turn": pl.Int64,
-    "history": pl.String,
-    "sample": pl.Int64,
-    "text": pl.String,
-    "outcome": pl.String,
-    "reason": pl.String,
-    "tokens": pl.Int64,
-}
-CANDIDATES = pl.Schema(_CANDIDATES)
-"""A row a candidate. turn: from 0. history: names what was said before the turn. sample: from 0, in the order drawn.
-text: null where there is none; then `outcome` and `reason` say why."""
 
 WHERE = ("config", "id", "turn", "history")
 """What tells prompts apart."""
@@ -83,10 +65,9 @@ def policy_of(
     name: str | Path | LocalModel,
     sampling: Sampling | Planning,
     connection: ChatConnection | None = None,
-    cluster: Cluster | None = None,
 ) -> Policy:
     """A policy by its name: "local" is the embedded model, a name with a base URL a model of that endpoint, and any
-    other a folder or ORG/NAME on the Hub, which runs in this process. cluster: where it runs instead, or is asked from.
+    other a folder or ORG/NAME on the Hub, which runs in this process.
 
     Raises `RecipeError` and `EvaluationError`.
     """
@@ -103,10 +84,7 @@ def policy_of(
         described = name if isinstance(name, LocalModel) else LocalModel(name=str(name))
         chat = chat_model_of(described, **how)
         record = described.record().model_copy(update={"kind": "policy"})
-        if cluster is None or cluster.on is None:
-            return Policy(chat, Generation(described), Limits(), record)
-        there = PackingOnCluster(cluster, partial(_generation, described, chat.model), Generation(described))
-        return Policy(chat, there, Limits(concurrency=there.in_hand), record)
+        return Policy(chat, Generation(described), Limits(), record)
     tables: dict[str, dict[str, Any]] = {"policy": {}, "connection": connection.given()}
     chosen = chosen_model("policy", str(name), connection.base_url, connection.api_key_env, {"seeded": True})
     for dotted, value in chosen.items():
@@ -119,16 +97,7 @@ def policy_of(
     except ValueError as error:
         raise EvaluationError(f"The policy {name} cannot be asked: {error}.") from None
     record = ModelRecord(name=chat.model, kind="policy", provider=chat.provider)
-    return Policy(chat, chat_backend(chat, reached, cluster), reached.limits(), record)
-
-
-def _generation(described: LocalModel, model: str) -> PackingBackend:
-    """A policy in a worker of a cluster. Raises `EvaluationError` where it is not the one that requests are for."""
-    from pluralbench_policies import Generation, chat_model_of  # noqa: PLC0415 - needs torch
-
-    if chat_model_of(described).model != model:
-        raise EvaluationError(ANOTHER.format(name=described.name, field="digest"))
-    return Generation(described)
+    return Policy(chat, chat_backend(chat, reached), reached.limits(), record)
 
 
 def first_threads(items: pl.DataFrame, groups: Sequence[Group]) -> list[Thread]:

@@ -15,10 +15,11 @@ from pluralbench_measures.bootstrap import Array, Estimate, Resampled, Sums, mea
 from pluralbench_measures.intervals import tilt
 
 from pluralbench.downstream.selection import expected, weights_of_best
+from pluralbench.results.downstream import START
 from pluralbench.results.metrics_frame import Place
 
-START = "start"
-"""The section of what a policy was before it was optimised."""
+SINCE = "since"
+"""Of a model and a k: what the largest k adds to its outcome. No number of its own: see `since_best`."""
 LEAST = 3  # candidates of an item between which a rank correlation says something
 
 
@@ -53,7 +54,8 @@ def curve_numbers(table: Table, sizes: Sequence[int], *, by_config: bool) -> Ite
         return
     means = _Estimates(table, columns, by_config=by_config)
     for key in columns:
-        yield from means.places("policy" if key[0] is None else "best-of-n", key)
+        if key[1] != SINCE:
+            yield from means.places("policy" if key[0] is None else "best-of-n", key)
     for model in table.rewards:
         yield from _changes(means, model, sizes)
 
@@ -90,10 +92,16 @@ def mean_numbers(
 
 
 def _columns(table: Table, sizes: Sequence[int]) -> Iterator[tuple[Key, Array]]:
-    """A value for each item, NaN where it has none."""
-    if table.values is not None or table.selected:
-        yield (None, "outcome", None), _level(table)
+    """A value for each item, NaN where it has none.
+
+    Differences are taken item by item, so that both sides are of the same items: of a conversation the policy, a model,
+    and a model at another k may each lack the value of some turn.
+    """
+    level = _level(table) if table.values is not None or table.selected else None
+    if level is not None:
+        yield (None, "outcome", None), level
     for model, rewards in table.rewards.items():
+        outcomes: dict[int, Array] = {}
         for k in sizes:
             weights = [weights_of_best(own, k) for own in rewards]
             reward = _expected(rewards, weights)
@@ -103,11 +111,16 @@ def _columns(table: Table, sizes: Sequence[int]) -> Iterator[tuple[Key, Array]]:
             if first is not None:
                 yield (model, "outcome_of_first", k), first
             if table.values is not None:
-                value = _expected(table.values, weights)
-                yield (model, "outcome", k), value
-                yield (model, "realised", k), (value - _means(table.values)) / _deviation(table.values)
+                outcomes[k] = _expected(table.values, weights)
+                yield (model, "realised", k), (outcomes[k] - _means(table.values)) / _deviation(table.values)
             elif first is not None:
-                yield (model, "outcome", k), first
+                outcomes[k] = first
+        for k, value in outcomes.items():
+            yield (model, "outcome", k), value
+            if sizes[-1] in outcomes:
+                yield (model, SINCE, k), outcomes[sizes[-1]] - value
+        if level is not None and sizes[-1] in outcomes:
+            yield (model, "gain", sizes[-1]), outcomes[sizes[-1]] - level
         if table.values is not None:
             pairs = zip(rewards, table.values, strict=True)
             yield (model, "agreement", None), np.array([_rank_correlation(own, values) for own, values in pairs])
@@ -131,8 +144,9 @@ def _level(table: Table) -> Array:
     """What a policy's own candidates are worth, [items]; of several turns, or where few were judged, its first ones."""
     if table.values is not None:
         return _means(table.values)
-    # The best of the first one is the same, whoever rewards it, and missing where it has no reward.
-    return np.asarray(np.fmax.reduce([values for (_, k), values in table.selected.items() if k == 1]))
+    # The best of the first one is the same, whoever rewards it, and missing where it has no reward or nobody judged it.
+    firsts = [values for (_, k), values in table.selected.items() if k == 1]
+    return np.asarray(np.fmax.reduce(firsts or [np.full(len(table.config), np.nan)]))
 
 
 class _Means:
@@ -209,17 +223,13 @@ def _sums(table: Table, columns: Mapping[Key, Array]) -> Sums:
 
 
 def _changes(means: _Estimates, model: str, sizes: Sequence[int]) -> Iterator[tuple[Place, Estimate]]:
-    """What the largest k adds to the policy's own level, and what is lost there against the best k."""
-    keys = [(model, "outcome", k) for k in sizes]
-    if any(key not in means for key in keys):
+    """What is lost at the largest k against the best k."""
+    if any((model, SINCE, k) not in means for k in sizes):
         return
-    curve = np.stack([means.overall(key) for key in keys])  # [sizes, rows]
-    gained = curve[-1] - means.overall((None, "outcome", None))
-    yield Place("best-of-n", "gain", None, model, str(sizes[-1])), means.estimate(gained, keys[-1])
     # The k that is best here: chosen by the same data, which favours it, so its interval is by the same k.
-    best = int(curve[:, 0].argmax())
-    lost = curve[-1] - curve[best]
-    yield Place("best-of-n", "since_best", None, model, str(sizes[best])), means.estimate(lost, keys[-1])
+    lost = {k: means.overall((model, SINCE, k)) for k in sizes}
+    best = min(sizes, key=lambda k: float(lost[k][0]))
+    yield Place("best-of-n", "since_best", None, model, str(best)), means.estimate(lost[best], (model, SINCE, best))
 
 
 def _means(values: Array) -> Array:

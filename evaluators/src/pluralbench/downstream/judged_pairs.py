@@ -1,8 +1,6 @@
 """Pairs of a policy's own candidates that a judge tells apart: to train reward models on, or to measure them by."""
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import polars as pl
@@ -11,7 +9,7 @@ from pluralbench_runs import stream
 
 from pluralbench.downstream.candidates import WHERE
 from pluralbench.errors import EvaluationError
-from pluralbench.results.downstream import Downstream
+from pluralbench.results.runs import Downstream
 
 PAIRS_FILE = "pairs.jsonl"
 
@@ -47,15 +45,3 @@ def judged_pairs(
     if not rows:
         raise EvaluationError(f"The judge tells no two candidates of one prompt apart in {found.path}.")
     return rows
-
-
-def write_pairs(rows: Sequence[Mapping[str, Any]], path: Path) -> Path:
-    """Write pairs as JSON Lines, whole or not at all."""
-    new = path.with_name(f"{path.name}.new")
-    new.write_text("".join(_lines(rows)), encoding="utf-8")
-    return new.replace(path)
-
-
-def _lines(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    for row in rows:
-        yield json.dumps(row, ensure_ascii=False) + "\n"

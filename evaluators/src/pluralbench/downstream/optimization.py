@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from pluralbench_calls import Ledger
 from pluralbench_calls.chat import ChatConnection
 from pluralbench_local import LocalModel
 from pluralbench_policies.description import OptimizeOptions, Task
-from pluralbench_rewards import ModelRecord, Scoring
+from pluralbench_rewards import Scoring
 from pluralbench_runs import Output, digest
 
 from pluralbench.descriptions import Data, DownstreamPrompt, Outcome, Prompt, Sampling
@@ -17,23 +17,14 @@ from pluralbench.downstream.candidates import SYSTEM, first_threads, policy_of, 
 from pluralbench.downstream.curves import level_numbers
 from pluralbench.downstream.outcomes import Aspects, Juror, aspects_of, juror_of
 from pluralbench.downstream.records import curves_of, outcome_record, sampling_record
-from pluralbench.downstream.settings import DownstreamSettings
 from pluralbench.downstream.walk import Found, Setup, known_of, opened_name, reused_ledger, scoring_for, walk
-from pluralbench.evaluation.folders import link_folder, run_folder
+from pluralbench.evaluation.folders import run_folder
 from pluralbench.evaluation.models import Scorable, opened
-from pluralbench.evaluation.settings import DataSettings, Loaded, load_benchmark, run_directory
-from pluralbench.results.downstream import (
-    DOWNSTREAM_FILE,
-    POLICY_FOLDER,
-    Downstream,
-    DownstreamRecord,
-    RewardedRecord,
-    read_downstream,
-    write_downstream,
-)
+from pluralbench.evaluation.settings import Loaded, load_benchmark, run_directory
+from pluralbench.results.downstream import POLICY_FOLDER, DownstreamResult, OptimizeConfig, RewardedRecord
 from pluralbench.results.metrics_frame import metrics_frame
-from pluralbench.results.record import ScoringRecord, provenance
-from pluralbench.results.runs import LEDGER_FILE
+from pluralbench.results.record import ScoringRecord
+from pluralbench.results.runs import LEDGER_FILE, Run, load_run, write_run
 
 ONE = Sampling(n=1)
 """What a policy is judged by: one answer to each prompt."""
@@ -44,16 +35,6 @@ class Walked(NamedTuple):
 
     setup: Setup
     found: Found
-
-
-class OptimizedSettings(DownstreamSettings):
-    """All that the numbers of `optimize` depend on. reward: what was known of the model before it was loaded."""
-
-    verb: Literal["optimize"] = "optimize"
-    policy: ModelRecord
-    reward: ModelRecord
-    train: DataSettings
-    options: OptimizeOptions
 
 
 def optimize(
@@ -74,7 +55,7 @@ def optimize(
     reuse_from: Path | None = None,
     out: str | Path | None = None,
     fresh: bool = False,
-) -> Downstream:
+) -> Run[OptimizeConfig, DownstreamResult]:
     """Optimise a policy against a reward model, and judge what it answers, before and after.
 
     Personalized RewardBench, section 5.1 and appendix B.
@@ -96,12 +77,13 @@ def optimize(
     juror = juror_of(outcome, judge_connection)
     # Now, since what lacks them would be told only after hours of optimising.
     aspects = aspects_of(loaded.items.frame) if juror is not None and outcome.measure == "rubric" else {}
-    settings = OptimizedSettings(
+    config = OptimizeConfig(
         policy=start.record().model_copy(update={"kind": "policy"}),
         reward=known_of(reward, scoring),
-        train=trained.data_settings(),
-        data=loaded.data_settings(),
-        prompt=loaded.prompt_settings(),
+        train=trained.data_record(),
+        benchmark=loaded.benchmark_record(),
+        data=loaded.data_record(),
+        prompt=loaded.prompt_record(),
         options=options,
         sampling=sampling,
         scoring=scoring,
@@ -113,16 +95,16 @@ def optimize(
     )
     place = f"{loaded.name}-{Path(start.name).name}-{options.algorithm}-{name}"
     choices = (loaded.data, prompt, start, options, scoring, outcome)
-    target = Path(out or run_folder(place, settings, *choices, seed=seed, said=("algorithm", "judge")))
-    with run_directory(target, settings, fresh=fresh, finished=DOWNSTREAM_FILE) as output:
+    target = Path(out or run_folder(place, config, *choices, seed=seed, said=("algorithm", "judge")))
+    with run_directory(target, config, fresh=fresh) as output:
         if output is not None:
-            end, rewarded, made = _optimized(start, reward, trained, settings, output.work)
+            end, rewarded, made = _optimized(start, reward, trained, config, output.work)
             with reused_ledger(output.work, reuse_from) as ledger:
-                walked = _judged(start, end, loaded, settings, juror, aspects, ledger, output.work)
-                staged = _written(output, settings, loaded, *walked, {name: rewarded}, made)
-            link_folder(output.work / POLICY_FOLDER, staged / POLICY_FOLDER)
-            output.publish(staged)
-    return read_downstream(target)
+                before, after = _judged(start, end, loaded, config, juror, aspects, ledger, output.work)
+                result = _result(config, after, max(map(turns_of, loaded.groups())), {name: rewarded}, made)
+                ledger.export(output.work / LEDGER_FILE, ledger.used)
+            _write(output, config, result, before.found, after.found)
+    return load_run(target, OptimizeConfig)
 
 
 def tasks_of(loaded: Loaded) -> list[Task]:
@@ -133,13 +115,13 @@ def tasks_of(loaded: Loaded) -> list[Task]:
 
 
 def _optimized(
-    start: LocalModel, reward: Scorable, trained: Loaded, settings: OptimizedSettings, work: Path
+    start: LocalModel, reward: Scorable, trained: Loaded, config: OptimizeConfig, work: Path
 ) -> tuple[LocalModel, RewardedRecord, dict[str, Any]]:
     """The optimised policy, the reward model behind it, and the record of the optimisation."""
     from pluralbench_policies import optimize as run  # noqa: PLC0415 - needs torch
 
-    model = opened(reward, scoring_for(reward, settings.scoring))[1]()
-    done = run(start, model, tasks_of(trained), work / POLICY_FOLDER, options=settings.options)
+    model = opened(reward, scoring_for(reward, config.scoring))[1]()
+    done = run(start, model, tasks_of(trained), work / POLICY_FOLDER, options=config.options)
     rewarded = RewardedRecord(model=model.record(), scoring=ScoringRecord(), missing=0, alike=0)
     return start.model_copy(update={"name": str(done.folder), "revision": None}), rewarded, done.record
 
@@ -148,7 +130,7 @@ def _judged(
     start: LocalModel,
     end: LocalModel,
     loaded: Loaded,
-    settings: OptimizedSettings,
+    config: OptimizeConfig,
     juror: Juror | None,
     aspects: Aspects,
     ledger: Ledger,
@@ -159,48 +141,39 @@ def _judged(
     groups = loaded.groups()
     walked = []
     for which, model in (("start", start), ("end", end)):
-        policy = policy_of(model, settings.sampling)
-        setup = Setup(policy, {}, settings.scoring, settings.sampling, juror, ledger, work / which, settings.seed)
+        policy = policy_of(model, config.sampling)
+        setup = Setup(policy, {}, config.scoring, config.sampling, juror, ledger, work / which, config.seed)
         walked.append(Walked(setup, walk(setup, items, groups, aspects)))
     return walked[0], walked[1]
 
 
-def _written(
-    output: Output,
-    settings: OptimizedSettings,
-    loaded: Loaded,
-    before: Walked,
+def _result(
+    config: OptimizeConfig,
     after: Walked,
-    rewards: Mapping[str, RewardedRecord],
+    turns: int,
+    rewards: dict[str, RewardedRecord],
     optimization: Mapping[str, Any],
-) -> Path:
-    """An empty directory, filled."""
-    ledger = after.setup.ledger
-    ledger.export(output.work / LEDGER_FILE, ledger.used)
-    groups = loaded.groups()
-    turns = max(map(turns_of, groups))
-    by_config = loaded.benchmark.overall != "items"
-    tables = (curves_of(walked.found, settings.sampling.n, turns) for walked in (before, after))
-    numbers = [] if after.found.outcomes is None else level_numbers(*tables, by_config=by_config)
-    record = DownstreamRecord(
-        verb="optimize",
-        policy=settings.policy,
-        rewards=dict(rewards),
-        benchmark=loaded.benchmark_record(),
-        data=loaded.data_record(),
-        prompt=loaded.prompt_record(),
+) -> DownstreamResult:
+    same = config.train.digest == config.data.digest
+    return DownstreamResult(
+        policy=config.policy,
+        rewards=rewards,
         sampling=sampling_record(after.setup, after.found.candidates, turns),
         outcome=outcome_record(after.setup, after.found.outcomes),
-        optimization=dict(optimization) | {"judged_on_the_same_prompts": settings.train == settings.data},
-        seed=settings.seed,
-        provenance=provenance(),
+        optimization=dict(optimization) | {"judged_on_the_same_prompts": same},
     )
+
+
+def _write(output: Output, config: OptimizeConfig, result: DownstreamResult, before: Found, after: Found) -> None:
+    by_config = config.benchmark.description.overall != "items"
+    tables = (curves_of(found, config.sampling.n, result.sampling.turns) for found in (before, after))
+    numbers = [] if after.outcomes is None else level_numbers(*tables, by_config=by_config)
     frames = {
-        "candidates": after.found.candidates,
-        "candidates_start": before.found.candidates,
-        "rewards": after.found.rewards,
-        "selected": after.found.selected,
+        "candidates": after.candidates,
+        "candidates_start": before.candidates,
+        "rewards": after.rewards,
+        "selected": after.selected,
     }
-    if before.found.outcomes is not None and after.found.outcomes is not None:
-        frames |= {"outcomes": after.found.outcomes, "outcomes_start": before.found.outcomes}
-    return write_downstream(output, record, metrics_frame(numbers), frames)
+    if before.outcomes is not None and after.outcomes is not None:
+        frames |= {"outcomes": after.outcomes, "outcomes_start": before.outcomes}
+    write_run(output, config, result, metrics_frame(numbers), frames, folders=(POLICY_FOLDER,))

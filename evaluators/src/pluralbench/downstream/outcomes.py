@@ -1,20 +1,23 @@
 """What a judge makes of candidates: by rubric aspects, as a rating, or against another answer of the policy."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import polars as pl
-from pluralbench_calls import Choice, Ledger, Settled, check_reachable
+from pluralbench_calls import Choice, Ledger, Settled
 from pluralbench_calls.chat import ChatConnection, ChatModel
-from pluralbench_rewards import Case, Comparison, Group, RubricJudge, mean_score, overlap
-from pluralbench_rewards.judge import PROMPTS, Judge, load_judge
+from pluralbench_rewards import Case, Comparison, Group, cover, mean_score, overlap
+from pluralbench_rewards.judge import PROMPTS, Judge
 from pluralbench_rewards.rubric import PROMPTS as RUBRIC_PROMPTS
-from pluralbench_runs import Cluster, digest, stream
+from pluralbench_runs import digest, stream
 
 from pluralbench.descriptions import Judging, Outcome
 from pluralbench.downstream.candidates import Thread
 from pluralbench.errors import DataError, EvaluationError
 from pluralbench.evaluation.judge import chat_of
+from pluralbench.results.downstream import OUTCOMES
 
 OVERLAP = "rubric-overlap"
 SCALES = {
@@ -25,19 +28,6 @@ SCALES = {
     "win": "1 where it is judged better than another sample of the policy, else -1: from -1 to 1",
 }
 """What the values of a measure mean, as a sentence's end."""
-
-_OUTCOMES: dict[str, Any] = {
-    "config": pl.String,
-    "id": pl.String,
-    "turn": pl.Int64,
-    "history": pl.String,
-    "sample": pl.Int64,
-    "value": pl.Float64,
-    "scores": pl.List(pl.Float64),
-    "reason": pl.String,
-}
-OUTCOMES = pl.Schema(_OUTCOMES)
-"""A row a candidate that was judged. value: null where no reply could be read, and `reason` says why."""
 
 Aspects = Mapping[tuple[str, str], Sequence[str]]
 """Titles of rubric aspects by config and id."""
@@ -53,38 +43,41 @@ class Answered(NamedTuple):
 
 
 class Juror(NamedTuple):
-    """Who judges outcomes. chat: None where words are counted. cluster: from where it is asked, if not from here."""
+    """Who judges outcomes. judge: None where words are counted."""
 
     outcome: Outcome
-    chat: ChatModel | None
-    connection: ChatConnection
-    cluster: Cluster | None = None
+    judge: Judge | None
+
+    @property
+    def chat(self) -> ChatModel | None:
+        """The model that is asked."""
+        return None if self.judge is None else self.judge.model
 
     @property
     def scale(self) -> str:
         """What its values mean."""
-        return SCALES[self.outcome.measure if self.chat is not None else OVERLAP]
+        return SCALES[self.outcome.measure if self.judge is not None else OVERLAP]
 
     @property
     def prompts_digest(self) -> str | None:
         """SHA-256 of its prompts; None where words are counted."""
-        if self.chat is None:
+        if self.judge is None:
             return None
         return digest(dict(RUBRIC_PROMPTS if self.outcome.measure == "rubric" else PROMPTS))
 
-    def judge(self, answered: Sequence[Answered], aspects: Aspects, ledger: Ledger, *, seed: int) -> pl.DataFrame:
+    def values(self, answered: Sequence[Answered], aspects: Aspects, ledger: Ledger, *, seed: int) -> pl.DataFrame:
         """The outcome of each candidate (`OUTCOMES`). ledger: of its calls. seed: of the order of a comparison.
 
         Raises a `CallsError` where the judge cannot be asked.
         """
-        if self.chat is None:
+        if self.judge is None:
             values = [_value_of(overlap(case)) for case in _cases(answered, aspects)]
-        elif self.outcome.measure == "rubric":
-            rubric = RubricJudge(self.chat, self.connection, ledger, self.outcome.attempts, cluster=self.cluster)
-            values = [_value_of(one.value, one.reason) for one in rubric.cover(_cases(answered, aspects))]
         else:
-            judge = load_judge(self.chat, self.connection, ledger, attempts=self.outcome.attempts, cluster=self.cluster)
-            values = (_rated if self.outcome.measure == "rating" else _compared)(judge, answered, seed)
+            judge = replace(self.judge, ledger=ledger)
+            if self.outcome.measure == "rubric":
+                values = [_value_of(one.value, one.reason) for one in cover(judge, _cases(answered, aspects))]
+            else:
+                values = (_rated if self.outcome.measure == "rating" else _compared)(judge, answered, seed)
         rows = [
             {"config": one.thread.config, "id": one.thread.id, "turn": one.thread.turn, "history": one.thread.history}
             | {"sample": one.sample}
@@ -140,21 +133,18 @@ def shown(group: Group) -> str:
     return "\n\n".join(f"{message['role']}: {message['content']}" for message in group.prompt)
 
 
-def juror_of(outcome: Outcome, connection: ChatConnection | None, cluster: Cluster | None = None) -> Juror | None:
-    """Who judges; None where nobody is to. Raises `RecipeError` and `EvaluationError`."""
+def juror_of(outcome: Outcome, connection: ChatConnection | None) -> Juror | None:
+    """Who judges; None where nobody is to. Raises `RecipeError`, `CallsError` and `EvaluationError`."""
     if outcome.judge is None:
         return None
     if outcome.judge == OVERLAP:
         if outcome.measure != "rubric":
             raise EvaluationError(f"{OVERLAP} counts words of rubric aspects; give no --measure {outcome.measure}.")
-        return Juror(outcome, None, ChatConnection())
+        return Juror(outcome, None)
     judging = Judging(max_tokens=outcome.max_tokens)
     chat, reached = chat_of(outcome.judge, judging, connection)
-    try:
-        check_reachable(chat, reached)
-    except ValueError as error:
-        raise EvaluationError(f"The judge {outcome.judge} cannot be asked: {error}.") from None
-    return Juror(outcome, chat, reached, cluster)
+    # Its ledger is that of the candidates, which `values` is given.
+    return Juror(outcome, Judge(chat, reached, Path("ledger.sqlite"), attempts=outcome.attempts))
 
 
 def aspects_of(items: pl.DataFrame) -> dict[tuple[str, str], list[str]]:

@@ -1,37 +1,48 @@
 """What was found on a walk, as records and as the arrays of curves."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import polars as pl
 from pluralbench_measures.bootstrap import Array
 from pluralbench_rewards import ModelRecord
-from pluralbench_runs import digest
 
-from pluralbench.downstream.candidates import SYSTEM, WHERE
+from pluralbench.downstream.candidates import WHERE
 from pluralbench.downstream.curves import Table, arrays_of, numbered
 from pluralbench.downstream.walk import Found, Rewarded, Setup
-from pluralbench.results.downstream import Downstream, OutcomeRecord, RewardedRecord, SamplingRecord
+from pluralbench.errors import RunError
+from pluralbench.results.downstream import OutcomeRecord, RewardedRecord, SamplingRecord
 from pluralbench.results.record import ScoringRecord
+from pluralbench.results.runs import Downstream
 
 
 def curves_of(found: Found, n: int, turns: int) -> Table:
     """What the curves are made of. n: candidates to choose from. turns: the most of a conversation."""
     candidates = found.candidates.filter(pl.col("sample") < n)
-    return _curves(candidates, found.rewards, found.selected, found.outcomes, list(found.rewarded), turns)
+    return curves_from(candidates, found.rewards, found.selected, found.outcomes, list(found.rewarded), turns)
 
 
 def read_curves(found: Downstream) -> Table:
     """The same of a finished directory of `best-of-n` or `optimize`, its items in an order that their ids give."""
-    outcomes = None if found.record.outcome is None else found.frame("outcomes")
+    outcomes = None if found.result.outcome is None else found.frame("outcomes")
     rewards, selected = found.frame("rewards"), found.frame("selected")
-    names = [name for name in found.record.rewards if found.record.verb == "best-of-n"]
-    candidates = found.frame("candidates").filter(pl.col("sample") < found.record.sampling.n)
+    names = [name for name in found.result.rewards if found.verb == "best-of-n"]
+    candidates = found.frame("candidates").filter(pl.col("sample") < found.config.sampling.n)
     candidates = candidates.sort("config", "id", maintain_order=True)
-    return _curves(candidates, rewards, selected, outcomes, names, found.record.sampling.turns)
+    _check(found, candidates, {"rewards": rewards, "selected": selected.drop_nulls("sample"), "outcomes": outcomes})
+    return curves_from(candidates, rewards, selected, outcomes, names, found.result.sampling.turns)
 
 
-def _curves(
+def _check(found: Downstream, candidates: pl.DataFrame, frames: Mapping[str, pl.DataFrame | None]) -> None:
+    """Raise `RunError` where there are no candidates, or their numbers are none of 0 to one less than there are."""
+    last = candidates["sample"].n_unique() - 1
+    for name, frame in {"candidates": candidates, **frames}.items():
+        if frame is not None and not (last >= 0 and frame["sample"].fill_null(-1).is_between(0, last).all()):
+            path = found.path / f"{name}.parquet"
+            raise RunError(f"{path} has no candidates, or numbers them otherwise than from 0 to {max(last, 0):,}.")
+
+
+def curves_from(
     candidates: pl.DataFrame,
     rewards: pl.DataFrame,
     selected: pl.DataFrame,
@@ -39,6 +50,7 @@ def _curves(
     names: Sequence[str],
     turns: int,
 ) -> Table:
+    """What the curves are made of, from the frames of a directory. names: of the reward models that select."""
     items, by_model, values = arrays_of(candidates, rewards, outcomes, names)
     config, configs = numbered(items["config"])
     cluster, _ = numbered(items["cluster"])
@@ -74,20 +86,13 @@ def _values_of_selected(
 
 def sampling_record(setup: Setup, candidates: pl.DataFrame, turns: int) -> SamplingRecord:
     """How candidates were sampled, and what came. turns: the most of a conversation."""
-    sampling, chat = setup.sampling, setup.policy.chat
     counts = candidates["outcome"].value_counts().sort("outcome")
     lost = candidates.filter(pl.col("text").is_null())
     texts = candidates.group_by("config", "id", maintain_order=True).agg(pl.col("text").count())
     return SamplingRecord(
-        n=sampling.n,
-        sizes=sampling.sizes,
+        sizes=setup.sampling.sizes,
         turns=turns,
-        temperature=chat.temperature,
-        top_p=chat.top_p,
-        max_tokens=chat.max_tokens,
-        seeded=chat.seeded,
-        seed=setup.seed,
-        system_digest=digest(SYSTEM),
+        seeded=setup.policy.chat.seeded,
         prompts=texts.height,
         outcomes=dict(counts.iter_rows()),
         reasons=dict(sorted(Counter(lost["reason"].to_list()).items())),
@@ -109,13 +114,10 @@ def outcome_record(setup: Setup, outcomes: pl.DataFrame | None) -> OutcomeRecord
         judge=ModelRecord(name=str(juror.outcome.judge), kind="words")
         if chat is None
         else ModelRecord(name=chat.model, kind="generative", provider=chat.provider),
-        measure=juror.outcome.measure,
         scale=juror.scale,
         judged=outcomes.height,
         invalid=invalid.height,
         invalid_reasons=dict(sorted(Counter(invalid["reason"].to_list()).items())),
-        attempts=juror.outcome.attempts,
-        prompts_digest=juror.prompts_digest,
         calls=0 if own is None else own.height,
         prompt_tokens=0 if own is None else int(own["prompt_tokens"].sum()),
         completion_tokens=0 if own is None else int(own["completion_tokens"].sum()),
@@ -135,6 +137,7 @@ def rewarded_record(found: Found, name: str, given: Rewarded) -> RewardedRecord:
             tolerance=max((scored.tolerance for scored in given.scored), default=0.0),
             items_truncated=sum(cut > 0 for scored in given.scored for cut in scored.cut),
             items_dropped=len(dropped),
+            items_rendered_alike=sum(scored.alike for scored in given.scored),
             invalid_reasons=dict(sorted(Counter(reasons + dropped).items())),
             work=works[-1] if works else None,
         ),

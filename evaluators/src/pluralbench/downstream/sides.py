@@ -9,7 +9,7 @@ from pluralbench_measures.bootstrap import Array
 from pluralbench.downstream.curves import levels, outcomes_at
 from pluralbench.downstream.records import read_curves
 from pluralbench.errors import RunError
-from pluralbench.results.downstream import Downstream
+from pluralbench.results.runs import Downstream, policy_number
 
 
 @dataclass(frozen=True)
@@ -39,15 +39,15 @@ class Side:
 
 def side_of_downstream(found: Downstream, *, seed: int = 0) -> Side:
     """What best-of-n made of each reward model: the outcome at the largest k. Raises `RunError` where nobody judged."""
-    last, names = found.sizes[-1], list(found.record.rewards)
-    if found.record.outcome is None:
+    last, names = found.result.sampling.sizes[-1], list(found.result.rewards)
+    if found.result.outcome is None:
         raise RunError(f"{found.path} has no outcome, since nobody judged it; make it again with a judge.")
-    values = {name: found.estimate("outcome", model=name, k=last).value for name in names}
+    values = {name: policy_number(found, "outcome", model=name, k=last).value for name in names}
     for name, value in values.items():
         if value is None:
             raise RunError(f"{found.path} has no outcome for the reward model {name}.")
     drawn = outcomes_at(read_curves(found), names, last, by_config=_by_config(found), seed=seed)
-    measure = f"outcome of best of {last}, judged by {found.record.outcome.judge.name}"
+    measure = f"outcome of best of {last}, judged by {found.result.outcome.judge.name}"
     return Side(str(found.path), measure, names, np.array(list(values.values()), dtype=np.float64), _whole(drawn))
 
 
@@ -58,15 +58,15 @@ def side_of_optimized(several: Sequence[Downstream], source: str, *, seed: int =
     """
     names: list[str] = []
     for found in several:
-        [name] = found.record.rewards
+        [name] = found.result.rewards
         if name in names:
             other = several[names.index(name)].path
             raise RunError(f"{other} and {found.path} are both of the reward model {name}; keep one of them.")
-        if found.record.outcome is None or found.estimate("outcome").value is None:
+        if found.result.outcome is None or policy_number(found, "outcome").value is None:
             raise RunError(f"{found.path} has no outcome, since nobody judged it; make it again with a judge.")
         names.append(name)
     _refuse_other_judges(several)
-    scores = np.array([found.estimate("outcome").value for found in several], dtype=np.float64)
+    scores = np.array([policy_number(found, "outcome").value for found in several], dtype=np.float64)
     tables = [read_curves(found) for found in several]
     shared = (
         len(
@@ -78,7 +78,7 @@ def side_of_optimized(several: Sequence[Downstream], source: str, *, seed: int =
         == 1
     )
     drawn = levels(tables, by_config=_by_config(several[0]), seed=seed) if shared else None
-    outcome = several[0].record.outcome
+    outcome = several[0].result.outcome
     measure = f"outcome of the optimised policy, judged by {'nobody' if outcome is None else outcome.judge.name}"
     warnings = () if shared else (f"{source}: the policies answered other prompts, so the noise of these is unknown.",)
     return Side(source, measure, names, scores, None if drawn is None else _whole(drawn), warnings)
@@ -98,13 +98,17 @@ def _refuse_other_judges(several: Sequence[Downstream]) -> None:
 
 
 def _judged_by(found: Downstream) -> dict[str, str]:
-    outcome = found.record.outcome
+    outcome = found.result.outcome
     assert outcome is not None  # noqa: S101 - the caller looked
-    return {"benchmark": found.record.benchmark.title, "judge": outcome.judge.name, "measure": outcome.measure}
+    return {
+        "benchmark": found.config.benchmark.title,
+        "judge": outcome.judge.name,
+        "measure": found.config.outcome.measure,
+    }
 
 
 def _by_config(found: Downstream) -> bool:
-    return found.record.benchmark.description.overall != "items"
+    return found.config.benchmark.description.overall != "items"
 
 
 def _whole(drawn: Array) -> Array | None:

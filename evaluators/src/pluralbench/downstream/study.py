@@ -21,23 +21,25 @@ from pluralbench_runs import (
     stream,
     write_recipe,
 )
+from pluralbench_tables import write_jsonl
 
 from pluralbench.descriptions import Data, TrainingOptions
 from pluralbench.downstream.best_of_n import best_of_n
 from pluralbench.downstream.correlate import Correlation, correlate
-from pluralbench.downstream.judged_pairs import PAIRS_FILE, judged_pairs, write_pairs
+from pluralbench.downstream.judged_pairs import PAIRS_FILE, judged_pairs
 from pluralbench.downstream.optimization import optimize
 from pluralbench.downstream.sides import Side, side_of_downstream, side_of_optimized
 from pluralbench.downstream.study_recipe import Items, Model, StudyRecipe, Training, read_study
 from pluralbench.downstream.tables import side_of_runs
+from pluralbench.errors import DataError
 from pluralbench.evaluation.models import to_begin_with
 from pluralbench.evaluation.score import score
-from pluralbench.evaluation.settings import load_benchmark
-from pluralbench.evaluation.train import flipped, rankings_of
-from pluralbench.results.downstream import Downstream
-from pluralbench.results.runs import Run
+from pluralbench.evaluation.settings import Loaded, load_benchmark
+from pluralbench.evaluation.train import flipped, origin_of, rankings_of
+from pluralbench.results.runs import Downstream, Run
 
 RECIPE_FILE, PAGE_FILE, LOCK = "study.toml", "README.md", ".lock"
+MODELS = "models"
 
 
 @dataclass
@@ -68,6 +70,7 @@ def carried_out(
     target = Path(out or Path("studies") / (Path(recipe).stem if isinstance(recipe, str | Path) else "study"))
     with _directory(target, read, fresh=fresh):
         work = _Work(target, read)
+        work.check()
         found = Study(target, read)
         for name, items in read.benchmarks.items():
             found.runs[name] = {model.name: work.scored(model, name, items) for model in read.models}
@@ -123,6 +126,21 @@ class _Work:
 
     def __init__(self, target: Path, recipe: StudyRecipe) -> None:
         self._target, self._recipe = target, recipe
+
+    def check(self) -> None:
+        """Raise `DataError` where a model is to be trained on more items than there are, before anything is made."""
+        most: dict[Items, tuple[int, str]] = {}
+        for model in self._recipe.models:
+            if model.train is not None and model.train.items.sample is None and model.train.pairs is not None:
+                asked = (model.train.pairs, model.name)
+                most[model.train.items] = max(asked, most.get(model.train.items, asked))
+        for items, (number, name) in most.items():
+            there = self._learned(items).frame.height
+            if there < number:
+                raise DataError(
+                    f"The model {name!r} is to be trained on {number:,} items (`pairs`), and {items.location} has "
+                    f"{there:,}; lower it."
+                )
 
     def scored(self, model: Model, benchmark: str, items: Items) -> Run:
         """A reward model on a benchmark."""
@@ -195,16 +213,22 @@ class _Work:
         return str(model.path) if model.train is None else self._trained(model.name, model.train)
 
     def _trained(self, name: str, training: Training) -> str:
-        folder = self._target / "models" / name
-        items = load_benchmark(self._benchmark(training.items), self._data(training.items), self._told(training.items))
-        rankings = flipped(rankings_of(items), training.flip, self._recipe.seed)
+        folder = self._target / MODELS / name
+        items = self._learned(training.items)
+        rankings = rankings_of(items)
+        origin = origin_of(items, rankings) | {"limit": training.pairs, "flip": training.flip}
+        rankings = flipped(rankings, training.flip, self._recipe.seed)
         if training.pairs == 0:
             return str(untrained(self._changeable(to_begin_with(training.base)), folder, seed=self._recipe.seed))
         if training.pairs is not None:
             rankings.sort(key=lambda one: (stream(self._recipe.seed, "learned", one.id).random(), one.id))
             rankings = rankings[: training.pairs]
         options = check_recipe(TrainingOptions, {"seed": self._recipe.seed, **training.options}, "of the training")
-        return str(train(self._changeable(to_begin_with(training.base)), rankings, folder, options=options).folder)
+        base = self._changeable(to_begin_with(training.base))
+        return str(train(base, rankings, folder, options=options, origin=origin).folder)
+
+    def _learned(self, items: Items) -> Loaded:
+        return load_benchmark(self._benchmark(items), self._data(items), self._told(items), learned=True)
 
     def _told(self, items: Items) -> Any:
         return items.prompt if items.sample is None else None
@@ -227,7 +251,7 @@ class _Work:
         groups = loaded.groups()
         keys = loaded.items.frame.select("config", "id").iter_rows()
         prompts = {key: group.messages for key, group in zip(keys, groups, strict=True)}
-        write_pairs(judged_pairs(found, prompts, sample.pairs, seed=self._recipe.seed), place)
+        write_jsonl(judged_pairs(found, prompts, sample.pairs, seed=self._recipe.seed), place)
 
 
 def _correlations(found: Study) -> Iterator[tuple[str, Correlation]]:

@@ -127,7 +127,7 @@ class StudyRecipe(Recipe):
     """
 
     operational: ClassVar[frozenset[str]] = frozenset(
-        {"policy_connection", "judge_connection", "running.device", "scoring.token_budget", "scoring.compile"}
+        {"policy_connection", "judge_connection", "running.device", "scoring.token_budget"}
     )
 
     title: str

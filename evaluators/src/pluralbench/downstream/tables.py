@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from functools import reduce
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -13,8 +14,9 @@ from pluralbench.downstream.sides import Side, side_of_downstream, side_of_optim
 from pluralbench.errors import DataError, RunError
 from pluralbench.evaluation.compare import decided, shared_benchmark
 from pluralbench.metrics.accuracy import count, drawn, leaves_of, numbers
-from pluralbench.results.downstream import DOWNSTREAM_FILE, read_downstream
-from pluralbench.results.runs import RUN_FILE, Run, read_run
+from pluralbench.results.downstream import DownstreamConfig
+from pluralbench.results.evaluations import EvaluationConfig
+from pluralbench.results.runs import RUN_FILE, Downstream, Run, load_run
 
 MODEL = "model"
 NAMED = 5  # models in a sentence
@@ -36,10 +38,12 @@ def read_side(location: str | Path, columns: Sequence[str] = (), *, seed: int = 
         return _of_table(read_one(str(location), "scores"), str(location), columns, parameter)
     if columns:
         raise DataError(f"{location} holds runs, whose score is their overall number; leave out `{parameter}`.")
-    downstream = [read_downstream(path) for path in paths if (path / DOWNSTREAM_FILE).is_file()]
-    if downstream and len(downstream) < len(paths):
+    read: list[Run[Any, Any]] = [load_run(path) for path in paths]
+    runs: list[Run] = [run for run in read if isinstance(run.config, EvaluationConfig)]
+    downstream: list[Downstream] = [run for run in read if isinstance(run.config, DownstreamConfig)]
+    if downstream and runs:
         raise DataError(f"{location} holds both runs and directories of best-of-n or optimize; give them apart.")
-    verbs = {found.record.verb for found in downstream}
+    verbs = {found.verb for found in downstream}
     if len(verbs) > 1:
         raise DataError(f"{location} holds directories of best-of-n and of optimize; give them apart.")
     if verbs == {"optimize"}:
@@ -48,7 +52,7 @@ def read_side(location: str | Path, columns: Sequence[str] = (), *, seed: int = 
         raise DataError(f"{location} holds several directories of best-of-n; give one of them.")
     if downstream:
         return side_of_downstream(downstream[0], seed=seed)
-    return side_of_runs([read_run(path) for path in paths], str(location), seed=seed)
+    return side_of_runs(runs or [load_run(path, EvaluationConfig) for path in paths], str(location), seed=seed)
 
 
 def _run_directories(location: str | Path) -> list[Path]:
@@ -72,7 +76,7 @@ def _run_directories(location: str | Path) -> list[Path]:
 
 
 def _is_made(path: Path) -> bool:
-    return (path / RUN_FILE).is_file() or (path / DOWNSTREAM_FILE).is_file()
+    return (path / RUN_FILE).is_file()
 
 
 def side_of_runs(runs: Sequence[Run], source: str, *, names: Sequence[str] | None = None, seed: int = 0) -> Side:
@@ -91,7 +95,7 @@ def side_of_runs(runs: Sequence[Run], source: str, *, names: Sequence[str] | Non
         by_name[name] = run
     scores = np.array([run.headline.value for run in runs], dtype=np.float64)
     resampled, warnings = _resampled(runs, source, seed)
-    measure = f"{runs[0].record.benchmark.title}: {runs[0].record.benchmark.rule}"
+    measure = f"{runs[0].config.benchmark.title}: {runs[0].config.benchmark.rule}"
     return Side(source, measure, list(by_name), scores, resampled, warnings)
 
 
@@ -102,7 +106,7 @@ def _resampled(runs: Sequence[Run], source: str, seed: int) -> tuple[Array | Non
     left_out = sum(one.height - shared.height for one in every)
     if shared["cluster"].n_unique() < 2:
         return None, [f"{source}: the runs share no items, so the noise of the items is not in the intervals."]
-    benchmark, leaves = runs[0].record.benchmark.description, leaves_of(shared)
+    benchmark, leaves = runs[0].config.benchmark.description, leaves_of(shared)
     columns = []
     for one in every:
         own = shared.select(IDENTITY).join(one, on=IDENTITY, how="left", nulls_equal=True, maintain_order="left")

@@ -30,21 +30,8 @@ from pluralbench.downstream.outcomes import Answered, Aspects, Juror
 from pluralbench.downstream.selection import best_of_first
 from pluralbench.evaluation.journal import journal
 from pluralbench.evaluation.models import Scorable, described_here, opened
+from pluralbench.results.downstream import REWARDS, SELECTED
 from pluralbench.results.runs import LEDGER_FILE
-
-_REWARDS: dict[str, Any] = {
-    "model": pl.String,
-    "config": pl.String,
-    "id": pl.String,
-    "turn": pl.Int64,
-    "history": pl.String,
-    "sample": pl.Int64,
-    "reward": pl.Float64,
-}
-REWARDS = pl.Schema(_REWARDS)
-_SELECTED: dict[str, Any] = {name: kind for name, kind in _REWARDS.items() if name != "reward"}
-SELECTED = pl.Schema({"model": pl.String, "k": pl.Int64} | _SELECTED)
-"""A row for what a reward model takes of the first k candidates. sample: null where none has a reward."""
 
 
 @dataclass(frozen=True)
@@ -162,7 +149,7 @@ def _turn(
         return Found(sampled, rewards, selected, None, rewarded)
     judgeable = _judgeable(threads, sampled, n, compared=compared)
     wanted = judgeable if setup.juror.outcome.judged == "all" else _wanted(judgeable, selected)
-    outcomes = setup.juror.judge(wanted, aspects, setup.ledger, seed=setup.seed)
+    outcomes = setup.juror.values(wanted, aspects, setup.ledger, seed=setup.seed)
     return Found(sampled, rewards, selected, outcomes, rewarded)
 
 

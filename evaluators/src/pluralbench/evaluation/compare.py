@@ -13,7 +13,18 @@ from pluralbench_measures.paired import exchange, holm, p_value
 from pluralbench.data.benchmarks import Benchmark
 from pluralbench.data.clusters import firsts
 from pluralbench.errors import RunError
-from pluralbench.metrics.accuracy import COUNTED, Counts, Drawn, Leaf, Number, count, leaves_of, numbers, tilted
+from pluralbench.metrics.accuracy import (
+    COUNTED,
+    Counts,
+    Drawn,
+    Leaf,
+    Number,
+    count,
+    leaves_of,
+    numbers,
+    of_overall,
+    tilted,
+)
 from pluralbench.results.decisions import BASE, decisions_of
 from pluralbench.results.metrics_frame import METRICS, PLACE, Place
 from pluralbench.results.runs import Run
@@ -49,8 +60,8 @@ class RunComparison:
     """How two runs differ on the decisions they share.
 
     first, second: the runs' directories. rule: how the overall number is made. headline: that number of both.
-    decisions, clusters: that both runs have; clustered_by: what the clusters are. only_first, only_second: decisions
-    that only that run got right.
+    decisions, clusters: that both runs have; clustered_by: what the clusters are. counted: how many of the decisions
+    the overall number is made of; only_first, only_second: how many of these only that run got right.
     left_out: decisions that only one of them has. parts: the same of configs, sections and categories, in the columns
     `DIFFERENCES`. tested: how many parts have a p-value; `p_holm` is adjusted for so many.
     """
@@ -60,6 +71,7 @@ class RunComparison:
     benchmark: str
     rule: str
     decisions: int
+    counted: int
     clusters: int
     clustered_by: str
     headline: Difference
@@ -91,7 +103,8 @@ def compare(first: Run, second: Run, *, seed: int = 0, differing_text: bool = Fa
     shared = both.filter(pl.col("outcome") != "equal")
     leaves, counts = _counts(benchmark, both)
     differences = _differences(benchmark, leaves, counts[0], counts[1], seed)
-    won = [shared["outcome"] == "win", shared["outcome_second"] == "win"]
+    counted = of_overall(benchmark, shared)
+    won = [counted["outcome"] == "win", counted["outcome_second"] == "win"]
     (_, headline, _), *parts = differences
     adjusted = holm([found.p_value for _, found, _ in parts])
     rows = [
@@ -101,9 +114,10 @@ def compare(first: Run, second: Run, *, seed: int = 0, differing_text: bool = Fa
     return RunComparison(
         first=str(first.path),
         second=str(second.path),
-        benchmark=first.record.benchmark.name,
-        rule=first.record.benchmark.rule,
+        benchmark=first.config.benchmark.name,
+        rule=first.config.benchmark.rule,
         decisions=shared.height,
+        counted=counted.height,
         clusters=shared["cluster"].n_unique(),
         clustered_by=_clusters_of(first),
         headline=headline,
@@ -149,7 +163,7 @@ def _counts(benchmark: Benchmark, both: pl.DataFrame) -> tuple[Sequence[Leaf], t
 
 def shared_benchmark(first: Run, second: Run) -> Benchmark:
     """What both runs are of. Raises `RunError` where these differ."""
-    one, other = (run.record.benchmark for run in (first, second))
+    one, other = (run.config.benchmark for run in (first, second))
     if one.name != other.name:
         raise RunError(f"{first.path} is of the benchmark {one.name} and {second.path} of {other.name}.")
     if one.rule != other.rule or one.description.sections != other.description.sections:
@@ -193,25 +207,21 @@ def _with_shared_clusters(both: pl.DataFrame, first: Run, second: Run) -> pl.Dat
             f"The clusters of {first.path} are {rules[0]}, and those of {second.path} are {rules[1]}, so they cannot "
             "be compared; make one of them again, with the same --column cluster."
         )
-    if any(run.record.data.clusters is None or run.record.data.clusters.column is not None for run in (first, second)):
+    if any(run.config.data.clusters is None or run.config.data.clusters.column is not None for run in (first, second)):
         _refuse_items(
             both.filter(pl.col("cluster") != pl.col("cluster_second")),
             "belong to other prompts or users",
             first,
             second,
         )
-    joined = firsts((("first", one), ("second", other)) for one, other in zip(ours, theirs, strict=True))
-    return both.with_columns(cluster=pl.Series([ours[number] for number in joined], dtype=pl.String))
+    return both.with_columns(cluster=both["cluster"][firsts(both.select("cluster", "cluster_second"))])
 
 
 def _clusters_of(run: Run) -> str:
-    clusters = run.record.data.clusters
+    clusters = run.config.data.clusters
     if clusters is not None:
         return clusters.name
-    if run.record.verb == "judge-personas":
-        return "people"
-    column = run.record.benchmark.description.columns.cluster
-    return f"values of the column `{column}`" if column is not None else "ids, as in earlier versions"
+    return "people"
 
 
 def _refuse_items(other: pl.DataFrame, what: str, first: Run, second: Run) -> None:

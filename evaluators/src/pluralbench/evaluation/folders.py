@@ -1,6 +1,5 @@
 """Where a run lies when nobody says where: a folder of its own for all that gives other numbers."""
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,7 +8,7 @@ from pluralbench_runs import Recipe, Table, content_values, digest, is_made_by
 
 from pluralbench.data.samples import SAMPLE
 from pluralbench.data.shards import Shard
-from pluralbench.results.runs import SETTINGS_FILE
+from pluralbench.results.runs import RUN_FILE
 
 RUNS = Path("runs")
 LONGEST = 80  # characters that choices add to a name
@@ -18,6 +17,7 @@ FEW = 2  # names of configs that are spelled out
 UNSAID = {
     "location",
     "columns",
+    "labels",
     "english",
     "plans",
     "personas",
@@ -26,10 +26,10 @@ UNSAID = {
     "name",
     "device",
     "token_budget",
-    "compile",
 }
 UNSAID |= {"trust_remote_code", "seed"}
 SAID = {
+    "oracle": "oracle-{}",
     "profile_size": "{}-posts",
     "orders": "{}-order",
     "verdicts": "{}-verdicts",
@@ -42,9 +42,9 @@ SAID = {
 
 
 def run_folder(
-    name: str, settings: Recipe, *choices: Table, seed: int = 0, said: tuple[str, ...] = (), shard: Shard | None = None
+    name: str, config: Recipe, *choices: Table, seed: int = 0, said: tuple[str, ...] = (), shard: Shard | None = None
 ) -> Path:
-    """The folder of a run of these settings under `runs/`, such as `personalized-my-model-limit20-raw`.
+    """The folder of a run under `runs/`, such as `personalized-my-model-limit20-raw`.
 
     name: what it begins with. choices: descriptions, of which the values that are not their defaults are added, but for
     the fields in `said`, which the name has already. shard: what the name ends with. Where the folder is taken by a run
@@ -54,26 +54,11 @@ def run_folder(
     while words and len("-".join(words)) > LONGEST:
         words.pop()
     plain, end = RUNS / file_name("-".join([name, *words])), "" if shard is None else shard.word
-    own = plain.with_name(f"{plain.name}-{digest(content_values(settings))[:6]}{end}")
+    own = plain.with_name(f"{plain.name}-{digest(content_values(config))[:6]}{end}")
     plain = plain.with_name(plain.name + end)
-    if is_made_by(own, settings, recipe_file=SETTINGS_FILE):
+    if is_made_by(own, config, recipe_file=RUN_FILE):
         return own
-    return own if is_made_by(plain, settings, recipe_file=SETTINGS_FILE) is False else plain
-
-
-def link_folder(source: Path, target: Path) -> None:
-    """A folder under another name too, its files linked, or copied where the file system has no links.
-
-    Linked and not moved: a kill before the end of `Output.publish` leaves what was made to the next run.
-    """
-    shutil.copytree(source, target, copy_function=_linked)
-
-
-def _linked(source: str, target: str) -> None:
-    try:
-        Path(target).hardlink_to(source)
-    except OSError:
-        shutil.copyfile(source, target)
+    return own if is_made_by(plain, config, recipe_file=RUN_FILE) is False else plain
 
 
 def file_name(name: str) -> str:

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from pluralbench_rewards import OnScored
+from pluralbench_runs import write_text
 
 from pluralbench.errors import RunError
 
@@ -40,5 +41,5 @@ def _read(path: Path) -> dict[int, list[float]]:
             known = dict(json.loads(line) for line in complete.splitlines())
         except (ValueError, TypeError):
             raise RunError(f"{path} is damaged; start over with `fresh`.") from None
-        path.write_text(complete, encoding="utf-8")
+        write_text(path, complete)
     return known

@@ -6,37 +6,30 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import polars as pl
-from pluralbench_calls import Choice, Settled, working_ledger
+from pluralbench_calls import Choice, Settled
 from pluralbench_calls.chat import ChatConnection, ChatModel, chosen_model
 from pluralbench_calls.verdicts import legacy_points, readings
 from pluralbench_measures.bootstrap import Estimate
 from pluralbench_measures.rankings import pairs_of
-from pluralbench_rewards.contract import Group, ModelRecord, Scored
-from pluralbench_rewards.judge import Comparison, Judge, load_judge, prompts_digest, scores_of
-from pluralbench_runs import Cluster, Output, check_recipe, stream
+from pluralbench_rewards.contract import Group, Scored
+from pluralbench_rewards.judge import Comparison, Judge, prompts_digest, scores_of
+from pluralbench_runs import Output, check_recipe, stream
 
 from pluralbench.data.prompts import languages_told, told_to_judge
 from pluralbench.descriptions import Data, Judging, Orders, PersonaJudging, Prompt, Synthesizing
 from pluralbench.errors import EvaluationError
 from pluralbench.evaluation.folders import run_folder
-from pluralbench.evaluation.settings import JudgeSettings, Loaded, load_benchmark, run_directory
-from pluralbench.evaluation.timing import cost_of_calls, timed
-from pluralbench.results.decisions import BASE, CALLS, DECISIONS, decide, score_items
+from pluralbench.evaluation.settings import Loaded, load_benchmark, run_directory
+from pluralbench.evaluation.timing import timed
+from pluralbench.evaluation.verdicts import CHANGED, INVALID, Columns, agreed, answered, came_of, export_calls
+from pluralbench.results.decisions import BASE, CALLS, JUDGED, decide, score_items
+from pluralbench.results.evaluations import JudgeConfig, JudgeResult
 from pluralbench.results.metrics_frame import Place, metrics_frame
-from pluralbench.results.record import JudgingRecord, RunRecord, provenance
-from pluralbench.results.runs import LEDGER_FILE, Run, read_part, write_run
+from pluralbench.results.runs import Run, load_run, write_run
 
-VERDICTS = {"chosen": "win", "rejected": "loss", "tie": "tie", "invalid": "invalid"}
-_VERDICTS: dict[str, pl.DataType | type[pl.DataType]] = {
-    "verdict": pl.String,
-    "verdict_chosen_first": pl.String,
-    "verdict_rejected_first": pl.String,
-    "attempts": pl.Int64,
-    "reason": pl.String,
-    "calls_chosen_first": CALLS,
-    "calls_rejected_first": CALLS,
-}
-JUDGED = pl.Schema([*DECISIONS.items(), *_VERDICTS.items()])
+SIDES: Columns = (("verdict_chosen_first", "calls_chosen_first"), ("verdict_rejected_first", "calls_rejected_first"))
+VERDICTS = {"A": ("chosen", "win"), "B": ("rejected", "loss"), CHANGED: ("tie", "tie"), INVALID: (INVALID, INVALID)}
+"""By what the replies amount to, A for the chosen response: the verdict, and the outcome."""
 
 
 class Said(NamedTuple):
@@ -60,18 +53,16 @@ def judge(
     prompt: Prompt | None = None,
     judging: Judging | None = None,
     connection: ChatConnection | None = None,
-    cluster: Cluster | None = None,
     seed: int = 0,
     shard: str | None = None,
     out: str | Path | None = None,
     fresh: bool = False,
-) -> Run:
+) -> Run[JudgeConfig, JudgeResult]:
     """Let a model judge a benchmark; returns the run, which lies in `out`.
 
     model: of the OpenAI-compatible endpoint of the connection (without a base URL, OpenAI's), or "local", the small
     embedded one. data, prompt: as of `score`. judging: how it is asked. connection: how it is reached, how fast it is
-    asked and what it may cost. cluster: from where it is asked, if not from here. seed: of every draw. shard: see
-    `score`.
+    asked and what it may cost. seed: of every draw. shard: see `score`.
 
     Every call is recorded; an interrupted run goes on where it was. A verdict that cannot be read after all attempts
     is invalid. Of rankings by category that are counted in the legacy way, pairs are asked about in one order.
@@ -89,18 +80,19 @@ def judge(
         )
     contexts = Contexts.of(loaded, judging)
     chat, connection = chat_of(model, judging, connection)
-    settings = JudgeSettings(
+    config = JudgeConfig(
+        benchmark=loaded.benchmark_record(),
+        data=loaded.data_record(),
+        prompt=loaded.prompt_record(),
         model=chat,
         prompts_digest=prompts_digest(),
-        data=loaded.data_settings(),
-        prompt=loaded.prompt_settings(),
         judging=judging,
         seed=seed,
         connection=connection,
     )
     name = f"{loaded.name}-{Path(chat.model).name}-judge"
-    target = Path(out or run_folder(name, settings, loaded.data, loaded.prompt, given, seed=seed, shard=loaded.shard))
-    the_judge = load_judge(
+    target = Path(out or run_folder(name, config, loaded.data, loaded.prompt, given, seed=seed, shard=loaded.shard))
+    the_judge = Judge(
         chat,
         connection,
         target.with_name(target.name + ".work") / "ledger.sqlite",
@@ -108,14 +100,13 @@ def judge(
         reply=judging.form,
         criterion=judging.criterion,
         rule=judging.verdicts,
-        cluster=cluster,
     )
-    with run_directory(target, settings, fresh=fresh) as output:
+    with run_directory(target, config, fresh=fresh) as output:
         if output is not None:
             with timed(output.work) as seconds:
-                said = (_rated if judging.pointwise else _compared)(the_judge, loaded, contexts, judging.orders, seed)
-                _write(output, settings, loaded, the_judge, said, seconds())
-    return read_part(target)
+                said = said_of(the_judge, loaded, contexts, judging, seed)
+                _write(output, config, loaded, the_judge, said, seconds())
+    return load_run(target, JudgeConfig, part=True)
 
 
 def chat_of(
@@ -156,53 +147,23 @@ class Contexts(NamedTuple):
         )
 
 
-def _write(
-    output: Output, settings: JudgeSettings, loaded: Loaded, the_judge: Judge, said: Said, seconds: float
-) -> None:
-    judging = settings.judging
+def _write(output: Output, config: JudgeConfig, loaded: Loaded, the_judge: Judge, said: Said, seconds: float) -> None:
+    counted = came_of(config, export_calls(the_judge, output), said.reasons, seconds)
+    result = JudgeResult(**counted, readings=said.readings)
+    write_run(output, config, result, measured(loaded, said), {"items": said.frame})
+
+
+def said_of(the_judge: Judge, loaded: Loaded, contexts: Contexts, judging: Judging, seed: int) -> Said:
+    """What a judge says of the items of `loaded.frame`: asked, or taken from its ledger where that knows it."""
+    return (_rated if judging.pointwise else _compared)(the_judge, loaded, contexts, judging.orders, seed)
+
+
+def measured(loaded: Loaded, said: Said) -> pl.DataFrame:
+    """The metrics of what a judge said; of a share none."""
     metrics = loaded.measured(said.decisions)
-    if said.legacy is not None and loaded.shard is None:
-        metrics = pl.concat([metrics, metrics_frame([said.legacy])])
-    with working_ledger(the_judge.ledger) as ledger:
-        prompt_tokens, completion_tokens = ledger.usage()
-        calls = len(ledger)
-        ledger.export(output.work / LEDGER_FILE)
-    asked = {
-        "oracle": judging.oracle,
-        "answer_language": judging.answer_language if loaded.benchmark.reference else None,
-        "prompts_digest": settings.prompts_digest,
-    }
-    write_run(
-        output,
-        items=said.frame,
-        metrics=metrics,
-        record=RunRecord(
-            verb="judge",
-            model=ModelRecord(name=settings.model.model, kind="generative", provider=settings.model.provider),
-            benchmark=loaded.benchmark_record(),
-            data=loaded.data_record(),
-            prompt=loaded.prompt_record().model_copy(update=asked),
-            judging=JudgingRecord(
-                reply=judging.form,
-                orders=None if judging.pointwise else judging.orders,
-                pointwise=judging.pointwise,
-                criterion=judging.criterion,
-                verdict_rule=judging.verdicts,
-                attempts=judging.attempts,
-                temperature=judging.temperature,
-                top_p=judging.top_p,
-                max_tokens=judging.max_tokens,
-                calls=calls,
-                prompt_tokens=prompt_tokens,
-                completion_tokens=completion_tokens,
-                invalid_reasons=dict(sorted(Counter(said.reasons).items())),
-                readings=said.readings,
-            ),
-            seed=settings.seed,
-            cost=cost_of_calls(seconds, settings.connection, prompt_tokens, completion_tokens),
-            provenance=provenance(),
-        ),
-    )
+    if said.legacy is None or loaded.shard is not None:
+        return metrics
+    return pl.concat([metrics, metrics_frame([said.legacy])])
 
 
 def _rated(the_judge: Judge, loaded: Loaded, contexts: Contexts, _: Orders, __: int) -> Said:
@@ -231,7 +192,7 @@ def _calls_of(ratings: Sequence[Sequence[Settled[float]]], *, by_response: bool)
 def _compared(the_judge: Judge, loaded: Loaded, contexts: Contexts, orders: Orders, seed: int) -> Said:
     """A row for each pair of responses that the benchmark tells apart, with the verdicts in each order asked."""
     rows: list[dict[str, Any]] = []
-    asked: list[tuple[int, str]] = []
+    asked: list[tuple[int, bool]] = []
     comparisons = []
     for item, person, language in zip(loaded.frame.iter_rows(named=True), *contexts, strict=True):
         base = {name: item[name] for name in BASE} | {"truncated": False}
@@ -242,27 +203,19 @@ def _compared(the_judge: Judge, loaded: Loaded, contexts: Contexts, orders: Orde
             names = {"chosen": item["response_ids"][better], "rejected": item["response_ids"][worse]}
             rows.append(base | names | {"attempts": 0})
             draw = stream(seed, "order", item["config"], item["id"], *names.values()).random()
-            sides = ("chosen", "rejected") if orders == "both" else ("chosen" if draw < 0.5 else "rejected",)
-            for side in sides:
-                first, second = (better, worse) if side == "chosen" else (worse, better)
-                asked.append((len(rows) - 1, side))
+            for swapped in (False, True) if orders == "both" else (draw >= 0.5,):
+                first, second = (worse, better) if swapped else (better, worse)
+                asked.append((len(rows) - 1, swapped))
                 shown = item["responses"][first], item["responses"][second]
                 name = f"{item['config']}/{item['id']}"
                 comparisons.append(Comparison(name, item["prompt"], *shown, person, language))
     verdicts = the_judge.compare(comparisons)
-    for (place, side), settled in zip(asked, verdicts, strict=True):
-        row = rows[place]
-        row[f"verdict_{side}_first"] = settled.value or "invalid"
-        row[f"calls_{side}_first"] = list(settled.calls)
-        row["attempts"] += settled.attempts
-        if settled.reason:
-            row["reason"] = settled.reason
+    answered(rows, asked, verdicts, [settled.value for settled in verdicts], SIDES)
     for row in rows:
         if row.get("outcome") != "equal":
-            row["verdict"] = verdict(row.get("verdict_chosen_first"), row.get("verdict_rejected_first"))
-            row["outcome"] = VERDICTS[row["verdict"]]
+            row["verdict"], row["outcome"] = verdict(row)
     frame = pl.DataFrame(rows, schema=JUDGED)
-    right: list[Choice] = ["A" if side == "chosen" else "B" for _, side in asked]
+    right: list[Choice] = ["B" if swapped else "A" for _, swapped in asked]
     replies = [settled.answer.text for settled in verdicts]
     legacy = legacy_number(zip(replies, right, strict=True))
     return Said(frame, frame, frame["reason"].drop_nulls().to_list(), _readings(replies), legacy)
@@ -287,16 +240,6 @@ def legacy_number(replies: Iterable[tuple[str, Choice]]) -> tuple[Place, Estimat
     return Place("position", "accuracy_with_invalid_as_half"), Estimate(mean, n=len(points))
 
 
-def verdict(chosen_first: str | None, rejected_first: str | None) -> str:
-    """What a judge's verdicts in the orders asked amount to: "chosen", "rejected", "tie" or "invalid".
-
-    chosen_first, rejected_first: "A" (the first), "B" (the second), "invalid", or None where that was not asked.
-    """
-    sides = [
-        {"A": first, "B": second}.get(letter, "invalid")
-        for letter, first, second in ((chosen_first, "chosen", "rejected"), (rejected_first, "rejected", "chosen"))
-        if letter is not None
-    ]
-    if "invalid" in sides:
-        return "invalid"
-    return sides[0] if len(set(sides)) == 1 else "tie"
+def verdict(row: Mapping[str, Any]) -> tuple[str, str]:
+    """What a judge's replies in a row amount to, "chosen", "rejected", "tie" or "invalid", and the outcome of it."""
+    return VERDICTS[agreed({name: row.get(name) for name, _ in SIDES}, SIDES)]

@@ -6,14 +6,14 @@ are the same to the bit. What was counted is added up; calls that two shards mad
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import polars as pl
 from pluralbench_calls import Choice, read_ledger, working_ledger
-from pluralbench_rewards import CheckRecord, ModelRecord, ServedRecord, Work
-from pluralbench_runs import Output, difference, read_recipe
+from pluralbench_rewards import ModelRecord, Work, added
+from pluralbench_runs import Output, Table, difference
 
 from pluralbench.data.items import Items
 from pluralbench.data.persona_items import Personas, draw
@@ -21,25 +21,32 @@ from pluralbench.data.shards import Shard, shard_of
 from pluralbench.data.texts import named
 from pluralbench.errors import DataError, RunError
 from pluralbench.evaluation.judge import legacy_number
-from pluralbench.evaluation.personas import PersonaSettings, measured, without_persona
+from pluralbench.evaluation.personas import measured, without_persona
 from pluralbench.evaluation.score import within
-from pluralbench.evaluation.settings import JudgeSettings, ScoreSettings, run_directory
+from pluralbench.evaluation.settings import run_directory
 from pluralbench.metrics import measure
 from pluralbench.results.decisions import decisions_of
+from pluralbench.results.evaluations import (
+    EvaluationConfig,
+    EvaluationResult,
+    JudgeResult,
+    PersonaConfig,
+    PersonaResult,
+    ScoreResult,
+)
 from pluralbench.results.examples import place_of, read_again
 from pluralbench.results.finding import UNFINISHED
 from pluralbench.results.metrics_frame import metrics_frame
-from pluralbench.results.record import CostRecord, JudgingRecord, ScoringRecord, ShardRecord, provenance
-from pluralbench.results.runs import LEDGER_FILE, SETTINGS_FILE, Run, read_part, read_run, write_run
+from pluralbench.results.record import ShardRecord
+from pluralbench.results.runs import LEDGER_FILE, Run, load_run, write_run
 
-Settings = ScoreSettings | JudgeSettings | PersonaSettings
-SETTINGS: Mapping[str, type[Settings]] = {
-    "score": ScoreSettings,
-    "judge": JudgeSettings,
-    "judge-personas": PersonaSettings,
-}
 KEY = ["config", "id"]
 SIDES: tuple[tuple[str, Choice], ...] = (("calls_chosen_first", "A"), ("calls_rejected_first", "B"))
+LARGEST = {"tolerance", "largest_difference", "servers"}
+"""Measured on some of a shard; and servers that shards may have shared, so there were at least those of one."""
+
+ALIKE = {"against", "price"}
+"""What is told where all shards have the same."""
 
 
 def merge(
@@ -60,24 +67,24 @@ def merge(
     missing or there twice, and a run that is no shard; `DataError` for other data than the shards had.
     """
     shards = _shards([Path(run) for run in runs])
-    settings, model = _whole_settings(shards[0]), _model(shards)
+    config, model = _whole(shards[0]), _model(shards)
     target = Path(out or _folder(shards))
-    with run_directory(target, settings, fresh=fresh) as output:
+    with run_directory(target, config, fresh=fresh) as output:
         if output is not None:
-            _join(output, settings, shards, model, data)
-    return read_run(target)
+            _join(output, config, shards, model, data)
+    return load_run(target, EvaluationConfig)
 
 
 def _shards(paths: Sequence[Path]) -> list[Run]:
     """The shards at these paths, by their numbers: all of one run, each once. Raises `RunError`."""
     # A shell's `runs/a-shard*` has the working directories of unfinished runs among its paths.
-    found = [read_part(path) for path in dict.fromkeys(paths) if path.suffix != UNFINISHED]
+    found = [load_run(path, EvaluationConfig, part=True) for path in dict.fromkeys(paths) if path.suffix != UNFINISHED]
     if not found:
         raise RunError("There is no finished shard to join; give the directories that --shard made.")
     first = found[0]
     numbers: dict[Shard, Run] = {}
     for run in found:
-        if run.record.data.shard is None:
+        if run.config.data.shard is None:
             raise RunError(f"{run.path} is a whole run and no shard of one; leave it out.")
         if differs := _differs(first, run):
             raise RunError(f"{first.path} and {run.path} are no shards of one run: {differs}.")
@@ -101,36 +108,35 @@ def _shards(paths: Sequence[Path]) -> list[Run]:
 
 
 def _shard(run: Run) -> Shard:
-    return shard_of(str(run.record.data.shard))
+    return shard_of(str(run.config.data.shard))
 
 
 def _differs(first: Run, other: Run) -> str:
     """In what two shards' runs differ but for the share, in words; "" in nothing."""
-    verbs = first.record.verb, other.record.verb
+    verbs = first.verb, other.verb
     if verbs[0] != verbs[1]:
         return f"the first is of {verbs[0]}, the second of {verbs[1]}"
-    said = difference(_whole_settings(other), _whole_settings(first))
+    said = difference(_whole(other), _whole(first))
     return said and f"settings differ ({said})"
 
 
-def _whole_settings(run: Run) -> Settings:
-    """What bound a shard, without its share: what binds the whole run."""
-    settings = read_recipe(SETTINGS[run.record.verb], run.path / SETTINGS_FILE)
-    return settings.model_copy(update={"data": settings.data.model_copy(update={"shard": None})})
+def _whole(run: Run) -> EvaluationConfig:
+    """What a shard was asked, without its share: what the whole run was asked."""
+    return run.config.model_copy(update={"data": run.config.data.model_copy(update={"shard": None})})
 
 
 def _model(shards: Sequence[Run]) -> ModelRecord:
     """The one model that scored all shards; of several devices all are named. Raises `RunError`."""
     loaded = [run for run in shards if run.items.height] or [shards[0]]  # an empty share loads no model
-    first = loaded[0].record.model
+    first = loaded[0].result.model
     for run in loaded[1:]:
         for name, value in first:
-            if name != "device" and getattr(run.record.model, name) != value:
+            if name != "device" and getattr(run.result.model, name) != value:
                 raise RunError(
                     f"{loaded[0].path} and {run.path} were made by different models ({name.replace('_', ' ')} "
-                    f"{value}, now {getattr(run.record.model, name)}); run the shards of one of them again."
+                    f"{value}, now {getattr(run.result.model, name)}); run the shards of one of them again."
                 )
-    devices = sorted({run.record.model.device for run in loaded if run.record.model.device})
+    devices = sorted({run.result.model.device for run in loaded if run.result.model.device})
     return first.model_copy(update={"device": ", ".join(devices) or None})
 
 
@@ -143,49 +149,47 @@ def _folder(shards: Sequence[Run]) -> Path:
     return stem
 
 
-def _join(output: Output, settings: Settings, shards: Sequence[Run], model: ModelRecord, data: str | None) -> None:
+def _join(
+    output: Output, config: EvaluationConfig, shards: Sequence[Run], model: ModelRecord, data: str | None
+) -> None:
     some = next((run for run in shards if run.items.height), shards[0])
     read = read_again(some, data, "pluralbench merge RUN... --data PLACE")
-    if read.digest != some.record.data.digest:
+    if read.digest != config.data.digest:
         raise DataError(
             f"{place_of(some, data)} has other content than what the shards are of; give it as it was with --data."
         )
-    items = _drawn(settings, read)
+    items = _drawn(config, read)
     frame = _in_order([run.items for run in shards], items)
-    ledger = _ledger(output, shards) if some.record.judging is not None else None
-    changes: dict[str, Any] = {"judging": ledger and _judging(shards, ledger)}
-    if isinstance(settings, PersonaSettings):
-        metrics = measured(output, settings, frame, items)
-        bare = without_persona(frame, settings.judging.variables)
-        changes["judging"] = changes["judging"].model_copy(update={"without_persona": bare})
+    result = joined([run.result for run in shards])
+    changes: dict[str, Any] = {"model": model, "shards": tuple(map(_shard_record, shards))}
+    calls = pl.DataFrame()
+    if isinstance(result, JudgeResult):
+        calls, prompt_tokens, completion_tokens = _ledger(output, shards)
+        changes |= {"calls": calls.height, "prompt_tokens": prompt_tokens, "completion_tokens": completion_tokens}
+    if isinstance(config, PersonaConfig):
+        metrics = measured(output, config, frame, items)
+        changes["without_persona"] = without_persona(frame, config.judging.variables)
     else:
-        metrics = measure(some.record.benchmark.description, decisions_of(frame), items)
-        if ledger and SIDES[0][0] in frame.columns:
-            metrics = pl.concat([metrics, metrics_frame([legacy_number(_replies(frame, ledger.frame))])])
-    if some.record.scoring is not None:
-        changes["scoring"] = _scoring(shards, decisions_of(frame))
-    whole = {
-        "model": model,
-        "data": some.record.data.model_copy(update={"shard": None}),
-        "cost": _cost([run.record.cost for run in shards if run.record.cost is not None]),
-        "provenance": provenance(),
-        "shards": tuple(map(_shard_record, shards)),
-    }
-    write_run(output, items=frame, metrics=metrics, record=some.record.model_copy(update=whole | changes))
+        metrics = measure(config.benchmark.description, decisions_of(frame), items)
+        if SIDES[0][0] in frame.columns:
+            metrics = pl.concat([metrics, metrics_frame([legacy_number(_replies(frame, calls))])])
+    if isinstance(result, ScoreResult) and (result.work or result.served):
+        changes["decisions_within_tolerance"] = within(decisions_of(frame), result.tolerance)
+    write_run(output, config, result.model_copy(update=changes), metrics, {"items": frame})
 
 
-def _drawn(settings: Settings, read: Items | Personas) -> pl.DataFrame:
+def _drawn(config: EvaluationConfig, read: Items | Personas) -> pl.DataFrame:
     """The items that the whole run is of, in their order."""
-    if not isinstance(settings, PersonaSettings) or isinstance(read, Items):
+    if not isinstance(config, PersonaConfig) or isinstance(read, Items):
         return read.frame
-    judging = settings.judging
+    judging = config.judging
     return draw(
         read,
         setting=judging.setting,
         variables=judging.variables,
         samples=judging.samples,
-        configs=settings.data.configs or None,
-        seed=settings.seed,
+        configs=config.data.configs or None,
+        seed=config.seed,
     ).frame
 
 
@@ -207,16 +211,11 @@ def _in_order(parts: Sequence[pl.DataFrame], items: pl.DataFrame) -> pl.DataFram
     return rows.join(places, on=KEY, how="left", maintain_order="left").sort("place", maintain_order=True).drop("place")
 
 
-class _Calls(NamedTuple):
-    """All calls of a judge, and their tokens."""
+def _ledger(output: Output, shards: Sequence[Run]) -> tuple[pl.DataFrame, int, int]:
+    """The calls of all shards with their tokens, written among the files of the run.
 
-    frame: pl.DataFrame
-    prompt_tokens: int
-    completion_tokens: int
-
-
-def _ledger(output: Output, shards: Sequence[Run]) -> _Calls:
-    """The calls of all shards, written among the files of the run. Raises `RunError` for answers that contradict."""
+    Raises `RunError` for answers that contradict.
+    """
     frames = [read_ledger(run.path / LEDGER_FILE) for run in shards]
     answers = pl.concat([frame.select("key", "label", "outcome", "text") for frame in frames])
     said = answers.group_by("key", maintain_order=True).agg(
@@ -232,7 +231,7 @@ def _ledger(output: Output, shards: Sequence[Run]) -> _Calls:
         for run in shards:
             ledger.take(run.path / LEDGER_FILE)
         ledger.export(output.work / LEDGER_FILE)
-        return _Calls(ledger.frame(), *ledger.usage())
+        return ledger.frame(), *ledger.usage()
 
 
 def _replies(frame: pl.DataFrame, ledger: pl.DataFrame) -> Iterator[tuple[str, Choice]]:
@@ -242,92 +241,44 @@ def _replies(frame: pl.DataFrame, ledger: pl.DataFrame) -> Iterator[tuple[str, C
         yield from ((texts[calls[-1]], letter) for calls, (_, letter) in zip(row, SIDES, strict=True) if calls)
 
 
-def _judging(shards: Sequence[Run], calls: _Calls) -> JudgingRecord:
-    parts = [run.record.judging for run in shards if run.record.judging is not None]
-    return parts[0].model_copy(
-        update={
-            "calls": calls.frame.height,
-            "prompt_tokens": calls.prompt_tokens,
-            "completion_tokens": calls.completion_tokens,
-            "invalid_reasons": dict(sorted(_added(part.invalid_reasons for part in parts).items())),
-            "readings": _added(part.readings for part in parts),
-        }
-    )
+def joined(results: Sequence[EvaluationResult]) -> EvaluationResult:
+    """What came of all shards: what they counted, added up. What follows from the settings is of the first."""
+    same = {"model", "shards", *(PersonaResult.model_fields.keys() - JudgeResult.model_fields.keys())}
+    return results[0].model_copy(update=_by_field(results, set(type(results[0]).model_fields) - same))
 
 
-def _scoring(shards: Sequence[Run], decisions: pl.DataFrame) -> ScoringRecord:
-    """The counts added up; of the tolerances, each measured on some of its shard, the largest."""
-    parts = [run.record.scoring for run in shards if run.record.scoring is not None and run.items.height]
-    counts = ("items_truncated", "items_dropped", "items_from_an_earlier_part")
-    tolerance = max((part.tolerance for part in parts), default=0.0)
-    works = [part.work for part in parts if part.work is not None]
-    served = [part.served for part in parts if part.served is not None]
-    changes = {name: sum(getattr(part, name) for part in parts) for name in counts} | {
-        "tolerance": tolerance,
-        "decisions_within_tolerance": within(decisions, tolerance) if works or served else 0,
-        "invalid_reasons": dict(sorted(_added(part.invalid_reasons for part in parts).items())),
-        "work": _work(works) if works else None,
-        "served": _served(served),
-    }
-    return parts[0].model_copy(update=changes)
+def _by_field(given: Sequence[Any], names: Iterable[str]) -> dict[str, Any]:
+    return {name: _joined(name, [getattr(one, name) for one in given]) for name in names}
 
 
-def _work(works: Sequence[Work]) -> Work:
-    """The work added up. The budget is that of the shard with the smallest one."""
-    sums = ("conversations", "unique_tokens", "computed_tokens", "batches", "seconds")
-    return replace(
-        works[0],
-        **{name: sum(getattr(work, name) for work in works) for name in sums},
-        token_budget=min(work.token_budget for work in works),
-        compiled=sorted({name for work in works for name in work.compiled}),
-    )
-
-
-def _served(parts: Sequence[ServedRecord]) -> ServedRecord | None:
-    """The checks added up. Shards may have shared servers, so there were at least those of the shard with the most."""
-    if not parts:
-        return None
-    checks = [part.check for part in parts]
-    sums = ("items", "conversations", "decisions", "decisions_changed")
-    check = CheckRecord(
-        against=checks[0].against if len({check.against for check in checks}) == 1 else None,
-        largest_difference=max(check.largest_difference for check in checks),
-        **{name: sum(getattr(check, name) for check in checks) for name in sums},
-    )
-    return ServedRecord(
-        engines=tuple(sorted({engine for part in parts for engine in part.engines})),
-        servers=max(part.servers for part in parts),
-        left_out=sum(part.left_out for part in parts),
-        model=parts[0].model,
-        check=check,
-    )
-
-
-def _added(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    added: Counter[str] = Counter()
-    for one in counts:
-        added.update(one)
-    return dict(added)
-
-
-def _cost(costs: Sequence[CostRecord]) -> CostRecord | None:
-    """What all shards took together. A price is told where they had one alone."""
-    if not costs:
-        return None
-    dollars = [cost.dollars for cost in costs if cost.dollars is not None]
-    prices = {cost.price for cost in costs}
-    return CostRecord(
-        seconds=sum(cost.seconds for cost in costs),
-        dollars=sum(dollars) if dollars else None,
-        price=prices.pop() if len(prices) == 1 else None,
-    )
+def _joined(name: str, given: Sequence[Any]) -> Any:
+    values = [value for value in given if value is not None]
+    if name in ALIKE:
+        return given[0] if all(value == given[0] for value in given) else None
+    if not values or name in LARGEST:
+        return max(values, default=None)
+    first, found = values[0], values[0]
+    if isinstance(first, Mapping):
+        counts: Counter[str] = Counter()
+        for value in values:
+            counts.update(value)  # which keeps what is 0
+        found = dict(sorted(counts.items()))
+    elif isinstance(first, list | tuple):
+        found = type(first)(sorted({*chain(*values)}))
+    elif isinstance(first, Table):
+        found = first.model_copy(update=_by_field(values, type(first).model_fields))
+    elif isinstance(first, Work):
+        found = added(values)
+    elif isinstance(first, int | float):
+        found = sum(values)
+    return found
 
 
 def _shard_record(run: Run) -> ShardRecord:
     return ShardRecord(
-        shard=str(run.record.data.shard),
+        shard=str(run.config.data.shard),
         items=run.items.select(KEY).n_unique(),
-        device=run.record.model.device,
-        cost=run.record.cost,
-        provenance=run.record.provenance,
+        device=run.result.model.device,
+        cost=run.result.cost,
+        provenance=run.provenance,
     )

@@ -31,8 +31,7 @@ def opened(
     if cluster is not None and cluster.on is not None:
         known, load = _sent(model, scoring)
         return known, lambda: OnCluster(cluster, load, known)
-    if isinstance(model, str | Path):
-        model = LocalModel(name=str(model))
+    model = named(model)
     if isinstance(model, Description):
         described = model
         return described.record(), lambda: cast("RewardModel", resolve_name(described.loader)(described, scoring))
@@ -52,9 +51,8 @@ def opened(
 
 def _sent(model: Scorable, scoring: Scoring) -> tuple[ModelRecord, Callable[[], RewardModel]]:
     """What is known of a model, and what loads it in a worker of a cluster. Raises `EvaluationError`."""
+    model = named(model)
     known, load = opened(model, scoring)
-    if isinstance(model, str | Path):
-        model = LocalModel(name=str(model))
     if isinstance(model, ServedModel):
         raise EvaluationError(
             f"The reward model {known.name} is in servers already, so workers of a cluster are of no use to it; leave "
@@ -68,6 +66,15 @@ def _sent(model: Scorable, scoring: Scoring) -> tuple[ModelRecord, Callable[[], 
             "its description."
         )
     return known, load
+
+
+def named(model: Scorable) -> Scorable:
+    """A model that may be given by its name, as its description; "local" is the embedded model's implicit reward."""
+    if isinstance(model, str | Path):
+        model = LocalModel(name=str(model))
+    if isinstance(model, LocalModel) and model.name == LOCAL:
+        return model.model_copy(update={"name": to_begin_with(LOCAL), "kind": "implicit"})
+    return model
 
 
 def described_here(model: Scorable) -> LocalModel | None:
@@ -84,7 +91,7 @@ def here(name: str, running: Running, connection: ChatConnection) -> str | Local
 
 
 def to_begin_with(name: str) -> str:
-    """The folder or name of a model to train; "local" is the embedded model, whose weights are kept in the cache.
+    """The folder or name of a model; "local" is the embedded model, whose weights are kept in the cache.
 
     They are written there in half a minute at first (`pluralbench_policies.embedded_folder`).
     """

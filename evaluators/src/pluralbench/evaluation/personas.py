@@ -5,22 +5,22 @@ certainty, a choice that may be a tie. Unlike there, a reply is parsed anchored,
 """
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import polars as pl
-from pluralbench_calls import Message, Request, Settled, ask_until_valid, chat_request, working_ledger
-from pluralbench_calls.chat import ChatConnection, ChatModel, chat_backend, check_reachable
+from pluralbench_calls import Backend, Ledger, Message, Request, Settled
+from pluralbench_calls.chat import ChatConnection, ChatModel
 from pluralbench_calls.verdicts import Verdict, one_marker, parse_certain_choice, parse_choice, parse_verdict
-from pluralbench_rewards import ModelRecord
-from pluralbench_runs import Output, Recipe, RecipeError, Table
+from pluralbench_rewards.judge import Judge
+from pluralbench_runs import Output
 
 from pluralbench.data.benchmarks import PERSONA_JUDGE, known_benchmarks
-from pluralbench.data.persona_items import TIE, Drawn, Personas, draw, load_personas
-from pluralbench.data.persona_prompts import VERSION, messages_of, persona_digest, schema_of, told_of
+from pluralbench.data.persona_items import TIE, Drawn, draw, load_personas
+from pluralbench.data.persona_prompts import VERSION, messages_of, persona_digest, told_of, wanted_of
 from pluralbench.data.shards import Shard, shard_of
 from pluralbench.data.verdict_tables import COLUMNS as VERDICT_COLUMNS
 from pluralbench.data.verdict_tables import check_verdicts
@@ -28,68 +28,19 @@ from pluralbench.descriptions import PersonaData, PersonaJudging, Setting, Varia
 from pluralbench.evaluation.folders import run_folder
 from pluralbench.evaluation.judge import chat_of
 from pluralbench.evaluation.settings import run_directory
-from pluralbench.evaluation.timing import cost_of_calls, timed
+from pluralbench.evaluation.timing import timed
+from pluralbench.evaluation.verdicts import CHANGED, INVALID, Columns, agreed, answered, came_of, export_calls
 from pluralbench.metrics import measure_personas
 from pluralbench.metrics.accuracy import rule_of
-from pluralbench.results.decisions import CALLS, DECISIONS
+from pluralbench.results.decisions import JUDGED_PERSONAS
+from pluralbench.results.evaluations import PersonaConfig, PersonaResult, WithoutPersona
 from pluralbench.results.metrics_frame import metrics_frame
-from pluralbench.results.record import (
-    BenchmarkRecord,
-    DataRecord,
-    JudgingRecord,
-    PromptRecord,
-    RunRecord,
-    WithoutPersona,
-    provenance,
-)
-from pluralbench.results.runs import LEDGER_FILE, VERDICTS_FILE, Run, read_part, write_run
+from pluralbench.results.record import BenchmarkRecord, DataRecord
+from pluralbench.results.runs import VERDICTS_FILE, Run, load_run, write_run
 
 LOCAL_SAMPLING = {"seeded": True}
 NAMED = 20
-CHANGED, INVALID = "changed", "invalid"
-SWAPPED = {"A": "B", "B": "A", "C": "C"}
-_JUDGED: dict[str, pl.DataType | type[pl.DataType]] = {
-    "task": pl.String,
-    "row": pl.Int64,
-    "user": pl.String,
-    "truth": pl.String,
-    "answer": pl.String,
-    "certainty": pl.Float64,
-    "verdict": pl.String,
-    "said": pl.String,
-    "said_swapped": pl.String,
-    "sentences": pl.Int64,
-    "attempts": pl.Int64,
-    "reason": pl.String,
-    "calls": CALLS,
-    "calls_swapped": CALLS,
-}
-JUDGED = pl.Schema([*DECISIONS.items(), *_JUDGED.items()])
-
-
-class PersonaItemsSettings(Table):
-    """What is judged. digest: of its content. shard: see `Shard`."""
-
-    location: str
-    revision: str | None = None
-    digest: str
-    configs: tuple[str, ...] = ()
-    shard: str | None = None
-
-
-class PersonaSettings(Recipe):
-    """All that a run's verdicts depend on; a run goes on only under the same."""
-
-    operational: ClassVar[frozenset[str]] = frozenset({"connection"})
-
-    verb: Literal["judge-personas"] = "judge-personas"
-    model: ChatModel
-    prompts_version: str = VERSION
-    prompts_digest: str
-    judging: PersonaJudging
-    seed: int
-    data: PersonaItemsSettings
-    connection: ChatConnection = ChatConnection()
+COLUMNS: Columns = (("said", "calls"), ("said_swapped", "calls_swapped"))
 
 
 class Said(NamedTuple):
@@ -119,7 +70,7 @@ def judge_personas(
     shard: str | None = None,
     out: str | Path | None = None,
     fresh: bool = False,
-) -> Run:
+) -> Run[PersonaConfig, PersonaResult]:
     """Let a model judge for persons it knows by a persona alone; returns the run, which lies in `out`.
 
     model: of the OpenAI-compatible endpoint of the connection (without a base URL, OpenAI's), or "local", the small
@@ -137,10 +88,7 @@ def judge_personas(
     given = judging or PersonaJudging()
     judging = given.asked_of(model)
     chat, connection = chat_of(model, judging, connection, LOCAL_SAMPLING)
-    try:
-        check_reachable(chat, connection)
-    except ValueError as error:
-        raise RecipeError(f"The judge {chat.model} cannot be asked: {error}.") from None
+    the_judge = judge_of(chat, connection, Path(), judging, seed)
     configs = data.configs or None
     personas = load_personas(data.location, configs=configs, split=data.split)
     drawn = draw(
@@ -151,113 +99,99 @@ def judge_personas(
         configs=configs,
         seed=seed,
     )
-    settings = PersonaSettings(
-        model=chat,
-        prompts_digest=persona_digest(),
-        judging=judging,
-        seed=seed,
-        data=PersonaItemsSettings(
+    benchmark = known_benchmarks()[PERSONA_JUDGE]
+    config = PersonaConfig(
+        benchmark=BenchmarkRecord(
+            name=PERSONA_JUDGE,
+            title=benchmark.title_on(personas.location, personas.revision),
+            rule=rule_of(benchmark),
+            description=benchmark,
+        ),
+        data=DataRecord(
             location=personas.location,
             revision=personas.revision,
             digest=personas.digest,
+            licence=personas.licence,
+            rows=dict(personas.frame["config"].value_counts(sort=False).sort("config").iter_rows()),
+            ignored_columns=tuple(personas.ignored),
             configs=data.configs,
+            split=data.split,
             shard=None if part is None else str(part),
         ),
+        model=chat,
+        prompts_version=VERSION,
+        prompts_digest=persona_digest(),
+        judging=judging,
+        seed=seed,
         connection=connection,
     )
     name = f"{PERSONA_JUDGE}-{Path(chat.model).name}-{judging.setting}-{judging.variables}"
     said = ("setting", "variables")
-    target = Path(out or run_folder(name, settings, data, given, seed=seed, said=said, shard=part))
-    with run_directory(target, settings, fresh=fresh) as output:
+    target = Path(out or run_folder(name, config, data, given, seed=seed, said=said, shard=part))
+    with run_directory(target, config, fresh=fresh) as output:
         if output is not None:
             with timed(output.work) as seconds:
-                _judge(output, settings, personas, drawn, part, data.split, seconds)
-    return read_part(target)
+                the_judge = replace(the_judge, ledger=output.work / "ledger.sqlite")
+                _judge(output, config, the_judge, drawn, part, seconds)
+    return load_run(target, PersonaConfig, part=True)
 
 
 def _judge(
     output: Output,
-    settings: PersonaSettings,
-    personas: Personas,
+    config: PersonaConfig,
+    the_judge: Judge,
     drawn: Drawn,
     part: Shard | None,
-    split: str,
     seconds: Callable[[], float],
 ) -> None:
     mine = [part is None or part.has(user) for user in drawn.frame["user"]]
     items = drawn.frame.filter(pl.Series(mine, dtype=pl.Boolean))
-    questions = _questions(drawn.frame, mine, settings.judging)
-    with working_ledger(output.work / "ledger.sqlite") as ledger:
-        settled = ask_until_valid(
-            questions,
-            lambda question, attempt: _request(settings, question, attempt),
-            lambda _, reply: parse_reply(reply, settings.judging.setting),
-            ledger,
-            chat_backend(settings.model, settings.connection),
-            attempts=settings.judging.attempts,
-            limits=settings.connection.limits(),
-            label="verdicts",
-        )
-        prompt_tokens, completion_tokens = ledger.usage()
-        calls = len(ledger)
-        ledger.export(output.work / LEDGER_FILE)
-    frame = _decided(items, questions, settled, settings.judging)
-    metrics = metrics_frame(()) if part is not None else measured(output, settings, frame, items)
-    benchmark = known_benchmarks()[PERSONA_JUDGE]
-    judging = settings.judging
-    write_run(
-        output,
-        items=frame,
-        metrics=metrics,
-        record=RunRecord(
-            verb="judge-personas",
-            model=ModelRecord(name=settings.model.model, kind="generative", provider=settings.model.provider),
-            benchmark=BenchmarkRecord(
-                name=PERSONA_JUDGE, title=benchmark.title, rule=rule_of(benchmark), description=benchmark
-            ),
-            data=DataRecord(
-                location=personas.location,
-                revision=personas.revision,
-                digest=personas.digest,
-                licence=personas.licence,
-                rows=dict(personas.frame["config"].value_counts(sort=False).sort("config").iter_rows()),
-                ignored_columns=tuple(personas.ignored),
-                configs=settings.data.configs,
-                split=split,
-                shard=settings.data.shard,
-            ),
-            prompt=PromptRecord(
-                setting=judging.setting,
-                variables=judging.variables,
-                prompts_version=VERSION,
-                prompts_digest=settings.prompts_digest,
-            ),
-            judging=JudgingRecord(
-                reply=judging.form,
-                orders=judging.orders,
-                samples=judging.samples,
-                temperature=judging.temperature,
-                top_p=judging.top_p,
-                max_tokens=judging.max_tokens,
-                attempts=judging.attempts,
-                calls=calls,
-                prompt_tokens=prompt_tokens,
-                completion_tokens=completion_tokens,
-                invalid_reasons=dict(sorted(Counter(frame["reason"].drop_nulls().to_list()).items())),
-                ties_left_out=drawn.ties,
-                tasks_left_out=drawn.skipped,
-                without_persona=without_persona(frame, judging.variables),
-            ),
-            seed=settings.seed,
-            cost=cost_of_calls(seconds(), settings.connection, prompt_tokens, completion_tokens),
-            provenance=provenance(),
-        ),
+    frame = said_of(the_judge, config.judging, drawn.frame, mine)
+    usage = export_calls(the_judge, output)
+    metrics = metrics_frame(()) if part is not None else measured(output, config, frame, items)
+    result = PersonaResult(
+        **came_of(config, usage, frame["reason"].drop_nulls(), seconds()),
+        ties_left_out=drawn.ties,
+        tasks_left_out=drawn.skipped,
+        without_persona=without_persona(frame, config.judging.variables),
+    )
+    write_run(output, config, result, metrics, {"items": frame})
+
+
+def judge_of(
+    model: ChatModel,
+    connection: ChatConnection,
+    ledger: Path | Ledger,
+    judging: PersonaJudging,
+    seed: int,
+    answered_by: Backend | None = None,
+) -> Judge:
+    """The judge of these settings. Raises `CallsError` where the connection does not fit the model."""
+    # A further try is a draw of its own, and no warmer.
+    return Judge(
+        model, connection, ledger, judging.attempts, judging.form, seed=seed, warmer=0.0, answered_by=answered_by
     )
 
 
-def measured(output: Output, settings: PersonaSettings, frame: pl.DataFrame, items: pl.DataFrame) -> pl.DataFrame:
+def said_of(the_judge: Judge, judging: PersonaJudging, items: pl.DataFrame, mine: Sequence[bool]) -> pl.DataFrame:
+    """What a judge says of items, a row each: asked, or taken from its ledger where that knows it.
+
+    items: all that the run is of, as `draw` gives them. mine: which of them are judged here.
+    """
+    questions, wanted = _questions(items, mine, judging), wanted_of(judging.setting)
+
+    def request(question: Question, attempt: int) -> Request:
+        made = the_judge.asked(question.messages, wanted, question.label, attempt)
+        # Without a persona many items read the same; each is a draw of its own, as its row in the metrics is.
+        return replace(made, sample=attempt + judging.attempts * question.copy)
+
+    settled = the_judge.ask(questions, request, lambda _, reply: parse_reply(reply, judging.setting), "verdicts")
+    return _decided(items.filter(pl.Series(mine, dtype=pl.Boolean)), questions, settled, judging)
+
+
+def measured(output: Output, config: PersonaConfig, frame: pl.DataFrame, items: pl.DataFrame) -> pl.DataFrame:
     """The metrics of all verdicts, whose table is written among a run's files. items: in the order of the frame."""
-    verdicts = verdicts_of(frame, settings.model.model, settings.judging.setting, settings.judging.variables)
+    verdicts = verdicts_of(frame, config.model.model, config.judging.setting, config.judging.variables)
     verdicts.write_csv(output.work / VERDICTS_FILE)
     return measure_personas(known_benchmarks()[PERSONA_JUDGE], frame, check_verdicts(verdicts), items=items)
 
@@ -276,19 +210,6 @@ def _questions(items: pl.DataFrame, mine: Sequence[bool], judging: PersonaJudgin
                 questions.append(Question(place, label, messages, swapped, seen[text]))
             seen[text] += 1
     return questions
-
-
-def _request(settings: PersonaSettings, question: Question, attempt: int) -> Request:
-    request = chat_request(
-        settings.model,
-        question.messages,
-        seed=settings.seed,
-        label=question.label,
-        attempt=attempt,
-        schema=schema_of(settings.judging.setting) if settings.judging.form == "structured" else None,
-    )
-    # Without a persona many items read the same; each is a draw of its own, as its row in the metrics is.
-    return replace(request, sample=attempt + settings.judging.attempts * question.copy)
 
 
 def parse_reply(reply: str, setting: Setting) -> Said:
@@ -311,41 +232,21 @@ def _decided(
             | {"truth": truth, "chosen": truth, "rejected": {"A": "B", "B": "A"}.get(truth)}
             | {"sentences": len(told_of(item, judging.variables))}
         )
-    by_place: dict[int, list[Said | None]] = {}
-    for question, one in zip(questions, settled, strict=True):
-        row, said = rows[question.place], one.value
-        row["said_swapped" if question.swapped else "said"] = said.letter if said else INVALID
-        row["calls_swapped" if question.swapped else "calls"] = list(one.calls)
-        row["attempts"] += one.attempts
-        if one.reason:
-            row["reason"] = one.reason
-        letter: Any = SWAPPED[said.letter] if said and question.swapped else said and said.letter
-        by_place.setdefault(question.place, []).append(Said(letter, said.certainty) if said else None)
-    decided = [row | verdict_of(by_place[place], row["truth"]) for place, row in enumerate(rows)]
-    return pl.DataFrame(decided, schema=JUDGED)
+    asked = [(question.place, question.swapped) for question in questions]
+    valid = answered(rows, asked, settled, [one.value and one.value.letter for one in settled], COLUMNS)
+    for row, said in zip(rows, valid, strict=True):
+        row["verdict"], row["outcome"] = verdict(row)
+        if row["verdict"] not in {INVALID, CHANGED}:
+            sure = [one.certainty for one in said if one.certainty is not None]
+            row |= {"answer": row["verdict"], "certainty": sum(sure) / len(sure) if sure else None}
+    return pl.DataFrame(rows, schema=JUDGED_PERSONAS)
 
 
-def verdict_of(said: Sequence[Said | None], truth: str) -> dict[str, Any]:
-    """What the replies in the orders asked amount to, with A and B as the data places them.
-
-    As for other benchmarks, one invalid reply makes the verdict invalid and one that changes with the order is a tie of
-    the judge's, which is no win. It is not the answer C either, or a judge that always takes the first would be right
-    about every tie.
-    """
-    valid = [one for one in said if one is not None]
-    if len(valid) < len(said):
-        return {"verdict": INVALID, "outcome": "invalid"}
-    letters = {one.letter for one in valid}
-    if len(letters) > 1:
-        return {"verdict": CHANGED, "outcome": "tie"}
-    letter = valid[0].letter
-    sure = [one.certainty for one in valid if one.certainty is not None]
-    return {
-        "verdict": letter,
-        "answer": letter,
-        "certainty": sum(sure) / len(sure) if sure else None,
-        "outcome": "win" if letter == truth else "loss",
-    }
+def verdict(row: Mapping[str, Any]) -> tuple[str, str]:
+    """What the replies in a row amount to, with A and B as the data places them, and the outcome of it."""
+    found = agreed({name: row.get(name) for name, _ in COLUMNS}, COLUMNS)
+    outcome = {INVALID: "invalid", CHANGED: "tie", row["truth"]: "win"}
+    return found, outcome.get(found, "loss")
 
 
 def verdicts_of(frame: pl.DataFrame, judge: str, setting: str, variables: str) -> pl.DataFrame:

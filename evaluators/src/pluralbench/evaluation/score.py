@@ -11,12 +11,13 @@ from pluralbench_runs import Cluster, Output
 from pluralbench.descriptions import Data, Prompt
 from pluralbench.evaluation.folders import file_name, run_folder
 from pluralbench.evaluation.journal import journal
-from pluralbench.evaluation.models import Scorable, described_here, opened
-from pluralbench.evaluation.settings import Loaded, ScoreSettings, load_benchmark, run_directory
+from pluralbench.evaluation.models import Scorable, described_here, named, opened
+from pluralbench.evaluation.settings import Loaded, load_benchmark, run_directory
 from pluralbench.evaluation.timing import timed
 from pluralbench.results.decisions import decide, score_items
-from pluralbench.results.record import CostRecord, RunRecord, ScoringRecord, provenance
-from pluralbench.results.runs import Run, read_part, write_run
+from pluralbench.results.evaluations import ScoreConfig, ScoreResult
+from pluralbench.results.record import CostRecord
+from pluralbench.results.runs import Run, load_run, write_run
 
 
 def score(
@@ -30,7 +31,7 @@ def score(
     shard: str | None = None,
     out: str | Path | None = None,
     fresh: bool = False,
-) -> Run:
+) -> Run[ScoreConfig, ScoreResult]:
     """Score a reward model on a benchmark; returns the run, which lies in `out`.
 
     model: a folder or ORG/NAME, a description such as `LocalModel`, a `RewardModel`, or a function that gives for each
@@ -44,26 +45,26 @@ def score(
     """
     loaded = load_benchmark(benchmark, data, prompt, shard=shard)
     groups = loaded.groups()
-    scoring = scoring or Scoring()
+    scoring, model = scoring or Scoring(), named(model)
     known_of_it, open_model = opened(model, scoring, cluster)
-    settings = ScoreSettings(
+    config = ScoreConfig(
+        benchmark=loaded.benchmark_record(),
+        data=loaded.data_record(),
+        prompt=loaded.prompt_record(),
         model=known_of_it,
-        data=loaded.data_settings(),
-        prompt=loaded.prompt_settings(),
         scoring=scoring,
     )
     name = f"{loaded.name}-{file_name(Path(known_of_it.name).name) or known_of_it.kind}"
     here = [described] if (described := described_here(model)) is not None else []
     choices = [loaded.data, loaded.prompt, *here, scoring]
-    target = Path(out or run_folder(name, settings, *choices, shard=loaded.shard))
-    with run_directory(target, settings, fresh=fresh) as output:
+    target = Path(out or run_folder(name, config, *choices, shard=loaded.shard))
+    with run_directory(target, config, fresh=fresh) as output:
         if output is not None:
             with timed(output.work) as seconds:
                 loaded_model, scored, resumed = _scored(output.work, groups, open_model, known_of_it)
                 del groups  # whose texts are as large as the data
-                cost = CostRecord(seconds=seconds())
-                _write(output, settings, loaded, loaded_model, scored, resumed, cost)
-    return read_part(target)
+                _write(output, config, loaded, loaded_model, scored, resumed, CostRecord(seconds=seconds()))
+    return load_run(target, ScoreConfig, part=True)
 
 
 def _scored(
@@ -81,7 +82,7 @@ def _scored(
 
 def _write(
     output: Output,
-    settings: ScoreSettings,
+    config: ScoreConfig,
     loaded: Loaded,
     model: ModelRecord,
     scored: Scored,
@@ -89,35 +90,22 @@ def _write(
     cost: CostRecord,
 ) -> None:
     decisions = decide(loaded.frame, scored.scores, scored.cut)
-    prompt = loaded.prompt_record().model_copy(update={"chat_template_digest": model.chat_template_digest})
-    in_process = scored.work is not None
-    tokenized = in_process or scored.served is not None
-    write_run(
-        output,
-        items=score_items(loaded.benchmark, loaded.frame, scored, decisions),
-        metrics=loaded.measured(decisions),
-        record=RunRecord(
-            verb="score",
-            model=model,
-            benchmark=loaded.benchmark_record(),
-            data=loaded.data_record(),
-            prompt=prompt,
-            scoring=ScoringRecord(
-                mode=settings.scoring.mode if in_process else None,
-                on_overflow=settings.scoring.on_overflow if tokenized else None,
-                tolerance=scored.tolerance,
-                decisions_within_tolerance=within(decisions, scored.tolerance) if tokenized else 0,
-                items_truncated=sum(cut > 0 for cut in scored.cut),
-                items_dropped=len(scored.dropped),
-                items_from_an_earlier_part=resumed,
-                invalid_reasons=dict(sorted(Counter(scored.reasons).items())),
-                work=scored.work,
-                served=scored.served,
-            ),
-            cost=cost,
-            provenance=provenance(),
-        ),
+    tokenized = scored.work is not None or scored.served is not None
+    result = ScoreResult(
+        model=model,
+        cost=cost,
+        tolerance=scored.tolerance,
+        decisions_within_tolerance=within(decisions, scored.tolerance) if tokenized else 0,
+        items_truncated=sum(cut > 0 for cut in scored.cut),
+        items_dropped=len(scored.dropped),
+        items_rendered_alike=scored.alike,
+        items_from_an_earlier_part=resumed,
+        invalid_reasons=dict(sorted(Counter(scored.reasons).items())),
+        work=scored.work,
+        served=scored.served,
     )
+    items = score_items(loaded.benchmark, loaded.frame, scored, decisions)
+    write_run(output, config, result, loaded.measured(decisions), {"items": items})
 
 
 def within(decisions: pl.DataFrame, tolerance: float) -> int:

@@ -2,19 +2,17 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any
 
 from pluralbench_calls import working_ledger
-from pluralbench_calls.chat import ChatConnection, ChatModel
+from pluralbench_calls.chat import ChatConnection
 from pluralbench_rewards import ModelRecord, Person
-from pluralbench_rewards.judge import Judge, load_judge
+from pluralbench_rewards.judge import Judge
 from pluralbench_rewards.judge import prompts_digest as judge_digest
 from pluralbench_rewards.synthesize_me import Synthesized, prompts_digest
 from pluralbench_rewards.synthesize_me import synthesize as synthesize_people
-from pluralbench_runs import Output, Recipe, Table
-from pydantic import Field
+from pluralbench_runs import Output
 
 from pluralbench.data.personas import PERSONAS_FILE
 from pluralbench.data.prompts import Told
@@ -22,69 +20,13 @@ from pluralbench.descriptions import Data, Synthesizing
 from pluralbench.errors import DataError
 from pluralbench.evaluation.folders import run_folder
 from pluralbench.evaluation.judge import chat_of
-from pluralbench.evaluation.settings import DataSettings, Loaded, load_benchmark, run_directory
+from pluralbench.evaluation.settings import Loaded, load_benchmark, run_directory
 from pluralbench.evaluation.timing import cost_of_calls, timed
-from pluralbench.results.record import CostRecord, DataRecord, ProvenanceRecord, provenance
-from pluralbench.results.runs import LEDGER_FILE, SETTINGS_FILE, read_file
+from pluralbench.results.metrics_frame import metrics_frame
+from pluralbench.results.plans import SynthesizeConfig, SynthesizeResult
+from pluralbench.results.runs import LEDGER_FILE, Synthesis, load_run, write_run
 
-RECORD_FILE = "synthesis.json"
 LOCAL_SAMPLING = {"seeded": True}
-
-
-class SynthesisSettings(Recipe):
-    """All that personas and demonstrations depend on."""
-
-    operational: ClassVar[frozenset[str]] = frozenset({"connection"})
-
-    verb: Literal["synthesize"] = "synthesize"
-    model: ChatModel
-    prompts_digest: str
-    judge_digest: str
-    data: DataSettings
-    synthesizing: Synthesizing
-    seed: int
-    connection: ChatConnection = ChatConnection()
-
-
-class SynthesisRecord(Table):
-    """What a synthesis did. choices, posts: personas written from kept reasons, and from posts alone.
-
-    without: why somebody has no persona, by the id of the person. predicted, kept: predictions about earlier pairs, and
-    the right ones. demonstrations: of all people. accuracy: of the judge with them over the pairs set apart, the mean
-    over people who have such.
-    """
-
-    schema_version: Literal[1] = 1
-    verb: Literal["synthesize"] = "synthesize"
-    model: ModelRecord
-    benchmark: str
-    data: DataRecord
-    people: int
-    choices: int
-    posts: int
-    without: dict[str, str] = Field(default_factory=dict)
-    predicted: int
-    kept: int
-    demonstrations: int
-    accuracy: float | None = None
-    calls: int
-    prompt_tokens: int
-    completion_tokens: int
-    cost: CostRecord
-    provenance: ProvenanceRecord
-
-
-@dataclass(frozen=True)
-class Synthesis:
-    """A finished synthesis. path: its directory. personas: the file that `Prompt(personas=...)` takes."""
-
-    path: Path
-    record: SynthesisRecord
-
-    @property
-    def personas(self) -> Path:
-        """JSON Lines, a line a person."""
-        return self.path / PERSONAS_FILE
 
 
 def synthesize(
@@ -119,18 +61,19 @@ def synthesize(
             "--column profile=COLUMN."
         )
     chat, connection = chat_of(model, synthesizing, connection, LOCAL_SAMPLING)
-    settings = SynthesisSettings(
+    config = SynthesizeConfig(
         model=chat,
         prompts_digest=prompts_digest(),
         judge_digest=judge_digest(),
-        data=loaded.data_settings(),
+        benchmark=loaded.benchmark_record(),
+        data=loaded.data_record(),
         synthesizing=synthesizing,
         seed=seed,
         connection=connection,
     )
     name = f"{loaded.name}-{Path(chat.model).name}-synthesize"
-    target = Path(out or run_folder(name, settings, loaded.data, given, seed=seed))
-    the_judge = load_judge(
+    target = Path(out or run_folder(name, config, loaded.data, given, seed=seed))
+    the_judge = Judge(
         chat,
         connection,
         target.with_name(target.name + ".work") / "ledger.sqlite",
@@ -138,12 +81,12 @@ def synthesize(
         reply=synthesizing.form,
         seed=seed,
     )
-    with run_directory(target, settings, fresh=fresh, finished=RECORD_FILE) as output:
+    with run_directory(target, config, fresh=fresh) as output:
         if output is not None:
             with timed(output.work) as seconds:
                 found = synthesize_people(people, the_judge, synthesizing)
-                _write(output, settings, loaded, the_judge, found, seconds())
-    return Synthesis(target, read_file(target / RECORD_FILE, SynthesisRecord))
+                _write(output, config, the_judge, found, seconds())
+    return load_run(target, SynthesizeConfig)
 
 
 def people_of(loaded: Loaded) -> Iterator[Person]:
@@ -168,22 +111,14 @@ def people_of(loaded: Loaded) -> Iterator[Person]:
 
 
 def _write(
-    output: Output,
-    settings: SynthesisSettings,
-    loaded: Loaded,
-    the_judge: Judge,
-    found: Sequence[Synthesized],
-    seconds: float,
+    output: Output, config: SynthesizeConfig, the_judge: Judge, found: Sequence[Synthesized], seconds: float
 ) -> None:
     with working_ledger(the_judge.ledger) as ledger:
-        prompt_tokens, completion_tokens = ledger.usage()
-        calls = len(ledger)
+        usage, calls = ledger.usage(), len(ledger)
         ledger.export(output.work / LEDGER_FILE)
     rates = [one.accuracy for one in found if one.accuracy is not None]
-    record = SynthesisRecord(
-        model=ModelRecord(name=settings.model.model, kind="generative", provider=settings.model.provider),
-        benchmark=loaded.name,
-        data=loaded.data_record(),
+    result = SynthesizeResult(
+        model=ModelRecord(name=config.model.model, kind="generative", provider=config.model.provider),
         people=len(found),
         choices=sum(one.source == "choices" for one in found),
         posts=sum(one.source == "posts" for one in found),
@@ -193,18 +128,12 @@ def _write(
         demonstrations=sum(len(one.demonstrations) for one in found),
         accuracy=sum(rates) / len(rates) if rates else None,
         calls=calls,
-        prompt_tokens=prompt_tokens,
-        completion_tokens=completion_tokens,
-        cost=cost_of_calls(seconds, settings.connection, prompt_tokens, completion_tokens),
-        provenance=provenance(),
+        prompt_tokens=usage[0],
+        completion_tokens=usage[1],
+        cost=cost_of_calls(seconds, config.connection, *usage),
     )
-    staged = output.staging()
     lines = [json.dumps(_row(one), ensure_ascii=False) for one in found if one.persona]
-    (staged / PERSONAS_FILE).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    (staged / RECORD_FILE).write_text(record.model_dump_json(indent=2) + "\n", encoding="utf-8")
-    (staged / SETTINGS_FILE).write_bytes((output.work / "recipe.toml").read_bytes())
-    (output.work / LEDGER_FILE).rename(staged / LEDGER_FILE)
-    output.publish(staged)
+    write_run(output, config, result, metrics_frame(()), {}, texts={PERSONAS_FILE: "\n".join(lines)})
 
 
 def _row(one: Synthesized) -> Mapping[str, Any]:

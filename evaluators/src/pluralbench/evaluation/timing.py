@@ -7,12 +7,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from pluralbench_calls import ChatConnection
+from pluralbench_runs import write_text
 
 from pluralbench.errors import RunError
 from pluralbench.results.record import CostRecord
 
 TIMES = "times.json"
-OURS = {"lock", "recipe.toml", TIMES}
+OURS = {"lock", "recipe.toml", "recipe.json", TIMES}
 """What lies in a working directory before any work is done."""
 
 
@@ -54,9 +55,7 @@ def _before(path: Path) -> float:
 
 
 def _write(path: Path, seconds: float, began: float | None) -> None:
-    new = path.with_suffix(".new")
-    new.write_text(json.dumps({"seconds": seconds, "began": began}), encoding="utf-8")
-    new.replace(path)
+    write_text(path, json.dumps({"seconds": seconds, "began": began}))
 
 
 def cost_of_calls(seconds: float, connection: ChatConnection, prompt_tokens: int, completion_tokens: int) -> CostRecord:

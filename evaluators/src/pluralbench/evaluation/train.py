@@ -45,21 +45,16 @@ def train(
     if not 0 <= flip <= 1:
         raise DataError(f"--flip {flip} is no share from 0 to 1.")
     base = base if isinstance(base, LocalModel) else LocalModel(name=str(base))
-    loaded = load_benchmark(benchmark, data, prompt)
+    loaded = load_benchmark(benchmark, data, prompt, learned=True)
     learned, judged = rankings_of(loaded), None
+    origin = origin_of(loaded, learned)
     if isinstance(held_out, float | int):
         learned, judged = split(learned, clusters_of(loaded), held_out, options.seed)
     elif held_out is not None:
         place = loaded.data.model_copy(update={"location": str(held_out), "limit": None})
-        judged = rankings_of(load_benchmark(benchmark, place, loaded.prompt))
+        judged = rankings_of(load_benchmark(benchmark, place, loaded.prompt, learned=True))
     turned = flipped(learned, flip, options.seed)
-    origin: dict[str, Any] = {
-        "benchmark": loaded.name,
-        "location": loaded.items.location,
-        "revision": loaded.items.revision,
-        "digest": loaded.items.digest,
-        "limit": loaded.data.limit,
-        "profile": loaded.prompt.profile,
+    origin |= {
         "held_out": None if held_out is None else held_out if isinstance(held_out, float | int) else str(held_out),
         "flip": flip,
         "flipped": [one.id for one, other in zip(learned, turned, strict=True) if one is not other],
@@ -69,13 +64,41 @@ def train(
 
 
 def rankings_of(loaded: Loaded) -> list[Ranking]:
-    """The items as rankings, with what the prompt says about the person."""
-    frame = loaded.items.frame
-    groups = loaded.groups()
-    return [
-        Ranking(group.id, group.messages, list(group.responses), rank)
-        for group, rank in zip(groups, frame["rank"].to_list(), strict=True)
-    ]
+    """The items as rankings, with what the prompt says about the person.
+
+    Where the benchmark names the pairs to train on, a ranking has these, and the responses that are in one.
+    """
+    rankings = []
+    for group, rank, pairs in zip(loaded.groups(), *loaded.frame.select("rank", "pairs"), strict=True):
+        inside = range(len(rank)) if pairs is None else sorted({place for pair in pairs for place in pair})
+        at = {place: number for number, place in enumerate(inside)}
+        rankings.append(
+            Ranking(
+                group.id,
+                group.messages,
+                [group.responses[place] for place in inside],
+                [rank[place] for place in inside],
+                None if pairs is None else [(at[better], at[worse]) for better, worse in pairs],
+            )
+        )
+    return rankings
+
+
+def origin_of(loaded: Loaded, rankings: Sequence[Ranking]) -> dict[str, Any]:
+    """Where all rankings of a benchmark come from, for `training.json`, and how much of it is in no pair."""
+    return {
+        "benchmark": loaded.name,
+        "location": loaded.items.location,
+        "revision": loaded.items.revision,
+        "digest": loaded.items.digest,
+        "limit": loaded.data.limit,
+        "profile": loaded.prompt.profile,
+        "pairs": loaded.benchmark.columns.pairs,
+        "without_pair": {
+            "items": sum(not one.learned() for one in rankings),
+            "responses": int(loaded.frame["responses"].list.len().sum()) - sum(len(one.responses) for one in rankings),
+        },
+    }
 
 
 def clusters_of(loaded: Loaded) -> list[str]:
@@ -113,7 +136,11 @@ def flipped(rankings: Sequence[Ranking], share: float, seed: int) -> list[Rankin
     paired.sort(key=lambda place: (stream(seed, "flipped", rankings[place].id).random(), place))
     chosen = set(paired[: round(share * len(paired))])
     return [
-        replace(ranking, rank=[max(ranking.rank) + min(ranking.rank) - rank for rank in ranking.rank])
+        replace(
+            ranking,
+            rank=[max(ranking.rank) + min(ranking.rank) - rank for rank in ranking.rank],
+            pairs=None if ranking.pairs is None else [(worse, better) for better, worse in ranking.pairs],
+        )
         if place in chosen
         else ranking
         for place, ranking in enumerate(rankings)

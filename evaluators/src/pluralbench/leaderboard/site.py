@@ -1,5 +1,7 @@
-"""`leaderboard --site`: a folder of pages over many runs, which opens from a disk and from any static host."""
+"""`leaderboard --site`: checked runs as the page of a report, in a folder that any static host serves."""
 
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -7,28 +9,34 @@ from pluralbench_release.tables import HUB_REPOSITORY
 from pluralbench_runs import Recipe, output_directory
 from pluralbench_runs.progress import progress
 
-from pluralbench.leaderboard.pages import INDEX, Site, benchmark_page, file_names, index_page, model_page
-from pluralbench.leaderboard.submission import runs_at
-from pluralbench.leaderboard.submissions import Submission, checked_runs
-from pluralbench.reports.ranking import ranked
-from pluralbench.reports.sheets import sheets_of
+from pluralbench.errors import RunError
+from pluralbench.leaderboard.findings import UNREAD, Checked
+from pluralbench.leaderboard.remade import Files, LastRead
+from pluralbench.leaderboard.submission import check_submission, files_digest, place_in, runs_at
+from pluralbench.reports.html.board import Listed
+from pluralbench.reports.html.report import html_report
+from pluralbench.results.finding import Found
+from pluralbench.results.runs import Run
 
-RECIPE_FILE = "site.toml"
+INDEX, RECIPE_FILE = "index.html", "site.toml"
 
 
 class SiteRecipe(Recipe):
-    """What binds a site's folder: that it is one. The pages are made anew each time."""
+    """What binds a site's folder: that it is one. The page is made anew each time."""
 
     site: Literal["pluralbench leaderboard"] = "pluralbench leaderboard"
 
 
 class Written(NamedTuple):
-    """What was written: the first page, how many there are, the runs, and how many directories have no place in it."""
+    """What was written: the page, its runs, and how many directories have no place in it.
 
-    first: Path
-    pages: int
-    submissions: list[Submission]
+    other_data: runs that were left out since they are not of a benchmark's published data.
+    """
+
+    page: Path
+    runs: list[Listed]
     left_out: int
+    other_data: list[Run]
 
 
 def folder_of(place: str) -> Path:
@@ -45,45 +53,67 @@ def folder_of(place: str) -> Path:
     return fetch_results(name, revision or None) / RUNS
 
 
-def write_site(folder: Path, out: Path) -> Written:
-    """Write the site of all runs below a folder; an older one of the same place is replaced when it is whole.
+def write_site(
+    folder: Path,
+    out: Path,
+    *,
+    any_data: bool = False,
+    places: Mapping[str, str] | None = None,
+    known: Mapping[str, Checked] | None = None,
+) -> Written:
+    """Write the leaderboard of all runs below a folder; an older one of the same place is replaced when it is whole.
 
-    Runs whose files do not agree are named with the reasons, and are in no table. Raises `RunError` for a folder
-    without a run, `OutputError` for a place that holds something else.
+    Runs that are refused, and those that were not checked against their data, are named with the reasons, and are in no
+    table of numbers. any_data: also runs that are not of a benchmark's published data, such as its sample, under the
+    name of their data. places, known: see `checked_runs`. Raises `RunError` for a folder without such a run,
+    `OutputError` for a place that holds something else.
     """
     found = runs_at([folder])
+    other = [] if any_data else [run for run in found.runs if not is_published(run)]
+    runs = [run for run in found.runs if any_data or is_published(run)]
+    if not runs:
+        raise RunError(
+            f"{folder} has no run on a benchmark's published data; its {len(other):,} are of samples or other data, "
+            "which a leaderboard has with `any_data` alone."
+        )
     with output_directory(out, SiteRecipe(), recipe_file=RECIPE_FILE) as output:
-        submissions = checked_runs(found.runs, folder)
-        pages = pages_of(submissions)
+        listed = checked_runs(runs, folder, places or {}, known or {})
+        text, _ = html_report(Found([], [], []), listed)
         staged = output.staging()
-        for name, text in pages.items():
-            path = staged / name
-            path.parent.mkdir(exist_ok=True)
-            path.write_text(text, encoding="utf-8")
+        (staged / INDEX).write_text(text, encoding="utf-8")
         (staged / RECIPE_FILE).write_bytes((output.work / "recipe.toml").read_bytes())
         output.publish(staged)
-    return Written(out / INDEX, len(pages), submissions, len(found.downstream) + len(found.personalized))
+    return Written(out / INDEX, listed, len(found.downstream) + len(found.personalized), other)
 
 
-def pages_of(submissions: list[Submission]) -> dict[str, str]:
-    """The pages of a site by their file's name, which has no more than one folder."""
-    accepted = [one for one in submissions if one.accepted]
-    sheets = sheets_of([one.run for one in accepted])
-    with progress("Comparing models", len(sheets)) as meter:
-        ranks = []
-        for sheet in sheets:
-            ranks.append(ranked(sheet))
+def is_published(run: Run) -> bool:
+    """Whether a run is of the data that its benchmark is published as."""
+    data, benchmark = run.config.data, run.config.benchmark.description
+    return benchmark.title_on(data.location, data.revision) == benchmark.title
+
+
+def checked_runs(
+    runs: Sequence[Run], folder: Path, places: Mapping[str, str], known: Mapping[str, Checked]
+) -> list[Listed]:
+    """The runs of a folder with what their checks found, in the order of their paths, which name no machine.
+
+    places: see `place_in`. known: runs that `submit` checked before, see `read_checked`; what that found of their data
+    and their scores holds while their files are the same.
+    """
+    found, last = [], LastRead()
+    with progress("Checking runs", len(runs)) as meter:
+        for run in sorted(runs, key=lambda run: (run.config.benchmark.name, run.config.data.digest)):
+            inside = run.path.relative_to(folder)
+            shown = replace(run, path=inside if inside.name else Path(folder.resolve().name))
+            checked = check_submission(run, runs, files=Files(place_in(places, run)), last=last)
+            before = known.get(files_digest(run.path)) if checked.state != "refused" else None
+            if before is not None:
+                findings = [finding for finding in checked.findings if finding.about != UNREAD]
+                checked = Checked(before.state, findings, before.rescored)
+            # A page names no place on this machine.
+            texts = [one.text.replace(str(run.path), shown.path.as_posix()) for one in checked.findings]
+            findings = [one._replace(text=text) for one, text in zip(checked.findings, texts, strict=True)]
+            found.append((shown, run, checked._replace(findings=findings)))
             meter.advance()
-    models = file_names((one.run.name for one in accepted), "models")
-    benchmarks = file_names((one.run.record.benchmark.name for one in accepted), "benchmarks")
-    site = Site(submissions, sheets, ranks, models, benchmarks)
-    among = [one.original for one in accepted]
-    pages = {INDEX: index_page(site)}
-    with progress("Writing pages", len(models) + len(benchmarks)) as meter:
-        for name, path in benchmarks.items():
-            pages[path] = benchmark_page(site, name, among)
-            meter.advance()
-        for name, path in models.items():
-            pages[path] = model_page(site, name)
-            meter.advance()
-    return pages
+    found.sort(key=lambda one: one[0].path.as_posix())
+    return [Listed(f"run-{place}", *one) for place, one in enumerate(found, 1)]

@@ -1,34 +1,37 @@
-"""`submit`: whether a run can be accepted, and what is unusual about it."""
+"""`check`: whether a run can be accepted, how far that was checked, and what is unusual about it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
+
+from pluralbench_runs import UserError, digest, file_digest
+from pluralbench_tables import read_json
 
 from pluralbench.errors import DataError, RunError
-from pluralbench.leaderboard.agreement import check_items, check_metrics, check_record, check_replies
-from pluralbench.leaderboard.findings import Finding, named, refused, unusual
-from pluralbench.leaderboard.unusual import (
-    check_among,
-    check_data_asked,
-    check_model,
-    check_outcomes,
-    check_settings,
-    check_software,
-)
-from pluralbench.results.examples import read_texts
-from pluralbench.results.finding import Found, find_runs
-from pluralbench.results.runs import Run
-
-CHECKS = (
+from pluralbench.leaderboard.agreement import (
+    check_columns,
     check_items,
     check_metrics,
     check_record,
     check_replies,
-    check_data_asked,
-    check_settings,
-    check_model,
-    check_software,
-    check_outcomes,
 )
+from pluralbench.leaderboard.findings import UNREAD, Checked, Finding, State, is_refused, unusual
+from pluralbench.leaderboard.remade import Files, LastRead, Source, check_remade, source_of
+from pluralbench.leaderboard.rescoring import Rescoring, check_lengths, check_rescored
+from pluralbench.leaderboard.unusual import (
+    check_among,
+    check_data_asked,
+    check_margins,
+    check_model,
+    check_outcomes,
+    check_settings,
+    check_software,
+)
+from pluralbench.results.finding import Found, find_runs
+from pluralbench.results.runs import Run
+
+AGREEMENT = (check_items, check_record, check_replies)
+REMARKS = (check_data_asked, check_settings, check_model, check_software, check_outcomes, check_margins)
 
 
 def runs_at(paths: Sequence[Path]) -> Found:
@@ -42,42 +45,115 @@ def runs_at(paths: Sequence[Path]) -> Found:
     return found
 
 
-def check_submission(run: Run, among: Sequence[Run] = ()) -> list[Finding]:
-    """What is wrong with a run and what is unusual about it, from its directory alone; those that refuse it first.
+def check_submission(
+    run: Run,
+    among: Sequence[Run] = (),
+    *,
+    files: Files | None = None,
+    rescoring: Rescoring | None = None,
+    last: LastRead | None = None,
+) -> Checked:
+    """Check a run as a leaderboard does: what is wrong with it, what is unusual, and how far that is known.
 
-    Outcomes are made again from scores, verdicts and recorded replies, metrics from the items; run.json, settings.toml
-    and the ledger have to agree. among: all runs of the leaderboard, from whose data that of this run may differ.
+    First the files of its directory have to agree with each other. Then its data is read again, and its items, its
+    metrics, intervals and references and the calls behind its verdicts are made again from that, its scores and its
+    replies. That the scores and replies are the model's own only `rescoring` shows, which asks the model again.
+
+    among: all runs of the leaderboard, from whose data and scores those of this run may differ. files: where its
+    data is now, and what its prompts tell from. last: keeps data that several runs are of.
     """
-    found = [finding for check in CHECKS for finding in check(run)] + [*check_among(run, among)]
-    return sorted(found, key=lambda finding: finding.level)
+    state: State = "consistent"
+    said = ""
+    if found := [*check_columns(run)]:
+        return Checked("refused", found)
+    found = [finding for check in AGREEMENT for finding in check(run)]
+    if not found:
+        source = _source(run, files or Files(), last)
+        if isinstance(source, Finding):
+            found += [*check_metrics(run), source]
+        else:
+            found, state, said = _check_data(run, source, rescoring)
+    if is_refused(found):
+        state, said = "refused", ""
+    found += [finding for check in REMARKS for finding in check(run)]
+    found += check_among(run, among)
+    return Checked(state, sorted(found, key=lambda finding: finding.level), said)
 
 
-def check_data(run: Run, data: str | None = None) -> list[Finding]:
-    """Whether the run's items are those of its data, which is read again.
-
-    data: where it is now, if it is not where the run found it. What cannot be read is no reason to refuse the run.
-    """
+def _source(run: Run, files: Files, last: LastRead | None) -> Source | Finding:
     try:
-        texts = read_texts(run, data)
+        return source_of(run, files, last)
+    except UserError as error:
+        return unusual(UNREAD, f"The data was not read. {error}")
+
+
+def _check_data(run: Run, source: Source, rescoring: Rescoring | None) -> tuple[list[Finding], State, str]:
+    try:
+        found, metrics = check_remade(run, source)
     except DataError as error:
-        return [unusual("data", f"The data was not checked. {error}")]
-    other = [
-        name
-        for name, digest in run.items.select("id", "digest").unique(maintain_order=True).iter_rows()
-        if (name, digest) not in texts.items
-    ]
-    if other:
-        return [
-            refused(
-                "data",
-                f"{texts.place} does not have the texts of {len(other):,} items (ids {named(other, len(other))}).",
-            )
-        ]
-    if not texts.same:
-        return [
-            refused(
-                "data",
-                f"{texts.place} has other content than what was scored, which is {run.record.data.digest[:12]}.",
-            )
-        ]
-    return []
+        return (
+            [*check_metrics(run), unusual(UNREAD, f"The run was not made again from its data. {error}")],
+            "consistent",
+            "",
+        )
+    if metrics is not None:
+        found += check_metrics(run, metrics)
+    if is_refused(found):
+        return found, "refused", ""
+    try:
+        found += check_lengths(run, source)
+    except UserError as error:
+        return [*found, unusual(UNREAD, f"What was cut or dropped was not found again. {error}")], "consistent", ""
+    if rescoring is None:
+        return found, "checked", ""
+    again, said = check_rescored(run, source, rescoring)
+    return [*found, *again], "verified" if said else "checked", said
+
+
+def files_digest(path: Path) -> str:
+    """SHA-256 over the files of a run's directory, names and bytes."""
+    return digest({one.name: file_digest(one) for one in sorted(path.iterdir()) if one.is_file()})
+
+
+def place_in(places: Mapping[str, str], run: Run) -> str | None:
+    """Where a run's data is now. places: by the benchmark's name, with "" for all others."""
+    return places.get(run.config.benchmark.name, places.get(""))
+
+
+def places_of(given: Sequence[str]) -> dict[str, str]:
+    """Places of data as they are given: PLACE for all runs, or BENCHMARK=PLACE for those of one."""
+    split = [("", "", one) if Path(one).exists() or "=" not in one else one.partition("=") for one in given]
+    return {name: place for name, _, place in split}
+
+
+def told(run: Run, checked: Checked) -> dict[str, Any]:
+    """What is known of a run after its checks, as JSON takes it."""
+    findings = [finding._asdict() for finding in checked.findings]
+    return {
+        "run": str(run.path),
+        "digest": files_digest(run.path),
+        "state": checked.state,
+        "accepted": checked.accepted,
+        "rescored": checked.rescored,
+        "items_counted": run.items_counted,
+        "items": run.items_there,
+        "findings": findings,
+    }
+
+
+def read_checked(path: Path) -> dict[str, Checked]:
+    """Runs by the digest of their files that were checked against their data, from what `check --json` printed.
+
+    Raises `RunError` for another file.
+    """
+    rows = read_json(path, RunError)
+    found: dict[str, Checked] = {}
+    for row in rows if isinstance(rows, list) else [None]:
+        match row:
+            case {"digest": str() as name, "state": "checked" | "verified" as state, "rescored": str() as said}:
+                found[name] = Checked(state, [], said)
+            case {"digest": str(), "state": "refused" | "consistent"}:
+                pass
+            case _:
+                raise RunError(f"{path} is not what `pluralbench check --json` prints.")
+    return found

@@ -1,39 +1,55 @@
 """What is unusual about a valid run, so that a reader of a leaderboard knows it."""
 
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import polars as pl
+from pluralbench_calls import read_ledger
 from pluralbench_rewards import Scoring
-from pluralbench_runs import Table, UserError, read_toml
+from pluralbench_runs import Table, UserError
 
-from pluralbench.data.benchmarks import known_benchmarks
+from pluralbench.data.benchmarks import Benchmark, known_benchmarks
 from pluralbench.data.samples import SAMPLE
-from pluralbench.descriptions import Judging, PersonaJudging
-from pluralbench.leaderboard.findings import Finding, named, unusual
+from pluralbench.data.texts import named
+from pluralbench.descriptions import Asking
+from pluralbench.leaderboard.findings import Finding, unusual
 from pluralbench.results.decisions import decisions_of
-from pluralbench.results.runs import SETTINGS_FILE, Run
+from pluralbench.results.evaluations import ScoreConfig
+from pluralbench.results.runs import LEDGER_FILE, Run
 
 Findings = Iterator[Finding]
 CHOSEN = {"setting", "variables", "verdicts"}
 """Of a judge's settings what names a column of a leaderboard rather than being odd."""
 
 SCORES = ("score", "score_chosen", "score_rejected")
+SAID = ("verdict_chosen_first", "verdict_rejected_first", "said", "said_swapped")
 ONE_SIDED = 0.9
 """A share of verdicts for the response that is shown first from which the order decides."""
 
-RULES = ("overall", "apart", "merged", "strict", "reference", "earlier")
+FEW, MANY = 10, 100
+"""Decisions, or values that differ, below which nothing is said of all of them, or of where they lie."""
+
+LABELS = 2
+NEAR, APART = 0.1, 0.25
+"""Of the median size of a margin: what is near 0, and what is far from it."""
+
+RARE = 0.001
+"""How rarely a coin may do as well as the margins near 0. Of 20 reward models whose scores are published, on four
+benchmarks, the rarest was 0.018."""
+
+RULES = ("overall", "apart", "labels", "several", "merged", "strict", "reference", "earlier")
 """What of a benchmark's description makes its numbers."""
 
 
 def check_data_asked(run: Run) -> Findings:
     """Whether the run is of all items of the benchmark, counted by its rules."""
-    data, benchmark = run.record.data, run.record.benchmark
+    data, benchmark = run.config.data, run.config.benchmark
     if data.location == SAMPLE:
         yield unusual("sample", "It is of the few rows that come with the package, which are no benchmark.")
     if data.limit is not None:
         yield unusual("limit", f"It is of the first {data.limit:,} items of each config.")
-    samples = run.record.judging.samples if run.record.judging else None
+    samples = run.config.asked("samples")
     if samples is not None:
         yield unusual("limit", f"It is of at most {samples:,} items of each task.")
     if data.configs:
@@ -51,6 +67,7 @@ def check_data_asked(run: Run) -> Findings:
             "benchmark", f"`{benchmark.name}` is no benchmark of pluralbench, but one that was described by hand."
         )
         return
+    yield from _other_data(run, known)
     other = [name for name in RULES if getattr(known, name) != getattr(benchmark.description, name)]
     # Items of no section are averaged plainly, which the fitted description says by having no sections.
     if benchmark.description.sections not in ({}, known.sections):
@@ -61,28 +78,27 @@ def check_data_asked(run: Run) -> Findings:
         yield unusual("rules", f"It is counted in another way than `{benchmark.name}` is: {', '.join(other)}{why}.")
 
 
-def check_settings(run: Run) -> Findings:
-    """What was set to other values than the defaults are, as `settings.toml` says."""
-    try:
-        settings = read_toml(run.path / SETTINGS_FILE, "settings of a run")
-    except UserError:  # `check_record` says so
+def _other_data(run: Run, known: Benchmark) -> Findings:
+    """Whether a benchmark that has data of its own was read from there, as its columns say."""
+    data, columns = run.config.data, run.config.benchmark.description.columns
+    if known.data is None or data.location == SAMPLE:
         return
-    judging = PersonaJudging if run.record.verb == "judge-personas" else Judging
-    for table, model in (("scoring", Scoring), ("judging", judging)):
-        found = {
-            name: value
-            for name, value in _other(settings.get(table, {}), model).items()
-            if name not in CHOSEN and not (table == "scoring" and name in {"token_budget", "compile"})
-        }
-        for name, (value, usual) in found.items():
+    if data.location != known.data:
+        yield unusual("data", f"Its data is {data.location}, and the benchmark's own is {known.data}.")
+    if columns.model_copy(update={"named": ()}) != known.columns:
+        yield unusual("columns", "It reads other columns than the benchmark does.")
+
+
+def check_settings(run: Run) -> Findings:
+    """What was set to other values than the defaults are."""
+    config = run.config
+    asked: Table = config.scoring if isinstance(config, ScoreConfig) else getattr(config, "judging")  # noqa: B009
+    for name, field in type(asked).model_fields.items():
+        value, usual = getattr(asked, name), field.default
+        if name == "reply" and isinstance(asked, Asking):
+            usual = asked.usual
+        if value is not None and value != usual and name not in CHOSEN | Scoring.operational:
             yield unusual("settings", f"{name.replace('_', ' ')} is {_word(value)}; the default is {_word(usual)}.")
-
-
-def _other(given: Mapping[str, Any], model: type[Table]) -> dict[str, tuple[Any, Any]]:
-    defaults = {name: field.default for name, field in model.model_fields.items()}
-    return {
-        name: (value, defaults[name]) for name, value in given.items() if name in defaults and value != defaults[name]
-    }
 
 
 def _word(value: Any) -> str:
@@ -91,22 +107,24 @@ def _word(value: Any) -> str:
 
 def check_model(run: Run) -> Findings:
     """Whether others could run the same model."""
-    model = run.record.model
+    model, scored = run.result.model, run.scored
     if model.kind == "function":
         yield unusual("model", "The model is a function, which others do not have.")
+    elif scored is not None and scored.work is None and scored.served is None:
+        yield unusual("model", f"It does not say how {model.name} computed its scores: neither here nor by servers.")
     if model.digest is not None and model.commit is None and model.kind != "function":
         yield unusual("model", "The model is a folder of its author's, and no revision on the Hub.")
     if model.trust_remote_code:
         yield unusual("model", "It ran code that comes with the model.")
     if model.dtype is not None and model.dtype not in {"float32", "bfloat16", "float16"}:
         yield unusual("model", f"It ran in {model.dtype}.")
-    if run.record.verb == "score" and model.architecture is not None and model.chat_template_digest is None:
+    if run.verb == "score" and model.architecture is not None and model.chat_template_digest is None:
         yield unusual("template", "The model has no chat template, so conversations are put together plainly.")
 
 
 def check_software(run: Run) -> Findings:
     """Whether the software that made it is one that others can have."""
-    made = run.record.provenance
+    made = run.provenance
     if made.git is not None and made.git.changed:
         yield unusual("software", f"It was made by code with changes beside the commit {made.git.commit[:7]}.")
     version = made.packages.get("pluralbench", "")
@@ -127,7 +145,7 @@ def check_outcomes(run: Run) -> Findings:
         own = decisions.filter(outcome=outcome)
         if own.height:
             ids = own["id"].unique(maintain_order=True).to_list()
-            yield unusual(outcome, f"{own.height:,} of {n:,} decisions {said} (ids {named(ids, len(ids))}).")
+            yield unusual(outcome, f"{own.height:,} of {n:,} decisions {said} (ids {named(ids)}).")
     ties = decisions.filter(outcome="tie").height
     if n and ties == n:
         yield unusual("ties", "Every decision is a tie.")
@@ -148,18 +166,71 @@ def check_outcomes(run: Run) -> Findings:
         yield unusual("coin", "It is surely worse than a coin, as where chosen and rejected are exchanged.")
 
 
+def check_margins(run: Run) -> Findings:
+    """Whether everything is right, or the margins do not look like those of a model.
+
+    The scores of a model lie on both sides of nothing alike: where it barely tells two responses apart, it is wrong
+    about half as often as not, however good it is. Labels leave that place empty, and scores that were exchanged where
+    they were wrong leave it to the right ones. That is a hint: only scoring again shows whose scores they are.
+    """
+    decided = decisions_of(run.items).filter(pl.col("outcome").is_in(["win", "loss", "tie", "invalid"]))
+    wins = decided.filter(outcome="win").height
+    if wins >= FEW and not decided.filter(outcome="loss").height:
+        yield unusual("right", f"Of its {decided.height:,} decisions {wins:,} are right and none is wrong.")
+    margins = decided["margin"].drop_nulls()
+    margins = margins.filter(margins.is_finite() & (margins != 0))
+    if run.verb != "score" or len(margins) < FEW:
+        return
+    sizes = margins.abs()
+    kinds = sizes.round_sig_figs(6).n_unique()
+    if kinds <= LABELS:
+        yield unusual("margins", "Its margins have no more than two sizes, as labels have.")
+        return
+    least, middle = float(sizes.min()), float(sizes.median())  # type: ignore[arg-type]
+    # Ratings have few sizes, and none near 0.
+    if least > APART * middle and len(margins) >= MANY and kinds > len(margins) / 2:
+        yield unusual("margins", f"None of its {len(margins):,} margins is near 0, where those of models are densest.")
+    near = margins.filter(sizes <= NEAR * middle)
+    won = int((near > 0).sum())
+    if chance_of(len(near) - won, len(near)) < RARE:
+        yield unusual(
+            "margins",
+            f"Of its {len(near):,} margins nearest to 0, where models are right half the time, {won:,} are right.",
+        )
+
+
+def chance_of(successes: int, trials: int) -> float:
+    """How likely a coin is to have so few successes or fewer."""
+    return float(sum(math.comb(trials, k) for k in range(successes + 1)) / (1 << trials))
+
+
 def check_among(run: Run, others: Sequence[Run]) -> Findings:
-    """Whether the run is of the same data as most others of its benchmark."""
-    contents = [
-        other.record.data.digest for other in others if other.record.benchmark.name == run.record.benchmark.name
-    ]
+    """Whether the run is of the same data as most others of its benchmark, and its scores are those of no other."""
+    others = [other for other in others if other.config.benchmark.name == run.config.benchmark.name]
+    for name in dict.fromkeys(other.name for other in others if other.name != run.name and _alike(run, other)):
+        yield unusual("twice", f"It has the very scores or replies of {name}.")
+    contents = [other.config.data.digest for other in others]
     if len(contents) < 2:
         return
     most = max(sorted(set(contents)), key=contents.count)
-    if contents.count(most) > 1 and run.record.data.digest != most:
-        at = f" at revision {run.record.data.revision[:12]}" if run.record.data.revision else ""
+    if contents.count(most) > 1 and run.config.data.digest != most:
+        at = f" at revision {run.config.data.revision[:12]}" if run.config.data.revision else ""
         yield unusual(
             "data",
-            f"Its data ({run.record.data.location}{at}) is not that of {contents.count(most):,} of the "
+            f"Its data ({run.config.data.location}{at}) is not that of {contents.count(most):,} of the "
             f"{len(contents):,} runs of this benchmark.",
         )
+
+
+def _alike(run: Run, other: Run) -> bool:
+    """Whether two runs hold the same scores, or the same replies; of few values that proves nothing."""
+    names = [name for name in run.items.columns if name in (*SCORES, *SAID)]
+    if not {*names} <= {*other.items.columns} or not run.items.select(names).equals(other.items.select(names)):
+        return False
+    if run.judged is None:
+        return run.items[names[-1]].n_unique() > FEW if names else False
+    try:
+        texts = [read_ledger(one.path / LEDGER_FILE)["text"].sort() for one in (run, other)]
+    except UserError:  # `check_replies` says so
+        return False
+    return texts[0].n_unique() > FEW and texts[0].equals(texts[1])

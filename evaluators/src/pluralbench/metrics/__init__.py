@@ -10,7 +10,7 @@ import polars as pl
 from pluralbench_measures.bootstrap import Estimate
 
 from pluralbench.data.benchmarks import Benchmark
-from pluralbench.metrics.accuracy import estimates, leaves_of, outcome_counts, parts_of
+from pluralbench.metrics.accuracy import estimates, items_counted, leaves_of, outcome_counts, parts_of
 from pluralbench.metrics.calibration import calibration_numbers
 from pluralbench.metrics.certainty import THRESHOLD, all_verdict_metrics, verdict_numbers
 from pluralbench.metrics.languages import language_accuracies, language_numbers
@@ -65,6 +65,7 @@ def _measured(benchmark: Benchmark, decisions: pl.DataFrame) -> Numbers:
         yield place, found
         if place.group in {"pooled", "subset", "category"} and place.metric == "accuracy":
             yield from outcome_counts(parts[place.config, place.subset], place)
+    yield Place("overall", "items"), Estimate(float(items_counted(benchmark, decisions)))
     del parts  # which are as large as the decisions, several times
     yield from language_numbers(benchmark, decisions)
     yield from language_accuracies(benchmark, decisions)

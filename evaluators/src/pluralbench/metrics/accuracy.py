@@ -166,7 +166,7 @@ def _overall(
 
 def _config(benchmark: Benchmark, config: str, leaves: Sequence[Leaf], pairs: Resampled) -> Iterator[Number]:
     """A config's own number, and its sections."""
-    places = places_of(leaves, [config])
+    places = counting(benchmark, leaves, [config])
     group = "apart" if config in benchmark.outside else "config"
     own = Place(group, "accuracy", config)
     if not benchmark.sections or config in benchmark.apart:
@@ -213,7 +213,7 @@ def _pooled(
     benchmark: Benchmark, leaves: Sequence[Leaf], found: Drawn, configs: Sequence[str], ours: Sequence[str]
 ) -> Iterator[Number]:
     """Accuracy, and of rankings by category exact match, over all decisions of each part."""
-    section = {subset: name for name, weights in benchmark.sections.items() for subset in weights}
+    section = benchmark.sectioned
     kind = "category" if benchmark.by_category else "subset"
     parts = [(Place("pooled", "accuracy"), places_of(leaves, ours))]
     for config in configs:
@@ -247,6 +247,31 @@ def places_of(leaves: Sequence[Leaf], configs: Iterable[str]) -> list[int]:
     """The places of the leaves of some configs."""
     wanted = set(configs)
     return [place for place, (config, _) in enumerate(leaves) if config in wanted]
+
+
+def counting(benchmark: Benchmark, leaves: Sequence[Leaf], configs: Iterable[str]) -> list[int]:
+    """The places of the leaves that the numbers of some configs are made of: with sections, those in one."""
+    places = places_of(leaves, configs)
+    if not benchmark.sections:
+        return places
+    return [at for at in places if leaves[at][0] in benchmark.apart or leaves[at][1] in benchmark.sectioned]
+
+
+def items_counted(benchmark: Benchmark, decisions: pl.DataFrame) -> int:
+    """How many items the overall number is made of."""
+    return of_overall(benchmark, decisions).select("config", "id").n_unique()
+
+
+def of_overall(benchmark: Benchmark, decisions: pl.DataFrame) -> pl.DataFrame:
+    """The decisions that the overall number is made of."""
+    legacy = benchmark.by_category and not benchmark.strict  # which counts prompts without a pair as exact matches
+    counted = decisions.filter(
+        ~pl.col("config").is_in(sorted(benchmark.outside)),
+        pl.col("outcome").is_in([*COUNTED, *(["equal"] if legacy else [])]),
+    )
+    if benchmark.sections:
+        counted = counted.filter(pl.col("subset").is_in(list(benchmark.sectioned)))
+    return counted
 
 
 def parts_of(benchmark: Benchmark, decisions: pl.DataFrame) -> dict[tuple[str | None, str | None], pl.DataFrame]:

@@ -14,7 +14,16 @@ from pluralbench_measures.kappa import cohens_kappa
 from pluralbench_schemas import LANGUAGES, Language
 
 from pluralbench.data.benchmarks import Benchmark
-from pluralbench.metrics.accuracy import COUNTED, Leaf, apart, leaves_of, places_of, section_values, sums_by_leaf
+from pluralbench.metrics.accuracy import (
+    COUNTED,
+    Leaf,
+    apart,
+    counting,
+    leaves_of,
+    places_of,
+    section_values,
+    sums_by_leaf,
+)
 from pluralbench.results.metrics_frame import Place
 
 READ = ("config", "id", "subset", "cluster", "outcome")  # of decisions: English is there once for each language
@@ -22,6 +31,7 @@ LABELS = ("win", "loss", "tie")
 # One language in two scripts, of which the paper's variance takes the mean first.
 CHINESE = ("zho_Hans", "zho_Hant")
 KINDS = ("resource", "class", "family", "script")
+ARE_LABELS = pl.col("outcome").is_in(LABELS) & pl.col("outcome_english").is_in(LABELS)
 Numbers = Iterator[tuple[Place, Estimate]]
 
 
@@ -58,14 +68,28 @@ def language_accuracies(benchmark: Benchmark, decisions: pl.DataFrame) -> Number
     tilted = tilt(_sums(counted, leaves, counted))
     languages = tilted.sources[0]
     sections = {code: section_values(benchmark, code, leaves, languages) for code in codes}
-    places = places_of(leaves, codes)
-    n, clusters = languages.decisions(places), languages.clusters(places)
     for name, weights in benchmark.sections.items():
         mean = mean_of([sections[code][name] for code in codes])
-        inside = apart(place for place in places if leaves[place][1] in weights)
-        yield Place("section", "accuracy", section=name), tilted.share(mean, inside, n, clusters)
+        inside = [at for at in counting(benchmark, leaves, codes) if leaves[at][1] in weights]
+        n, clusters = languages.decisions(inside), languages.clusters(inside)
+        yield Place("section", "accuracy", section=name), tilted.share(mean, apart(inside), n, clusters)
     values = {code: _whole(code, found, leaves, languages) for code, found in sections.items()}
     yield from _kinds(benchmark, values, leaves, tilted)
+
+
+def beside_english(benchmark: Benchmark, decisions: pl.DataFrame) -> pl.DataFrame:
+    """The decisions in other languages, in their order, with that of the same id in English as `outcome_english`.
+
+    Ids that were not decided in English are left out; of a benchmark in one language there is none.
+    """
+    if benchmark.reference is None:
+        return decisions.clear().with_columns(outcome_english="outcome")
+    others = decisions.filter(~pl.col("config").is_in(benchmark.outside))
+    return _beside(others, decisions.filter(config=benchmark.reference.config))
+
+
+def _beside(language: pl.DataFrame, original: pl.DataFrame) -> pl.DataFrame:
+    return language.join(original.select("id", outcome_english="outcome"), on="id", how="inner", maintain_order="left")
 
 
 def _languages(benchmark: Benchmark, decisions: pl.DataFrame) -> tuple[list[str], pl.DataFrame]:
@@ -81,7 +105,7 @@ def _whole(code: str, sections: Mapping[str, Array], leaves: list[Leaf], pairs: 
 
 def _strata(benchmark: Benchmark, leaves: list[Leaf], codes: list[str]) -> Strata:
     """Those of a mean over languages' own numbers."""
-    every = [places_of(leaves, [code]) for code in codes]
+    every = [counting(benchmark, leaves, [code]) for code in codes]
     return apart(place for places in every for place in places) if benchmark.sections else every
 
 
@@ -111,7 +135,7 @@ def _drops(
     names: list[str | None] = [None, *benchmark.sections]
     drops: dict[str | None, list[Array]] = {name: [] for name in names}
     for code in codes:
-        places = places_of(leaves, [code])
+        places = counting(benchmark, leaves, [code])
         sides: list[dict[str | None, Array]] = []
         for pairs in (ours, theirs):
             sections = section_values(benchmark, code, leaves, pairs)
@@ -125,7 +149,9 @@ def _drops(
             yield place, tilted.difference(drop, strata, ours.decisions(inside), ours.clusters(inside))
     for name, found in drops.items():
         place = Place("overall" if name is None else "section", "drop", section=name)
-        inside = [at for at in places_of(leaves, codes) if name is None or leaves[at][1] in benchmark.sections[name]]
+        inside = [
+            at for at in counting(benchmark, leaves, codes) if name is None or leaves[at][1] in benchmark.sections[name]
+        ]
         strata = _strata(benchmark, leaves, codes) if name is None else apart(inside)
         yield place, tilted.difference(mean_of(found), strata, len(codes), ours.clusters(inside))
 
@@ -137,10 +163,8 @@ def _consistency(languages: Mapping[str, pl.DataFrame], original: pl.DataFrame) 
     """
     kappas = []
     for code, decisions in languages.items():
-        both = decisions.select("id", "outcome", "cluster").join(
-            original.select("id", "outcome"), on="id", suffix="_english"
-        )
-        valid = both.filter(pl.col("outcome").is_in(LABELS), pl.col("outcome_english").is_in(LABELS))
+        both = _beside(decisions.select("id", "outcome", "cluster"), original)
+        valid = both.filter(ARE_LABELS)
         found = cohens_kappa(*(valid[name].to_list() for name in ("outcome", "outcome_english", "cluster")))
         yield Place("config", "kappa", code), found
         yield Place("config", "kappa_left_out", code), Estimate(float(both.height - valid.height))
@@ -169,7 +193,7 @@ def _kinds(benchmark: Benchmark, values: Mapping[str, Array], leaves: list[Leaf]
         for code, language in known.items():
             members.setdefault(_kind_of(language, kind), []).append(code)
         for name, codes in sorted(members.items()):
-            places = places_of(leaves, codes)
+            places = counting(benchmark, leaves, codes)
             mean = mean_of([values[code] for code in codes])
             n, clusters = tilted.sources[0].decisions(places), tilted.sources[0].clusters(places)
             found = tilted.share(mean, _strata(benchmark, leaves, codes), n, clusters)

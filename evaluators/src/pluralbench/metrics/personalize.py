@@ -19,7 +19,7 @@ from pluralbench_measures.paired import exchange, holm, p_value
 from pluralbench.metrics.accuracy import apart
 from pluralbench.results.metrics_frame import Place
 
-COMPARED = (("without", "with"), ("shuffled", "with"))
+COMPARED = (("without", "with"), ("posts", "with"), ("shuffled", "with"))
 """Pairs of conditions: the second is held against the first."""
 MEASURES = ("posts", "words", "distance")
 BINS, LEAST = 4, 8

@@ -29,11 +29,15 @@ def position_of_pairs(decisions: pl.DataFrame) -> Numbers:
     decisions: with `verdict_chosen_first` and `verdict_rejected_first`, each "A", "B", "invalid" or null (not asked).
     """
     first, second = decisions["verdict_chosen_first"], decisions["verdict_rejected_first"]
-    yield from _orders(first, second, changed=first == second)
+    yield from _orders(decisions["cluster"], first, second, changed=first == second)
     chosen_first, chosen_second = _share(first, "A"), _share(second, "B")
     yield Place("position", "accuracy_chosen_first"), chosen_first
     yield Place("position", "accuracy_chosen_second"), chosen_second
-    yield Place("position", "accuracy_over_orders"), _over_orders(decisions)
+    won = _count(first == "A") + _count(second == "B")
+    yield (
+        Place("position", "accuracy_over_orders"),
+        _over(decisions["cluster"], won, _count(first.is_not_null()) + _count(second.is_not_null())),
+    )
     as_first = pl.concat([first.replace(INVALID, "A") == "A", second.replace(INVALID, "A") == "B"])
     yield Place("position", "accuracy_with_invalid_as_first"), _mean(as_first.drop_nulls())
     a, b = chosen_first.value, chosen_second.value
@@ -48,39 +52,39 @@ def position_of_options(decisions: pl.DataFrame) -> Numbers:
     """
     said, swapped = decisions["said"], decisions["said_swapped"]
     back = swapped.replace({"A": "B", "B": "A"})
-    yield from _orders(said, swapped, changed=said != back)
+    yield from _orders(decisions["cluster"], said, swapped, changed=said != back)
 
 
-def _over_orders(decisions: pl.DataFrame) -> Estimate:
-    """The share of right verdicts in all orders, with an interval over clusters."""
-    right = {"verdict_chosen_first": "A", "verdict_rejected_first": "B"}
-    asked = decisions.select(
-        "cluster",
-        won=pl.sum_horizontal((pl.col(name) == letter).cast(pl.Float64) for name, letter in right.items()),
-        verdicts=pl.sum_horizontal(pl.col(name).is_not_null().cast(pl.Float64) for name in right),
-    ).filter(pl.col("verdicts") > 0)
+def _over(cluster: pl.Series, hits: pl.Series, of: pl.Series) -> Estimate:
+    """A share of the verdicts of all decisions, with an interval over clusters. hits, of: verdicts of each decision."""
+    asked = pl.DataFrame({"cluster": cluster, "hits": hits, "of": of}).filter(pl.col("of") > 0)
     if asked.is_empty():
         return Estimate(None, n=0)
-    cluster = asked["cluster"].rank("dense").cast(pl.Int64).to_numpy() - 1
+    numbered = asked["cluster"].rank("dense").cast(pl.Int64).to_numpy() - 1
     leaf = np.zeros(asked.height, dtype=np.int64)
-    tilted = tilt(sums_of(leaf, cluster, asked["won"].to_numpy(), asked["verdicts"].to_numpy()))
+    tilted = tilt(sums_of(leaf, numbered, asked["hits"].to_numpy(), asked["of"].to_numpy()))
     [source] = tilted.sources
     return tilted.share(source.pooled([0]), [[0]], source.decisions([0]), source.clusters([0]))
 
 
-def _orders(first: pl.Series, second: pl.Series, *, changed: pl.Series) -> Numbers:
+def _count(verdicts: pl.Series) -> pl.Series:
+    """1 where something holds of a verdict, else 0, also where it was not asked for."""
+    return verdicts.fill_null(value=False).cast(pl.Float64)
+
+
+def _orders(cluster: pl.Series, first: pl.Series, second: pl.Series, *, changed: pl.Series) -> Numbers:
     said = pl.concat([first, second.alias(first.name)]).drop_nulls()
-    valid = said.filter(said != INVALID)
     both = (first != INVALID) & (second != INVALID)
     counts: Mapping[str, int] = {
         "verdicts": len(said),
-        "invalid_verdicts": len(said) - len(valid),
+        "invalid_verdicts": int((said == INVALID).sum()),
         "asked_in_both_orders": int(both.sum()),
         "changed_with_the_order": int((both & changed).sum()),
     }
     for metric, value in counts.items():
         yield Place("position", metric), Estimate(float(value))
-    yield Place("position", "share_of_first"), _mean(valid == "A")
+    valid = _count(first != INVALID) + _count(second != INVALID)
+    yield Place("position", "share_of_first"), _over(cluster, _count(first == "A") + _count(second == "A"), valid)
 
 
 def _share(verdicts: pl.Series, right: str) -> Estimate:

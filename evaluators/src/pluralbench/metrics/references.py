@@ -4,7 +4,7 @@ Each is a scorer like any other: by the length of the responses in characters, t
 value, which has no interval, since it is known. They are over all items, also those that a model's run dropped.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import factorial, prod
 
 import numpy as np
@@ -45,17 +45,17 @@ def reference_numbers(benchmark: Benchmark, items: pl.DataFrame) -> Numbers:
     yield from _numbers(benchmark, _by_length(items, 1), LONGER)
     shorter = _by_length(items, -1)
     yield from _numbers(benchmark, shorter, SHORTER)
-    matched = {
-        (config, item): matches_by_chance(rank)
-        for config, item, rank in items.select("config", "id", "rank").iter_rows()
-    }
+    ranks = items["rank"].to_list()
+    chances = {rank: matches_by_chance(rank) for rank in {*map(tuple, ranks)}}
+    places = items.select("config", "id").iter_rows()
+    matched = {place: chances[tuple(rank)] for place, rank in zip(places, ranks, strict=True)}
     yield from _coin(benchmark, shorter, 0.5, matched)  # who wins changes nothing
 
 
 def _by_length(items: pl.DataFrame, sign: int) -> pl.DataFrame:
     """Decisions for the longer response (1) or the shorter one (-1), by characters."""
     characters = pl.element().str.len_chars().cast(pl.Float64)
-    return decide(items, items["responses"].list.eval(sign * characters).to_list())
+    return decide(items, items["responses"].list.eval(sign * characters))
 
 
 def persona_references(benchmark: Benchmark, decisions: pl.DataFrame, items: pl.DataFrame, *, options: int) -> Numbers:
@@ -75,7 +75,7 @@ def persona_references(benchmark: Benchmark, decisions: pl.DataFrame, items: pl.
     yield from _coin(benchmark, decisions.with_columns(outcome=pl.lit("loss")), 1 / options, {})
 
 
-def matches_by_chance(rank: list[int]) -> float:
+def matches_by_chance(rank: Sequence[int]) -> float:
     """How likely scores drawn at random, no two of them the same, keep a ranking whose ties may be in any order.
 
     Of the k! orders of k responses these are the products of m! over groups of m responses that share a rank.

@@ -4,20 +4,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import polars as pl
 from pluralbench_local import LocalModel
 from pluralbench_local.personal.options import PersonalOptions
-from pluralbench_rewards import ModelRecord, Scoring, model_digest
-from pluralbench_runs import Output, Recipe, Table, announce
+from pluralbench_rewards import Scoring, model_digest
+from pluralbench_runs import Output, Table, announce, write_text
 
 from pluralbench.descriptions import Data, Personalizing, Prompt
 from pluralbench.errors import DataError
-from pluralbench.evaluation.folders import file_name, link_folder, run_folder
+from pluralbench.evaluation.folders import file_name, run_folder
 from pluralbench.evaluation.models import to_begin_with
-from pluralbench.evaluation.settings import DataSettings, PromptSettings, run_directory
+from pluralbench.evaluation.settings import run_directory
 from pluralbench.evaluation.timing import timed
 from pluralbench.metrics.personalize import personalize_numbers
 from pluralbench.personalizing.users import (
@@ -45,19 +45,18 @@ from pluralbench.results.personalize import (
     MODELS_FOLDER,
     NEW,
     PAGE_FILE,
-    PERSONALIZE_FILE,
     PERSONALIZE_ITEMS,
     SCORED,
     Condition,
-    Personalized,
-    PersonalizeRecord,
+    PersonalizeConfig,
+    PersonalizeResult,
     SetRecord,
     Told,
+    TrainedOn,
     TrainedRecord,
-    read_personalized,
-    write_personalized,
 )
-from pluralbench.results.record import CostRecord, provenance
+from pluralbench.results.record import CostRecord
+from pluralbench.results.runs import Personalized, load_run, write_run
 
 if TYPE_CHECKING:
     from pluralbench_local.personal.points import Corpus
@@ -71,22 +70,6 @@ CONDITIONS: dict[str, tuple[Condition, ...]] = {
     "with": ("with",),
     "all": ("without", "with", "shuffled"),
 }
-
-
-class PersonalizeSettings(Recipe):
-    """All that the numbers depend on. backbone: what was known of it before it was loaded. data: by part."""
-
-    operational: ClassVar[frozenset[str]] = frozenset({"scoring.token_budget", "scoring.compile"})
-
-    verb: Literal["personalize"] = "personalize"
-    backbone: ModelRecord
-    data: dict[str, DataSettings]
-    scored: DataSettings | None = None
-    prompt: PromptSettings
-    held_out: str | None = None
-    personalizing: Personalizing
-    options: PersonalOptions
-    scoring: Scoring
 
 
 class Model(Table):
@@ -155,22 +138,24 @@ def personalize(
     )
     described = backbone if isinstance(backbone, LocalModel) else LocalModel(name=str(backbone))
     described = described.model_copy(update={"name": to_begin_with(described.name)})
-    settings = PersonalizeSettings(
+    config = PersonalizeConfig(
         backbone=described.record().model_copy(update={"kind": "backbone"}),
-        data={name: loaded.data_settings() for name, loaded in users.loaded.items()},
-        scored=None if users.scored is None else users.scored.data_settings(),
-        prompt=users.described().prompt_settings(),
+        benchmark=users.loaded[TEST].benchmark_record(),
+        data={name: loaded.data_record() for name, loaded in users.loaded.items()},
+        scored_benchmark=None if users.scored is None else users.scored.benchmark_record(),
+        scored_data=None if users.scored is None else users.scored.data_record(),
+        prompt=users.described().prompt_record(),
         held_out=None if held_out is None else str(held_out),
         personalizing=personalizing,
         options=options,
         scoring=scoring or Scoring(),
     )
     name = f"personalize-{file_name(Path(described.name).name)}"
-    target = Path(out or run_folder(name, settings, users.loaded[TEST].data, personalizing))
-    with run_directory(target, settings, fresh=fresh, finished=PERSONALIZE_FILE) as output:
+    target = Path(out or run_folder(name, config, users.loaded[TEST].data, personalizing))
+    with run_directory(target, config, fresh=fresh) as output:
         if output is not None:
-            _carried_out(output, settings, described, users, models, embeddings)
-    done = read_personalized(target)
+            _carried_out(output, config, described, users, models, embeddings)
+    done: Personalized = load_run(target, PersonalizeConfig)
     if not (target / PAGE_FILE).exists():
         _write_page(done)
     return done
@@ -179,12 +164,21 @@ def personalize(
 def _write_page(done: Personalized) -> None:
     figures = [path for path in draw_personalized(done, done.path / FIGURES_FOLDER) if path.suffix == ".png"]
     text = page(done, [path.relative_to(done.path) for path in figures])
-    (done.path / PAGE_FILE).write_text(text, encoding="utf-8")
+    write_text(done.path / PAGE_FILE, text)
+
+
+def conditions_of(personalizing: Personalizing) -> tuple[Condition, ...]:
+    """The conditions in their order; where models with a profile read the persona too, `posts` is that without it."""
+    conditions = CONDITIONS[personalizing.profile]
+    if not personalizing.persona or "with" not in conditions:
+        return conditions
+    place = conditions.index("with")
+    return (*conditions[:place], "posts", *conditions[place:])
 
 
 def models_of(personalizing: Personalizing, options: PersonalOptions) -> list[Model]:
     """The models to train; shuffled profiles are told to those with one."""
-    trained = [one for one in CONDITIONS[personalizing.profile] if one != "shuffled"]
+    trained = [one for one in conditions_of(personalizing) if one != "shuffled"]
     return [
         _model(method, condition, seed, options, persona=personalizing.persona)
         for method, condition, seed in product(personalizing.methods, trained, range(personalizing.seeds))
@@ -192,10 +186,10 @@ def models_of(personalizing: Personalizing, options: PersonalOptions) -> list[Mo
 
 
 def _model(method: str, condition: Condition, seed: int, options: PersonalOptions, *, persona: bool) -> Model:
-    told = condition == "with"
-    how: Told = "persona" if method == "synthesizeme" else "raw"
-    second = told and persona and how == "raw"
-    values = options.model_dump() | {"method": method, "profile": told, "persona": second, "seed": seed}
+    # Beside posts SynthesizeMe reads the persona as every other method does (appendix B), else in their place.
+    how: Told = "persona" if method == "synthesizeme" and not persona else "raw"
+    told = {"profile": condition != "without", "persona": condition == "with" and persona}
+    values = options.model_dump() | {"method": method, "seed": seed} | told
     return Model(
         method=method, condition=condition, seed=seed, options=PersonalOptions.model_validate(values), told=how
     )
@@ -221,7 +215,7 @@ def _data_of(place: str | Path | Data) -> Data:
 
 def _carried_out(
     output: Output,
-    settings: PersonalizeSettings,
+    config: PersonalizeConfig,
     described: LocalModel,
     users: Users,
     models: list[Model],
@@ -234,13 +228,13 @@ def _carried_out(
     from pluralbench_local.personal.training import train_personal  # noqa: PLC0415 - the same
 
     with timed(output.work) as seconds:
-        backbone = load_backbone(described, scoring=settings.scoring)
+        backbone = load_backbone(described, scoring=config.scoring)
         store = EmbeddingStore(embeddings or output.work / EMBEDDINGS_FOLDER, backbone.record)
 
         def embedded(name: str, part: Part, told: Told) -> Embedded:
             announce(f"Vectors of {name} (--profile {told}): {len(part.groups):,} items")
             part = telling(part, told)
-            corpus = embed(part.groups, ranks_of(part), backbone, posts=settings.options.posts, store=store)
+            corpus = embed(part.groups, ranks_of(part), backbone, posts=config.options.posts, store=store)
             return Embedded(kept(part, corpus.places), corpus)
 
         parts = {TRAIN: users.train, VALIDATION: users.validation, **users.sets}
@@ -259,43 +253,40 @@ def _carried_out(
                 options=model.options,
                 backbone=backbone.record,
                 held_out=own[VALIDATION].corpus if VALIDATION in own else None,
-                origin=_origin(settings),
+                origin=_origin(config),
             )
             sets = {name: own[name] for name in users.sets}
-            decided += _decided(model, read_personal(done.folder), sets, settings)
+            decided += _decided(model, read_personal(done.folder), sets, config)
             trained.append(_trained_record(model, folder, done.record))
         items = pl.concat(decided)
         first = next(iter(vectors.values()))
         users = replace(users, train=first[TRAIN].part, sets={name: first[name].part for name in users.sets})
-        record = _record(settings, users, trained, backbone.record.model_dump(mode="json"), seconds())
-    metrics = metrics_frame(personalize_numbers(items, {name: one.by_config for name, one in record.sets.items()}))
-    staged = write_personalized(output, record, items, metrics)
-    link_folder(output.work / MODELS_FOLDER, staged / MODELS_FOLDER)
-    if embeddings is None:
-        link_folder(output.work / EMBEDDINGS_FOLDER, staged / EMBEDDINGS_FOLDER)
-    output.publish(staged)
+        result = _result(config, users, trained, backbone.record.model_dump(mode="json"), seconds())
+    metrics = metrics_frame(personalize_numbers(items, {name: one.by_config for name, one in result.sets.items()}))
+    folders = (MODELS_FOLDER,) if embeddings is not None else (MODELS_FOLDER, EMBEDDINGS_FOLDER)
+    write_run(output, config, result, metrics, {"items": items}, folders=folders)
 
 
-def _origin(settings: PersonalizeSettings) -> dict[str, str]:
+def _origin(config: PersonalizeConfig) -> dict[str, str]:
     """Where the pairs come from, for the record of a model."""
-    train = settings.data[TRAIN]
-    return {"benchmark": train.benchmark, "location": train.location, "digest": train.digest}
+    train = config.data[TRAIN]
+    return {"benchmark": config.benchmark.name, "location": train.location, "digest": train.digest}
 
 
 def _decided(
-    model: Model, saved: "SavedPersonal", sets: Mapping[str, Embedded], settings: PersonalizeSettings
+    model: Model, saved: "SavedPersonal", sets: Mapping[str, Embedded], config: PersonalizeConfig
 ) -> Iterator[pl.DataFrame]:
     """The decisions of a model on all sets, and with other users' profiles where that is asked."""
+    from pluralbench_local.personal.items import with_others_profiles  # noqa: PLC0415 - the same
     from pluralbench_local.personal.saved import rewards_of  # noqa: PLC0415 - needs torch
-    from pluralbench_local.personal.simulated import with_others_profiles  # noqa: PLC0415 - the same
 
-    also = model.condition == "with" and settings.personalizing.profile == "all"
+    also = model.condition == "with" and config.personalizing.profile == "all"
     conditions: list[Condition] = [model.condition, *(["shuffled"] if also else [])]  # type: ignore[list-item]
     for (name, (part, corpus)), condition in product(sets.items(), conditions):
         if condition == "shuffled":
             _check_several(part, name)
         shown = with_others_profiles(corpus, model.seed) if condition == "shuffled" else corpus
-        yield _rows(part, rewards_of(saved, shown), _told_of(part, corpus, settings.options.posts)).select(
+        yield _rows(part, rewards_of(saved, shown), _told_of(part, corpus, config.options.posts)).select(
             *(
                 pl.lit(value).cast(PERSONALIZE_ITEMS[column]).alias(column)
                 for column, value in (("method", model.method), ("condition", condition), ("seed", model.seed))
@@ -354,39 +345,24 @@ def _trained_record(model: Model, folder: Path, record: Mapping[str, object]) ->
     )
 
 
-def _record(
-    settings: PersonalizeSettings,
-    users: Users,
-    trained: list[TrainedRecord],
-    embedding: dict[str, object],
-    seconds: float,
-) -> PersonalizeRecord:
-    personalizing, scored = settings.personalizing, users.scored
-    return PersonalizeRecord(
-        backbone=settings.backbone,
+def _result(
+    config: PersonalizeConfig, users: Users, trained: list[TrainedRecord], embedding: dict[str, Any], seconds: float
+) -> PersonalizeResult:
+    return PersonalizeResult(
         embedding=embedding,
-        methods=personalizing.methods,
-        conditions=CONDITIONS[personalizing.profile],
-        persona=personalizing.persona,
-        seeds=personalizing.seeds,
-        benchmark=users.loaded[TEST].benchmark_record(),
-        data={name: loaded.data_record() for name, loaded in users.loaded.items()},
-        held_out=settings.held_out,
-        trained_on={"pairs": users.train.items.height, "users": users.train.items["person"].n_unique()},
+        conditions=conditions_of(config.personalizing),
+        trained_on=TrainedOn(pairs=users.train.items.height, users=users.train.items["person"].n_unique()),
         left_out={name: part.left_out for name, part in {TRAIN: users.train, **users.sets}.items() if part.left_out},
-        scored_benchmark=None if scored is None else scored.benchmark_record(),
-        scored_data=None if scored is None else scored.data_record(),
         sets={name: _set_record(name, part, users) for name, part in users.sets.items()},
         models=tuple(trained),
         cost=CostRecord(seconds=seconds),
-        provenance=provenance(),
     )
 
 
 def _set_record(name: str, part: Part, users: Users) -> SetRecord:
     other = users.scored if name == SCORED else None
     return SetRecord(
-        title=TITLES.get(name) or ("" if other is None else other.benchmark.title),
+        title=TITLES.get(name) or ("" if other is None else other.benchmark_record().title),
         items=part.items.height,
         users=part.items["cluster"].n_unique(),
         personas=sum(map(HAS["persona"], part.groups)),

@@ -185,7 +185,7 @@ def _newest(items: pl.DataFrame) -> pl.Series:
 def _told(loaded: Loaded, items: pl.DataFrame, needed: Sequence[str], personas: Mapping[str, Persona]) -> Part:
     """The items of whose person is known what is needed. Raises `DataError` where there is none."""
     told = replace(loaded.told, personas=personas) if personas else loaded.told
-    groups = loaded._replace(items=replace(loaded.items, frame=items), frame=items, told=told).groups()
+    groups = loaded._replace(items=replace(loaded.items, frame=items), frame=items, told=told).groups(whole=True)
     for what in needed:
         if not any(map(HAS[what], groups)):
             raise DataError(f"{loaded.items.location} {NOT_TOLD[what]}.")

@@ -77,7 +77,7 @@ def by_embeddings(pairs: Sequence[Pair], encoder: str, ledger: Ledger) -> list[A
 
     encoder: a folder, or ORG/NAME on the Hub. Raises `RetrievalError`, `MissingExtra`.
     """
-    from pluralbench_retrieval import Query, rank, retriever  # noqa: PLC0415 - used by few
+    from pluralbench_calls.retrieval import Query, rank, retriever  # noqa: PLC0415 - used by few
 
     model = retriever(f"sentence-transformers:{encoder}")
     queries = [

@@ -3,21 +3,23 @@
 import json
 from collections import Counter
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any
 
 import polars as pl
 from pluralbench_calls import Answer, Ledger, ask, chat_request, working_ledger
-from pluralbench_calls.chat import ChatConnection, ChatModel
+from pluralbench_calls.chat import ChatConnection
 from pluralbench_local import LocalModel
+from pluralbench_policies.planner_options import PLANNER_FILE
 from pluralbench_policies.planner_prompts import planner_prompts_digest, read_plan
-from pluralbench_rewards import ModelRecord, model_digest
-from pluralbench_runs import Output, Recipe
+from pluralbench_rewards import model_digest
+from pluralbench_runs import Output
+from pluralbench_tables import parse_json, read_text
 
 from pluralbench.descriptions import AspectMatching, Data, Planning
 from pluralbench.downstream.candidates import TEXTS, Policy, policy_of
 from pluralbench.errors import DataError, EvaluationError
 from pluralbench.evaluation.folders import file_name, run_folder
-from pluralbench.evaluation.settings import DataSettings, Loaded, run_directory
+from pluralbench.evaluation.settings import Loaded, run_directory
 from pluralbench.evaluation.timing import cost_of_calls, timed
 from pluralbench.planning.aspects import (
     EMBEDDINGS,
@@ -29,11 +31,10 @@ from pluralbench.planning.aspects import (
     by_words,
     compared,
 )
-from pluralbench.planning.prompts import load_people, prompts_of
+from pluralbench.planning.prompts import load_people, marks_of, prompts_of
 from pluralbench.results.metrics_frame import metrics_frame
-from pluralbench.results.plans import RECORD_FILE, Plans, PlansRecord, read_plans_folder, write_plans
-from pluralbench.results.record import provenance
-from pluralbench.results.runs import LEDGER_FILE
+from pluralbench.results.plans import PLANS_FILE, PlanConfig, PlanResult
+from pluralbench.results.runs import LEDGER_FILE, Plans, load_run, write_run
 
 _PLANNED: dict[str, Any] = {
     "config": pl.String,
@@ -49,22 +50,6 @@ _PLANNED: dict[str, Any] = {
 PLANNED = pl.Schema(_PLANNED)
 """A row an item. text: as the planner wrote it, null where there is none; then `outcome` and `reason` say why.
 aspects: what could be read from it, empty where it has no list. call: the key of the recorded call."""
-
-
-class PlanSettings(Recipe):
-    """All that plans and their numbers depend on. encoder: digest of its folder."""
-
-    operational: ClassVar[frozenset[str]] = frozenset({"connection"})
-
-    verb: Literal["plan"] = "plan"
-    planner: ChatModel
-    data: DataSettings
-    posts: int
-    matching: AspectMatching
-    encoder: str | None = None
-    prompts_digest: str
-    seed: int
-    connection: ChatConnection = ChatConnection()
 
 
 def plan(
@@ -100,11 +85,14 @@ def plan(
     )
     loaded = load_people(benchmark, data if isinstance(data, Data) else Data(location=data and str(data)), posts)
     _check_ids(loaded.items.frame)
+    checked = _check_unlearned(planner, loaded)
     asked = policy_of(planner, sampling, connection)
-    settings = PlanSettings(
+    config = PlanConfig(
         planner=asked.chat,
-        data=loaded.data_settings(),
+        benchmark=loaded.benchmark_record(),
+        data=loaded.data_record(),
         posts=posts,
+        sampling=sampling,
         matching=matching,
         encoder=None if matching.encoder is None else model_digest(matching.encoder),
         prompts_digest=planner_prompts_digest(),
@@ -113,15 +101,25 @@ def plan(
     )
     choices = [*([planner] if isinstance(planner, LocalModel) else []), sampling, matching]
     name = f"{loaded.name}-{file_name(Path(asked.record.name).name)}-plans"
-    target = Path(out or run_folder(name, settings, loaded.data, *choices, seed=seed, said=("encoder",)))
-    with run_directory(target, settings, fresh=fresh, finished=RECORD_FILE) as output:
+    target = Path(out or run_folder(name, config, loaded.data, *choices, seed=seed, said=("encoder",)))
+    with run_directory(target, config, fresh=fresh) as output:
         if output is not None:
             with timed(output.work) as seconds, working_ledger(output.work / "ledger.sqlite") as ledger:
                 planned = _planned(loaded, asked, ledger, seed)
-                tokens = ledger.usage()
+                usage = ledger.usage()
                 found = _found(loaded.items.frame, planned, matching, ledger)
-                _write(output, settings, sampling, loaded, asked.record, planned, found, ledger, tokens, seconds())
-    return read_plans_folder(target)
+                ledger.export(output.work / LEDGER_FILE, ledger.used)
+                result = PlanResult(
+                    planner=asked.record.model_copy(update={"kind": "planner"}),
+                    checked=checked,
+                    **_counts(planned),
+                    calls=planned.height,
+                    prompt_tokens=usage[0],
+                    completion_tokens=usage[1],
+                    cost=cost_of_calls(seconds(), connection, *usage),
+                )
+            _write(output, config, result, planned, found)
+    return load_run(target, PlanConfig)
 
 
 def _check_ids(items: pl.DataFrame) -> None:
@@ -132,6 +130,28 @@ def _check_ids(items: pl.DataFrame) -> None:
             f"The id {item} stands in the configs {' and '.join(configs[:2])}, and a plan is told by its item's id; "
             "plan one config at a time (--config)."
         )
+
+
+def _check_unlearned(planner: str | Path | LocalModel, loaded: Loaded) -> bool:
+    """Whether the planner's folder records what it learned from. Raises `DataError` where that has an item to plan."""
+    name = planner.name if isinstance(planner, LocalModel) else str(planner)
+    path = Path(name) / PLANNER_FILE
+    if not path.is_file():
+        return False
+    record = parse_json(read_text(path, DataError), str(path), DataError)
+    match record:
+        case {"origin": {"learned": [*marks]}}:
+            learned = {str(mark) for mark in marks}
+        case _:
+            return False
+    known = [item for item, marks in zip(loaded.items.frame["id"], marks_of(loaded), strict=True) if marks & learned]
+    if known:
+        raise DataError(
+            f"The planner {name} learned the aspects of {len(known):,} of the {loaded.items.frame.height:,} items "
+            f"(id {known[0]} among them), so that its plans would tell what is to be inferred; let it plan others, or "
+            "train it on others: without `data` it learns from other people than the benchmark's."
+        )
+    return True
 
 
 def _planned(loaded: Loaded, planner: Policy, ledger: Ledger, seed: int) -> pl.DataFrame:
@@ -180,49 +200,30 @@ def _found(
     return found
 
 
-def _write(
-    output: Output,
-    settings: PlanSettings,
-    sampling: Planning,
-    loaded: Loaded,
-    planner: ModelRecord,
-    planned: pl.DataFrame,
-    found: dict[str, list[Found]],
-    ledger: Ledger,
-    tokens: tuple[int, int],
-    seconds: float,
-) -> None:
-    ledger.export(output.work / LEDGER_FILE, ledger.used)
+def _counts(planned: pl.DataFrame) -> dict[str, Any]:
     listed, missing = planned["aspects"].list.len() > 0, planned["text"].is_null()
-    record = PlansRecord(
-        planner=planner.model_copy(update={"kind": "planner"}),
-        benchmark=loaded.benchmark_record(),
-        data=loaded.data_record(),
-        posts=settings.posts,
-        sampling=sampling,
-        matching=settings.matching,
-        prompts_digest=settings.prompts_digest,
-        seed=settings.seed,
-        items=planned.height,
-        listed=int(listed.sum()),
-        as_text=int((~listed & ~missing).sum()),
-        missing=int(missing.sum()),
-        cut=planned.filter(outcome="length").height,
-        reasons=dict(sorted(Counter(planned["reason"].drop_nulls().to_list()).items())),
-        calls=planned.height,
-        prompt_tokens=tokens[0],
-        completion_tokens=tokens[1],
-        cost=cost_of_calls(seconds, settings.connection, *tokens),
-        provenance=provenance(),
-    )
-    by_config = loaded.benchmark.overall == "configs"
+    return {
+        "items": planned.height,
+        "listed": int(listed.sum()),
+        "as_text": int((~listed & ~missing).sum()),
+        "missing": int(missing.sum()),
+        "cut": planned.filter(outcome="length").height,
+        "reasons": dict(sorted(Counter(planned["reason"].drop_nulls().to_list()).items())),
+    }
+
+
+def _write(
+    output: Output, config: PlanConfig, result: PlanResult, planned: pl.DataFrame, found: dict[str, list[Found]]
+) -> None:
+    by_config = config.benchmark.description.overall == "configs"
     numbers = aspect_numbers(planned, found, by_config=by_config) if found else []
     columns = [
         pl.Series(f"{name}_{way}", [getattr(one, name) for one in own], pl.Float64)
         for way, own in found.items()
         for name in ("recall", "precision")
     ]
-    write_plans(output, record, metrics_frame(numbers), planned.with_columns(columns), _lines(planned))
+    items, texts = planned.with_columns(columns), {PLANS_FILE: _lines(planned)}
+    write_run(output, config, result, metrics_frame(numbers), {"items": items}, texts=texts)
 
 
 def _lines(planned: pl.DataFrame) -> str:

@@ -1,15 +1,21 @@
-"""What a planner is asked of each item of a benchmark."""
+"""What a planner is asked of each item of a benchmark, and by what an item is known again that it learned from."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from pluralbench_policies.planner_prompts import planner_messages
+from pluralbench_release.audit import normalised
 from pluralbench_rewards import Message
+from pluralbench_runs import digest
 from pluralbench_schemas import render_posts
 
 from pluralbench.descriptions import Data, Prompt
 from pluralbench.downstream.outcomes import shown
 from pluralbench.errors import DataError
 from pluralbench.evaluation.settings import Loaded, load_benchmark
+
+LEARNED = "learned"
+"""Of a planner's origin: the marks of the items that it learned from."""
 
 
 def load_people(benchmark: str, data: Data, posts: int) -> Loaded:
@@ -33,6 +39,25 @@ def prompts_of(loaded: Loaded) -> list[list[Message]]:
         planner_messages(shown(group), render_posts(posts))
         for group, posts in zip(loaded.groups(), _posts(loaded), strict=True)
     ]
+
+
+def marks_of(loaded: Loaded) -> list[set[str]]:
+    """By what each item is known again in other data: its question with its person's posts, or with what their aspects
+    are founded on.
+
+    Neither ids nor the order of posts count, nor does what `normalised` leaves out. A question alone
+    is no mark, nor with titles of aspects, since several people may ask and expect the same.
+    """
+
+    def mark(question: str, texts: Iterable[str]) -> str:
+        return digest([normalised(question), sorted({*map(normalised, texts)})])[:16]
+
+    marks = []
+    for group, item in zip(loaded.groups(), loaded.items.frame.iter_rows(named=True), strict=True):
+        posts = [post["text"] for post in loaded.told.posts(item)]
+        founded = [aspect[name] or "" for aspect in item["aspects"] or [] for name in ("evidence", "reason")]
+        marks.append({mark(shown(group), texts) for texts in (posts, founded) if any(texts)})
+    return marks
 
 
 def _posts(loaded: Loaded) -> list[list[dict[str, Any]]]:

@@ -7,12 +7,15 @@ from pluralbench_local import LocalModel
 from pluralbench_policies.planner_options import PlanExample, PlannerOptions
 from pluralbench_policies.planner_prompts import plan_text
 
+from pluralbench.data.benchmarks import described_benchmarks
 from pluralbench.descriptions import Data
 from pluralbench.errors import DataError
 from pluralbench.evaluation.models import to_begin_with
 from pluralbench.evaluation.settings import Loaded
 from pluralbench.evaluation.train import clusters_of, split
-from pluralbench.planning.prompts import load_people, prompts_of
+from pluralbench.planning.prompts import LEARNED, load_people, marks_of, prompts_of
+
+TRAIN = "train"
 
 
 def train_planner(
@@ -30,18 +33,20 @@ def train_planner(
 
     Personalized RewardBench, section 4.3.
 
-    base: a language model with a chat template; "local" is the small embedded one. data: the items; responses that come
-    with them are not read. posts: of a profile, at most. held_out: this share of the clusters (of those who ask, where
-    the benchmark says so), drawn by the seed of `options`, to measure the loss on.
+    base: a language model with a chat template; "local" is the small embedded one. data: the items, their train split
+    where no other is named; without it the data that the benchmark says is to be learned from, never what it scores
+    by. Responses that come with items are not read. posts: of a profile, at most, in its order. held_out: this share
+    of the clusters (of those who ask, where the benchmark says so), drawn by the seed of `options`, to measure the loss
+    on.
 
-    Returns `pluralbench_policies.TrainedPlanner`. Training that was interrupted goes on with the same call. Raises a
+    Returns `pluralbench_local.Trained`. Training that was interrupted goes on with the same call. Raises a
     `UserError` for every mistake of the caller.
     """
     options = options or PlannerOptions()
-    data = data if isinstance(data, Data) else Data(location=None if data is None else str(data))
+    data = _to_learn(benchmark, data if isinstance(data, Data) else Data(location=None if data is None else str(data)))
     source = base if isinstance(base, LocalModel) else LocalModel(name=str(base))
     loaded = load_people(benchmark, data, posts)
-    learned, judged = examples_of(loaded), None
+    learned, judged = list(zip(examples_of(loaded), marks_of(loaded), strict=True)), None
     if held_out is not None:
         learned, judged = split(learned, clusters_of(loaded), held_out, options.seed)
     origin: dict[str, Any] = {
@@ -49,14 +54,36 @@ def train_planner(
         "location": loaded.items.location,
         "revision": loaded.items.revision,
         "digest": loaded.items.digest,
+        "split": data.split,
         "limit": loaded.data.limit,
         "posts": posts,
         "held_out": held_out,
+        LEARNED: sorted(mark for _, marks in learned for mark in marks),
     }
     from pluralbench_policies.planner import train_planner as train_on  # noqa: PLC0415 - needs torch
 
     source = source.model_copy(update={"name": to_begin_with(source.name)})
-    return train_on(source, learned, out, held_out=judged, options=options, origin=origin, fresh=fresh)
+    examples, measured = ([one for one, _ in part] for part in (learned, judged or []))
+    return train_on(
+        source,
+        examples,
+        out,
+        held_out=None if judged is None else measured,
+        options=options,
+        origin=origin,
+        fresh=fresh,
+    )
+
+
+def _to_learn(benchmark: str, data: Data) -> Data:
+    """The data with its location and split spelled out. Raises `DataError` where nobody says where it is."""
+    place = data.location or described_benchmarks([benchmark])[benchmark].learn
+    if place is None:
+        raise DataError(
+            f"The benchmark {benchmark} names no data for planners to learn from, and its own is what it scores by; "
+            "say where `data` to learn from is."
+        )
+    return data.model_copy(update={"location": place, "split": data.split or TRAIN})
 
 
 def examples_of(loaded: Loaded) -> list[PlanExample]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 from huggingface_hub import EvalResult, ModelCard, ModelCardData
 from pluralbench_release.commits import Head, address, commit, commit_twice, opened, text_at
 from pluralbench_release.tables import HUB_REPOSITORY
-from pluralbench_runs import one_line
+from pluralbench_runs import one_line, open_file, write_text
 from yaml import YAMLError
 
 from pluralbench.errors import RunError
@@ -37,8 +37,14 @@ def write_model_card(runs: Sequence[Run], model: str) -> str:
     folder = Path(model)
     if folder.is_dir():
         path = folder / CARD
-        before = path.read_text(encoding="utf-8") if path.exists() else None
-        path.write_text(with_results(before, results, folder.resolve().name, str(path)), encoding="utf-8")
+        try:
+            with open_file(path) as file:
+                before: str | None = file.read().decode()
+        except FileNotFoundError:
+            before = None
+        except UnicodeDecodeError:
+            raise RunError(f"{path} is not UTF-8; save it as UTF-8.") from None
+        write_text(path, with_results(before, results, folder.resolve().name, str(path)))
         return str(path)
     if not HUB_REPOSITORY.fullmatch(model):
         raise RunError(f"{model} is neither the folder of a model nor a model on the Hub, which is ORG/NAME.")
@@ -58,34 +64,36 @@ def eval_results(run: Run) -> list[EvalResult]:
     The interval, its level and how many decisions a number is over are in `metric_args`, since the format has no field
     for them. The dataset is the Hub's where the rows came from there, with its commit; else the benchmark's name.
     """
-    record = run.record
-    on_hub = record.data.revision is not None
-    told = {"profile": record.prompt.profile, "setting": record.prompt.setting, "variables": record.prompt.variables}
+    config = run.config
+    on_hub = config.data.revision is not None
+    asked = {name: config.asked(name) for name in ("setting", "variables")}
+    told = {"profile": config.prompt.profile, **asked}
     settings = {name: value for name, value in told.items() if value is not None and value != "none"}
-    judged = record.judging is not None
+    judged = run.judged is not None
     places: list[tuple[str, str | None, Estimate]] = [("overall", None, run.headline)]
-    places += [("accuracy", config, run.of(config)) for config in run.names("config", "config")]
+    places += [("accuracy", name, run.of(name)) for name in run.names("config", "config")]
     return [
         EvalResult(
             task_type="text-generation" if judged else "text-classification",
             task_name="Judging which answer is better" if judged else "Reward modelling",
-            dataset_type=record.data.location if on_hub else record.benchmark.name,
-            dataset_name=record.benchmark.title,
-            dataset_config=config,
-            dataset_split=record.data.split,
-            dataset_revision=record.data.revision,
+            dataset_type=config.data.location if on_hub else config.benchmark.name,
+            dataset_name=config.benchmark.title,
+            dataset_config=name,
+            dataset_split=config.data.split,
+            dataset_revision=config.data.revision,
             metric_type="accuracy",
-            metric_name=", ".join([metric.capitalize(), *(f"{name} {value}" for name, value in settings.items())]),
+            metric_name=", ".join([metric.capitalize(), *(f"{what} {value}" for what, value in settings.items())]),
             metric_value=round(found.value, 6),
             metric_args={
                 "low": found.low,
                 "high": found.high,
                 "level": LEVEL,
                 "n": found.n,
-                "rule": record.benchmark.rule,
+                **({} if name else {"items": run.items_counted, "of_items": run.items_there}),
+                "rule": config.benchmark.rule,
             },
         )
-        for metric, config, found in places
+        for metric, name, found in places
         if found.value is not None
     ]
 
@@ -96,8 +104,8 @@ def with_results(card: str | None, results: Sequence[EvalResult], name: str, whe
     card: None for a model without one. name: the model's, for a card that has none. where: what errors call it.
     """
     try:
-        made = ModelCard(card if card is not None else f"---\n{{}}\n---\n\n# {name}\n")
-    except (ValueError, TypeError, KeyError, AttributeError, YAMLError) as error:
+        made = ModelCard(card.removeprefix("\ufeff") if card is not None else f"---\n{{}}\n---\n\n# {name}\n")
+    except (ValueError, TypeError, KeyError, AttributeError, YAMLError, RecursionError) as error:
         raise RunError(f"{where} cannot be read ({one_line(error, 200)}); mend its YAML.") from None
     data = cast("ModelCardData", made.data)
     new = {_what(result) for result in results}

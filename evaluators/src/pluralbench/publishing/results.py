@@ -24,8 +24,9 @@ from pluralbench_runs import file_digest, path_name
 
 from pluralbench.errors import RunError
 from pluralbench.reports.detail import report_frame
+from pluralbench.reports.numbers import with_interval
 from pluralbench.results.finding import find_runs
-from pluralbench.results.runs import Run
+from pluralbench.results.runs import Run, items_text
 
 RUNS, CARD, METRICS_CONFIG = "runs", "README.md", "metrics"
 
@@ -96,8 +97,8 @@ def write_tables(folder: Path) -> dict[str, str]:
     found = find_runs([folder / RUNS]).runs
     metrics = report_frame(found).with_columns(pl.col("run").str.split("/").list.last())
     tables = {METRICS_CONFIG: metrics}
-    for benchmark in sorted({run.record.benchmark.name for run in found}):
-        own = [run for run in found if run.record.benchmark.name == benchmark]
+    for benchmark in sorted({run.config.benchmark.name for run in found}):
+        own = [run for run in found if run.config.benchmark.name == benchmark]
         about = ([pl.lit(run.path.name).alias("run"), pl.lit(run.name).alias("model")] for run in own)
         items = [run.items.select(*columns, pl.all()) for run, columns in zip(own, about, strict=True)]
         tables[path_name(f"{benchmark}_items", "A config")] = pl.concat(items, how="diagonal_relaxed")
@@ -169,10 +170,17 @@ def _card(repository: str, tables: dict[str, str], folder: Path) -> str:
     data = DatasetCardData(pretty_name=title, tags=["pluralbench", "evaluation"], configs=configs)
     runs = find_runs([folder / RUNS]).runs
     rows = [
-        (run.path.name, run.name, run.record.benchmark.title, _interval(run), run.record.provenance.finished[:10])
-        for run in sorted(runs, key=lambda run: (run.record.benchmark.name, -(run.headline.value or 0), run.path.name))
+        (
+            run.path.name,
+            run.name,
+            run.config.benchmark.title,
+            items_text([run.items_counted], run.items_there),
+            with_interval(run.headline) or "-",
+            run.provenance.finished[:10],
+        )
+        for run in sorted(runs, key=lambda run: (run.config.benchmark.name, -(run.headline.value or 0), run.path.name))
     ]
-    table = pl.DataFrame(rows, schema=["run", "model", "benchmark", "overall, %", "finished"], orient="row")
+    table = pl.DataFrame(rows, schema=["run", "model", "benchmark", "size", "overall, %", "finished"], orient="row")
     return f"""---
 {data}
 ---
@@ -194,11 +202,3 @@ metrics = load_dataset("{repository}", "{METRICS_CONFIG}", split="test")
 Each lies in `{RUNS}/NAME` as it was made, with its items, settings and versions. `{METRICS_CONFIG}` has every number of
 all runs, a row each; the other configs have the items of a benchmark's runs. Intervals are 95 % ones.
 """
-
-
-def _interval(run: Run) -> str:
-    found = run.headline
-    if found.value is None:
-        return "-"
-    bounds = "" if found.low is None or found.high is None else f" [{100 * found.low:.1f}, {100 * found.high:.1f}]"
-    return f"{100 * found.value:.1f}{bounds}"

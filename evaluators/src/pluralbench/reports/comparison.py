@@ -1,33 +1,31 @@
-"""The parts of a comparison of two runs, as a table for people."""
+"""The parts of a comparison of two runs, as a table."""
 
 from collections.abc import Mapping
 from typing import Any
 
-from rich import box
-from rich.table import Table as Grid
+from pluralbench_measures.bootstrap import Estimate
 
 from pluralbench.evaluation.compare import RunComparison
-from pluralbench.reports.layout import broken
+from pluralbench.reports.numbers import p_value, points
+from pluralbench.reports.tables import Column, Row, Table
 
 WHOLE = {"accuracy": "accuracy", "exact_match": "exact match"}
+COLUMNS = (
+    Column("first"),
+    Column("second"),
+    Column("difference", points),
+    Column("p", p_value),
+    Column("Holm", p_value),
+)
 
 
-def parts_table(found: RunComparison) -> Grid:
+def parts_table(found: RunComparison) -> Table:
     """A row for each part: both runs' numbers, the difference with its interval, and p, plain and by Holm."""
-    grid = Grid(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    grid.add_column("part", overflow="fold")
-    for name in ("first", "second", "difference", "p", "Holm"):
-        grid.add_column(name, justify="right", no_wrap=True)
+    rows = []
     for row in found.parts.iter_rows(named=True):
-        grid.add_row(
-            broken(_name(row), 30),
-            _percent(row["first"]),
-            _percent(row["second"]),
-            _difference(row),
-            _p(row["p_value"]),
-            _p(row["p_holm"]),
-        )
-    return grid
+        difference = Estimate(row["difference"], row["low"], row["high"])
+        rows.append(Row(_name(row), (row["first"], row["second"], difference, row["p_value"], row["p_holm"])))
+    return Table("", "part", COLUMNS, rows)
 
 
 def _name(row: Mapping[str, Any]) -> str:
@@ -35,18 +33,3 @@ def _name(row: Mapping[str, Any]) -> str:
     places = [row[name] for name in ("config", "section", "subset") if row[name] is not None] or ["all configs"]
     metric = "" if row["metric"] == "accuracy" else f", {WHOLE.get(row['metric'], row['metric'])}"
     return ": ".join(places) + metric
-
-
-def _difference(row: Mapping[str, Any]) -> str:
-    if row["difference"] is None:
-        return "–"
-    bounds = "" if row["low"] is None else f" [{100 * row['low']:+.1f}, {100 * row['high']:+.1f}]"
-    return f"{100 * row['difference']:+.1f}{bounds}"
-
-
-def _percent(value: float | None) -> str:
-    return "–" if value is None else f"{100 * value:.1f}"
-
-
-def _p(value: float | None) -> str:
-    return "–" if value is None else f"{value:.3f}" if value >= 0.001 else "<0.001"

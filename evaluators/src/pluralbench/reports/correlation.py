@@ -2,14 +2,13 @@
 
 from collections.abc import Iterator
 
-from pluralbench_measures.bootstrap import CONFIDENCE
+from pluralbench_measures.bootstrap import CONFIDENCE, Estimate
 from pluralbench_measures.correlation import PAPER, PERSISTENCE, STANDARD
 from pluralbench_measures.rank_intervals import FEWEST, Difference, fewest
-from rich import box
-from rich.table import Table as Grid
 
 from pluralbench.downstream.correlate import Baseline, Correlation, Statistic
-from pluralbench.reports.layout import DASH, broken
+from pluralbench.reports.numbers import change, p_value, three_digits
+from pluralbench.reports.tables import Column, Row, Table
 
 LABELS = {
     "ndcg": "NDCG",
@@ -24,42 +23,52 @@ GROUPS = {"Personalized RewardBench": PAPER, "Standard forms": STANDARD}
 SMALL = 0.05
 
 
-def tables(found: Correlation) -> Iterator[str | Grid]:
-    """What was correlated, a table of the statistics, and one for each baseline."""
+def heading(found: Correlation) -> Iterator[str]:
+    """What was correlated."""
     yield f"Benchmark:  {found.benchmark.source} ({found.benchmark.measure})"
     yield f"Downstream: {found.downstream.source} ({found.downstream.measure})"
     yield f"{len(found.names)} models on both sides"
+
+
+def tables(found: Correlation) -> Iterator[Table]:
+    """A table of the statistics, and one for each baseline."""
     noise = any(one.without_noise is not None for one in found.statistics.values())
-    heads = ["value", *(["without noise"] if noise else []), f"{CONFIDENCE:.0%} interval", "p"]
-    grid = _grid("statistic", *heads)
-    for title, names in GROUPS.items():
-        grid.add_row(title)
-        for name in names:
-            one = found.statistics[name]
-            without = [_number(one.without_noise)] if noise else []
-            grid.add_row(f"  {LABELS[name]}", _number(one.value), *without, _interval(one.low, one.high), _p(one))
-    yield grid
-    for name, baseline in found.baselines.items():
-        yield f"Against {name} ({baseline.source}), on {baseline.n} models"
-        yield _against(found, name, baseline)
+    columns = [
+        Column("value", three_digits),
+        *([Column("without noise", three_digits)] if noise else []),
+        Column("p", p_value),
+    ]
+    rows = []
+    for group, name in _names():
+        one = found.statistics[name]
+        without = [one.without_noise] if noise else []
+        rows.append(Row(LABELS[name], (_estimate(one), *without, one.p_value), group=group))
+    yield Table("", "statistic", columns, rows, "form")
+    for other, baseline in found.baselines.items():
+        title = f"Against {other} ({baseline.source}), on {baseline.n} models"
+        columns = [Column(other, three_digits), Column("difference", change), Column("p", p_value)]
+        rows = []
+        for group, name in _names():
+            gap = baseline.differences[name]
+            values = (baseline.statistics[name].value, _estimate(gap), gap.p_value)
+            rows.append(Row(LABELS[name], values, group=group))
+        yield Table(title, "statistic", columns, rows, "form")
 
 
-def _against(found: Correlation, name: str, baseline: Baseline) -> Grid:
-    grid = _grid("statistic", broken(name, 12), "difference", f"{CONFIDENCE:.0%} interval", "p")
-    for title, names in GROUPS.items():
-        grid.add_row(title)
-        for one in names:
-            gap = baseline.differences[one]
-            value = DASH if gap.value is None else f"{gap.value:+.3f}"
-            bounds = _interval(gap.low, gap.high, "+.2f")
-            grid.add_row(f"  {LABELS[one]}", _number(baseline.statistics[one].value), value, bounds, _p(gap))
-    return grid
+def _names() -> Iterator[tuple[str, str]]:
+    yield from ((group, name) for group, names in GROUPS.items() for name in names)
+
+
+def _estimate(found: Statistic | Difference) -> Estimate:
+    return Estimate(found.value, found.low, found.high)
 
 
 def closing(found: Correlation) -> Iterator[str]:
     """What a reader has to know, a sentence or two each."""
     yield from found.warnings
     models = len(found.names)
+    if any(one.low is not None for one in found.statistics.values()):
+        yield f"Brackets are {CONFIDENCE:.0%} intervals."
     yield (
         f"The truncated RBO of {models} models is at most {1 - PERSISTENCE**models:.3f}; the extrapolated one is at "
         "most 1."
@@ -128,30 +137,6 @@ def _about_baseline(name: str, found: Baseline) -> Iterator[str]:
     yield said
 
 
-def _grid(first: str, *others: str) -> Grid:
-    grid = Grid(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    grid.add_column(first, no_wrap=True)
-    for name in others:
-        grid.add_column(name, justify="right", no_wrap=True)
-    return grid
-
-
-def _number(value: float | None) -> str:
-    return DASH if value is None else f"{value:.3f}"
-
-
-def _interval(low: float | None, high: float | None, form: str = ".2f") -> str:
-    return DASH if low is None or high is None else f"[{low:{form}}, {high:{form}}]"
-
-
-def _p(found: Statistic | Difference) -> str:
-    return DASH if found.p_value is None else _share(found.p_value)
-
-
-def _share(value: float) -> str:
-    return f"{value:.3f}" if value >= 0.001 else "<0.001"
-
-
 def _equals(value: float) -> str:
-    shown = _share(value)
+    shown = p_value(value)
     return shown.replace("<", "< ") if shown.startswith("<") else f"= {shown}"

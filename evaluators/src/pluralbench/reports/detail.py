@@ -1,17 +1,19 @@
 """Runs in detail: every config, section and category a row, one below the other, and all that is known of each run."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import polars as pl
 from pluralbench_measures.bootstrap import Estimate
 
-from pluralbench.reports.layout import DASH, Heading, Line, Page
-from pluralbench.reports.notes import mark, mark_notes, notes, with_interval
-from pluralbench.reports.writing import Content
+from pluralbench.reports.notes import notes
+from pluralbench.reports.numbers import Kind, percent, points, two_digits
+from pluralbench.reports.sheets import sheets_of
+from pluralbench.reports.tables import Column, Row, Table, Value
+from pluralbench.reports.writing import Report
 from pluralbench.results.metrics_frame import METRICS
-from pluralbench.results.runs import MISSING, Run
+from pluralbench.results.runs import MISSING, Run, items_text
 
 ABOUT = ("run", "model", "kind", "benchmark", "profile", "setting", "variables")
 COUNTS = ("n", "ties", "invalid", "dropped", "equal", "truncated")
@@ -29,11 +31,12 @@ class Place(NamedTuple):
     kappa: Estimate = MISSING
 
 
-def details(runs: Sequence[Run]) -> Content:
+def details(runs: Sequence[Run]) -> Report:
     """Every number of some runs; for programs the rows of `report_frame`."""
     frame = report_frame(runs)
-    pages = [_page(run) for run in sorted(runs, key=_order)]
-    return Content(pages, _notes(runs), frame.to_dicts(), frame)
+    sheets = sheets_of(runs)
+    tables = [_table(run, sheet.told) for sheet in sheets for run in sheet.runs]
+    return Report(tables, notes(sheets, detail=True), frame)
 
 
 def report_frame(runs: Sequence[Run]) -> pl.DataFrame:
@@ -46,28 +49,28 @@ def report_frame(runs: Sequence[Run]) -> pl.DataFrame:
         return pl.DataFrame(schema=dict.fromkeys(ABOUT, pl.String) | dict(METRICS))
     frames = []
     for run in sorted(runs, key=_order):
-        about = [pl.lit(value, dtype=pl.String).alias(name) for name, value in _about(run).items()]
+        about = [pl.lit(value, dtype=pl.String).alias(name) for name, value in about_run(run).items()]
         frames.append(run.metrics.select(*about, pl.all()))
     return pl.concat(frames)
 
 
-def _about(run: Run) -> dict[str, str | None]:
-    record = run.record
+def about_run(run: Run) -> dict[str, str | None]:
+    """What a run is of, by the columns `ABOUT`."""
     return {
         "run": str(run.path),
         "model": run.name,
-        "kind": record.model.kind,
-        "benchmark": record.benchmark.name,
-        "profile": record.prompt.profile,
-        "setting": record.prompt.setting,
-        "variables": record.prompt.variables,
+        "kind": run.result.model.kind,
+        "benchmark": run.config.benchmark.name,
+        "profile": run.config.prompt.profile,
+        "setting": run.config.asked("setting"),
+        "variables": run.config.asked("variables"),
     }
 
 
 def _order(run: Run) -> tuple[str, str, float]:
     # Settings of the persona judge ask different questions, so their accuracies are no ranking.
     value = run.headline.value
-    return run.record.benchmark.name, run.record.prompt.setting or "", -1.0 if value is None else -value
+    return run.config.benchmark.name, run.config.asked("setting") or "", -1.0 if value is None else -value
 
 
 def places_of(run: Run) -> Iterator[Place]:
@@ -76,8 +79,9 @@ def places_of(run: Run) -> Iterator[Place]:
     Of 23 languages, four sections each are more than a page, so of these only the means over languages are shown; the
     long frame has them.
     """
-    benchmark = run.record.benchmark.description
-    yield Place(OVERALL, run.headline, _counts(run, "pooled"))
+    benchmark = run.config.benchmark.description
+    drop, kappa = (run.estimate(metric, "overall") for metric in ("drop", "kappa"))
+    yield Place(OVERALL, run.headline, _counts(run, "pooled"), drop=drop, kappa=kappa)
     configs = [*run.names("pooled", "config")]
     if benchmark.by_category and len(configs) > 1:
         means = [run.estimate(metric, "overall") for metric in ("accuracy", "exact_match")]
@@ -103,39 +107,29 @@ def _counts(run: Run, group: str, config: str | None = None, subset: str | None 
     return {"n": decisions} | {name: run.count(name, group, config=config, subset=subset) for name in COUNTS[1:]}
 
 
-def shown(run: Run) -> pl.DataFrame:
-    """A run in detail as people read it: texts, in per cent with intervals; columns that say nothing are left out."""
-    frame = pl.DataFrame([_cells(place) for place in places_of(run)], infer_schema_length=None)
-    return frame.drop(name for name in frame.columns[1:] if set(frame[name]) <= {"", "0"} and name != "n")
-
-
-def _cells(place: Place) -> dict[str, str]:
-    return {
-        "config": place.place,
-        "accuracy": _percent(place.accuracy) or DASH,
-        "exact match": _percent(place.exact_match),
-        "against English": _percent(place.drop, "+.1f"),
-        "kappa": "" if place.kappa.value is None else f"{place.kappa.value:.2f}",
-        **{name: f"{place.counts[name]:,}" if name in place.counts else "" for name in COUNTS},
+def _table(run: Run, told: Sequence[str]) -> Table:
+    """A run in detail; columns that say nothing are left out. told: what its benchmark was asked and others not."""
+    places = list(places_of(run))
+    columns: dict[str, tuple[Kind, list[Value]]] = {
+        "accuracy": (percent, [place.accuracy for place in places]),
+        "exact match": (percent, _there(place.exact_match for place in places)),
+        "against English": (points, _there(place.drop for place in places)),
+        "kappa": (two_digits, _there(place.kappa for place in places)),
+        **{name: (percent, [place.counts.get(name, "") for place in places]) for name in COUNTS},
     }
-
-
-def _percent(found: Estimate, form: str = ".1f") -> str:
-    return with_interval(found, 100, form) + mark(found)
-
-
-def _notes(runs: Sequence[Run]) -> list[str]:
-    shares = (
-        number for run in runs for place in places_of(run) for number in place[1:] if isinstance(number, Estimate)
+    kept = {name: one for name, one in columns.items() if name == "n" or not set(one[1]) <= {"", 0}}
+    size = items_text([run.items_counted], run.items_there)
+    return Table(
+        f"{', '.join([Path(run.name).name, run.config.benchmark.title, *told, size])} ({run.path})",
+        "config",
+        [Column(name, kind, name != "kappa") for name, (kind, _) in kept.items()],
+        [
+            Row(place.place, values)
+            for place, values in zip(places, zip(*(values for _, values in kept.values()), strict=True), strict=True)
+        ],
     )
-    return [*notes(runs), *mark_notes(shares)]
 
 
-def _heading(run: Run) -> str:
-    return f"{Path(run.name).name}, {run.record.benchmark.title} ({run.path})"
-
-
-def _page(run: Run) -> Page:
-    frame = shown(run)
-    lines = (Line(str(name), tuple(cells)) for name, *cells in frame.iter_rows())
-    return Page(_heading(run), "config", tuple(Heading(name) for name in frame.columns[1:]), tuple(lines))
+def _there(found: Iterable[Estimate]) -> list[Value]:
+    """Numbers, and nothing where they are missing."""
+    return ["" if one.value is None else one for one in found]

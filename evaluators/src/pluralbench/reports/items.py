@@ -1,17 +1,16 @@
 """A run's items for people: each on a page of the terminal, with its texts."""
 
-import re
-import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from pluralbench_runs.console import plain
 from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from pluralbench.reports.notes import with_interval
+from pluralbench.reports.numbers import with_interval
 from pluralbench.results.examples import outcomes_of
-from pluralbench.results.runs import Run
+from pluralbench.results.runs import Run, items_text
 
 Row = Mapping[str, Any]
 LONG, LONG_POST, POSTS = 1_200, 240, 3  # characters of a text and of a post, and how many posts
@@ -25,32 +24,16 @@ CAME_OUT = {
     "equal": "equal by the benchmark",
 }
 VERDICTS = {"A": "took the first (A)", "B": "took the second (B)", "C": "called it a tie (C)"}
-# Control sequences and strings, by escape or by their one-character introducers; what is not ended is no string.
-ESCAPE = re.compile(
-    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"
-    r"|(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)"
-)
-REORDERING = set("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
-
-
-def plain(text: str) -> str:
-    """A text that a terminal takes as text: without escape sequences and whatever else controls it."""
-    bare = ESCAPE.sub("", text.replace("\r\n", "\n")).expandtabs(4)
-    return "".join(
-        letter
-        for letter in bare
-        if letter == "\n" or (unicodedata.category(letter) != "Cc" and letter not in REORDERING)
-    )
 
 
 def overview(run: Run) -> list[str]:
     """What a run is, and how many of its decisions came out how."""
-    record = run.record
-    overall = with_interval(run.headline, 100, ".1f")
+    config = run.config
+    overall = with_interval(run.headline)
     said = ", ".join(f"{CAME_OUT[outcome]} {count:,}" for outcome, count in outcomes_of(run).items())
     return [
-        f"{run.path}: {record.benchmark.title}, {sum(record.data.rows.values()):,} items, by {plain(run.name)}",
-        *([f"Overall {overall}"] if overall else []),
+        f"{run.path}: {config.benchmark.title}, {sum(config.data.rows.values()):,} items, by {plain(run.name)}",
+        *([f"Overall {overall} over {items_text([run.items_counted], run.items_there)}"] if overall else []),
         f"Decisions: {said}",
     ]
 
@@ -88,7 +71,8 @@ def _title(example: Row) -> str:
     one = len(example["decisions"]) == 1
     came = ", ".join(f"{'' if one else f'{count} '}{CAME_OUT[outcome]}" for outcome, count in outcomes.items())
     place = example["config"] if example["subset"] is None else f"{example['config']}, {example['subset']}"
-    return plain(f"{example['id']} ({place}): {came}{_margin(first) if one else ''}").replace("\n", " ")
+    english = f"; in English {CAME_OUT[example['english']]}" if "english" in example else ""
+    return plain(f"{example['id']} ({place}): {came}{_margin(first) if one else ''}{english}").replace("\n", " ")
 
 
 def _margin(decision: Row) -> str:

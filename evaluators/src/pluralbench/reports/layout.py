@@ -1,89 +1,82 @@
-"""Tables of texts in so many columns of a terminal: names are shortened, headings broken at word ends, cells whole."""
+"""Tables in so many columns of a terminal: names are shortened, headings broken at word ends, cells whole."""
 
 import re
 from collections.abc import Iterator, Sequence
 from itertools import product
-from string import ascii_lowercase
 from typing import NamedTuple
 
 from rich import box
 from rich.cells import cell_len, split_graphemes
+from rich.console import Console, RenderableType
 from rich.style import Style
 from rich.table import Table as Drawn
 from rich.text import Text
 
+from pluralbench.reports.numbers import Number
+from pluralbench.reports.tables import Table
+
 WIDTH = 80  # columns of a terminal
-NAME = 22  # columns of a name that is broken
 LEAST = 16  # columns that names keep beside what else there is
-LETTERED = 24  # the most columns of names in a table of several pieces
+MOST = 40  # columns of names in a table of several pieces
+WORD = 24  # columns of a word in a heading of a table of several pieces
 TALLEST = 8  # lines of a heading
-DASH, CUT = "–", "…"
-BREAK = re.compile(r"(?<=[-_/ :])|(?<=\.)(?!\d)")
+CUT = "…"
+BREAK = re.compile(r"(?<=[-/ :])")
 RIGHT_TO_LEFT = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufeff]")
 
 
-class Heading(NamedTuple):
-    """What is above a column. part: a letter may stand for it, which a legend explains."""
+class Label(NamedTuple):
+    """What names a row or a column. quiet: it is no result."""
 
     text: str
-    part: bool = False
-
-
-class Line(NamedTuple):
-    """A row. quiet: it is no result, but what results are held against."""
-
-    name: str
-    cells: tuple[str, ...]
     quiet: bool = False
+    group: str = ""
 
 
-class Page(NamedTuple):
-    """A table of texts: its title, what its names are of, its columns, and its rows."""
+class Grid(NamedTuple):
+    """A table that is laid out: its names, headings and cells, row by row."""
 
-    title: str
-    names: str
-    headings: tuple[Heading, ...]
-    lines: tuple[Line, ...]
-
-
-class Laid(NamedTuple):
-    """A page as it is drawn: one or more tables, which letters stand for what, and names that numbers stand for."""
-
-    tables: list[Drawn | Text]
-    legend: list[str]
-    shortened: bool
+    names: Sequence[Label]
+    heads: Sequence[Label]
+    cells: Sequence[Sequence[Number]]
 
 
 class Widths(NamedTuple):
     """How wide names and columns are, and what is between them."""
 
     names: int
-    columns: tuple[int, ...]
+    columns: Sequence[int]
     gap: int
 
 
-def lay_out(page: Page, width: int | None = WIDTH) -> Laid:
-    """A page in at most `width` columns of a terminal; without, in as many as it needs.
+def lay_out(table: Table, width: int | None = WIDTH) -> Iterator[RenderableType]:
+    """A table in at most `width` columns of a terminal; without, in as many as it needs.
 
-    Where headings do not fit, letters stand for those of parts; where these do not either, columns go into several
-    tables below each other. Names are shortened in the middle and stay unlike.
+    Where columns do not fit, those of parts become rows; others go into several tables below each other. Names are
+    shortened in the middle and stay unlike.
     """
-    page = page._replace(
-        title=clean(page.title),
-        headings=tuple(Heading(clean(text), part) for text, part in page.headings),
-        lines=tuple(line._replace(name=clean(line.name)) for line in page.lines),
+    if title := clean(table.title):
+        yield wrapped(Text(title, style="bold"), width)
+    grid = Grid(
+        [Label("  " * bool(row.group) + clean(row.name), row.quiet, clean(row.group)) for row in table.rows],
+        [Label(clean(column.text)) for column in table.columns],
+        table.cells(),
     )
     if width is None:
-        return _laid([(page, Widths(_widest_name(page), tuple(_columns(page, 1)), 2))], [], cell_len(page.title))
-    found = _fitting(page, width)
-    if found is not None:
-        return _laid([(page, found)], [], width)
-    lettered, legend = _lettered(page, width)
-    found = _fitting(lettered, width)
-    if found is not None:
-        return _laid([(lettered, found)], legend, width)
-    pieces, legend = _pieces(page, width)
-    return _laid([(piece, _forced(piece, width)) for piece in pieces], legend, width)
+        yield _drawn(grid, Widths(_widest(grid.names), _columns(grid, 1), 2))
+        return
+    found = _fitting(grid, width)
+    if found is None and any(column.part for column in table.columns):
+        grid = Grid(grid.heads, grid.names, list(zip(*grid.cells, strict=True)))
+        found = _fitting(grid, width)
+    for piece, widths in _pieces(grid, width) if found is None else [(grid, found)]:
+        yield _drawn(piece, widths)
+
+
+def wrapped(text: Text | str, width: int | None) -> Text:
+    """A text on lines of so many columns, broken here since consoles that print paths do not."""
+    text = Text(text) if isinstance(text, str) else text
+    return text if width is None else Text("\n").join(text.wrap(Console(), width))
 
 
 def clean(text: str) -> str:
@@ -91,18 +84,20 @@ def clean(text: str) -> str:
     return " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
 
 
-def broken(text: str, width: int = NAME) -> str:
-    """A text on lines of at most so many columns, broken after a hyphen, underscore, dot, colon, slash or space."""
-    lines = []
-    for line in text.split("\n"):
-        now = ""
-        for part in BREAK.split(line):
-            if now and cell_len(now) + cell_len(part.rstrip()) > width:
-                lines.append(now.rstrip())
-                now = ""
-            now += part
-        lines.append(now.rstrip())
-    return "\n".join(lines)
+def broken(text: str, width: int) -> str:
+    """A text on lines of at most so many columns, broken after a hyphen, colon, slash or space."""
+    lines = [""]
+    for part in BREAK.split(text):
+        if lines[-1] and cell_len(lines[-1]) + cell_len(part.rstrip()) > width:
+            lines.append("")
+        lines[-1] += part
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def first_words(names: Sequence[str]) -> list[str]:
+    """The first word of each name, as "Art" of "Art_and_Entertainment", where these are unlike."""
+    words = [name.split("_")[0] for name in names]
+    return words if len(set(words)) == len(words) else list(names)
 
 
 def shortened(names: Sequence[str], width: int) -> list[str]:
@@ -141,114 +136,88 @@ def _start(text: str, width: int, *, back: bool = False) -> str:
     return text[spans[-taken][0] :] if back else text[: spans[taken - 1][1]]
 
 
-def _fitting(page: Page, width: int) -> Widths | None:
-    """Widths at which a page fits: whole names under few lines of heading first, short names under many last."""
-    whole = _widest_name(page)
-    short = min(whole, LEAST)
-    for names, gap, lines in [
-        *product([whole], [2, 1], range(1, TALLEST)),
-        *product([short], [2, 1], [TALLEST]),
-    ]:
-        columns = tuple(_columns(page, lines))
+def _fitting(grid: Grid, width: int) -> Widths | None:
+    """Widths at which a grid fits: whole names under few lines of heading first, short names under many last."""
+    whole = _widest(grid.names)
+    short = min(whole, max([LEAST, *(cell_len(name.group) for name in grid.names)]))
+    for names, gap, lines in [*product([whole], [2, 1], range(1, TALLEST)), *product([short], [2, 1], [TALLEST])]:
+        columns = _columns(grid, lines)
         room = width - sum(columns) - gap * len(columns)
         if room >= names:
             return Widths(min(room, whole), columns, gap)
     return None
 
 
-def _forced(page: Page, width: int) -> Widths:
-    """Widths of a page whose names take what its columns leave."""
-    columns = tuple(_columns(page, TALLEST))
-    return Widths(min(_widest_name(page), width - sum(columns) - 2 * len(columns)), columns, 2)
-
-
-def _widest_name(page: Page) -> int:
-    return max(1, *(cell_len(line.name) for line in page.lines))
-
-
-def _columns(page: Page, lines: int) -> Iterator[int]:
-    """How wide each column is with headings of at most so many lines, where their words allow that."""
-    for place, heading in enumerate(page.headings):
-        words = [cell_len(piece.rstrip()) for piece in BREAK.split(heading.text)]
-        widths = range(max(words), cell_len(heading.text) + 1)
-        fits = (width for width in widths if broken(heading.text, width).count("\n") < lines)
-        cells = (cell_len(line.cells[place]) for line in page.lines)
-        yield max([*cells, next(fits, max(words))])
-
-
-def _lettered(page: Page, width: int) -> tuple[Page, list[str]]:
-    """A page with letters above its parts, and the sentence that explains them."""
-    marks = _marks()
-    named = {heading.text: next(marks) for heading in page.headings if heading.part}
-    headings = tuple(Heading(named[text] if part else text) for text, part in page.headings)
-    return page._replace(headings=headings), _legend(named, width)
-
-
-def _pieces(page: Page, width: int) -> tuple[list[Page], list[str]]:
-    """A page in several, each with some of the columns; a heading that is too wide for any gets a letter."""
-    names = min(_widest_name(page), LETTERED)
-    marks = _marks()
-    named: dict[str, str] = {}
+def _pieces(grid: Grid, width: int) -> Iterator[tuple[Grid, Widths]]:
+    """A grid in several, each with as many of the columns as fit beside the names."""
+    short = shortened([head.text for head in grid.heads], WORD)
+    heads = [
+        head._replace(text=cut) if max(map(cell_len, BREAK.split(head.text))) > WORD else head
+        for head, cut in zip(grid.heads, short, strict=True)
+    ]
+    columns = _columns(grid._replace(heads=heads), TALLEST)
+    names = min(_widest(grid.names), max(LEAST, min(MOST, width - 2 - max(columns))))
     pieces: list[list[int]] = []
-    headings = []
     room = 0
-    for place, (heading, wide) in enumerate(zip(page.headings, _columns(page, TALLEST), strict=True)):
-        cells = max(cell_len(line.cells[place]) for line in page.lines)
-        if wide > max(LETTERED, cells):
-            named[heading.text] = next(marks)
-        headings.append(Heading(named.get(heading.text, heading.text)))
-        taken = 2 + (max(cells, len(named[heading.text])) if heading.text in named else wide)
-        if not pieces or room < taken:
+    for place, wide in enumerate(columns):
+        if room < wide + 2:
             pieces.append([])
             room = width - names
         pieces[-1].append(place)
-        room -= taken
-    return [
-        Page(
-            page.title,
-            page.names,
-            tuple(headings[place] for place in places),
-            tuple(line._replace(cells=tuple(line.cells[place] for place in places)) for line in page.lines),
-        )
-        for places in pieces
-    ], _legend(named, width)
+        room -= wide + 2
+    for places in pieces:
+        cells = [[row[place] for place in places] for row in grid.cells]
+        widths = Widths(names, [columns[place] for place in places], 2)
+        yield Grid(grid.names, [heads[place] for place in places], cells), widths
 
 
-def _marks() -> Iterator[str]:
-    return ("".join(letters) for size in range(1, 4) for letters in product(ascii_lowercase, repeat=size))
+def _widest(names: Sequence[Label]) -> int:
+    return max(1, *(cell_len(text) for name in names for text in (name.text, name.group)))
 
 
-def _legend(named: dict[str, str], width: int) -> list[str]:
-    texts = shortened(list(named), width - 8) if named else []
-    return ["; ".join(f"{mark}: {text}" for mark, text in zip(named.values(), texts, strict=True))] if named else []
+def _columns(grid: Grid, lines: int) -> list[int]:
+    """How wide each column is with headings of at most so many lines, where their words allow that."""
+    found = []
+    for place, head in enumerate(grid.heads):
+        words = max(cell_len(piece.rstrip()) for piece in BREAK.split(head.text))
+        widths = range(words, cell_len(head.text) + 1)
+        fits = (width for width in widths if broken(head.text, width).count("\n") < lines)
+        found.append(max([next(fits, words), *map(cell_len, _aligned([row[place] for row in grid.cells]))]))
+    return found
 
 
-def _laid(pieces: list[tuple[Page, Widths]], legend: list[str], width: int) -> Laid:
-    cut = any(widths.names < _widest_name(page) for page, widths in pieces)
-    return Laid([part for page, widths in pieces for part in _drawn(page, widths, width)], legend, cut)
+def _aligned(numbers: Sequence[Number]) -> list[str]:
+    """A column's numbers, with points and brackets below each other."""
+    bounded = [one for one in numbers if one.low]
+    widest = [max((cell_len(one[side]) for one in bounded), default=0) for side in range(len(Number._fields))]
+    after = sum(widest[1:]) + len(" [, ]") if bounded else 0
+    texts = []
+    for value, low, high, mark in numbers:
+        interval = f" [{low:>{widest[1]}}, {high:>{widest[2]}}]{mark}" if low else ""
+        texts.append(f"{value:>{widest[0]}}{interval:<{after}}")
+    return texts
 
 
-def _drawn(page: Page, widths: Widths, widest: int) -> Iterator[Drawn | Text]:
-    """A table, its title above the names where there is room for it, else in front of it."""
-    headings = [broken(heading.text, width) for heading, width in zip(page.headings, widths.columns, strict=True)]
-    title = broken(page.title, widths.names)
-    tallest = max(heading.count("\n") for heading in headings)
-    if title.count("\n") > tallest or max(map(cell_len, title.split("\n"))) > widths.names:
-        lines = broken(page.title, widest).split("\n")
-        yield Text("\n".join(_cut(line, widest // 2, widest) for line in lines), style="bold")
-        title = ""
+def _drawn(grid: Grid, widths: Widths) -> Drawn:
     total = widths.names + sum(widths.columns) + widths.gap * len(widths.columns)
     table = Drawn(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=0, width=total, header_style="bold")
-    table.add_column(Text(title), width=widths.names, no_wrap=True, vertical="bottom")
-    for heading, width in zip(headings, widths.columns, strict=True):
+    table.add_column(width=widths.names, no_wrap=True)
+    columns = []
+    for place, (head, width) in enumerate(zip(grid.heads, widths.columns, strict=True)):
         # Columns of this box have one space between them.
-        table.add_column(Text(heading, justify="right"), width=width + widths.gap - 1, no_wrap=True, vertical="bottom")
-    names = shortened([line.name for line in page.lines], widths.names)
-    for name, line in zip(names, page.lines, strict=True):
+        own, style = width + widths.gap - 1, Style(dim=head.quiet)
+        heading = Text(broken(head.text, width), justify="right", style=style)
+        table.add_column(heading, width=own, no_wrap=True, vertical="bottom", style=style)
         # Not justified by the table, which takes away the spaces that put points below each other.
-        cells = (cell.rjust(width + widths.gap - 1) for cell, width in zip(line.cells, widths.columns, strict=True))
-        table.add_row(Text(_isolated(name)), *map(Text, cells), style=Style(dim=line.quiet))
-    yield table
+        columns.append([text.rjust(own) for text in _aligned([row[place] for row in grid.cells])])
+    names = shortened([name.text for name in grid.names], widths.names)
+    group = ""
+    for name, label, row in zip(names, grid.names, zip(*columns, strict=True), strict=True):
+        if label.group != group:
+            group = label.group
+            table.add_row(Text(shortened([group], widths.names)[0]), style="italic")
+        table.add_row(Text(_isolated(name)), *map(Text, row), style=Style(dim=label.quiet))
+    return table
 
 
 def _isolated(name: str) -> str:

@@ -4,31 +4,41 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from pluralbench.results.evaluations import ScoreConfig
 from pluralbench.results.runs import Run
 
+
+def cut_by(run: Run) -> str | None:
+    """The overflow rule that an item of the run met; None where none did, so that every rule gives the same run."""
+    scored = run.scored
+    if not isinstance(run.config, ScoreConfig) or scored is None or not scored.items_truncated + scored.items_dropped:
+        return None
+    return run.config.scoring.on_overflow
+
+
 ASKED: dict[str, Callable[[Run], Any]] = {
-    "profile": lambda run: run.record.prompt.profile,
-    "variables": lambda run: run.record.prompt.variables,
+    "profile": lambda run: run.config.prompt.profile,
+    "variables": lambda run: run.config.asked("variables"),
 }
 """What changes what a model is asked, so that it is told wherever runs differ in it."""
 
 TOLD: dict[str, Callable[[Run], Any]] = {
-    "setting {}": lambda run: run.record.prompt.setting,
-    "{} posts": lambda run: run.record.prompt.profile_size,
-    "oracle {}": lambda run: run.record.prompt.oracle,
-    "answers in {}": lambda run: run.record.prompt.answer_language,
-    "criterion {}": lambda run: run.record.judging and run.record.judging.criterion,
-    "{}": lambda run: run.record.judging and run.record.judging.reply,
-    "orders {}": lambda run: run.record.judging and run.record.judging.orders,
-    "pointwise {}": lambda run: run.record.judging and run.record.judging.pointwise,
-    "verdicts {}": lambda run: run.record.judging and run.record.judging.verdict_rule,
-    "temperature {}": lambda run: run.record.judging and run.record.judging.temperature,
-    "mode {}": lambda run: run.record.scoring and run.record.scoring.mode,
-    "{} if too long": lambda run: run.record.scoring and run.record.scoring.on_overflow,
-    "seed {}": lambda run: run.record.seed,
-    "{} rules": lambda run: "its own" if run.record.benchmark.description.strict else "legacy",
-    "data {}": lambda run: Path(run.record.data.location).name,
-    "limit {}": lambda run: run.record.data.limit,
+    "setting {}": lambda run: run.config.asked("setting"),
+    "{} posts": lambda run: run.config.prompt.profile_size,
+    "oracle {}": lambda run: run.config.asked("oracle"),
+    "answers in {}": lambda run: run.config.asked("answer_language"),
+    "criterion {}": lambda run: run.config.asked("criterion"),
+    "{}": lambda run: run.config.asked("reply"),
+    "orders {}": lambda run: run.config.asked("orders"),
+    "pointwise {}": lambda run: run.config.asked("pointwise"),
+    "verdicts {}": lambda run: run.config.asked("verdicts"),
+    "temperature {}": lambda run: run.config.asked("temperature"),
+    "mode {}": lambda run: isinstance(run.config, ScoreConfig) and run.config.scoring.mode,
+    "{} if too long": cut_by,
+    "seed {}": lambda run: getattr(run.config, "seed", None),
+    "{} rules": lambda run: "its own" if run.config.benchmark.description.strict else "legacy",
+    "data {}": lambda run: Path(run.config.data.location).name,
+    "limit {} per config": lambda run: run.config.data.limit,
 }
 """What else can tell runs of one model apart, and how that is said."""
 

@@ -1,204 +1,230 @@
-"""What a reader of a report has to know beside its numbers, a sentence each."""
+"""What a reader has to know beside a report's rows: a sentence for all runs that share it."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
 
 import polars as pl
-from pluralbench_measures.bootstrap import CONFIDENCE, Estimate
+from pluralbench_measures.bootstrap import CONFIDENCE
 
+from pluralbench.reports.costs import took
+from pluralbench.reports.layout import clean, shortened
+from pluralbench.reports.numbers import DASH, three_digits, with_interval
+from pluralbench.reports.sheets import Row, Sheet
 from pluralbench.results.decisions import decisions_of
-from pluralbench.results.record import CostRecord
-from pluralbench.results.runs import VERDICTS_FILE, Run
+from pluralbench.results.evaluations import PersonaResult
+from pluralbench.results.runs import Run, items_text
 
+LONGEST = 44  # columns of a name in a sentence
+MANY = 3  # so many unlike counts are told one by one
 NAMED = 5  # ids in a note
-DAGGER = "†"
-FEW = 10  # clusters under which an interval is marked
-OVERALL = "overall"
+Told = Callable[[Run], str]
 
 
-def notes(runs: Sequence[Run]) -> list[str]:
-    """What a reader of the table has to know, a sentence each."""
-    said = [f"Overall: {run.record.benchmark.rule} ({run.path})." for run in runs]
-    said.append(
-        "Accuracy counts ties and invalid ones as wrong; brackets are "
-        f"{CONFIDENCE:.0%} intervals over prompts or users."
-    )
-    for part in (
-        _cluster_notes,
-        _language_notes,
-        _ranking_notes,
-        _persona_notes,
-        _position_notes,
-        _scoring_notes,
-        _shard_notes,
-        _id_notes,
-    ):
-        said += [f"{run.path}: {note}" for run in runs for note in part(run)]
-    said += [f"{run.path}: took {told}." for run in runs if (told := took([run]))]
-    return said
+class Note(NamedTuple):
+    """A sentence: how it begins, and what is told of each run, or what one and several of each count are called.
+
+    of_data: it is told of the data, so runs of one table need not be named. detail: it stands in details alone.
+    """
+
+    begin: str
+    told: Told | Mapping[str, str]
+    of_data: bool = False
+    detail: bool = False
 
 
-def with_interval(found: Estimate, scale: float, form: str) -> str:
-    """A number with its bounds in brackets, as "55.5 [43.1, 67.0]"; an empty text where it is missing."""
-    if found.value is None:
+def notes(sheets: Sequence[Sheet], *, detail: bool = False) -> list[str]:
+    """What a reader of the rows has to know, a sentence each; the last one says what the runs took.
+
+    detail: with the ids of items, and with what concerns single verdicts and scores.
+    """
+    said = [
+        f"Accuracy in %, with {CONFIDENCE:.0%} intervals over prompts or users; ties and invalid answers are wrong.",
+        _rules(sheets),
+        *_language_notes(sheets),
+        *([] if detail else _reference_notes(sheets)),
+    ]
+    if any(sheet.other for sheet in sheets):
+        said.append("Tables of one benchmark with other items are no ranking: their numbers cannot be compared.")
+    uneven = [sheet for sheet in sheets if len({run.items_counted for run in sheet.runs}) > 1]
+    said += _sentence("In the overall number", _alike(_counted_items, uneven), uneven)
+    for note in NOTES:
+        if detail or not note.detail:
+            said += _said_of(note, sheets, detail=detail)
+    return [*said, *_cost_notes(sheets)]
+
+
+def _cost_notes(sheets: Sequence[Sheet]) -> Iterator[str]:
+    """What the runs of each model took, as a sentence: of judges calls, tokens and money; and seconds."""
+    by_model: dict[str, list[Run]] = {}
+    for run in (run for sheet in sheets for run in sheet.runs):
+        by_model.setdefault(run.name, []).append(run)
+    names = shortened([clean(Path(name).name) for name in by_model], LONGEST)
+    told = [(name, text) for name, ours in zip(names, by_model.values(), strict=True) if (text := took(ours))]
+    if len(by_model) == 1 and told:
+        yield f"Took {told[0][1]}."
+    elif told:
+        yield f"Took: {'; '.join(f'{name} {text}' for name, text in told)}."
+
+
+def _said_of(note: Note, sheets: Sequence[Sheet], *, detail: bool) -> Iterator[str]:
+    """A note on those runs together of which the same is told; of many runs with unlike counts the largest ones."""
+    words = note.told
+    if callable(words):
+        found = _alike(words, sheets)
+    else:
+        found = _alike(partial(_counts, words), sheets)
+        if len(found) > MANY and not detail:
+            rows = [row for _, same in found for row in same]
+            most = {metric: max(row.run.count(metric) for row in rows) for metric in words}
+            every = sum(len(sheet.rows) for sheet in sheets)
+            yield f"{note.begin}: in {len(rows)} of {every} runs, up to {_said(most, words)}; --detail has each."
+            return
+    if note.of_data and len(sheets) == 1 and [len(rows) for _, rows in found] == [len(sheets[0].rows)]:
+        yield f"{note.begin}: {found[0][0]}."
+    else:
+        yield from _sentence(note.begin, found, sheets)
+
+
+def _counts(words: Mapping[str, str], run: Run) -> str:
+    # By legacy rules prompts whose responses all share one rank are part of the exact match.
+    ours = {
+        metric: run.count(metric) for metric in words if metric != "equal" or run.config.benchmark.description.strict
+    }
+    return _said(ours, words)
+
+
+def _said(counts: Mapping[str, int], words: Mapping[str, str]) -> str:
+    return ", ".join(f"{n:,} {words[metric].split('|')[n != 1]}" for metric, n in counts.items() if n)
+
+
+def _alike(told: Told, sheets: Sequence[Sheet]) -> list[tuple[str, list[Row]]]:
+    found: dict[str, list[Row]] = {}
+    for row in (row for sheet in sheets for row in sheet.rows):
+        if text := told(row.run):
+            found.setdefault(text, []).append(row)
+    return list(found.items())
+
+
+def _sentence(begin: str, found: Sequence[tuple[str, list[Row]]], sheets: Sequence[Sheet]) -> Iterator[str]:
+    every = sum(len(sheet.rows) for sheet in sheets)
+    parts = []
+    for text, rows in found:
+        if len(rows) == every:
+            parts.append(f"{text} each" if every > 1 else text)
+        else:
+            parts.append(f"{_whose(rows, sheets)}: {text}")
+    if parts:
+        yield f"{begin}: {'; '.join(parts)}."
+
+
+def _whose(told: Sequence[Row], sheets: Sequence[Sheet]) -> str:
+    """The rows in words; a benchmark stands for all of its rows."""
+    names = []
+    titles = Counter(sheet.title for sheet in sheets)
+    for sheet in sheets:
+        where = ", ".join([sheet.title, *(sheet.told if titles[sheet.title] > 1 else ())])
+        ours = [row for row in told if any(row is own for own in sheet.rows)]
+        if ours and len(ours) == len(sheet.rows) and len(sheets) > 1:
+            names.append(clean(where))
+        elif ours:
+            rows = ", ".join(shortened([clean(row.name) for row in ours], LONGEST))
+            names.append(f"{rows} on {clean(where)}" if len(sheets) > 1 else rows)
+    return ", ".join(names)
+
+
+def _rules(sheets: Sequence[Sheet]) -> str:
+    rules: dict[str, dict[str, None]] = {}
+    for sheet in sheets:
+        rules.setdefault(sheet.runs[0].config.benchmark.rule, {})[sheet.title] = None
+    if len(rules) == 1:
+        return f"Overall: {next(iter(rules))}."
+    return "Overall: " + "; ".join(f"of {' and '.join(titles)} the {rule}" for rule, titles in rules.items()) + "."
+
+
+def _language_notes(sheets: Sequence[Sheet]) -> Iterator[str]:
+    metrics = {column.place.metric for sheet in sheets for column in sheet.columns}
+    if "drop" in metrics:
+        yield "Against English: points on the same ids; kappa: agreement with its own labels there."
+    for sheet in sheets:
+        for row in sheet.rows:
+            reference = row.run.config.benchmark.description.reference
+            if reference is not None and reference.config not in row.run.config.data.rows:
+                yield "No items in English, so no difference from it and no kappa; give them with --english."
+                return
+
+
+def _reference_notes(sheets: Sequence[Sheet]) -> Iterator[str]:
+    names = dict.fromkeys(row.name for sheet in sheets for row in sheet.references)
+    if names:
+        yield f"{', '.join(names).capitalize()}: always choosing that way, by characters, on the same items."
+
+
+def _counted_items(run: Run) -> str:
+    every = run.items_there
+    return "" if run.items_counted == every else items_text([run.items_counted], every)
+
+
+def _empty(run: Run) -> str:
+    data = run.config.data
+    return items_text([len(data.empty)], len(data.empty)) if data.on_empty == "drop" and data.empty else ""
+
+
+def _clusters(run: Run) -> str:
+    clusters, items = run.config.data.clusters, sum(run.config.data.rows.values())
+    if clusters is None or not (clusters.repeats or clusters.column):
         return ""
-    bounds = (
-        "" if found.low is None or found.high is None else f" [{scale * found.low:{form}}, {scale * found.high:{form}}]"
-    )
-    return f"{scale * found.value:{form}}{bounds}"
+    return clusters.among(items)
 
 
-def mark(found: Estimate) -> str:
-    """A dagger where an interval is over few clusters, which `mark_notes` explain."""
-    return DAGGER if found.low is not None and found.clusters is not None and found.clusters < FEW else ""
+def _repeats(run: Run) -> str:
+    clusters = run.config.data.clusters
+    return "" if clusters is None else clusters.repeats
 
 
-def mark_notes(numbers: Iterable[Estimate]) -> Iterator[str]:
-    """What the daggers at some numbers mean."""
-    clusters = {found.clusters or 0 for found in numbers if mark(found)}
-    if clusters:
-        low, high = min(clusters), max(clusters)
-        yield f"{DAGGER} Wide, since it is over only {low}{f' to {high}' if high > low else ''} prompts or users."
-
-
-def took(runs: Sequence[Run]) -> str:
-    """What some runs took, as "64 calls, 12,345 tokens, $0.12 at 0.25/2 a million, 31 s"; empty where none says it."""
-    judged = [run.record.judging for run in runs if run.record.judging is not None]
-    costs = [run.record.cost for run in runs if run.record.cost is not None]
-    calls = sum(one.calls for one in judged) if judged else None
-    said = work_told(calls, sum(one.prompt_tokens + one.completion_tokens for one in judged), costs)
-    return f"{said} in {len(runs)} runs" if said and len(runs) > 1 else said
-
-
-def work_told(calls: int | None, tokens: int, costs: Sequence[CostRecord]) -> str:
-    """Calls, tokens, money and time, as in `took`; calls are None where none were made."""
-    priced = [(cost.dollars, cost.price) for cost in costs if cost.dollars is not None and cost.price is not None]
-    parts = [] if calls is None else [f"{calls:,} calls", f"{tokens:,} tokens"]
-    if priced:
-        prices = dict.fromkeys(f"{price.input:g}/{price.output:g}" for _, price in priced)
-        parts.append(f"${_money(sum(dollars for dollars, _ in priced))} at {' and '.join(prices)} a million")
-    if costs:
-        parts.append(f"{_time(sum(cost.seconds for cost in costs))} s")
-    return ", ".join(parts)
-
-
-def _money(dollars: float) -> str:
-    return f"{dollars:,.2f}" if dollars >= 0.1 or not dollars else f"{dollars:.2g}"
-
-
-def _time(seconds: float) -> str:
-    return f"{seconds:,.0f}" if seconds >= 1 else "under 1"
-
-
-def _cluster_notes(run: Run) -> Iterator[str]:
-    clusters = run.record.data.clusters
-    if clusters is None:
-        return
-    items = sum(run.record.data.rows.values())
-    if clusters.clusters < items or clusters.column is not None:
-        yield f"intervals are over {clusters.clusters:,} {clusters.name} of {items:,} items."
-    if clusters.repeats:
-        yield f"repeated in the data: {clusters.repeats}."
-
-
-def _language_notes(run: Run) -> Iterator[str]:
-    reference = run.record.benchmark.description.reference
-    if reference is None:
-        return
-    drop = run.estimate("drop", "overall")
-    if drop.value is not None:
-        yield (
-            f"on the same ids, {100 * drop.value:+.1f} points{_bounds(drop)} against English, as a mean over languages."
-        )
-    kappa, deviation = run.estimate("kappa", "overall"), run.estimate("kappa_sd", "overall").value
-    if kappa.value is not None:
-        spread = "" if deviation is None else f" (standard deviation {deviation:.3f})"
-        yield (
-            f"its labels agree with its own in English with a mean kappa of {kappa.value:.3f}{spread} over {kappa.n} "
-            "languages."
-        )
-    if reference.config not in run.record.data.rows:
-        yield "no items in English, so no drop and no consistency; give them with --english."
-
-
-def _bounds(found: Estimate) -> str:
-    return "" if found.low is None or found.high is None else f" [{100 * found.low:+.1f}, {100 * found.high:+.1f}]"
-
-
-def _ranking_notes(run: Run) -> Iterator[str]:
-    benchmark = run.record.benchmark.description
-    if not benchmark.by_category:
-        return
-    yield (
-        "within a category accuracy is over pairs and exact match over prompts; a config has the unweighted means of "
-        "its categories."
-    )
-    equal = run.count("equal")
-    if equal:
-        done = "are left out" if benchmark.strict else "count as exact matches"
-        yield f"prompts whose responses all share one rank: {equal:,}; they {done}."
-    if not benchmark.strict:
-        yield "legacy rules: a tie of scores does not break an exact match."
-    configs = run.names("pooled", "config", "ece")
-    errors = {OVERALL: run.estimate("ece", "pooled")} | {c: run.estimate("ece", "pooled", config=c) for c in configs}
-    if errors[OVERALL].n is not None:
-        told = ", ".join(f"{name} {with_interval(found, 1, '.3f') or '–'}" for name, found in errors.items())
-        largest = "in the last bin" if benchmark.strict else "in no bin"
-        yield (
-            "expected calibration error of the sigmoid of score differences, in five equal bins, the largest "
-            f"difference {largest}: {told}."
-        )
-
-
-def _persona_notes(run: Run) -> Iterator[str]:
-    setting, judging = run.record.prompt.setting, run.record.judging
-    if setting is None or judging is None:
-        return
-    yield f"setting {setting}, persona variables {run.record.prompt.variables}."
-    if judging.ties_left_out:
-        ties = ", ".join(f"{task} {count:,}" for task, count in judging.ties_left_out.items())
-        yield f"items whose truth is a tie are left out in this setting: {ties}."
-    if judging.tasks_left_out:
-        tasks = ", ".join(f"{task} ({why})" for task, why in judging.tasks_left_out.items())
-        yield f"tasks that cannot be asked about so are left out: {tasks}."
-    bare = judging.without_persona
-    if bare and bare.items:
-        yield (
-            f"items that tell nothing of their person in these variables, judged as with none: {bare.items:,} "
-            f"(ids {_named(bare.ids, bare.items)})."
-        )
-
-
-def _position_notes(run: Run) -> Iterator[str]:
-    first = run.estimate("share_of_first", "position").value
-    if first is not None:
-        yield f"the judge chose the first response in {first:.0%} of its valid verdicts."
+def _changed(run: Run) -> str:
     both, changed = (run.count(name, "position") for name in ("asked_in_both_orders", "changed_with_the_order"))
-    if both:
-        yield f"{changed:,} of {both:,} pairs of valid verdicts changed with the order."
-    reasons = run.record.judging.invalid_reasons if run.record.judging else {}
-    if reasons:
-        told = "; ".join(f"{reason} {count:,}" for reason, count in reasons.items())
-        yield f"why verdicts are invalid: {told}."
+    return f"{changed:,} of {both:,} pairs" if both else ""
 
 
-def _scoring_notes(run: Run) -> Iterator[str]:
-    scoring = run.record.scoring
-    if scoring is None:
-        return
-    if scoring.work and scoring.work.unpackable:
-        yield f"scored in padded batches, since {scoring.work.unpackable}."
-    if scoring.decisions_within_tolerance:
-        yield (
-            f"{scoring.decisions_within_tolerance:,} decisions have a margin within the tolerance "
-            f"({scoring.tolerance:.2g}), where rounding decides."
-        )
+def _ties_left_out(run: Run) -> str:
+    ties = run.result.ties_left_out if isinstance(run.result, PersonaResult) else {}
+    return ", ".join(f"{task} {count:,}" for task, count in ties.items())
 
 
-def _shard_notes(run: Run) -> Iterator[str]:
-    if run.record.shards:
-        yield f"joined from {len(run.record.shards):,} shards."
-    if differing := differing_shards(run):
-        yield f"its shards differ in {differing}."
+def _tasks_left_out(run: Run) -> str:
+    tasks = run.result.tasks_left_out if isinstance(run.result, PersonaResult) else {}
+    return ", ".join(f"{task} ({why})" for task, why in tasks.items())
+
+
+def _bare(run: Run) -> str:
+    bare = run.result.without_persona if isinstance(run.result, PersonaResult) else None
+    return f"{bare.items:,} items" if bare and bare.items else ""
+
+
+def unsectioned(run: Run) -> str:
+    """Which subsets no section has, as "new (297 items), newer (3 items)", the largest first; empty without any."""
+    benchmark = run.config.benchmark.description
+    if not benchmark.sections:
+        return ""
+    ours = run.items.filter(~pl.col("config").is_in(sorted(benchmark.outside)))
+    own = ours.filter(pl.col("subset").is_null() | ~pl.col("subset").is_in(list(benchmark.sectioned)))
+    counts = own.select("config", "id", "subset").unique()["subset"].value_counts(sort=True)
+    return first_of([f"{name or 'no subset'} ({items_text([n], n)})" for name, n in counts.iter_rows()])
+
+
+def unmatched(run: Run) -> str:
+    """Which subsets of sections no item is of; empty without any."""
+    sectioned, there = run.config.benchmark.description.sectioned, set(run.items["subset"])
+    return first_of([name for name in sectioned if name not in there])
+
+
+def first_of(names: Sequence[str]) -> str:
+    """The first of some names, and how many more there are."""
+    more = [f"{len(names) - NAMED:,} more"] if len(names) > NAMED else []
+    return ", ".join([*names[:NAMED], *more])
 
 
 def differing_shards(run: Run) -> str:
@@ -206,7 +232,7 @@ def differing_shards(run: Run) -> str:
 
     None of it is refused, since a run that goes on elsewhere may differ in it too, and all of it can change digits.
     """
-    shards = run.record.shards
+    shards = run.result.shards
     made = [shard.provenance for shard in shards]
     names = dict.fromkeys(name for one in made for name in one.packages)
     found = {name: {one.packages.get(name, "none") for one in made} for name in names}
@@ -215,55 +241,112 @@ def differing_shards(run: Run) -> str:
     return "; ".join(f"{name} ({', '.join(sorted(values))})" for name, values in found.items() if len(values) > 1)
 
 
-def _id_notes(run: Run) -> Iterator[str]:
-    outside = sorted(run.record.benchmark.description.outside)
-    decisions = decisions_of(run.items).filter(~pl.col("config").is_in(outside))
-    outcome = pl.col("outcome")
-    for what, rows in (
-        ("invalid", outcome == "invalid"),
-        ("truncated", "truncated"),
-        ("dropped", outcome == "dropped"),
-    ):
-        ids = decisions.filter(rows).select("config", "id").unique(maintain_order=True)["id"].to_list()
-        if ids:
-            yield f"{what}: ids {_named(ids, len(ids))}."
-
-
-def _named(ids: Sequence[str], of: int) -> str:
+def named(ids: Sequence[str], of: int) -> str:
+    """The first of some ids."""
     return ", ".join(ids[:NAMED]) + (", …" if of > NAMED else "")
 
 
-def closing(run: Run) -> list[str]:
-    """What the command that made a run says of it before its row: its work, its data, and its files."""
-    said, data, scoring = [], run.record.data, run.record.scoring
-    if scoring and scoring.work and scoring.work.seconds:
-        work = scoring.work
-        saved = work.computed_tokens / max(work.unique_tokens, 1)
-        said.append(
-            f"Mode {scoring.mode}: {work.computed_tokens:,} tokens computed, {saved:.2f} for each unique one, in "
-            f"{work.seconds:.1f} s; scores of other modes lie within {scoring.tolerance:.2g}."
-        )
-    if data.ignored_columns:
-        said.append(f"Columns that are not read: {', '.join(data.ignored_columns)}.")
-    if data.empty:
-        kept = "dropped" if data.on_empty == "drop" else "kept"
-        said.append(
-            f"{len(data.empty):,} items with an empty prompt or response were {kept} "
-            f"(ids {_named(data.empty, len(data.empty))})."
-        )
-    clusters = data.clusters
-    if clusters is not None and clusters.repeats:
-        said.append(
-            f"Repeated in the data: {clusters.repeats}; intervals are over {clusters.clusters:,} {clusters.name}."
-        )
-    if data.shard is not None:
-        number = run.items.select("config", "id").n_unique()
-        every = data.shard.partition("/")[2]
-        said.append(
-            f"Shard {data.shard} has {number:,} items and no metrics: `pluralbench merge` joins all {every} shards."
-        )
-    if run.record.shards:
-        said.append(f"Joined from {len(run.record.shards):,} shards.")
-    verdicts = run.path / VERDICTS_FILE
-    further = f", {VERDICTS_FILE} (see pluralbench judge-metrics {verdicts})" if verdicts.exists() else ""
-    return [*said, f"{run.path}: items.parquet, metrics.json, run.json{further}"]
+def _kappa(run: Run) -> str:
+    kappa, deviation = run.estimate("kappa", "overall"), run.estimate("kappa_sd", "overall").value
+    return "" if kappa.value is None or deviation is None else f"{deviation:.3f} over {kappa.n} languages"
+
+
+def _by_category(run: Run) -> str:
+    if not run.config.benchmark.description.by_category:
+        return ""
+    return "accuracy is over pairs and exact match over prompts; a config has the unweighted means of its categories"
+
+
+def _legacy_ties(run: Run) -> str:
+    benchmark, equal = run.config.benchmark.description, run.count("equal")
+    if benchmark.strict or not benchmark.by_category:
+        return ""
+    alike = f"; prompts whose responses all share one rank count as one: {equal:,}" if equal else ""
+    return f"a tie of scores does not break an exact match{alike}"
+
+
+def _calibration(run: Run) -> str:
+    benchmark, every = run.config.benchmark.description, run.estimate("ece", "pooled")
+    if not benchmark.by_category or every.n is None:
+        return ""
+    own = {config: run.estimate("ece", "pooled", config=config) for config in run.names("pooled", "config", "ece")}
+    found = {"overall": every} | own
+    told = ", ".join(f"{name} {with_interval(one, three_digits) or DASH}" for name, one in found.items())
+    return f"{told}, the largest difference {'in the last bin' if benchmark.strict else 'in no bin'}"
+
+
+def _bare_ids(run: Run) -> str:
+    bare = run.result.without_persona if isinstance(run.result, PersonaResult) else None
+    return f"ids {named(bare.ids, bare.items)}" if bare and bare.items else ""
+
+
+def _first(run: Run) -> str:
+    share = run.estimate("share_of_first", "position").value
+    return "" if share is None else f"in {share:.0%} of its valid verdicts"
+
+
+def _reasons(run: Run) -> str:
+    judging = run.judged
+    return ", ".join(f"{reason} {count:,}" for reason, count in judging.invalid_reasons.items()) if judging else ""
+
+
+def _padded(run: Run) -> str:
+    scoring = run.scored
+    return scoring.work.unpackable or "" if scoring and scoring.work else ""
+
+
+def _rendered_alike(run: Run) -> str:
+    scoring = run.scored
+    count = scoring.items_rendered_alike if scoring else 0
+    return items_text([count], count) if count else ""
+
+
+def _close(run: Run) -> str:
+    scoring = run.scored
+    if scoring is None or not scoring.decisions_within_tolerance:
+        return ""
+    return f"{scoring.decisions_within_tolerance:,} (within {scoring.tolerance:.2g})"
+
+
+def _joined(run: Run) -> str:
+    return f"{len(run.result.shards):,} shards" if run.result.shards else ""
+
+
+def _ids(rows: pl.Expr, run: Run) -> str:
+    ours = decisions_of(run.items).filter(~pl.col("config").is_in(sorted(run.config.benchmark.description.outside)))
+    ids = ours.filter(rows).select("config", "id").unique(maintain_order=True)["id"].to_list()
+    return f"ids {named(ids, len(ids))}" if ids else ""
+
+
+EQUAL = "prompt whose responses all share one rank|prompts whose responses all share one rank"
+NOTES = (
+    Note("Intervals are over", _clusters, of_data=True),
+    Note("Repeated in the data", _repeats, of_data=True),
+    Note("In no section, and so not in the overall number", unsectioned, of_data=True),
+    Note("Section entries without an item", unmatched, of_data=True),
+    Note("Standard deviation of kappa", _kappa, detail=True),
+    Note("Within a category", _by_category, of_data=True, detail=True),
+    Note("Legacy rules", _legacy_ties, of_data=True, detail=True),
+    Note(
+        "Expected calibration error of the sigmoid of score differences, in five equal bins", _calibration, detail=True
+    ),
+    Note("Counted as wrong", {"ties": "tie|ties", "invalid": "invalid|invalid"}),
+    Note("Invalid", partial(_ids, pl.col("outcome") == "invalid"), detail=True),
+    Note("Why verdicts are invalid", _reasons, detail=True),
+    Note("The judge chose the first response", _first, detail=True),
+    Note("Other verdict when the answers were swapped", _changed),
+    Note("No part of accuracy", {"dropped": "item too long|items too long", "equal": EQUAL}),
+    Note("Dropped", partial(_ids, pl.col("outcome") == "dropped"), detail=True),
+    Note("Dropped for an empty prompt or response", _empty),
+    Note("Truncated to fit the model", {"truncated": "item|items"}),
+    Note("Truncated", partial(_ids, pl.col("truncated")), detail=True),
+    Note("Left out, since their truth is a tie", _ties_left_out),
+    Note("Left out, since setting or variables do not fit the task", _tasks_left_out),
+    Note("Judged as without a persona, since the variables tell nothing of the person", _bare),
+    Note("Judged as without a persona", _bare_ids, detail=True),
+    Note("Scored in padded batches", _padded, detail=True),
+    Note("The chat template makes the same tokens of responses that differ, which tie", _rendered_alike, detail=True),
+    Note("Decisions with a margin in which rounding decides", _close, detail=True),
+    Note("Joined from", _joined, detail=True),
+    Note("Shards differ in", differing_shards),
+)

@@ -4,16 +4,17 @@ Personalized RewardBench, section 4.3 and Figure 2. Which runs belong together i
 alike but for the profile, on the same items.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from pluralbench_measures.bootstrap import CONFIDENCE, Estimate
 
 from pluralbench.evaluation.compare import Difference, compare
-from pluralbench.reports.layout import DASH, Heading, Line, Page
-from pluralbench.reports.names import TOLD, row_names
-from pluralbench.reports.notes import with_interval
+from pluralbench.reports.names import TOLD, cut_by, row_names
+from pluralbench.reports.numbers import p_value, points
 from pluralbench.reports.sheets import Sheet
+from pluralbench.reports.tables import Column, Row, Table, Value
+from pluralbench.results.evaluations import ScoreConfig
 from pluralbench.results.runs import Run
 
 NONE = "none"
@@ -22,8 +23,8 @@ MODES_NOTE = (
     "Against none: points that a model gains over its run with nothing told of the person, on the same items, "
     f"with {CONFIDENCE:.0%} intervals; p by exchanging the two runs within people, not adjusted for several."
 )
-OF_THE_PROFILE = "{} posts"
-"""What in `TOLD` is of the profile itself."""
+NOT_ALIKE = ("{} posts", "{} if too long")
+"""What in `TOLD` need not be the same: the profile itself, and what `_base` looks at."""
 
 
 class Told(NamedTuple):
@@ -41,51 +42,58 @@ def modes_of(runs: Sequence[Run]) -> list[list[Told]]:
     """
     by_model: dict[tuple[Any, ...], list[Run]] = {}
     for run in runs:
-        if run.record.prompt.profile is not None and run.record.prompt.setting is None:
+        if run.config.prompt.profile is not None and run.config.asked("setting") is None:
             by_model.setdefault(_asked(run), []).append(run)
     found = []
     for ours in by_model.values():
         ordered = sorted(ours, key=_order)
-        bare = [run for run in ordered if run.record.prompt.profile == NONE]
-        if len(bare) == 1 and len(ordered) > 1:
-            told = [Told(run, str(run.record.prompt.profile), compare(bare[0], run).headline) for run in ordered[1:]]
-            found.append([Told(bare[0], NONE), *told])
+        bare = [run for run in ordered if run.config.prompt.profile == NONE]
+        for base in bare:
+            told = [
+                Told(run, str(run.config.prompt.profile), compare(base, run).headline)
+                for run in ordered
+                if run.config.prompt.profile != NONE and _base(run, bare) is base
+            ]
+            found += [[Told(base, NONE), *told]] if told else []
     return found
 
 
 def _asked(run: Run) -> tuple[Any, ...]:
-    return run.name, run.record.model.kind, *(str(of(run)) for how, of in TOLD.items() if how != OF_THE_PROFILE)
+    return run.name, run.result.model.kind, *(str(of(run)) for how, of in TOLD.items() if how not in NOT_ALIKE)
+
+
+def _base(run: Run, bare: Sequence[Run]) -> Run | None:
+    """The one run with nothing told that a told one is held against; None where there is none, or several.
+
+    Overflow rules have to be the same only where both runs met theirs: the other one would be the same under each.
+    """
+    alike = [one for one in bare if None in (cut_by(one), cut_by(run)) or cut_by(one) == cut_by(run)]
+    same = [one for one in alike if _rule(one) == _rule(run)] or alike
+    return same[0] if len(same) == 1 else None
 
 
 def _order(run: Run) -> tuple[int, str, str]:
-    mode = str(run.record.prompt.profile)
+    mode = str(run.config.prompt.profile)
     return MODES.index(mode) if mode in MODES else len(MODES), mode, str(run.path)
 
 
-def mode_page(sheet: Sheet, models: Sequence[Sequence[Told]]) -> Page:
+def _rule(run: Run) -> str | None:
+    return run.config.scoring.on_overflow if isinstance(run.config, ScoreConfig) else None
+
+
+def mode_table(sheet: Sheet, models: Sequence[Sequence[Told]]) -> Table:
     """A row for each model and mode of a sheet: accuracy, and the paired difference to nothing told."""
-    rows = [one for own in models for one in own]
-    names = row_names([one.run for one in rows])
-    lines = [
-        Line(name, (with_interval(one.run.headline, 100, ".1f") or DASH, *_cells(one.against_none)))
-        for name, one in zip(names, rows, strict=True)
-    ]
-    heads = (Heading("overall"), Heading("against none"), Heading("p"))
-    return Page(f"{sheet.heading}: what is told of the person", "model", heads, tuple(lines))
+    told = [one for own in models for one in own]
+    names = row_names([one.run for one in told])
+    rows = [Row(name, (one.run.headline, *_values(one.against_none))) for name, one in zip(names, told, strict=True)]
+    columns = (Column("overall"), Column("against none", points), Column("p", p_value))
+    return Table(f"{sheet.heading}: what is told of the person", "model", columns, rows)
 
 
-def _cells(found: Difference | None) -> tuple[str, str]:
+def _values(found: Difference | None) -> tuple[Value, Value]:
     if found is None or found.difference is None:
         return "", ""
-    change = with_interval(Estimate(found.difference, found.low, found.high), 100, "+.1f")
-    p = found.p_value
-    return change, DASH if p is None else f"{p:.3f}" if p >= 0.001 else "<0.001"
-
-
-def mode_notes(pages: Sequence[Page]) -> Iterator[str]:
-    """What a reader of these pages has to know."""
-    if pages:
-        yield MODES_NOTE
+    return Estimate(found.difference, found.low, found.high), found.p_value
 
 
 def mode_fields(models: Sequence[Sequence[Told]]) -> dict[str, dict[str, Any]]:

@@ -5,7 +5,6 @@ number and the parts it is made of, each a place in the runs' metrics.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import polars as pl
@@ -13,8 +12,9 @@ from pluralbench_measures.bootstrap import Estimate
 
 from pluralbench.data.benchmarks import Benchmark, known_benchmarks
 from pluralbench.reports.names import asked_differently, row_names
+from pluralbench.reports.numbers import Kind, percent, points, two_digits
 from pluralbench.results.metrics_frame import Place
-from pluralbench.results.runs import MISSING, Run
+from pluralbench.results.runs import MISSING, Run, items_text
 
 REFERENCES = {"coin": "coin", "longer": "longer answer", "shorter": "shorter answer"}
 """Reference points: what these get on the same items, by the words in which a report names them."""
@@ -22,9 +22,8 @@ REFERENCES = {"coin": "coin", "longer": "longer answer", "shorter": "shorter ans
 OF_REFERENCE = {"overall": "overall_of_{}", "accuracy": "{}", "exact_match": "exact_match_of_{}"}
 PLAIN = "default"
 DATA: dict[str, Callable[[Run], str]] = {
-    "data {}": lambda run: Path(run.record.data.location).name,
-    "at {}": lambda run: (run.record.data.revision or "")[:7],
-    "limit {}": lambda run: f"{run.record.data.limit or ''}",
+    "at {}": lambda run: (run.config.data.revision or "")[:7],
+    "limit {} per config": lambda run: f"{run.config.data.limit or ''}",
 }
 """What can tell the items of runs apart, and how that is said; where nothing of it does, their content."""
 
@@ -41,6 +40,11 @@ class Column(NamedTuple):
     def key(self) -> str:
         """Its name in JSON: the metric, or of a part what is above it."""
         return self.heading if self.part else self.place.metric
+
+    @property
+    def kind(self) -> Kind:
+        """How its numbers are written."""
+        return two_digits if self.place.metric == "kappa" else points if self.shift else percent
 
 
 class Row(NamedTuple):
@@ -65,8 +69,9 @@ class Row(NamedTuple):
 class Sheet(NamedTuple):
     """Runs of a benchmark on the same items, the best one first, and the reference points on these items.
 
-    items: how many there are. told: what tells the sheet from others of its benchmark. other: its items are other ones
-    than those of the benchmark's first sheet in this setting, so its numbers cannot be held against that one's.
+    title: of the benchmark, see `title_of`. items: how many there are. told: what tells the sheet from others of its
+    benchmark. other: its items are other ones than those of the benchmark's first sheet in this setting, so its numbers
+    cannot be held against that one's.
     """
 
     title: str
@@ -83,17 +88,22 @@ class Sheet(NamedTuple):
         return [row.run for row in self.rows]
 
     @property
+    def size(self) -> str:
+        """How many items there are, and how many of them count towards the overall numbers, if not all."""
+        text = items_text([run.items_counted for run in self.runs], self.items)
+        return text.replace(" item", " other item") if self.other else text
+
+    @property
     def heading(self) -> str:
         """The benchmark, what tells the sheet apart, and how many items it is on."""
-        counted = f"{self.items:,}{' other' if self.other else ''} item{'' if self.items == 1 else 's'}"
-        return ", ".join([self.title, *self.told, counted])
+        return ", ".join([self.title, *self.told, self.size])
 
 
 def sheets_of(runs: Sequence[Run]) -> list[Sheet]:
     """The sheets of some runs, benchmark by benchmark; of one benchmark those on the most items first."""
     found = []
-    for ours in _grouped(runs, lambda run: (run.record.benchmark.name, run.record.benchmark.title)):
-        by_setting = list(_grouped(ours, lambda run: run.record.prompt.setting or ""))
+    for ours in _grouped(runs, lambda run: (run.config.benchmark.name, run.config.benchmark.description.title)):
+        by_setting = list(_grouped(ours, lambda run: run.config.asked("setting") or ""))
         for same in by_setting:
             parts = sorted(_grouped(same, _comparable), key=lambda part: (-_items(part[0]).height, str(part[0].path)))
             first = _content(parts[0][0])
@@ -116,7 +126,7 @@ def _comparable(run: Run) -> tuple[tuple[str, str], bytes]:
 
 def _items(run: Run) -> pl.DataFrame:
     """What names the items that enter the overall number, a row an item."""
-    outside = sorted(run.record.benchmark.description.outside)
+    outside = sorted(run.config.benchmark.description.outside)
     return run.items.filter(~pl.col("config").is_in(outside)).select("config", "id", "digest").unique()
 
 
@@ -128,29 +138,30 @@ def _content(run: Run) -> bytes:
 def _apart(runs: Sequence[Run], sheets: Sequence[Sequence[Run]]) -> Iterator[str]:
     """What tells a sheet from others of its benchmark and setting, in words, and what stands in its names' brackets."""
     run = runs[0]
-    setting, benchmark = run.record.prompt.setting, run.record.benchmark.description
+    setting, benchmark = run.config.asked("setting"), run.config.benchmark.description
     if setting is not None:
         yield f"setting {setting}"
-        if len({other.record.prompt.variables for other in runs}) == 1:
-            yield f"variables {run.record.prompt.variables}"
+        if len({other.config.asked("variables") for other in runs}) == 1:
+            yield f"variables {run.config.asked('variables')}"
     differ = asked_differently(runs)
     if differ:
         yield f"in brackets the {' and '.join(differ)}"
     inside = [config for config in run.names("pooled", "config") if config not in benchmark.outside]
-    if len(inside) == 1 and inside[0] not in {PLAIN, run.record.benchmark.name}:
+    if len(inside) == 1 and inside[0] not in {PLAIN, run.config.benchmark.name}:
         yield inside[0]
     others = [sheet[0] for sheet in sheets]
     sources = {how: of for how, of in DATA.items() if len({of(other) for other in others}) > 1}
     yield from (how.format(of(run)) for how, of in sources.items() if of(run))
-    if not sources and len({_content(other) for other in others}) > 1:
-        yield f"content {run.record.data.digest[:7]}"
+    alike = [sheet[0] for sheet in sheets if title_of(sheet) == title_of(runs)]
+    if not sources and len({_content(other) for other in alike}) > 1:
+        yield f"content {run.config.data.digest[:7]}"
     if len({_rule(other) for other in others}) > 1:
         yield "legacy rules" if _is_legacy(benchmark) else "its own rules"
 
 
 def _rule(run: Run) -> tuple[str, str]:
     """How the overall number is made, weights included."""
-    return run.record.benchmark.rule, str(run.record.benchmark.description.sections)
+    return run.config.benchmark.rule, str(run.config.benchmark.description.sections)
 
 
 def _is_legacy(benchmark: Benchmark) -> bool:
@@ -164,14 +175,21 @@ def _sheet(runs: Sequence[Run], told: tuple[str, ...], *, other: bool) -> Sheet:
     rows = tuple(Row(name, run) for name, run in zip(names, ordered, strict=True))
     columns = tuple(dict.fromkeys(column for run in ordered for column in columns_of(run)))
     return Sheet(
-        title=ordered[0].record.benchmark.title,
-        items=_items(ordered[0]).height,
+        title=title_of(ordered),
+        items=ordered[0].items_there,
         told=told,
         other=other,
         columns=columns,
         rows=rows,
         references=tuple(_references(ordered)),
     )
+
+
+def title_of(runs: Sequence[Run]) -> str:
+    """What to call the benchmark of some runs: by all their data, of which copies of the published ones are some."""
+    published, titles = runs[0].config.benchmark.description.title, {run.config.benchmark.title for run in runs}
+    copies = published in titles and len({run.config.data.digest for run in runs}) == 1
+    return published if copies else " / ".join(sorted(titles))
 
 
 def _order(run: Run) -> float:
@@ -188,13 +206,17 @@ def _references(runs: Sequence[Run]) -> Iterator[Row]:
 
 
 def columns_of(run: Run) -> Iterator[Column]:
-    """The overall number and what it is made of, as the benchmark makes it."""
-    benchmark = run.record.benchmark.description
+    """The overall number and what it is made of, as the benchmark makes it; of a run without one what there is."""
+    benchmark = run.config.benchmark.description
     yield Column("overall", Place("overall", "overall"))
+    every = run.names("pooled", "config")
+    if every and set(every) <= benchmark.apart.keys():
+        yield from _of_apart(run)
+        return
     if benchmark.reference is not None:
         yield from _of_languages(run)
         return
-    configs = [config for config in run.names("pooled", "config") if config not in benchmark.outside]
+    configs = [config for config in every if config not in benchmark.outside]
     metrics = {"accuracy": "accuracy"}
     if benchmark.by_category:
         metrics["exact_match"] = "exact match"
@@ -210,9 +232,17 @@ def columns_of(run: Run) -> Iterator[Column]:
             yield Column(section, Place("section", "accuracy", configs[0], section), part=True)
 
 
+def _of_apart(run: Run) -> Iterator[Column]:
+    """The configs that stay out of the overall number, and their subsets."""
+    for config in run.names("apart", "config"):
+        yield Column(config, Place("apart", "accuracy", config), part=True)
+        for subset in run.names("subset", "subset", config=config):
+            yield Column(subset, Place("subset", "accuracy", config, None, subset), part=True)
+
+
 def _of_languages(run: Run) -> Iterator[Column]:
     """Of languages their means: 23 of four sections each are more than a table holds."""
-    benchmark = run.record.benchmark.description
+    benchmark = run.config.benchmark.description
     if run.estimate("drop", "overall").value is not None:
         yield Column("against English", Place("overall", "drop"), shift=True)
     if run.estimate("kappa", "overall").value is not None:

@@ -6,19 +6,21 @@ from pathlib import Path
 from urllib.parse import quote
 
 import polars as pl
-from pluralbench_release import markdown_table
-from rich import box
-from rich.table import Table as Grid
+from pluralbench_local.description import TRAINING_FILE
+from pluralbench_runs import write_text
 
-from pluralbench.downstream.correlate import Correlation
-from pluralbench.downstream.study import PAGE_FILE, RECIPE_FILE, Study
-from pluralbench.reports.correlation import LABELS, closing
+from pluralbench.downstream.study import MODELS, PAGE_FILE, RECIPE_FILE, Study
+from pluralbench.reports.correlation import closing, tables
+from pluralbench.reports.domains import tables_of
 from pluralbench.reports.downstream import downstream_notes, level_note
 from pluralbench.reports.figures.axis import draw_axis
 from pluralbench.reports.figures.best_of_n import draw_best_of_n
 from pluralbench.reports.figures.correlation import draw_correlation
-from pluralbench.reports.notes import with_interval
+from pluralbench.reports.numbers import three_digits
+from pluralbench.reports.tables import Column, Row, Table
+from pluralbench.reports.writing import in_markdown
 from pluralbench.results.downstream import POLICY_FOLDER
+from pluralbench.results.runs import policy_number
 
 FIGURES, CORRELATIONS_FILE, SCORES_FILE = "figures", "correlations.json", "scores.csv"
 TITLES = {"best-of-n": "Best-of-N", "optimization": "Policy optimisation"}
@@ -28,13 +30,13 @@ SMALL = 0.05
 def write_page(found: Study) -> Path:
     """Write `README.md`, its figures, `scores.csv` and `correlations.json` into the study's directory; the page."""
     figures = dict(_drawn(found))
-    scores_of(found).write_csv(found.path / SCORES_FILE)
+    write_text(found.path / SCORES_FILE, scores_of(found).write_csv())
     if found.correlations:
         numbers = {name: one.as_dict() for name, one in found.correlations.items()}
         text = json.dumps(numbers, indent=2, ensure_ascii=False, allow_nan=False)
-        (found.path / CORRELATIONS_FILE).write_text(text + "\n", encoding="utf-8")
+        write_text(found.path / CORRELATIONS_FILE, text + "\n")
     page = found.path / PAGE_FILE
-    page.write_text("\n\n".join(_sections(found, figures)) + "\n", encoding="utf-8")
+    write_text(page, "\n\n".join(_sections(found, figures)) + "\n")
     return page
 
 
@@ -45,22 +47,30 @@ def scores_of(found: Study) -> pl.DataFrame:
         row: dict[str, str | float | None] = {"model": model.name}
         row |= {name: runs[model.name].headline.value for name, runs in found.runs.items()}
         if found.best_of_n is not None:
-            row["best-of-n"] = found.best_of_n.estimate("outcome", model=model.name, k=found.best_of_n.sizes[-1]).value
+            row["best-of-n"] = policy_number(
+                found.best_of_n, "outcome", model=model.name, k=found.best_of_n.result.sampling.sizes[-1]
+            ).value
         if found.optimized:
-            row["optimization"] = found.optimized[model.name].estimate("outcome").value
+            row["optimization"] = policy_number(found.optimized[model.name], "outcome").value
         rows.append(row)
     return pl.DataFrame(rows, infer_schema_length=None)
 
 
-def scores_grid(found: Study) -> Grid:
-    """The table of the page for a terminal, intervals below their values."""
-    frame = _shown(found)
-    grid = Grid(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for name in frame.columns:
-        grid.add_column(name, justify="left" if name == "reward model" else "right", overflow="fold")
-    for row in frame.iter_rows():
-        grid.add_row(*(cell.replace(" [", "\n[") for cell in row))
-    return grid
+def scores_table(found: Study) -> Table:
+    """A row a reward model, a column for each benchmark and each downstream result."""
+    last = found.best_of_n.result.sampling.sizes[-1] if found.best_of_n is not None else 0
+    columns = [Column(name, part=True) for name in found.runs]
+    columns += [Column(f"best of {last}", three_digits, part=True)] if found.best_of_n is not None else []
+    columns += [Column("optimised policy", three_digits, part=True)] if found.optimized else []
+    rows = []
+    for model in found.recipe.models:
+        values = [runs[model.name].headline for runs in found.runs.values()]
+        if found.best_of_n is not None:
+            values.append(policy_number(found.best_of_n, "outcome", model=model.name, k=last))
+        if found.optimized:
+            values.append(policy_number(found.optimized[model.name], "outcome"))
+        rows.append(Row(model.name, values))
+    return Table("", "reward model", columns, rows)
 
 
 def findings(found: Study) -> Iterator[str]:
@@ -93,19 +103,24 @@ def _sections(found: Study, figures: dict[str, Path]) -> Iterator[str]:
         yield "## What was found"
         yield "\n".join(f"- {one}" for one in said)
     yield "## Scores"
-    yield markdown_table(_shown(found))
+    yield in_markdown(scores_table(found))
     yield from _benchmark_notes(found)
+    yield from _training_notes(found)
     yield from _picture(found, figures, "axis", f"Scores by {recipe.axis}")
     if found.best_of_n is not None:
         yield "## Best-of-N"
         yield from _picture(found, figures, "best_of_n", "Outcome by the number of candidates")
+        yield from map(in_markdown, tables_of([found.best_of_n]))
         yield "\n".join(f"- {note}" for note in downstream_notes(found.best_of_n))
     if found.optimized:
         yield "## Policy optimisation"
+        yield from map(in_markdown, tables_of([*found.optimized.values()]))
         yield "\n".join(_optimization_notes(found))
     for name, one in found.correlations.items():
         yield f"## Does the ranking by {one.benchmark.source} predict {name}?"
-        yield markdown_table(_statistics(one))
+        for table in tables(one):
+            yield from [table.title] if table.title else []
+            yield in_markdown(table)
         for stem, title in (("ranks", "Rank against rank"), ("scores", "Score against score")):
             yield from _picture(found, figures, f"{name}/{stem}", title)
         yield "\n".join(f"- {note}" for note in closing(one))
@@ -116,21 +131,6 @@ def _sections(found: Study, figures: dict[str, Path]) -> Iterator[str]:
     )
 
 
-def _shown(found: Study) -> pl.DataFrame:
-    rows = []
-    for model in found.recipe.models:
-        row = {"reward model": model.name}
-        row |= {name: with_interval(runs[model.name].headline, 100, ".1f") for name, runs in found.runs.items()}
-        if found.best_of_n is not None:
-            last = found.best_of_n.sizes[-1]
-            estimate = found.best_of_n.estimate("outcome", model=model.name, k=last)
-            row[f"best of {last}"] = with_interval(estimate, 1, ".3f")
-        if found.optimized:
-            row["optimised policy"] = with_interval(found.optimized[model.name].estimate("outcome"), 1, ".3f")
-        rows.append(row)
-    return pl.DataFrame(rows, infer_schema_length=None)
-
-
 def _benchmark_notes(found: Study) -> Iterator[str]:
     notes = []
     for name, runs in found.runs.items():
@@ -139,35 +139,27 @@ def _benchmark_notes(found: Study) -> Iterator[str]:
         over = f"{run.headline.n:,} decisions" if run.headline.n is not None else "its items"
         among = "" if clusters is None else f" on {clusters:,} prompts or users"
         notes.append(
-            f"- {name}: {run.record.benchmark.title}, in per cent; {run.record.benchmark.rule}; {over}{among}."
+            f"- {name}: {run.config.benchmark.title}, in per cent; {run.config.benchmark.rule}; {over}{among}."
         )
     if notes:
         yield "\n".join([*notes, "- Brackets are 95% intervals over prompts or users."])
+
+
+def _training_notes(found: Study) -> Iterator[str]:
+    notes = []
+    for model in found.recipe.models:
+        path = found.path / MODELS / model.name / TRAINING_FILE
+        if path.exists():
+            data = json.loads(path.read_text(encoding="utf-8"))["data"]
+            notes.append(f"- {model.name}: trained on {data['pairs']:,} pairs of {data['rankings']:,} items.")
+    if notes:
+        yield "\n".join(notes)
 
 
 def _optimization_notes(found: Study) -> Iterator[str]:
     for name, one in found.optimized.items():
         curves = one.path / POLICY_FOLDER / "curves.png"
         yield f"- {name}: {level_note(one)} [Curves]({_link(found, curves)})"
-
-
-def _statistics(found: Correlation) -> pl.DataFrame:
-    rows = []
-    for name, one in found.statistics.items():
-        interval = "" if one.low is None or one.high is None else f"[{one.low:.2f}, {one.high:.2f}]"
-        row = {
-            "statistic": LABELS[name],
-            "value": "–" if one.value is None else f"{one.value:.4f}",
-            "95% interval": interval,
-            "p": "–" if one.p_value is None else f"{one.p_value:.3f}",
-        }
-        row |= {
-            f"by {other}": "–" if (value := baseline.statistics[name].value) is None else f"{value:.4f}"
-            for other, baseline in found.baselines.items()
-        }
-        rows.append(row)
-    frame = pl.DataFrame(rows, infer_schema_length=None)
-    return frame.drop([name for name in ("95% interval",) if set(frame[name]) == {""}])
 
 
 def _picture(found: Study, figures: dict[str, Path], name: str, title: str) -> Iterator[str]:

@@ -2,17 +2,18 @@
 
 from collections.abc import Iterator
 
-from pluralbench.evaluation.synthesize import Synthesis
-from pluralbench.reports.notes import work_told
+from pluralbench.data.personas import PERSONAS_FILE
+from pluralbench.reports.costs import work_told
+from pluralbench.results.runs import Synthesis
 
 NAMED = 5
 
 
 def synthesis_notes(done: Synthesis) -> Iterator[str]:
     """How many personas there are and what they are from, how good the demonstrations are, and what all took."""
-    record = done.record
+    record = done.result
     yield (
-        f"{done.personas}: {record.choices + record.posts:,} personas of {record.people:,} people, "
+        f"{done.path / PERSONAS_FILE}: {record.choices + record.posts:,} personas of {record.people:,} people, "
         f"{record.choices:,} from their choices and {record.posts:,} from their posts."
     )
     if record.without:
@@ -26,4 +27,5 @@ def synthesis_notes(done: Synthesis) -> Iterator[str]:
             f"With {record.demonstrations:,} demonstrations in all, a judge was right about "
             f"{100 * record.accuracy:.1f} % of the pairs set apart (a mean over people)."
         )
-    yield f"Took {work_told(record.calls, record.prompt_tokens + record.completion_tokens, [record.cost])}."
+    tokens = record.prompt_tokens + record.completion_tokens
+    yield f"Took {work_told(record.calls, tokens, [record.cost] if record.cost else [])}."

@@ -1,31 +1,20 @@
 """`judge-metrics`: what the verdicts in a table amount to, as rows for programs and as tables for people."""
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import polars as pl
-from pluralbench_measures.bootstrap import CONFIDENCE
-from rich import box
-from rich.table import Table as Grid
+from pluralbench_measures.bootstrap import CONFIDENCE, Estimate
 
 from pluralbench.data.verdict_tables import GROUP
 from pluralbench.metrics.certainty import THRESHOLD, against_none, all_verdict_metrics
 from pluralbench.metrics.third_person import compare_with_people
+from pluralbench.reports.numbers import number, percent, points
+from pluralbench.reports.tables import Column, Row, Table, Value
+from pluralbench.reports.writing import Report
 
-DASH = "–"
 NAMED = 5  # groups in a note
 Rows = Sequence[Mapping[str, Any]]
-
-BOUNDS = re.compile(r" \[([-+\d.]+), ([-+\d.]+)\]")
-LEAST_WIDTH = 20  # of the column of names, in characters
-
-
-class Sheet(NamedTuple):
-    """A table of texts: what it is of, and a row for each group of verdicts, which its first four columns name."""
-
-    title: str
-    frame: pl.DataFrame
 
 
 def verdict_rows(
@@ -51,104 +40,77 @@ def _names(row: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(row[name] for name in GROUP)
 
 
-def sheets_of(rows: Rows) -> list[Sheet]:
-    """The tables of a report, shares in per cent."""
+def report_verdicts(rows: Rows) -> Report:
+    """The tables of these rows, shares in per cent, and what a reader has to know; for programs the rows."""
     at = f"{rows[0]['threshold']:g}"
-    sheets = [
-        Sheet("Verdicts (%)", _frame(rows, _verdict_cells)),
-        Sheet(
-            f"Certainty: high is at least {at} (%)", _frame([row for row in rows if row["by_certainty"]], _certainty)
+    certain = [row for row in rows if row["by_certainty"]]
+    told = [row for row in rows if row["against_none"]]
+    people = [row for row in rows if row["human"]]
+    tables = [
+        _table(
+            "Verdicts (%)",
+            ["n", "invalid", "accuracy", "of valid", "coverage", "share of A"],
+            [(row, _verdicts(row)) for row in rows],
         ),
-        Sheet("With a persona and without (%)", _frame([row for row in rows if row["against_none"]], _persona)),
-        Sheet("Judges and people on the same items (%)", _frame([row for row in rows if row["human"]], _people)),
+        _table(
+            f"Certainty: high is at least {at} (%)",
+            [f"≥ {at}", f"< {at}", f"> {at}", "ECE", "AURC"],
+            [(row, _certainty(row)) for row in certain],
+        ),
+        _table(
+            "With a persona and without (%)",
+            ["n", "with", "without", "difference"],
+            [(row, _persona(row["against_none"])) for row in told],
+        ),
+        _table(
+            "Judges and people on the same items (%)",
+            ["open", "items", "accuracy", "majority", "difference", f"≥ {at}", f"majority ≥ {at}"],
+            [(row, _people(row["human"])) for row in people],
+        ),
     ]
-    return [sheet for sheet in sheets if sheet.frame.height]
+    frame = pl.DataFrame(rows, infer_schema_length=None)
+    return Report([table for table in tables if table.rows], notes_of(rows), frame, list(map(dict, rows)))
 
 
-def _frame(rows: Rows, cells: Any) -> pl.DataFrame:
-    return pl.DataFrame([{name: row[name] for name in GROUP} | cells(row) for row in rows], infer_schema_length=None)
+def _table(title: str, heads: Sequence[str], rows: Sequence[tuple[Mapping[str, Any], Sequence[Value]]]) -> Table:
+    columns = [Column(head, points if head == "difference" else percent) for head in heads]
+    made = [
+        Row(row["judge"], values, group=f"{row['task']}, {row['setting']}, {row['persona_variables']}")
+        for row, values in rows
+    ]
+    return Table(title, "judge", columns, made, "task, setting, variables")
 
 
-def _verdict_cells(row: Mapping[str, Any]) -> dict[str, str]:
-    return {
-        "n": f"{row['n']:,}",
-        "invalid": f"{row['invalid']:,}",
-        "accuracy": _share(row, "accuracy"),
-        "of valid": _share(row, "parsed_accuracy"),
-        "coverage": _share(row, "coverage"),
-        "share of A": _share(row, "share_of_a"),
-    }
+def _verdicts(row: Mapping[str, Any]) -> list[Value]:
+    shares = ("accuracy", "parsed_accuracy", "coverage", "share_of_a")
+    return [row["n"], row["invalid"], *(_share(row, name) for name in shares)]
 
 
-def _certainty(row: Mapping[str, Any]) -> dict[str, str]:
-    at = f"{row['threshold']:g}"
-    return {
-        f"≥ {at}": _counted(row, "high"),
-        f"< {at}": _counted(row, "low"),
-        f"> {at}": _counted(row["above"], "high"),
-        "ECE": _share(row, "calibration_error"),
-        "AURC": _share(row, "risk_coverage_area"),
-    }
+def _certainty(row: Mapping[str, Any]) -> list[Value]:
+    high, low, above = _counted(row, "high"), _counted(row, "low"), _counted(row["above"], "high")
+    return [high, low, above, _share(row, "calibration_error"), _share(row, "risk_coverage_area")]
 
 
-def _persona(row: Mapping[str, Any]) -> dict[str, str]:
-    found = row["against_none"]
-    return {
-        "n": f"{found['n']:,}",
-        "with": _share(found, "accuracy"),
-        "without": _share(found, "accuracy_without"),
-        "difference": _share(found, "difference", "+.1f"),
-    }
+def _persona(found: Mapping[str, Any]) -> list[Value]:
+    return [found["n"], *(_share(found, name) for name in ("accuracy", "accuracy_without", "difference"))]
 
 
-def _people(row: Mapping[str, Any]) -> dict[str, str]:
-    found, at = row["human"], f"{row['threshold']:g}"
-    counts = {"open": f"{found['no_majority']:,}", "items": f"{found['items']:,}"}
+def _people(found: Mapping[str, Any]) -> list[Value]:
     if not found["items"]:
-        names = ("accuracy", "majority", "difference", f"≥ {at}", f"majority ≥ {at}")
-        return counts | dict.fromkeys(names, DASH)
-    return counts | {
-        "accuracy": _share(found["verdicts"], "accuracy"),
-        "majority": _share(found["majority"], "accuracy"),
-        "difference": _share(found, "difference", "+.1f"),
-        f"≥ {at}": _counted(found["verdicts"], "high"),
-        f"majority ≥ {at}": _counted(found["majority"], "high"),
-    }
+        return [found["no_majority"], 0, None, None, None, None, None]
+    verdicts, majority = found["verdicts"], found["majority"]
+    shares = [_share(verdicts, "accuracy"), _share(majority, "accuracy"), _share(found, "difference")]
+    return [found["no_majority"], found["items"], *shares, _counted(verdicts, "high"), _counted(majority, "high")]
 
 
-def _share(row: Mapping[str, Any], name: str, form: str = ".1f") -> str:
-    value, interval = row[name], row[f"{name}_interval"]
-    if value is None:
-        return DASH
-    bounds = "" if interval is None else f" [{100 * interval[0]:{form}}, {100 * interval[1]:{form}}]"
-    return f"{100 * value:{form}}{bounds}"
+def _share(row: Mapping[str, Any], name: str) -> Estimate:
+    return Estimate(row[name], *(row[f"{name}_interval"] or (None, None)))
 
 
-def _counted(row: Mapping[str, Any], which: str) -> str:
+def _counted(row: Mapping[str, Any], which: str) -> str | None:
     cell = row[which]
-    return f"{cell['correct']:,}/{cell['total']:,} {_share(row, f'{which}_accuracy')}" if cell["total"] else DASH
-
-
-def grid_of(sheet: Sheet) -> Grid:
-    """The table for a terminal: a heading for each task, setting and variables, and intervals below their values."""
-    grid = Grid(title=sheet.title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    cells = [name for name in sheet.frame.columns if name not in GROUP]
-    grid.add_column("judge", overflow="fold", min_width=LEAST_WIDTH)
-    for name in cells:
-        grid.add_column(name, no_wrap=True)
-    before = None
-    for row in sheet.frame.iter_rows(named=True):
-        names = row["task"], f"{row['setting']}, {row['persona_variables']}"
-        if names != before:
-            grid.add_row(f"{names[0]}\n{names[1]}", style="italic")
-            before = names
-        grid.add_row(f"  {row['judge']}", *(BOUNDS.sub(_below, row[name]) for name in cells))
-    return grid
-
-
-def _below(bounds: re.Match[str]) -> str:
-    """An interval on a line of its own, in whole numbers, which leaves room for the names."""
-    return f"\n[{float(bounds[1]):.0f}, {float(bounds[2]):.0f}]"
+    share = number(_share(row, f"{which}_accuracy"))
+    return f"{cell['correct']:,}/{cell['total']:,} {share}" if cell["total"] else None
 
 
 def notes_of(rows: Rows) -> list[str]:

@@ -1,52 +1,122 @@
-"""What a reward model did to a policy: the directory that `best-of-n` and `optimize` leave, and its record."""
+"""What `best-of-n` and `optimize` are asked and what comes of it: what a reward model did to a policy."""
 
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import polars as pl
-from pluralbench_measures.bootstrap import Estimate
-from pluralbench_rewards import ModelRecord
-from pluralbench_runs import Output, Table
-from pluralbench_tables import read_parquet
-from pydantic import ConfigDict, Field
+from pluralbench_calls import ChatModel
+from pluralbench_policies.description import OptimizeOptions
+from pluralbench_rewards import ModelRecord, Scoring
+from pluralbench_runs import Table
+from pydantic import Field
 
-from pluralbench.errors import RunError
-from pluralbench.results.metrics_frame import NUMBERS, MetricsFile, check_metrics, frame_of_rows, metrics_text
+from pluralbench.descriptions import Outcome, Sampling
 from pluralbench.results.record import (
-    SCHEMA_VERSION,
     BenchmarkRecord,
     DataRecord,
     PromptRecord,
-    ProvenanceRecord,
+    RunConfig,
+    RunResult,
     ScoringRecord,
-    SeededRecord,
 )
-from pluralbench.results.runs import LEDGER_FILE, METRICS_FILE, SETTINGS_FILE, read_file
 
-DOWNSTREAM_SCHEMA: Literal["urn:pluralbench:downstream:1"] = "urn:pluralbench:downstream:1"
-DOWNSTREAM_FILE = "downstream.json"
+START = "start"
+"""The section of what a policy was before it was optimised."""
+_CANDIDATES: dict[str, Any] = {
+    "config": pl.String,
+    "id": pl.String,
+    "cluster": pl.String,
+    "turn": pl.Int64,
+    "history": pl.String,
+    "sample": pl.Int64,
+    "text": pl.String,
+    "outcome": pl.String,
+    "reason": pl.String,
+    "tokens": pl.Int64,
+}
+CANDIDATES = pl.Schema(_CANDIDATES)
+"""A row a candidate. turn: from 0. history: names what was said before the turn. sample: from 0, in the order drawn.
+text: null where there is none; then `outcome` and `reason` say why."""
+
+_OUTCOMES: dict[str, Any] = {
+    "config": pl.String,
+    "id": pl.String,
+    "turn": pl.Int64,
+    "history": pl.String,
+    "sample": pl.Int64,
+    "value": pl.Float64,
+    "scores": pl.List(pl.Float64),
+    "reason": pl.String,
+}
+OUTCOMES = pl.Schema(_OUTCOMES)
+"""A row a candidate that was judged. value: null where no reply could be read, and `reason` says why."""
+
+_REWARDS: dict[str, Any] = {
+    "model": pl.String,
+    "config": pl.String,
+    "id": pl.String,
+    "turn": pl.Int64,
+    "history": pl.String,
+    "sample": pl.Int64,
+    "reward": pl.Float64,
+}
+REWARDS = pl.Schema(_REWARDS)
+_SELECTED: dict[str, Any] = {name: kind for name, kind in _REWARDS.items() if name != "reward"}
+SELECTED = pl.Schema({"model": pl.String, "k": pl.Int64} | _SELECTED)
+"""A row for what a reward model takes of the first k candidates. sample: null where none has a reward."""
+FRAMES = {"candidates": CANDIDATES, "rewards": REWARDS, "selected": SELECTED, "outcomes": OUTCOMES}
 POLICY_FOLDER = "policy"
 """Where `optimize` leaves the optimised policy, in its directory."""
 
 
-class SamplingRecord(Table):
-    """How candidates were sampled, and what came. turns: the most of a conversation.
+class DownstreamConfig(RunConfig):
+    """What the numbers of both verbs depend on: whose prompts are answered, how, and how the answers are judged.
 
-    n: candidates of each prompt; of a comparison with another sample, that one too. outcomes: candidates by what came
-    of the call; "length" was cut at the most tokens and counts as it is. reasons: why there is no text, and how often.
-    system_digest: of what the policy is told where something is said about the person.
+    judge: None where words are counted, or nobody judges. prompts_digest, system_digest: of what judge and policy are
+    told. seed: of the candidates.
     """
 
-    n: int
+    benchmark: BenchmarkRecord
+    data: DataRecord
+    prompt: PromptRecord
+    sampling: Sampling
+    scoring: Scoring
+    outcome: Outcome
+    judge: ChatModel | None = None
+    prompts_digest: str | None = None
+    system_digest: str
+    seed: int
+
+
+class BestOfNConfig(DownstreamConfig):
+    """All that the numbers of `best_of_n` depend on. rewards: what was known of the models before they were loaded."""
+
+    verb = "best-of-n"
+
+    policy: ChatModel
+    rewards: dict[str, ModelRecord]
+
+
+class OptimizeConfig(DownstreamConfig):
+    """All that the numbers of `optimize` depend on. reward: what was known of the model before it was loaded."""
+
+    verb = "optimize"
+
+    policy: ModelRecord
+    reward: ModelRecord
+    train: DataRecord
+    options: OptimizeOptions
+
+
+class SamplingRecord(Table):
+    """What came of sampling. sizes: of how many candidates the best was taken. turns: the most of a conversation.
+
+    seeded: whether the policy takes seeds. outcomes: candidates by what came of the call; "length" was cut at the most
+    tokens and counts as it is. reasons: why there is no text, and how often.
+    """
+
     sizes: tuple[int, ...]
     turns: int
-    temperature: float
-    top_p: float | None
-    max_tokens: int
     seeded: bool
-    seed: int
-    system_digest: str
     prompts: int
     outcomes: dict[str, int]
     reasons: dict[str, int] = Field(default_factory=dict)
@@ -68,103 +138,26 @@ class RewardedRecord(Table):
 
 
 class OutcomeRecord(Table):
-    """What was judged, and how. scale: what a value means. judged: candidates; invalid: those without a value."""
+    """What came of judging. scale: what a value means. judged: candidates; invalid: those without a value."""
 
     judge: ModelRecord
-    measure: str
     scale: str
     judged: int
     invalid: int
     invalid_reasons: dict[str, int] = Field(default_factory=dict)
-    attempts: int
-    prompts_digest: str | None = None
-    calls: int
-    prompt_tokens: int
-    completion_tokens: int
+    calls: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
 
 
-class DownstreamRecord(SeededRecord):
-    """All that `best-of-n` or `optimize` says of itself beside its numbers and frames.
+class DownstreamResult(RunResult):
+    """What came of `best-of-n` or `optimize` beside its numbers and frames.
 
     rewards: by the names of the reward models. optimization: what `optimization.json` of `optimize` holds.
     """
 
-    model_config = ConfigDict(populate_by_name=True, serialize_by_alias=True)
-
-    json_schema: Literal["urn:pluralbench:downstream:1"] = Field(DOWNSTREAM_SCHEMA, alias="$schema")
-    schema_version: Literal[1] = SCHEMA_VERSION
-    verb: Literal["best-of-n", "optimize"]
     policy: ModelRecord
     rewards: dict[str, RewardedRecord]
-    benchmark: BenchmarkRecord
-    data: DataRecord
-    prompt: PromptRecord
     sampling: SamplingRecord
     outcome: OutcomeRecord | None = None
     optimization: dict[str, Any] | None = None
-    seed: int
-    provenance: ProvenanceRecord
-
-
-@dataclass(frozen=True)
-class Downstream:
-    """A finished directory of `best-of-n` or `optimize`. metrics: the long frame of its numbers."""
-
-    path: Path
-    metrics: pl.DataFrame
-    record: DownstreamRecord
-
-    def estimate(
-        self, metric: str, *, model: str | None = None, k: int | str | None = None, config: str | None = None
-    ) -> Estimate:
-        """A number: of the policy itself, or of a reward model's best of k. All of it None where it is missing."""
-        group = "policy" if model is None else "best-of-n"
-        rows = self.metrics.filter(
-            pl.col("group") == group,
-            pl.col("metric") == metric,
-            pl.col("section").eq_missing(pl.lit(model)),
-            pl.col("subset").eq_missing(pl.lit(None if k is None else str(k))),
-            pl.col("config").eq_missing(pl.lit(config)),
-        )
-        if rows.is_empty():
-            return Estimate(None)
-        row = rows.row(0, named=True)
-        return Estimate(*(row[name] for name in NUMBERS))
-
-    @property
-    def sizes(self) -> tuple[int, ...]:
-        """Of how many candidates the best was taken, ascending."""
-        return self.record.sampling.sizes
-
-    def frame(self, name: str) -> pl.DataFrame:
-        """`candidates`, `rewards`, `selected` or `outcomes`. Raises `RunError` where it is not there."""
-        return read_parquet(self.path / f"{name}.parquet", error=RunError)
-
-
-def read_downstream(path: str | Path) -> Downstream:
-    """Read the directory of `best-of-n` or `optimize`. Raises `RunError` where it is none, or was not finished."""
-    path = Path(path)
-    if not (path / DOWNSTREAM_FILE).is_file():
-        unfinished = path.with_name(path.name + ".work").exists()
-        hint = "it is not finished: run its command again to go on" if unfinished else f"it has no {DOWNSTREAM_FILE}"
-        raise RunError(f"{path} is no finished directory of best-of-n or optimize: {hint}.")
-    record = read_file(path / DOWNSTREAM_FILE, DownstreamRecord)
-    metrics = frame_of_rows(read_file(path / METRICS_FILE, MetricsFile).rows)
-    return Downstream(path, check_metrics(metrics, str(path / METRICS_FILE)), record)
-
-
-def write_downstream(
-    output: Output, record: DownstreamRecord, metrics: pl.DataFrame, frames: dict[str, pl.DataFrame]
-) -> Path:
-    """Fill an empty directory with the record, the numbers and the frames; it is put in place by `output.publish`."""
-    staged = output.staging()
-    for name, frame in frames.items():
-        frame.write_parquet(staged / f"{name}.parquet")
-    check_metrics(metrics)
-    for name, text in ((METRICS_FILE, metrics_text(metrics)), (DOWNSTREAM_FILE, record.model_dump_json(indent=2))):
-        (staged / name).write_text(text + "\n", encoding="utf-8")
-    (staged / SETTINGS_FILE).write_bytes((output.work / "recipe.toml").read_bytes())
-    ledger = output.work / LEDGER_FILE
-    if ledger.exists():
-        ledger.rename(staged / LEDGER_FILE)
-    return staged

@@ -18,8 +18,9 @@ from pluralbench.data.persona_items import Personas, load_personas
 from pluralbench.data.persona_prompts import told_of
 from pluralbench.descriptions import Data
 from pluralbench.errors import DataError, RunError
-from pluralbench.results.decisions import decisions_of
-from pluralbench.results.runs import LEDGER_FILE, Run
+from pluralbench.metrics.languages import ARE_LABELS, beside_english
+from pluralbench.results.decisions import CALLS, decisions_of
+from pluralbench.results.runs import LEDGER_FILE, Downstream, Run
 
 KEYS = ["config", "id", "digest"]
 Key = tuple[str, str, str]
@@ -28,8 +29,12 @@ TOLD = {
     "none": "The model was told nothing of the person.",
     "raw": "The model was told the first {size} posts.",
     "plan": "The model was told what a planner inferred of the person, which the run does not keep.",
+    "persona": "The model was told a persona of the person, which the run does not keep.",
 }
-TOLD_TOO = " It was shown the rubric aspects, too."
+TOLD_TOO = " It was shown the rubric aspects ({}), too."
+AS_DATA = " As data it could also read {}."
+OF_TEXT = {"classifier", "implicit", "generative"}
+"""The kinds of models that read text alone, and nothing of the person as data."""
 
 
 class Texts(NamedTuple):
@@ -45,14 +50,35 @@ def outcomes_of(run: Run) -> dict[str, int]:
     return dict(decisions_of(run.items)["outcome"].value_counts(sort=True).iter_rows())
 
 
-def selected(run: Run, *, ids: Sequence[str] = (), outcome: str | None = None, closest: int | None = None) -> list[Key]:
+def flipped(run: Run) -> list[Key]:
+    """The items whose label (won, lost or tied) is another than that of the same item in English.
+
+    M-RewardBench, section 5.2. None of a run without English.
+    """
+    both = beside_english(run.config.benchmark.description, decisions_of(run.items))
+    other = both.filter(ARE_LABELS, pl.col("outcome") != pl.col("outcome_english"))
+    return [(config, item, content) for config, item, content in other.select(KEYS).unique(maintain_order=True).rows()]
+
+
+def selected(
+    run: Run,
+    *,
+    ids: Sequence[str] = (),
+    outcome: str | None = None,
+    flips: bool = False,
+    closest: int | None = None,
+) -> list[Key]:
     """The items of a run that are asked for, without any wish all of them, in the order of the data.
 
-    ids: these alone. outcome: those with a decision of this outcome, the largest loss first. closest: so many, those
-    whose answers the scores tell apart least first. Raises `RunError` for an id that the run has not, and for a run
-    without margins.
+    ids: these alone. outcome: those with a decision of this outcome, the largest loss first. flips: see `flipped`.
+    closest: so many, those whose answers the scores tell apart least first. Raises `RunError` for an id that the run
+    has not, and for a run without margins, or without items in English.
     """
     decisions = decisions_of(run.items)
+    if flips:
+        if beside_english(run.config.benchmark.description, decisions).is_empty():
+            raise RunError(f"{run.path} has no item that was decided in English and in another language.")
+        return flipped(run)
     if ids:
         missing = [one for one in ids if one not in set(decisions["id"])]
         if missing:
@@ -72,8 +98,9 @@ def examples(run: Run, keys: Sequence[Key], texts: Texts) -> list[Row]:
     """Items with their texts, each as plain values that JSON takes.
 
     Each has `config`, `id`, `subset`, `outcomes` (how many decisions had which), `prompt` (messages), `person`,
-    `answers` and `decisions`; a judge's replies stand with what they are about, all tries as they came. Raises
-    `DataError` where the texts are not those that the run was made with.
+    `answers` and `decisions`; a judge's replies stand with what they are about, all tries as they came. One in another
+    language has `english`, the outcome of the same id in English. Raises `DataError` where the texts are not those that
+    the run was made with.
     """
     gone = [key for key in keys if key[1:] not in texts.items]
     if gone:
@@ -93,33 +120,39 @@ def examples(run: Run, keys: Sequence[Key], texts: Texts) -> list[Row]:
         frame.partition_by(KEYS, as_dict=True, maintain_order=True) for frame in (asked, decisions_of(asked))
     )
     replies = _replies(run, [rows[key] for key in keys])
-    make = _persona_example if run.record.verb == "judge-personas" else _example
-    return [make(run, texts.items[key[1:]], rows[key], decided[key], replies) for key in keys]
+    make = _persona_example if run.verb == "judge-personas" else _example
+    english = beside_english(run.config.benchmark.description, decisions_of(run.items))
+    in_english: dict[Key, str] = {row[:3]: row[3] for row in english.select(*KEYS, "outcome_english").iter_rows()}
+    return [
+        make(run, texts.items[key[1:]], rows[key], decided[key], replies)
+        | ({"english": in_english[key]} if key in in_english else {})
+        for key in keys
+    ]
 
 
 def read_texts(run: Run, data: str | None = None) -> Texts:
     """The texts of a run's data, read again; see `read_again`."""
     read = read_again(run, data, "pluralbench show RUN --data PLACE")
     items = {(row["id"], row["digest"]): row for row in read.frame.iter_rows(named=True)}
-    return Texts(items, place_of(run, data), read.digest == run.record.data.digest)
+    return Texts(items, place_of(run, data), read.digest == run.config.data.digest)
 
 
-def place_of(run: Run, data: str | None = None) -> str:
+def place_of(run: Run | Downstream, data: str | None = None) -> str:
     """Where a run's data is read again."""
-    return data or _at(run.record.data.location, run.record.data.revision)
+    return data or _at(run.config.data.location, run.config.data.revision)
 
 
-def read_again(run: Run, data: str | None, command: str) -> Items | Personas:
+def read_again(run: Run | Downstream, data: str | None, command: str) -> Items | Personas:
     """The items of a run's data, which may have changed since.
 
     data: where it is now, if it is not where the run found it. command: one that takes such a place. Raises `DataError`
     for data that cannot be read.
     """
-    record, place = run.record.data, place_of(run, data)
+    record, place = run.config.data, place_of(run, data)
     # A file has one config, which goes by its own name.
     configs = () if data is not None and Path(data).is_file() else record.configs
     try:
-        if run.record.verb == "judge-personas":
+        if run.verb == "judge-personas":
             return load_personas(place, configs=configs or None, split=record.split or "test")
         reference = record.reference
         asked = Data.model_validate(
@@ -132,7 +165,7 @@ def read_again(run: Run, data: str | None, command: str) -> Items | Personas:
                 "english": None if reference is None else _at(reference.location, reference.revision),
             }
         )
-        return load_items(run.record.benchmark.description, asked)
+        return load_items(run.config.benchmark.description, asked)
     except (DataError, TablesError) as error:
         raise DataError(
             f"A run keeps no texts, so those of {run.path} are read from its data again, which failed: {error} "
@@ -150,7 +183,7 @@ def _replies(run: Run, parts: Iterable[pl.DataFrame]) -> dict[str, Row]:
         key
         for part in parts
         for name in part.columns
-        if name.startswith("calls")
+        if name.startswith("calls") and part.schema[name] == CALLS
         for calls in part[name].drop_nulls()
         for key in calls
     }
@@ -214,12 +247,20 @@ def _person(run: Run, item: Row) -> Row:
     """Who asked, where the benchmark says so, and what the model was told of it."""
     posts = [{"category": post.get("category"), "text": post["text"]} for post in item["profile"] or []]
     aspects = [{"aspect": one["aspect"], "reason": one.get("reason")} for one in item["aspects"] or []]
-    if not posts and not aspects:
+    if not posts and not aspects and not item["earlier"]:
         return {}
-    prompt = run.record.prompt
+    prompt, oracle = run.config.prompt, run.config.asked("oracle")
     size = min(prompt.profile_size or 0, len(posts))
-    told = TOLD[prompt.profile or "none"].format(size=size) + (TOLD_TOO if prompt.oracle else "")
-    return {"told": told, "posts": posts, "aspects": aspects}
+    told = TOLD[prompt.profile or "none"].format(size=size) + (TOLD_TOO.format(oracle) if oracle else "")
+    return {"told": told + _told_as_data(run, item), "posts": posts, "aspects": aspects}
+
+
+def _told_as_data(run: Run, item: Row) -> str:
+    """What a model that takes the person as data could read beside what the prompt tells; see `person_of`."""
+    pairs = item["earlier"] or 0
+    known = [f"{pairs:,} pair{'s' * (pairs > 1)} that the person decided before"] if pairs else []
+    known += ["the person's persona"] if run.config.prompt.profile == "raw" and item["persona"] else []
+    return AS_DATA.format(" and ".join(known)) if known and run.result.model.kind not in OF_TEXT else ""
 
 
 def _persona_example(run: Run, item: Row, rows: pl.DataFrame, decided: pl.DataFrame, replies: Mapping[str, Row]) -> Row:
@@ -230,7 +271,7 @@ def _persona_example(run: Run, item: Row, rows: pl.DataFrame, decided: pl.DataFr
         for first, said, calls in (("A", "said", "calls"), ("B", "said_swapped", "calls_swapped"))
         if row[said] is not None
     ]
-    variables = run.record.prompt.variables
+    variables = run.config.asked("variables")
     told = told_of(item, variables or "all")
     untold = [entry["sentence"] for entry in item["persona"] if entry["sentence"] and entry["sentence"] not in told]
     return _common(item, decided) | {

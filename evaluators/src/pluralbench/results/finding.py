@@ -1,22 +1,19 @@
 """Where runs are: directories of runs themselves, and folders that have some below them."""
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from pluralbench_runs import announce
 
 from pluralbench.errors import RunError
-from pluralbench.results.downstream import DOWNSTREAM_FILE, Downstream, read_downstream
-from pluralbench.results.personalize import PERSONALIZE_FILE, Personalized, read_personalized
-from pluralbench.results.runs import RUN_FILE, Run, read_part, read_run
+from pluralbench.results.downstream import DownstreamConfig
+from pluralbench.results.evaluations import EvaluationConfig
+from pluralbench.results.personalize import PersonalizeConfig
+from pluralbench.results.runs import RUN_FILE, Downstream, Personalized, Run, load_run
 
 UNFINISHED = ".work"
-READ: dict[str, Callable[[Path], Run | Downstream | Personalized]] = {
-    RUN_FILE: read_part,
-    DOWNSTREAM_FILE: read_downstream,
-    PERSONALIZE_FILE: read_personalized,
-}
-"""What reads a directory that has this file."""
 
 
 class Found(NamedTuple):
@@ -30,8 +27,9 @@ class Found(NamedTuple):
 def find_runs(paths: Sequence[Path]) -> Found:
     """The runs at some paths and in the folders below them, each once.
 
-    Working directories of unfinished runs are passed over, and so are shards of runs in folders. Raises `RunError` for
-    a path without a run, for a run that cannot be read, and for a shard that is given itself or has no run beside it.
+    Working directories of unfinished runs are passed over, and so are shards of runs in folders; a run in a folder that
+    cannot be read is left out and named on standard error. Raises `RunError` for a path without a run, for a run that
+    is given itself and cannot be read, and for a shard that is given itself or has no run beside it.
     """
     known: dict[Path, Path] = {}
     for path in paths:
@@ -43,28 +41,54 @@ def find_runs(paths: Sequence[Path]) -> Found:
             raise RunError(_none_at(path))
         for folder in below:
             known.setdefault(folder.resolve(), folder)
-    found = [next(read for name, read in READ.items() if (path / name).is_file())(path) for path in known.values()]
-    shards = [one.path for one in found if isinstance(one, Run) and one.record.data.shard is not None]
+    found = [one for path in known.values() if (one := _read(path, given=path in paths)) is not None]
+    runs: list[Run] = [one for one in found if isinstance(one.config, EvaluationConfig)]
+    shards = [one.path for one in runs if one.config.data.shard is not None]
     for path in shards[:1] if len(shards) == len(found) else (one for one in shards if one in paths):
-        read_run(path)  # which says why it is none
+        load_run(path)  # which says why it is none
     return Found(
-        [one for one in found if isinstance(one, Run) and one.path not in shards],
-        [one for one in found if isinstance(one, Downstream)],
-        [one for one in found if isinstance(one, Personalized)],
+        [one for one in runs if one.path not in shards],
+        [one for one in found if isinstance(one.config, DownstreamConfig)],
+        [one for one in found if isinstance(one.config, PersonalizeConfig)],
     )
 
 
+def _read(path: Path, *, given: bool) -> Run[Any, Any] | None:
+    """What a directory holds. One that cannot be read is left out, and named, where a folder was given and not it; so
+    are plans and personas, of which there is no number to report."""
+    try:
+        run: Run[Any, Any] = load_run(path, part=True)
+    except RunError as error:
+        if given:
+            raise
+        announce(f"Left out: {error}")
+        return None
+    if isinstance(run.config, EvaluationConfig | DownstreamConfig | PersonalizeConfig):
+        return run
+    if given:
+        raise RunError(f"{path} is of `pluralbench {run.verb}`, and has no numbers to report.")
+    return None
+
+
 def _below(path: Path) -> Iterator[Path]:
+    seen = {path.resolve()}
     for folder, inside, files in os.walk(path, followlinks=True):
-        if READ.keys() & set(files):
+        if RUN_FILE in files:
             yield Path(folder)
             inside.clear()
-        inside[:] = sorted(name for name in inside if not name.endswith(UNFINISHED) and not _loops(Path(folder, name)))
+        inside[:] = [
+            name for name in sorted(inside) if not name.endswith(UNFINISHED) and _is_new(Path(folder, name), path, seen)
+        ]
 
 
-def _loops(path: Path) -> bool:
-    """Whether a link leads to a folder that holds it, so that a walk would never end."""
-    return path.is_symlink() and path.resolve() in path.absolute().parents
+def _is_new(folder: Path, top: Path, seen: set[Path]) -> bool:
+    """Whether a walk below `top` goes into a folder: once into each, and out of `top` only to what is a run itself."""
+    place = folder.resolve()
+    is_run = (place / RUN_FILE).is_file()
+    if place in seen or not (is_run or place.is_relative_to(top.resolve())):
+        return False
+    seen.add(place)
+    return True
 
 
 def _none_at(path: Path) -> str:

@@ -3,9 +3,10 @@
 `group` says of what kind a row's place is, and `config`, `section` and `subset` name the place:
 
 group      config  section  subset      what it holds
-overall    -       -        -           `overall`, the one headline. Of rankings by category also `accuracy` and
-                                        `exact_match`, of which it is the mean; of a benchmark in many languages
-                                        `drop` and `kappa` (means over languages), `kappa_sd` and `variance`
+overall    -       -        -           `overall`, the one headline, and `items`, the count of those that it is made
+                                        of. Of rankings by category also `accuracy` and `exact_match`, of which it is
+                                        the mean; of a benchmark in many languages `drop` and `kappa` (means over
+                                        languages), `kappa_sd` and `variance`
 config     name    -        -           a config's own number as it enters the overall one: `accuracy` (the mean of its
                                         sections or categories where there are some), `exact_match`; of a language
                                         `drop` and `kappa`
@@ -33,9 +34,12 @@ best-of-n  name/-  model    k           of the best of k by a reward model: `out
 plan       name/-  way      -           `aspect_recall` and `aspect_precision` of plans against the true aspects,
                                         matched in a way ("words" or "embeddings")
 best-of-n  name/-  model    -           `agreement`: rank correlation of reward and outcome within prompts, their mean
+people     -       -        -           of `rate`: `agreement` of two people on a pair, `alpha` (Krippendorff's), and
+                                        of their answers those that say `alike`, of the others `share_of_first`
 new, known, scored
            name/-  method   condition   of `personalize`: `accuracy` of a method with, without or with another's profile
-                                        (with, without, shuffled) on a set of items, and `seeds_sd`, the standard
+                                        (with, without, shuffled), or with the posts alone where
+                                        "with" adds the persona (posts), on a set of items, and `seeds_sd`, the standard
                                         deviation over seeds
            name/-  method   with-without
                                         `gain`, the difference; `p_value` of none, and `p_holm`, adjusted over methods

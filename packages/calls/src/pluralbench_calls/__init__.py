@@ -3,7 +3,7 @@
 from pluralbench_calls.ask import Limits, Price, ask
 from pluralbench_calls.backends.endpoint import provider_of
 from pluralbench_calls.backends.local import MODEL as LOCAL_MODEL
-from pluralbench_calls.backends.local import LocalModel
+from pluralbench_calls.backends.local import EmbeddedModel
 from pluralbench_calls.backends.openai import OpenAIChat
 from pluralbench_calls.backends.replay import Replay
 from pluralbench_calls.backends.written import Written
@@ -65,13 +65,13 @@ __all__ = [
     "ChatPrice",
     "Choice",
     "ConnectionFailed",
+    "EmbeddedModel",
     "FiledCalls",
     "Interrupted",
     "InvalidAnswer",
     "Ledger",
     "LedgerError",
     "Limits",
-    "LocalModel",
     "Message",
     "MissingAnswers",
     "NotServed",

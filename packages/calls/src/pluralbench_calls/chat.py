@@ -2,19 +2,16 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 from pluralbench_runs import Table, stream
-from pluralbench_runs.cluster import IN_HAND, Cluster
 from pydantic import Field, field_validator
 
 from pluralbench_calls.ask import Limits, Price
-from pluralbench_calls.backends.cluster import OnCluster
 from pluralbench_calls.backends.endpoint import MAX_ANSWER_BYTES, provider_of
 from pluralbench_calls.backends.local import MODEL as LOCAL_MODEL
-from pluralbench_calls.backends.local import LocalModel
+from pluralbench_calls.backends.local import EmbeddedModel
 from pluralbench_calls.backends.openai import OpenAIChat
 from pluralbench_calls.batches.backend import OpenAIBatches
 from pluralbench_calls.batches.filed import FiledCalls
@@ -102,7 +99,7 @@ class ChatConnection(Table):
     price: ChatPrice = Field(
         ChatPrice(),
         description="US dollars for a million tokens of prompts and of replies, such as 0.25/2.",
-        json_schema_extra={"metavar": "IN/OUT"},
+        json_schema_extra={"as_text": True, "metavar": "IN/OUT"},
     )
     max_cost: float | None = Field(
         None,
@@ -222,32 +219,21 @@ def chat_request(
     return Request("chat", model.provider, model.model, body, sample=attempt, label=f"{label}, attempt {attempt + 1}")
 
 
-def chat_backend(model: ChatModel, connection: ChatConnection, cluster: Cluster | None = None) -> Backend:
-    """Who answers for the model: the embedded one, or the endpoint of the connection, or files in its place.
-
-    On a cluster each worker has the embedded model, or sends its share of the requests that may be in flight at once.
-    """
-    online = _online(model, connection, cluster)
-    if model.provider == LOCAL or (connection.pending is None and not connection.results):
-        return online
-    return FiledCalls(
-        online, pending=connection.pending, results=connection.results, max_answer_bytes=connection.max_answer_bytes
-    )
-
-
-def _online(model: ChatModel, connection: ChatConnection, cluster: Cluster | None = None) -> Backend:
-    batches = connection.batch and model.provider != LOCAL  # which wait elsewhere: no worker is needed for that
-    if cluster is not None and cluster.on is not None and not batches:
-        at_once = IN_HAND if model.provider == LOCAL else -(-connection.concurrency // cluster.workers)
-        return OnCluster(cluster, partial(_online, model, connection), at_once=at_once)
+def chat_backend(model: ChatModel, connection: ChatConnection) -> Backend:
+    """Who answers for the model: the embedded one, or the endpoint of the connection, or files in its place."""
     if model.provider == LOCAL:
-        return LocalModel()
-    return (OpenAIBatches if connection.batch else OpenAIChat)(
+        return EmbeddedModel()
+    online = (OpenAIBatches if connection.batch else OpenAIChat)(
         connection.base_url or "",
         api_key_env=connection.api_key_env,
         timeout=connection.timeout,
         max_retries=connection.max_retries,
         max_answer_bytes=connection.max_answer_bytes,
+    )
+    if connection.pending is None and not connection.results:
+        return online
+    return FiledCalls(
+        online, pending=connection.pending, results=connection.results, max_answer_bytes=connection.max_answer_bytes
     )
 
 

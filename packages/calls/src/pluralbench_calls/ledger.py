@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Self
 
 from pluralbench_runs import UserError
 
-from pluralbench_calls.errors import CallsError
+from pluralbench_calls.errors import CallsError, LedgerError
 from pluralbench_calls.ledger_files import (
     ADAPTED,
     AT_ONCE,
@@ -24,7 +24,6 @@ from pluralbench_calls.ledger_files import (
     guarded,
     ledger_rows,
     readable,
-    typed,
 )
 from pluralbench_calls.records import Answer
 
@@ -159,19 +158,40 @@ class Ledger:
         """The recorded answers (among `keys`, if given), one row each, sorted by key."""
         import polars as pl  # noqa: PLC0415 - a command's --help waits for it otherwise
 
-        if keys is None:
-            keys = [key for row in self._rows("SELECT key FROM calls") for key in typed(row, self.path)]
-        # As Python objects the answers take several times the room, so few of them are ever that.
-        found = (self._recorded(part) for part in _slices(keys))
-        parts = [frame_of(rows).sort("key") for rows in found if rows]
-        return pl.concat(parts) if parts else pl.DataFrame(schema=COLUMNS)
+        return pl.concat([pl.DataFrame(schema=COLUMNS), *self._parts(keys)])
 
     def export(self, path: Path, keys: Iterable[str] | None = None) -> None:
-        """Write the answers (among `keys`, if given) as Parquet, sorted by key."""
-        frame = self.frame(keys)
-        if (frame[ADAPTED] == "").all():
-            frame = frame.drop(ADAPTED)
-        frame.write_parquet(path, metadata={FORMAT_KEY: str(FORMAT)})
+        """Write the answers (among `keys`, if given) as Parquet, sorted by key and some in memory at a time."""
+        import polars as pl  # noqa: PLC0415 - the same
+        from polars.io.plugins import register_io_source  # noqa: PLC0415 - the same
+
+        wanted = None if keys is None else set(keys)
+        with readable(self.path):
+            adapted = self._database.execute(f"SELECT key FROM calls WHERE {ADAPTED} <> ''")  # noqa: S608 - the same
+            is_adapted = any(wanted is None or key in wanted for (key,) in adapted)
+        names = [name for name in COLUMNS if is_adapted or name != ADAPTED]
+        failed: list[LedgerError] = []
+
+        def parts(*_: object) -> "Iterator[pl.DataFrame]":
+            try:
+                yield from (part.select(names) for part in self._parts(wanted))
+            except LedgerError as error:  # of which polars would make another
+                failed.append(error)
+
+        source = register_io_source(parts, schema=pl.Schema({name: COLUMNS[name] for name in names}))
+        source.sink_parquet(path, metadata={FORMAT_KEY: str(FORMAT)})
+        if failed:
+            raise failed[0]
+
+    def _parts(self, keys: Iterable[str] | None) -> "Iterator[pl.DataFrame]":
+        """The recorded answers (among `keys`, if given) sorted by key, few of them objects of Python at a time."""
+        if keys is not None:
+            yield from (frame_of(rows).sort("key") for part in _slices(keys) if (rows := self._recorded(part)))
+            return
+        with readable(self.path):
+            every = self._database.execute(f"SELECT {NAMES} FROM calls ORDER BY key")  # noqa: S608 - the same
+            while rows := every.fetchmany(AT_ONCE):
+                yield frame_of(checked(rows, self.path))
 
     def take(self, path: Path) -> int:
         """Add the answers of another ledger (SQLite or Parquet) that are not known here; how many it holds.

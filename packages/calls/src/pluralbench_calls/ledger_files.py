@@ -7,7 +7,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
-from pluralbench_runs import one_line
+from pluralbench_runs import one_line, open_file
 
 from pluralbench_calls.errors import LedgerError
 from pluralbench_calls.records import Answer, Outcome
@@ -35,22 +35,16 @@ def read_ledger(path: Path) -> "pl.DataFrame":
     """The answers in a ledger file, SQLite or Parquet, one row each, sorted by key. Raises `LedgerError`."""
     import polars as pl  # noqa: PLC0415 - a command's --help waits for it otherwise
 
-    if not _is_sqlite(path):
-        return _read_parquet(path)
-    parts = [frame_of(rows) for rows in _sqlite_rows(path)]
-    return pl.concat(parts) if parts else pl.DataFrame(schema=COLUMNS)
+    parts = map(frame_of, _sqlite_rows(path)) if _is_sqlite(path) else _parquet_parts(path)
+    return pl.concat([pl.DataFrame(schema=COLUMNS), *parts])
 
 
 def ledger_rows(path: Path) -> Iterator[list[Row]]:
-    """The same answers some at a time, as rows of `COLUMNS`.
+    """The same answers some at a time, as rows of `COLUMNS`, of a file that may be larger than memory.
 
     Raises `LedgerError`; of a row that is damaged only when all before it were given.
     """
-    if _is_sqlite(path):
-        yield from _sqlite_rows(path)
-    else:
-        for part in _read_parquet(path).iter_slices(AT_ONCE):
-            yield part.rows()
+    return _sqlite_rows(path) if _is_sqlite(path) else (part.rows() for part in _parquet_parts(path))
 
 
 def frame_of(rows: Sequence[Row]) -> "pl.DataFrame":
@@ -64,7 +58,7 @@ def _is_sqlite(path: Path) -> bool:
     try:
         if not path.is_file():
             raise LedgerError(f"There is no ledger {path}: {'it is no file' if path.exists() else 'no such file'}.")
-        with path.open("rb") as file:
+        with open_file(path) as file:
             return file.read(len(MAGIC)) == MAGIC
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
         raise LedgerError(f"The ledger {path} cannot be read: {one_line(error)}.") from None
@@ -82,36 +76,31 @@ def _sqlite_rows(path: Path) -> Iterator[list[Row]]:
             yield every if ADAPTED in columns else [(*row, "") for row in every]
 
 
-def _read_parquet(path: Path) -> "pl.DataFrame":
+def _parquet_parts(path: Path) -> "Iterator[pl.DataFrame]":
     import polars as pl  # noqa: PLC0415 - the same
-    from pluralbench_tables import parquet_metadata, read_parquet  # noqa: PLC0415 - the same
+    from pluralbench_tables import parquet_metadata, parquet_parts  # noqa: PLC0415 - the same
 
     try:
         found = parquet_metadata(path, LedgerError).get(FORMAT_KEY)
     except LedgerError:
         raise LedgerError(f"{path} is no ledger: it is neither SQLite nor Parquet.") from None
     _check_format(path, found)
-    frame = _whole(read_parquet(path, error=LedgerError))
-    if dict(frame.schema) != dict(pl.Schema(COLUMNS)) or any(frame.null_count().row(0)):
-        raise LedgerError(f"{path} is no ledger: its columns are not those of a ledger.")
-    values = frame.select(
-        key=pl.col("key"),
-        longest=pl.max_horizontal(pl.col(pl.String).str.len_chars()),
-        outcome=pl.col("outcome"),
-        least=pl.min_horizontal(pl.col(pl.Int64)),
-        most=pl.max_horizontal(pl.col(pl.Int64)),
-    )
-    extremes = values.group_by("outcome").agg(pl.max("longest"), pl.min("least"), pl.max("most"))
-    if any(_fault(*row) for row in extremes.select("longest", "outcome", "least", "most").iter_rows()):
-        for row in values.iter_rows():
-            _check_values(path, *row)
-    return frame
-
-
-def _whole(frame: "pl.DataFrame") -> "pl.DataFrame":
-    import polars as pl  # noqa: PLC0415 - a command's --help need not wait for it
-
-    return frame if ADAPTED in frame.columns else frame.with_columns(pl.lit("").alias(ADAPTED))
+    for part in parquet_parts(path, error=LedgerError):
+        frame = part if ADAPTED in part.columns else part.with_columns(pl.lit("").alias(ADAPTED))
+        if dict(frame.schema) != dict(pl.Schema(COLUMNS)) or any(frame.null_count().row(0)):
+            raise LedgerError(f"{path} is no ledger: its columns are not those of a ledger.")
+        values = frame.select(
+            key=pl.col("key"),
+            longest=pl.max_horizontal(pl.col(pl.String).str.len_chars()),
+            outcome=pl.col("outcome"),
+            least=pl.min_horizontal(pl.col(pl.Int64)),
+            most=pl.max_horizontal(pl.col(pl.Int64)),
+        )
+        extremes = values.group_by("outcome").agg(pl.max("longest"), pl.min("least"), pl.max("most"))
+        if any(_fault(*row) for row in extremes.select("longest", "outcome", "least", "most").iter_rows()):
+            for row in values.iter_rows():
+                _check_values(path, *row)
+        yield frame
 
 
 def checked(rows: list[Row], path: Path) -> list[Row]:
@@ -121,7 +110,7 @@ def checked(rows: list[Row], path: Path) -> list[Row]:
     """
     if rows and not _are_sound(rows):
         for row in rows:
-            typed(row, path)
+            _check_types(row, path)
             numbers = [value for value in row if type(value) is int]
             longest = max(len(value) for value in row if type(value) is str)
             _check_values(path, row[0], longest, row[OUTCOME], min(numbers), max(numbers))
@@ -139,17 +128,13 @@ def _are_sound(rows: list[Row]) -> bool:
     return not any(_fault(max(texts), outcome, least, most) for outcome in {*columns[OUTCOME]})
 
 
-def typed(row: tuple[Any, ...], path: Path) -> tuple[Any, ...]:
-    """The first columns of a row. Raises `LedgerError` where one is of another type than its column."""
-    if tuple(map(type, row)) == KINDS[: len(row)]:
-        return row
+def _check_types(row: Row, path: Path) -> None:
     for value, (name, kind) in zip(row, COLUMNS.items(), strict=False):
         if type(value) is not kind:
             raise LedgerError(
                 f"The ledger {path} is damaged: `{name}` of the call {_named(row[0])} is not "
                 f"{'a whole number' if kind is int else 'a text'}."
             )
-    return row
 
 
 def _check_values(path: Path, key: str, longest: int, outcome: str, least: int, most: int) -> None:

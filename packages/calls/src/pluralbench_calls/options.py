@@ -1,29 +1,27 @@
-"""Options that every command with a chat model has, so that they are called and explained alike."""
+"""A chat model as a command line names it."""
 
-from pathlib import Path
-from typing import Annotated, Any
+from collections.abc import Mapping
+from typing import Any
 
-import typer
+from pluralbench_runs import RecipeError
+from pluralbench_runs.options import Overrides
 
-from pluralbench_calls.chat import ChatConnection
-
-_FIELDS = ChatConnection.model_fields
-
-BaseUrl = Annotated[str | None, typer.Option(help=_FIELDS["base_url"].description)]
-ApiKeyEnv = Annotated[str | None, typer.Option(help=_FIELDS["api_key_env"].description)]
-TokenPrice = Annotated[str | None, typer.Option("--price", metavar="IN/OUT", help=_FIELDS["price"].description)]
-Batch = Annotated[bool, typer.Option("--batch", help=_FIELDS["batch"].description)]
-Pending = Annotated[Path | None, typer.Option(metavar="FILE", help=_FIELDS["pending"].description)]
-Import = Annotated[list[Path] | None, typer.Option("--import", metavar="FILE", help=_FIELDS["results"].description)]
+from pluralbench_calls.chat import chosen_model
 
 
-def connection_values(
-    price: str | None, pending: Path | None, results: list[Path] | None, *, batch: bool
-) -> dict[str, Any]:
-    """What the command line changes of a recipe's connection, by dotted key."""
-    return {
-        "connection.price": price,
-        "connection.pending": None if pending is None else str(pending),
-        "connection.results": [str(path) for path in results] if results else None,
-        "connection.batch": batch or None,
-    }
+def with_model(
+    given: Overrides, table: str, flag: str, local: Mapping[str, Any], own: Mapping[str, str] | None = None
+) -> Overrides:
+    """What the command line says, with the model of `table` in place of its name.
+
+    flag: of the option that names the model. local: values of the table for the embedded model. own: providers that the
+    builder serves itself, with the model that the recipe then has. Raises `RecipeError` for an endpoint without model.
+    """
+    name, url = given.get(f"{table}.model"), given.get("connection.base_url")
+    if name is None:
+        if url is not None:
+            raise RecipeError(f"--base-url says where a model is served; say which one with {flag}.")
+        return given
+    if own is not None and name in own:
+        return given | {f"{table}.provider": name, f"{table}.model": own[name]}
+    return given | chosen_model(table, name, url, given.get("connection.api_key_env"), local)

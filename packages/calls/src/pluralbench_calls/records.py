@@ -121,10 +121,12 @@ class Backend(Protocol):
     concurrency: int | None
 
     async def __aenter__(self) -> Self:
-        """Open connections, start servers, load models."""
+        """Open connections, start servers, load models; by itself nothing."""
+        return self
 
     async def __aexit__(self, *exc: object) -> None:
         """Close what `__aenter__` opened."""
+        del exc
 
     async def send(self, request: Request) -> Answer:
         """Ask once; raise a `CallsError` for what concerns every request, such as a wrong key."""

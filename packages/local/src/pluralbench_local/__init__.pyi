@@ -12,7 +12,7 @@ from .scoring import Options, score, tolerance
 from .served.description import ServedModel
 from .training import train
 from .training_batches import Ranking
-from .training_files import Trained
+from .training_job import Trained
 from .training_options import Lora, TrainingOptions
 from .untrained import untrained
 

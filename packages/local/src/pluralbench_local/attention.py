@@ -52,12 +52,6 @@ def computing_fast() -> bool:
     return packed is not None and packed.mode == "fast"
 
 
-def computing_with(function: str) -> bool:
-    """Whether the batch that is being computed is to be so by this compiled function."""
-    packed = _current.get()
-    return packed is not None and function in packed.compiled
-
-
 def attention(
     module: nn.Module,
     query: Tensor,

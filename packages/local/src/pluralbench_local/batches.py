@@ -6,7 +6,7 @@ from itertools import islice
 from typing import TypeVar
 
 import torch
-from pluralbench_rewards import Compile, Mode, Work
+from pluralbench_rewards import Mode, Work
 from torch import Tensor
 
 from pluralbench_local.conversations import Tokenized
@@ -31,21 +31,12 @@ class _Unit:
     cost: int
 
 
-def begin(
-    networks: Sequence[Network],
-    tokenized: Sequence[Tokenized],
-    left: dict[int, list[int]],
-    work: Work,
-    compile_functions: Compile,
-) -> None:
-    """Count what is `left` to compute, by group, and compile functions where that pays."""
+def begin(tokenized: Sequence[Tokenized], left: dict[int, list[int]], work: Work) -> None:
+    """Count what is `left` to compute, by group."""
     for group, places in left.items():
         conversations = tokenized[group].conversations
         work.conversations += len(conversations)
         work.unique_tokens += _cost([conversations[place] for place in places], "fast")
-    for network in networks if work.strategy == "fast" else []:
-        names = network.compiled.prepare(work.unique_tokens, compile_functions)
-        work.compiled = sorted({*work.compiled, *names})
 
 
 def in_batches(
@@ -141,17 +132,22 @@ def _cost(conversations: Sequence[Tokens], strategy: str) -> int:
     return total - (len(conversations) - 1) * common_prefix([tokens.ids for tokens in conversations])
 
 
+def is_out_of_memory(error: Exception) -> bool:
+    """Whether an error says that memory did not suffice."""
+    return isinstance(error, MemoryError) or any(words in str(error) for words in OUT_OF_MEMORY)
+
+
 def _reader(work: Work) -> Read:
     if work.strategy == "padded":
         return lambda network, groups: read_padded(network, [tokens for group in groups for tokens in group])
     mode: Mode = "fast" if work.strategy == "fast" else "exact"
-    return lambda network, groups: read_packed(network, groups, mode, work.compiled)
+    return lambda network, groups: read_packed(network, groups, mode)
 
 
 def _smaller(error: Exception, batch: Sequence[_Unit], work: Work, ids: Sequence[str]) -> int:
     """A budget of half the tokens. Raises `DeviceError` when one response alone was too much, or what was no lack
     of memory."""
-    if not isinstance(error, MemoryError) and not any(words in str(error) for words in OUT_OF_MEMORY):
+    if not is_out_of_memory(error):
         raise error
     if torch.cuda.is_available():
         torch.cuda.empty_cache()

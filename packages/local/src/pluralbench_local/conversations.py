@@ -35,11 +35,13 @@ class Template:
 
     append: token ids that the model wants after a conversation.
     whole_response: whether all tokens of the response are read, rather than the last token alone.
+    rows: how many token ids the model has; None where that is not known yet.
     """
 
     tokenizer: PreTrainedTokenizerBase
     append: tuple[int, ...] = ()
     whole_response: bool = False
+    rows: int | None = None
 
     def render(self, messages: Sequence[Message], *, opening: bool = False) -> str:
         """The conversation as text; `opening` adds what begins an answer. Raises `ConversationError`."""
@@ -59,7 +61,19 @@ class Template:
     def encode(self, texts: Sequence[str]) -> "Iterator[array[int]]":
         """Token ids of rendered conversations. The template writes the special tokens, so none is added."""
         # What is longer than the model's limit is dealt with here, so the tokenizer need not warn of it.
-        for ids in self.tokenizer(list(texts), add_special_tokens=False, verbose=False)["input_ids"]:
+        try:
+            found = self.tokenizer(list(texts), add_special_tokens=False, verbose=False)["input_ids"]
+        except (TypeError, UnicodeEncodeError):
+            raise ConversationError(
+                "The chat template, or a text, holds half a character (a lone surrogate); mend it."
+            ) from None
+        for ids in found:
+            if self.rows is not None and max((*ids, *self.append), default=0) >= self.rows:
+                raise ConversationError(
+                    f"The tokenizer makes the token id {max(*ids, *self.append):,}, but the model has {self.rows:,} "
+                    "token ids; leave out the texts with special tokens that it was not trained on, or take its own "
+                    "tokenizer."
+                )
             yield array("i", ids)
 
 
@@ -97,6 +111,25 @@ def tokenize(groups: Sequence[Group], template: Template, limit: int, on_overflo
     for group, place in long:
         tokenized[place] = shorten[on_overflow](group, tokenized[place], template, limit)
     return tokenized
+
+
+def rendered_alike(groups: Sequence[Group], tokenized: Sequence[Tokenized]) -> int:
+    """In how many groups responses that differ make the same tokens, so that nothing tells them apart.
+
+    Raises `ConversationError` where that is so in each group whose responses differ: the template drops what they say.
+    """
+    differ = alike = 0
+    for group, result in zip(groups, tokenized, strict=True):
+        texts = len(set(group.responses))
+        if texts > 1 and not result.dropped:
+            differ += 1
+            alike += len({tokens.ids.tobytes() for tokens in result.conversations}) < texts
+    if differ and alike == differ:
+        raise ConversationError(
+            f"The chat template makes the same tokens of responses that differ, in all {differ:,} items; give another "
+            "as `chat_template`."
+        )
+    return alike
 
 
 def _tokenized(groups: Sequence[Group], template: Template) -> Iterator[Tokenized]:

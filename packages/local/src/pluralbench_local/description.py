@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from pluralbench_rewards import ModelRecord, model_commit, model_digest
-from pluralbench_runs import Table, check_recipe, digest, one_line, public_place
+from pluralbench_runs import Table, check_recipe, digest, one_line, open_file, public_place
 from pydantic import Field
 
 from pluralbench_local.errors import ModelError
 
 Kind = Literal["classifier", "implicit"]
-PERSONAL_FILE = "personal.json"
+PERSONAL_FILE, TRAINING_FILE = "personal.json", "training.json"
 Dtype = Literal["auto", "float32", "bfloat16", "float16"]
 
 
@@ -76,9 +76,10 @@ class LocalModel(Table):
                     f"{self.name} holds a personalized reward model, which has no `{option}`; leave it out."
                 )
         try:
-            record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+            with open_file(path) as file:
+                record: dict[str, Any] = json.loads(file.read())
             _settings(record)
-        except (OSError, ValueError, LookupError, TypeError) as error:
+        except (OSError, ValueError, LookupError, TypeError, RecursionError) as error:
             raise ModelError(f"{path} cannot be read ({one_line(error)}); train the model again.") from None
         return record
 
@@ -87,7 +88,8 @@ class LocalModel(Table):
         if self.chat_template is None:
             return None
         try:
-            return self.chat_template.read_text(encoding="utf-8")
+            with open_file(self.chat_template) as file:
+                return file.read().decode()
         except (OSError, UnicodeDecodeError) as error:
             raise ModelError(f"The chat template {self.chat_template} cannot be read: {error}.") from None
 

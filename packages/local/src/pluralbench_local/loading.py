@@ -10,10 +10,17 @@ from pluralbench_local.classifiers import Classifier, Implicit, check_label, che
 from pluralbench_local.conversations import Template
 from pluralbench_local.description import LocalModel, described
 from pluralbench_local.errors import ModelError
-from pluralbench_local.models import load_classifier, load_language_model, load_tokenizer
+from pluralbench_local.models import (
+    appended,
+    load_classifier,
+    load_config,
+    load_language_model,
+    load_tokenizer,
+    rows_of,
+)
 from pluralbench_local.network import unpacked
 from pluralbench_local.personal.scoring import Personal, load_personal
-from pluralbench_local.scoring import Options
+from pluralbench_local.scoring import Options, token_limit
 
 AnyModel = Classifier | Implicit | Personal
 
@@ -35,6 +42,17 @@ def load(model: str | Path | LocalModel, *, scoring: Scoring | None = None, **fi
     return _implicit(model, options)
 
 
+def template_of(model: LocalModel, scoring: Scoring) -> tuple[Template, int]:
+    """How a model reads conversations, and the most tokens of one; no weights are read. Raises `ModelError`."""
+    sources = [model]
+    if model.reference is not None:
+        sources.append(model.model_copy(update={"name": model.reference, "revision": None}))
+    configs = [load_config(source) for source in sources]
+    tokenizer, whole = load_tokenizer(model, model.template()), model.kind == "implicit"
+    template = Template(tokenizer, () if whole else appended(configs[0]), whole_response=whole)
+    return template, scoring.max_length or token_limit(tokenizer, configs)
+
+
 def load_to_score(model: LocalModel, scoring: Scoring) -> AnyModel:
     """A described model for a run: it also measures the tolerance of its scores."""
     loaded = load(model, scoring=scoring)
@@ -47,7 +65,8 @@ def _classifier(model: LocalModel, options: Options) -> Classifier:
     tokenizer = load_tokenizer(model, model.template())
     network, append = load_classifier(model)
     check_label(model.name, logits_of(network), model.label)
-    return Classifier(model.name, network, Template(tokenizer, append), model.label, options)
+    template = Template(tokenizer, append, rows=rows_of(network.model))
+    return Classifier(model.name, network, template, model.label, options)
 
 
 def _implicit(model: LocalModel, options: Options) -> Implicit:
@@ -68,4 +87,5 @@ def _implicit(model: LocalModel, options: Options) -> Implicit:
     if other is not None and bool(policy.unpackable) != bool(other.unpackable):
         why = policy.unpackable or other.unpackable
         policy, other = unpacked(policy, why), unpacked(other, why)
-    return Implicit(model.name, policy, other, Template(tokenizer, whole_response=True), options)
+    template = Template(tokenizer, whole_response=True, rows=rows_of(policy.model))
+    return Implicit(model.name, policy, other, template, options)

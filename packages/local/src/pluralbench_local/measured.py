@@ -16,6 +16,7 @@ from pathlib import Path
 
 import torch
 from platformdirs import user_cache_path
+from pluralbench_runs import write_text
 
 ROUNDS = 7
 CHOICES = "fastest.json"
@@ -24,7 +25,7 @@ CPUINFO = Path("/proc/cpuinfo")
 
 @cache
 def machine_folder() -> Path:
-    """Where what was measured and compiled on this machine lies.
+    """Where what was measured on this machine lies.
 
     Each processor, set of instructions that torch and oneDNN are let use, number of threads and version of torch has
     a folder of its own.
@@ -59,9 +60,7 @@ def fastest(question: str, ways: Mapping[str, Callable[[], object]], *, rounds: 
     path = machine_folder() / CHOICES
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        new = path.with_suffix(f".{os.getpid()}")
-        new.write_text(json.dumps(_read(path) | {question: chosen}, indent=1) + "\n", encoding="utf-8")
-        new.replace(path)
+        write_text(path, json.dumps(_read(path) | {question: chosen}, indent=1) + "\n")
     return chosen
 
 

@@ -1,15 +1,17 @@
 """Loading a reward model, and the networks that read it."""
 
 import json
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
 import torch
-from pluralbench_runs import one_line
+from pluralbench_runs import check_model_folder, config_fault, one_line
 from torch import nn
 from transformers import (
     AutoConfig,
@@ -31,6 +33,8 @@ library: Any = logging  # untyped
 LANGUAGE_MODEL = "it looks like a language model: score with it as of the kind implicit, or judge with it"
 
 
+# A short conversation, tried by a child before any other: seconds of its computing, and how much it may make and take.
+PROBE_SECONDS, PROBE_BYTES, PROBE_CHARACTERS, PATIENCE = 2, 2 * 10**9, 200_000, 120.0
 REWARD_HEADS = {"score", "classifier", "v_head"}
 
 
@@ -65,7 +69,47 @@ def load_tokenizer(source: LocalModel, chat_template: str | None) -> PreTrainedT
     )
     if chat_template is not None:
         tokenizer.chat_template = chat_template
+    if fault := _tried(_probe_of(tokenizer)):
+        raise ModelError(f"The tokenizer of {source.name} cannot be used: {fault}; mend it, or give `chat_template`.")
     return cast("PreTrainedTokenizerBase", tokenizer)
+
+
+def _probe_of(tokenizer: Any) -> str:
+    """What `probe` is asked about a tokenizer."""
+    template = tokenizer.chat_template
+    backend = getattr(tokenizer, "backend_tokenizer", None)
+    normalizer = None
+    with suppress(Exception):  # of one that is written in Python
+        normalizer = json.loads(backend.normalizer.__getstate__())  # type: ignore[union-attr]
+    return json.dumps(
+        {
+            "template": (template.get("default", "") if isinstance(template, dict) else template) or "",
+            "special": tokenizer.special_tokens_map,
+            "normalizer": normalizer,
+            "seconds": PROBE_SECONDS,
+            "bytes": PROBE_BYTES,
+            "characters": PROBE_CHARACTERS,
+        },
+        default=str,
+    )
+
+
+@cache
+def _tried(asked: str) -> str:
+    """What is wrong with a tokenizer, by what a child process made of a short conversation; "" for nothing."""
+    child = [sys.executable, "-I", str(Path(__file__).with_name("probe.py"))]
+    try:
+        done = subprocess.run(child, input=asked, capture_output=True, text=True, timeout=PATIENCE, check=False)  # noqa: S603
+    except subprocess.TimeoutExpired:
+        done = None
+    if done is not None and done.returncode == 0:
+        return ""
+    if done is not None and done.stderr.startswith("its "):
+        return one_line(done.stderr)
+    return (
+        f"two short messages take its chat template, or its normalizer, more than {PROBE_SECONDS} s or "
+        f"{PROBE_BYTES / 1e9:g} GB"
+    )
 
 
 def load_classifier(source: LocalModel) -> tuple[Network, tuple[int, ...]]:
@@ -113,6 +157,11 @@ def language_model(source: LocalModel) -> PreTrainedModel:
 def _read(model: PreTrainedModel, head: nn.Module | None) -> Network:
     with quiet():
         return network_of(model, head)
+
+
+def rows_of(model: PreTrainedModel) -> int | None:
+    """How many token ids a model embeds, None where it embeds them in a way of its own."""
+    return getattr(model.get_input_embeddings(), "num_embeddings", None)
 
 
 def device_of(asked: str) -> torch.device:
@@ -182,7 +231,9 @@ def loaded(what: str, source: LocalModel, load: Callable[[], Any]) -> Any:
     elif Path(source.name).exists() or source.name.count("/") != 1 or source.name.startswith((".", "/", "~")):
         raise ModelError(f"There is no model folder {source.name} (give a folder, or ORG/NAME on the Hub).")
     try:
-        return load()
+        fault = "" if Path(source.name).is_dir() else config_fault(_hub_config(source.name, source.revision))
+        if not fault:
+            return load()
     except Exception as error:  # noqa: BLE001 - whatever the library raises, the user gets a sentence
         message = one_line(error, 300)
         if "trust_remote_code" in str(error):
@@ -191,15 +242,18 @@ def loaded(what: str, source: LocalModel, load: Callable[[], Any]) -> Any:
                 "trust it give `trust_remote_code`."
             ) from None
         raise ModelError(f"The {what} of {source.name} cannot be loaded: {message}.") from None
+    raise ModelError(f"The configuration of {source.name} {fault}.")
+
+
+@cache
+def _hub_config(name: str, revision: str | None) -> dict[str, Any]:
+    return dict(PretrainedConfig.get_config_dict(name, revision=revision)[0])
 
 
 def _check_folder(folder: Path, what: str) -> None:
-    try:
-        json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise ModelError(f"{folder} is no model folder: it has no config.json.") from None
-    except ValueError as error:
-        raise ModelError(f"{folder / 'config.json'} is not valid JSON: {error}.") from None
+    if not (folder / "config.json").exists():
+        raise ModelError(f"{folder} is no model folder: it has no config.json.")
+    check_model_folder(folder, ModelError)
     if what == "model" and not [path for suffix in ("safetensors", "bin") for path in folder.glob(f"*.{suffix}")]:
         raise ModelError(f"{folder} holds no weights (*.safetensors or *.bin).")
     if what == "tokenizer" and not [

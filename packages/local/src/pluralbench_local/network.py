@@ -1,7 +1,7 @@
 """A network that is read at chosen tokens: packed where its attention allows it, in sorted batches elsewhere."""
 
 from array import array
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -11,7 +11,6 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from pluralbench_local.attention import PACKED, NotPackable, attending, read_only_last_rows
-from pluralbench_local.compiled import CompiledFunctions
 from pluralbench_local.gates import fuse_gates
 from pluralbench_local.packing import Packed, Tokens, pack
 
@@ -25,7 +24,7 @@ class Network:
 
     body: gives last hidden states. head: reads them; None where the model pools by itself (encoders).
     usual: the attention that it has when nothing is packed. unpackable: why conversations cannot be packed for it, or
-    nothing. compiled: its functions that can be compiled.
+    nothing.
     """
 
     model: PreTrainedModel
@@ -33,7 +32,6 @@ class Network:
     head: nn.Module | None
     usual: str
     unpackable: str
-    compiled: CompiledFunctions
 
     @property
     def device(self) -> torch.device:
@@ -65,11 +63,10 @@ def network_of(model: PreTrainedModel, head: nn.Module | None) -> Network:
     """Find out how a loaded model can be read, by trying it on a few tokens."""
     body = model.base_model
     usual = model.config._attn_implementation  # noqa: SLF001 - there is no public name for it
-    compiled = CompiledFunctions(model)
     if head is None or body is model:
-        return Network(model, model, None, usual, "the model pools its tokens by itself", compiled)
+        return Network(model, model, None, usual, "the model pools its tokens by itself")
     fuse_gates(model)
-    return Network(model, body, head, usual, _why_not_packable(model, body, usual), compiled)
+    return Network(model, body, head, usual, _why_not_packable(model, body, usual))
 
 
 def unpacked(network: Network, why: str) -> Network:
@@ -91,12 +88,11 @@ def usual_attention(network: Network) -> Iterator[None]:
 
 
 def read_packed(
-    network: Network, groups: Sequence[Sequence[Tokens]], mode: Mode, compiled: Collection[str] = ()
+    network: Network, groups: Sequence[Sequence[Tokens]], mode: Mode
 ) -> tuple[Tensor, list[list[int]], int]:
     """Last hidden states [n, width] of the rows that are read, for each conversation its places among them, and how
     many tokens were computed."""
     packed = pack(groups, mode)
-    packed.compiled = compiled
     states = _packed_states(network.body, packed, network.device)
     place = {row: number for number, row in enumerate(packed.read_rows)}
     return states[packed.read_rows], [[place[row] for row in rows] for rows in packed.rows], len(packed.ids)

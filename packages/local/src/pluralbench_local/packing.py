@@ -16,7 +16,7 @@ mode `exact` every conversation is one segment of its own that attends to nothin
 forward pass of that conversation alone computes.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import groupby
@@ -62,7 +62,7 @@ class Segment:
 class Packed:
     """A batch in one row: token ids and positions of its rows, and for each conversation the rows of its `reads`.
 
-    compiled: the functions that compute it in compiled form. attended: in how many layers its attention was computed.
+    attended: in how many layers its attention was computed.
     levels: of a kernel for runs of any length, by device.
     """
 
@@ -71,7 +71,6 @@ class Packed:
     positions: list[int]
     segments: list[Segment]
     rows: list[list[int]]
-    compiled: Collection[str] = ()
     attended: int = 0
     levels: dict[Any, list[Any]] = field(default_factory=dict)
 

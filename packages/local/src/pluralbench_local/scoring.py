@@ -11,7 +11,6 @@ from typing import Any, Protocol, Self, TypeVar
 
 import torch
 from pluralbench_rewards import (
-    Compile,
     Group,
     Mode,
     ModelRecord,
@@ -28,7 +27,7 @@ from transformers import PretrainedConfig, PreTrainedTokenizerBase
 
 from pluralbench_local.batches import Read, begin, in_batches, twins
 from pluralbench_local.budgets import usual_budget
-from pluralbench_local.conversations import Template, Tokenized, tokenize
+from pluralbench_local.conversations import Template, Tokenized, rendered_alike, tokenize
 from pluralbench_local.description import LocalModel
 from pluralbench_local.errors import ConversationError
 from pluralbench_local.network import Network, positions_of, read_padded, usual_attention
@@ -42,7 +41,7 @@ M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of malloc.h
 class Options:
     """How a model scores.
 
-    mode, max_length, on_overflow, token_budget, compile: see `Scoring`. described: from what it was loaded, where that
+    mode, max_length, on_overflow, token_budget: see `Scoring`. described: from what it was loaded, where that
     is known.
     measure_tolerance: measure how far scores of another mode may lie from these (see `tolerance`).
     """
@@ -51,14 +50,13 @@ class Options:
     max_length: int | None = None
     on_overflow: Overflow = "error"
     token_budget: int | None = None
-    compile: Compile = "auto"
     described: LocalModel | None = None
     measure_tolerance: bool = False
 
     @classmethod
     def of(cls, scoring: Scoring, described: LocalModel) -> Self:
         """The options that a description and the way to run make."""
-        told = (scoring.mode, scoring.max_length, scoring.on_overflow, scoring.token_budget, scoring.compile)
+        told = (scoring.mode, scoring.max_length, scoring.on_overflow, scoring.token_budget)
         return cls(*told, described)
 
 
@@ -144,6 +142,7 @@ def score_locally(
     """Score with a model in this process; see `pluralbench_rewards.RewardModel.score`."""
     limit = limit_of(model)
     tokenized = tokenize(groups, model.template, limit, model.options.on_overflow)
+    alike = rendered_alike(groups, tokenized)
     work = work_of(model, limit)
     started = time.perf_counter()
     scores = _score_all(model, groups, tokenized, work, known or {}, on_scored)
@@ -154,6 +153,7 @@ def score_locally(
         cut=[result.cut for result in tokenized],
         dropped={place: result.dropped for place, result in enumerate(tokenized) if result.dropped},
         work=work,
+        alike=alike,
     )
     if model.options.measure_tolerance:
         scored.tolerance = tolerance(model, groups, scored)
@@ -207,8 +207,11 @@ def model_limit(model: Runnable) -> int:
 
 def token_limit(tokenizer: PreTrainedTokenizerBase, configs: Sequence[PretrainedConfig]) -> int:
     """The most tokens that models of these configurations take, and their tokenizer."""
-    limits = [tokenizer.model_max_length]
+    limits: list[Any] = [tokenizer.model_max_length]
     limits += [getattr(config.get_text_config(), "max_position_embeddings", 0) for config in configs]
+    wrong = next((limit for limit in limits if not isinstance(limit, int | float | None)), None)
+    if wrong is not None:
+        raise ConversationError(f"{wrong!r:.80} stands where a model says how many tokens it takes; write a number.")
     return min((int(limit) for limit in limits if limit and 0 < limit < UNLIMITED), default=UNLIMITED)
 
 
@@ -263,7 +266,7 @@ def _score_all(
     new = [place for place, result in enumerate(tokenized) if not result.dropped and place not in known]
     alike = {place: twins(tokenized[place]) for place in new}
     left = {place: list(first) for place, first in alike.items()}
-    begin(model.networks, tokenized, left, work, model.options.compile)
+    begin(tokenized, left, work)
     ids = [group.id for group in groups]
     with progress("scoring", len(left)) as meter:
         for place, values in in_batches(model.rewards, tokenized, left, work, ids):

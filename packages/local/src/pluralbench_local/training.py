@@ -6,34 +6,34 @@ A step is a page: `_step` encodes some batches, `ranking_loss` is the loss, acce
 
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 import torch
 from accelerate import Accelerator
-from accelerate.state import AcceleratorState
 from pluralbench_rewards import ModelRecord
-from pluralbench_runs import Json, Recipe, digest, output_directory, progress, recipe_values
+from pluralbench_runs import Json, Recipe, digest, recipe_values
 from torch import Tensor, nn
 from torch.nn.functional import logsigmoid
 
-from pluralbench_local.batches import OUT_OF_MEMORY
 from pluralbench_local.conversations import Template
-from pluralbench_local.description import LocalModel, described
-from pluralbench_local.errors import DeviceError, ModelError, TrainingError
+from pluralbench_local.description import TRAINING_FILE, LocalModel, described
+from pluralbench_local.errors import ModelError, TrainingError
 from pluralbench_local.models import load_tokenizer
 from pluralbench_local.network import positions_of
 from pluralbench_local.training_batches import Batch, Data, Ranking, batches, check, fitting
-from pluralbench_local.training_files import (
-    SETTINGS_FILE,
-    TRAINING_FILE,
+from pluralbench_local.training_job import (
+    Kind,
+    Result,
     Trained,
-    publish,
-    read_trained,
+    accelerator_of,
+    at_commit,
+    check_base,
     restore,
+    run_job,
     save_checkpoint,
+    saved_network,
     step_log,
 )
 from pluralbench_local.training_model import Trainee, finished, load_trainee, set_pad_token
@@ -41,6 +41,11 @@ from pluralbench_local.training_options import TrainingOptions
 from pluralbench_local.training_rewards import Rewards
 
 HELD_OUT = "held-out rankings"
+REWARD = Kind(TRAINING_FILE, "pluralbench-local", ("transformers", "tokenizers", "peft"))
+UNUSED = (
+    "Training takes no `{field}`: it makes a classifier of one logit and computes in a precision of its own; leave it "
+    "out."
+)
 
 
 class TrainingSettings(Recipe):
@@ -83,7 +88,7 @@ def train(
     """
     options = options or TrainingOptions()
     base = described(model, **fields)
-    _check_base(base)
+    check_base(base, {"kind", "label", "reference", "dtype"}, UNUSED)
     check(rankings, "rankings")
     if held_out is not None:
         check(held_out, HELD_OUT)
@@ -93,59 +98,58 @@ def train(
         held_out=None if held_out is None else _digest(held_out),
         options=options,
     )
-    target = Path(out)
-    with output_directory(target, settings, recipe_file=SETTINGS_FILE, fresh=fresh) as output:
-        if (target / TRAINING_FILE).exists() and not fresh:
-            return read_trained(target)
-        # By its commit, since what a revision names may move while training is interrupted.
-        revision = settings.model.commit or base.revision
-        source = base.model_copy(update={"revision": revision})
-        template = Template(load_tokenizer(source, base.template()))
-        limits = (template, options.max_length, options.on_overflow)
-        data = fitting(rankings, "rankings", *limits)
-        judged = None if held_out is None else fitting(held_out, HELD_OUT, *limits)
-        epochs = [batches(data.rankings, options.batch_size, options.seed, epoch) for epoch in range(options.epochs)]
-        steps = _steps(epochs, data, options)
-        trainee = load_trainee(
-            source,
-            lora=options.lora,
-            gradient_checkpointing=options.gradient_checkpointing,
-            token_budget=options.token_budget,
-            seed=options.seed,
-            new_head=options.new_head,
-            head_alone=options.trainable == "head",
-        )
-        positions = positions_of(trainee.network)
-        if positions and options.max_length > positions:
-            raise ModelError(
-                f"max_length {options.max_length:,} is more than the {positions:,} positions of {base.name}; lower it."
-            )
-        set_pad_token(trainee.network.model, template, (tokens for several in data.tokens for tokens in several))
-        accelerator = accelerator_of(trainee.network.device)
-        _run(accelerator, trainee, data, judged, steps, options, output.work)
-        saved = trainee.base if options.save_dtype == "auto" else getattr(torch, options.save_dtype)
-        trainee = finished(trainee, saved)
-        task = {
-            "settings": recipe_values(settings),
-            "origin": None if origin is None else dict(origin),
-            "data": data.counts(),
-            "epochs": [data.spent(epoch) for epoch in epochs],
-            "held_out": None if judged is None else judged.counts(),
-            "held_out_accuracy": None if judged is None else _accuracy(Rewards(trainee, accelerator), judged),
-        }
-        publish(output, trainee, template, task)
-    return read_trained(target)
+    too_large = (
+        f"A batch of {options.batch_size} responses does not fit into memory; use gradient_checkpointing or lora, "
+        "or lower batch_size or max_length."
+    )
+
+    def learn(work: Path) -> Result:
+        facts = {"settings": recipe_values(settings), "origin": None if origin is None else dict(origin)}
+        return _learned(at_commit(base, settings.model), rankings, held_out, options, work, facts)
+
+    return run_job(REWARD, out, settings, learn, too_large=too_large, fresh=fresh)
 
 
-def _check_base(base: LocalModel) -> None:
-    """Raise `TrainingError` for a description that says what training has no use for."""
-    given = base.model_dump(exclude_defaults=True).keys()
-    wrong = sorted(given & {"kind", "label", "reference", "dtype"})
-    if wrong:
-        raise TrainingError(
-            f"Training takes no `{wrong[0]}`: it makes a classifier of one logit and computes in a precision of its "
-            "own; leave it out."
+def _learned(
+    source: LocalModel,
+    rankings: Sequence[Ranking],
+    held_out: Sequence[Ranking] | None,
+    options: TrainingOptions,
+    work: Path,
+    facts: dict[str, Any],
+) -> Result:
+    template = Template(load_tokenizer(source, source.template()))
+    limits = (template, options.max_length, options.on_overflow)
+    data = fitting(rankings, "rankings", *limits)
+    judged = None if held_out is None else fitting(held_out, HELD_OUT, *limits)
+    epochs = [batches(data.rankings, options.batch_size, options.seed, epoch) for epoch in range(options.epochs)]
+    steps = _steps(epochs, data, options)
+    trainee = load_trainee(
+        source,
+        lora=options.lora,
+        gradient_checkpointing=options.gradient_checkpointing,
+        token_budget=options.token_budget,
+        seed=options.seed,
+        new_head=options.new_head,
+        head_alone=options.trainable == "head",
+    )
+    positions = positions_of(trainee.network)
+    if positions and options.max_length > positions:
+        raise ModelError(
+            f"max_length {options.max_length:,} is more than the {positions:,} positions of {source.name}; lower it."
         )
+    set_pad_token(trainee.network.model, template, (tokens for several in data.tokens for tokens in several))
+    accelerator = accelerator_of(trainee.network.device)
+    _run(accelerator, trainee, data, judged, steps, options, work)
+    saved = trainee.base if options.save_dtype == "auto" else getattr(torch, options.save_dtype)
+    trainee = finished(trainee, saved)
+    facts |= {
+        "data": data.counts(),
+        "epochs": [data.spent(epoch) for epoch in epochs],
+        "held_out": None if judged is None else judged.counts(),
+        "held_out_accuracy": None if judged is None else _accuracy(Rewards(trainee, accelerator), judged),
+    }
+    return saved_network(trainee.network.model, template.tokenizer, trainee.network.device, facts)
 
 
 def ranking_loss(rewards: Tensor, pairs: Sequence[tuple[int, int]], weight: float) -> tuple[Tensor, Tensor]:
@@ -176,17 +180,6 @@ def _warmup(steps: int, options: TrainingOptions) -> int:
     return math.ceil(options.warmup * steps)
 
 
-def accelerator_of(device: torch.device) -> Accelerator:
-    """Accelerate for this device, in bfloat16 on a GPU. Raises `DeviceError` in one of several processes."""
-    AcceleratorState._reset_state(reset_partial_state=True)  # noqa: SLF001 - as transformers' Trainer does
-    accelerator = Accelerator(
-        mixed_precision="bf16" if device.type == "cuda" else "no", device_placement=False, cpu=device.type == "cpu"
-    )
-    if accelerator.num_processes > 1:
-        raise DeviceError("Training runs in one process; start it without `accelerate launch` or `torchrun`.")
-    return accelerator
-
-
 def _run(
     accelerator: Accelerator,
     trainee: Trainee,
@@ -209,29 +202,23 @@ def _run(
     done = restore(accelerator, work)
     trainee.network.model.train()
     for part in filter(None, (data, judged)):
-        with _memory(options):
-            rewards.encode(part)
-    measured = ""
-    with step_log(work) as log, progress("training", len(steps) - done) as meter:
+        rewards.encode(part)
+
+    def note(line: Mapping[str, Any]) -> str:
+        return f"loss {line['loss']:.3f}, {line['responses_per_second']:.1f} responses/s"
+
+    with step_log(work, "training", done, len(steps), note=note) as log:
         for number, step in enumerate(steps[done:], done + 1):
-            line: dict[str, Any] = {"step": number, "of": len(steps), "learning_rate": schedule.get_last_lr()[0]}
-            with _memory(options):
-                line |= _step(accelerator, rewards, data, step, options, trained)
-                if not math.isfinite(line["loss"] + line["gradient_norm"]):
-                    raise TrainingError(
-                        f"The loss or its gradient is no number at step {number:,} of {len(steps):,}; lower "
-                        "learning_rate and start over."
-                    )
-                optimizer.step()
-                schedule.step()
-                optimizer.zero_grad()
-                if judged is not None and number % options.measure_every == 0:
-                    line["held_out_accuracy"] = _accuracy(rewards, judged)
-                    measured = f"held-out {line['held_out_accuracy']:.3f}, "
+            rate = schedule.get_last_lr()[0]
+            line = {"learning_rate": rate} | _step(accelerator, rewards, data, step, options, trained)
+            optimizer.step()
+            schedule.step()
+            optimizer.zero_grad()
+            if judged is not None and number % options.measure_every == 0:
+                line["held_out_accuracy"] = _accuracy(rewards, judged)
             log(line)
             if number % options.checkpoint_every == 0:
                 save_checkpoint(accelerator, work, number)
-            meter.advance(note=f"loss {line['loss']:.3f}, {measured}{line['responses_per_second']:.1f} responses/s")
 
 
 def _step(
@@ -265,20 +252,6 @@ def _step(
         "seconds": seconds,
         "responses_per_second": responses / seconds,
     }
-
-
-@contextmanager
-def _memory(options: TrainingOptions) -> Iterator[None]:
-    """Raises `DeviceError` where what happens in this context does not fit into memory."""
-    try:
-        yield
-    except (RuntimeError, MemoryError) as error:
-        if not isinstance(error, MemoryError) and not any(words in str(error) for words in OUT_OF_MEMORY):
-            raise
-        raise DeviceError(
-            f"A batch of {options.batch_size} responses does not fit into memory; use gradient_checkpointing or lora, "
-            "or lower batch_size or max_length."
-        ) from None
 
 
 @torch.no_grad()

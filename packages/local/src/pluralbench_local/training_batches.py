@@ -1,6 +1,6 @@
 """What a reward model is trained on: rankings, their pairs, and batches in which no response comes twice."""
 
-from collections import Counter, defaultdict, deque
+from collections import defaultdict, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from random import Random
@@ -13,6 +13,7 @@ from pluralbench_runs import stream
 from pluralbench_local.conversations import NAMED, Template, tokenize
 from pluralbench_local.errors import TrainingError
 from pluralbench_local.packing import Tokens
+from pluralbench_local.training_job import check_names
 
 
 @dataclass(frozen=True)
@@ -136,9 +137,7 @@ def check(rankings: Sequence[Ranking], what: str) -> None:
 
     what: the rankings' name in a sentence.
     """
-    twice = next((name for name, times in Counter(ranking.id for ranking in rankings).items() if times > 1), None)
-    if twice is not None:
-        raise TrainingError(f"Two rankings have the id {twice}; give each an id of its own.")
+    check_names((ranking.id for ranking in rankings), "rankings")
     for ranking in rankings:
         if len(ranking.responses) != len(ranking.rank):
             raise TrainingError(

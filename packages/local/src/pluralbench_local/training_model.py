@@ -11,7 +11,6 @@ from pluralbench_runs import how_to_install
 from torch import Tensor, nn
 from transformers import AutoModelForSequenceClassification, PreTrainedModel
 
-from pluralbench_local.compiled import CompiledFunctions
 from pluralbench_local.conversations import Template
 from pluralbench_local.description import LocalModel
 from pluralbench_local.errors import DeviceError, ModelError
@@ -79,7 +78,7 @@ def load_trainee(
     if head_alone:
         _freeze(source.name, model)
     if gradient_checkpointing:
-        _checkpoint_activations(source.name, model)
+        checkpoint_activations(source.name, model)
     try:
         whole.to(device)
     except torch.OutOfMemoryError:
@@ -151,7 +150,8 @@ def set_pad_token(model: PreTrainedModel, template: Template, conversations: Ite
     model.config.get_text_config().pad_token_id = pad
 
 
-def _checkpoint_activations(name: str, model: Any) -> None:
+def checkpoint_activations(name: str, model: Any) -> None:
+    """Compute activations again in the backward pass. Raises `ModelError` for an architecture that cannot."""
     # Transformers 5.23 calls it by another name than 5.0.
     enable = getattr(model, "activation_checkpointing_enable", None) or model.gradient_checkpointing_enable
     try:
@@ -172,7 +172,7 @@ def _freeze(name: str, model: PreTrainedModel) -> None:
 def _network(model: PreTrainedModel) -> Network:
     head = getattr(model, "score", None)
     body = model if head is None else model.base_model
-    return Network(model, body, head, "", "training pads its batches", CompiledFunctions(model))
+    return Network(model, body, head, "", "training pads its batches")
 
 
 def _with_adapters(model: PreTrainedModel, lora: Lora) -> nn.Module:

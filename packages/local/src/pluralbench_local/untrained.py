@@ -4,6 +4,8 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+from pluralbench_runs import readable
+
 from pluralbench_local.conversations import Template
 from pluralbench_local.description import LocalModel, described
 from pluralbench_local.models import load_tokenizer, quiet
@@ -33,4 +35,4 @@ def untrained(model: str | Path | LocalModel, out: Path | str, *, seed: int = 0,
     with quiet():
         trainee.network.model.save_pretrained(work)
         tokenizer.save_pretrained(work)
-    return work.replace(target)
+    return readable(work).replace(target)

@@ -45,11 +45,22 @@ def krippendorff_alpha(counts: Sequence[Sequence[int]]) -> Mapping[Level, float 
     counts: for each unit how often each value of the scale was given, the values in order (which only "nominal" does
     not look at) and one step apart (which only "interval" looks at). Units with fewer than two answers do not count.
     None where it is not defined, as where all answers are the same.
-    """
-    from krippendorff import alpha  # noqa: PLC0415 - most commands measure no agreement
 
-    table = np.array([unit for unit in counts if sum(unit) > 1])
+    It is one minus the disagreement within units over that expected by chance (Krippendorff, "Computing
+    Krippendorff's Alpha-Reliability", 2011): of each unit all ordered pairs of its m answers, each with weight
+    1 / (m - 1), against all ordered pairs of answers of all units.
+    """
+    table = np.array([unit for unit in counts if sum(unit) > 1], dtype=np.float64)
     if not len(table) or (table.sum(0) > 0).sum() < 2:
         return dict.fromkeys(LEVELS)
-    scale = list(range(table.shape[1]))
-    return {level: float(alpha(value_counts=table, value_domain=scale, level_of_measurement=level)) for level in LEVELS}
+    given, weights = table.sum(0), 1 / (table.sum(1) - 1)
+    seen = (table * weights[:, None]).T @ table - np.diag(weights @ table)
+    chance = (np.outer(given, given) - np.diag(given)) / (given.sum() - 1)
+    # Two values are as far apart as there are answers between them, half of those at the ends counted, or steps.
+    middles, steps = given.cumsum() - given / 2, np.arange(len(given))
+    distances: dict[Level, np.ndarray] = {
+        "nominal": 1.0 - np.eye(len(given)),
+        "ordinal": np.subtract.outer(middles, middles) ** 2,
+        "interval": np.subtract.outer(steps, steps) ** 2,
+    }
+    return {level: float(1 - (seen * apart).sum() / (chance * apart).sum()) for level, apart in distances.items()}

@@ -4,10 +4,8 @@ from .errors import PolicyError
 from .generation import Generation, chat_model_of
 from .optimization import optimize
 from .planner import train_planner
-from .planner_files import TrainedPlanner
 from .planner_options import PlanExample, PlannerOptions, PlannerSettings
 from .planner_prompts import plan_text, planner_messages, read_plan
-from .progress_files import Optimized
 from .verl import VerlOptions, run_verl, verl_files
 
 __all__ = [
@@ -15,13 +13,11 @@ __all__ = [
     "Generation",
     "OptimizeOptions",
     "OptimizeSettings",
-    "Optimized",
     "PlanExample",
     "PlannerOptions",
     "PlannerSettings",
     "PolicyError",
     "Task",
-    "TrainedPlanner",
     "VerlOptions",
     "chat_model_of",
     "embedded_folder",

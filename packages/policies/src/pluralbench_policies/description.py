@@ -25,7 +25,8 @@ class Task:
 
 
 class OptimizeOptions(Table):
-    """How to optimise; the defaults are those of Personalized RewardBench (appendix B and its PPO scripts).
+    """How to optimise; the defaults are those of Personalized RewardBench (appendix B and its PPO scripts), and where
+    these set nothing those of verl, which they run.
 
     A step samples `generations` completions for each of `prompts` prompts, scores them, and takes an update of the
     weights for every `mini_batch` prompts of them.
@@ -47,12 +48,14 @@ class OptimizeOptions(Table):
     temperature: float = Field(1.0, gt=0, description="Of sampling; 0 takes the likeliest token.")
     learning_rate: float = Field(5e-7, gt=0, description="Of the policy.")
     critic_learning_rate: float = Field(5e-6, gt=0, description="Of PPO's critic.")
-    reward_divisor: float = Field(1.0, gt=0, description="Scores are divided by it; the paper's is 10.")
+    reward_divisor: float = Field(1.0, gt=0, description="Scores are divided by it; by 10 in the paper's code.")
     kl: float = Field(0.0, ge=0, description="Weight of the divergence from the policy at the start.")
     clip: float = Field(0.2, gt=0, lt=1, description="How far from 1 a ratio of probabilities counts.")
+    dual_clip: float = Field(3.0, gt=1, description="How large a ratio of PPO counts where an answer was bad.")
     value_clip: float = Field(0.5, gt=0, description="How far PPO's critic may move from its last value.")
     discount: float = Field(1.0, gt=0, le=1, description="PPO's gamma, a token.")
     gae_lambda: float = Field(1.0, ge=0, le=1, description="Of PPO's advantages.")
+    weight_decay: float = Field(0.01, ge=0, description="Of AdamW.")
     max_gradient_norm: float = Field(1.0, gt=0, description="The largest norm of a gradient.")
     precision: Literal["auto", "float32", "bfloat16"] = Field(
         "auto", description="Of computing; auto is bfloat16 on a GPU and float32 on a CPU. Weights are kept in float32."

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import torch
 from filelock import FileLock
 from pluralbench_local.models import quiet
-from pluralbench_runs import how_to_install_weights, one_line
+from pluralbench_runs import how_to_install_weights, one_line, readable
 from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaForCausalLM
 
 from pluralbench_policies.errors import PolicyError
@@ -40,7 +40,7 @@ def embedded_folder(folder: Path | str, *, dtype: Literal["bfloat16", "float32"]
         if not folder.exists():  # another process may have written it meanwhile
             made = Path(temporary) / "made"
             _write(made, getattr(torch, dtype))
-            shutil.move(made, folder)
+            shutil.move(readable(made), folder)
     return _finished(folder, dtype)
 
 

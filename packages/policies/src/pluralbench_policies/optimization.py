@@ -3,29 +3,36 @@
 While it runs, `OUT.work` holds a checkpoint and the log; the same call goes on from there.
 """
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from importlib.util import find_spec
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from jinja2 import TemplateError
-from pluralbench_local import DeviceError, LocalModel
-from pluralbench_local.batches import OUT_OF_MEMORY
+from pluralbench_local import LocalModel
 from pluralbench_local.description import described
-from pluralbench_local.models import device_of, load_tokenizer
-from pluralbench_local.training_files import SETTINGS_FILE
+from pluralbench_local.models import device_of
+from pluralbench_local.training_job import Kind, Result, Trained, at_commit, check_names, run_job, saved_network
 from pluralbench_rewards import RewardModel
-from pluralbench_runs import how_to_install, one_line, output_directory, recipe_values, stream
+from pluralbench_runs import recipe_values, stream
 
+from pluralbench_policies.base_models import chat_tokenizer, check_begin, rendering
+from pluralbench_policies.curves import CURVES_FILE, draw_curves, warnings_of
 from pluralbench_policies.description import OptimizeOptions, OptimizeSettings, Task, tasks_digest
 from pluralbench_policies.errors import PolicyError
-from pluralbench_policies.progress_files import RECORD_FILE, Optimized, publish, read_optimized
 from pluralbench_policies.scorer import Scorer
 from pluralbench_policies.trainable import load_policy, prompt_ids
 
 NEEDED = {"ppo": ("torchrl", "tensordict"), "rloo": ("trl", "datasets"), "grpo": ("trl", "datasets")}
+POLICY = Kind(
+    "optimization.json", "pluralbench-policies", ("transformers", "tokenizers", "trl", "torchrl", "tensordict")
+)
+TAKES_NO = (
+    "A policy to optimise takes no `{field}`: it is a language model, and computes in a precision of its own; leave it "
+    "out."
+)
+TOO_LARGE = (
+    "The policy does not fit into memory with what is computed at a time; lower micro_batch, prompts, "
+    "max_prompt_tokens or max_tokens, or use gradient_checkpointing."
+)
 
 
 def optimize(
@@ -37,7 +44,7 @@ def optimize(
     options: OptimizeOptions | None = None,
     fresh: bool = False,
     **fields: Any,
-) -> Optimized:
+) -> Trained:
     """Optimise a policy against a reward model into the folder `out`, by PPO, RLOO or GRPO.
 
     policy: a language model with a chat template; its description, or its name with `revision`, `chat_template`,
@@ -60,30 +67,27 @@ def optimize(
         tasks=tasks_digest(tasks),
         options=options,
     )
-    target = Path(out)
-    with output_directory(target, settings, recipe_file=SETTINGS_FILE, fresh=fresh) as output:
-        if (target / RECORD_FILE).exists() and not fresh:
-            return read_optimized(target)
-        # By its commit, since what a revision names may move while the run is interrupted.
-        source = base.model_copy(update={"revision": settings.policy.commit or base.revision})
-        tokenizer = load_tokenizer(source, base.template())
-        if not tokenizer.chat_template:
-            raise PolicyError(f"{base.name} has no chat template; give one by `chat_template`.")
+
+    def learn(work: Path) -> Result:
+        source = at_commit(base, settings.policy)
+        tokenizer = chat_tokenizer(source)
         device = device_of(source.device)
-        with _memory():
-            model = load_policy(source, device)
-            prompts, kept = _fitting(base.name, model, tokenizer, tasks, options)
-            steps = _steps(kept, tasks, options)
-            scorer = Scorer(reward, tasks, options.reward_divisor)
-            _by(options)(source, model, tokenizer, scorer, steps, prompts, options, output.work)
-        task = {
+        model = load_policy(source, device)
+        prompts, kept = _fitting(base.name, model, tokenizer, tasks, options)
+        steps = _steps(kept, tasks, options)
+        scorer = Scorer(reward, tasks, options.reward_divisor)
+        _by(options)(source, model, tokenizer, scorer, steps, prompts, options, work)
+        draw_curves(work)
+        facts = {
             "settings": recipe_values(settings),
             "tasks": {"given": len(tasks), "too_long": len(tasks) - len(kept)},
             "prompts": sum(map(len, steps)),
             "completions": sum(map(len, steps)) * options.completions,
+            **warnings_of(work),
         }
-        publish(output, model, tokenizer, device, task)
-    return read_optimized(target)
+        return saved_network(model, tokenizer, device, facts, beside=[work / CURVES_FILE])
+
+    return run_job(POLICY, out, settings, learn, too_large=TOO_LARGE, fresh=fresh)
 
 
 def _by(options: OptimizeOptions) -> Callable[..., None]:
@@ -98,28 +102,17 @@ def _by(options: OptimizeOptions) -> Callable[..., None]:
 
 
 def _check(base: LocalModel, tasks: Sequence[Task], options: OptimizeOptions) -> None:
-    missing = [name for name in (*NEEDED[options.algorithm], "matplotlib") if find_spec(name) is None]
-    if missing:
-        raise PolicyError(
-            f"Policy optimisation by {options.algorithm} needs {missing[0]}: "
-            f"{how_to_install('pluralbench-policies', 'optimize')}."
-        )
-    wrong = sorted(base.model_dump(exclude_defaults=True).keys() & {"kind", "label", "reference", "dtype"})
-    if wrong:
-        raise PolicyError(
-            f"A policy to optimise takes no `{wrong[0]}`: it is a language model, and computes in a precision of its "
-            "own; leave it out."
-        )
-    if base.device not in {"auto", "cpu", "cuda", "cuda:0"}:
-        raise DeviceError(
-            f"A policy is optimised on the CPU or the first GPU, not on {base.device}; choose another GPU by the "
-            "environment variable CUDA_VISIBLE_DEVICES."
-        )
+    check_begin(
+        base,
+        what=f"Policy optimisation by {options.algorithm}",
+        needed=(*NEEDED[options.algorithm], "matplotlib"),
+        unused={"kind", "label", "reference", "dtype"},
+        takes_no=TAKES_NO,
+        done="A policy is optimised",
+    )
     if not tasks:
         raise PolicyError("There are no tasks to optimise on.")
-    twice = next((name for name, times in Counter(task.group.id for task in tasks).items() if times > 1), None)
-    if twice is not None:
-        raise PolicyError(f"Two tasks have the id {twice}; give each an id of its own.")
+    check_names((task.group.id for task in tasks), "tasks")
     for task in tasks:
         if not task.messages or task.messages[-1].get("role") != "user":
             raise PolicyError(f"The last message of the task {task.group.id} is not the user's.")
@@ -140,10 +133,8 @@ def _fitting(
             f"Completions of {options.max_tokens:,} tokens leave no room for a prompt in the {positions:,} positions "
             f"of {name}; lower max_tokens."
         )
-    try:
+    with rendering(name):
         prompts = [prompt_ids(tokenizer, task.messages) for task in tasks]
-    except (TemplateError, TypeError, ValueError) as error:
-        raise PolicyError(f"The chat template of {name} refuses a prompt: {one_line(error)}.") from None
     kept = [place for place, ids in enumerate(prompts) if len(ids) <= limit]
     if not kept:
         shortest = min(map(len, prompts))
@@ -169,17 +160,3 @@ def _steps(kept: Sequence[int], tasks: Sequence[Task], options: OptimizeOptions)
             order[begin : begin + options.prompts] for begin in range(0, whole * options.prompts, options.prompts)
         ]
     return steps[: options.steps]
-
-
-@contextmanager
-def _memory() -> Iterator[None]:
-    """Raises `DeviceError` where what happens in this context does not fit into memory."""
-    try:
-        yield
-    except (RuntimeError, MemoryError) as error:
-        if not isinstance(error, MemoryError) and not any(words in str(error) for words in OUT_OF_MEMORY):
-            raise
-        raise DeviceError(
-            "The policy does not fit into memory with what is computed at a time; lower micro_batch, prompts, "
-            "max_prompt_tokens or max_tokens, or use gradient_checkpointing."
-        ) from None

@@ -5,27 +5,34 @@ takes the loss over the whole chat; here it is taken over the plan alone, so tha
 posts. While it runs, `OUT.work` holds a checkpoint and the log; the same call goes on from there.
 """
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from importlib.util import find_spec
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from jinja2 import TemplateError
-from pluralbench_local import DeviceError, LocalModel, ModelError
-from pluralbench_local.batches import OUT_OF_MEMORY
+from pluralbench_local import LocalModel, ModelError
 from pluralbench_local.description import described
-from pluralbench_local.models import language_model, load_tokenizer
-from pluralbench_local.training_files import SETTINGS_FILE
-from pluralbench_runs import Json, how_to_install, one_line, output_directory, recipe_values, stream
+from pluralbench_local.models import language_model
+from pluralbench_local.training_job import Kind, Result, Trained, at_commit, check_names, run_job, saved_network
+from pluralbench_runs import Json, recipe_values, stream
 
+from pluralbench_policies.base_models import chat_tokenizer, check_begin, rendering
 from pluralbench_policies.errors import PolicyError
-from pluralbench_policies.planner_files import RECORD_FILE, TrainedPlanner, publish_planner, read_planner
-from pluralbench_policies.planner_options import PlanExample, PlannerOptions, PlannerSettings, Read, examples_digest
+from pluralbench_policies.planner_options import (
+    PLANNER_FILE,
+    PlanExample,
+    PlannerOptions,
+    PlannerSettings,
+    Read,
+    examples_digest,
+)
 from pluralbench_policies.trainable import prompt_ids
 
-NEEDED = ("trl", "datasets", "peft")
+PLANNER = Kind(PLANNER_FILE, "pluralbench-policies", ("transformers", "tokenizers", "trl", "peft"))
+TAKES_NO = "A planner takes no `{field}`, since it is a language model; leave it out."
+TOO_LARGE = (
+    "The planner does not fit into memory with what is computed at a time; lower `batch` or max_length, show fewer "
+    "posts, or use gradient_checkpointing."
+)
 
 
 def train_planner(
@@ -38,7 +45,7 @@ def train_planner(
     origin: Mapping[str, Json] | None = None,
     fresh: bool = False,
     **fields: Any,
-) -> TrainedPlanner:
+) -> Trained:
     """Train a language model to write plans, by LoRA with TRL's SFTTrainer, into the folder `out`.
 
     base: a language model with a chat template; its description, or its name with `revision`, `chat_template`,
@@ -54,33 +61,27 @@ def train_planner(
     base whose files are others by now.
     """
     options = options or PlannerOptions()
-    source = described(base, **fields)
-    _check(source, examples, held_out)
+    begin = described(base, **fields)
+    _check(begin, examples, held_out)
     settings = PlannerSettings(
-        base=source.record().model_copy(update={"kind": "planner"}),
+        base=begin.record().model_copy(update={"kind": "planner"}),
         examples=examples_digest(examples),
         held_out=None if held_out is None else examples_digest(held_out),
         options=options,
     )
-    target = Path(out)
-    with output_directory(target, settings, recipe_file=SETTINGS_FILE, fresh=fresh) as output:
-        if (target / RECORD_FILE).exists() and not fresh:
-            return read_planner(target)
+
+    def learn(work: Path) -> Result:
         from pluralbench_policies.planner_trainer import fit  # noqa: PLC0415 - its libraries are an extra
 
-        # By its commit, since what a revision names may move while training is interrupted.
-        source = source.model_copy(update={"revision": settings.base.commit or source.revision})
-        tokenizer = load_tokenizer(source, source.template())
-        if not tokenizer.chat_template:
-            raise PolicyError(f"{source.name} has no chat template; give one by `chat_template`.")
-        with _memory():
-            model: Any = language_model(source)
-            limit = _limit(source.name, model, options)
-            learned = _fitting(source.name, tokenizer, examples, limit, options)
-            judged = None if held_out is None else _fitting(source.name, tokenizer, held_out, limit, options)
-            order = _order(learned, options)
-            model, losses = fit(model, tokenizer, learned, judged, order, options, output.work)
-        task = {
+        source = at_commit(begin, settings.base)
+        tokenizer = chat_tokenizer(source)
+        model: Any = language_model(source)
+        limit = _limit(source.name, model, options)
+        learned = _fitting(source.name, tokenizer, examples, limit, options)
+        judged = None if held_out is None else _fitting(source.name, tokenizer, held_out, limit, options)
+        order = _order(learned, options)
+        model, losses = fit(model, tokenizer, learned, judged, order, options, work)
+        facts = {
             "settings": recipe_values(settings),
             "origin": None if origin is None else dict(origin),
             "examples": _counts(examples, learned),
@@ -89,30 +90,25 @@ def train_planner(
             "held_out_loss": losses[1],
             "epochs": len(order) / len(learned),
         }
-        publish_planner(output, model, tokenizer, task)
-    return read_planner(target)
+        return saved_network(model, tokenizer, model.device, facts)
+
+    return run_job(PLANNER, out, settings, learn, too_large=TOO_LARGE, fresh=fresh)
 
 
 def _check(base: LocalModel, examples: Sequence[PlanExample], held_out: Sequence[PlanExample] | None) -> None:
-    missing = [name for name in NEEDED if find_spec(name) is None]
-    if missing:
-        raise PolicyError(
-            f"Training a planner needs {missing[0]}: {how_to_install('pluralbench-policies', 'optimize')}."
-        )
-    wrong = sorted(base.model_dump(exclude_defaults=True).keys() & {"kind", "label", "reference"})
-    if wrong:
-        raise PolicyError(f"A planner takes no `{wrong[0]}`, since it is a language model; leave it out.")
-    if base.device not in {"auto", "cpu", "cuda", "cuda:0"}:
-        raise DeviceError(
-            f"A planner is trained on the CPU or the first GPU, not on {base.device}; choose another GPU by the "
-            "environment variable CUDA_VISIBLE_DEVICES."
-        )
-    for some, what in ((examples, "examples"), ([] if held_out is None else held_out, "held-out examples")):
-        if not some and (what == "examples" or held_out is not None):
-            raise PolicyError(f"There are no {what} for a planner.")
-        twice = next((name for name, times in Counter(one.id for one in some).items() if times > 1), None)
-        if twice is not None:
-            raise PolicyError(f"Two {what} have the id {twice}; give each an id of its own.")
+    check_begin(
+        base,
+        what="Training a planner",
+        needed=("trl", "datasets", "peft"),
+        unused={"kind", "label", "reference"},
+        takes_no=TAKES_NO,
+        done="A planner is trained",
+    )
+    for some, what in ((examples, "examples"), (held_out, "held-out examples")):
+        if some is not None:
+            if not some:
+                raise PolicyError(f"There are no {what} for a planner.")
+            check_names((one.id for one in some), what)
 
 
 def _limit(name: str, model: Any, options: PlannerOptions) -> int:
@@ -148,12 +144,10 @@ def _fitting(
 
 def _read(name: str, tokenizer: Any, example: PlanExample) -> Read:
     messages = [dict(message) for message in example.messages]
-    try:
+    with rendering(name):
         prompt = prompt_ids(tokenizer, messages)
         whole = [*messages, {"role": "assistant", "content": example.plan}]
         ids = list(tokenizer.apply_chat_template(whole, tokenize=True, return_dict=True)["input_ids"])
-    except (TemplateError, TypeError, ValueError) as error:
-        raise PolicyError(f"The chat template of {name} refuses a prompt: {one_line(error)}.") from None
     if ids[: len(prompt)] != prompt:
         raise PolicyError(
             f"The chat template of {name} writes a prompt otherwise once its answer is there (the example "
@@ -182,17 +176,3 @@ def _counts(examples: Sequence[PlanExample], read: Sequence[Read]) -> dict[str, 
         "plan_tokens": sum(len(one.ids) - one.prompt for one in read),
         "longest": max(len(one.ids) for one in read),
     }
-
-
-@contextmanager
-def _memory() -> Iterator[None]:
-    """Raises `DeviceError` where what happens in this context does not fit into memory."""
-    try:
-        yield
-    except (RuntimeError, MemoryError) as error:
-        if not isinstance(error, MemoryError) and not any(words in str(error) for words in OUT_OF_MEMORY):
-            raise
-        raise DeviceError(
-            "The planner does not fit into memory with what is computed at a time; lower `batch` or max_length, show "
-            "fewer posts, or use gradient_checkpointing."
-        ) from None

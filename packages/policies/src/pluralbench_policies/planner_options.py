@@ -8,6 +8,9 @@ from pluralbench_rewards import Message, ModelRecord
 from pluralbench_runs import Recipe, Table, digest
 from pydantic import Field, model_validator
 
+PLANNER_FILE = "planner.json"
+"""In a planner's folder: how it was made."""
+
 
 @dataclass(frozen=True)
 class PlanExample:

@@ -28,7 +28,7 @@ def planner_prompts_digest() -> str:
 
 
 def planner_messages(question: str, posts: Sequence[str]) -> list[Message]:
-    """What a planner reads. posts: as a prompt shows them, the most relevant first."""
+    """What a planner reads. posts: as a prompt shows them, in their order."""
     asked = ASKED.format(posts="\n".join(posts), question=question)
     return [{"role": "system", "content": SYSTEM}, {"role": "user", "content": asked}]
 

@@ -1,9 +1,6 @@
 """A planner by TRL's SFTTrainer with adapters of peft: what is learned of is the tokens of the plans alone."""
 
-import copy
-import shutil
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -12,15 +9,13 @@ import torch
 from datasets import Dataset
 from peft import LoraConfig
 from pluralbench_local import ModelError
-from pluralbench_local.training_files import CHECKPOINT, checkpoints, cut_log
+from pluralbench_local.training_job import newest_checkpoint, step_log
 from pluralbench_runs import one_line
-from transformers import PrinterCallback, TrainerCallback
 from trl.trainer.sft_config import SFTConfig
 from trl.trainer.sft_trainer import SFTTrainer
 
-from pluralbench_policies.planner_files import planner_lines
 from pluralbench_policies.planner_options import PlannerOptions, Read
-from pluralbench_policies.trl_trainers import Silent, own_pad, trl_folder, trl_is_quiet
+from pluralbench_policies.trl_run import Silent, Steps, arguments, trainer_of, under_trl
 
 UNLEARNED = -100  # the label of a token that no loss is taken over
 PART_LOG = {"loss": "loss", "grad_norm": "gradient_norm", "learning_rate": "learning_rate"}
@@ -50,54 +45,23 @@ def fit(
     order: the places of the items of all steps. Returns the model with its adapters merged, and the held-out loss
     without the adapters and with them.
     """
-    found = checkpoints(work)
-    done = found[-1][0] if found else 0
-    cut_log(work, done)
+    done, checkpoint = newest_checkpoint(work)
     torch.manual_seed(options.seed)
-    with (
-        planner_lines(work, done, options.steps) as write,
-        trl_folder(work) as folder,
-        trl_is_quiet(),
-        own_pad(model),
-    ):
+    with step_log(work, "training", done, options.steps) as write, under_trl(model, work) as folder:
         trainer = _trainer(model, tokenizer, learned, judged, options, folder)
         trainer.order = order
-        trainer.remove_callback(PrinterCallback)
-        trainer.add_callback(_Steps(trainer, write, options, work, measured=judged is not None))
+
+        def line_of(step: int) -> Mapping[str, Any]:
+            wanted = judged is not None and step % options.loss_every == 0
+            return {"held_out_loss": _loss(trainer)} if wanted else {}
+
+        steps = Steps(work, write, PART_LOG, line_of, of=options.steps, every=options.checkpoint_every)
+        trainer.add_callback(steps)
         before = None if judged is None else _loss_of_base(trainer)
-        trainer.train(resume_from_checkpoint=str(found[-1][1]) if found else None)
+        trainer.train(resume_from_checkpoint=checkpoint and str(checkpoint))
         after = None if judged is None else _loss(trainer)
         merged = trainer.model.merge_and_unload()
     return merged, (before, after)
-
-
-class _Steps(TrainerCallback):
-    """Writes a line when a step is done, and says when to save; a checkpoint counts only where it is whole."""
-
-    def __init__(self, trainer: Any, write: Any, options: PlannerOptions, work: Path, *, measured: bool) -> None:
-        self._trainer, self._write, self._options, self._work = trainer, write, options, work
-        self._measured, self._began = measured, time.perf_counter()
-
-    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        step, of = state.global_step, self._options.steps
-        control.should_save = step < of and step % self._options.checkpoint_every == 0
-
-    def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **kwargs: Any) -> None:
-        if "loss" not in logs:  # of a measure, or the last one, of the whole training
-            return
-        line = {ours: float(logs[theirs]) for theirs, ours in PART_LOG.items()}
-        line["seconds"] = time.perf_counter() - self._began
-        if self._measured and state.global_step % self._options.loss_every == 0:
-            line["held_out_loss"] = _loss(self._trainer)
-        self._write(line)
-        self._began = time.perf_counter()
-
-    def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        older = checkpoints(self._work)
-        name = f"{CHECKPOINT}{state.global_step}"
-        (Path(args.output_dir) / name).rename(self._work / name)
-        for _step, path in older:
-            shutil.rmtree(path)
 
 
 def _trainer(
@@ -108,9 +72,8 @@ def _trainer(
     options: PlannerOptions,
     folder: Path,
 ) -> Any:
-    on_gpu = model.device.type == "cuda"
     args = SFTConfig(
-        output_dir=str(folder),
+        **arguments(model, folder),
         dataset_kwargs={"skip_prepare_dataset": True},  # tokens and labels are ours
         max_length=None,
         per_device_train_batch_size=options.batch,
@@ -123,19 +86,12 @@ def _trainer(
         weight_decay=options.weight_decay,
         max_grad_norm=options.max_gradient_norm,
         logging_steps=1,
-        logging_nan_inf_filter=False,
-        save_strategy="no",
         eval_strategy="no",
-        report_to="none",
-        disable_tqdm=True,
         bf16=False,  # the weights say in what is computed
         fp16=False,
-        use_cpu=not on_gpu,
-        dataloader_pin_memory=on_gpu,
         gradient_checkpointing=options.gradient_checkpointing,
         seed=options.seed,
     )
-    args._n_gpu = min(args.n_gpu, 1)  # noqa: SLF001 - one process on one GPU, however many the machine has
     lora = LoraConfig(
         task_type="CAUSAL_LM",
         r=options.lora_rank,
@@ -144,13 +100,9 @@ def _trainer(
         bias="none",
         target_modules=list(options.lora_targets) or None,
     )
+    learn, measure = _dataset(learned), None if judged is None else _dataset(judged)
     try:
-        # A copy, since TRL sets a pad token where there is none.
-        return _Sft(
-            model=model, args=args, train_dataset=_dataset(learned),
-            eval_dataset=None if judged is None else _dataset(judged),
-            processing_class=copy.deepcopy(tokenizer), peft_config=lora,
-        )  # fmt: skip
+        return trainer_of(_Sft, args, model, tokenizer, train_dataset=learn, eval_dataset=measure, peft_config=lora)
     except ValueError as error:
         if "target" not in str(error).lower():
             raise

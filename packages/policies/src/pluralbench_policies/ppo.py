@@ -1,9 +1,10 @@
-"""PPO with a critic: advantages by GAE, and the clipped losses of policy and critic, both torchrl's.
+"""PPO with a critic: advantages by GAE, and the clipped losses of policy and critic, all torchrl's but the dual clip.
 
 A token is an action. Its reward is 0 but at the last token of a completion, where it is the completion's, less the
 divergence from the start at each token where that has a weight. The values around it are those of verl, by which
-Personalized RewardBench optimised (appendix B): advantages are standardised over all tokens of a step, and losses are
-means over the tokens of an update.
+Personalized RewardBench optimised (appendix B): advantages are standardised over all tokens of a step, losses are
+means over the tokens of an update, and where an advantage is negative a ratio counts as 3 at most (dual clip). Unlike
+there the critic's head begins at 0.
 """
 
 import time
@@ -14,8 +15,8 @@ from typing import Any
 
 import torch
 from pluralbench_local import LocalModel
-from pluralbench_local.training import accelerator_of
-from pluralbench_local.training_files import restore, save_checkpoint
+from pluralbench_local.training_job import accelerator_of, restore, save_checkpoint
+from pluralbench_local.training_model import checkpoint_activations
 from tensordict import TensorDict
 from tensordict.nn import ProbabilisticTensorDictModule, TensorDictModule
 from torch import Tensor, nn
@@ -23,8 +24,8 @@ from torch.distributions import Categorical
 from torchrl.objectives import ClipPPOLoss
 from torchrl.objectives.value import GAE
 
+from pluralbench_policies.curves import draw_curves, lengths, step_lines
 from pluralbench_policies.description import OptimizeOptions
-from pluralbench_policies.progress_files import draw_curves, lengths, step_lines
 from pluralbench_policies.scorer import Scorer
 from pluralbench_policies.trainable import (
     Rows,
@@ -106,11 +107,13 @@ def optimize_by_ppo(
     critic = Critic(load_body(source, model.device), options)
     for each in (model, critic.body):
         if options.gradient_checkpointing:
-            each.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+            checkpoint_activations(source.name, each)
         each.train()  # without dropout; checkpointing wants it
     start = load_policy(source, model.device).eval() if options.kl or options.kl_every else None
     rates = ((model, options.learning_rate), (critic, options.critic_learning_rate))
-    optimizers: Any = [torch.optim.AdamW(each.parameters(), lr=rate, weight_decay=0.0) for each, rate in rates]
+    optimizers: Any = [
+        torch.optim.AdamW(each.parameters(), lr=rate, weight_decay=options.weight_decay) for each, rate in rates
+    ]
     accelerator.prepare(nn.ModuleList([model, critic]))  # for its checkpoints
     learner = Learner(model, critic, start, accelerator.prepare(*optimizers))
     ends = end_ids(model, tokenizer)
@@ -184,25 +187,29 @@ def advantages_of(rewards: Tensor, values: Tensor, tokens: Tensor, options: Opti
 def standardised(advantages: Tensor, counts: Tensor) -> Tensor:
     """Less their mean, over their standard deviation, both over the tokens that count."""
     chosen = advantages[counts]
-    return (advantages - chosen.mean()) * (chosen.var(correction=0) + TINY).rsqrt()
+    variance = chosen.var(correction=min(1, len(chosen) - 1))  # that of a sample, as in verl; of one token it is 0
+    return (advantages - chosen.mean()) * (variance + TINY).rsqrt()
 
 
 def loss_module(options: OptimizeOptions) -> ClipPPOLoss:
-    """Torchrl's losses summed over tokens; it reads the logits and the new values that were computed for it."""
+    """Torchrl's losses of each token; it reads the logits and the new values that were computed for it."""
     actor = ProbabilisticTensorDictModule(in_keys=["logits"], out_keys=["action"], distribution_class=Categorical)
     critic = TensorDictModule(nn.Identity(), in_keys=["new_value"], out_keys=["state_value"])
     loss = ClipPPOLoss(
         actor, critic, clip_epsilon=options.clip, clip_value=options.value_clip, loss_critic_type="l2",
-        critic_coeff=0.5, entropy_bonus=False, reduction="sum", functional=False, log_explained_variance=False,
+        critic_coeff=0.5, entropy_bonus=False, reduction="none", functional=False, log_explained_variance=False,
     )  # fmt: skip
     loss.set_keys(sample_log_prob="log_prob")
     return loss
 
 
-def losses(module: ClipPPOLoss, drawn: Drawn, part: slice, logits: Tensor, values: Tensor) -> Any:
+def losses(
+    module: ClipPPOLoss, drawn: Drawn, part: slice, logits: Tensor, values: Tensor, dual_clip: float
+) -> dict[str, Any]:
     """The losses of some rows, `loss_objective` and `loss_critic` summed over their tokens that count.
 
-    logits: [rows, completion tokens, vocabulary]. values: [rows, completion tokens].
+    logits: [rows, completion tokens, vocabulary]. values: [rows, completion tokens]. dual_clip: where the advantage is
+    negative, a larger ratio than this counts as this, and has no gradient (Ye et al. 2020, as verl has it).
     """
     counts = drawn.counts[part]
     tokens = {
@@ -214,7 +221,14 @@ def losses(module: ClipPPOLoss, drawn: Drawn, part: slice, logits: Tensor, value
         "state_value": drawn.values[part][counts][:, None],
         "new_value": values[counts][:, None],
     }
-    return module(TensorDict(tokens, batch_size=[int(counts.sum())]))
+    made = module(TensorDict(tokens, batch_size=[int(counts.sum())]))
+    objective, advantage = made["loss_objective"], drawn.advantages[part][counts]
+    objective = torch.where(advantage < 0, torch.minimum(objective, -dual_clip * advantage), objective)
+    return {
+        "loss_objective": objective.sum(),
+        "loss_critic": made["loss_critic"].sum(),
+        "clip_fraction": made["clip_fraction"],
+    }
 
 
 def _update(learner: Learner, drawn: Drawn, options: OptimizeOptions) -> dict[str, float]:
@@ -231,7 +245,8 @@ def _update(learner: Learner, drawn: Drawn, options: OptimizeOptions) -> dict[st
             if not share:
                 continue
             rows = drawn.rows.part(part)
-            made = losses(module, drawn, part, logits_of(learner.policy, rows, options), learner.critic(rows))
+            logits, values = logits_of(learner.policy, rows, options), learner.critic(rows)
+            made = losses(module, drawn, part, logits, values, options.dual_clip)
             ((made["loss_objective"] + made["loss_critic"]) / tokens).backward()
             sums["loss"] += float(made["loss_objective"].detach()) / tokens / options.updates
             sums["value_loss"] += float(made["loss_critic"].detach()) / tokens / options.updates

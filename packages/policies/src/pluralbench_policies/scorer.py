@@ -11,13 +11,15 @@ from pluralbench_rewards import RewardModel
 from pluralbench_policies.description import Task
 from pluralbench_policies.errors import PolicyError
 
+ALIKE = "the reward model scored all completions alike, so there was nothing to learn"
+
 
 @dataclass
 class Scorer:
     """Scores completions with a reward model. divisor: scores are divided by it.
 
     line: what the last call gave, for the log: mean and standard deviation of the scores as the reward model gave them,
-    how many failed, and `alike` where all were the same.
+    how many failed, and `alike` with a `warning` where all were the same.
     """
 
     reward: RewardModel
@@ -49,10 +51,12 @@ class Scorer:
                 f"The reward model {self.reward.record().name} gave none of {len(scores):,} completions a finite "
                 f"score{f' ({reason})' if reason else ''}; nothing can be learned from that."
             )
+        alike = len(found) > 1 and min(found) == max(found)
         self.line = {
             "reward": fmean(found),
             "reward_std": pstdev(found),
             "failed": len(scores) - len(found),
-            "alike": len(found) > 1 and min(found) == max(found),
+            "alike": alike,
+            **({"warning": ALIKE} if alike else {}),
         }
         return [score / self.divisor for score in scores]

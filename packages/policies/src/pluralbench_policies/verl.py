@@ -17,7 +17,7 @@ from typing import Any
 from pluralbench_local import LocalModel
 from pluralbench_local.description import described
 from pluralbench_rewards import Description, Scoring
-from pluralbench_runs import Cluster, Table
+from pluralbench_runs import Cluster, Table, replacing, write_text
 from pluralbench_runs.cluster import HERE
 from pydantic import Field
 
@@ -60,10 +60,10 @@ def verl_files(
 ) -> Path:
     """Write what verl reads into `folder`: tasks (Parquet), configuration, and the reward function with its model.
 
-    reward: a description, since each of verl's processes loads the reward model by itself. `temperature`, `kl` and the
-    rest of `options` mean what they mean here; `value_clip`, `precision`, `steps` and `kl_every` are verl's own matter
-    but for `steps`. cluster: where verl runs; without an address where Ray finds a
-    cluster, or on this machine. Returns the folder. Raises `PolicyError`.
+    reward: a description, since each of verl's processes loads the reward model by itself. `options` mean what they do
+    here: `kl` lowers the reward by PPO and RLOO, and is in the loss by GRPO. Of them `precision`, `kl_every` and
+    `gradient_checkpointing` (always on) are verl's own matter. cluster: where verl runs; without an address where Ray
+    finds a cluster, or on this machine. Returns the folder. Raises `PolicyError`.
     """
     options, verl, scoring = options or OptimizeOptions(), verl or VerlOptions(), scoring or Scoring()
     base = described(policy, **fields)
@@ -79,13 +79,13 @@ def verl_files(
     given: Any = reward
     model = {"description": f"{kind.__module__}:{kind.__qualname__}", "values": given.model_dump(mode="json")}
     described_reward = model | {"scoring": scoring.model_dump(mode="json"), "divisor": options.reward_divisor}
-    (folder / REWARD).write_text(json.dumps(described_reward, indent=2) + "\n", encoding="utf-8")
-    (folder / FUNCTION).write_text(FUNCTION_TEXT.format(reward=REWARD), encoding="utf-8")
+    write_text(folder / REWARD, json.dumps(described_reward, indent=2) + "\n")
+    write_text(folder / FUNCTION, FUNCTION_TEXT.format(reward=REWARD))
     config = verl_config(base, folder.resolve(), options, verl)
     if cluster is not None and cluster.on not in {None, HERE}:
         config["ray_kwargs"] = {"ray_init": {"address": cluster.on}}  # what verl gives to `ray.init`
     # JSON is YAML.
-    (folder / CONFIG).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+    write_text(folder / CONFIG, json.dumps(config, indent=2) + "\n")
     return folder
 
 
@@ -103,13 +103,15 @@ def _write_tasks(tasks: Sequence[Task], path: Path) -> None:
         }
         for place, task in enumerate(tasks)
     ]
-    write_table(pa.Table.from_pylist(rows), path)
+    with replacing(path) as new:
+        write_table(pa.Table.from_pylist(rows), new)
 
 
 def verl_config(base: LocalModel, folder: Path, options: OptimizeOptions, verl: VerlOptions) -> dict[str, Any]:
     """What differs from verl's own configuration, as a file beside it that Hydra reads."""
     mini = options.prompts // options.updates
     part = {"ppo_mini_batch_size": mini, "ppo_micro_batch_size_per_gpu": options.micro_batch}
+    in_loss = options.algorithm == "grpo"  # where TRL has the divergence, too
     model = {
         "path": base.name,
         "enable_gradient_checkpointing": True,
@@ -132,10 +134,13 @@ def verl_config(base: LocalModel, folder: Path, options: OptimizeOptions, verl: 
             "model": model,
             "actor": part
             | {
-                "optim": {"lr": options.learning_rate},
-                "clip_ratio": options.clip,
+                "optim": {"lr": options.learning_rate, "weight_decay": options.weight_decay},
+                # Of the three the first counts only where the others are not set, and verl sets them.
+                **dict.fromkeys(("clip_ratio", "clip_ratio_low", "clip_ratio_high"), options.clip),
+                "clip_ratio_c": options.dual_clip,
                 "grad_clip": options.max_gradient_norm,
-                "use_kl_loss": False,
+                "use_kl_loss": options.kl > 0 and in_loss,
+                "kl_loss_coef": options.kl,
             },
             "rollout": {
                 "name": verl.rollout,
@@ -155,7 +160,7 @@ def verl_config(base: LocalModel, folder: Path, options: OptimizeOptions, verl: 
         "critic": part
         | {
             "model": model,
-            "optim": {"lr": options.critic_learning_rate},
+            "optim": {"lr": options.critic_learning_rate, "weight_decay": options.weight_decay},
             "cliprange_value": options.value_clip,
             "grad_clip": options.max_gradient_norm,
         },
@@ -163,7 +168,7 @@ def verl_config(base: LocalModel, folder: Path, options: OptimizeOptions, verl: 
             "adv_estimator": ESTIMATORS[options.algorithm],
             "gamma": options.discount,
             "lam": options.gae_lambda,
-            "use_kl_in_reward": options.kl > 0,
+            "use_kl_in_reward": options.kl > 0 and not in_loss,
             "kl_ctrl": {"kl_coef": options.kl},
         },
         "reward": {

@@ -3,20 +3,25 @@ from .card import Card, Section, counted, markdown_table, read_card
 from .checksums import release_digest
 from .content import ReleaseTable, content_digest
 from .diff import TableDiff, diff
-from .errors import NoSplit, ReleaseError, TablesError
+from .errors import BuildError, NoSplit, NothingLeft, ReleaseError, SourceError, TablesError
 from .fetching import release_at
-from .manifest import LEDGER, RECIPE, Built, Manifest, ReleaseName, Source, read_manifest
+from .figures import share_text, text_table
+from .manifest import LEDGER, RECIPE, Built, Manifest, Source, read_manifest
 from .publishing import Published, check_publishable, publish
 from .rebuild import Rebuild, rebuild, rebuild_of
+from .recipe import LICENCE, SOURCE_NAME, PairLimits, ReleaseName, ReleaseRecipe
 from .summary import tell, tell_table
 from .tables import Tables, manifest_at, pinned, read_tables
 from .verify import verify
 from .versions import Version
-from .write import Builder, Contents, ReleaseRecipe, write
+from .write import Builder, Contents, write
 
 __all__ = [
     "LEDGER",
+    "LICENCE",
     "RECIPE",
+    "SOURCE_NAME",
+    "BuildError",
     "Builder",
     "Building",
     "Built",
@@ -24,6 +29,8 @@ __all__ = [
     "Contents",
     "Manifest",
     "NoSplit",
+    "NothingLeft",
+    "PairLimits",
     "Published",
     "Rebuild",
     "ReleaseError",
@@ -32,6 +39,7 @@ __all__ = [
     "ReleaseTable",
     "Section",
     "Source",
+    "SourceError",
     "TableDiff",
     "Tables",
     "TablesError",
@@ -53,8 +61,10 @@ __all__ = [
     "rebuild_of",
     "release_at",
     "release_digest",
+    "share_text",
     "tell",
     "tell_table",
+    "text_table",
     "verify",
     "write",
 ]

@@ -11,16 +11,16 @@ from pluralbench_release.files import existing
 from pluralbench_release.manifest import STATISTICS, Manifest
 
 FIGURES = ("longer", "length", "near_duplicates")
-"""What the figures of pairs (`pluralbench_audit.pair_figures`) have, wherever a builder put them."""
+"""What the figures of pairs (`pluralbench_release.audit.pair_figures`) have, wherever a builder put them."""
 
 
 def check_audit(directory: Path, manifest: Manifest) -> None:
-    """Raise `pluralbench_audit.AuditFailed` where recorded figures break a limit of the recipe's `[audit]`.
+    """Raise `pluralbench_release.audit.AuditFailed` where recorded figures break a limit of the recipe's `[audit]`.
 
     A build holds its own figures to these limits; here whoever has the release does. Limits of which no figures of
     pairs are recorded, as that to what was dropped, are left to the build.
     """
-    from pluralbench_audit import PairLimits, check_limits, limited  # noqa: PLC0415 - imports what it computes with
+    from pluralbench_release.audit import PairLimits, check_limits, limited  # noqa: PLC0415 - imports what it computes with
 
     asked = manifest.recipe.get("audit", {})
     limits = {name: asked[name] for name in PairLimits.model_fields if name in asked}

@@ -1,9 +1,9 @@
 """The card: `README.md` with its YAML made from the files and the recipe."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import polars as pl
 from huggingface_hub import CardData, DatasetCard, DatasetCardData
@@ -46,6 +46,19 @@ class Card(Entry):
     sections: list[Section]
     citation: str
     papers: tuple[str, ...] = ()
+
+    def of(self, origins: Set[str], own: str, method: str) -> Self:
+        """The card of data of these origins; its title and papers are those of the paper's data, of {"paper"} alone.
+
+        origins: "paper", "sample" or another word for each source. own: the title of other data. method: the paper and
+        where to find it, such as "*Title* (arXiv NUMBER)".
+        """
+        if origins == {"paper"}:
+            return self
+        title = f"{self.pretty_name} (sample)" if origins == {"sample"} else own
+        whose = "the data are those of the sources above"
+        citation = f"The method is that of {method}, and {whose}. Cite them, the version above and the content digests."
+        return self.model_copy(update={"pretty_name": title, "citation": citation, "papers": ()})
 
 
 def card_configs(tables: list[TableEntry]) -> list[dict[str, Any]]:
@@ -131,9 +144,10 @@ def counted(number: int, what: str) -> str:
 
 
 def markdown_table(frame: pl.DataFrame) -> str:
-    """A small frame as a Markdown table, numbers as they are; a bar in a text does not end its cell."""
-    frame = frame.with_columns(pl.col(pl.String).str.replace_all("|", r"\|", literal=True))
-    frame = frame.rename(lambda name: name.replace("|", r"\|"))
+    """A small frame as a Markdown table, numbers as they are; a bar in a text ends no cell, and a tag is a text."""
+    escaped = {"|": r"\|", "<": "&lt;"}
+    frame = frame.with_columns(pl.col(pl.String).str.replace_many(escaped))
+    frame = frame.rename(lambda name: name.replace("|", r"\|").replace("<", "&lt;"))
     with pl.Config(
         tbl_formatting="ASCII_MARKDOWN",
         tbl_hide_column_data_types=True,

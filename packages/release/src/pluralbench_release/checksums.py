@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pluralbench_runs import file_digest
+from pluralbench_runs import file_digest, write_text
 
 from pluralbench_release.errors import ReleaseError
 from pluralbench_release.files import existing, existing_digest, text_of
@@ -44,7 +44,7 @@ def sums_text(digests: Mapping[str, str]) -> str:
 def write_sums(directory: Path, manifest: Manifest) -> None:
     """Write `SHA256SUMS` for the files that lie in `directory`."""
     digests = {path: existing_digest(directory, path) for path in release_files(manifest)}
-    (directory / SUMS).write_bytes(sums_text(digests).encode())
+    write_text(directory / SUMS, sums_text(digests))
 
 
 def release_digest(directory: Path) -> str:

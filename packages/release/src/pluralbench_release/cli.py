@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
-from pluralbench_runs import run
+from pluralbench_runs import Program
+from pluralbench_runs.console import make_console
+from pluralbench_runs.options import AsJson
 from pluralbench_schemas import TableError
-from rich.console import Console
 from rich.table import Table as Grid
 
 import pluralbench_release as releases
@@ -18,12 +19,17 @@ from pluralbench_release.files import shown
 if TYPE_CHECKING:
     from pluralbench_release import Rebuild, TableDiff
 
-app = typer.Typer(
-    no_args_is_help=True,
-    help="Verify, compare, rebuild and publish dataset releases.",
-    epilog="Example: pluralbench-release verify dist/personalized-rewardbench",
+HERE = "pluralbench_release.cli"
+program = Program(
+    "pluralbench-release",
+    help="""\
+Verify, compare, rebuild and publish dataset releases.
+
+Example: pluralbench-release verify dist/personalized-rewardbench""",
+    verbs={"Verbs": {verb: f"{HERE}:{verb}" for verb in ("verify", "diff", "rebuild", "publish")}},
+    mistakes=(TableError,),
 )
-console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
+console = make_console()
 IDS_SHOWN = 5
 
 PLACE = "A release: a directory, or ORG/NAME@VERSION on the Hub, such as acme/beer@v1.1.0."
@@ -32,10 +38,9 @@ Release = Annotated[str, typer.Argument(metavar="RELEASE", help=PLACE)]
 
 def main() -> NoReturn:
     """Entry point of the command."""
-    run(app, "pluralbench-release", mistakes=(TableError,))
+    program.run()
 
 
-@app.command(epilog="Example: pluralbench-release verify dist/personalized-rewardbench")
 def verify(
     release: Release,
     digest: Annotated[
@@ -46,6 +51,8 @@ def verify(
 
     The release digest that it prints is the SHA-256 of the release's SHA256SUMS, and so of every file. A publication
     has it in the message of its commit and tag.
+
+    Example: pluralbench-release verify dist/personalized-rewardbench
     """
     with releases.release_at(release) as directory:
         manifest = releases.read_manifest(directory)
@@ -60,16 +67,17 @@ def verify(
         console.print(f"Release digest: {releases.release_digest(directory)}")
 
 
-@app.command(epilog="Example: pluralbench-release diff dist/personalized-rewardbench other/personalized-rewardbench")
 def diff(
     a: Annotated[str, typer.Argument(metavar="A", help=f"The older of two. {PLACE}")],
     b: Annotated[str, typer.Argument(metavar="B", help="The newer, a directory or on the Hub.")],
     *,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Say which rows came, went or changed from A to B; exit 1 when any did.
 
     JSON has every id, the table the first few.
+
+    Example: pluralbench-release diff dist/personalized-rewardbench other/personalized-rewardbench
     """
     with releases.release_at(a) as older, releases.release_at(b) as newer:
         differences = releases.diff(older, newer)
@@ -81,7 +89,6 @@ def diff(
         raise typer.Exit(1)
 
 
-@app.command(epilog="Example: pluralbench-release rebuild dist/personalized-rewardbench")
 def rebuild(
     release: Release,
     out: Annotated[Path | None, typer.Option(help="Keep the rebuilt release here; without it, only compare.")] = None,
@@ -93,6 +100,8 @@ def rebuild(
 
     Nothing that it holds is run: it names its builder, and only one that is installed here runs. Of the files of this
     machine it reads those that --source names, and those below the current folder that the recipe names.
+
+    Example: pluralbench-release rebuild dist/personalized-rewardbench
     """
     with (
         releases.release_at(release) as directory,
@@ -106,7 +115,6 @@ def rebuild(
         raise typer.Exit(1)
 
 
-@app.command(epilog="Example: pluralbench-release publish dist/persona-judge my-organisation/persona-judge --create")
 def publish(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="A release directory.")],
     repository: Annotated[str, typer.Argument(metavar="ORG/NAME", help="The dataset on the Hub.")],
@@ -124,6 +132,8 @@ def publish(
 
     Against the last version there, rows that went or changed make a major one, rows that came a minor one, anything
     else a patch. What people wrote on the card by hand stays. Refused with the clause where a source forbids it.
+
+    Example: pluralbench-release publish dist/persona-judge my-organisation/persona-judge --create
     """
     done = releases.publish(directory, repository, tag=tag, private=private, create=create)
     if not done.new:

@@ -2,11 +2,10 @@
 
 import os
 import stat
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from pluralbench_runs import UserError, file_digest, inside
+from pluralbench_runs import UserError, file_digest, inside, open_file
 
 from pluralbench_release.errors import ReleaseError
 
@@ -33,33 +32,24 @@ def held(directory: Path) -> Held:
     """What lies in `directory`, at any depth. No link is followed."""
     files: list[str] = []
     strange: list[str] = []
-    for entry, path in _entries(directory, strange):
-        if entry.is_symlink():
-            strange.append(f"{shown(path)} is a link, and a release holds none; put the file itself in its place.")
-        elif _is_left_alone(path):
-            continue
-        elif entry.is_file(follow_symlinks=False):
-            files.append(path)
-        elif not entry.is_dir(follow_symlinks=False):
-            strange.append(f"{shown(path)} is neither a file nor a folder; take it away.")
+
+    def path_of(place: str) -> str:
+        path = Path(place).relative_to(directory).as_posix()
+        return "" if path == "." else path
+
+    def unlisted(error: OSError) -> None:
+        strange.append(f"{shown(path_of(error.filename)) or directory} cannot be listed: {error.strerror}.")
+
+    for folder, folders, others in os.walk(directory, onerror=unlisted):
+        for path in (path_of(os.path.join(folder, name)) for name in (*folders, *others)):  # noqa: PTH118 - of a text
+            kind = kind_of(directory / path)
+            if kind == "link":
+                strange.append(f"{shown(path)} is a link, and a release holds none; put the file itself in its place.")
+            elif kind == "file" and not _is_left_alone(path):
+                files.append(path)
+            elif kind not in {"file", "folder"} and not _is_left_alone(path):
+                strange.append(f"{shown(path)} is neither a file nor a folder; take it away.")
     return Held(sorted(files), sorted(strange))
-
-
-def _entries(directory: Path, strange: list[str]) -> Iterator[tuple[os.DirEntry[str], str]]:
-    """Everything below `directory` with its path. strange: gets a sentence for each folder that cannot be listed."""
-    folders = [""]
-    while folders:
-        folder = folders.pop()
-        try:
-            entries = [*os.scandir(directory / folder)]
-        except OSError as error:
-            strange.append(f"{shown(folder) or directory} cannot be listed: {error.strerror}.")
-            continue
-        for entry in entries:
-            path = f"{folder}/{entry.name}" if folder else entry.name
-            yield entry, path
-            if entry.is_dir(follow_symlinks=False):
-                folders.append(path)
 
 
 def _is_left_alone(path: str) -> bool:
@@ -109,7 +99,7 @@ def text_of(file: Path, called: str | None = None) -> str:
     called: what errors call it, in place of its path. Raises `ReleaseError` for what is no text or too long.
     """
     called = called or str(file)
-    with file.open("rb") as opened:
+    with open_file(file) as opened:
         content = opened.read(LONGEST_TEXT + 1)
     if len(content) > LONGEST_TEXT:
         raise ReleaseError(f"{called} is longer than {LONGEST_TEXT // 2**20} MB, which no release's is.")

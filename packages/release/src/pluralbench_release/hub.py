@@ -1,7 +1,7 @@
 """Datasets on the Hub, each at one commit."""
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -37,7 +37,7 @@ class Repository:
 
 def commit_of(repo: str, revision: str | None) -> str:
     """The commit that a revision of a Hub dataset stands at now, None for its main branch. Raises `TablesError`."""
-    with _asking(repo, revision, f"The Hub cannot be asked for {repo} ({{}}); {MEND}."):
+    with asking_for(repo, revision, f"The Hub cannot be asked for {repo} ({{}}); {MEND}."):
         from huggingface_hub import HfApi  # noqa: PLC0415 - reads its settings from the environment when imported
 
         return HfApi().dataset_info(repo, revision=revision).sha or ""
@@ -45,7 +45,7 @@ def commit_of(repo: str, revision: str | None) -> str:
 
 def open_repository(repo: str, commit: str) -> Repository:
     """The card and the configs of a dataset, from the cache where there is no network. Raises `TablesError`."""
-    with _asking(repo, commit, f"{_shown(repo, commit)} cannot be loaded: {{}}."):
+    with asking_for(repo, commit):
         from datasets import get_dataset_config_names  # noqa: PLC0415 - two seconds that local tables save
 
         card = _card(repo, commit)
@@ -59,7 +59,7 @@ def read_config(repository: Repository, config: str, split: str) -> pl.DataFrame
 
     Raises `TablesError`, and of it `NoSplit` where the config has other splits.
     """
-    with _asking(repository.repo, repository.commit, f"{repository} cannot be loaded: {{}}."):
+    with asking_for(repository.repo, repository.commit):
         builder = _builder(repository, config)
         builder.download_and_prepare()
         splits = list(builder.info.splits or [])
@@ -116,7 +116,7 @@ def file_at(repo: str, commit: str, path: str) -> Path | None:
     from huggingface_hub import _CACHED_NO_EXIST, hf_hub_download, try_to_load_from_cache  # noqa: PLC0415 - as above
     from huggingface_hub.errors import EntryNotFoundError, LocalEntryNotFoundError  # noqa: PLC0415 - the same
 
-    with _asking(repo, commit, f"{_shown(repo, commit)} cannot be loaded: {{}}."):
+    with asking_for(repo, commit):
         try:
             return Path(hf_hub_download(repo, path, repo_type="dataset", revision=commit))
         except LocalEntryNotFoundError:
@@ -125,11 +125,6 @@ def file_at(repo: str, commit: str, path: str) -> Path | None:
             return None
         except EntryNotFoundError:
             return None
-
-
-def asking_for(repo: str, commit: str) -> AbstractContextManager[None]:
-    """Turn what a client raises while files of a dataset come into a `TablesError`."""
-    return _asking(repo, commit, f"{_shown(repo, commit)} cannot be loaded: {{}}.")
 
 
 def _shown(repo: str, commit: str) -> str:
@@ -141,8 +136,11 @@ def _not_here(repo: str, commit: str) -> TablesError:
 
 
 @contextmanager
-def _asking(repo: str, revision: str | None, otherwise: str) -> Iterator[None]:
-    """Turn whatever a client raises into a sentence: `otherwise` with the error in it where no other is known."""
+def asking_for(repo: str, revision: str | None, otherwise: str = "") -> Iterator[None]:
+    """Turn whatever a client raises into a `TablesError`.
+
+    otherwise: the sentence, with a place for the error, where no other is known; that the commit cannot be loaded.
+    """
     from huggingface_hub.errors import RepositoryNotFoundError, RevisionNotFoundError  # noqa: PLC0415 - as above
 
     try:
@@ -157,4 +155,5 @@ def _asking(repo: str, revision: str | None, otherwise: str) -> Iterator[None]:
             "with `hf auth login`."
         ) from None
     except Exception as error:  # noqa: BLE001 - clients raise what the libraries under them raise
+        otherwise = otherwise or f"{_shown(repo, revision or '')} cannot be loaded: {{}}."
         raise TablesError(otherwise.format(one_line(redacted(str(error)), 300))) from None

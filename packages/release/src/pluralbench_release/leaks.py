@@ -1,17 +1,19 @@
 """Whether a secret of this environment, such as a model's key that its server echoed, stands in a release."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 from pluralbench_runs import redacted, secrets
+from pluralbench_tables import TableFileError, parquet_parts
 
-from pluralbench_release.content import read_table
-from pluralbench_release.errors import ReleaseError
 from pluralbench_release.files import existing
 
 KEY_VARIABLE = "api_key_env"
+PIECE = 2**24  # bytes of a file that are looked through together
+LONGEST_SECRET = 2**16  # bytes; one that lies across the end of a piece is in the next
 
 
 def leaks(directory: Path, files: Sequence[str], recipe: Mapping[str, Any]) -> list[str]:
@@ -42,17 +44,19 @@ def _variables(value: object) -> Iterator[str]:
 
 
 def _texts(directory: Path, path: str) -> Iterator[str]:
-    """The bytes of a file as text, and the texts in a Parquet file, a column's at a time."""
+    """The bytes of a file as text, and the texts in a Parquet file, in pieces: a ledger may be larger than memory."""
     file = existing(directory, path)
-    yield file.read_bytes().decode("utf-8", "replace")
+    with file.open("rb") as opened:
+        before = b""
+        while piece := opened.read(PIECE):
+            yield (before + piece).decode("utf-8", "replace")
+            before = piece[-LONGEST_SECRET:]
     if file.suffix != ".parquet":
         return
-    try:
-        frame = read_table(file, path)
-    except ReleaseError:
-        return  # which `verify` says anyway, and nobody can read it
-    for column in frame:
-        yield from _strings(column)
+    with suppress(TableFileError):  # which `verify` says anyway, and nobody can read it
+        for part in parquet_parts(file):
+            for column in part:
+                yield from _strings(column)
 
 
 def _strings(column: pl.Series) -> Iterator[str]:

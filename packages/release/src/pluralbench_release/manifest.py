@@ -12,6 +12,7 @@ from pydantic import AfterValidator, BaseModel, Field, ValidationError, model_va
 
 from pluralbench_release.errors import ReleaseError
 from pluralbench_release.files import existing, shown, text_of
+from pluralbench_release.recipe import ReleaseName
 
 MANIFEST = "provenance/manifest.json"
 RECIPE = "provenance/recipe.toml"
@@ -22,7 +23,6 @@ CARD = "README.md"
 CHANGELOG = "CHANGELOG.md"
 SUMS = "SHA256SUMS"
 
-ReleaseName = Annotated[PathName, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
 Version = Annotated[str, Field(pattern=r"^[A-Za-z0-9.+!_-]+$", max_length=100)]
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Count = Annotated[int, Field(ge=0, lt=2**63)]

@@ -4,6 +4,8 @@ import hashlib
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from pluralbench_runs import replacing
+
 from pluralbench_release.audited import check_audit
 from pluralbench_release.changelog import change_lines, first_lines, with_entry
 from pluralbench_release.checksums import read_sums, release_files, sums_text
@@ -58,17 +60,6 @@ class _Prepared:
         return hashlib.sha256(self.made[SUMS]).hexdigest()
 
 
-@dataclass(frozen=True)
-class _Plan:
-    """What is to be published as which version. before: the last published version; old: what it holds."""
-
-    directory: Path
-    remote: Remote
-    version: Version
-    before: Version | None
-    changes: list[str]
-
-
 def check_publishable(manifest: Manifest) -> None:
     """Raise `ReleaseError`, with the clause, for a release that a source does not allow to be passed on."""
     for source in manifest.sources:
@@ -95,7 +86,7 @@ def publish(
 
     Raises `ReleaseError` for a release that may not be published, that does not verify (so also for one with a secret
     of this environment in it, or with files that are not of the release), for a tag of another release or below what
-    the difference calls for, and for what the Hub does not take; `pluralbench_audit.AuditFailed` for one that breaks
+    the difference calls for, and for what the Hub does not take; `AuditFailed` for one that breaks
     the limits of its audit.
     """
     asked = None if tag is None else tagged(tag)
@@ -119,11 +110,13 @@ def publish(
                 f"{repository} has the tag {there.tag} of another release (digest {_digest_at(remote, there)}), and a "
                 "tag is never moved; leave `tag` (--tag) out, which gives the next version."
             )
-    plan = _planned(directory, remote, manifest, asked, last)
-    return _publish(plan)
+    version, changes = _planned(directory, remote, manifest, asked, last)
+    return _publish(directory, remote, version, last, changes)
 
 
-def _planned(directory: Path, remote: Remote, manifest: Manifest, asked: Version | None, last: Version | None) -> _Plan:
+def _planned(
+    directory: Path, remote: Remote, manifest: Manifest, asked: Version | None, last: Version | None
+) -> tuple[Version, list[str]]:
     """The version, and what it changes. Raises `ReleaseError` for one below what the difference calls for."""
     if last is None:
         version = asked or version_of(manifest.version)
@@ -132,7 +125,7 @@ def _planned(directory: Path, remote: Remote, manifest: Manifest, asked: Version
                 f"{directory} says that it is of version {manifest.version!r}, which is no three numbers; give `tag` "
                 "(--tag), such as v1.0.0."
             )
-        return _Plan(directory, remote, version, None, first_lines(manifest))
+        return version, first_lines(manifest)
     with release_at(f"{remote.name}@{last.tag}") as old:
         differences = diff(old, directory)
     least = last.after(change_of(differences))
@@ -141,7 +134,7 @@ def _planned(directory: Path, remote: Remote, manifest: Manifest, asked: Version
             f"{asked.tag} is too low for {remote.name}: the last version there is {last.tag}, and {_why(differences)} "
             f"since, which makes {least.tag}; leave `tag` (--tag) out, or give a higher one."
         )
-    return _Plan(directory, remote, asked or least, last, change_lines(differences, last))
+    return asked or least, change_lines(differences, last)
 
 
 def _why(differences: list[TableDiff]) -> str:
@@ -149,15 +142,16 @@ def _why(differences: list[TableDiff]) -> str:
     return {"major": "rows went or changed", "minor": "rows came", "patch": "the rows are the same"}[change]
 
 
-def _publish(plan: _Plan) -> Published:
-    remote, version = plan.remote, plan.version
-    published = None if plan.before is None else text_at(remote, plan.before.tag, CARD)
+def _publish(
+    directory: Path, remote: Remote, version: Version, before: Version | None, changes: list[str]
+) -> Published:
+    published = None if before is None else text_at(remote, before.tag, CARD)
     sent: dict[str, tuple[_Prepared, list[str]]] = {}
 
     def send(head: Head) -> str:
-        changelog = with_entry(text_at(remote, head.commit, CHANGELOG), version, plan.changes)
-        ready = _prepared(plan.directory, remote, version, text_at(remote, head.commit, CARD), published, changelog)
-        files = {path: ready.made.get(path, plan.directory / path) for path in (*release_files(ready.manifest), SUMS)}
+        changelog = with_entry(text_at(remote, head.commit, CHANGELOG), version, changes)
+        ready = _prepared(directory, remote, version, text_at(remote, head.commit, CARD), published, changelog)
+        files = {path: ready.made.get(path, directory / path) for path in (*release_files(ready.manifest), SUMS)}
         others = {path for path in head.files - files.keys() if path not in LEFT_ALONE}
         gone = others & set(_files_at(remote, head))
         made = commit(remote, head.commit, files, deleted=gone, title=_title(ready), about=_about(ready))
@@ -167,9 +161,9 @@ def _publish(plan: _Plan) -> Published:
     made = commit_twice(send, remote)
     ready, kept = sent[made]
     put_tag(remote, version.tag, made, f"{_title(ready)}\n\n{_about(ready)}")
-    _write_back(plan.directory, ready)
+    _write_back(directory, ready)
     where = address(remote, version.tag)
-    return Published(remote.name, version, where, ready.digest, True, plan.changes, plan.before, kept)
+    return Published(remote.name, version, where, ready.digest, True, changes, before, kept)
 
 
 def _prepared(
@@ -221,4 +215,5 @@ def _about(ready: _Prepared) -> str:
 def _write_back(directory: Path, ready: _Prepared) -> None:
     """Let the directory be what is on the Hub; its list of digests last, as an interruption shows there."""
     for path, content in ready.made.items():
-        (directory / path).write_bytes(content)
+        with replacing(directory / path) as new:
+            new.write_bytes(content)

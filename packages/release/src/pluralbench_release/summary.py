@@ -1,9 +1,11 @@
 """What a builder's command says of a finished release on the terminal."""
 
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import polars as pl
+from pluralbench_runs import shell_line
 from rich.console import Console
 from rich.table import Table as Grid
 
@@ -23,7 +25,7 @@ def tell(
 ) -> None:
     """Say what lies in `target`: tables and digests, the figures by title, notes, and what may be done next.
 
-    figures: small frames of strings. following: commands beside those that fit every release.
+    figures: small frames of strings. following: commands beside those that fit every release, as a shell reads them.
     """
     console.print(
         f"\n{target}: {manifest.name} {manifest.version}, {counted(manifest.ledger.calls, 'recorded call')}, "
@@ -40,8 +42,10 @@ def tell(
     first = manifest.tables[0]
     console.print("\nNext:")
     console.print(f"  read {target / 'README.md'}, the card")
-    console.print(f"  pluralbench-release verify {target}")
-    console.print(f'  datasets.load_dataset("{target}", "{first.config}", split="{first.split}")')
+    console.print(f"  {shell_line('pluralbench-release', 'verify', target)}")
+    path, config, split = (json.dumps(str(name), ensure_ascii=False) for name in (target, first.config, first.split))
+    load = f"import datasets; print(datasets.load_dataset({path}, {config}, split={split}))"
+    console.print(f"  {shell_line('python', '-c', load)}")
     for line in following:
         console.print(f"  {line}")
 

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import polars as pl
 from pluralbench_runs import one_line
-from pluralbench_tables import frame_of, read_csv, read_objects, read_parquet
+from pluralbench_tables import SPREADSHEET, Dialect, frame_of, read_csv, read_objects, read_parquet
 from polars.exceptions import PolarsError
 
 from pluralbench_release.errors import TablesError
 
-SUFFIXES = (".parquet", ".jsonl", ".json", ".csv")
+SUFFIXES = (".parquet", ".jsonl", ".json", ".csv", ".tsv")
 SPLITS = ("train", "validation", "test")
 ALL = "all"
 """Every split of a config, one after the other."""
@@ -78,12 +78,15 @@ def check_parts(files: Sequence[Path], config: str, split: str, directory: Path)
         )
 
 
-def read_files(paths: Sequence[Path]) -> pl.DataFrame:
-    """The rows of files with the same suffix and columns, one after the other. Raises `TablesError`."""
+def read_files(paths: Sequence[Path], dialect: Dialect = SPREADSHEET) -> pl.DataFrame:
+    """The rows of files with the same suffix and columns, one after the other. Raises `TablesError`.
+
+    dialect: of CSV and TSV.
+    """
     if kind_of(paths[0]) in {".jsonl", ".json"}:
         rows = [row for path in paths for row in read_objects(path, TablesError)]
         return frame_of(rows, str(paths[0]), TablesError)
-    frames = [_typed_rows(path) for path in paths]
+    frames = [_typed_rows(path, dialect) for path in paths]
     columns = frames[0].columns
     for path, frame in zip(paths, frames, strict=True):
         if set(frame.columns) != set(columns):
@@ -110,6 +113,7 @@ def joined(parts: Mapping[str, pl.DataFrame], where: str) -> pl.DataFrame:
         ) from None
 
 
-def _typed_rows(path: Path) -> pl.DataFrame:
+def _typed_rows(path: Path, dialect: Dialect) -> pl.DataFrame:
     # A guess of types would make 7 of the id 007.
-    return read_parquet(path, error=TablesError) if kind_of(path) == ".parquet" else read_csv(path, TablesError)
+    parquet = kind_of(path) == ".parquet"
+    return read_parquet(path, error=TablesError) if parquet else read_csv(path, TablesError, dialect)

@@ -9,6 +9,7 @@ import polars as pl
 from huggingface_hub import CardData
 from pluralbench_runs import did_you_mean
 from pluralbench_schemas import near_languages
+from pluralbench_tables import SPREADSHEET, Dialect
 
 from pluralbench_release.card import read_card
 from pluralbench_release.errors import NoSplit, ReleaseError, TablesError
@@ -64,7 +65,9 @@ def pinned(location: str) -> str:
     return location if COMMIT.fullmatch(revision) else f"{repo}@{commit_of(repo, revision or None)}"
 
 
-def read_tables(location: str, *, split: str = "test", configs: Sequence[str] | None = None) -> Tables:
+def read_tables(
+    location: str, *, split: str = "test", configs: Sequence[str] | None = None, dialect: Dialect = SPREADSHEET
+) -> Tables:
     """Read the rows of `split`, a frame for each config, or for each of `configs` where given.
 
     split: "all" is every split of a config, one after the other: train, validation, test, then others by name (of a
@@ -78,9 +81,9 @@ def read_tables(location: str, *, split: str = "test", configs: Sequence[str] | 
     - a file, whose config is its name without the suffix, whatever the split;
     - a Hub dataset, `ORG/NAME@COMMIT` (or what `pinned` takes), read through `datasets` and its cache.
 
-    SUFFIX is `parquet`, `jsonl`, `json` (an array of objects, or an object a line) or `csv`; `.gz` may follow it.
+    SUFFIX is `parquet`, `jsonl`, `json` (an array of objects, or an object a line), `csv` or `tsv`; `.gz` may follow.
     Types are those of the file, or those that `datasets` finds. A local CSV has none, so its columns are strings, null
-    where nothing stands between the commas; for its dialects see `pluralbench_tables.read_csv`.
+    where nothing stands between the commas; `dialect` says how it separates and quotes.
 
     In JSON a key that some rows lack is null there. Objects become structs; but where the objects of a column differ
     in their keys, as in `{"rank": {"id1": 1, "id2": 2}}` with other ids in each row, a struct would have a field for
@@ -96,7 +99,9 @@ def read_tables(location: str, *, split: str = "test", configs: Sequence[str] | 
         repo, _, commit = place.partition("@")
         return _read_hub(open_repository(repo, commit), split, configs)
     path = Path(place)
-    return _read_directory(path, place, split, configs) if path.is_dir() else _read_file(path, place, configs)
+    if path.is_dir():
+        return _read_directory(path, place, split, configs, dialect)
+    return _read_file(path, place, configs, dialect)
 
 
 def manifest_at(location: str) -> Manifest | None:
@@ -142,7 +147,9 @@ def _read_hub(repository: Repository, split: str, configs: Sequence[str] | None)
     )
 
 
-def _read_directory(directory: Path, location: str, split: str, configs: Sequence[str] | None) -> Tables:
+def _read_directory(
+    directory: Path, location: str, split: str, configs: Sequence[str] | None, dialect: Dialect
+) -> Tables:
     found = find_tables(directory, split)
     if not found:
         raise TablesError(
@@ -164,7 +171,7 @@ def _read_directory(directory: Path, location: str, split: str, configs: Sequenc
         stem = f"{next(iter(parts))}*" if len(parts) == 1 else "*"
         alone = len(parts) == len(first) == 1
         paths[config] = str(first[0] if alone else first[0].with_name(f"{stem}{first[0].suffix}"))
-        frames[config] = joined({name: read_files(files) for name, files in parts.items()}, paths[config])
+        frames[config] = joined({name: read_files(files, dialect) for name, files in parts.items()}, paths[config])
     try:
         card = read_card(directory) if (directory / CARD).is_file() else CardData()
     except ReleaseError as error:
@@ -180,14 +187,14 @@ def _of_split(splits: dict[str, list[Path]], split: str) -> dict[str, list[Path]
     return {name: splits[name] for name in order}
 
 
-def _read_file(path: Path, location: str, configs: Sequence[str] | None) -> Tables:
+def _read_file(path: Path, location: str, configs: Sequence[str] | None, dialect: Dialect) -> Tables:
     if kind_of(path) is None:
         raise TablesError(f"{path} is no table that can be read here: give {', '.join(SUFFIXES)}.")
     chosen = _chosen([stem_of(path)], configs, str(path))
     return Tables(
         location=location,
         revision=None,
-        frames={config: read_files([path]) for config in chosen},
+        frames={config: read_files([path], dialect) for config in chosen},
         paths={config: str(path) for config in chosen},
         licence=None,
     )

@@ -6,6 +6,7 @@ from pathlib import Path
 import polars as pl
 from pluralbench_runs import file_digest, parse_toml
 from pluralbench_schemas import SCHEMAS, TableError, validate
+from pluralbench_tables import TableFileError, parquet_parts
 from polars.exceptions import PolarsError
 
 from pluralbench_release.card import card_configs, read_card_configs
@@ -112,15 +113,19 @@ def _recipe(directory: Path) -> object:
 
 def _ledger(directory: Path, manifest: Manifest) -> set[str]:
     """The keys of the recorded calls. Raises `ReleaseError` for no ledger, or for another number of calls."""
+    keys: set[str] = set()
+    calls = 0
     try:
-        keys = read_table(directory / LEDGER, LEDGER, ["key"])
-    except ReleaseError:
+        for part in parquet_parts(directory / LEDGER, ["key"]):
+            if part.schema["key"] not in ({pl.String} if part.height else {pl.String, pl.Null}):
+                raise ReleaseError(f"{LEDGER} is no ledger.")
+            calls += part.height
+            keys.update(part["key"])
+    except TableFileError:
         raise ReleaseError(f"{LEDGER} is no ledger.") from None
-    if keys.schema.get("key") not in ({pl.String} if keys.height else {pl.String, pl.Null}):
-        raise ReleaseError(f"{LEDGER} is no ledger.")
-    if keys.height != manifest.ledger.calls:
-        raise ReleaseError(f"{LEDGER} holds {keys.height:,} calls where the manifest says {manifest.ledger.calls:,}.")
-    return set(keys["key"])
+    if calls != manifest.ledger.calls:
+        raise ReleaseError(f"{LEDGER} holds {calls:,} calls where the manifest says {manifest.ledger.calls:,}.")
+    return keys
 
 
 def _table_problems(directory: Path, entry: TableEntry, ledger: set[str] | None, other: str) -> list[str]:

@@ -5,13 +5,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version as installed
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import polars as pl
 import pyarrow.parquet as pq
-from pluralbench_runs import Recipe, file_digest, inside, path_name, recipe_values, split_name, write_recipe
+from pluralbench_runs import file_digest, inside, path_name, recipe_values, split_name, write_recipe
 from pluralbench_schemas import SCHEMAS, validate
-from pydantic import Field
 
 from pluralbench_release.card import Card, write_card
 from pluralbench_release.checksums import write_sums
@@ -28,34 +27,15 @@ from pluralbench_release.manifest import (
     BuilderEntry,
     LedgerEntry,
     Manifest,
-    ReleaseName,
     Source,
     TableEntry,
     json_text,
     manifest_text,
     repeated,
 )
+from pluralbench_release.recipe import ReleaseRecipe
 
 FILES = (RECIPE, LEDGER, STATISTICS, ROW_DIGESTS)
-
-
-class ReleaseRecipe(Recipe):
-    """A recipe of which a release is made.
-
-    name: of the release, and of its folder. title: what its card calls it. seed: of every random draw.
-    """
-
-    operational: ClassVar[frozenset[str]] = frozenset({"title"})
-
-    name: ReleaseName
-    version: str = Field("0.1.0", pattern=r"^\d+\.\d+\.\d+$")
-    seed: int = 42
-    title: str | None = Field(None, pattern=r"^[^\n]*\S[^\n]*$")
-
-    def titled(self, own: str) -> str:
-        """What the card calls the release: its title, or `own` under the name that its builder gives, or its name."""
-        name = type(self).model_fields["name"]
-        return self.title or (own if name.is_required() or self.name == name.default else self.name)
 
 
 @dataclass(frozen=True)

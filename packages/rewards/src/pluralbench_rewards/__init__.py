@@ -2,7 +2,6 @@
 
 from pluralbench_rewards.contract import (
     CheckRecord,
-    Compile,
     Description,
     EarlierPair,
     Group,
@@ -18,19 +17,19 @@ from pluralbench_rewards.contract import (
     Scoring,
     ServedRecord,
     Work,
+    added,
     compared,
 )
 from pluralbench_rewards.errors import FunctionError, RewardsError
 from pluralbench_rewards.functions import FunctionModel
 from pluralbench_rewards.identity import model_commit, model_digest
 from pluralbench_rewards.judge import Comparison, Judge, Reply, scores_of
-from pluralbench_rewards.rubric import Case, RubricJudge, mean_score, overlap, parse_scores
+from pluralbench_rewards.rubric import Case, cover, mean_score, overlap, parse_scores
 
 __all__ = [
     "Case",
     "CheckRecord",
     "Comparison",
-    "Compile",
     "Description",
     "EarlierPair",
     "FunctionError",
@@ -47,12 +46,13 @@ __all__ = [
     "Reply",
     "RewardModel",
     "RewardsError",
-    "RubricJudge",
     "Scored",
     "Scoring",
     "ServedRecord",
     "Work",
+    "added",
     "compared",
+    "cover",
     "mean_score",
     "model_commit",
     "model_digest",

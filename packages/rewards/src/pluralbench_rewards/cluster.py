@@ -1,7 +1,7 @@
 """A reward model on a Ray cluster: each worker loads it, and scores whole groups."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pkgutil import resolve_name
 
@@ -17,7 +17,7 @@ from pluralbench_rewards.contract import (
     RewardModel,
     Scored,
     Scoring,
-    Work,
+    added,
     compared,
 )
 from pluralbench_rewards.errors import RewardsError
@@ -132,20 +132,5 @@ def _join(whole: Scored, scored: Scored, part: range) -> None:
         whole.tokens[start : part.stop] = scored.tokens
     whole.dropped |= {start + place: why for place, why in scored.dropped.items()}
     whole.reasons += scored.reasons
-    whole.work = _together(whole.work, scored.work)
-
-
-def _together(one: Work | None, other: Work | None) -> Work | None:
-    """What two parts of the work took."""
-    if one is None or other is None:
-        return one or other
-    return replace(
-        one,
-        token_budget=min(one.token_budget, other.token_budget),
-        conversations=one.conversations + other.conversations,
-        unique_tokens=one.unique_tokens + other.unique_tokens,
-        computed_tokens=one.computed_tokens + other.computed_tokens,
-        batches=one.batches + other.batches,
-        seconds=one.seconds + other.seconds,
-        compiled=sorted({*one.compiled, *other.compiled}),
-    )
+    whole.alike += scored.alike
+    whole.work = added([work for work in (whole.work, scored.work) if work is not None])

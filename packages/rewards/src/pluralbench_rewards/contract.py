@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Protocol, Self, runtime_checkable
+from typing import Any, ClassVar, Literal, Protocol, Self, runtime_checkable
 
 from pluralbench_runs import Table
 from pydantic import Field
@@ -14,7 +14,6 @@ OnScored = Callable[[int, list[float]], None]
 """Called with a group's place and its scores as soon as all of them are there."""
 
 Mode = Literal["fast", "exact"]
-Compile = Literal["auto", "always", "never"]
 Overflow = Literal["error", "drop", "truncate-left", "truncate-prompt"]
 
 COMPARED = 16  # conversations that are computed alone to measure a tolerance
@@ -35,7 +34,7 @@ class EarlierPair:
 class Person:
     """Who asks, as data.
 
-    id: of the user. profile: past posts (`id`, `category`, `text`), the most relevant first. persona: sentences that
+    id: of the user. profile: past posts (`id`, `category`, `text`), in the data's order. persona: sentences that
     describe them. plan: what a planner thinks they expect of an answer. earlier: pairs they decided before, the oldest
     first.
     """
@@ -53,7 +52,7 @@ class Group:
 
     prompt: messages with `role` and `content`, the user's last; nothing in them is about the person.
     person: who asks, for a model that takes a person as data.
-    context: what a model that reads text is told about the person, in blocks, the most relevant first.
+    context: what a model that reads text is told about the person, in blocks, in the data's order.
     """
 
     id: str
@@ -109,8 +108,7 @@ class Work:
     strategy: "fast" or "exact", or "padded" where the architecture cannot be packed (`unpackable` says why).
     unique_tokens: each group's longest common token prefix once, and the rest of each different response once.
     computed_tokens: padding included; fewer than the unique ones where several groups of a batch begin alike; of the
-    policy alone for an implicit reward. token_budget: at the end. compiled: the model's functions that were compiled
-    for the machine.
+    policy alone for an implicit reward. token_budget: at the end.
     """
 
     strategy: str
@@ -122,7 +120,18 @@ class Work:
     computed_tokens: int = 0
     batches: int = 0
     seconds: float = 0.0
-    compiled: list[str] = field(default_factory=list)
+
+
+def added(works: Sequence[Work]) -> Work | None:
+    """What several parts of the work took; the budget is the smallest. None where none was seen."""
+    if not works:
+        return None
+    sums = ("conversations", "unique_tokens", "computed_tokens", "batches", "seconds")
+    return replace(
+        works[0],
+        **{name: sum(getattr(work, name) for work in works) for name in sums},
+        token_budget=min(work.token_budget for work in works),
+    )
 
 
 class CheckRecord(Table):
@@ -161,7 +170,7 @@ class Scored:
     tokens: of each conversation as it was scored. cut: tokens that the group's longest conversation lost.
     work: None where another machine, or a function, did it. tolerance: how far scores of another mode may lie from
     these, where that was measured. reasons: why scores are not finite, as often as it happened. served: by which
-    servers, where it was servers.
+    servers, where it was servers. alike: groups in which responses that differ made the same tokens.
     """
 
     scores: list[list[float]]
@@ -172,6 +181,7 @@ class Scored:
     tolerance: float = 0.0
     reasons: list[str] = field(default_factory=list)
     served: ServedRecord | None = None
+    alike: int = 0
 
 
 @runtime_checkable
@@ -214,15 +224,14 @@ def compared(scores: Sequence[Sequence[float]]) -> list[int]:
 class Scoring(Table):
     """How a model in this process runs."""
 
+    operational: ClassVar[frozenset[str]] = frozenset({"token_budget"})
+
     mode: Mode = Field("fast", description="fast computes a shared prompt once; exact each conversation by itself.")
     max_length: int | None = Field(
         None, ge=1, description="The most tokens of a conversation; without it the model's own limit."
     )
     on_overflow: Overflow = Field("error", description="What to do with a longer conversation.")
     token_budget: int | None = Field(None, ge=1, description="The most tokens of a forward pass, padding included.")
-    compile: Compile = Field(
-        "auto", description="Compile small functions once for this machine: where it saves time, always, or never."
-    )
 
 
 @runtime_checkable

@@ -61,26 +61,29 @@ class FunctionModel:
         return Scored([scores[place] for place in range(len(groups))], cut=[0] * len(groups))
 
     def _checked(self, groups: Sequence[Group]) -> list[list[float]]:
-        name = self.record().name
         result: Any = self.function(groups)
         try:
             rows = [list(row) for row in result]
         except TypeError:
             raise FunctionError(
-                f"The function {name} returned {type(result).__name__}, not a list of scores for each group."
+                f"{self._named} returned {type(result).__name__}, not a list of scores for each group."
             ) from None
         if len(rows) != len(groups):
-            raise FunctionError(f"The function {name} returned scores of {len(rows):,} groups for {len(groups):,}.")
+            raise FunctionError(f"{self._named} returned scores of {len(rows):,} groups for {len(groups):,}.")
         for group, row in zip(groups, rows, strict=True):
             if len(row) != len(group.responses):
                 raise FunctionError(
-                    f"The function {name} returned {len(row):,} scores for the {len(group.responses):,} responses of "
+                    f"{self._named} returned {len(row):,} scores for the {len(group.responses):,} responses of "
                     f"{group.id}."
                 )
         try:
             return [[float(value) for value in row] for row in rows]
         except (TypeError, ValueError) as error:
-            raise FunctionError(f"The function {name} returned a score that is no number ({error}).") from None
+            raise FunctionError(f"{self._named} returned a score that is no number ({error}).") from None
+
+    @property
+    def _named(self) -> str:
+        return f"The function {self.record().name}"
 
 
 def _code_digest(function: Any) -> str | None:

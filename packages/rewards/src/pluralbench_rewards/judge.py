@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from pluralbench_calls import (
     Backend,
@@ -23,7 +23,7 @@ from pluralbench_calls import (
     working_ledger,
 )
 from pluralbench_calls.verdicts import HIGHEST, Choice, parse_choice, parse_rating
-from pluralbench_runs import Cluster, Json, digest
+from pluralbench_runs import Json, digest
 
 from pluralbench_rewards.contract import Group, Message, ModelRecord, OnScored, Scored
 from pluralbench_rewards.personas import question_of
@@ -123,14 +123,23 @@ class Comparison:
     language: str = ""
 
 
+class Wanted(NamedTuple):
+    """What a structured reply has: the name of the whole, and the JSON schema of each part by its name."""
+
+    name: str
+    properties: Mapping[str, Any]
+
+
 @dataclass(frozen=True)
 class Judge:
     """A language model that judges. `score` rates each response by itself; `compare` decides between two.
 
     ledger: the SQLite file of its recorded calls, or one that is open. attempts: tries for a reply that can be parsed,
-    each warmer by `WARMER` than the one before. reply, criterion: see `Reply` and `Criterion`. rule: how replies are
+    each by `warmer` warmer than the one before. reply, criterion: see `Reply` and `Criterion`. rule: how replies are
     read, see `pluralbench_calls.verdicts`. seed: of what is sent where the model is `seeded`.
-    cluster: from where it is asked, if not from here.
+    answered_by: who answers in place of the connection, such as nobody (`Replay`).
+
+    Nothing is opened or asked before it judges. Raises `CallsError` where the connection does not fit the model.
     """
 
     model: ChatModel
@@ -141,22 +150,24 @@ class Judge:
     criterion: Criterion = "quality"
     rule: Rule = "lenient"
     seed: int = 0
-    cluster: Cluster | None = None
+    warmer: float = WARMER
+    answered_by: Backend | None = None
     kind = "generative"
+
+    def __post_init__(self) -> None:
+        try:
+            check_reachable(self.model, self.connection)
+        except ValueError as error:
+            raise CallsError(f"The judge {self.model.model} cannot be asked: {error}.") from None
 
     @property
     def name(self) -> str:
         """What to call it in results."""
         return self.model.model
 
-    @property
-    def template_digest(self) -> str:
-        """SHA-256 of the prompts."""
-        return prompts_digest()
-
     @cached_property
     def _backend(self) -> Backend:  # one for all that it judges: it remembers what the endpoint refuses
-        return chat_backend(self.model, self.connection, self.cluster)
+        return self.answered_by or chat_backend(self.model, self.connection)
 
     def compare(self, comparisons: Sequence[Comparison]) -> list[Settled[Choice]]:
         """Which response is better, "A" the first or "B" the second, in the order of the comparisons."""
@@ -168,10 +179,10 @@ class Judge:
                 how=PAIR_REPLY[self.reply],
             )
             shown = {"response_a": item.first, "response_b": item.second}
-            asked = _asked(item.prompt, item.context, item.language, shown)
-            return self._request("verdict", system, asked, f"the verdict on {item.id}", attempt)
+            shown = _told(item.prompt, item.context, item.language) | shown
+            return self.request(_alone("verdict"), system, shown, f"the verdict on {item.id}", attempt)
 
-        return self.ask(comparisons, request, lambda reply: parse_choice(reply, self.rule), "verdicts")
+        return self.ask(comparisons, request, lambda _, reply: parse_choice(reply, self.rule), "verdicts")
 
     def rate(
         self, groups: Sequence[Group], contexts: Sequence[str] = (), languages: Sequence[str] = ()
@@ -191,11 +202,11 @@ class Judge:
                 language=LANGUAGE if language else "",
                 how=RATING_REPLY[self.reply],
             )
-            asked = _asked(group.prompt, context, language, {"response": group.responses[number]})
+            shown = _told(group.prompt, context, language) | {"response": group.responses[number]}
             label = f"the rating of response {number + 1} to {group.id}"
-            return self._request("rating", system, asked, label, attempt)
+            return self.request(_alone("rating"), system, shown, label, attempt)
 
-        ratings = self.ask(items, request, lambda reply: parse_rating(reply, self.rule), "ratings")
+        ratings = self.ask(items, request, lambda _, reply: parse_rating(reply, self.rule), "ratings")
         settled = iter(ratings)
         return [[next(settled) for _ in group.responses] for group in groups]
 
@@ -225,15 +236,15 @@ class Judge:
         self,
         items: Sequence[Item],
         request: Callable[[Item, int], Request],
-        parse: Callable[[str], Value],
+        parse: Callable[[Item, str], Value],
         label: str,
     ) -> list[Settled[Value]]:
-        """Ask its model anything else, until `parse` takes the reply; see `ask_until_valid`."""
+        """Ask its model anything, until `parse` takes the reply; see `ask_until_valid`."""
         with working_ledger(self.ledger) as ledger:
             return ask_until_valid(
                 items,
                 request,
-                lambda _, reply: parse(reply),
+                parse,
                 ledger,
                 self._backend,
                 attempts=self.attempts,
@@ -241,56 +252,61 @@ class Judge:
                 label=label,
             )
 
-    def _request(self, wanted: str, system: str, asked: str, label: str, attempt: int) -> Request:
-        schema: dict[str, Any] = {
+    def request(
+        self,
+        wanted: Wanted,
+        system: str,
+        shown: Mapping[str, str],
+        label: str,
+        attempt: int,
+        *,
+        structured: bool = False,
+    ) -> Request:
+        """A request with texts in marks of their names.
+
+        wanted: what a structured reply has. structured: ask for one whatever `reply` says. A template does not see what
+        is in a text, so texts that hold such marks themselves do no harm here.
+        """
+        asked = "\n\n".join(SECTION.format(name=name, text=text) for name, text in shown.items())
+        messages = [{"role": "system", "content": system}, {"role": "user", "content": asked}]
+        return self.asked(messages, wanted, label, attempt, structured=structured)
+
+    def asked(
+        self,
+        messages: Sequence[Message],
+        wanted: Wanted,
+        label: str,
+        attempt: int,
+        *,
+        structured: bool = False,
+    ) -> Request:
+        """A request with these messages; see `request`."""
+        schema = {
             "type": "object",
-            "properties": {wanted: SCHEMAS[wanted]},
-            "required": [wanted],
+            "properties": dict(wanted.properties),
+            "required": [*wanted.properties],
             "additionalProperties": False,
         }
         return chat_request(
             self.model,
-            [{"role": "system", "content": system}, {"role": "user", "content": asked}],
+            messages,
             seed=self.seed,
             label=label,
             attempt=attempt,
-            schema={"name": wanted, "schema": schema} if self.reply == "structured" else None,
-            warmer=WARMER,
+            schema={"name": wanted.name, "schema": schema} if structured or self.reply == "structured" else None,
+            warmer=self.warmer,
         )
 
 
-def load_judge(
-    model: ChatModel,
-    connection: ChatConnection,
-    ledger: Path | Ledger,
-    *,
-    attempts: int = 4,
-    reply: Reply = "reasoned",
-    criterion: Criterion = "quality",
-    rule: Rule = "lenient",
-    seed: int = 0,
-    cluster: Cluster | None = None,
-) -> Judge:
-    """A judge, ready to score; see `Judge`. Nothing is opened or asked before it judges.
-
-    Raises `CallsError` where the connection does not fit the model.
-    """
-    try:
-        check_reachable(model, connection)
-    except ValueError as error:
-        raise CallsError(f"The judge {model.model} cannot be asked: {error}.") from None
-    return Judge(model, connection, ledger, attempts, reply, criterion, rule, seed, cluster)
+def _alone(name: str) -> Wanted:
+    return Wanted(name, {name: SCHEMAS[name]})
 
 
-def _asked(prompt: Sequence[Message], context: str, language: str, shown: dict[str, str]) -> str:
-    # A template does not see what is in a text, so texts that hold such marks themselves do no harm here.
+def _told(prompt: Sequence[Message], context: str, language: str) -> dict[str, str]:
+    """What is shown before the responses."""
     told = {"about_the_person": context, "language": language}
-    sections = {
-        **{name: text for name, text in told.items() if text},
-        "question" if len(prompt) == 1 else "conversation": question_of(prompt),
-        **shown,
-    }
-    return "\n\n".join(SECTION.format(name=name, text=text) for name, text in sections.items())
+    question = "question" if len(prompt) == 1 else "conversation"
+    return {name: text for name, text in told.items() if text} | {question: question_of(prompt)}
 
 
 def scores_of(ratings: Sequence[Sequence[Settled[float]]]) -> Scored:

@@ -8,28 +8,14 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
-from pathlib import Path
+from functools import cache
 from statistics import fmean
 from typing import Any
 
-from pluralbench_calls import (
-    Backend,
-    ChatConnection,
-    ChatModel,
-    InvalidAnswer,
-    Ledger,
-    Request,
-    Settled,
-    after_thinking,
-    ask_until_valid,
-    chat_backend,
-    chat_request,
-    working_ledger,
-)
-from pluralbench_runs import Cluster, Json, digest
+from pluralbench_calls import InvalidAnswer, Request, Settled, after_thinking
+from pluralbench_runs import Json
 
-from pluralbench_rewards.judge import SECTION, WARMER
+from pluralbench_rewards.judge import SECTION, Judge, Wanted
 
 MOST = 2  # of an aspect
 SYSTEM = """\
@@ -55,58 +41,18 @@ class Case:
     aspects: Sequence[str]
 
 
-@dataclass(frozen=True)
-class RubricJudge:
-    """A language model that says how well answers cover aspects.
+def cover(judge: Judge, cases: Sequence[Case]) -> list[Settled[list[float]]]:
+    """For each case the score of each aspect, 0, 1 or 2, by a judge, or why there is none."""
 
-    ledger: the SQLite file of its recorded calls, or one that is open. attempts: tries for a list of the right length,
-    each warmer than the one before; what has none then is invalid, and no score. seed: of what is sent where the model
-    is `seeded`. cluster: from where it is asked, if not from here.
-    """
+    def request(case: Case, attempt: int) -> Request:
+        count = len(case.aspects)
+        aspects = "\n".join(f"{number}. {aspect}" for number, aspect in enumerate(case.aspects, start=1))
+        shown = {"question": case.question, "answer": case.answer, "aspects": aspects}
+        scores = {"type": "array", "items": {"type": "integer", "minimum": 0, "maximum": MOST}}
+        wanted = Wanted("scores", {"scores": scores | {"minItems": count, "maxItems": count}})
+        return judge.request(wanted, SYSTEM, shown, f"the aspects of an answer to {case.id}", attempt, structured=True)
 
-    model: ChatModel
-    connection: ChatConnection
-    ledger: Path | Ledger
-    attempts: int = 4
-    seed: int = 0
-    cluster: Cluster | None = None
-
-    @property
-    def template_digest(self) -> str:
-        """SHA-256 of the prompt."""
-        return digest(dict(PROMPTS))
-
-    @cached_property
-    def _backend(self) -> Backend:  # one for all that it judges: it remembers what the endpoint refuses
-        return chat_backend(self.model, self.connection, self.cluster)
-
-    def cover(self, cases: Sequence[Case]) -> list[Settled[list[float]]]:
-        """For each case the score of each aspect, 0, 1 or 2, or why there is none."""
-
-        def request(case: Case, attempt: int) -> Request:
-            shown = {
-                "question": case.question,
-                "answer": case.answer,
-                "aspects": "\n".join(f"{number}. {aspect}" for number, aspect in enumerate(case.aspects, start=1)),
-            }
-            asked = "\n\n".join(SECTION.format(name=name, text=text) for name, text in shown.items())
-            messages = [{"role": "system", "content": SYSTEM}, {"role": "user", "content": asked}]
-            label = f"the aspects of an answer to {case.id}"
-            return chat_request(
-                self.model, messages, seed=self.seed, label=label, attempt=attempt, schema=_schema(case), warmer=WARMER
-            )
-
-        with working_ledger(self.ledger) as ledger:
-            return ask_until_valid(
-                cases,
-                request,
-                lambda case, reply: parse_scores(reply, len(case.aspects)),
-                ledger,
-                self._backend,
-                attempts=self.attempts,
-                limits=self.connection.limits(),
-                label="rubrics",
-            )
+    return judge.ask(cases, request, lambda case, reply: parse_scores(reply, len(case.aspects)), "rubrics")
 
 
 def parse_scores(reply: str, aspects: int) -> list[float]:
@@ -136,18 +82,6 @@ def _lists(text: str) -> list[list[Any]]:
         except ValueError:  # brackets around something else
             continue
     return [found for found in lists if found]
-
-
-def _schema(case: Case) -> dict[str, Any]:
-    count = len(case.aspects)
-    scores = {"type": "array", "items": {"type": "integer", "minimum": 0, "maximum": MOST}}
-    schema = {
-        "type": "object",
-        "properties": {"scores": scores | {"minItems": count, "maxItems": count}},
-        "required": ["scores"],
-        "additionalProperties": False,
-    }
-    return {"name": "scores", "schema": schema}
 
 
 def mean_score(scores: Sequence[float]) -> float:

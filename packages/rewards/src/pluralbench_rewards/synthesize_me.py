@@ -14,13 +14,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from pluralbench_calls import InvalidAnswer, Request, Settled, after_thinking, chat_request, working_ledger
+from pluralbench_calls import InvalidAnswer, Request, Settled, after_thinking, working_ledger
 from pluralbench_calls.verdicts import FENCED
 from pluralbench_runs import Json, Table, digest, stream
 from pydantic import Field
 
 from pluralbench_rewards.contract import EarlierPair, Person
-from pluralbench_rewards.judge import SECTION, WARMER, Comparison, Judge
+from pluralbench_rewards.judge import SECTION, Comparison, Judge, Wanted
 from pluralbench_rewards.personas import WORDINGS, question_of, told_of
 
 CHOICE_SYSTEM = """\
@@ -57,6 +57,7 @@ SCHEMAS: dict[str, dict[str, Any]] = {
         }
     },
 }
+CHOICE, PERSONA = (Wanted(name, properties) for name, properties in SCHEMAS.items())
 PROMPTS: dict[str, Json] = {
     "choice": CHOICE_SYSTEM,
     "persona": PERSONA_SYSTEM,
@@ -180,9 +181,9 @@ def _bootstrap(cases: Sequence[_Case], judge: Judge) -> None:
         case, place, pair, swapped = item
         first, second = (pair.rejected, pair.chosen) if swapped else (pair.chosen, pair.rejected)
         shown = {"question": question_of(pair.prompt), "first_answer": first, "second_answer": second}
-        return _request(judge, "choice", CHOICE_SYSTEM, shown, f"choice {place + 1} of {case.id}", attempt)
+        return judge.request(CHOICE, CHOICE_SYSTEM, shown, f"choice {place + 1} of {case.id}", attempt)
 
-    found = judge.ask(items, request, _parse_choice, "predictions")
+    found = judge.ask(items, request, lambda _, reply: _parse_choice(reply), "predictions")
     for (case, _, pair, swapped), settled in zip(items, found, strict=True):
         if settled.value is not None and (settled.value[1] == SECOND) == swapped:
             case.reasons.append((pair, settled.value[0]))
@@ -194,9 +195,9 @@ def _describe(cases: Sequence[_Case], judge: Judge, options: SynthesisOptions) -
 
     def request(case: _Case, attempt: int) -> Request:
         system, shown = (PERSONA_SYSTEM, _reasons(case)) if case.reasons else (POSTS_SYSTEM, _posts(case, options))
-        return _request(judge, "persona", system, shown, f"persona of {case.id}", attempt)
+        return judge.request(PERSONA, system, shown, f"persona of {case.id}", attempt)
 
-    found: list[Settled[tuple[str, ...]]] = judge.ask(told, request, _parse_persona, "personas")
+    found: list[Settled[tuple[str, ...]]] = judge.ask(told, request, lambda _, reply: _parse_persona(reply), "personas")
     for case, settled in zip(told, found, strict=True):
         case.persona, case.call, case.reason = settled.value or (), settled.answer.key, settled.reason
     for case in cases:
@@ -264,21 +265,6 @@ def _reasons(case: _Case) -> dict[str, str]:
 
 def _posts(case: _Case, options: SynthesisOptions) -> dict[str, str]:
     return {f"post_{number}": post["text"] for number, post in enumerate(case.person.profile[: options.posts], start=1)}
-
-
-def _request(judge: Judge, wanted: str, system: str, shown: dict[str, str], label: str, attempt: int) -> Request:
-    properties = SCHEMAS[wanted]
-    schema = {"type": "object", "properties": properties, "required": [*properties], "additionalProperties": False}
-    asked = "\n\n".join(SECTION.format(name=name, text=text) for name, text in shown.items())
-    return chat_request(
-        judge.model,
-        [{"role": "system", "content": system}, {"role": "user", "content": asked}],
-        seed=judge.seed,
-        label=label,
-        attempt=attempt,
-        schema={"name": wanted, "schema": schema} if judge.reply == "structured" else None,
-        warmer=WARMER,
-    )
 
 
 def _object(reply: str) -> dict[str, Any]:

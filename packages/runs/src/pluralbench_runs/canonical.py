@@ -8,6 +8,9 @@ from pathlib import Path
 import orjson
 import rfc8785
 
+from pluralbench_runs.errors import RecipeError, one_line
+from pluralbench_runs.opening import open_file
+
 SCALARS = frozenset((str, int, bool, type(None)))  # and no float
 
 Json = None | bool | int | float | str | Sequence["Json"] | Mapping[str, "Json"]
@@ -16,8 +19,18 @@ Json = None | bool | int | float | str | Sequence["Json"] | Mapping[str, "Json"]
 def canonical_json(value: Json) -> bytes:
     """Serialise `value` as canonical JSON (RFC 8785): sorted keys, shortest numbers, UTF-8.
 
-    Raises `rfc8785.CanonicalizationError` for what JSON cannot carry (NaN, integers beyond 2**53).
+    Raises `RecipeError` for integers beyond 2**53, which people give as seeds and limits, and
+    `rfc8785.CanonicalizationError` for what else JSON cannot carry, such as NaN.
     """
+    try:
+        return _canonical(value)
+    except rfc8785.IntegerDomainError as error:
+        raise RecipeError(
+            f"{one_line(error)}: a number beyond 2**53 is not kept exactly; give a smaller one."
+        ) from None
+
+
+def _canonical(value: Json) -> bytes:
     try:
         written = orjson.dumps(value, option=orjson.OPT_SORT_KEYS | orjson.OPT_STRICT_INTEGER)
     except orjson.JSONEncodeError:
@@ -57,7 +70,7 @@ def digest(value: Json) -> str:
 
 def file_digest(path: Path) -> str:
     """SHA-256 of a file's bytes, as 64 hexadecimal digits."""
-    with path.open("rb") as file:
+    with open_file(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 

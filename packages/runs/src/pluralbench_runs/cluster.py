@@ -4,7 +4,6 @@ A worker that was killed, or whose node is gone, is followed by another, and its
 back is therefore the result of each part exactly once, in no order.
 """
 
-import asyncio
 import os
 import socket
 from collections import Counter, deque
@@ -27,16 +26,13 @@ Made = TypeVar("Made")
 
 HERE = "ray"
 CLIENT = "ray://"
-IN_HAND = 2  # parts of a worker, so that it need not wait for the next
 TRIES = 4  # workers that one part may bring down
 PATIENCE = 60.0  # seconds for the first worker, after which it is said that it is awaited
-LOOK = 0.2  # seconds between two looks for a worker that has started
 CONNECT = 10.0  # seconds in which an address is answered
 SAME = (
     "pluralbench-runs",
     "pluralbench-calls",
     "pluralbench-rewards",
-    "pluralbench-retrieval",
     "pluralbench-local",
     "pluralbench-policies",
     "pluralbench",
@@ -124,36 +120,37 @@ class Workers(Generic[Made]):
 
     make: gives the object that each worker has; it is called there, once in each. It, and what methods are given and
     return, travel by (cloud)pickle. What a method raises is raised here.
-    in_hand: calls that a worker is given at once; they overlap where the method is asynchronous.
 
-    A worker that goes is followed by another, wherever there is room, and what it had in hand is given out again.
+    A worker that goes is followed by another, wherever there is room, and what it had in hand goes to whichever is free
+    first. Ray's own restarts do neither: a call is bound to its worker, for which there may be no more room, and each
+    look at a worker that is restarting counts as a try.
     """
 
-    def __init__(self, cluster: Cluster, make: Callable[[], Made], *, in_hand: int = IN_HAND) -> None:
-        self._cluster, self._make, self._in_hand = cluster, make, in_hand
+    def __init__(self, cluster: Cluster, make: Callable[[], Made]) -> None:
+        self._cluster, self._make = cluster, make
         self._ray: Any = None
-        self._actor: Any = None
-        self._given: tuple[Any, ...] = ()
-        self._starting: dict[Any, Any] = {}
+        self._worker: Any = None
+        self._given: Any = None
+        self._all: list[Any] = []
+        self._starting: dict[Any, Any] = {}  # by the call that ends when the worker is ready
         self._free: deque[Any] = deque()
-        self._there: set[Any] = set()
         self._stillborn = 0
 
     def __enter__(self) -> Self:
         """Connect, and start the workers; wait for the first. Raises `ClusterError`, and what `make` raises."""
         self._ray = ray = connect(self._cluster)
-        self._given = versions(SAME), str(Path.cwd()), ray.cloudpickle.dumps(self._make)
-        options = {"num_cpus": 1, "num_gpus": self._cluster.per_worker_gpus, "max_concurrency": self._in_hand}
         # How sums are rounded depends on it, and Ray would give each worker one thread.
         threads = {name: os.environ[name] for name in THREADS if name in os.environ}
-        self._actor = ray.remote(_actor()).options(**options, runtime_env={"env_vars": threads})
+        takes = {"num_cpus": 1, "num_gpus": self._cluster.per_worker_gpus}
+        self._worker = ray.remote(_worker()).options(**takes, runtime_env={"env_vars": threads})
         try:
+            self._given = ray.put((versions(SAME), str(Path.cwd()), ray.cloudpickle.dumps(self._make)))
             for _ in range(self._cluster.workers):
                 self._start()
-            if not self._arrived(PATIENCE):
+            if not ray.wait([*self._starting], timeout=PATIENCE)[0]:
                 announce(AWAITED.format(seconds=PATIENCE, **self._room()))
-                while not self._arrived(None):
-                    pass
+            while not self._free:
+                self._take(ray.wait([*self._starting])[0][0])
         except BaseException:
             self.__exit__()
             raise
@@ -161,9 +158,10 @@ class Workers(Generic[Made]):
 
     def __exit__(self, *exc: object) -> None:
         """End the workers, whose room others may need."""
-        for one in {*self._starting.values(), *self._there}:
-            self._end(one)
-        self._starting, self._free, self._there, self._stillborn = {}, deque(), set(), 0
+        for one in self._all:
+            with suppress(Exception):  # it, or the cluster, may be gone
+                self._ray.kill(one)
+        self._all, self._starting, self._free, self._stillborn = [], {}, deque(), 0
 
     def results(self, method: str, parts: Sequence[tuple[Any, ...]]) -> Iterator[tuple[int, Any]]:
         """Call the method with each of the parts; its results as they come, with the place of the part.
@@ -176,82 +174,43 @@ class Workers(Generic[Made]):
         while waiting or doing:
             while self._free and waiting:
                 one, place = self._free.popleft(), waiting.popleft()
-                doing[one.call.remote(method, *parts[place])] = one, place
-            [done], _ = self._ray.wait([*doing, *self._starting], num_returns=1)
-            if done not in doing:
-                self._arrived(0)
+                doing[one.call.remote(self._given, method, *parts[place])] = one, place
+            [done], _ = self._ray.wait([*doing, *self._starting])
+            if done in self._starting:
+                self._take(done)
                 continue
             one, place = doing.pop(done)
             try:
                 value = self._value(done)
             except Lost:
-                self._follow(one)
                 tries[place] += 1
                 if tries[place] == TRIES:
                     raise ClusterError(ENDED.format(tries=TRIES, when=AT_WORK)) from None
                 waiting.appendleft(place)
+                self._start()
             else:
-                self._release(one)
+                self._free.append(one)
                 yield place, value
 
-    async def result(self, method: str, *part: Any) -> Any:
-        """Call the method with one part, as soon as a worker can take it. Raises as `results` does."""
-        for _ in range(TRIES):
-            while not self._arrived(0):  # noqa: ASYNC110 - Ray sets no event
-                await asyncio.sleep(LOOK)
-            one = self._free.popleft()
-            call = one.call.remote(method, *part)
-            with suppress(Exception):  # told of by `_value`
-                await call
-            try:
-                value = self._value(call)
-            except Lost:
-                self._follow(one)
-                continue
-            self._release(one)
-            return value
-        raise ClusterError(ENDED.format(tries=TRIES, when=AT_WORK))
-
     def _start(self) -> None:
-        one = self._actor.remote(*self._given)
-        self._starting[one.begin.remote()] = one
+        """Start a worker, as soon as Ray has room for it."""
+        one = self._worker.remote()
+        self._all.append(one)
+        self._starting[one.call.remote(self._given)] = one
 
-    def _arrived(self, seconds: float | None) -> bool:
-        """Take workers that have started, for at most so many seconds until the first; whether any can take a call."""
-        while self._starting:
-            done, _ = self._ray.wait([*self._starting], num_returns=1, timeout=seconds)
-            if not done:
-                break
-            seconds = 0
-            one = self._starting.pop(done[0])
-            self._there.add(one)
-            try:
-                self._value(done[0])
-            except Lost:
-                self._stillborn += 1
-                if self._stillborn == TRIES:
-                    raise ClusterError(ENDED.format(tries=TRIES, when=AT_START)) from None
-                self._follow(one)
-            else:
-                self._stillborn = 0
-                self._free.extend([one] * self._in_hand)
-        return bool(self._free)
-
-    def _release(self, one: Any) -> None:
-        if one in self._there:
-            self._free.append(one)
-
-    def _follow(self, one: Any) -> None:
-        """Start another worker in place of one that is lost, once."""
-        if one in self._there:
-            self._there.remove(one)
-            self._free = deque(other for other in self._free if other != one)
-            self._end(one)
+    def _take(self, started: Any) -> None:
+        """Take a worker that has begun, or start another where it could not. Raises what keeps them from that."""
+        one = self._starting.pop(started)
+        try:
+            self._value(started)
+        except Lost:
+            self._stillborn += 1
+            if self._stillborn == TRIES:
+                raise ClusterError(ENDED.format(tries=TRIES, when=AT_START)) from None
             self._start()
-
-    def _end(self, one: Any) -> None:
-        with suppress(Exception):  # it, or the cluster, may be gone
-            self._ray.kill(one)
+        else:
+            self._stillborn = 0
+            self._free.append(one)
 
     def _value(self, call: Any) -> Any:
         """What a call returned. Raises what it raised, `Lost`, and `ClusterError`."""
@@ -286,15 +245,14 @@ class Workers(Generic[Made]):
         }
 
 
-def _actor() -> type:
+def _worker() -> type:
     """The class of a worker. Made in here it travels as code, so a worker without this package can say so."""
 
     class Worker:
-        def __init__(self, same: dict[str, str], place: str, make: bytes) -> None:
-            self.same, self.place, self.make, self.made = same, place, make, None
+        made: Any = None
 
-        def ready(self) -> tuple[bool, Any]:
-            """Whether all is as where the work comes from, and else what is here."""
+        def call(self, given: tuple[dict[str, str], str, bytes], method: str = "", *part: Any) -> tuple[bool, Any]:
+            """Whether all is as where the work comes from, and what the method returns, else what is here."""
             import os  # noqa: PLC0415 - of the worker
             import pickle  # noqa: PLC0415 - the same
             import socket  # noqa: PLC0415 - the same
@@ -302,31 +260,17 @@ def _actor() -> type:
             from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415 - the same
 
             if self.made is None:
+                same, place, make = given
                 found = {}
-                for name in self.same:
-                    try:
+                for name in same:
+                    with suppress(PackageNotFoundError):
                         found[name] = version(name)
-                    except PackageNotFoundError:
-                        continue
-                if found != self.same:
+                if found != same:
                     return False, (socket.gethostname(), found)
                 with suppress(OSError):  # so that ./model is the same here, where it is
-                    os.chdir(self.place)
-                self.made = pickle.loads(self.make)()  # noqa: S301 - from the process that started this one
-            return True, None
-
-        async def begin(self) -> tuple[bool, Any]:
-            return self.ready()
-
-        async def call(self, method: str, *part: Any) -> tuple[bool, Any]:
-            import inspect  # noqa: PLC0415 - of the worker
-
-            same, value = self.ready()
-            if same:
-                value = getattr(self.made, method)(*part)
-                if inspect.isawaitable(value):
-                    value = await value
-            return same, value
+                    os.chdir(place)
+                self.made = pickle.loads(make)()  # noqa: S301 - from the process that started this one
+            return True, getattr(self.made, method)(*part) if method else None
 
     return Worker
 

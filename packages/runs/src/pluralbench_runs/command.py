@@ -1,71 +1,192 @@
-"""What every command does alike: --version, completion in the shell, errors to exit statuses."""
+"""A command and its verbs from one table; what all do alike: --help, --version, completion, errors to exit statuses.
 
+A verb's module is imported when the verb is called. For `--help` of the whole command only the first paragraph of each
+function's docstring is read, from the file.
+"""
+
+import ast
+import inspect
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from importlib import import_module
 from importlib.metadata import version
-from typing import Annotated, Any, NoReturn
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple, NoReturn
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
+from pluralbench_runs.errors import RecipeError
 from pluralbench_runs.guard import guarded
 
-COMPLETION = {"install_completion", "show_completion"}
+SHOWN: Literal["rich"] = "rich"
+EXAMPLE = "Example"
 
 
-def run(
-    app: typer.Typer,
-    distribution: str,
-    *,
-    mistakes: tuple[type[Exception], ...] = (),
-    defaults: Mapping[str, str] | None = None,
-    verbs: Mapping[str, Mapping[str, str]] | None = None,
-) -> NoReturn:
-    """Run `app` and exit: with 0 on success, and otherwise with a sentence and the status that `guarded` describes.
+class Program(NamedTuple):
+    """A command.
 
-    distribution: whose version --version tells. mistakes: further exceptions whose message is meant for the user; they
-    exit with 2. defaults, verbs: see `command_of`.
+    name: as it is called. distribution: whose version --version tells. verbs: `MODULE:FUNCTION` by the verb, by the
+    heading under which --help lists it. alone: what is done without a verb, where that is something. help: what --help
+    says of a command that does nothing without a verb. mistakes: further exceptions whose message is meant for the
+    user.
+
+    The docstring of a function is the help of its verb; from a paragraph on that begins with "Example" it stands below
+    the options.
     """
-    sys.exit(guarded(command_of(app, distribution, defaults, verbs), distribution, mistakes))
+
+    name: str
+    verbs: Mapping[str, Mapping[str, str]] = {}
+    alone: str | None = None
+    help: str = ""
+    distribution: str = ""
+    mistakes: tuple[type[Exception], ...] = ()
+
+    def run(self) -> NoReturn:
+        """Run the command and exit; see `run`."""
+        run(command_of(self), self.distribution or self.name, mistakes=self.mistakes)
 
 
-def command_of(
-    app: typer.Typer,
-    distribution: str,
-    defaults: Mapping[str, str] | None = None,
-    verbs: Mapping[str, Mapping[str, str]] | None = None,
-) -> Any:
-    """The command that typer makes of an app, with --version; what installs completion works, but is not listed.
+def run(command: Callable[[], object], distribution: str, *, mistakes: tuple[type[Exception], ...] = ()) -> NoReturn:
+    """Run a command and exit: with 0 on success, otherwise with a sentence and the status that `guarded` describes."""
+    sys.exit(guarded(command, distribution, mistakes))
 
-    defaults: what --help shows as the default of an option that has none of its own, by its parameter. verbs: the same
-    for each verb whose defaults are others.
+
+def command_of(program: Program) -> Any:
+    """The command, with --version; what installs completion works, but is not listed.
+
     Returns a `click.Command`, which typer carries under a name of its own.
     """
+    app = typer.Typer(rich_markup_mode=SHOWN, cls=Verbs, no_args_is_help=program.alone is None)
+    command: Any
+    if program.alone is not None and not program.verbs:
+        command = _made(program.alone, complete=True)
+    else:
+        alone = None if program.alone is None else _function(program.alone)
+        text = _paragraphs(program.help if alone is None else inspect.getdoc(alone) or "")
+        body, examples = _parts(text)
+        app.callback(invoke_without_command=alone is not None, help=body, epilog=examples)(_before(alone, program))
+        command = get_command(app)
+        command.commands = {
+            verb: Listed(name=verb, place=place, help=_summary(place), rich_help_panel=panel or None)
+            for panel, listed in program.verbs.items()
+            for verb, place in listed.items()
+        }
+    command.params.append(_version_option(program.distribution or program.name))
+    for option in command.params:
+        if option.name in {"install_completion", "show_completion"}:
+            option.hidden = True
+    _tidied(command)
+    return command
 
+
+class Listed(TyperCommand):
+    """A verb as --help of the whole command lists it; `made` is the verb itself."""
+
+    def __init__(self, *, name: str, place: str, help: str, rich_help_panel: str | None) -> None:  # noqa: A002 - typer's
+        super().__init__(name, help=help, rich_markup_mode=SHOWN, rich_help_panel=rich_help_panel)
+        self.place = place
+
+    @cached_property
+    def made(self) -> Any:
+        """The verb with its options."""
+        return _tidied(_made(self.place, self.name))
+
+
+class Verbs(TyperGroup):
+    """Verbs that are imported when they are called."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The verb that the first word names."""
+        name, found, rest = super().resolve_command(ctx, args)
+        return name, found.made if isinstance(found, Listed) else found, rest
+
+
+def _function(place: str) -> Callable[..., Any]:
+    module, _, name = place.partition(":")
+    found: Callable[..., Any] = getattr(import_module(module), name)
+    return found
+
+
+def _made(place: str, name: str | None = None, *, complete: bool = False) -> Any:
+    function = _function(place)
+    body, examples = _parts(_paragraphs(inspect.getdoc(function) or ""))
+    app = typer.Typer(rich_markup_mode=SHOWN, add_completion=complete)
+    app.command(name, help=body, epilog=examples)(function)
+    return get_command(app)
+
+
+def _tidied(command: Any) -> Any:
+    for option in command.params:
+        if getattr(option, "is_flag", False):
+            option.metavar = " "  # typer would call it <bool>
+    return command
+
+
+def _before(alone: Callable[..., Any] | None, program: Program) -> Callable[..., None]:
+    """What is done before a verb, or without one."""
+    if alone is None:
+        return lambda: None
+
+    def callback(context: typer.Context, **values: Any) -> None:
+        if context.invoked_subcommand is None:
+            alone(**values)
+            return
+        given = [one for one in context.command.params if _is_given(context, one)]
+        if given:
+            words = f"{program.name} {context.invoked_subcommand} {given[0].opts[0]} ..."
+            raise RecipeError(f"Options go behind the verb: {words}")
+
+    own = inspect.signature(alone)
+    first = inspect.Parameter("context", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)
+    callback.__signature__ = own.replace(parameters=[first, *own.parameters.values()])  # type: ignore[attr-defined]
+    callback.__annotations__ = {"context": typer.Context} | alone.__annotations__
+    return callback
+
+
+def _is_given(context: Any, option: Any) -> bool:
+    source = context.get_parameter_source(option.name)
+    return source is not None and source.name == "COMMANDLINE"
+
+
+def _version_option(distribution: str) -> Any:
     def tell(wanted: bool) -> None:
         if wanted:
             typer.echo(f"{distribution} {version(distribution)}")
             raise typer.Exit
 
-    def common(
+    def alone(
         version: Annotated[
             bool,
             typer.Option("--version", help="Show the version.", callback=tell, is_eager=True, expose_value=False),
         ] = False,
     ) -> None: ...
 
-    alone = typer.Typer(add_completion=False)
-    alone.command()(common)
-    command = get_command(app)
-    command.params += [option for option in get_command(alone).params if option.name == "version"]
-    for option in command.params:
-        if option.name in COMPLETION:
-            option.hidden = True  # type: ignore[attr-defined]
-    for verb, one in {"": command, **getattr(command, "commands", {})}.items():
-        shown = (verbs or {}).get(verb, defaults or {})
-        for option in one.params:
-            if option.default is None and option.name in shown:
-                option.show_default = shown[option.name]
-            if getattr(option, "is_flag", False):
-                option.metavar = " "  # typer would call it <bool>
-    return command
+    app = typer.Typer(add_completion=False)
+    app.command()(alone)
+    return next(option for option in get_command(app).params if option.name == "version")
+
+
+def _summary(place: str) -> str:
+    """The first paragraph of what a function's docstring says, without importing its module."""
+    module, _, name = place.partition(":")
+    file = getattr(find_spec(module), "origin", "")
+    tree = ast.parse(Path(file).read_text(encoding="utf-8"))
+    function = next(node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == name)
+    return _paragraphs(ast.get_docstring(function) or "").partition("\n\n")[0]
+
+
+def _paragraphs(text: str) -> str:
+    """Text with its paragraphs in one line each, so that they are broken where the terminal ends, and only there."""
+    paragraphs = inspect.cleandoc(text).split("\n\n")
+    return "\n\n".join(" ".join(map(str.strip, paragraph.splitlines())) for paragraph in paragraphs)
+
+
+def _parts(text: str) -> tuple[str, str]:
+    """Paragraphs before the examples, and the examples."""
+    paragraphs = text.split("\n\n")
+    place = next((at for at, one in enumerate(paragraphs) if one.startswith(EXAMPLE)), len(paragraphs))
+    return "\n\n".join(paragraphs[:place]), "\n\n".join(paragraphs[place:])

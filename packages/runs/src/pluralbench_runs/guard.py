@@ -14,8 +14,7 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from urllib.parse import urlsplit
 
-from rich.console import Console
-
+from pluralbench_runs.console import make_console
 from pluralbench_runs.errors import UserError, one_line
 from pluralbench_runs.secrets import PROXY, redacted
 
@@ -208,4 +207,4 @@ def _say(error: BaseException, sentence: str) -> None:
 
 def _print(text: str) -> None:
     shown = USER.sub("[key]", redacted(text))
-    Console(stderr=True, highlight=False, markup=False, emoji=False, soft_wrap=True).print(shown)
+    make_console(stderr=True).print(shown)

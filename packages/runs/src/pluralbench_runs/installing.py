@@ -1,4 +1,22 @@
-"""How to install what is missing, in the words of every message about it."""
+"""How to install what is missing, and how to run what is there, in the words of every message about it."""
+
+import shlex
+from pathlib import Path
+
+CHECKOUT = (Path(__file__).parents[4] / "uv.lock").is_file()
+EVALUATOR = "pluralbench"
+
+
+def shell_line(*words: object, torch: bool = False) -> str:
+    """A command as it can be typed where this code lies: quoted for a shell, and in a checkout after `uv run`.
+
+    torch: whether the command needs it, as the evaluator does. A checkout has both as a group of dependencies;
+    elsewhere a comment says how to install the evaluator.
+    """
+    other = words[0] == EVALUATOR
+    before = ["uv", "run", *(["--group", "evaluator"] if other or torch else [])] if CHECKOUT else []
+    remark = f"  # pip install {EVALUATOR}" if other and not CHECKOUT else ""
+    return shlex.join([*before, *map(str, words)]) + remark
 
 
 def how_to_install(distribution: str, extra: str) -> str:

@@ -1,6 +1,7 @@
 """The directory a command writes: whole or not at all, resumable, and under one recipe at a time."""
 
 import errno
+import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,13 +11,24 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from pluralbench_runs.errors import OutputError, RecipeError
-from pluralbench_runs.recipe import Recipe, difference, differing_keys, read_recipe, refuse_secrets, write_recipe
+from pluralbench_runs.recipe import (
+    Recipe,
+    difference,
+    differing_keys,
+    read_recipe,
+    recipe_values,
+    refuse_secrets,
+    write_recipe,
+)
+from pluralbench_runs.toml_files import value_fault
 
 LOCK = "lock"
-RECIPE = "recipe.toml"
+RECIPES = ("recipe.toml", "recipe.json")  # of which a working directory has one, like the finished one
 STAGED, PREVIOUS = "staged", "previous"
 PUBLISHING = "publishing"  # there while `staged` is put in place and what is left of the work is removed
-NOTHING = {LOCK, RECIPE, f"{RECIPE}.new"}  # what lies in a working directory before anything is done
+NOTHING = re.compile(
+    rf"{LOCK}|recipe\.(toml|json)(\.\d+\.new)?"
+)  # what lies in a working directory before anything is done
 
 
 @dataclass
@@ -45,23 +57,33 @@ class Output:
         A process that is killed meanwhile leaves the old directory, none, or the new one; the next call that opens
         `target` puts back the old one, or removes what is left of the work.
         """
+        readable(staged)
         (self.work / PUBLISHING).touch()
         if self.target.exists():
             self.target.rename(self.work / PREVIOUS)
         staged.rename(self.target)
         _clear(self.work)
         # The recipe is removed last: a work directory is recognised as ours by its recipe.
-        for name in (RECIPE, LOCK):
+        for name in (*RECIPES, LOCK):
             (self.work / name).unlink(missing_ok=True)
         self.published = True
         self.work.rmdir()
+
+
+def readable(folder: Path) -> Path:
+    """`folder`, with files for all who may read it: safetensors writes its own for the user alone."""
+    mode = folder.stat().st_mode & 0o666
+    for path in folder.rglob("*"):
+        if path.is_file() and not path.is_symlink():
+            path.chmod(mode)
+    return folder
 
 
 @contextmanager
 def output_directory(target: Path, recipe: Recipe, *, recipe_file: str, fresh: bool = False) -> Iterator[Output]:
     """Open `target` for writing under `recipe`.
 
-    recipe_file: where a finished directory keeps its recipe, relative to `target`.
+    recipe_file: where a finished directory keeps its recipe, relative to `target`; see `read_recipe`.
     fresh: discard what an interrupted run left, and replace a directory that another recipe made.
 
     Raises `RecipeError` when the recipe holds a secret of the environment, and `OutputError` when another recipe made
@@ -69,6 +91,8 @@ def output_directory(target: Path, recipe: Recipe, *, recipe_file: str, fresh: b
     it, or when it is or holds the current directory. Nothing in `target` changes before `publish`.
     """
     refuse_secrets(recipe, f"of {target}")
+    if fault := value_fault(recipe_values(recipe)):  # or the finished directory could not be read
+        raise RecipeError(f"Recipe of {target}: {fault}.")
     target = replaceable(target)
     try:
         work = target.with_name(target.name + ".work")
@@ -89,7 +113,7 @@ def output_directory(target: Path, recipe: Recipe, *, recipe_file: str, fresh: b
         _refuse_foreign(work)
         _settle(target, work)
         _check(target, work, recipe, recipe_file, fresh=fresh)
-        write_recipe(recipe, work / RECIPE)
+        write_recipe(recipe, _begun(work, recipe_file))
         yield output
     finally:
         if not output.published and _is_idle(work):
@@ -119,16 +143,16 @@ def _clear(work: Path) -> None:
     """Remove everything but the lock and the recipe; that it is being done is removed last."""
     paths = sorted(work.iterdir(), key=lambda path: path.name == PUBLISHING)
     for path in paths:
-        if path.name not in {LOCK, RECIPE}:
+        if path.name not in {LOCK, *RECIPES}:
             shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 def _is_idle(work: Path) -> bool:
-    return work.exists() and {path.name for path in work.iterdir()} <= NOTHING
+    return work.exists() and all(NOTHING.fullmatch(path.name) for path in work.iterdir())
 
 
 def _refuse_foreign(work: Path) -> None:
-    if not (work / RECIPE).exists() and not _is_idle(work):
+    if not any((work / name).exists() for name in RECIPES) and not _is_idle(work):
         (work / LOCK).unlink(missing_ok=True)
         raise OutputError(f"{work} holds files that no build wrote; choose another output directory.")
 
@@ -144,7 +168,8 @@ def _settle(target: Path, work: Path) -> None:
         shutil.rmtree(previous)
     publishing.unlink(missing_ok=True)
     if _is_idle(work):
-        (work / RECIPE).unlink(missing_ok=True)  # nothing was done under it
+        for name in RECIPES:
+            (work / name).unlink(missing_ok=True)  # nothing was done under it
 
 
 def _check(target: Path, work: Path, recipe: Recipe, recipe_file: str, *, fresh: bool) -> None:
@@ -156,7 +181,7 @@ def _check(target: Path, work: Path, recipe: Recipe, recipe_file: str, *, fresh:
     if fresh:
         _clear(work)
         return
-    for made, what in ((work / RECIPE, "An unfinished run in "), (finished, "")):
+    for made, what in ((_begun(work, recipe_file), "An unfinished run in "), (finished, "")):
         if made.exists():
             differs = difference(recipe, _made_by(type(recipe), made, target))
             if differs:
@@ -164,6 +189,11 @@ def _check(target: Path, work: Path, recipe: Recipe, recipe_file: str, *, fresh:
                     f"{what}{target} was made with other settings ({differs}); give the same again to go on, choose "
                     "another output directory, or start over with `fresh`."
                 )
+
+
+def _begun(work: Path, recipe_file: str) -> Path:
+    """Where a working directory keeps its recipe."""
+    return work / f"recipe{Path(recipe_file).suffix}"
 
 
 def _made_by(model: type[Recipe], recipe_file: Path, target: Path) -> Recipe:
@@ -179,8 +209,8 @@ def _made_by(model: type[Recipe], recipe_file: Path, target: Path) -> Recipe:
 
 def is_made_by(target: Path, recipe: Recipe, *, recipe_file: str) -> bool | None:
     """Whether this recipe made `target`, or began to; None where there is nothing yet, or an empty directory."""
-    begun, finished = target.with_name(target.name + ".work") / RECIPE, target / recipe_file
-    made = [path for path in (begun, finished) if path.exists()]
+    begun = _begun(target.with_name(target.name + ".work"), recipe_file)
+    made = [path for path in (begun, target / recipe_file) if path.exists()]
     if not made:
         return False if target.is_file() or (target.is_dir() and any(target.iterdir())) else None
     try:

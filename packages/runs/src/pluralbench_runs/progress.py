@@ -10,6 +10,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColum
 from rich.table import Column
 from rich.text import Text
 
+from pluralbench_runs.console import PlainConsole, make_console
+
 QUIET_SECONDS = 15.0
 
 
@@ -43,13 +45,15 @@ class Meter:
         self._done += 1
         self._cost += cost
         now = time.monotonic()
+        if self._bar is None and now - self._said < QUIET_SECONDS:
+            return
         pace = max(now - self._started, 1e-9) / self._done
         left = (self._total - self._done) * pace
         rate = _rate(pace)
         money = f"${self._cost:.2f}" if self._cost else ""
         if self._bar is not None:
             self._bar.update(self._task, completed=self._done, rate=rate, cost=money, note=note, end=now + left)
-        elif now - self._said >= QUIET_SECONDS:
+        else:
             self._said = now
             parts = [f"{self._label}: {self._done} of {self._total}", rate, f"{_duration(left)} left", money, note]
             self._say(", ".join(part for part in parts if part))
@@ -118,7 +122,7 @@ def progress(label: str, total: int, console: Console | None = None) -> Iterator
     A terminal, and a notebook that has ipywidgets, show a bar; anything else gets a line every quarter of a minute.
     Without a console it writes to standard error.
     """
-    meter = Meter(label, total, console or Console(stderr=True))
+    meter = Meter(label, total, console or PlainConsole(stderr=True))
     try:
         yield meter
     finally:
@@ -127,4 +131,4 @@ def progress(label: str, total: int, console: Console | None = None) -> Iterator
 
 def announce(line: str) -> None:
     """Write to standard error what comes next, where pieces of work that show their progress follow one another."""
-    Console(stderr=True, highlight=False, markup=False, emoji=False, soft_wrap=True).print(line)
+    make_console(stderr=True).print(line)

@@ -10,27 +10,30 @@ import tomli_w
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from pluralbench_runs.errors import RecipeError, did_you_mean, one_line
+from pluralbench_runs.replacing import write_text
 from pluralbench_runs.secrets import first_secret
 from pluralbench_runs.toml_files import leaves, read_toml, shown_key, value_fault
 
 
 class Table(BaseModel):
-    """A table of a recipe: frozen, and an unknown key is an error."""
+    """A table of a recipe: frozen, and an unknown key is an error.
+
+    operational: its fields that say how fast or at what price, never what, or that follow from the others; an entry may
+    be a dotted key of a table below. Two recipes that differ only there make the same content, so a run that began
+    under one may continue under the other.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Recipe(Table):
-    """A recipe. `operational` names the tables and dotted keys that say how fast or at what price, never what.
-
-    An entry is a table (`connection`) or a dotted key (`scoring.token_budget`). Two recipes that differ only there make
-    the same content, so a run that began under one may continue under the other.
-    """
 
     operational: ClassVar[frozenset[str]] = frozenset()
 
 
+class Recipe(Table):
+    """A recipe: the table of all that was asked."""
+
+
 NAMED, LONGEST = 3, 32  # values that are named in an error, and characters of one
+CONFIG = "config"  # where a JSON file has a recipe
 DIGEST = "digest"
 VAGUE = {DIGEST, "name", "model", "location", "kind", "revision"}  # what says nothing without its table
 DIGITS = re.compile(r"(?:[0-9a-f]{24})?[0-9a-f]{40}")  # SHA-256, or a commit
@@ -40,13 +43,13 @@ Model = TypeVar("Model", bound=Table)
 
 
 def read_recipe(model: type[R], path: Path, overrides: Mapping[str, object] | None = None) -> R:
-    """Read the TOML file `path` as a `model`.
+    """Read the TOML file `path` as a `model`; of a JSON file, such as a run's, what it has under `CONFIG`.
 
     overrides: values by dotted key that replace the file's (`{"llm.model": "m"}`); None leaves the file's value.
 
-    Raises `RecipeError` for a missing file, TOML that does not parse, and unknown keys or bad values.
+    Raises `RecipeError` for a missing file, one that does not parse, and unknown keys or bad values.
     """
-    values = read_toml(path)
+    values = _read_config(path) if path.suffix == ".json" else read_toml(path)
     for dotted, value in (overrides or {}).items():
         if value is not None:
             *tables, key = dotted.split(".")
@@ -58,6 +61,16 @@ def read_recipe(model: type[R], path: Path, overrides: Mapping[str, object] | No
             else:
                 table[key] = value
     return check_recipe(model, values, str(path))
+
+
+def _read_config(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_bytes())[CONFIG]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise RecipeError(f"Recipe {path}: it cannot be read ({one_line(error, 200)}).") from None
+    if not isinstance(found, dict):
+        raise RecipeError(f"Recipe {path}: `{CONFIG}` is no table.")
+    return found
 
 
 def check_recipe(model: type[Model], values: Mapping[str, object], origin: str) -> Model:
@@ -139,18 +152,18 @@ def recipe_values(recipe: Recipe) -> dict[str, Any]:
 
 
 def write_recipe(recipe: Recipe, path: Path) -> None:
-    """Write the whole recipe, every default included, as TOML that `read_recipe` reads.
+    """Write the whole recipe, every default included, as TOML or JSON that `read_recipe` reads.
 
     If writing fails, as on a full disk, the file that was there stays as it was.
     """
-    new = path.with_name(path.name + ".new")
-    new.write_text(tomli_w.dumps(recipe_values(recipe)), encoding="utf-8")
-    new.replace(path)
+    is_json, values = path.suffix == ".json", recipe_values(recipe)
+    write_text(path, json.dumps({CONFIG: values}, ensure_ascii=False) if is_json else tomli_w.dumps(values))
 
 
 def content_values(recipe: Recipe) -> dict[str, Any]:
     """What decides the content, by dotted key; operational values and those that are None are left out."""
-    return {key: value for key, value in _flat(recipe_values(recipe)) if not _is_operational(key, recipe)}
+    left_out = tuple(f"{name}." for name in _operational(recipe))
+    return {key: value for key, value in _flat(recipe_values(recipe)) if not f"{key}.".startswith(left_out)}
 
 
 def differing_keys(ours: Recipe, theirs: Recipe) -> list[str]:
@@ -197,8 +210,13 @@ def _short(value: object) -> str:
     return said if len(said) <= LONGEST else f"{said[: LONGEST - 1]}…"
 
 
-def _is_operational(key: str, recipe: Recipe) -> bool:
-    return any(f"{key}.".startswith(f"{name}.") for name in recipe.operational)
+def _operational(values: object, prefix: str = "") -> Iterator[str]:
+    """The dotted keys that tables of a recipe leave out of its content."""
+    if isinstance(values, Table):
+        yield from (f"{prefix}{name}" for name in values.operational)
+    if isinstance(values, Table | Mapping):
+        for name, value in values.items() if isinstance(values, Mapping) else values:
+            yield from _operational(value, f"{prefix}{name}.")
 
 
 def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, object]]:
@@ -209,17 +227,17 @@ def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, ob
             yield f"{prefix}{key}", value
 
 
-def _models(annotation: object) -> Iterator[type[BaseModel]]:
+def models_in(annotation: object) -> Iterator[type[BaseModel]]:
     """The models in an annotation such as `Table | None` or `list[Table]`."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation
     for part in get_args(annotation):
-        yield from _models(part)
+        yield from models_in(part)
 
 
 def _unknown_key(model: type[BaseModel], place: list[str]) -> str:
     for part in place[:-1]:
         field = model.model_fields.get(part)
-        model = next(_models(field.annotation), model) if field is not None else model
+        model = next(models_in(field.annotation), model) if field is not None else model
     hint = did_you_mean(place[-1][:80], model.model_fields) or f"the keys here are {', '.join(model.model_fields)}."
     return f"unknown key `{shown_key(place)}`; {hint.rstrip()}"

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from pluralbench_runs.errors import RecipeError, UserError, one_line
+from pluralbench_runs.opening import open_file
 
 LARGEST = 500_000  # bytes of a file: the parser takes about a second for them
 DEEPEST = 32  # tables and lists within each other, and parts of a dotted key
-INTEGERS = range(-(2**63), 2**63)  # what TOML promises, and JSON and Parquet hold
+INTEGERS = range(-(2**53) + 1, 2**53)  # what JSON holds exactly
 
 PART = r"""(?:[A-Za-z0-9_-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+"""
 LONG_KEY = re.compile(rf"(?<![\w-])(?:{PART}){{{DEEPEST}}}")  # the parser's time is quadratic in the parts
@@ -27,16 +28,15 @@ def read_toml(path: Path, what: str = "recipe", error: type[UserError] = RecipeE
     `DEEPEST`, and for values that `value_fault` tells of.
     """
     try:
-        if path.is_dir():
-            raise error(f"The {what} {path} is a folder; give a file.")
-        if path.exists() and not path.is_file():  # a pipe that nobody writes would be waited for without end
-            raise error(f"The {what} {path} is no ordinary file; give one.")
-        with path.open("rb") as file:
+        with open_file(path) as file:
             data = file.read(LARGEST + 1)
     except FileNotFoundError:
         raise error(f"There is no {what} {path}.") from None
+    except IsADirectoryError:
+        raise error(f"The {what} {path} is a folder; give a file.") from None
     except (OSError, ValueError) as fault:  # ValueError: a null character in the path
-        raise error(f"The {what} {path} cannot be read: {one_line(fault)}.") from None
+        said = one_line(getattr(fault, "strerror", None) or fault)
+        raise error(f"The {what} {path} cannot be read: {said}.") from None
     if len(data) > LARGEST:
         raise error(f"The {what} {path} is larger than {LARGEST:,} bytes; give a shorter one.")
     try:
@@ -74,7 +74,7 @@ def parse_toml(text: str) -> dict[str, Any]:
 def value_fault(values: Mapping[str, object]) -> str:
     """What is wrong with values of a recipe, whatever its keys mean, in words without a full stop; "" for nothing.
 
-    They are more than `DEEPEST` deep, or hold an integer beyond 64 bits, a number that is not finite, a date (JSON has
+    They are more than `DEEPEST` deep, or hold an integer beyond 2**53, a number that is not finite, a date (JSON has
     neither), a null character, or half a character (as of a command line that is not UTF-8).
     """
     for place, value in leaves(values):
@@ -120,7 +120,7 @@ def _fault(value: object) -> str:
         halves = any("\ud800" <= character <= "\udfff" for character in value)
         return "holds a null character" if "\0" in value else "holds half a character" if halves else ""
     if isinstance(value, int) and value not in INTEGERS:
-        return "is an integer beyond 64 bits"
+        return "is an integer beyond 2**53"
     if isinstance(value, float) and not math.isfinite(value):
         return "is not a finite number"
     return "is a date or a time; write it in quotes" if isinstance(value, date | time) else ""

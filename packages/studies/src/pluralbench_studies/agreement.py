@@ -144,6 +144,14 @@ def majority(answers: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+def share_over(frame: pl.DataFrame, cluster: str, hit: pl.Expr) -> dict[str, Any]:
+    """The share of rows that are a `hit`, as `count`, `of`, `share`, and `low` and `high`, its 95 % interval over the
+    values of the column `cluster`."""
+    by_cluster = frame.group_by(cluster).agg(hit.sum().alias("hit"), of=pl.len()).sort(cluster)
+    counts, of = by_cluster["hit"].to_list(), by_cluster["of"].to_list()
+    return {"count": sum(counts), "of": sum(of), **clustered_share(counts, of)}
+
+
 def _keys(answers: pl.DataFrame) -> list[str]:
     return [name for name in answers.columns if name not in {"annotator", "answer"}]
 

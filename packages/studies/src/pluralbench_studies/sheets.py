@@ -1,18 +1,20 @@
 """Sheets that people fill in: CSV that a spreadsheet opens as text, whatever the text is."""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from unicodedata import normalize
 
 import polars as pl
-from pluralbench_tables import SPREADSHEET, read_csv
+from pluralbench_runs import replacing
+from pluralbench_tables import read_csv
 
 from pluralbench_studies.answers import Submission, rows_as_submissions
 from pluralbench_studies.errors import AnswersError, AssignmentError
 from pluralbench_studies.forms import Form, by_annotator
 
-# What a spreadsheet would take for a formula, and the mark that keeps it from doing so.
-FORMULA = ("=", "+", "-", "@", "＝", "＋", "－", "＠", "\t", "\r", "\n", "'")
+# What a spreadsheet takes for a formula, also after spaces and line breaks, and the mark that keeps it from doing so.
+FORMULA = re.compile(r"\s*[=+\-@＝＋－＠]|'")
 
 
 def write_sheets(folder: Path, shown: pl.DataFrame, form: Form) -> list[Path]:
@@ -36,12 +38,14 @@ def write_sheet(path: Path, rows: pl.DataFrame, answers: Sequence[str]) -> None:
     texts = {column.name: [guarded(text) for text in column.cast(pl.String).fill_null("")] for column in rows}
     empty = {name: [""] * rows.height for name in answers}
     # A spreadsheet takes the mark at the beginning to know that this is UTF-8.
-    pl.DataFrame(texts | empty, schema=dict.fromkeys([*texts, *empty], pl.String)).write_csv(path, include_bom=True)
+    frame = pl.DataFrame(texts | empty, schema=dict.fromkeys([*texts, *empty], pl.String))
+    with replacing(path) as new:
+        frame.write_csv(new, include_bom=True)
 
 
 def read_rows(path: Path) -> pl.DataFrame:
     """The cells of a sheet as texts, without what guards them; an empty one is "". Raises `AnswersError`."""
-    frame = read_csv(path, AnswersError, quotings=SPREADSHEET)
+    frame = read_csv(path, AnswersError)
     frame = frame.rename({name: normalize("NFKC", name).strip() for name in frame.columns})
     return pl.DataFrame({column.name: [unguarded(text or "") for text in column] for column in frame})
 
@@ -82,7 +86,7 @@ def new_files(folder: Path, names: Sequence[str]) -> list[Path]:
 
 def guarded(text: str) -> str:
     """The text as a spreadsheet may have it: what looks like a formula gets an apostrophe."""
-    return f"'{text}" if text.startswith(FORMULA) else text
+    return f"'{text}" if FORMULA.match(text) else text
 
 
 def unguarded(text: str) -> str:

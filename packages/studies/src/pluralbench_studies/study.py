@@ -12,10 +12,10 @@ Annotators get the files of `sheets` or of `label_studio`. Sheets that come back
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
 import polars as pl
-from pluralbench_runs import Recipe, Table, output_directory, read_recipe, write_recipe
+from pluralbench_runs import Recipe, Table, digest, output_directory, read_recipe, write_recipe
 from pluralbench_tables import read_csv
 from pydantic import Field
 
@@ -32,11 +32,17 @@ SHEETS, LABEL_STUDIO, GUIDE = "sheets", "label_studio", "guide.md"
 
 
 class StudyRecipe(Recipe):
-    """The settings of a study. annotators: their names. each: how many of them an item has. seed: of every draw."""
+    """The settings of a study. annotators: their names. each: how many of them an item has. seed: of every draw.
+
+    key_digest: of `key.csv`, by which `read_study` knows it again; `write_study` enters it.
+    """
+
+    operational: ClassVar[frozenset[str]] = frozenset({"key_digest"})
 
     annotators: list[str] = Field(min_length=1)
     each: int = Field(ge=1)
     seed: int = 0
+    key_digest: str = ""
 
 
 class Share(Table):
@@ -98,7 +104,8 @@ def write_study(
             (staged / name / GUIDE).write_text(guide, encoding="utf-8")
         assigned.write_csv(staged / ASSIGNED_FILE)
         key.write_csv(staged / KEY_FILE)
-        write_recipe(settings, staged / SETTINGS)
+        made = settings.model_copy(update={"key_digest": _digest(read_csv(staged / KEY_FILE, StudyError))})
+        write_recipe(made, staged / SETTINGS)
         output.publish(staged)
     return True
 
@@ -114,16 +121,27 @@ def written_lines(folder: Path, settings: StudyRecipe, key: str, *, new: bool) -
 
 
 def read_study(folder: Path, settings: type[R]) -> Study[R]:
-    """The study of `folder`, as `write_study` left it. Raises `StudyError` for a folder without one."""
+    """The study of `folder`, as `write_study` left it.
+
+    Raises `StudyError` for a folder without one, and for a key that is not what was written (rows in any order).
+    """
     for name in (SETTINGS, ASSIGNED_FILE, KEY_FILE):
         if not (folder / name).is_file():
             raise StudyError(
                 f"{folder} is no study: it has no {name}; give the folder that the sheets were written to."
             )
-    assigned = read_csv(folder / ASSIGNED_FILE, StudyError)
-    if assigned.columns != ASSIGNED.names():
-        raise StudyError(f"{folder / ASSIGNED_FILE} has been changed; put the file back as it was written.")
-    return Study(folder, read_recipe(settings, folder / SETTINGS), assigned, read_csv(folder / KEY_FILE, StudyError))
+    made = read_recipe(settings, folder / SETTINGS)
+    assigned, key = (read_csv(folder / name, StudyError) for name in (ASSIGNED_FILE, KEY_FILE))
+    kept = {ASSIGNED_FILE: assigned.columns == ASSIGNED.names(), KEY_FILE: _digest(key) == made.key_digest}
+    for name, is_kept in kept.items():
+        if not is_kept:
+            raise StudyError(f"{folder / name} has been changed; put the file back as it was written.")
+    return Study(folder, made, assigned, key)
+
+
+def _digest(key: pl.DataFrame) -> str:
+    """What a key says, whatever saved it: a spreadsheet may sort the rows, and drops the marks of an empty text."""
+    return digest([key.columns, *map(list, key.fill_null("").sort(key.columns).iter_rows())])
 
 
 def read_returned(

@@ -1,18 +1,22 @@
 from .arrow_texts import check_texts
-from .csv_files import SPREADSHEET, read_csv
+from .csv_files import read_csv
+from .dialect import SPREADSHEET, Dialect, Quoting, Separator
 from .errors import TableFileError
 from .frames import frame_of, typed_frame
 from .json_files import parse_json, read_json, read_jsonl, read_objects, write_jsonl
-from .parquet_files import read_parquet, release_memory
-from .parquet_footer import parquet_metadata
+from .parquet_files import parquet_metadata, parquet_parts, read_parquet, release_memory
 from .text_files import read_text
 
 __all__ = [
     "SPREADSHEET",
+    "Dialect",
+    "Quoting",
+    "Separator",
     "TableFileError",
     "check_texts",
     "frame_of",
     "parquet_metadata",
+    "parquet_parts",
     "parse_json",
     "read_csv",
     "read_json",

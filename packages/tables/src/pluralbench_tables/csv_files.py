@@ -1,154 +1,103 @@
-"""CSV of unknown dialect: read in every way that it can be meant, and refused where two ways differ.
+"""CSV and TSV by the separator and the quoting that the caller names, read strictly.
 
-Python's `csv` does the parsing, in its strict mode: it is C, knows both ways to write a quotation mark, and says at
-which line it stands. What guesses a dialect (duckdb, pandas, polars, `csv.Sniffer`) decides by a sample of the file
-and drops backslashes, or lets a stray quotation mark pass, where the guess was wrong.
+Python's `csv` does the parsing, in its strict mode: it is C, and says where a quotation mark belongs to no cell.
+Nothing guesses how a file quotes: a wrong guess drops backslashes and quotation marks in silence.
 """
 
 import csv
 import io
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import Any, get_args
 
 import polars as pl
 from pluralbench_runs import UserError
 from polars.exceptions import PolarsError
 
+from pluralbench_tables.dialect import SPREADSHEET, Dialect, Quoting, Separator
 from pluralbench_tables.errors import TableFileError
 from pluralbench_tables.limits import CELLS, COLUMNS, LINE_CHARACTERS, TEXT_CHARACTERS, too_long
 from pluralbench_tables.text_files import read_text
 
-SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
+SEPARATORS: dict[Separator, str] = {"comma": ",", "semicolon": ";", "tab": "\t", "bar": "|"}
 ENDS = {"\n": "a line feed", "\r": "a carriage return", "\r\n": "a carriage return and a line feed"}
 LINE = re.compile(r"[^\r\n]*+(?:\r\n?|\n)|[^\r\n]++")
 PIECE = 1_000_000  # characters of a text that are made lines at once
-# An end of line may be escaped too, though before another alone: a path, and so a row, may end with a backslash.
-PAIR_OR_BACKSLASH = re.compile(r'\\[\\",;\t|]|\\(?!\r\n)[\r\n](?=[\r\n])|(\\)')
+QUOTED_CELL = re.compile(r'(?:^|\t)"', re.MULTILINE)
 BACKSLASH_BEFORE_OTHERS = re.compile(r'\\(?!")')
+FORMATS: dict[Quoting, dict[str, Any]] = {
+    "doubled": {},
+    "backslash": {"escapechar": "\\"},
+    "none": {"quoting": csv.QUOTE_NONE, "quotechar": None},
+}
 MEND = "give the table as JSON lines or Parquet"
-
-
-@dataclass(frozen=True)
-class Quoting:
-    """A way to write quotation marks and backslashes. name: as in an error. escape: the escape character."""
-
-    name: str
-    escape: str | None
-
-    def as_csv(self, text: str) -> str | None:
-        """The text as `csv` reads it in this way; None where it cannot have been written so."""
-        return text
-
-
-class Escaping(Quoting):
-    """Every backslash escapes what follows, as Python's `csv` writes it: so it stands before nothing else."""
-
-    def as_csv(self, text: str) -> str | None:
-        """See `Quoting`."""
-        return None if any(match[1] for match in PAIR_OR_BACKSLASH.finditer(text)) else text
-
-
-class Marking(Quoting):
-    """A backslash escapes a quotation mark only, as R and Spark write it; any other is one of the text."""
-
-    def as_csv(self, text: str) -> str | None:
-        """See `Quoting`."""
-        return BACKSLASH_BEFORE_OTHERS.sub(r"\\\\", text) if '\\"' in text else None
-
-
-DOUBLED = Quoting("backslashes as letters", None)
-SPREADSHEET = (DOUBLED,)
-ANY = (
-    DOUBLED,
-    Escaping("every backslash an escape", "\\"),
-    Marking("only a backslash before a quotation mark an escape", "\\"),
-)
-
-
-@dataclass(frozen=True)
-class Reading:
-    """A way to read a file: the cells of each row, the header first, and the line at which each row begins."""
-
-    quoting: Quoting
-    separator: str
-    rows: list[list[str]]
-    lines: list[int]
+NAME_QUOTING = f"name the file's `quoting` ({', '.join(FORMATS)}), or {MEND}"
 
 
 class Unreadable(Exception):
-    """Where and why a file cannot be read in one way."""
+    """Where and why a file cannot be read, and whether another `quoting` may read it."""
 
-    def __init__(self, line: int, cause: str) -> None:
+    def __init__(self, line: int, cause: str, *, of_quoting: bool = False) -> None:
         super().__init__(cause)
         self.line = line
+        self.of_quoting = of_quoting
 
 
-def read_csv(path: Path, error: type[UserError] = TableFileError, *, quotings: Sequence[Quoting] = ANY) -> pl.DataFrame:
+def read_csv(path: Path, error: type[UserError] = TableFileError, dialect: Dialect = SPREADSHEET) -> pl.DataFrame:
     """The cells of a CSV file as strings, null where nothing stands in a cell; columns named by the first row.
 
-    The cells stand between commas, semicolons, tabs or vertical bars, whichever the header has. A quotation mark in a
-    quoted cell is doubled, as spreadsheets write it, or has a backslash before it. The file is read in all `quotings`
-    (`SPREADSHEET`: doubled only). A column with neither a name nor a cell that is not empty is left out.
-
-    Raises `error`, with the line, for rows that have more or fewer cells than the header, for a quotation mark that
-    belongs to no cell, and where two ways to read the file give different cells; see also `read_text`.
+    A column with neither a name nor a cell that is not empty is left out. Raises `error`, with the line, for rows that
+    have more or fewer cells than the header, for a quotation mark that belongs to no cell, and for a header that
+    several separators divide; see also `read_text`.
     """
     text = read_text(path, error)
-    found: list[Reading] = []
-    faults: list[Unreadable] = []
+    separator, quoting = dialect.separator, dialect.quoting or "doubled"
+    if quoting == "backslash":
+        text = BACKSLASH_BEFORE_OTHERS.sub(r"\\\\", text)
+    tabbed = path.name.removesuffix(".gz").endswith(".tsv")
+    if tabbed and dialect.quoting is None and (mark := QUOTED_CELL.search(text)):
+        place = f"{path}, line {text.count(chr(10), 0, mark.end()) + 1:,}"
+        raise error(f"{place}: a cell begins with a quotation mark, which may be a letter of the text; {NAME_QUOTING}.")
     before = csv.field_size_limit(TEXT_CHARACTERS)
     try:
-        for quoting, prepared, separator in _ways(text, quotings):
-            try:
-                reading = _read(prepared, separator, quoting)
-            except Unreadable as fault:
-                faults.append(fault)
-                continue
-            if all(reading.rows != other.rows for other in found):
-                found.append(reading)
+        if separator is None:
+            separator = "tab" if tabbed else _separator(text, quoting)
+        rows, lines = _read(text, separator, quoting)
+    except Unreadable as fault:
+        hint = f"; {NAME_QUOTING}" if fault.of_quoting else ""
+        raise error(f"{path}, line {fault.line:,}: {fault}{hint}.") from None
     finally:
         csv.field_size_limit(before)
-    if not found:
-        farthest = max(faults, key=lambda fault: fault.line)
-        raise error(f"{path}, line {farthest.line:,}: {farthest}.")
-    if len(found) > 1:
-        raise error(_differing(path, *found[:2]))
-    return _frame(found[0], _nulls(found[0], text), path, error)
+    return _frame(rows, lines, _nulls(rows, text, separator, quoting), path, error)
 
 
-def _ways(text: str, quotings: Sequence[Quoting]) -> Iterator[tuple[Quoting, str, str]]:
-    """The ways to read a text: the quoting, the text as `csv` reads it so, and the separator."""
-    for quoting in quotings if "\\" in text else SPREADSHEET:
-        prepared = quoting.as_csv(text)
-        if prepared is not None:
-            yield from ((quoting, prepared, separator) for separator in _separators(prepared, quoting))
-
-
-def _separators(text: str, quoting: Quoting) -> list[str]:
-    """Those that the header has, or else a comma."""
-    found = []
-    for separator in SEPARATORS:
+def _separator(text: str, quoting: Quoting) -> Separator:
+    """The only one that the header has, or else a comma. Raises `Unreadable` for several."""
+    found: list[Separator] = []
+    for separator in get_args(Separator):
         try:
             header = next(_records(text, separator, quoting), (1, []))[1]
         except Unreadable:
             continue
         if len(header) > 1:
             found.append(separator)
-    return found or [","]
+    if len(found) > 1:
+        raise Unreadable(1, f"the header can be divided at each {' and at each '.join(found)}; name the `separator`")
+    return found[0] if found else "comma"
 
 
-def _read(text: str, separator: str, quoting: Quoting) -> Reading:
+def _read(text: str, separator: Separator, quoting: Quoting) -> tuple[list[list[str]], list[int]]:
+    """The cells of each row, the header first, and the line at which each row begins."""
     rows: list[list[str]] = []
     lines: list[int] = []
     cells = 0
     for line, row in _records(text, separator, quoting):
         if rows and len(row) != len(rows[0]):
-            between = SEPARATORS[separator]
             raise Unreadable(
-                line, f"{len(row):,} cells between {between}, where the header has {len(rows[0]):,}; mend the row"
+                line,
+                f"{len(row):,} cells between {separator}s, where the header has {len(rows[0]):,}; mend the row",
             )
         cells += len(row)
         if len(row) > COLUMNS or cells > CELLS:
@@ -156,13 +105,13 @@ def _read(text: str, separator: str, quoting: Quoting) -> Reading:
             raise Unreadable(line, f"more than {most}, which are as many as are read")
         rows.append(row)
         lines.append(line)
-    return Reading(quoting, separator, rows, lines)
+    return rows, lines
 
 
-def _records(text: str, separator: str, quoting: Quoting) -> Iterator[tuple[int, list[str]]]:
+def _records(text: str, separator: Separator, quoting: Quoting) -> Iterator[tuple[int, list[str]]]:
     """The line at which each row begins, and its cells; blank lines are left out."""
     lines = _Lines(text)
-    reader = csv.reader(lines, delimiter=separator, escapechar=quoting.escape, strict=True)
+    reader = csv.reader(lines, delimiter=SEPARATORS[separator], strict=True, **FORMATS[quoting])
     while True:
         start = reader.line_num + 1
         try:
@@ -170,9 +119,10 @@ def _records(text: str, separator: str, quoting: Quoting) -> Iterator[tuple[int,
         except StopIteration:
             return
         except csv.Error as fault:
-            said = str(fault)
-            cause = _long_cell(text, start, separator, quoting) if "field limit" in said else _cause(said, separator)
-            raise Unreadable(start, cause) from None
+            reason = str(fault)
+            if "field limit" in reason:
+                raise Unreadable(start, _long_cell(text, start, separator, quoting)) from None
+            raise Unreadable(start, _cause(reason, separator), of_quoting=True) from None
         lines.check_end()
         if row:
             yield start, row
@@ -222,53 +172,43 @@ class _Lines:
             raise Unreadable(self._number, f"this line ends with {other}, those before with {one}; end all alike")
 
 
-def _cause(said: str, separator: str) -> str:
-    """What `csv` says, for a reader."""
-    if "unexpected end of data" in said:
+def _cause(reason: str, separator: Separator) -> str:
+    """What `csv` reports, for a reader."""
+    if "unexpected end of data" in reason:
         return "a quotation mark opens a cell here and none closes it"
-    if "expected after" in said:
+    if "expected after" in reason:
         return (
-            f"after the closing quotation mark of a cell the text goes on, without one of the {SEPARATORS[separator]}; "
+            f"after the closing quotation mark of a cell the text goes on, without a {separator}; "
             "double the quotation marks that belong to the text"
         )
-    return said
+    return reason
 
 
-def _long_cell(text: str, line: int, separator: str, quoting: Quoting) -> str:
+def _long_cell(text: str, line: int, separator: Separator, quoting: Quoting) -> str:
     """What is wrong with the row that begins at a line and has a cell of too many characters."""
     begin = sum(map(len, islice(_lines(text), line - 1)))
     part = text[begin : begin + 2 * TEXT_CHARACTERS]
     csv.field_size_limit(len(part))
-    rows = [csv.reader(_lines(some), delimiter=separator, escapechar=quoting.escape) for some in (text[:begin], part)]
+    way = {"delimiter": SEPARATORS[separator], **FORMATS[quoting]}
+    rows = [csv.reader(_lines(some), **way) for some in (text[:begin], part)]
     header, row = (next(filter(None, some), []) for some in rows)
     place = next((place for place, cell in enumerate(row) if len(cell) > TEXT_CHARACTERS), len(header))
     called = f"`{header[place]}`" if place < len(header) else "a cell"
     return f"{called} has a text of {too_long()}, or close its quotation mark"
 
 
-def _differing(path: Path, one: Reading, other: Reading) -> str:
-    rows = zip(one.rows, other.rows, strict=False)
-    place = next((place for place, (a, b) in enumerate(rows) if a != b), min(len(one.rows), len(other.rows)) - 1)
-    return (
-        f"{path}, line {one.lines[place]:,}: this can be read in two ways that differ: {_said(one)}; or "
-        f"{_said(other)}; {MEND}."
-    )
-
-
-def _said(reading: Reading) -> str:
-    return f"as cells between {SEPARATORS[reading.separator]}, with {reading.quoting.name}"
-
-
-def _nulls(reading: Reading, text: str) -> Sequence[Sequence[str | None]]:
+def _nulls(
+    rows: Sequence[Sequence[str]], text: str, separator: Separator, quoting: Quoting
+) -> Sequence[Sequence[str | None]]:
     """The cells with null for the empty ones; but where polars reads the same cells, "" for those in quotation marks.
 
     `csv` does not tell the two apart before Python 3.12.
     """
-    nulls = [[cell or None for cell in row] for row in reading.rows]
-    if '""' not in text or reading.quoting is not DOUBLED:
+    nulls = [[cell or None for cell in row] for row in rows]
+    if '""' not in text or quoting != "doubled":
         return nulls
     try:
-        again = pl.read_csv(text.encode(), has_header=False, infer_schema=False, separator=reading.separator).rows()
+        again = pl.read_csv(text.encode(), has_header=False, infer_schema=False, separator=SEPARATORS[separator]).rows()
     except PolarsError:
         return nulls
     same = len(again) == len(nulls) and all(
@@ -278,17 +218,21 @@ def _nulls(reading: Reading, text: str) -> Sequence[Sequence[str | None]]:
 
 
 def _frame(
-    reading: Reading, cells_of: Sequence[Sequence[str | None]], path: Path, error: type[UserError]
+    rows: Sequence[Sequence[str]],
+    lines: Sequence[int],
+    cells_of: Sequence[Sequence[str | None]],
+    path: Path,
+    error: type[UserError],
 ) -> pl.DataFrame:
-    if not reading.rows:
+    if not rows:
         raise error(f"{path} is empty; a table begins with the names of its columns.")
     columns = dict[str, list[str | None]]()
-    for place, name in enumerate(reading.rows[0]):
+    for place, name in enumerate(rows[0]):
         cells = [row[place] for row in cells_of[1:]]
         if not name and place and not any(cells):
             continue
         if name in columns:
             told = f"is called `{name}`, as one before it" if name else "has no name, as one before it"
-            raise error(f"{path}, line {reading.lines[0]:,}: column {place + 1:,} {told}; name every column once.")
+            raise error(f"{path}, line {lines[0]:,}: column {place + 1:,} {told}; name every column once.")
         columns[name] = cells
     return pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String))

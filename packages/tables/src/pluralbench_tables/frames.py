@@ -35,25 +35,29 @@ def frame_of(
         raise error(f"{where} cannot be made a table: {one_line(fault, 300)}.") from None
 
 
-def typed_frame(rows: Sequence[Mapping[str, Any]], schema: pl.Schema) -> pl.DataFrame:
-    """Rows as a frame of this schema, as `polars.DataFrame(rows, schema)` has it, in a tenth of its time.
+def typed_frame(columns: Mapping[str, Sequence[Any] | pl.Series | None], schema: pl.Schema) -> pl.DataFrame:
+    """Values by column as a frame of this schema, as `polars.DataFrame` has it, in a tenth of its time.
 
-    A key that a row lacks is null. Raises as polars does for values of other types.
+    A column that is not there, or None, is null. Raises as polars does for values of other types.
     """
     import pyarrow as pa  # noqa: PLC0415 - half a second that text files save
 
     fields = pl.DataFrame(schema=schema).to_arrow(compat_level=pl.CompatLevel.oldest()).schema
-    columns = {}
+    height = next(len(values) for values in columns.values() if values is not None)
+    made = {}
     for field, (name, kind) in zip(fields, schema.items(), strict=True):
-        values = [row.get(name) for row in rows]
+        values = columns.get(name)
+        if values is None or isinstance(values, pl.Series):
+            made[name] = pl.repeat(None, height, dtype=kind, eager=True) if values is None else values.cast(kind)
+            continue
         try:
             array = pa.array(values, field.type) if _are_plain(values) else None
         except (ValueError, TypeError, OverflowError):
             array = None
         # What Arrow does not take, and all that it might take for something else, is left to polars.
         left = pl.DataFrame([{name: value} for value in values], {name: kind})[name] if array is None else None
-        columns[name] = pl.from_arrow(array) if left is None else left
-    return pl.DataFrame(columns, schema=schema)
+        made[name] = pl.Series(name, pl.from_arrow(array)) if left is None else left
+    return pl.DataFrame(made, schema=schema)
 
 
 def _are_plain(values: Iterable[Any]) -> bool:

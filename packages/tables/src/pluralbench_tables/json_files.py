@@ -8,10 +8,18 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from pluralbench_runs import Json, UserError
+from pluralbench_runs import Json, UserError, replacing
 
 from pluralbench_tables.errors import TableFileError
-from pluralbench_tables.limits import CELLS, DEPTH, LINE_CHARACTERS, TEXT_CHARACTERS, too_long
+from pluralbench_tables.limits import (
+    CELLS,
+    DEPTH,
+    JSON_MEMORY_BYTES,
+    LINE_CHARACTERS,
+    TEXT_CHARACTERS,
+    parsed_bytes,
+    too_long,
+)
 from pluralbench_tables.text_files import read_text
 
 SURROGATE = re.compile("[\\ud800-\\udfff]")
@@ -35,6 +43,8 @@ def parse_json(text: str, where: str, error: type[UserError] = TableFileError) -
 def _parsed(text: str, where: str, error: type[UserError]) -> Json:
     if sum(map(text.count, ",[{")) > CELLS:
         raise error(f"{where}: this has more than {CELLS:,} values, which are as many as are read.")
+    if parsed_bytes(text) > JSON_MEMORY_BYTES:
+        raise error(f"{where}: its values take more than {JSON_MEMORY_BYTES:,} bytes of memory; split it.")
     try:
         value: Json = json.loads(text, object_pairs_hook=_object, parse_constant=_constant)
     except json.JSONDecodeError as fault:
@@ -108,14 +118,9 @@ def read_objects(path: Path, error: type[UserError] = TableFileError) -> list[di
 
 def write_jsonl(rows: Iterable[Mapping[str, Any]], path: Path) -> None:
     """Write objects, one a line, characters as they are. A failure leaves the file that was there."""
-    new = path.with_name(path.name + ".new")
-    try:
-        with new.open("w", encoding="utf-8", newline="\n") as file:
-            for row in rows:
-                file.write(json.dumps(row, ensure_ascii=False) + "\n")
-        new.replace(path)
-    finally:
-        new.unlink(missing_ok=True)
+    with replacing(path) as new, new.open("w", encoding="utf-8", newline="\n") as file:
+        for row in rows:
+            file.write(json.dumps(row, ensure_ascii=False) + "\n")
 
 
 def _lines(path: Path, text: str, error: type[UserError]) -> Iterator[tuple[int, dict[str, Any]]]:

@@ -7,8 +7,17 @@ LINE_CHARACTERS = 100_000_000  # of a line of a text file
 TEXT_CHARACTERS = 5_000_000
 CELLS = 50_000_000  # in all of a file
 MEMORY_BYTES = 4_000_000_000  # of a Parquet file, unpacked
+# How many times its own size a Parquet file that is read in parts may unpack to. What models write, with the digests of
+# calls, comes nowhere near it; what does is made to fill a disk.
+GROWTH = 100
 COLUMNS = 10_000
+JSON_MEMORY_BYTES = 8_000_000_000  # of what a JSON text becomes once it is parsed, see `parsed_bytes`
 DEPTH = 50  # of lists and objects within one another
+
+
+def parsed_bytes(text: str) -> int:
+    """About how much memory the values of a JSON text take beside its letters: an object some 240 bytes, and so on."""
+    return 240 * text.count("{") + 64 * text.count("[") + 32 * text.count(",")
 
 
 def too_long(characters: int | None = None) -> str:

@@ -4,7 +4,8 @@ pyarrow opens it: it checks what it reads, and refuses a schema whose depth ends
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,7 @@ from pluralbench_runs import UserError, one_line
 from polars.exceptions import PanicException, PolarsError
 
 from pluralbench_tables.errors import TableFileError
-from pluralbench_tables.limits import CELLS, COLUMNS, MEMORY_BYTES
+from pluralbench_tables.limits import CELLS, COLUMNS, GROWTH, MEMORY_BYTES
 from pluralbench_tables.text_files import check_size
 
 if TYPE_CHECKING:
@@ -25,6 +26,18 @@ STEP = 100_000_000  # bytes that are
 RAISED = (PolarsError, PanicException, OSError, ValueError, TypeError, KeyError, NotImplementedError, MemoryError)
 
 
+def parquet_metadata(path: Path, error: type[UserError] = TableFileError) -> dict[str, str]:
+    """The texts that were written into the footer of a Parquet file, by name. Raises `error`."""
+    import pyarrow as pa  # noqa: PLC0415 - half a second that text files save
+    from pyarrow.parquet import read_metadata  # noqa: PLC0415 - the same
+
+    try:
+        found = read_metadata(path).metadata or {}
+    except (pa.ArrowException, OSError, ValueError) as fault:
+        raise error(f"{path} cannot be read: {one_line(fault, 300)}.") from None
+    return {name.decode(errors="replace"): value.decode(errors="replace") for name, value in found.items()}
+
+
 def read_parquet(
     path: Path, columns: Sequence[str] | None = None, error: type[UserError] = TableFileError
 ) -> pl.DataFrame:
@@ -34,17 +47,34 @@ def read_parquet(
     `limits.TEXT_CHARACTERS`, or is larger than `limits.COLUMNS`, `limits.CELLS` and `limits.MEMORY_BYTES` allow.
     """
     check_size(path, error)
-    try:
-        return _read(path, columns, error)
-    except _Refused as fault:
-        raise error(f"{path} {fault}.") from None
-    except RAISED as fault:
-        raise error(f"{path} cannot be read: {one_line(fault, 300)}.") from None
+    with _opened(path, columns, CELLS, error) as file:
+        import pyarrow as pa  # noqa: PLC0415 - as above
+
+        batches = list(_batches(path, file, columns, MEMORY_BYTES, error))
+        table = pa.Table.from_batches(batches) if batches else file.schema_arrow.empty_table()
+        return _frame(table if columns is None else table.select(columns))
+
+
+def parquet_parts(
+    path: Path, columns: Sequence[str] | None = None, error: type[UserError] = TableFileError
+) -> Iterator[pl.DataFrame]:
+    """The same rows some at a time, of a file that may be as large as the disk. Without rows it is one empty part.
+
+    What a part takes in memory has a limit, and all of them together must be in proportion to the file (see
+    `limits.GROWTH`). Raises `error` as `read_parquet` does; for what is wrong with a part only when those before it
+    were given.
+    """
+    check_size(path, error, any_size=True)
+    size = path.stat().st_size
+    with _opened(path, columns, max(CELLS, size), error) as file:
+        batches = _batches(path, file, columns, max(MEMORY_BYTES, GROWTH * size), error)
+        for batch in batches if file.metadata.num_rows else [file.schema_arrow.empty_table()]:
+            yield _frame(batch if columns is None else batch.select(columns))
 
 
 def release_memory() -> None:
     """Give the memory of tables that are gone back to the system; Arrow keeps as much as all of them took."""
-    from pyarrow import default_memory_pool  # noqa: PLC0415 - as below
+    from pyarrow import default_memory_pool  # noqa: PLC0415 - as above
 
     default_memory_pool().release_unused()
 
@@ -53,60 +83,68 @@ class _Refused(Exception):
     """A file that can be read, but is not."""
 
 
-def _read(path: Path, columns: Sequence[str] | None, error: type[UserError]) -> pl.DataFrame:
-    from pyarrow.parquet import ParquetFile  # noqa: PLC0415 - as below
+@contextmanager
+def _opened(
+    path: Path, columns: Sequence[str] | None, most_cells: int, error: type[UserError]
+) -> "Iterator[ParquetFile]":
+    """The file, whose metadata are as they may be. Raises `error`, also for whatever goes wrong inside."""
+    from pyarrow.parquet import ParquetFile  # noqa: PLC0415 - as above
 
-    with ParquetFile(path) as file:
-        names = file.schema_arrow.names
-        missing = next((name for name in columns or [] if name not in names), None)
-        if missing is not None:
-            raise _Refused(f"has no column `{missing}`; it has {', '.join(names)}")
-        _check_metadata(file)
-        table = _unpacked(path, file, None if columns is None else list(columns), error)
+    try:
+        with ParquetFile(path) as file:
+            _check_metadata(file, columns, most_cells)
+            yield file
+    except _Refused as fault:
+        raise error(f"{path} {fault}.") from None
+    except RAISED as fault:
+        raise error(f"{path} cannot be read: {one_line(fault, 300)}.") from None
+
+
+def _frame(table: "pa.Table | pa.RecordBatch") -> pl.DataFrame:
     table.validate(full=True)
     frame = pl.from_arrow(table, rechunk=True)
     return frame if isinstance(frame, pl.DataFrame) else frame.to_frame()
 
 
-def _check_metadata(file: "ParquetFile") -> None:
-    found = file.metadata
-    leaves = range(found.num_columns)
+def _check_metadata(file: "ParquetFile", columns: Sequence[str] | None, most_cells: int) -> None:
+    names, found = file.schema_arrow.names, file.metadata
+    missing = next((name for name in columns or [] if name not in names), None)
+    if missing is not None:
+        raise _Refused(f"has no column `{missing}`; it has {', '.join(names)}")
     if found.num_columns > COLUMNS:
         raise _Refused(f"has {found.num_columns:,} columns, and at most {COLUMNS:,} are read")
-    name, times = Counter(file.schema_arrow.names).most_common(1)[0] if leaves else ("", 1)
+    name, times = Counter(names).most_common(1)[0] if found.num_columns else ("", 1)
     if times > 1:
         raise _Refused(f"has the column `{name}` {times} times; name every column once")
-    if found.num_rows * found.num_columns > CELLS:
+    if found.num_rows * found.num_columns > most_cells:
         raise _Refused(
-            f"has {found.num_rows:,} rows of {found.num_columns:,} columns, and at most {CELLS:,} cells are "
+            f"has {found.num_rows:,} rows of {found.num_columns:,} columns, and at most {most_cells:,} cells are "
             "read; split it"
         )
 
 
-def _unpacked(path: Path, file: "ParquetFile", columns: list[str] | None, error: type[UserError]) -> "pa.Table":
-    import pyarrow as pa  # noqa: PLC0415 - half a second that text files save
+def _batches(
+    path: Path, file: "ParquetFile", columns: Sequence[str] | None, most_bytes: int, error: type[UserError]
+) -> "Iterator[pa.RecordBatch]":
+    """The rows some at a time, no more than some `STEP` bytes unpacked before their texts are looked at."""
+    from pluralbench_tables.arrow_texts import check_texts  # noqa: PLC0415 - as above
 
-    from pluralbench_tables.arrow_texts import check_texts  # noqa: PLC0415 - the same
+    def check_memory(size: int) -> None:
+        if size > most_bytes:
+            raise _Refused(f"unpacks to more than {most_bytes:,} bytes, which are as many as are read; split it")
 
     groups = [_chunks(file, number, columns) for number in range(file.num_row_groups)]
     sizes = _sizes(path, groups, error)
-    _check_memory(sum(sizes))
-    batches, rows, size = [], 0, 0
+    check_memory(sum(sizes))
+    rows, size = 0, 0
     for number, (chunks, expected) in enumerate(zip(groups, sizes, strict=True)):
         at_once = _rows_at_once(chunks, expected, file.metadata.row_group(number).num_rows)
-        for batch in file.iter_batches(at_once, row_groups=[number], columns=columns):
+        for batch in file.iter_batches(at_once, row_groups=[number], columns=None if columns is None else [*columns]):
             check_texts(batch, str(path), error, rows_before=rows)
-            batches.append(batch)
             rows += batch.num_rows
             size += batch.nbytes
-            _check_memory(size)  # what the file says of itself may be wrong
-    table = pa.Table.from_batches(batches) if batches else file.schema_arrow.empty_table()
-    return table if columns is None else table.select(columns)
-
-
-def _check_memory(size: int) -> None:
-    if size > MEMORY_BYTES:
-        raise _Refused(f"unpacks to more than {MEMORY_BYTES:,} bytes, which are as many as are read; split it")
+            check_memory(size)  # what the file says of itself may be wrong
+            yield batch
 
 
 def _chunks(file: "ParquetFile", group: int, columns: Sequence[str] | None) -> "list[ColumnChunkMetaData]":

@@ -7,7 +7,7 @@ import shlex
 import zlib
 from pathlib import Path
 
-from pluralbench_runs import UserError
+from pluralbench_runs import UserError, open_file
 
 from pluralbench_tables.errors import TableFileError
 from pluralbench_tables.limits import FILE_BYTES
@@ -44,8 +44,8 @@ def read_text(path: Path, error: type[UserError] = TableFileError) -> str:
         raise error(f"{path}, line {line:,}: this is GBK and not UTF-8; convert it with `{command}`.") from None
 
 
-def check_size(path: Path, error: type[UserError]) -> None:
-    """Raise `error` for what is no file, and for one larger than `limits.FILE_BYTES`."""
+def check_size(path: Path, error: type[UserError], *, any_size: bool = False) -> None:
+    """Raise `error` for what is no file, and for one larger than `limits.FILE_BYTES` unless it may be of any size."""
     try:
         found = path.stat()
     except (OSError, ValueError) as fault:
@@ -54,14 +54,15 @@ def check_size(path: Path, error: type[UserError]) -> None:
         raise error(f"{path} cannot be read: it is a folder; give a file.")
     if not path.is_file():
         raise error(f"{path} cannot be read: it is no ordinary file.")
-    if found.st_size > FILE_BYTES:
+    if found.st_size > FILE_BYTES and not any_size:
         raise error(f"{path} has {found.st_size:,} bytes, and at most {FILE_BYTES:,} are read; split it.")
 
 
 def _data(path: Path, error: type[UserError]) -> bytes:
     check_size(path, error)
     try:
-        data = path.read_bytes()
+        with open_file(path) as opened:
+            data = opened.read()
         if not data.startswith(GZIP):
             return data
         with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:

@@ -9,7 +9,9 @@ from pluralbench_studies import CONSENSUS, agreement, met
 VALUES = (-1, 0, 1)
 
 
-def mark_agreement(marks: pl.DataFrame, checks: pl.DataFrame | None = None, *, seed: int = 0) -> dict[str, Any]:
+def mark_agreement(
+    marks: pl.DataFrame, checks: pl.DataFrame | None = None, *, thirds: pl.DataFrame | None = None, seed: int = 0
+) -> dict[str, Any]:
     """Statistics of marks (columns of `annotations.MARKS`), as plain JSON values.
 
     `pairs` and `alpha` are those of `pluralbench_studies.agreement`, where a unit is a pair of responses that more than
@@ -18,10 +20,11 @@ def mark_agreement(marks: pl.DataFrame, checks: pl.DataFrame | None = None, *, s
     `annotators`, by name: tasks, marks, how many of the pairs of marks with others are the same (`agreeing`), how often
     the response shown first is preferred where one is, and how many marks on check items (columns of
     `annotations.CHECKS`) are right; each of these as a share with Wilson's 95 % interval. What a discussion came to
-    does not count.
+    does not count, nor, for how far annotators agree, what third annotators marked (`thirds`: of
+    `rounds.third_annotators`), which exists only where others differ.
     """
     marks = marks.filter(pl.col("annotator") != CONSENSUS)
-    values = _values(marks)
+    values = _values(marks if thirds is None else marks.join(thirds, on=thirds.columns, how="anti"))
     found = agreement(values, VALUES, cluster="prompt", seed=seed)
     both = met(values)
     opposite = both.filter(pl.col("answer") * pl.col("answer_other") == -1).height
@@ -55,7 +58,7 @@ def _by_annotator(marks: pl.DataFrame, agreeing: dict[str, Any], checks: pl.Data
         annotator: {
             "tasks": tasks,
             "marks": number,
-            "agreeing": agreeing[annotator],
+            "agreeing": agreeing.get(annotator, share_of(0, 0)),
             **{name: share_of(*found.get(annotator, (0, 0))) for name, found in counts.items()},
         }
         for annotator, tasks, number in work.iter_rows()

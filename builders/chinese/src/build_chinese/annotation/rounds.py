@@ -2,7 +2,8 @@
 
 Two annotators of the same tasks are to agree on 90 % of what both marked. Where they do not, the tasks on which they
 differ go back to both, who mark them once more, each alone; where they still do not, a third annotator marks them, and
-two of three decide. Whatever is left is discussed. Of what is settled, a reviewer marks 30 % without seeing the marks.
+two of three decide. Whatever is left is discussed. Of what is settled, a reviewer marks 30 % without seeing the marks,
+and then another one 30 % of all of it, drawn anew.
 """
 
 from collections.abc import Collection, Sequence
@@ -17,7 +18,7 @@ from pluralbench_studies.agreement import OPEN
 
 from build_chinese.annotation.annotations import Annotations
 from build_chinese.annotation.forms import shown
-from build_chinese.annotation.tasks import Tasks
+from build_chinese.recipe import Tasks
 
 ON = ["prompt", "task", "first", "second"]
 SEED = 0  # who is drawn says nothing of the marks, so that any seed does
@@ -29,14 +30,14 @@ class Rounds:
     """What goes back to whom, as sheets show it (columns of `forms.shown`).
 
     markers: how far each two annotators agree, JSON. again, third: tasks for the same two once more, and for a third.
-    review: tasks for a reviewer, none before all else is settled. reviewed: how often one agreed, JSON; None without.
+    review: tasks for the next reviewer, none before all else is settled. reviewed: how often each agreed so far, JSON.
     """
 
     markers: list[dict[str, Any]]
     again: pl.DataFrame
     third: pl.DataFrame
     review: pl.DataFrame
-    reviewed: dict[str, Any] | None
+    reviewed: Sequence[dict[str, Any]]
 
 
 def next_round(
@@ -46,21 +47,22 @@ def next_round(
     tasks: pl.DataFrame,
     prompts: pl.DataFrame,
     options: Tasks,
-    verdict: dict[str, Any] | None,
+    verdicts: Sequence[dict[str, Any]],
 ) -> Rounds:
-    """What is to be done next. again: the marks that came back. agreed: of `judgements_of`. verdict: of `reviewed`."""
+    """What is to be done next. again: the marks that came back. agreed: of `judgements_of`. verdicts: of `reviewed`."""
     unsettled = set(agreed.filter(by=OPEN)["task"]) if options.consensus == "discussion" else set()
     done = set(marks["task"]) - unsettled
-    pairs = markers(marks, options.least_agreement)
+    thirds = third_annotators(again, tasks)
+    pairs = markers(marks.join(thirds, on=thirds.columns, how="anti"), options.least_agreement)
     third = to_third(pairs, again, marks, tasks["annotator"].unique().to_list(), done)
-    drawn = [] if unsettled or verdict is not None else to_review(marks, options)
+    drawn = [] if unsettled else to_review(marks, options.review_share, len(verdicts))
     review = pl.DataFrame({"task": drawn, "annotator": [CONSENSUS] * len(drawn)}, schema=GIVEN)
     each = tasks.unique("task", keep="first", maintain_order=True).drop("annotator")
 
     def seen(given: pl.DataFrame) -> pl.DataFrame:
         return shown(each.join(given, on="task", maintain_order="left"), prompts)
 
-    return Rounds(pairs, seen(to_mark_again(pairs, again, marks, done)), seen(third), seen(review), verdict)
+    return Rounds(pairs, seen(to_mark_again(pairs, again, marks, done)), seen(third), seen(review), verdicts)
 
 
 def with_more(first: Annotations, again: Annotations) -> Annotations:
@@ -77,6 +79,14 @@ def with_more(first: Annotations, again: Annotations) -> Annotations:
     done = anew.with_columns(kind=pl.lit("missing"))
     ours = again.problems.filter(~pl.col("kind").is_in(["missing", "wrong annotator"]))
     return Annotations(**parts, problems=pl.concat([first.problems.join(done, on=["kind", *keys], how="anti"), ours]))
+
+
+def third_annotators(again: pl.DataFrame, tasks: pl.DataFrame) -> pl.DataFrame:
+    """Who marked which task as a third annotator (columns of `GIVEN`), on which two others differed before.
+
+    So their marks say nothing of how far annotators agree. again: marks that came back.
+    """
+    return again.select(GIVEN.names()).unique().join(tasks, on=GIVEN.names(), how="anti")
 
 
 def markers(marks: pl.DataFrame, least: float) -> list[dict[str, Any]]:
@@ -152,10 +162,10 @@ def to_third(
     return pl.DataFrame(rows, schema=GIVEN, orient="row")
 
 
-def to_review(marks: pl.DataFrame, options: Tasks) -> list[str]:
-    """The tasks that a reviewer marks, drawn: a share of those that were marked."""
+def to_review(marks: pl.DataFrame, shares: Sequence[float], done: int) -> list[str]:
+    """The tasks that the next reviewer marks, drawn: a share of those that were marked. done: stages that are over."""
     tasks = marks["task"].unique(maintain_order=True).to_list()
-    return draw(tasks, round(options.review_share * len(tasks)), SEED, "review")
+    return draw(tasks, round(shares[done] * len(tasks)), SEED + done, "review") if done < len(shares) else []
 
 
 def reviewed(review: pl.DataFrame, counted: pl.DataFrame) -> dict[str, Any]:

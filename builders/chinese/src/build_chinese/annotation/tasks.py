@@ -6,16 +6,17 @@ for the first time, as a second annotator or because its answer is known: so nob
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from itertools import combinations
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import polars as pl
-from pluralbench_runs import Table, stream
-from pluralbench_studies import CONSENSUS, annotator_names, assign, covering_design
+from pluralbench_runs import stream
+from pluralbench_studies import CONSENSUS, annotator_names, assign
 from pluralbench_tables import read_jsonl, write_jsonl
-from pydantic import Field
 
 from build_chinese.errors import TasksError
+from build_chinese.recipe import Tasks
 
 FIRST, OVERLAP, CHECK = KINDS = ("first", "overlap", "check")
 TASKS = pl.Schema(
@@ -27,32 +28,7 @@ TASKS = pl.Schema(
 )
 # As in the paper, five responses are shown along the ring of five adjacent triples, though four triples would cover all
 # pairs: so each response is seen three times, once in each place.
-RING = [(0, 1, 2), (1, 2, 3), (2, 3, 4), (3, 4, 0), (4, 0, 1)]
-
-
-class Tasks(Table):
-    """How tasks are given to annotators, and what becomes of those that several annotators had.
-
-    overlap: the share of tasks that a second annotator gets too. check_share: so many check items for each other task,
-    where there are any. several_of_a_prompt: whether an annotator may get several tasks of a prompt where it has more
-    tasks than there are annotators; without, that is an error.
-
-    consensus: what enters the preference graph where several annotators marked a task. `discussion`, the paper's rule
-    (appendix D): one mark on each pair; where they differ it is what they agree on when they discuss it, or the known
-    answer of a check item, and until then the pair is left out. `none`: every annotator's mark, so that marks that
-    differ make both responses equal. The pairs that two tasks of a prompt share are another matter: their conflicts are
-    resolved in the graph (algorithm 1).
-
-    least_agreement: how far two annotators of the same tasks are to agree, before they discuss what is left (see
-    `rounds`). review_share: the share of the marked tasks that a reviewer marks too; both are the paper's.
-    """
-
-    overlap: float = Field(default=0.0, ge=0, le=1)
-    check_share: float = Field(default=0.05, ge=0, le=1)
-    several_of_a_prompt: bool = False
-    consensus: Literal["discussion", "none"] = "discussion"
-    least_agreement: float = Field(default=0.9, ge=0, le=1)
-    review_share: float = Field(default=0.3, ge=0, le=1)
+RING: list[tuple[int, ...]] = [(0, 1, 2), (1, 2, 3), (2, 3, 4), (3, 4, 0), (4, 0, 1)]
 
 
 def make(
@@ -107,6 +83,28 @@ def make(
     return items.join(given, left_on="task", right_on="item", maintain_order="left_right").select(TASKS.names())
 
 
+def blocks_of(count: int) -> list[tuple[int, ...]]:
+    """The places of the responses that are shown together, so that every two of `count` responses meet, sorted.
+
+    Five are shown along the ring, two together, and any others in triples, each of which makes as many new pairs as
+    can be (the first such one).
+    """
+    if count == len(RING):
+        return RING
+    left = set(combinations(range(count), 2))
+    blocks: list[tuple[int, ...]] = []
+    while left:
+        blocks.append(
+            max(combinations(range(count), min(count, 3)), key=lambda block: len(left.intersection(_pairs(block))))
+        )
+        left -= _pairs(blocks[-1])
+    return sorted(blocks)
+
+
+def _pairs(block: tuple[int, ...]) -> set[tuple[int, ...]]:
+    return set(combinations(block, 2))
+
+
 def _tasks(prompt: str, responses: Sequence[str], seed: int) -> dict[str, list[str]]:
     """The ids of the responses of each task of a prompt, by the id of the task."""
     if len(responses) < 2:
@@ -116,7 +114,7 @@ def _tasks(prompt: str, responses: Sequence[str], seed: int) -> dict[str, list[s
         again = Counter(responses).most_common(1)[0][0]
         raise TasksError(f"The prompt {prompt} has the response {again} twice, so it would be compared with itself.")
     found = {}
-    for number, block in enumerate(RING if len(responses) == 5 else covering_design(len(responses)), start=1):
+    for number, block in enumerate(blocks_of(len(responses)), start=1):
         ids = [responses[place] for place in block]
         # Along the ring each response stands once in each place.
         if len(responses) != 5:

@@ -5,7 +5,6 @@ dependencies it imports when first entered, so that a replay needs nothing of it
 """
 
 import importlib
-import pkgutil
 from typing import TYPE_CHECKING, Protocol
 
 from pluralbench_calls import PackingBackend
@@ -13,11 +12,12 @@ from pluralbench_runs import Json
 from pluralbench_schemas import Language
 
 from build_multilingual.errors import TranslatorError
+from build_multilingual.known import known_translators
 
 if TYPE_CHECKING:
     from build_multilingual.recipe import ConnectionTable, TranslatorTable
 
-__all__ = ["Translator", "known_translators", "translator"]
+__all__ = ["Translator", "translator"]
 
 
 class Translator(PackingBackend, Protocol):
@@ -35,11 +35,6 @@ class Translator(PackingBackend, Protocol):
 
         Raises `UnsupportedLanguage`.
         """
-
-
-def known_translators() -> list[str]:
-    """The names of the translators."""
-    return sorted(module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_"))
 
 
 def translator(table: "TranslatorTable", connection: "ConnectionTable") -> Translator:

@@ -4,35 +4,25 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from pluralbench_runs import RecipeError
-from pluralbench_runs.options import (
+from pluralbench_runs import RecipeError, shell_line, write_text
+from pluralbench_runs.console import make_console
+from pluralbench_runs.options import Fresh, Seed
+from pluralbench_runs.study_options import (
     Account,
     Annotator,
     AsAssigned,
     Each,
-    Fresh,
     Returned,
-    Seed,
     StudyExport,
     StudyImport,
     StudyRelease,
     account_names,
     one_of,
 )
-from rich.console import Console
 
-EXAMPLES = """\
-Examples:
-
-build-persona-judge label --release dist/judge --task opinion_qa --export labels --annotator an --annotator bo
---annotator cy
-
-build-persona-judge label --import labels
-"""
-DEFAULTS = {"each": "3", "limit": "300", "seed": "0"}  # what --help shows
 RESULTS = "results.json"
 
-console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
+console = make_console()
 
 
 def label(
@@ -42,9 +32,9 @@ def label(
     release: StudyRelease = None,
     task: Annotated[str | None, typer.Option(help="The config whose items are labelled, such as opinion_qa.")] = None,
     annotator: Annotator = None,
-    each: Each = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="At most so many items of each config.")] = None,
-    seed: Seed = None,
+    each: Each = 3,
+    limit: Annotated[int, typer.Option(min=1, help="At most so many items of each config.")] = 300,
+    seed: Seed = 0,
     account: Account = None,
     *,
     assigned: AsAssigned = False,
@@ -55,6 +45,13 @@ def label(
     --export writes sheets, and Label Studio tasks, of items that are drawn, each for three annotators as in the paper;
     --import reads them, finished or not, and writes labels.csv, which `pluralbench judge-metrics --labels` compares
     judges with and `build-persona-judge --labels` puts beside a release, and results.json.
+
+    Examples:
+
+    build-persona-judge label --release dist/judge --task opinion_qa --export labels --annotator an --annotator bo
+    --annotator cy
+
+    build-persona-judge label --import labels
     """
     one_of({"--export FOLDER": export, "--import FOLDER": import_})
     if export is None and import_ is not None:
@@ -79,7 +76,7 @@ def _export(folder: Path, asked: dict[str, Any], *, fresh: bool) -> None:
     for line in written_lines(folder, made, "which option is true", new=new):
         console.print(line)
     console.print(f"{items:,} items of {made.task}, each for {made.each} of {len(made.annotators)} annotators.")
-    console.print(f"\nNext:\n  build-persona-judge label --import {folder}")
+    console.print(f"\nNext:\n  {shell_line('build-persona-judge', 'label', '--import', folder)}")
 
 
 def _import(folder: Path, files: list[Path], account: list[str] | None, *, assigned: bool) -> None:
@@ -95,16 +92,15 @@ def _import(folder: Path, files: list[Path], account: list[str] | None, *, assig
     found = read_returned(study, files, FORM, accounts=account_names(account), by_assignment=assigned)
     labels = results.labels_of(study, found)
     figures = results.figures_of(labels)
-    labels.write_csv(folder / results.LABELS_FILE)
+    write_text(folder / results.LABELS_FILE, labels.write_csv())
     problems = [row for row in found.problems.iter_rows(named=True) if row["kind"] != "missing"]
     values = {"format": "labels-1", "figures": [one.model_dump() for one in figures], "problems": problems}
-    (folder / RESULTS).write_text(json.dumps(values, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+    write_text(folder / RESULTS, json.dumps(values, ensure_ascii=False, indent=2) + "\n")
     tell_table(console, "Third-person labels (95 % intervals over people)", results.figures_table(figures))
     tell_table(console, "Annotators", results.progress_table(study, found))
     for problem in problems:
         console.print(f"{problem['kind']}: {problem['annotator']}, {problem['item']}: {problem['detail']}")
     console.print(f"\n{folder / RESULTS} holds these numbers, {folder / results.LABELS_FILE} the labels. Next:")
-    console.print(f"  pluralbench judge-metrics VERDICTS --labels {folder / results.LABELS_FILE}")
-    console.print(
-        f"  build-persona-judge --labels {folder / results.LABELS_FILE} ...  (with the options of the release)"
-    )
+    given = ("--labels", folder / results.LABELS_FILE)
+    console.print(f"  {shell_line('pluralbench', 'judge-metrics', 'VERDICTS', *given)}")
+    console.print(f"  {shell_line('build-persona-judge', *given)}  # with the options of the release")

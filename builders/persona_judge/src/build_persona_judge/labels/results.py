@@ -4,13 +4,22 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import polars as pl
-from pluralbench_measures.agreement import clustered_share
-from pluralbench_release import TablesError, read_tables
+from pluralbench_release import read_tables, share_text, text_table
+from pluralbench_release.errors import SourceError
 from pluralbench_runs import Table
-from pluralbench_studies import Answers, AnswersError, Share, Study, agreement, how_far, majority, own_answers
+from pluralbench_studies import (
+    Answers,
+    AnswersError,
+    Share,
+    Study,
+    agreement,
+    how_far,
+    majority,
+    own_answers,
+    share_over,
+)
 from polars.exceptions import PolarsError
 
-from build_persona_judge.errors import SourceError
 from build_persona_judge.labels.study import LEAST, MOST, LabelRecipe
 
 LABELS = pl.Schema(
@@ -81,10 +90,7 @@ def read_labels(location: str | None, items: Mapping[str, pl.DataFrame]) -> pl.D
     """
     if location is None:
         return pl.DataFrame(schema=LABELS)
-    try:
-        frame = next(iter(read_tables(location).frames.values()))
-    except TablesError as error:
-        raise SourceError(str(error)) from None
+    frame = next(iter(read_tables(location).frames.values()))
     if frame.columns != LABELS.names():
         raise SourceError(f"{location} holds no labels; give the {LABELS_FILE} that `label --import` wrote.")
     try:
@@ -114,7 +120,11 @@ def figures_table(figures: Sequence[LabelFigures]) -> pl.DataFrame:
         counts = (one.items, one.annotators, one.labels, one.no_majority)
         shares = (one.majority, one.high, one.low, one.single, one.agreeing)
         alpha = "none" if one.alpha is None else f"{one.alpha:.2f}"
-        rows[one.task] = [*(f"{count:,}" for count in counts), *map(_said, shares), alpha]
+        rows[one.task] = [
+            *(f"{count:,}" for count in counts),
+            *(share_text(share.model_dump()) for share in shares),
+            alpha,
+        ]
     return pl.DataFrame(rows)
 
 
@@ -124,7 +134,7 @@ def progress_table(study: Study[LabelRecipe], found: Answers) -> pl.DataFrame:
         (name, f"{answered:,} of {given:,}" + ("" if answered else ": nothing yet"))
         for name, given, answered in how_far(study.assigned, found.answers).iter_rows()
     ]
-    return pl.DataFrame(rows, schema=["annotator", "answered"], orient="row")
+    return text_table(["annotator", "answered"], rows)
 
 
 def _figures(task: str, labels: pl.DataFrame) -> LabelFigures:
@@ -143,27 +153,14 @@ def _figures(task: str, labels: pl.DataFrame) -> LabelFigures:
         annotators=labels["annotator"].n_unique(),
         labels=labels.height,
         no_majority=voted.height - settled.height,
-        majority=_share(settled, right),
-        high=_share(settled.filter(high), right),
-        low=_share(settled.filter(~high), right),
-        single=_share(labels, right),
+        majority=Share(**share_over(settled, "user", right)),
+        high=Share(**share_over(settled.filter(high), "user", right)),
+        low=Share(**share_over(settled.filter(~high), "user", right)),
+        single=Share(**share_over(labels, "user", right)),
         agreeing=Share(count=pairs["agreeing"], of=pairs["compared"], **_interval(pairs)),
         alpha=found["alpha"]["nominal"],
     )
 
 
-def _share(frame: pl.DataFrame, right: pl.Expr) -> Share:
-    by_user = frame.group_by("user").agg(right.sum().alias("right"), of=pl.len()).sort("user")
-    counts, of = by_user["right"].to_list(), by_user["of"].to_list()
-    return Share(count=sum(counts), of=sum(of), **clustered_share(counts, of))
-
-
 def _interval(found: dict[str, Any]) -> dict[str, float | None]:
     return {name: found[name] for name in ("share", "low", "high")}
-
-
-def _said(one: Share) -> str:
-    if one.share is None:
-        return "none"
-    bounds = "" if one.low is None or one.high is None else f" [{100 * one.low:.0f}, {100 * one.high:.0f}]"
-    return f"{one.share:.0%}{bounds} of {one.of:,}"

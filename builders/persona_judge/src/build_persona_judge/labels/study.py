@@ -5,11 +5,10 @@ from typing import ClassVar
 
 import polars as pl
 from pluralbench_release import TablesError, content_digest, read_tables
+from pluralbench_release.errors import BuildError
 from pluralbench_runs import Place, digest
 from pluralbench_studies import Form, Question, StudyRecipe, annotator_names, assign, draw, write_study
 from pydantic import Field
-
-from build_persona_judge.errors import BuildError
 
 ITEMS, EACH = 300, 3  # of the paper
 NEEDED = ("id", "task", "user", "persona", "context", "option_a", "option_b", "truth")
@@ -50,7 +49,7 @@ class LabelRecipe(StudyRecipe):
     items, drawn; the paper's 300.
     """
 
-    operational: ClassVar[frozenset[str]] = frozenset({"data"})
+    operational: ClassVar[frozenset[str]] = StudyRecipe.operational | {"data"}
 
     data: Place
     task: str

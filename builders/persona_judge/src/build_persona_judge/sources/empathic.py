@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from pluralbench_tables import Dialect
+
 from build_persona_judge.pairing import Essay
 from build_persona_judge.persona import EMPATHIC_CONVERSATIONS, known, number_of
 from build_persona_judge.recipe import EmpathicTable
@@ -28,10 +30,9 @@ VARIABLES = [variable.column for variable in EMPATHIC_CONVERSATIONS]
 
 def load(table: EmpathicTable) -> Loaded[Essay]:
     """The essays with both scores, one a person and article. Raises `SourceError`."""
-    folder = Path(location_of(table, "empathic"))
-    written = [row for rows in _read(folder, table.essays, ESSAYS).values() for row in rows]
-    articles = [row for rows in _read(folder, table.articles, ["article_id", "text"]).values() for row in rows]
-    persons = _read(folder, table.persons, ["person_id", *VARIABLES])
+    written = [row for rows in _read(table, table.essays, ESSAYS).values() for row in rows]
+    articles = [row for rows in _read(table, table.articles, ["article_id", "text"]).values() for row in rows]
+    persons = _read(table, table.persons, ["person_id", *VARIABLES])
     people = merged(persons, "person_id", VARIABLES, table.no_value)
     personas, left_out = personas_of(people, EMPATHIC_CONVERSATIONS, table.no_value)
     for person in personas:
@@ -64,9 +65,10 @@ def load(table: EmpathicTable) -> Loaded[Essay]:
     return Loaded(list(essays.values()), personas, sorted(left_out), source)
 
 
-def _read(folder: Path, names: Sequence[str], columns: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
+def _read(table: EmpathicTable, names: Sequence[str], columns: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
     """The rows of each of these files of the folder, by its path."""
-    return {str(folder / name): read_file(folder / name, columns, HOW) for name in names}
+    folder, dialect = Path(location_of(table, "empathic")), Dialect(quoting=table.quoting)
+    return {str(folder / name): read_file(folder / name, columns, HOW, dialect) for name in names}
 
 
 def _why_not(essay: str | None, article: str | None, empathy: float | None, distress: float | None) -> str | None:

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import polars as pl
-from pluralbench_release import Source, TablesError, read_tables
+from pluralbench_release import Source, read_tables
+from pluralbench_release.errors import SourceError
 from pluralbench_runs import digest
-from pluralbench_tables import TableFileError, parse_json
+from pluralbench_tables import SPREADSHEET, Dialect, TableFileError, parse_json
 
-from build_persona_judge.errors import SourceError
 from build_persona_judge.pairing import LeftOut
 from build_persona_judge.persona import Rendered, Variable, known, nothing_known, render
 from build_persona_judge.recipe import SAMPLE, SourceTable
@@ -34,10 +34,11 @@ def location_of(table: SourceTable, sample: str) -> str:
     return str(FOLDER / sample) if table.location == SAMPLE else table.location
 
 
-def read_file(path: Path, columns: Sequence[str], how: str) -> list[dict[str, Any]]:
+def read_file(path: Path, columns: Sequence[str], how: str, dialect: Dialect = SPREADSHEET) -> list[dict[str, Any]]:
     """The rows of a file with these columns, in which what a CSV leaves empty is null.
 
-    how: how to get the file, for the error. Raises `SourceError` for what is missing, naming what there is.
+    how: how to get the file, for the error. dialect: of a CSV. Raises `SourceError` for what is missing, naming what
+    there is.
     """
     if path.is_dir():
         raise SourceError(f"{path} is a folder, not a file. {how}")
@@ -46,8 +47,8 @@ def read_file(path: Path, columns: Sequence[str], how: str) -> list[dict[str, An
         there = f"it holds {', '.join(beside[:8]) or 'nothing'}" if path.parent.is_dir() else "it is not there either"
         raise SourceError(f"There is no file {path.name} in {path.parent} ({there}). {how}")
     try:
-        frame = next(iter(read_tables(str(path)).frames.values()))
-    except TablesError as error:
+        frame = next(iter(read_tables(str(path), dialect=dialect).frames.values()))
+    except SourceError as error:
         raise SourceError(f"{error} {how}") from None
     check_columns(frame, columns, str(path), how)
     return frame.to_dicts()

@@ -14,7 +14,8 @@ import ast
 from pathlib import Path
 from typing import Any
 
-from build_persona_judge.errors import SourceError
+from pluralbench_release.errors import SourceError
+
 from build_persona_judge.pairing import LeftOut, Wave
 from build_persona_judge.persona import OPINION_QA, Rendered, known
 from build_persona_judge.recipe import OpinionQaTable

@@ -11,9 +11,9 @@ Rows that say the same of one user, question or choice are joined; two that diff
 from pathlib import Path
 from typing import Any
 
+from pluralbench_release.errors import SourceError
 from pluralbench_runs import public_place
 
-from build_persona_judge.errors import SourceError
 from build_persona_judge.pairing import Pair
 from build_persona_judge.persona import known, variables_of
 from build_persona_judge.recipe import PeopleTable

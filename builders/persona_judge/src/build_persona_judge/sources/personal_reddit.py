@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from pluralbench_calls import Backend, Ledger
-from pluralbench_retrieval import Query, Retriever, rank
+from pluralbench_calls.retrieval import Query, Retriever, rank
+from pluralbench_release.errors import SourceError
 from pluralbench_runs import digest
 
-from build_persona_judge.errors import SourceError
 from build_persona_judge.pairing import Post
 from build_persona_judge.persona import PERSONAL_REDDIT, Rendered, known, text_of
 from build_persona_judge.recipe import RedditTable

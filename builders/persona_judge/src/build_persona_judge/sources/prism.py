@@ -10,9 +10,9 @@ import re
 from collections.abc import Container
 from typing import Any
 
-from pluralbench_release import TablesError, read_tables
+from pluralbench_release import read_tables
+from pluralbench_release.errors import SourceError
 
-from build_persona_judge.errors import SourceError
 from build_persona_judge.pairing import Response
 from build_persona_judge.persona import PRISM, known, number_of
 from build_persona_judge.recipe import PrismTable
@@ -31,7 +31,7 @@ def load(table: PrismTable) -> Loaded[Response]:
     """The responses of turn 0 that may be compared. Raises `SourceError`."""
     try:
         tables = read_tables(location_of(table, "prism"), split="train", configs=["survey", "utterances"])
-    except TablesError as error:
+    except SourceError as error:
         raise SourceError(f"{error} {HOW}") from None
     check_columns(tables.frames["survey"], ["user_id", *DEMOGRAPHICS], tables.paths["survey"], HOW)
     check_columns(tables.frames["utterances"], COLUMNS, tables.paths["utterances"], HOW)

@@ -4,41 +4,30 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from pluralbench_runs import RecipeError
-from pluralbench_runs.options import (
+from pluralbench_runs import RecipeError, shell_line, write_text
+from pluralbench_runs.console import make_console
+from pluralbench_runs.options import Fresh, Seed
+from pluralbench_runs.study_options import (
     Account,
     Annotator,
     AsAssigned,
     Each,
-    Fresh,
     Returned,
-    Seed,
     StudyExport,
     StudyImport,
     StudyRelease,
     account_names,
     one_of,
 )
-from rich.console import Console
 
 if TYPE_CHECKING:
     from build_personalized.rating.results import RatingResults
 
-EXAMPLES = """\
-Examples:
-
-build-personalized rate --plan --equivalence-margin 0.5
-
-build-personalized rate --release dist/mine --export ratings --annotator an --annotator bo --annotator cy
-
-build-personalized rate --import ratings
-"""
-DEFAULTS = {"each": "2", "seed": "0", "limit": "all"}  # what --help shows
 RESULTS, REPORT = "results.json", "results.md"
 MAKING = "Sheets; said before anybody rates"
 PLANNING = "Planning"
 
-console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
+console = make_console()
 
 
 def rate(
@@ -47,7 +36,7 @@ def rate(
     import_: StudyImport = None,
     release: StudyRelease = None,
     annotator: Annotator = None,
-    each: Each = None,
+    each: Each = 2,
     limit: Annotated[int | None, typer.Option(min=1, help="At most so many items of each config.")] = None,
     check_items: Annotated[
         int,
@@ -64,7 +53,7 @@ def rate(
         ),
     ] = 0.5,
     alpha: Annotated[float, typer.Option(help="Level of every test.", rich_help_panel=MAKING)] = 0.05,
-    seed: Seed = None,
+    seed: Seed = 0,
     account: Account = None,
     power: Annotated[
         float, typer.Option(help="Least probability that all tests succeed.", rich_help_panel=PLANNING)
@@ -108,6 +97,14 @@ def rate(
     person's rubric. --plan says how many raters and pairs it takes; --export writes blind sheets, and Label Studio
     tasks, under a margin that is set then; --import reads them, finished or not, and writes results.json and
     results.md into the folder.
+
+    Examples:
+
+    build-personalized rate --plan --equivalence-margin 0.5
+
+    build-personalized rate --release dist/mine --export ratings --annotator an --annotator bo --annotator cy
+
+    build-personalized rate --import ratings
     """
     one_of({"--plan": plan, "--export FOLDER": export, "--import FOLDER": import_})
     if files and import_ is None:
@@ -116,7 +113,7 @@ def rate(
         _import(import_, files or [], account, assigned=assigned)
     elif export is not None:
         settings = {"limit": limit, "checks": check_items, "margin": equivalence_margin, "alpha": alpha}
-        _export(export, release, annotator or [], settings | {"each": each or 2, "seed": seed or 0}, fresh=fresh)
+        _export(export, release, annotator or [], settings | {"each": each, "seed": seed}, fresh=fresh)
     else:
         _plan(
             {
@@ -166,7 +163,7 @@ def _export(
     for line in written_lines(folder, made, "which answer is which", new=new):
         console.print(line)
     console.print(f"Equal will mean within {made.margin:g} of a point, at {made.alpha:g}; that is settled now.")
-    console.print(f"\nNext:\n  build-personalized rate --import {folder}")
+    console.print(f"\nNext:\n  {shell_line('build-personalized', 'rate', '--import', folder)}")
 
 
 def _import(folder: Path, files: list[Path], account: list[str] | None, *, assigned: bool) -> None:
@@ -181,8 +178,8 @@ def _import(folder: Path, files: list[Path], account: list[str] | None, *, assig
     study = read_study(folder, RatingRecipe)
     answers = read_returned(study, files, FORM, accounts=account_names(account), by_assignment=assigned)
     found = results_of(study, answers)
-    (folder / RESULTS).write_text(found.model_dump_json(indent=2) + "\n", encoding="utf-8")
-    (folder / REPORT).write_text(tables.report(found), encoding="utf-8")
+    write_text(folder / RESULTS, found.model_dump_json(indent=2) + "\n")
+    write_text(folder / REPORT, tables.report(found))
     for title, table in tables.shown_tables(found).items():
         tell_table(console, title, table)
     for claim in found.claims:

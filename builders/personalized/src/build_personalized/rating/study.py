@@ -34,7 +34,7 @@ class RatingRecipe(StudyRecipe):
     relevance is poor. margin: mean ratings are equivalent where they differ by less. alpha: the level of every test.
     """
 
-    operational: ClassVar[frozenset[str]] = frozenset({"data"})
+    operational: ClassVar[frozenset[str]] = StudyRecipe.operational | {"data"}
 
     data: Place
     digests: dict[str, str] = Field(default_factory=dict)

@@ -1,7 +1,7 @@
 """Results of a rating study as tables: the paper's table 1, the tests, the raters, and what a plan takes."""
 
 import polars as pl
-from pluralbench_release import counted, markdown_table
+from pluralbench_release import counted, markdown_table, share_text, text_table
 
 from build_personalized.rating.form import DIMENSIONS, TITLES
 from build_personalized.rating.planning import PAPER_LEAST, PAPER_MOST, Assumed
@@ -27,7 +27,7 @@ def result_tables(found: RatingResults) -> dict[str, pl.DataFrame]:
     tables = {RATINGS: ratings_table(found), TESTS: _tests(found), AGREEMENT: _agreement(found), RATERS: _raters(found)}
     if found.problems:
         rows = [(one.kind, one.annotator, one.item, one.detail) for one in found.problems]
-        tables["Not as given out"] = pl.DataFrame(rows, schema=["what", "rater", "item", "detail"], orient="row")
+        tables["Not as given out"] = text_table(["what", "rater", "item", "detail"], rows)
     return tables
 
 
@@ -35,13 +35,13 @@ def ratings_table(found: RatingResults) -> pl.DataFrame:
     """The paper's table 1: below each side a row for each config, and a column for each dimension."""
     place = {(one.side, one.config, one.dimension): one for one in found.means}
     groups = dict.fromkeys(one.config for one in found.means)
-    rows: list[tuple[str, ...]] = []
+    rows: list[tuple[object, ...]] = []
     for side in SIDES:
         rows.append((f"{side.capitalize()}:", *[""] * (1 + len(DIMENSIONS))))
         for group in groups:
             ours = [place[side, group, dimension] for dimension in DIMENSIONS]
-            rows.append((_spoken(group), f"{max(one.pairs for one in ours):,}", *map(_mean, ours)))
-    return pl.DataFrame(rows, schema=["subset", "pairs", *DIMENSIONS], orient="row")
+            rows.append((_spoken(group), max(one.pairs for one in ours), *map(_mean, ours)))
+    return text_table(["subset", "pairs", *DIMENSIONS], rows)
 
 
 def verdict(found: RatingResults, claim: Claim) -> str:
@@ -81,7 +81,7 @@ def plan_table(planned: pl.DataFrame) -> pl.DataFrame:
         )
         for row in planned.iter_rows()
     ]
-    return pl.DataFrame(rows, schema=names, orient="row")
+    return text_table(names, rows)
 
 
 def plan_notes(assumed: Assumed) -> list[str]:
@@ -121,7 +121,7 @@ def _tests(found: RatingResults) -> pl.DataFrame:
         )
         for test in found.tests
     ]
-    return pl.DataFrame(rows, schema=["subset", "dimension", "difference", "test", "p", "shown"], orient="row")
+    return text_table(["subset", "dimension", "difference", "test", "p", "shown"], rows)
 
 
 def _test_of(test: Test, margin: float) -> str:
@@ -139,19 +139,15 @@ def _agreement(found: RatingResults) -> pl.DataFrame:
     rows = [
         (
             TITLES[one.dimension],
-            f"{one.compared:,}",
-            "none" if one.share is None else f"{one.share:.0%}{_bounds(one.low, one.high)}",
+            one.compared,
+            share_text(one.model_dump(), of=False),
             "none" if one.alpha_ordinal is None else f"{one.alpha_ordinal:.2f}",
             spread.get(one.dimension, "none"),
         )
         for one in found.agreement
     ]
     names = ["dimension", "compared", "equal ratings", "alpha (ordinal)", "sd of pairs / raters"]
-    return pl.DataFrame(rows, schema=names, orient="row")
-
-
-def _bounds(low: float | None, high: float | None) -> str:
-    return "" if low is None or high is None else f" [{100 * low:.0f}, {100 * high:.0f}]"
+    return text_table(names, rows)
 
 
 def _raters(found: RatingResults) -> pl.DataFrame:
@@ -163,7 +159,7 @@ def _raters(found: RatingResults) -> pl.DataFrame:
         )
         for one in found.raters
     ]
-    return pl.DataFrame(rows, schema=["rater", "rated", "checks seen through"], orient="row")
+    return text_table(["rater", "rated", "checks seen through"], rows)
 
 
 def _p(value: float | None) -> str:

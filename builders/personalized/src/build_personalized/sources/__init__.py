@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import polars as pl
+from pluralbench_release.errors import SourceError
 from pluralbench_schemas import PersonalizedQuestions, VerbatimPersonalizedQuestions, validate
 
-from build_personalized.errors import SourceError
 from build_personalized.recipe import PersonalizedRecipe, SourceTable, check_config
 from build_personalized.sources import lamp_qa, stack_exchange
 from build_personalized.sources.loaded import Loaded, by_config, drops_frame

@@ -17,18 +17,16 @@ from xml.etree.ElementTree import Element, ParseError
 
 from defusedxml.common import DefusedXmlException
 from defusedxml.ElementTree import iterparse
-from inscriptis import get_text
-from inscriptis.css_profiles import CSS_PROFILES
-from inscriptis.html_properties import WhiteSpace
-from inscriptis.model.config import ParserConfig
-from inscriptis.model.html_element import HtmlElement
+from pluralbench_release.errors import SourceError
+from pluralbench_runs import open_file
 
-from build_personalized.errors import SourceError
 from build_personalized.recipe import site_of
+from build_personalized.sources.markup import to_markdown
 
 QUESTION, ANSWER = "1", "2"  # PostTypeId
 POST = 500_000  # characters of a title or body; the sites take 30,000 of Markdown
 ROW = 2_000_000  # bytes; the parser takes time by their square
+COMMUNITY = "-1"  # the user under whose name the sites themselves post
 DEPTH = 2  # of a row within the root
 LONGEST_ID = 18  # digits
 STEP = "source"
@@ -38,9 +36,6 @@ TABLES = {
     "answer": "site TEXT, user TEXT, id INT, body TEXT, text, question TEXT, licence TEXT",
 }
 TAG = re.compile(r"<[^<>]*>")
-# Inside <pre><code> inscriptis would join the lines of a program.
-HTML = ParserConfig(css=CSS_PROFILES["strict"] | {"code": HtmlElement(tag="code", whitespace=WhiteSpace.pre)})
-BLANK_LINES = re.compile(r"\n(?:[^\S\n]*\n)+")
 # A post is under the licence of its day, and an adaptation may go under a later version of the same licence, so
 # rows are released under the newest one. Dumps since 2020 state the licence of each post; before, the date decides.
 LICENCE_STARTS = [("2018-05-02", "cc-by-sa-4.0"), ("2011-04-08", "cc-by-sa-3.0"), ("", "cc-by-sa-2.5")]
@@ -76,10 +71,12 @@ def posts_of(
 
 
 def put_question(posts: sqlite3.Connection, site: str, row: Mapping[str, str]) -> str:
-    """Store a question; those of deleted users and those without text are left out."""
+    """Store a question; those of deleted users, of the Community user and without text are left out."""
     plain = plain_text(row)
     if not row.get("OwnerUserId"):
         return "deleted user"
+    if row["OwnerUserId"] == COMMUNITY:
+        return "Community user"
     if not plain:
         return "empty body"
     kept = (
@@ -198,7 +195,7 @@ def _rows(dump: _Dump) -> Iterator[dict[str, str]]:
 def _read(path: Path) -> Iterator[dict[str, str]]:
     """The attributes of each `<row>`, one at a time."""
     try:
-        with path.open("rb") as file:
+        with open_file(path) as file:
             yield from _rows(_Dump(path, file))
     except FileNotFoundError:
         raise SourceError(f"There is no dump {path}.") from None
@@ -220,16 +217,17 @@ def _licence(row: Mapping[str, str]) -> str:
     return next(name for start, name in LICENCE_STARTS if row.get("CreationDate", "") >= start)
 
 
-def html_to_text(html: str) -> str:
-    """The text of a post's HTML: paragraphs apart, lists marked, programs with their lines."""
-    # inscriptis resolves entities once more after the parser did, so one level is added for it to take away.
-    text = get_text(html.replace("&amp;", "&amp;amp;"), HTML) if html else ""
-    return BLANK_LINES.sub("\n\n", text).strip()
+def text_of(post: sqlite3.Row) -> str:
+    """The body of a question or an answer as Markdown. Raises `SourceError` for HTML that would take too long."""
+    try:
+        return to_markdown(post["body"])
+    except ValueError as error:
+        raise SourceError(f"Post {post['id']} of {post['site']} {error}; leave it out of the dump.") from None
 
 
 def post_of(post: sqlite3.Row, site: str) -> dict[str, str]:
     """A question as a post of a profile: `id`, `category` and `text`, its title and then its body."""
-    text = f"{post['title'].strip()}\n{html_to_text(post['body'])}".strip()
+    text = f"{post['title'].strip()}\n{text_of(post)}".strip()
     return {"id": f"{site}-{post['id']}", "category": category_of(post["tags"], site), "text": text}
 
 

@@ -1,12 +1,12 @@
 """LaMP-QA (`alireza7/LaMP-QA`): people with their past posts, a question, its narrative and its rubric."""
 
 import polars as pl
-from pluralbench_release import Source, TablesError, read_tables
+from pluralbench_release import Source, read_tables
 from pluralbench_release import pinned as pinned_tables
+from pluralbench_release.errors import SourceError
 from pluralbench_runs import one_line
 from polars.exceptions import PolarsError
 
-from build_personalized.errors import SourceError
 from build_personalized.recipe import SourceTable
 from build_personalized.sources.loaded import QUESTIONS, Loaded, drops_frame, rows_digest
 
@@ -18,7 +18,7 @@ def pinned(location: str) -> str:
     """`ORG/NAME@COMMIT` for a Hub repository; a local directory as it is. Raises `SourceError`."""
     try:
         return pinned_tables(location)
-    except TablesError as error:
+    except SourceError as error:
         sentence = str(error).removesuffix(".")
         raise SourceError(f"{sentence} (give `lamp-qa:DIRECTORY` or `lamp-qa:ORG/NAME@REVISION`).") from None
 
@@ -37,10 +37,7 @@ def load(
 
     The licence is that of the card (`README.md`), else the recipe's, else unknown.
     """
-    try:
-        tables = read_tables(location, split=source.split)
-    except TablesError as error:
-        raise SourceError(str(error)) from None
+    tables = read_tables(location, split=source.split)
     rows = pl.concat([_rows(config, frame, tables.paths[config], source) for config, frame in tables.frames.items()])
     entry = Source(
         name=source.name or name,

@@ -11,17 +11,17 @@ from typing import Any
 
 import polars as pl
 from pluralbench_release import Source
+from pluralbench_release.errors import SourceError
 
-from build_personalized.errors import SourceError
 from build_personalized.recipe import SourceTable, public_source, site_of
 from build_personalized.sources.dump import (
     QUESTION,
     by_licence,
     category_of,
-    html_to_text,
     post_of,
     posts_of,
     put_question,
+    text_of,
 )
 from build_personalized.sources.loaded import QUESTIONS, Loaded, drops_frame, rows_digest
 
@@ -31,8 +31,9 @@ BATCH = 200  # users at a time as Python objects, which are several times larger
 def load(paths: Sequence[Path], source: SourceTable, scratch: Path) -> Loaded:
     """People with at least `source.min_questions` questions in a community, a dump each; ids are `SITE-POST`.
 
-    Left out, each counted: posts of deleted users, with an empty body, or with a text that was posted before, be it
-    in another of the dumps. Users come in the order of their newest questions, so a later dump adds at the end.
+    Left out, each counted: posts of deleted users and of the Community user, with an empty body, or with a text
+    that was posted before, be it in another of the dumps. Users come in the order of their newest questions, so a later
+    dump adds at the end.
 
     Raises `SourceError` for a dump that is missing, truncated or not XML, and when nobody has enough questions.
     """
@@ -80,7 +81,7 @@ def _people(path: Path, posts: sqlite3.Connection, source: SourceTable) -> tuple
 def _question(posts: Sequence[sqlite3.Row], site: str) -> dict[str, Any]:
     """A row from a user's posts, newest first."""
     newest, *earlier = posts
-    narrative = html_to_text(newest["body"])
+    narrative = text_of(newest)
     return {
         "config": site,
         "id": f"{site}-{newest['id']}",

@@ -3,7 +3,7 @@
 from typing import Any
 
 import polars as pl
-from pluralbench_audit import PairLimits, check_limits, limited, near_duplicates, near_texts, pair_figures
+from pluralbench_release.audit import PairLimits, check_limits, limited, near_duplicates, near_texts, pair_figures
 
 from build_personalized.audit import drop_counts
 from build_personalized.training.splits import parts
@@ -15,7 +15,7 @@ def audit(
     """Figures about `pairs` (columns of `PersonalizedPreferences`, `config` and `split`), JSON.
 
     source_pairs: how many the sources had, those of users beyond the limit aside. What a scorer could cheat on is as in
-    `pluralbench_audit.pair_figures`; what it could repeat are the words of the persona, where there are personas.
+    `pair_figures`; what it could repeat are the words of the persona, where there are personas.
     Near-duplicates are of different users.
     across_splits: prompts of the other splits that nearly equal one of train. asked_again: pairs whose prompt the same
     user has in an earlier pair, which would show the answer.
@@ -46,7 +46,7 @@ def audit(
 
 
 def check(figures: dict[str, Any], limits: PairLimits) -> None:
-    """Raise `pluralbench_audit.AuditFailed` naming every limit that the figures of `audit` break."""
+    """Raise `pluralbench_release.audit.AuditFailed` naming every limit that the figures of `audit` break."""
     share = 1 - figures["pairs"] / figures["source_pairs"]
     near = figures["near_duplicates"]
     check_limits(

@@ -11,10 +11,10 @@ from pathlib import Path
 import polars as pl
 from pluralbench_calls import recording
 from pluralbench_release import LEDGER, RECIPE, Builder, Built, Contents, ReleaseTable, building
-from pluralbench_runs import Cluster, read_recipe
+from pluralbench_release.errors import NothingLeft
+from pluralbench_runs import read_recipe
 
 from build_personalized.build import nothing_left
-from build_personalized.errors import NothingLeft
 from build_personalized.training.audit import audit, check
 from build_personalized.training.card import card
 from build_personalized.training.contamination import leave_out, read_benchmark
@@ -50,7 +50,6 @@ def build(
     reuse: Path | None = None,
     retry_errors: bool = False,
     fresh: bool = False,
-    cluster: Cluster | None = None,
 ) -> Built:
     """Build `recipe` into the release directory `out`; the other parameters are those of `build_personalized.build`.
 
@@ -68,7 +67,7 @@ def build(
         # Before anybody is asked: too few users for the splits are too few with personas, too.
         split_users(asked, recipe.splits, recipe.seed)
         with recording(making.work, making.known, retry_errors=retry_errors) as calls:
-            writer = writer_of(recipe, SAMPLE, cluster, replay=replay is not None)
+            writer = writer_of(recipe, SAMPLE, replay=replay is not None)
             with_personas, no_persona = add_personas(asked, clean.posts, recipe, calls.ledger, writer)
 
             drops = pl.concat([clean.drops, too_few, no_persona])

@@ -3,10 +3,10 @@
 from typing import Any
 
 import polars as pl
-from pluralbench_audit import wins_text
-from pluralbench_release import Card, Section, counted, markdown_table
+from pluralbench_release import Card, Section, counted, markdown_table, text_table
+from pluralbench_release.audit import wins_text
 
-from build_personalized.card import PAPER, drops_table
+from build_personalized.card import drops_table
 from build_personalized.training.recipe import NOBODY, WRITTEN, TrainingRecipe
 
 COLUMNS = {
@@ -24,8 +24,8 @@ COLUMNS = {
     "persona_call": "key of the recorded call behind `persona`",
 }
 CITATION = """\
-The way of building is that of *Personalized RewardBench* (appendix B). Cite it and the sources below, with the version
-above and the content digests."""
+The way of building is that of *Personalized RewardBench* (arXiv 2604.07343, appendix B), of whose data this is no
+part. Cite the sources below, with the version above and the content digests."""
 LIMITS = """\
 - A preference is one person's word on one pair. Often the chosen answer is simply the better one, as where an asker
   accepted it, and then it tells little of the person.
@@ -62,7 +62,7 @@ def figures_tables(figures: dict[str, Any]) -> dict[str, pl.DataFrame]:
         ("users with a persona", f"{figures['personas']:,}"),
         ("words, mean (chosen / rejected)", f"{length['chosen_mean']:.1f} / {length['rejected_mean']:.1f}"),
         ("words, chosen minus rejected, mean", f"{length['mean_gap']:+.1f}"),
-        ("a scorer that takes the longer answer is right", wins_text(figures["longer"])),
+        ("a scorer that takes the longer answer (in characters) is right", wins_text(figures["longer"])),
         ("near-duplicates of different users (prompts / chosen)", f"{near['prompts']} / {near['chosen']}"),
         ("prompts outside train that nearly equal one in it", str(figures["across_splits"])),
         ("pairs whose two answers are near-duplicates", str(near["sides"])),
@@ -76,7 +76,7 @@ def figures_tables(figures: dict[str, Any]) -> dict[str, pl.DataFrame]:
             ("a scorer that takes the answer with more of them is right", wins_text(figures["more_overlap"])),
         ]
     tables = {
-        "Audit": pl.DataFrame(rows, schema=["figure", "value"], orient="row"),
+        "Audit": text_table(["figure", "value"], rows),
         "Splits": _splits_table(figures),
         "Questions of benchmarks that were left out": _contamination_table(figures["contamination"]),
     }
@@ -116,20 +116,17 @@ def card(recipe: TrainingRecipe, figures: dict[str, Any]) -> Card:
             Section(title="Known limits", body=LIMITS),
         ],
         citation=CITATION,
-        papers=(PAPER,),
     )
 
 
 def _splits_table(figures: dict[str, Any]) -> pl.DataFrame:
-    rows = [
-        (entry["config"], entry["split"], f"{entry['users']:,}", f"{entry['pairs']:,}") for entry in figures["by_split"]
-    ]
-    return pl.DataFrame(rows, schema=["config", "split", "users", "pairs"], orient="row")
+    names = ("config", "split", "users", "pairs")
+    return text_table(names, [[entry[name] for name in names] for entry in figures["by_split"]])
 
 
 def _contamination_table(found: dict[str, Any]) -> pl.DataFrame:
-    rows = [(kind, f"{pairs:,}", f"{found['posts'][kind]:,}") for kind, pairs in found["pairs"].items()]
-    return pl.DataFrame(rows, schema=["the same as, or near", "pairs", "posts of users"], orient="row")
+    rows = [(kind, pairs, found["posts"][kind]) for kind, pairs in found["pairs"].items()]
+    return text_table(["the same as, or near", "pairs", "posts of users"], rows)
 
 
 def _spread(found: dict[str, Any]) -> str:

@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import polars as pl
-from pluralbench_audit import near_texts, normalised
-from pluralbench_release import TablesError, read_tables
+from pluralbench_release import read_tables
+from pluralbench_release.audit import near_texts, normalised
+from pluralbench_release.errors import SourceError
 from pluralbench_runs import digest, public_place
 
-from build_personalized.errors import SourceError
 from build_personalized.sources import SAMPLE
 from build_personalized.sources.loaded import drops_frame
 from build_personalized.training.sources import Preferences
@@ -53,21 +53,26 @@ def read_benchmark(location: str) -> Benchmark:
     """
     try:
         tables = read_tables(str(SAMPLE / "questions") if location == "sample" else location, split="all")
-    except TablesError as error:
+    except SourceError as error:
         raise SourceError(f"{str(error).removesuffix('.')} (a benchmark of --against).") from None
     questions: list[str] = []
     posts: list[str] = []
     for config, frame in tables.frames.items():
-        column = next((name for name in ASKED if name in frame.columns), None)
-        if column is None:
-            raise SourceError(
-                f"{tables.paths[config]} has no column {', '.join(ASKED[:-1])} or {ASKED[-1]}, so it is no benchmark "
-                f"that can be compared with; it has {', '.join(frame.columns)}."
-            )
-        questions += [text for cell in frame[column] for text in _asked(cell)]
+        questions += [text for cell in frame[column_asked(frame, tables.paths[config])] for text in asked(cell)]
         posts += [text for cell in frame["profile"] for text in _texts(cell)] if "profile" in frame.columns else []
     shown = "sample" if location == "sample" else public_place(tables.location)
     return Benchmark(shown, tables.revision, _once(questions), _once(posts))
+
+
+def column_asked(frame: pl.DataFrame, where: str) -> str:
+    """The column of what is asked. Raises `SourceError` for a table without one."""
+    column = next((name for name in ASKED if name in frame.columns), None)
+    if column is None:
+        raise SourceError(
+            f"{where} has no column {', '.join(ASKED[:-1])} or {ASKED[-1]}, which say what is asked; it has "
+            f"{', '.join(frame.columns)}."
+        )
+    return column
 
 
 def leave_out(found: Preferences, benchmarks: Sequence[Benchmark]) -> tuple[Preferences, dict[str, Any]]:
@@ -77,7 +82,7 @@ def leave_out(found: Preferences, benchmarks: Sequence[Benchmark]) -> tuple[Pref
     does. Of a text of several lines the first is compared too, since it may be a title. Figures: `against`, an entry a
     benchmark; `pairs` and `posts`, how many went by kind.
     """
-    said = [_asked(prompt) for prompt in found.pairs["prompt"]]
+    said = [asked(prompt) for prompt in found.pairs["prompt"]]
     posts = [post["text"] for post in found.posts["post"]]
     kinds = _kinds(_once([*(text for texts in said for text in texts), *posts]), benchmarks)
     of_pairs = [_first(kind for text in texts if (kind := kinds.get(text))) for texts in said]
@@ -121,7 +126,7 @@ def _near(parts: Sequence[tuple[str, str]], others: Sequence[str]) -> list[str]:
     return [text for (text, _), places in zip(parts, near, strict=True) if places]
 
 
-def _asked(cell: Any) -> list[str]:
+def asked(cell: Any) -> list[str]:
     """What the user says in a prompt: a text, a list of messages, or of what they say turn by turn."""
     if cell is None or isinstance(cell, str):
         return [cell] if cell else []

@@ -22,7 +22,6 @@ from pluralbench_calls import (
     chat_backend,
     chat_request,
 )
-from pluralbench_runs import Cluster
 from pluralbench_schemas import render_profile
 
 from build_personalized.answers import parse_answer
@@ -58,16 +57,13 @@ def persona_messages(posts: Sequence[dict[str, Any]], table: PersonaTable) -> li
     ]
 
 
-def writer_of(recipe: TrainingRecipe, sample: Path, cluster: Cluster | None = None, *, replay: bool) -> Backend:
-    """Who writes personas. sample: the folder with the hand-written ones. replay: nobody is asked.
-
-    cluster: from where others are asked, if not from here.
-    """
+def writer_of(recipe: TrainingRecipe, sample: Path, *, replay: bool) -> Backend:
+    """Who writes personas. sample: the folder with the hand-written ones. replay: nobody is asked."""
     if replay or recipe.persona.provider == NOBODY:
         return Replay()
     if recipe.persona.provider == WRITTEN:
         return Written(lambda: _written(sample / "personas.jsonl"), NOT_OF_THE_SAMPLE)
-    return chat_backend(recipe.persona, recipe.connection, cluster)
+    return chat_backend(recipe.persona, recipe.connection)
 
 
 def add_personas(

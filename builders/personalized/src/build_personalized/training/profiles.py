@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import polars as pl
-from pluralbench_audit import normalised
+from pluralbench_release.audit import normalised
 from pluralbench_schemas import POST
 
 from build_personalized.sources.loaded import drops_frame

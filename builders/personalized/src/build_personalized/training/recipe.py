@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import Annotated, ClassVar, Self
 
-from pluralbench_audit import PairLimits
 from pluralbench_calls import ChatConnection, ChatModel, check_reachable
-from pluralbench_release import ReleaseName, ReleaseRecipe
+from pluralbench_release import LICENCE, SOURCE_NAME, PairLimits, ReleaseName, ReleaseRecipe
 from pluralbench_runs import PathName, Place, Table
+from pluralbench_runs.options import COLUMNS as COLUMN_NAMES
 from pydantic import Field, PlainSerializer, field_validator, model_validator
 
 from build_personalized.recipe import public_source
@@ -19,22 +19,26 @@ NOBODY, WRITTEN = "none", "hand-written"
 class TrainingSource(Table):
     """Where people and what they preferred come from.
 
-    locations: `sample`, `arena`, `prism` (each also with `:DIRECTORY` or `:ORG/NAME[@REVISION]`), `table:FILE_OR_DIR`
-    or `stack-exchange:POSTS_XML`, one or more.
     columns: of a table, other names of `user`, `prompt`, `chosen`, `rejected` and, where it has them, `id`,
     `conversation` (what the pairs of one conversation share), `order` (by which a user's pairs are put in their order
     in time; without it, the order of the rows) and `split`.
-    limit: at most so many users of each config, in the order of the source.
-    name, attribution: what the card calls a source, and whom it thanks; of a single location. licence: for sources that
-    state none. language: of the texts, a BCP 47 code. config_names: other names for configs.
+    name, attribution: what the card calls a source, and whom it thanks; of a single location. language: of the texts,
+    a BCP 47 code. config_names: other names for configs.
     """
 
-    locations: list[Annotated[str, PlainSerializer(public_source, when_used="json")]] = Field(min_length=1)
-    columns: dict[str, str] = Field(default_factory=dict)
-    limit: int | None = Field(None, ge=1)
-    name: str | None = Field(None, min_length=1)
+    locations: list[Annotated[str, PlainSerializer(public_source, when_used="json")]] = Field(
+        min_length=1,
+        description="`sample`, `arena`, `prism` (these two also with `:DIRECTORY` or `:ORG/NAME@REVISION`), "
+        "`table:FILE_OR_DIR` or `stack-exchange:POSTS_XML`; repeatable.",
+        json_schema_extra={"flag": "--source"},
+    )
+    columns: dict[str, str] = COLUMN_NAMES
+    limit: int | None = Field(
+        None, ge=1, description="At most so many users of each config, in the order of the source."
+    )
+    name: str | None = SOURCE_NAME
     attribution: str | None = Field(None, min_length=1)
-    licence: str | None = None
+    licence: str | None = LICENCE
     language: str = Field("en", pattern=r"^[a-z]{2,3}(-[A-Za-z0-9]+)*$")
     config_names: dict[str, PathName] = Field(default_factory=dict)
 
@@ -77,14 +81,17 @@ class PersonaTable(ChatModel):
 class SplitsTable(Table):
     """How users are divided among the splits.
 
-    train, validation, test: the share of the users of each config; where it is above 0, at least one user. own: take
-    the source's own splits instead, which must keep users apart.
+    train, validation, test: the share of the users of each config; where it is above 0, at least one user.
     """
 
     train: float = Field(0.8, gt=0, le=1)
     validation: float = Field(0.1, ge=0, lt=1)
     test: float = Field(0.1, ge=0, lt=1)
-    own: bool = False
+    own: bool = Field(
+        False,
+        description="Take the splits of the source, which must keep users apart.",
+        json_schema_extra={"flag": "--own-splits"},
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -116,23 +123,43 @@ class SplitsTable(Table):
 class TrainingRecipe(ReleaseRecipe):
     """A build of personalized preferences.
 
-    min_posts: a pair whose user has fewer other questions than this is left out and counted; 0 keeps users with a
-    single question, whose profile is empty. max_posts: of a user's other questions, keep so many of the newest.
-    against: benchmarks whose questions must not be learned from: `sample` (that of Personalized RewardBench), a
-    release, a table, or a dataset on the Hub.
+    min_posts: what is left out is counted; 0 keeps users with a single question, whose profile is empty. max_posts: of
+    a user's other questions, keep so many of the newest. against: `sample` is that of Personalized RewardBench.
     """
 
     operational: ClassVar[frozenset[str]] = ReleaseRecipe.operational | {"connection", "audit"}
 
     name: ReleaseName = "personalized-training"
-    min_posts: int = Field(1, ge=0)
+    min_posts: int = Field(
+        1, ge=0, description="Leave out pairs of users with fewer other questions; 0 keeps them all."
+    )
     max_posts: int | None = Field(None, ge=1)
-    against: list[Place] = Field(default_factory=list)
+    against: list[Place] = Field(
+        default_factory=list,
+        description="A benchmark whose questions must not be learned from: a release, a table, `ORG/NAME@REVISION`, "
+        "`sample`, or `none`; repeatable.",
+    )
     source: TrainingSource
-    splits: SplitsTable = SplitsTable()
-    persona: PersonaTable = PersonaTable()
+    splits: SplitsTable = Field(
+        SplitsTable(),
+        description="Shares of the users, such as 0.8/0.1/0.1.",
+        json_schema_extra={"flag": "--shares", "metavar": "TRAIN/VALIDATION/TEST", "text_key": "shares"},
+    )
+    persona: PersonaTable = Field(
+        PersonaTable(),
+        description="Who sums up each user: `none`, `hand-written` (the sample's), `local` (the embedded model), or a "
+        "model of --base-url.",
+        json_schema_extra={"as_text": True, "flag": "--persona-llm", "metavar": "MODEL", "text_key": "model"},
+    )
     connection: ChatConnection = ChatConnection()
     audit: PairLimits = PairLimits()
+
+    @field_validator("against")
+    @classmethod
+    def _none(cls, against: list[str]) -> list[str]:
+        if NOBODY in against and len(against) > 1:
+            raise ValueError(f"{NOBODY} compares with no benchmark, so it cannot stand beside another")
+        return [] if NOBODY in against else against
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 
 import polars as pl
+from pluralbench_release.errors import SourceError
 from pluralbench_runs import stream
 
-from build_personalized.errors import SourceError
 from build_personalized.training.recipe import SplitsTable
 
 SPLITS = ("train", "validation", "test")

@@ -1,12 +1,11 @@
 """Figures of rankings by category: accuracy and exact match, and how well rewards are calibrated."""
 
-import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
 from pluralbench.reports.figures import style
-from pluralbench.reports.figures.fonts import Label, folded, part_labels, plain
+from pluralbench.reports.figures.fonts import folded, part_labels
 from pluralbench.reports.figures.series import RunSeries
 from pluralbench.reports.figures.style import Column, Point, dot, heading, point
 from pluralbench.results.runs import Run
@@ -25,11 +24,11 @@ PANELS = ("Accuracy", "Exact match")
 def figures_of(models: Sequence[RunSeries]) -> "dict[str, Callable[[Sequence[RunSeries]], Figure | None]]":
     """The figures that there are for these models, by the stem of their files: one a config, and the calibration."""
     configs = dict.fromkeys(config for one in models for config in one.run.names("config", "config", "exact_match"))
-    stems = {"categories_" + re.sub(r"[^\w.-]+", "_", config): config for config in configs}
+    stems = {style.stem("categories", config): config for config in configs}
     return {stem: partial(_categories, config=config) for stem, config in stems.items()} | {"calibration": _calibration}
 
 
-def labels_of(runs: Iterable[Run]) -> dict[str, Label]:
+def labels_of(runs: Iterable[Run]) -> dict[str, str]:
     """What to call each part of a benchmark, the same in every figure of these runs."""
     groups = {"config": "config", "apart": "config", "section": "section", "category": "subset", "subset": "subset"}
     of = list(runs)
@@ -37,7 +36,7 @@ def labels_of(runs: Iterable[Run]) -> dict[str, Label]:
 
 
 def _categories(models: Sequence[RunSeries], config: str) -> "Figure | None":
-    called = {MEAN: plain(MEAN)} | labels_of(one.run for one in models)
+    called = {MEAN: MEAN} | labels_of(one.run for one in models)
     rows = [(MEAN, [_shares(one.run, config) for one in models])]
     names = dict.fromkeys(name for one in models for name in one.run.names("category", "subset", config=config))
     rows += [(name, [_shares(one.run, config, name) for one in models]) for name in names]
@@ -45,7 +44,7 @@ def _categories(models: Sequence[RunSeries], config: str) -> "Figure | None":
         return None
     first, *others = rows
     rows = [first, *sorted(others, key=lambda row: -style.mean([accuracy.value for accuracy, _ in row[1]], -1.0))]
-    title = f"Accuracy and exact match (%) by category, {called[config].text}, {style.which(models)}"
+    title = f"Accuracy and exact match (%) by category, {called[config]}, {style.which(models)}"
     values = [[pair[panel].value for pair in pairs] for _, pairs in rows for panel in (0, 1)]
     note = f"{MEAN}: each weighs alike. Exact match: all pairs of a prompt are right.{style.dashes(values)}"
     if len(models) > SIDE_BY_SIDE:
@@ -60,16 +59,14 @@ def _categories(models: Sequence[RunSeries], config: str) -> "Figure | None":
         ]
         return heading(style.heat(models, columns, unit="Per cent"), title, f"{note} The table has the intervals.")
     labels = [folded(called[name], WIDTH) for name, _ in rows]
-    lines = max(label.text.count("\n") + 1 for label in labels)
+    lines = max(label.count("\n") + 1 for label in labels)
     size = max(0.3, 0.13 * len(models), 0.16 * lines) * len(rows)
-    figure = style.sheet(5.9, size)
-    for panel, what in enumerate(PANELS):
-        ax = style.place(figure, 3.05 * panel, 0, 2.75, size)
-        ax.set(xlim=(-2, 102), ylim=(len(rows) - 0.5, -0.5), xlabel=f"{what} (%)")
-        style.striped(ax.axhspan, len(rows))
-        style.tick(ax.yaxis, range(len(rows)), labels if panel == 0 else [plain("")] * len(rows))
+    figure, both = style.grid(2.75, size, 2, 2, beside=0.3)
+    for panel, (ax, what) in enumerate(zip(both, PANELS, strict=True)):
+        ax.set(xlim=(-2, 102), xlabel=f"{what} (%)")
+        style.lines(ax, labels if panel == 0 else [""] * len(rows))
         if panel == 0:
-            ax.axvline(50, color=style.GREY, linewidth=0.8, linestyle="--", zorder=1)
+            style.dashed(ax.axvline, 50)
         for row, (_, pairs) in enumerate(rows):
             _bars(ax, row, [pair[panel] for pair in pairs], models)
     style.legend(ax, models)
@@ -91,18 +88,16 @@ def _calibration(models: Sequence[RunSeries]) -> "Figure | None":
         return None
     across = min(ACROSS, len(shown))
     side = 3.0 if across == 1 else 1.75
-    down = -(-len(shown) // across)
     titles = [folded(one.label, 22) for one in shown]
-    apart = side + 0.42 + 0.16 * max(label.text.count("\n") + 1 for label in titles)
-    figure = style.sheet(across * (side + 0.25), down * apart)
-    for number, (one, name) in enumerate(zip(shown, titles, strict=True)):
-        row, column = divmod(number, across)
-        ax = style.place(figure, column * (side + 0.25), (down - 1 - row) * apart, side, side)
+    above = 0.42 + 0.16 * max(title.count("\n") + 1 for title in titles)
+    figure, panels = style.grid(side, side, len(shown), across, beside=0.25, above=above)
+    for number, (ax, one, name) in enumerate(zip(panels, shown, titles, strict=True)):
+        column = number % across
         ax.set(xlim=(48, 102), ylim=(-4, 104), xticks=[50, 75, 100], yticks=[0, 25, 50, 75, 100])
         ax.plot([50, 100], [50, 100], color=style.GREY, linewidth=0.8, linestyle="--", zorder=1)
         ax.tick_params(labelleft=column == 0)
-        title = f"{name.text}\n" * (len(shown) > 1) + f"ECE {one.run.estimate('ece', 'pooled').value:.3f}"
-        ax.set_title(title, family=name.families, fontsize=8, loc="left", pad=4)
+        title = f"{name}\n" * (len(shown) > 1) + f"ECE {one.run.estimate('ece', 'pooled').value:.3f}"
+        ax.set_title(title, fontsize=8)
         points = _bins(one.run)
         ax.plot(
             [x for x, _ in points], [y.value or 0.0 for _, y in points], color=one.colour, linewidth=0.8, zorder=1.5
@@ -118,7 +113,7 @@ def _calibration(models: Sequence[RunSeries]) -> "Figure | None":
         "for, and how many are right. ECE: expected calibration error. Dashed: as it should be. "
         f"{style.whiskers(found for one in shown for _, found in _bins(one.run))}"
     )
-    gone = ", ".join(one.label.text for one in models if one not in shown)
+    gone = ", ".join(one.label for one in models if one not in shown)
     note += f" No scores, and so no panel: {gone}." if gone else ""
     return heading(figure, f"Calibration, {style.which(shown)}", note)
 

@@ -1,16 +1,15 @@
 """Figures of verdicts with certainty: accuracy by certainty, risk and coverage, with and without a persona."""
 
 import math
-import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pluralbench.errors import EvaluationError
 from pluralbench.reports.figures import style
-from pluralbench.reports.figures.files import save
-from pluralbench.reports.figures.fonts import plain, readable
+from pluralbench.reports.figures.files import write
+from pluralbench.reports.figures.fonts import readable
 from pluralbench.reports.figures.panels import (
     MANY,
     WHISKERS,
@@ -44,8 +43,7 @@ def draw_verdicts(rows: Rows, folder: Path) -> list[Path]:
         raise EvaluationError(
             "There is nothing to draw: no verdict has a certainty, and there are none with and without a persona."
         )
-    with style.drawing():
-        return [path for stem, make in figures.items() for path in save(make(), folder, stem)]
+    return write(figures, folder)
 
 
 def figures_of(rows: Rows, among: Iterable[str] = ()) -> "dict[str, Callable[[], Figure]]":
@@ -63,12 +61,10 @@ def figures_of(rows: Rows, among: Iterable[str] = ()) -> "dict[str, Callable[[],
     for setting, variables in dict.fromkeys((row["setting"], row["persona_variables"]) for row in rated):
         ours = [row for row in rated if (row["setting"], row["persona_variables"]) == (setting, variables)]
         told = f"{setting}, persona: {variables}"
-        end = re.sub(r"[^\w.-]+", "_", f"{setting}_{variables}")
-        figures[f"certainty_{end}"] = partial(_by_certainty, ours, judges, told)
-        figures[f"risk_coverage_{end}"] = partial(_risk_coverage, ours, judges, told)
+        figures[style.stem("certainty", setting, variables)] = partial(_by_certainty, ours, judges, told)
+        figures[style.stem("risk_coverage", setting, variables)] = partial(_risk_coverage, ours, judges, told)
     for setting, ours in by_setting(rows).items():
-        end = re.sub(r"[^\w.-]+", "_", setting)
-        figures[f"variables_{end}"] = partial(draw_variables, ours, judges, setting)
+        figures[style.stem("variables", setting)] = partial(draw_variables, ours, judges, setting)
     if compared:
         figures["persona"] = partial(_persona, compared, judges)
     return figures
@@ -97,7 +93,7 @@ def _by_certainty(rows: Rows, judges: Mapping[str, Series], told: str) -> "Figur
     def accuracy(ax: "Axes", ours: Rows, judges: Mapping[str, Series]) -> None:
         bins(ax)
         ax.set(ylim=(-4, 104), yticks=[0, 25, 50, 75, 100], ylabel="Accuracy (%)")
-        ax.axhline(100 * ours[0]["chance"], color=style.GREY, linewidth=0.8, linestyle="--", zorder=1)
+        style.dashed(ax.axhline, 100 * ours[0]["chance"])
         ax.plot([0, 100], [0, 100], color=style.GREY, linewidth=0.8, linestyle=":", zorder=1)
         for row, model, left, step in _beside(ours, judges):
             known = {cell["from"]: 100 * cell["accuracy"] if cell["n"] >= FEW else None for cell in row["deciles"]}
@@ -150,7 +146,7 @@ def _risk_coverage(rows: Rows, judges: Mapping[str, Series], told: str) -> "Figu
     def curves(ax: "Axes", ours: Rows, judges: Mapping[str, Series]) -> None:
         ax.set(xlim=(-2, 102), ylim=(-0.03 * worst, 1.05 * worst), xticks=[0, 25, 50, 75, 100])
         ax.set(xlabel="Coverage (%)", ylabel="Errors (%)")
-        ax.axhline(100 * (1 - ours[0]["chance"]), color=style.GREY, linewidth=0.8, linestyle="--", zorder=1)
+        style.dashed(ax.axhline, 100 * (1 - ours[0]["chance"]))
         for row in ours:
             model, curve = judges[row["judge"]], _curve(row)
             ax.plot([x for x, _ in curve], [y for _, y in curve], linewidth=1.1, zorder=1.5, **_curved(model))
@@ -198,39 +194,26 @@ def _persona(rows: Rows, judges: Mapping[str, Series]) -> "Figure":
     panels: dict[str, list[Mapping[str, Any]]] = {}
     for row in sorted(rows, key=lambda row: (row["task"], best.index(row["judge"]), row["setting"])):
         panels.setdefault("" if alone else row["task"], []).append(row)
-    sizes = [0.24 * len(ours) + 0.1 for ours in panels.values()]
-    bottom = sum(sizes) + 0.32 * (len(sizes) - 1)
-    figure = style.sheet(6.2, bottom)
     shifts = [verdict_point(row["against_none"], "difference") for row in rows]
     both = [verdict_point(row["against_none"], name) for row in rows for name in ("accuracy", "accuracy_without")]
     limits = style.extent(both, least=style.LEAST), style.extent(shifts, 0.0, least=style.LEAST)
-    for (task, ours), size in zip(panels.items(), sizes, strict=True):
-        left, right = (style.place(figure, at, bottom - size, 2.95, size) for at in (0.0, 3.25))
-        bottom -= size + 0.32
-        labels = [readable(row["task"]) if alone else judges[row["judge"]].label for row in ours]
-        if telling:
-            labels = [
-                label._replace(text=f"{label.text} ({', '.join(row[name] for name in telling)})")
-                for label, row in zip(labels, ours, strict=True)
-            ]
-        for ax, limit, shown in zip((left, right), limits, (labels, [plain("")] * len(ours)), strict=True):
-            style.tick(ax.yaxis, range(len(ours)), shown)
-            ax.set(xlim=limit, ylim=(len(ours) - 0.5, -0.5))
-            ax.grid(axis="x", color="#DDDDDD", linewidth=0.5)
-            ax.tick_params(axis="x", labelbottom=bottom < 0)
-        title = readable(task)
-        left.set_title(title.text, family=title.families, fontsize=9, loc="left", pad=4)
+    labels = {task: [_row_label(row, judges, telling, alone=alone) for row in ours] for task, ours in panels.items()}
+    sizes = [0.24 * len(ours) + 0.1 for ours in panels.values()]
+    figure, sides = style.paired(labels, sizes, limits, ("Accuracy (%)", "Difference (points)"))
+    for (left, right), ours in zip(sides, panels.values(), strict=True):
         _with_and_without(left, right, ours, judges)
-    left.set_xlabel("Accuracy (%)")
-    right.set_xlabel("Difference (points)")
     note = f"Filled: with a persona; hollow: without. {WHISKERS} Dashed: no difference."
     apart = sum(not row["against_none"]["same_items"] for row in rows)
     note += f" {apart} of {len(rows)} pairs are not of the same items, so they are resampled apart." if apart else ""
     return heading(figure, f"With and without a persona, {which_judges(rows, judges)}", note)
 
 
+def _row_label(row: Mapping[str, Any], judges: Mapping[str, Series], telling: Sequence[str], *, alone: bool) -> str:
+    name = readable(row["task"]) if alone else judges[row["judge"]].label
+    return f"{name} ({', '.join(row[what] for what in telling)})" if telling else name
+
+
 def _with_and_without(left: "Axes", right: "Axes", rows: Rows, judges: Mapping[str, Series]) -> None:
-    right.axvline(0, color=style.GREY, linewidth=0.8, linestyle="--", zorder=1)
     for at, row in enumerate(rows):
         model, found = judges[row["judge"]], row["against_none"]
         dot(left, at - 0.14, verdict_point(found, "accuracy"), model)

@@ -1,6 +1,7 @@
 """`correlate --plots`: rank against rank, and score against score."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING
@@ -11,10 +12,10 @@ from pluralbench_measures.bootstrap import CONFIDENCE, spread
 from pluralbench.downstream.correlate import Correlation
 from pluralbench.downstream.sides import Side
 from pluralbench.reports.figures import style
-from pluralbench.reports.figures.files import save
+from pluralbench.reports.figures.files import write
 from pluralbench.reports.figures.fonts import readable
 from pluralbench.reports.figures.series import Series, series_of_judges
-from pluralbench.reports.figures.style import Point, dot, heading
+from pluralbench.reports.figures.style import Point, heading
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -29,10 +30,8 @@ def draw_correlation(found: Correlation, folder: Path, among: Iterable[str] = ()
     among: the models in all figures of the report, by whose names the colours go. Raises `EvaluationError` where they
     cannot be written.
     """
-    with style.drawing():
-        models = series_of_judges(dict(zip(found.names, found.benchmark.scores.tolist(), strict=True)), among)
-        figures = {"ranks": slopes(found, models), "scores": scatter(found, models)}
-        return [path for stem, figure in figures.items() for path in save(figure, folder, stem)]
+    models = series_of_judges(dict(zip(found.names, found.benchmark.scores.tolist(), strict=True)), among)
+    return write({"ranks": partial(slopes, found, models), "scores": partial(scatter, found, models)}, folder)
 
 
 def slopes(found: Correlation, models: Sequence[Series]) -> "Figure":
@@ -44,8 +43,7 @@ def slopes(found: Correlation, models: Sequence[Series]) -> "Figure":
         for side in (found.benchmark, found.downstream)
     )
     height = LINE * len(models)
-    figure = style.sheet(SLOPE, height)
-    ax = style.place(figure, 0, 0, SLOPE, height)
+    figure, (ax,) = style.grid(SLOPE, height)
     ax.set(xlim=(0, SLOPE), ylim=(len(models) - 0.5, -0.5), xticks=[], yticks=[])
     ax.spines[:].set_visible(False)
     # Tied models have a line each, in the order of the other side.
@@ -57,7 +55,7 @@ def slopes(found: Correlation, models: Sequence[Series]) -> "Figure":
             align = "right" if away < 0 else "left"
             ax.plot(x, y, clip_on=False, **style.marker(one))
             ax.text(x + 0.1 * away, y, f"{ranks[one.name]:g}", ha=align, va="center", color=style.GREY)
-            ax.text(x + 0.44 * away, y, one.label.text, ha=align, va="center", family=one.label.families)
+            ax.text(x + 0.44 * away, y, one.label, ha=align, va="center")
     for x, align, what in ((0, "right", "Benchmark"), (SLOPE, "left", "Downstream")):
         ax.text(x, -0.9, what, ha=align, va="bottom", fontweight="bold")
     tied = any(len(set(ranks.values())) < len(models) for ranks in (ours, theirs))
@@ -74,25 +72,12 @@ def scatter(found: Correlation, models: Sequence[Series]) -> "Figure":
     """A point for each model, with intervals where there are per-item results, and a line from it to its name."""
     across, up = (dict(zip(found.names, _points(side), strict=True)) for side in (found.benchmark, found.downstream))
     side = max(3.6, LINE * len(models))
-    figure = style.sheet(side, side)
-    ax = style.place(figure, 0, 0, side, side)
-    limits = style.extent(across.values()), style.extent(up.values())
-    ax.set(xlim=limits[0], ylim=limits[1])
-    low, high = limits[1]
-    ordered = sorted(models, key=lambda one: up[one.name].value or 0.0)
-    heights = style.apart([((up[one.name].value or 0.0) - low) / (high - low) for one in ordered], LINE / side)
-    for one, height in zip(ordered, heights, strict=True):
-        x, y = across[one.name], up[one.name]
-        here = (x.value or 0.0, y.value or 0.0)
-        dot(ax, here[1], x, one)
-        dot(ax, here[0], y, one, upright=True)
-        leader = {"arrowstyle": "-", "color": one.colour, "linewidth": 0.5, "alpha": 0.6, "shrinkB": 3}
-        ax.annotate("", here, (1.03, height), textcoords="axes fraction", arrowprops=leader, zorder=1)
-        ax.plot(1.045, height, transform=ax.transAxes, clip_on=False, **style.marker(one))
-        ax.text(1.075, height, one.label.text, family=one.label.families, va="center", transform=ax.transAxes)
-    for axis, what, shown in (("x", "Benchmark", found.benchmark), ("y", "Downstream", found.downstream)):
-        label = readable(fill(f"{what}: {shown.measure}", int(13 * side)))
-        (ax.set_xlabel if axis == "x" else ax.set_ylabel)(label.text, family=label.families)
+    figure, (ax,) = style.grid(side, side)
+    ax.set(xlim=style.extent(across.values()), ylim=style.extent(up.values()))
+    style.named_dots(ax, [(one, across[one.name], up[one.name]) for one in models], LINE)
+    names = [f"Benchmark: {found.benchmark.measure}", f"Downstream: {found.downstream.measure}"]
+    xlabel, ylabel = (readable(fill(name, int(13 * side))) for name in names)
+    ax.set(xlabel=xlabel, ylabel=ylabel)
     noisy = any(one.low is not None for one in [*across.values(), *up.values()])
     note = f"{_sources(found)}{f' Whiskers: {CONFIDENCE:.0%} intervals over items.' if noisy else ''}"
     return heading(figure, f"Scores: {_told(found)}", note)

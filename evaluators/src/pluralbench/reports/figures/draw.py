@@ -10,10 +10,11 @@ import polars as pl
 from pluralbench.data.verdict_tables import read_verdicts
 from pluralbench.errors import EvaluationError
 from pluralbench.reports.figures import categories, certainty, forest, kinds, languages, profile_modes, translators
-from pluralbench.reports.figures.files import save
+from pluralbench.reports.figures import position as of_places
+from pluralbench.reports.figures.files import write
 from pluralbench.reports.figures.fonts import readable, unrendered
 from pluralbench.reports.figures.series import series_of
-from pluralbench.reports.figures.style import drawing
+from pluralbench.reports.sheets import title_of
 from pluralbench.reports.verdicts import verdict_rows
 from pluralbench.results.runs import VERDICTS_FILE, Run
 
@@ -30,12 +31,7 @@ def draw(runs: Sequence[Run], folder: Path, families: Mapping[str, str] | None =
     name, of which the figure of profile modes has the mean. Raises `EvaluationError` when there is nothing to
     draw, and where nothing can be written.
     """
-    paths: list[Path] = []
-    with drawing():
-        for stem, make in figures_of(runs, families):
-            figure = make()
-            if figure is not None:
-                paths += save(figure, folder, stem)
+    paths = write(dict(figures_of(runs, families)), folder)
     if not paths:
         raise EvaluationError("There is nothing to draw: no run has a number.")
     return paths
@@ -51,6 +47,7 @@ def figures_of(
     """
     among = among or runs
     yield from forest.forests(runs, among).items()
+    yield from of_places.positions(runs, among).items()
     yield from profile_modes.mode_figures(runs, families or {}).items()
     across, by_category = series_of(_in_languages(runs), among), series_of(_by_category(runs), among)
     by_language = languages.FIGURES | kinds.FIGURES | translators.FIGURES
@@ -60,16 +57,18 @@ def figures_of(
     verdicts = _verdicts(runs)
     if verdicts is not None:
         names = [run.name for run in among]
-        yield from certainty.figures_of(verdict_rows(verdicts), among=names).items()
+        title = title_of([run for run in runs if run.config.benchmark.description.personas])
+        rows = [row | {"title": title} for row in verdict_rows(verdicts)]
+        yield from certainty.figures_of(rows, among=names).items()
 
 
 def _verdicts(runs: Sequence[Run]) -> pl.DataFrame | None:
     """The verdicts of the persona judge's runs in one table, each setting of a judge once or under another name."""
     frames, seen = [], set()
     for run in sorted(runs, key=lambda run: str(run.path)):
-        if not run.record.benchmark.description.personas or not (run.path / VERDICTS_FILE).exists():
+        if not run.config.benchmark.description.personas or not (run.path / VERDICTS_FILE).exists():
             continue
-        key = run.name, run.record.prompt.setting, run.record.prompt.variables
+        key = run.name, run.config.asked("setting"), run.config.asked("variables")
         judge = f"{run.name} ({run.path.name})" if key in seen else run.name
         seen.add(key)
         frames.append(read_verdicts(str(run.path / VERDICTS_FILE)).with_columns(judge=pl.lit(judge)))
@@ -83,22 +82,22 @@ def font_notes(runs: Sequence[Run]) -> list[str]:
     lacking = unrendered(codes)
     if lacking:
         notes.append(f"No font here has the script of {', '.join(lacking)}, so figures name them in English alone")
-    for title in sorted({run.record.benchmark.title for run in runs}):
-        labels = categories.labels_of(run for run in runs if run.record.benchmark.title == title)
-        others = [f"{label.text} for {name}" for name, label in labels.items() if label.text != name]
+    for title in sorted({run.config.benchmark.title for run in runs}):
+        labels = categories.labels_of(run for run in runs if run.config.benchmark.title == title)
+        others = [f"{label} for {name}" for name, label in labels.items() if label != name]
         if others:
             notes.append(
                 f"No font here has all characters of some names, so figures of {title} say {', '.join(others)}"
             )
-    names = sorted({run.name for run in runs if readable(run.name).text != run.name})
+    names = sorted({run.name for run in runs if readable(run.name) != run.name})
     if names:
         notes.append(f"No font here has all characters of {', '.join(names)}, so figures have question marks for them")
     return [f"{note}; install Noto fonts (Debian: fonts-noto-core, fonts-noto-cjk)." for note in notes]
 
 
 def _in_languages(runs: Sequence[Run]) -> list[Run]:
-    return [run for run in runs if run.record.benchmark.description.reference is not None]
+    return [run for run in runs if run.config.benchmark.description.reference is not None]
 
 
 def _by_category(runs: Sequence[Run]) -> list[Run]:
-    return [run for run in runs if run.record.benchmark.description.by_category]
+    return [run for run in runs if run.config.benchmark.description.by_category]

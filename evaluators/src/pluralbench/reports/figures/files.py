@@ -3,10 +3,25 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pluralbench_runs import replacing
+
 from pluralbench.errors import EvaluationError
+from pluralbench.reports.figures.style import drawing
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from matplotlib.figure import Figure
+
+
+def write(figures: "Mapping[str, Callable[[], Figure | None]]", folder: Path) -> list[Path]:
+    """Draw figures, by the stems of their files, as PNG and SVG; the paths. One that is None has nothing to show.
+
+    Raises `EvaluationError` where they cannot be written.
+    """
+    with drawing():
+        made = ((stem, draw()) for stem, draw in figures.items())
+        return [path for stem, figure in made if figure is not None for path in save(figure, folder, stem)]
 
 
 def save(figure: "Figure", folder: Path, stem: str) -> list[Path]:
@@ -18,8 +33,10 @@ def save(figure: "Figure", folder: Path, stem: str) -> list[Path]:
     box = figure.get_tightbbox(canvas.get_renderer()).padded(0.1)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        figure.savefig(paths[0], dpi=200, bbox_inches=box)
-        figure.savefig(paths[1], metadata={"Date": None}, bbox_inches=box)
+        with replacing(paths[0]) as new:
+            figure.savefig(new, format="png", dpi=200, bbox_inches=box)
+        with replacing(paths[1]) as new:
+            figure.savefig(new, format="svg", metadata={"Date": None}, bbox_inches=box)
     except OSError as error:
         raise EvaluationError(f"The figures cannot be written to {folder}: {error.strerror}.") from None
     return paths

@@ -4,13 +4,16 @@ matplotlib takes a second to import, so it is imported where something is drawn.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import suppress
-from functools import lru_cache
-from typing import NamedTuple
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING
 from unicodedata import east_asian_width
 
 from pluralbench_schemas import CATEGORIES, LANGUAGES, language_of
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 LETTERS = "DejaVu Sans"
 GENERIC = "sans-serif"  # what a browser takes that has none of the others
@@ -18,32 +21,18 @@ GENERIC = "sans-serif"  # what a browser takes that has none of the others
 HAN = {"Hans": "Noto Sans CJK SC", "Hant": "Noto Sans CJK TC", "Jpan": "Noto Sans CJK JP", "Hang": "Noto Sans CJK KR"}
 
 
-class Label(NamedTuple):
-    """A text, and the font families that have its characters, first the one to prefer."""
-
-    text: str
-    families: list[str]
-
-
-def find_fonts(codes: Iterable[str]) -> dict[str, str | None]:
-    """For each known language, the font for its own name: "" where matplotlib's own has it, None where none has."""
-    known = [LANGUAGES[code] for code in dict.fromkeys(codes) if code in LANGUAGES]
-    return {one.code: _family(one.autonym, HAN.get(one.code.rpartition("_")[2], "")) for one in known}
-
-
 def unrendered(codes: Iterable[str]) -> list[str]:
     """The English names of the languages whose own script no installed font has, in the order of their codes."""
-    return [LANGUAGES[code].name for code, family in sorted(find_fonts(codes).items()) if family is None]
+    known = [LANGUAGES[code] for code in sorted({*codes}) if code in LANGUAGES]
+    return [one.name for one in known if readable(one.autonym) != one.autonym]
 
 
-def language_label(code: str, fonts: Mapping[str, str | None], between: str = "  ") -> Label:
+def language_label(code: str, between: str = "  ") -> str:
     """A language's name in English and in itself; in English alone where no font has its letters."""
     if code not in LANGUAGES:
         return readable(code)
-    name, autonym, family = LANGUAGES[code].name, LANGUAGES[code].autonym, fonts.get(code)
-    if family is None or autonym.casefold() == name.casefold():
-        return plain(name)
-    return Label(f"{name}{between}{autonym}", [LETTERS, *filter(None, [family]), GENERIC])
+    name, autonym = LANGUAGES[code].name, LANGUAGES[code].autonym
+    return name if unrendered([code]) or autonym.casefold() == name.casefold() else f"{name}{between}{autonym}"
 
 
 def short_name(code: str) -> str:
@@ -52,39 +41,51 @@ def short_name(code: str) -> str:
     return code if language is None else language.short_name
 
 
-def plain(text: str) -> Label:
-    """A text of ours, in the letters that matplotlib brings."""
-    return Label(text, [LETTERS, GENERIC])
-
-
-def readable(text: str, wanted: str = "") -> Label:
+def readable(text: str) -> str:
     """Any text; a character that no installed font has becomes a question mark, since a box would say less."""
-    lacking = _lacking(text)
-    families = {sign: _family(sign, wanted) for sign in sorted(lacking)}
-    shown = "".join("?" if families.get(sign, "") is None else sign for sign in text)
-    return Label(shown, [LETTERS, *dict.fromkeys(family for family in families.values() if family), GENERIC])
+    gone = {sign for sign in _lacking(text) if _family(sign) is None}
+    return "".join("?" if sign in gone else sign for sign in text)
 
 
-def part_labels(names: Iterable[str]) -> dict[str, Label]:
-    """Names of parts of a benchmark, Han characters as in China; those that no font here has in English.
+def families(text: str) -> list[str]:
+    """The font families that have a text's characters, the one to prefer first; of Han ones that of its language."""
+    language = next((code for code, one in LANGUAGES.items() if one.autonym in text), "")
+    wanted = HAN.get(language.rpartition("_")[2], HAN["Hans"])
+    found = (_family(sign, wanted) for sign in sorted(_lacking(text)))
+    return [LETTERS, *dict.fromkeys(filter(None, found)), GENERIC]
+
+
+def set_fonts(figure: "Figure") -> None:
+    """Let each text of a figure that needs more than matplotlib's own letters fall back to fonts that have them."""
+    from matplotlib.text import Text  # noqa: PLC0415 - a second that `--help` saves
+
+    for ax in figure.axes:
+        for axis in (ax.xaxis, ax.yaxis):
+            axis.get_ticklabels()  # which have no texts before they are asked for
+    for text in figure.findobj(Text):
+        if isinstance(text, Text) and _lacking(text.get_text()):
+            text.set_fontfamily(families(text.get_text()))
+
+
+def part_labels(names: Iterable[str]) -> dict[str, str]:
+    """Names of parts of a benchmark; those that no font here has in English.
 
     One that has no English name in `CATEGORIES` is "Part" and its number among such, in their order.
     """
-    labels: dict[str, Label] = {}
+    labels: dict[str, str] = {}
     numbered = 0
     for name in dict.fromkeys(names):
-        found = readable(name, HAN["Hans"])
-        if found.text != name and _lacking(name):
+        labels[name] = readable(name)
+        if labels[name] != name:
             numbered += name not in CATEGORIES
-            found = plain(CATEGORIES.get(name, f"Part {numbered}"))
-        labels[name] = found
+            labels[name] = CATEGORIES.get(name, f"Part {numbered}")
     return labels
 
 
-def folded(label: Label, width: int, lines: int = 3, below: str = "") -> Label:
-    """A label on some lines of so many letters, and what is below; a Han character is as wide as two letters."""
+def folded(text: str, width: int, lines: int = 3, below: str = "") -> str:
+    """A text on some lines of so many letters, and what is below; a Han character is as wide as two letters."""
     found = [""]
-    for word in filter(None, re.findall(r"[^\s_/-]*[\s_/-]*", " ".join(label.text.split()))):
+    for word in filter(None, re.findall(r"[^\s_/-]*[\s_/-]*", " ".join(text.split()))):
         # A word that is too long for a line is broken into parts of one length, so that none has a letter alone.
         count = max(1, -(-_cells(word.rstrip()) // width))
         size = -(-len(word) // count)
@@ -98,29 +99,30 @@ def folded(label: Label, width: int, lines: int = 3, below: str = "") -> Label:
         while _cells(shown[-1]) >= width:
             shown[-1] = shown[-1][:-1]
         shown[-1] += "…"
-    return Label("\n".join([*shown, *filter(None, [below])]), label.families)
+    return "\n".join([*shown, *filter(None, [below])])
 
 
 def _cells(text: str) -> int:
     return sum(2 if east_asian_width(sign) in "WF" else 1 for sign in text)
 
 
-def _family(text: str, wanted: str = "") -> str | None:
-    lacking = _lacking(text)
-    if not lacking:
-        return ""
+def _family(sign: str, wanted: str = "") -> str | None:
+    """The font that has a character which matplotlib's own lacks, None where none has."""
     for fonts in (_installed, _newly_installed):
         for name, path, face in sorted(fonts(), key=lambda font: font[0] != wanted):
-            if _has(path, face, lacking):
+            if ord(sign) in _characters(path, face):
                 return name
     return None
 
 
 def _lacking(text: str) -> frozenset[str]:
+    """The characters of a text that matplotlib's own letters lack."""
+    if text.isascii() and text.isprintable():
+        return frozenset()
     from matplotlib.font_manager import FontProperties, findfont  # noqa: PLC0415 - a second that `--help` saves
 
-    path = str(findfont(FontProperties(family=LETTERS)))
-    return frozenset(sign for sign in text if not _has(path, 0, frozenset(sign)))
+    known = _characters(str(findfont(FontProperties(family=LETTERS))), 0)
+    return frozenset(sign for sign in text if sign != "\n" and ord(sign) not in known)
 
 
 def _installed() -> list[tuple[str, str, int]]:
@@ -144,12 +146,12 @@ def _newly_installed() -> list[tuple[str, str, int]]:
     return [font for font in _installed() if font[1] in new]
 
 
-@lru_cache(maxsize=10_000)
-def _has(path: str, face: int, signs: frozenset[str]) -> bool:
+@cache
+def _characters(path: str, face: int) -> frozenset[int]:
+    """The characters of a font, by their numbers; none of one that cannot be read."""
     from matplotlib.ft2font import FT2Font  # noqa: PLC0415 - a second that `--help` saves
 
     try:
-        font = FT2Font(path, face_index=face)
+        return frozenset(FT2Font(path, face_index=face).get_charmap())
     except (OSError, RuntimeError, ValueError):
-        return False
-    return all(font.get_char_index(ord(sign)) for sign in signs)
+        return frozenset()

@@ -1,14 +1,15 @@
 """A forest plot for each benchmark: its overall number and its parts, with intervals, models side by side."""
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pluralbench_schemas import LANGUAGES
+
 from pluralbench.reports.figures import style
 from pluralbench.reports.figures.categories import labels_of
-from pluralbench.reports.figures.fonts import Label, find_fonts, folded, language_label, plain
+from pluralbench.reports.figures.fonts import folded, language_label
 from pluralbench.reports.figures.series import RunSeries, series_of
 from pluralbench.reports.figures.style import Point, dot, heading, point
 from pluralbench.results.metrics_frame import Place
@@ -42,19 +43,26 @@ SAID = {"coin": "A coin", "longer": "The longer answer", "shorter": "The shorter
 class Part(NamedTuple):
     """A row of the plot: what it is called, where the metrics have it, and what to call it over a small panel."""
 
-    label: Label
+    label: str
     place: Place
-    short: Label | None = None
+    short: str = ""
 
 
 def forests(runs: Sequence[Run], among: Sequence[Run] = ()) -> "dict[str, Callable[[], Figure | None]]":
     """The forest plot of each benchmark, by the stem of its files. among: all runs of the report, see `series_of`."""
+    return by_benchmark("forest", forest, runs, among)
+
+
+def by_benchmark(
+    kind: str, draw: "Callable[[Sequence[RunSeries]], Figure | None]", runs: Sequence[Run], among: Sequence[Run]
+) -> "dict[str, Callable[[], Figure | None]]":
+    """A figure of a kind for the runs of each benchmark, by the stem of its files."""
     made: dict[str, Callable[[], Figure | None]] = {}
-    for name in sorted({run.record.benchmark.name for run in runs}):
-        own = [run for run in runs if run.record.benchmark.name == name]
-        stem = "forest_" + re.sub(r"[^\w.-]+", "_", Path(name).name.removesuffix(".toml"))
+    for name in sorted({run.config.benchmark.name for run in runs}):
+        own = [run for run in runs if run.config.benchmark.name == name]
+        stem = style.stem(kind, Path(name).name.removesuffix(".toml"))
         numbered = f"{stem}_{len(made) + 1}" if stem in made else stem
-        made[numbered] = partial(forest, series_of(own, among or runs))
+        made[numbered] = partial(draw, series_of(own, among or runs))
     return made
 
 
@@ -69,28 +77,26 @@ def forest(models: Sequence[RunSeries]) -> "Figure | None":
     draw = _rows if len(models) <= SIDE_BY_SIDE else _panels
     figure, shown = draw(models, [block for block in blocks if block])
     points = [_at(one.run, part.place) for part in shown for one in models]
-    first = models[0].run.record.benchmark
-    note = f"Overall: {first.rule}. {style.whiskers(points)}{style.dashes([[one.value for one in points]])}"
+    rule = models[0].run.config.benchmark.rule
+    note = f"Overall: {rule}. {style.whiskers(points)}{style.dashes([[one.value for one in points]])}"
     hidden = sum(map(len, blocks)) - len(shown)
     note += f" {hidden} more parts have no room here; `report --format csv` has them." if hidden else ""
     note += _data_note(models)
-    return heading(figure, f"{first.title}: overall and parts (%), {style.which(models)}", note)
+    return heading(figure, f"Overall and parts (%), {style.which(models)}", note)
 
 
 def _blocks(models: Sequence[RunSeries]) -> list[list[Part]]:
     """The overall number, and its parts by kind, as far as the metrics know them."""
     runs = [one.run for one in models]
-    called = {name: Label(text.replace("_", " "), families) for name, (text, families) in labels_of(runs).items()}
-    overall = Part(plain("Overall"), Place("overall", "overall"))
+    called = {name: label.replace("_", " ") for name, label in labels_of(runs).items()}
+    overall = Part("Overall", Place("overall", "overall"))
     configs = _names(runs, "config", "config")
-    if runs[0].record.benchmark.description.by_category:
+    if runs[0].config.benchmark.description.by_category:
         return [[overall], *(_of_metric(metric, configs, called) for metric in ("accuracy", "exact_match"))]
     apart = [Part(called[name], Place("apart", "accuracy", name)) for name in _names(runs, "apart", "config")]
     own = [Part(called[name], Place("config", "accuracy", name)) for name in configs]
-    if runs[0].record.benchmark.description.reference is not None:
-        fonts = find_fonts([*configs, *_names(runs, "apart", "config")])
-        languages = {code: (language_label(code, fonts), language_label(code, {})) for code in fonts}
-        apart, own = ([_called(part, languages) for part in block] for block in (apart, own))
+    if runs[0].config.benchmark.description.reference is not None:
+        apart, own = ([_in_language(part) for part in block] for block in (apart, own))
         own.sort(key=lambda part: -style.mean((_at(run, part.place).value for run in runs), -1.0))
     of = configs[0] if len(configs) == 1 else None
     sections = [
@@ -100,21 +106,19 @@ def _blocks(models: Sequence[RunSeries]) -> list[list[Part]]:
     return blocks if any(blocks[1:]) else [[overall], _subsets(runs, called)]
 
 
-def _called(part: Part, languages: Mapping[str, tuple[Label, Label]]) -> Part:
-    label, short = languages.get(part.place.config or "", (part.label, None))
-    return part._replace(label=label, short=short)
+def _in_language(part: Part) -> Part:
+    """A part that is a language, by its name in English and, where there is room, in itself."""
+    language = LANGUAGES.get(part.place.config or "")
+    return part if language is None else part._replace(label=language_label(language.code), short=language.name)
 
 
-def _of_metric(metric: str, configs: Sequence[str], called: Mapping[str, Label]) -> list[Part]:
+def _of_metric(metric: str, configs: Sequence[str], called: Mapping[str, str]) -> list[Part]:
     name = metric.replace("_", " ").capitalize()
-    parts = [Part(plain(name), Place("overall", metric))]
-    return parts + [
-        Part(called[config]._replace(text=f"{name}, {called[config].text}"), Place("config", metric, config))
-        for config in configs
-    ]
+    parts = [Part(name, Place("overall", metric))]
+    return parts + [Part(f"{name}, {called[config]}", Place("config", metric, config)) for config in configs]
 
 
-def _subsets(runs: Sequence[Run], called: Mapping[str, Label]) -> list[Part]:
+def _subsets(runs: Sequence[Run], called: Mapping[str, str]) -> list[Part]:
     """The subsets of a benchmark that has nothing between them and the overall number, those of most items first."""
     places = {
         Place("subset", "accuracy", config, None, name): run.count("items", "subset", config=config, subset=name)
@@ -172,15 +176,13 @@ def _rows(models: Sequence[RunSeries], blocks: Sequence[Sequence[Part]]) -> "tup
     places = _spaced(blocks, GAP / each)[:most]
     parts, last = [part for _, part in places], places[-1][0]
     labels = [folded(part.label, LETTERS, lines=1 if each < 0.3 else 2) for part in parts]
-    height = each * (last + 1)
-    figure = style.sheet(WIDTH, height)
-    ax = style.place(figure, 0, 0, WIDTH, height)
+    figure, (ax,) = style.grid(WIDTH, each * (last + 1))
     limits = _limits(models, parts)
     ax.set(xlim=limits, ylim=(last + 0.5, -0.5))
-    what = "Per cent" if models[0].run.record.benchmark.description.by_category else "Accuracy (%)"
+    what = "Per cent" if models[0].run.config.benchmark.description.by_category else "Accuracy (%)"
     ax.set_xlabel(what + "; the axis does not start at 0" * (limits[0] > 0))
     ax.locator_params(axis="x", steps=STEPS)
-    ax.grid(axis="x", color="#E5E5E5", linewidth=0.5)
+    ax.grid(axis="x")
     style.tick(ax.yaxis, [at for at, _ in places], labels)
     ax.get_yticklabels()[0].set_fontweight("bold")
     step = 0.8 / len(models)
@@ -206,24 +208,17 @@ def _panels(models: Sequence[RunSeries], blocks: Sequence[Sequence[Part]]) -> "t
     each = LINE * len(models)
     most = max(1, int(TALL / (each + ABOVE))) * ACROSS
     parts = [part for block in blocks for part in block][:most]
-    down = -(-len(parts) // ACROSS)
     across = min(ACROSS, len(parts))
     width = min(WIDEST, (PANELS + APART) / across - APART)
-    figure = style.sheet(across * (width + APART) - APART, down * (each + ABOVE) - ABOVE)
+    figure, panels = style.grid(width, each, len(parts), across, beside=APART, above=ABOVE)
     limits = _limits(models, parts)
-    for number, part in enumerate(parts):
-        row, column = divmod(number, ACROSS)
-        left, bottom = column * (width + APART), (down - 1 - row) * (each + ABOVE)
-        ax = style.place(figure, left, bottom, width, each)
-        ax.set(xlim=limits, ylim=(len(models) - 0.5, -0.5))
+    for number, (ax, part) in enumerate(zip(panels, parts, strict=True)):
+        ax.set_xlim(limits)
+        style.lines(ax, [one.label if number % across == 0 else "" for one in models])
         ax.locator_params(axis="x", nbins=4, steps=STEPS)
-        ax.grid(axis="x", color="#E5E5E5", linewidth=0.5)
-        label = folded(part.short or part.label, int(BROAD * width), lines=2)
-        weight = "bold" if number == 0 else "normal"
-        ax.set_title(label.text, family=label.families, fontsize=8, fontweight=weight, loc="left", pad=3)
-        names = [one.label if column == 0 else plain("") for one in models]
-        style.tick(ax.yaxis, range(len(models)), names)
-        style.striped(ax.axhspan, len(models))
+        ax.grid(axis="x")
+        title = folded(part.short or part.label, int(BROAD * width), lines=2)
+        ax.set_title(title, fontsize=8, fontweight="bold" if number == 0 else "normal")
         for at, model in enumerate(models):
             _dot(ax, at, 1.0, part, model)
         if number == across - 1:
@@ -233,5 +228,5 @@ def _panels(models: Sequence[RunSeries], blocks: Sequence[Sequence[Part]]) -> "t
 
 def _data_note(models: Sequence[RunSeries]) -> str:
     """That the runs are not of the same items, where that is so."""
-    alike = len({(one.run.record.data.digest, one.run.record.data.limit) for one in models}) == 1
+    alike = len({(one.run.config.data.digest, one.run.config.data.limit) for one in models}) == 1
     return "" if alike else " The runs are not of the same data."

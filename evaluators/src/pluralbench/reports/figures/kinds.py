@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pluralbench.reports.figures import style
-from pluralbench.reports.figures.fonts import plain, readable
+from pluralbench.reports.figures.fonts import readable
 from pluralbench.reports.figures.series import RunSeries
 from pluralbench.reports.figures.style import LEAST, Point, dot, heading, point
 
@@ -30,8 +30,8 @@ def kind_name(kind: str) -> str:
 
 def by_kind(models: Sequence[RunSeries]) -> dict[str, list[RunSeries]]:
     """The models of each kind, the known kinds first."""
-    kinds = dict.fromkeys([*NAMES, *(one.run.record.model.kind for one in models)])
-    found = {kind: [one for one in models if one.run.record.model.kind == kind] for kind in kinds}
+    kinds = dict.fromkeys([*NAMES, *(one.run.result.model.kind for one in models)])
+    found = {kind: [one for one in models if one.run.result.model.kind == kind] for kind in kinds}
     return {kind: own for kind, own in found.items() if own}
 
 
@@ -50,15 +50,12 @@ def drop_by_kind(models: Sequence[RunSeries]) -> "Figure | None":
     whisker = max(map(len, kinds.values())) <= WHISKERS
     low, high = style.extent(every if whisker else [Point(one.value) for one in every], 0.0, least=LEAST)
     height = max(0.36, 0.13 * max(map(len, kinds.values()))) * len(kinds)
-    figure = style.sheet((WIDTH + APART) * len(panels) - APART, height)
+    figure, every_ax = style.grid(WIDTH, height, len(panels), len(panels), beside=APART)
     names = [readable(f"{kind_name(kind)} ({len(own)})") for kind, own in kinds.items()]
-    for number, (title, panel) in enumerate(panels.items()):
-        ax = style.place(figure, number * (WIDTH + APART), 0, WIDTH, height)
-        ax.set(xlim=(max(low, -105), min(high, 105)), ylim=(len(kinds) - 0.5, -0.5))
-        label = readable(title)
-        weight = "normal" if number else "bold"
-        ax.set_title(label.text, family=label.families, fontsize=8, fontweight=weight, loc="left", pad=4)
-        style.tick(ax.yaxis, range(len(kinds)), [plain("")] * len(kinds) if number else names)
+    for number, (ax, (title, panel)) in enumerate(zip(every_ax, panels.items(), strict=True)):
+        ax.set_xlim(max(low, -105), min(high, 105))
+        ax.set_title(readable(title), fontsize=8, fontweight="normal" if number else "bold")
+        style.lines(ax, [""] * len(kinds) if number else names)
         _draw(ax, panel, kinds, whisker=whisker)
     style.legend(ax, dropped)
     figure.axes[len(panels) // 2].set_xlabel("Accuracy less that in English (percentage points)")
@@ -75,8 +72,7 @@ def _drop(one: RunSeries, section: str) -> Point:
 def _draw(
     ax: "Axes", panel: Mapping[str, Sequence[Point]], kinds: Mapping[str, Sequence[Any]], *, whisker: bool
 ) -> None:
-    style.striped(ax.axhspan, len(panel))
-    ax.axvline(0, color=style.GREY, linewidth=0.8, linestyle="--", zorder=1)
+    style.dashed(ax.axvline, 0)
     ax.locator_params(axis="x", nbins=5, steps=[1, 2, 5, 10])
     for row, (kind, points) in enumerate(panel.items()):
         step = 0.76 / len(points)
@@ -87,7 +83,7 @@ def _draw(
         if mean is None:
             ax.text(0, row, style.MISSING, ha="center", va="center")
         else:
-            ax.vlines(mean, row - 0.46, row + 0.46, colors="black", linewidth=1.2, zorder=1.5)
+            style.middle(ax, row, mean, 0.46)
 
 
 FIGURES: dict[str, Callable[[Sequence[RunSeries]], "Figure | None"]] = {"drop_by_kind": drop_by_kind}

@@ -10,7 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from pluralbench.reports.figures import style
-from pluralbench.reports.figures.fonts import Label, find_fonts, language_label, plain, readable, short_name
+from pluralbench.reports.figures.fonts import language_label, readable, short_name
 from pluralbench.reports.figures.series import RunSeries
 from pluralbench.reports.figures.style import LEAST, MISSING, Column, Point, dot, heading, point
 from pluralbench.results.runs import Run
@@ -36,14 +36,13 @@ def _languages(models: Sequence[RunSeries]) -> "Figure | None":
     if not style.any_value(by_code.values()):
         return None
     codes = sorted(by_code, key=lambda code: (-style.mean(by_code[code], -1.0), code))
-    fonts = find_fonts(codes)
     variances = [one.run.estimate("variance", "overall").value for one in shown]
     columns = [
-        Column(0, plain("Mean"), [_overall(one.run).value for one in shown]),
-        *(Column(1.2 + n, language_label(code, fonts, "\n"), by_code[code]) for n, code in enumerate(codes)),
-        Column(1.5 + len(codes), plain("Variance\n(points²)"), variances),
+        Column(0, "Mean", [_overall(one.run).value for one in shown]),
+        *(Column(1.2 + n, language_label(code, "\n"), by_code[code]) for n, code in enumerate(codes)),
+        Column(1.5 + len(codes), "Variance\n(points²)", variances),
     ]
-    which = f"the best {MOST} of {len(models)} models" if len(models) > MOST else style.which(models)
+    which = f"the best {MOST} of {style.which(models)}" if len(models) > MOST else style.which(models)
     note = (
         "Languages by their mean over these models. Variance: of the accuracies in per cent over languages, the two "
         "scripts of Chinese averaged first." + style.dashes(column.values for column in columns) + _uneven(shown)
@@ -53,34 +52,25 @@ def _languages(models: Sequence[RunSeries]) -> "Figure | None":
 
 def _english_and_multilingual(models: Sequence[RunSeries]) -> "Figure | None":
     both = [(one, _english(one.run), _overall(one.run)) for one in models]
-    shown = [(one, x, y, x.value, y.value) for one, x, y in both if x.value is not None and y.value is not None]
+    shown = [(one, x, y) for one, x, y in both if x.value is not None and y.value is not None]
     if not shown:
         return None
-    shown.sort(key=lambda row: row[4])
-    points = [either for _, x, y, *_ in shown for either in (x, y)]
+    points = [either for _, x, y in shown for either in (x, y)]
     low, high = style.extent(points, least=LEAST)
     side = max(3.6, 0.17 * len(shown))
-    figure = style.sheet(side, side)
-    ax = style.place(figure, 0, 0, side, side)
+    figure, (ax,) = style.grid(side, side)
     ax.set(xlim=(low, high), ylim=(low, high))
     ax.plot([low, high], [low, high], color=style.GREY, linewidth=0.8, linestyle="--", zorder=1)
-    heights = style.apart([(up - low) / (high - low) for *_, up in shown], 0.165 / side)
-    for (one, x, y, across, up), height in zip(shown, heights, strict=True):
-        dot(ax, up, x, one)
-        dot(ax, across, y, one, upright=True)
-        leader = {"arrowstyle": "-", "color": one.colour, "linewidth": 0.5, "alpha": 0.6, "shrinkB": 3}
-        ax.annotate("", (across, up), (1.03, height), textcoords="axes fraction", arrowprops=leader, zorder=1)
-        ax.plot(1.045, height, transform=ax.transAxes, clip_on=False, **style.marker(one))
-        ax.text(1.075, height, one.label.text, family=one.label.families, va="center", transform=ax.transAxes)
+    style.named_dots(ax, shown, 0.165)
     ax.set(xlabel="English: mean of sections, accuracy (%)", ylabel="Mean over languages, accuracy (%)")
-    there = [one for one, *_ in shown]
-    gone = ", ".join(one.label.text for one in models if one not in there)
+    there, *values = (list(column) for column in zip(*shown, strict=True))
+    gone = ", ".join(one.label for one in models if one not in there)
     note = (
         f"{style.whiskers(points)} Dashed: as good in both.{' The axes do not start at 0.' * (low > 0)}{_uneven(there)}"
     )
     note += f" No point, since a value is missing: {gone}." if gone else ""
     title = f"Accuracy in English and over languages, {style.which(there)}"
-    return heading(figure, title + _correlations([row[3] for row in shown], [row[4] for row in shown]), note)
+    return heading(figure, title + _correlations(*([one.value or 0.0 for one in side] for side in values)), note)
 
 
 def _correlations(xs: Sequence[float], ys: Sequence[float]) -> str:
@@ -107,15 +97,15 @@ def _dimensions(models: Sequence[RunSeries]) -> "Figure | None":
     for (kind, rows), size in zip(panels.items(), sizes, strict=True):
         ax = style.place(figure, 0, bottom - size, 4.2, size)
         bottom -= size + 0.36
-        ax.set(xlim=limits, ylim=(len(rows) - 0.5, -0.5))
-        ax.set_title(GROUPS[kind], loc="left", fontsize=9, pad=3)
-        ax.grid(axis="x", color="#DDDDDD", linewidth=0.5)
+        ax.set_xlim(limits)
+        ax.set_title(GROUPS[kind])
+        ax.grid(axis="x")
         ax.tick_params(axis="x", labelbottom=bottom < 0)
         if kind == next(iter(panels)):
             style.legend(ax, models, away=0.5)
-        style.tick(ax.yaxis, range(len(rows)), [label for label, _ in rows])
+        style.lines(ax, [label for label, _ in rows])
         if overall is not None:
-            ax.axvline(overall, color=style.GREY, linewidth=0.8, linestyle="--", zorder=1)
+            style.dashed(ax.axvline, overall)
         for row, (_, points) in enumerate(rows):
             present = [one.value for one in points if one.value is not None]
             said = f"{fmean(present):.1f}" if present else MISSING
@@ -126,7 +116,7 @@ def _dimensions(models: Sequence[RunSeries]) -> "Figure | None":
                 for one, model in zip(points, models, strict=True):
                     if one.value is not None:
                         ax.plot(one.value, row, **style.marker(model))
-                ax.vlines(fmean(present), row - 0.42, row + 0.42, colors="black", linewidth=1.2, zorder=1.5)
+                style.middle(ax, row, fmean(present))
     ax.set_xlabel("Accuracy (%)" + "; the axis does not start at 0" * (limits[0] > 0))
     what = style.whiskers(every) if alone else "Black, numbers: mean over models."
     note = f"{what} Dashed: mean over all languages. In brackets: languages. Class 0 is left out."
@@ -134,7 +124,7 @@ def _dimensions(models: Sequence[RunSeries]) -> "Figure | None":
     return heading(figure, f"Accuracy by kind of language, {style.which(models)}", note)
 
 
-def _groups(models: Sequence[RunSeries], kind: str) -> list[tuple[Label, list[Point]]]:
+def _groups(models: Sequence[RunSeries], kind: str) -> list[tuple[str, list[Point]]]:
     """The groups of a kind in order, and the value of each model in them."""
     names = dict.fromkeys(name for one in models for name in one.run.names(kind, "subset"))
     rows = []
@@ -167,7 +157,7 @@ def _translation(models: Sequence[RunSeries]) -> "Figure | None":
         columns = [
             Column(
                 panel * (len(ways) + 0.3) + number,
-                Label(f"{names[number].text}\n{level}", names[number].families),
+                f"{names[number]}\n{level}",
                 [one.value for one in values[*way, level]],
             )
             for panel, level in enumerate(levels)
@@ -175,14 +165,12 @@ def _translation(models: Sequence[RunSeries]) -> "Figure | None":
         ]
         return heading(style.heat(models, columns), title, f"Chance is 50.{dashes}")
     size = max(0.3, 0.13 * len(models)) * len(ways)
-    figure = style.sheet(2.9 * len(levels) - 0.3, size)
-    for panel, level in enumerate(levels):
-        ax = style.place(figure, 2.9 * panel, 0, 2.6, size)
-        ax.set(xlim=(0, 102), ylim=(len(ways) - 0.5, -0.5), xlabel="Accuracy (%)")
-        ax.set_title(level.upper(), loc="left", fontsize=9, pad=3)
-        ax.axvline(50, color=style.GREY, linewidth=0.8, linestyle="--", zorder=1)
-        style.striped(ax.axhspan, len(ways))
-        style.tick(ax.yaxis, range(len(ways)), names if panel == 0 else [plain("")] * len(ways))
+    figure, panels = style.grid(2.6, size, len(levels), len(levels), beside=0.3)
+    for panel, (ax, level) in enumerate(zip(panels, levels, strict=True)):
+        ax.set(xlim=(0, 102), xlabel="Accuracy (%)")
+        ax.set_title(level.upper())
+        style.dashed(ax.axvline, 50)
+        style.lines(ax, names if panel == 0 else [""] * len(ways))
         for row, way in enumerate(ways):
             style.dots(ax, row, values[*way, level], models, 0.2)
     style.legend(ax, models)
@@ -211,22 +199,20 @@ def _drop(models: Sequence[RunSeries]) -> "Figure | None":
     if not style.any_value(values):
         return None
     width = max(4.8, 0.105 * len(models) * len(names))
-    figure = style.sheet(width, 3.0)
-    ax = style.place(figure, 0, 0, width, 3.0)
+    figure, (ax,) = style.grid(width, 3.0)
     points = [one for row in found for one in row]
     widths = [one.high - one.low for one in points if one.low is not None and one.high is not None]
     # So that differences look as small as they are, beside what chance makes of them.
     least = max(LEAST, INTERVALS * median(widths)) if widths else LEAST
     low, high = style.extent(points, 0.0, least=least)
     # No difference is larger than 100 points, whose marks are whole within 105.
-    ax.set(xlim=(-0.5, len(names) - 0.5), ylim=(max(low, -105), min(high, 105)))
+    ax.set_ylim(max(low, -105), min(high, 105))
     ax.axhline(0, color="black", linewidth=0.8, zorder=1)
     ax.yaxis.set_major_formatter(
         lambda place, _: f"{place:+.3g}".replace("-", MINUS) if abs(place) > TINY else f"{ENGLISH} 0"
     )
-    ax.grid(axis="y", color="#DDDDDD", linewidth=0.5)
-    style.striped(ax.axvspan, len(names))
-    style.tick(ax.xaxis, range(len(names)), [readable(name[:1].upper() + name[1:]) for name in names])
+    ax.grid(axis="y")
+    style.columns(ax, [readable(name[:1].upper() + name[1:]) for name in names])
     for group, row in enumerate(found):
         style.dots(ax, group, row, models, 0.12, upright=True)
     ax.set_ylabel("Accuracy less that in English\n(percentage points)")
@@ -245,19 +231,15 @@ def _consistency(models: Sequence[RunSeries]) -> "Figure | None":
     codes = sorted(by_code, key=lambda code: (-style.mean(values[code], -2.0), code))
     whisker = len(models) <= 3
     height = min(0.36, max(0.24, (0.1 if whisker else 0.028) * len(models))) * len(codes)
-    figure = style.sheet(4.2, height)
-    ax = style.place(figure, 0, 0, 4.2, height)
+    figure, (ax,) = style.grid(4.2, height)
     points = (one if whisker else Point(one.value) for row in by_code.values() for one in row)
-    ax.set(xlim=style.extent(points, 0.0, style.SUBSTANTIAL), ylim=(len(codes) - 0.5, -0.5))
+    ax.set_xlim(style.extent(points, 0.0, style.SUBSTANTIAL))
     style.guides(ax)
-    style.striped(ax.axhspan, len(codes))
-    fonts = find_fonts(codes)
-    style.tick(ax.yaxis, range(len(codes)), [language_label(code, fonts) for code in codes])
+    style.lines(ax, [language_label(code) for code in codes])
     for row, code in enumerate(codes):
         style.dots(ax, row, by_code[code], models, 0.24, whisker=whisker)
-        mean = style.mean(values[code])
-        if mean is not None and len(models) > 1:
-            ax.vlines(mean, row - 0.42, row + 0.42, colors="black", linewidth=1.2, zorder=1.5)
+        if len(models) > 1:
+            style.middle(ax, row, style.mean(values[code]))
     ax.set_xlabel("Cohen's kappa of the labels in the language against those in English")
     style.legend(ax, models)
     note = (
@@ -273,8 +255,7 @@ def _instances(models: Sequence[RunSeries]) -> "Figure | None":
     found, undefined = _kappas(labels.select(pl.col("^n_.*$")).to_numpy())
     if not len(found):
         return None
-    figure = style.sheet(4.6, 2.6)
-    ax = style.place(figure, 0, 0, 4.6, 2.6)
+    figure, (ax,) = style.grid(4.6, 2.6)
     ax.hist(found, [edge / 10 for edge in range(-10, 11)], color="#BBBBBB", edgecolor="black", linewidth=0.5)
     ax.set(xlim=(-1.02, 1.02), xlabel="Cohen's kappa of an item across models", ylabel="Items, all languages")
     style.guides(ax)
@@ -326,7 +307,7 @@ def _codes(models: Iterable[RunSeries]) -> list[str]:
 
 def _reference(run: Run) -> str:
     """The config in the language that the others are compared to."""
-    reference = run.record.benchmark.description.reference
+    reference = run.config.benchmark.description.reference
     return reference.config if reference else ""
 
 

@@ -41,8 +41,7 @@ def panels(rows: Rows, judges: Mapping[str, Series], heights: Sequence[float], d
             if place < len(heights) - 1 or number + across < len(tasks):
                 ax.set_xlabel("")
             if place == 0:
-                label = readable(task)
-                ax.set_title(label.text, family=label.families, fontsize=9, loc="left", pad=5)
+                ax.set_title(readable(task))
             if place == 0 and number == across - 1:
                 style.legend(ax, shown_judges(rows, judges))
     return figure
@@ -66,6 +65,6 @@ def verdict_point(cell: Mapping[str, Any], name: str) -> Point:
 
 
 def which_judges(rows: Rows, judges: Mapping[str, Series]) -> str:
-    """Whose verdicts some rows are, for a title."""
-    shown = shown_judges(rows, judges)
-    return shown[0].label.text if len(shown) == 1 else f"{len(shown)} judges"
+    """Whose verdicts some rows are, for a title, and on what, where the rows have the `title` of that."""
+    shown, title = shown_judges(rows, judges), rows[0].get("title")
+    return (shown[0].label if len(shown) == 1 else f"{len(shown)} judges") + (f" on {title}" if title else "")

@@ -3,7 +3,6 @@
 A bar is the mean over a family's models, which are dots on it; where a family is one model, it has its interval.
 """
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import partial
@@ -57,7 +56,7 @@ def mode_figures(runs: Sequence[Run], families: Mapping[str, str]) -> "dict[str,
     for sheet in sheets_of(runs):
         models = modes_of(sheet.runs)
         if models:
-            stem = "profile_modes_" + re.sub(r"[^\w.-]+", "_", Path(sheet.runs[0].record.benchmark.name).stem)
+            stem = style.stem("profile_modes", Path(sheet.runs[0].config.benchmark.name).stem)
             made[f"{stem}_{len(made) + 1}" if stem in made else stem] = partial(_figure, sheet, models, families)
     return made
 
@@ -71,10 +70,9 @@ def _figure(sheet: Sheet, models: Sequence[Sequence[Told]], families: Mapping[st
     panels = [_families(models, families, place) for place in places]
     modes = list(dict.fromkeys(bar for own in panels[0].values() for bar in own))
     width = BAR * (len(modes) + 1) * len(panels[0])
-    figure = style.sheet((width + BETWEEN) * len(panels) - BETWEEN, HIGH)
+    figure, every_ax = style.grid(width, HIGH, len(panels), len(panels), beside=BETWEEN)
     colours = _colours(modes)
-    for number, (place, panel) in enumerate(zip(places, panels, strict=True)):
-        ax = style.place(figure, number * (width + BETWEEN), 0, width, HIGH)
+    for number, (ax, place, panel) in enumerate(zip(every_ax, places, panels, strict=True)):
         _draw(ax, panel, modes, colours)
         coin = style.mean(
             [
@@ -84,10 +82,8 @@ def _figure(sheet: Sheet, models: Sequence[Sequence[Told]], families: Mapping[st
         )
         if coin is not None:
             ax.axhline(coin, color=style.GREY, linewidth=0.9, linestyle=":", zorder=1.5)
-        label = folded(
-            readable((place.section or place.config or "Overall").replace("_", " ")), int(11 * width), lines=3
-        )
-        ax.set_title(label.text, family=label.families, fontsize=8, loc="left", pad=4)
+        title = readable((place.section or place.config or "Overall").replace("_", " "))
+        ax.set_title(folded(title, int(11 * width), lines=3), fontsize=8)
         if number == 0:
             ax.set_ylabel("Accuracy (%)")
         else:
@@ -99,7 +95,7 @@ def _figure(sheet: Sheet, models: Sequence[Sequence[Told]], families: Mapping[st
         point for own in panels[0].values() for bar in own.values() if len(bar.points) == 1 for point in bar.points
     ]
     whiskers = f" {style.whiskers()}" if points else ""
-    note = f"Overall: {sheet.runs[0].record.benchmark.rule}.{dots}{whiskers} Dotted: a coin."
+    note = f"Overall: {sheet.runs[0].config.benchmark.rule}.{dots}{whiskers} Dotted: a coin."
     return style.heading(figure, f"{sheet.title}: what is told of the person", note)
 
 
@@ -133,7 +129,7 @@ def _draw(ax: "Axes", panel: Families, modes: Sequence[str], colours: Mapping[st
             at = number + (place - (len(modes) - 1) / 2) / (len(modes) + 1)
             _bar(ax, at, 1 / (len(modes) + 1), bars.get(mode), colours[mode])
     ax.set(xlim=(-0.5, len(panel) - 0.5), ylim=(0, 100))
-    ax.grid(axis="y", color="#E5E5E5", linewidth=0.5)
+    ax.grid(axis="y")
     each = int(BAR * (len(modes) + 1) * 13)
     style.tick(ax.xaxis, range(len(panel)), [folded(readable(name), each, lines=3) for name in panel])
 
@@ -154,5 +150,5 @@ def _legend(ax: "Axes", modes: Sequence[str], colours: Mapping[str, str]) -> Non
     from matplotlib.patches import Patch  # noqa: PLC0415 - a second that `--help` saves
 
     handles = [Patch(color=colours[mode]) for mode in modes]
-    names = [readable(SAID.get(mode, mode)).text for mode in modes]
+    names = [readable(SAID.get(mode, mode)) for mode in modes]
     ax.legend(handles, names, title="Told of the person", loc="upper left", bbox_to_anchor=(1.03, 1), borderaxespad=0)

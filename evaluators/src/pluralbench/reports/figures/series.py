@@ -6,7 +6,7 @@ from math import inf
 from pathlib import Path
 from typing import NamedTuple
 
-from pluralbench.reports.figures.fonts import Label, readable
+from pluralbench.reports.figures.fonts import readable
 from pluralbench.reports.names import differences
 from pluralbench.results.runs import Run
 
@@ -25,7 +25,7 @@ class Series:
     """A model or a judge in figures: the same colour and marker in each of them."""
 
     name: str
-    label: Label
+    label: str
     colour: str
     marker: str
 
@@ -106,7 +106,7 @@ def _variants(runs: Iterable[Run]) -> dict[tuple[str, Path], _Who]:
     """
     groups: dict[tuple[str, str], dict[tuple[str, Path], Run]] = {}
     for run in runs:
-        groups.setdefault((run.name, run.record.benchmark.name), {})[_key(run)] = run
+        groups.setdefault((run.name, run.config.benchmark.name), {})[_key(run)] = run
     numbers: dict[tuple[str, Settings, int], int] = {}
     found: dict[tuple[str, Path], _Who] = {}
     for (name, _), group in sorted(groups.items(), key=lambda one: (-len(one[1]), one[0])):
@@ -129,13 +129,10 @@ def _free(taken: set[int]) -> int:
 
 def _settings(run: Run) -> Settings:
     """What a model was shown and how it was asked, as far as runs of one model may differ in it."""
-    prompt, judging = run.record.prompt, run.record.judging
-    found: dict[str, object] = {
-        name: getattr(prompt, name) for name in ("profile", "profile_size", "oracle", "setting", "variables")
-    }
-    if judging is not None:
-        found |= {name: getattr(judging, name) for name in ("reply", "orders", "criterion", "verdict_rule", "samples")}
-    found["rules"] = None if run.record.benchmark.description.strict else "legacy"
+    found: dict[str, object] = {name: getattr(run.config.prompt, name) for name in ("profile", "profile_size")}
+    asked = ("oracle", "setting", "variables", "reply", "orders", "criterion", "verdict_rule", "samples")
+    found |= {name: run.config.asked("verdicts" if name == "verdict_rule" else name) for name in asked}
+    found["rules"] = None if run.config.benchmark.description.strict else "legacy"
     return tuple((name.replace("_", " "), str(value)) for name, value in found.items() if value is not None)
 
 
@@ -146,25 +143,18 @@ def _short(names: Sequence[str]) -> list[str]:
     return [name if parts.count(part) > 1 else part for name, part in zip(whole, parts, strict=True)]
 
 
-def _labels(names: Sequence[str], differences: Sequence[str], among: Iterable[str]) -> list[Label]:
+def _labels(names: Sequence[str], differences: Sequence[str], among: Iterable[str]) -> list[str]:
     """Labels that can be read, short, and unlike. names: of models, which may be there more than once.
 
     among: further names, so that a model is called the same in all figures.
     """
     known = sorted({*names, *among})
-    read = {name: readable(short) for name, short in zip(known, _short(known), strict=True)}
-    short = dict(zip(known, shortened([one.text for one in read.values()]), strict=True))
-    added = [readable(one) for one in differences]
-    texts = [
-        f"{short[name]} ({more})" if more else short[name]
-        for name, more in zip(names, shortened([one.text for one in added]), strict=True)
-    ]
+    short = dict(zip(known, shortened([readable(one) for one in _short(known)]), strict=True))
+    added = shortened([readable(one) for one in differences])
+    texts = [f"{short[name]} ({more})" if more else short[name] for name, more in zip(names, added, strict=True)]
     return [
-        Label(
-            f"{text} ({texts[: place + 1].count(text)})" if texts.count(text) > 1 else text,
-            [*dict.fromkeys([*read[name].families, *more.families])],
-        )
-        for place, (name, text, more) in enumerate(zip(names, texts, added, strict=True))
+        f"{text} ({texts[: place + 1].count(text)})" if texts.count(text) > 1 else text
+        for place, text in enumerate(texts)
     ]
 
 

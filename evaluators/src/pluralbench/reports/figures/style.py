@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pluralbench_measures.bootstrap import CONFIDENCE, Estimate
 
-from pluralbench.reports.figures.fonts import GENERIC, LETTERS, Label, readable
-from pluralbench.reports.figures.series import Series
+from pluralbench.reports.figures.fonts import GENERIC, LETTERS, families, readable, set_fonts
+from pluralbench.reports.figures.series import RunSeries, Series
+from pluralbench.reports.sheets import title_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,9 +35,14 @@ SETTINGS: Any = {
     "axes.linewidth": 0.6,
     "axes.spines.right": False,
     "axes.spines.top": False,
+    "axes.titlelocation": "left",
+    "axes.titlepad": 4,
+    "axes.titlesize": 9,
     "font.family": [LETTERS, GENERIC],
     "font.sans-serif": [LETTERS, "Verdana", "Helvetica", "Arial"],
     "font.size": 8,
+    "grid.color": "#DDDDDD",
+    "grid.linewidth": 0.5,
     "hatch.linewidth": 0.5,
     "legend.frameon": False,
     "svg.fonttype": "none",  # text is text, to be searched, copied and read aloud
@@ -46,6 +52,9 @@ SETTINGS: Any = {
     "ytick.labelsize": 8,
 }
 _one_at_a_time = Lock()
+
+
+Limits = tuple[float, float]
 
 
 class Point(NamedTuple):
@@ -61,7 +70,7 @@ class Column(NamedTuple):
     """A column of cells: where its left edge is, in cells, and a value for each model."""
 
     left: float
-    label: Label
+    label: str
     values: Sequence[float | None]
 
 
@@ -76,14 +85,18 @@ def drawing() -> Iterator[None]:
         yield
 
 
-def _two_lines(label: Label) -> Label:
+def stem(*parts: str) -> str:
+    """The stem of a figure's files, whatever is in its parts."""
+    return "_".join(re.sub(r"[^\w.-]+", "_", part) for part in parts)
+
+
+def _two_lines(text: str) -> str:
     """A long name on two lines, broken where its parts meet, near the middle."""
-    text = label.text
     places = [found.end() for found in re.finditer(r"[-_ ./]+", text) if found.end() < len(text)]
     if len(text) <= 20 or not places:
-        return label
+        return text
     place = min(places, key=lambda place: abs(place - len(text) / 2))
-    return Label(f"{text[:place].rstrip()}\n{text[place:]}", label.families)
+    return f"{text[:place].rstrip()}\n{text[place:]}"
 
 
 def point(found: Estimate, scale: float = 100.0) -> Point:
@@ -116,12 +129,102 @@ def place(figure: "Figure", left: float, bottom: float, width: float, height: fl
     return figure.add_axes((left / across, bottom / up, width / across, height / up))
 
 
-def tick(axis: "Axis", places: Sequence[float], labels: Sequence[Label], **style: Any) -> None:
-    """Labels in their own fonts along an axis, without tick marks."""
-    axis.set_ticks(places, [label.text for label in labels], **style)
+def grid(
+    width: float, height: float, count: int = 1, across: int = 1, *, beside: float = 0.0, above: float = 0.0
+) -> "tuple[Figure, list[Axes]]":
+    """A figure of so many panels of one size, row by row from the top. beside, above: inches between them."""
+    down = -(-count // across)
+    figure = sheet(min(count, across) * (width + beside) - beside, down * (height + above) - above)
+    places = [divmod(number, across) for number in range(count)]
+    return figure, [
+        place(figure, column * (width + beside), (down - 1 - row) * (height + above), width, height)
+        for row, column in places
+    ]
+
+
+def paired(
+    rows: Mapping[str, Sequence[str]], heights: Sequence[float], limits: Sequence[Limits], across: Sequence[str]
+) -> "tuple[Figure, list[tuple[Axes, Axes]]]":
+    """Two panels side by side for each block of rows: what is measured, and what of it is a difference from 0.
+
+    rows: labels by the title of their block. heights: of the blocks, in inches. limits, across: of both panels.
+    """
+    bottom = sum(heights) + 0.32 * (len(heights) - 1)
+    figure, both = sheet(6.2, bottom), []
+    for (title, labels), height in zip(rows.items(), heights, strict=True):
+        left, right = (place(figure, at, bottom - height, 2.95, height) for at in (0.0, 3.25))
+        bottom -= height + 0.32
+        for ax, limit, shown, what in zip((left, right), limits, (labels, [""] * len(labels)), across, strict=True):
+            lines(ax, shown)
+            ax.set_xlim(limit)
+            ax.grid(axis="x")
+            ax.tick_params(axis="x", labelbottom=bottom < 0)
+            ax.set_xlabel(what if bottom < 0 else "")
+        left.set_title(readable(title))
+        dashed(right.axvline, 0)
+        both.append((left, right))
+    return figure, both
+
+
+def lines(ax: "Axes", labels: Sequence[str]) -> None:
+    """A line of the axes for each label, the first at the top, every other one shaded."""
+    ax.set_ylim(len(labels) - 0.5, -0.5)
+    tick(ax.yaxis, range(len(labels)), labels)
+    stripes(ax.axhspan, len(labels))
+
+
+def columns(ax: "Axes", labels: Sequence[str]) -> None:
+    """A column of the axes for each label, every other one shaded."""
+    ax.set_xlim(-0.5, len(labels) - 0.5)
+    tick(ax.xaxis, range(len(labels)), labels)
+    stripes(ax.axvspan, len(labels))
+
+
+def tick(axis: "Axis", places: Sequence[float], labels: Sequence[str], **style: Any) -> None:
+    """Labels along an axis, without tick marks."""
+    axis.set_ticks(places, labels, **style)
     axis.set_tick_params(length=0)
-    for text, label in zip(axis.get_ticklabels(), labels, strict=True):
-        text.set_fontfamily(label.families)
+
+
+def dashed(line: Callable[..., object], at: float) -> None:
+    """A dashed line to hold values against, such as chance. line: `ax.axhline` or `ax.axvline`."""
+    line(at, color=GREY, linewidth=0.8, linestyle="--", zorder=1)
+
+
+def middle(ax: "Axes", row: float, value: float | None, half: float = 0.42) -> None:
+    """A black mark at a mean in a row, if there is one."""
+    if value is not None:
+        ax.vlines(value, row - half, row + half, colors="black", linewidth=1.2, zorder=1.5)
+
+
+def curve(ax: "Axes", points: Sequence[tuple[float, Point]], model: Series, *, band: bool = False) -> None:
+    """A model's values along the axis, those that are there joined. band: with their intervals around them."""
+    there = [(at, one.value) for at, one in points if one.value is not None]
+    xs, ys = [at for at, _ in there], [value for _, value in there]
+    ax.plot(xs, ys, linewidth=1.1, **(marker(model) | {"linestyle": model.line}), zorder=3)
+    sure = [(at, one.low, one.high) for at, one in points if one.low is not None and one.high is not None]
+    if band and sure:
+        at, low, high = zip(*sure, strict=True)
+        ax.fill_between(at, low, high, color=model.colour, alpha=0.12, linewidth=0, zorder=2)
+
+
+def named_dots(ax: "Axes", shown: Sequence[tuple[Series, Point, Point]], gap: float) -> None:
+    """A dot for each model, with whiskers across and up, and a line from it to its name right of the axes.
+
+    shown: models with their values across and up. gap: inches between names. The axes have their limits and size.
+    """
+    low, high = ax.get_ylim()
+    ordered = [(*one, one[1].value or 0.0, one[2].value or 0.0) for one in shown]
+    ordered.sort(key=lambda one: one[-1])
+    size = ax.get_window_extent().transformed(ax.figure.dpi_scale_trans.inverted()).height
+    heights = apart([(up - low) / (high - low) for *_, up in ordered], gap / size)
+    for (model, x, y, across, up), height in zip(ordered, heights, strict=True):
+        dot(ax, up, x, model)
+        dot(ax, across, y, model, upright=True)
+        leader = {"arrowstyle": "-", "color": model.colour, "linewidth": 0.5, "alpha": 0.6, "shrinkB": 3}
+        ax.annotate("", (across, up), (1.03, height), textcoords="axes fraction", arrowprops=leader, zorder=1)
+        ax.plot(1.045, height, transform=ax.transAxes, clip_on=False, **marker(model))
+        ax.text(1.075, height, model.label, va="center", transform=ax.transAxes)
 
 
 def dots(ax: "Axes", at: float, shown: Sequence[Point], models: Sequence[Series], apart: float, **how: bool) -> None:
@@ -169,11 +272,9 @@ def legend(
     shown += [(readable(name), looks) for name, looks in (also or {}).items()]
     if not shown:
         return
-    handles, names = [Line2D([], [], **looks) for _, looks in shown], [label.text for label, _ in shown]
-    beside = 1 + away / ax.get_window_extent().transformed(ax.figure.dpi_scale_trans.inverted()).width
-    made = ax.legend(handles, names, loc="upper left", bbox_to_anchor=(beside, 1.0), borderaxespad=0)
-    for text, (label, _) in zip(made.get_texts(), shown, strict=True):
-        text.set_fontfamily(label.families)
+    handles, names = [Line2D([], [], **looks) for _, looks in shown], [name for name, _ in shown]
+    right = 1 + away / ax.get_window_extent().transformed(ax.figure.dpi_scale_trans.inverted()).width
+    ax.legend(handles, names, loc="upper left", bbox_to_anchor=(right, 1.0), borderaxespad=0)
 
 
 def heat(models: Sequence[Series], columns: Sequence[Column], bare: int = 0, unit: str = "Accuracy (%)") -> "Figure":
@@ -186,8 +287,7 @@ def heat(models: Sequence[Series], columns: Sequence[Column], bare: int = 0, uni
     present = [value for _, _, values in coloured for value in values if value is not None]
     norm = Normalize(min(present), max(present) if max(present) > min(present) else min(present) + 1)
     width = columns[-1].left + 1
-    figure = sheet(CELL * width, CELL * len(models))
-    ax = place(figure, 0, 0, CELL * width, CELL * len(models))
+    figure, (ax,) = grid(CELL * width, CELL * len(models))
     for number, (left, _, values) in enumerate(columns):
         for row, value in enumerate(values):
             white = value is None or number >= len(coloured)
@@ -227,15 +327,16 @@ def _luminance(colour: Sequence[float]) -> float:
 
 def heading(figure: "Figure", title: str, note: str) -> "Figure":
     """Put a title over all that is drawn and a note under it, on as many lines as its width asks for."""
+    set_fonts(figure)
     canvas: Any = figure.canvas
     box = figure.get_tightbbox(canvas.get_renderer())
     across, up = figure.get_size_inches()
     above: Any = {"fontsize": 10, "fontweight": "bold", "va": "bottom"}
     below: Any = {"fontsize": 8, "color": GREY, "va": "top"}
     for text, height, per_inch, looks in ((title, box.y1 + 0.12, 11.5, above), (note, box.y0 - 0.12, 16.5, below)):
-        label = readable(text)
-        lines = wrap(label.text, int(per_inch * max(box.width, 4.5)), break_on_hyphens=False)
-        figure.text(box.x0 / across, height / up, "\n".join(lines), family=label.families, linespacing=1.3, **looks)
+        broken = wrap(readable(text), int(per_inch * max(box.width, 4.5)), break_on_hyphens=False)
+        said = "\n".join(broken)
+        figure.text(box.x0 / across, height / up, said, family=families(said), linespacing=1.3, **looks)
     return figure
 
 
@@ -253,11 +354,11 @@ def apart(heights: Sequence[float], gap: float) -> list[float]:
 def guides(ax: "Axes") -> None:
     """Lines at the kappa of chance and at a substantial one."""
     for value, said in ((0.0, "0: chance"), (SUBSTANTIAL, f"{SUBSTANTIAL:.2f}: substantial")):
-        ax.axvline(value, color=GREY, linewidth=0.8, linestyle="--", zorder=1)
+        dashed(ax.axvline, value)
         ax.text(value, 1.01, said, ha="center", va="bottom", color=GREY, transform=ax.get_xaxis_transform())
 
 
-def striped(span: Callable[..., object], groups: int) -> None:
+def stripes(span: Callable[..., object], groups: int) -> None:
     """Shade every other group."""
     for group in range(0, groups, 2):
         span(group - 0.5, group + 0.5, color="#F2F2F2", linewidth=0, zorder=0)
@@ -274,13 +375,12 @@ def any_value(rows: Iterable[Sequence[float | None]]) -> bool:
     return any(value is not None for row in rows for value in row)
 
 
-def which(models: Sequence[Series]) -> str:
-    """Whose results they are, for a title."""
-    if len(models) == 1:
-        return models[0].label.text
+def which(models: Sequence[RunSeries]) -> str:
+    """Whose results they are, and on what, for a title."""
     names = len({one.name for one in models})
     runs = "" if names == len(models) else f"{len(models)} runs of "
-    return f"{runs}{names} model{'s' * (names > 1)}"
+    whose = models[0].label if len(models) == 1 else f"{runs}{names} model{'s' * (names > 1)}"
+    return f"{whose} on {title_of([one.run for one in models])}"
 
 
 def whiskers(points: Iterable[Point] = ()) -> str:

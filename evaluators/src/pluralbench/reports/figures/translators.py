@@ -9,7 +9,7 @@ import polars as pl
 
 from pluralbench.evaluation.compare import decided, overall_difference
 from pluralbench.reports.figures import style
-from pluralbench.reports.figures.fonts import plain, readable
+from pluralbench.reports.figures.fonts import readable
 from pluralbench.reports.figures.kinds import by_kind, kind_name
 from pluralbench.reports.figures.series import MARKERS, RunSeries, shortened
 from pluralbench.reports.figures.style import LEAST, Point, dot, heading, point
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-WIDTH, APART = 2.95, 0.3  # of a panel and between panels, in inches
 OF_THE_DATA = "data {}"
 """What in `TOLD` is of the data itself."""
 
@@ -56,28 +55,14 @@ def translators(models: Sequence[RunSeries]) -> "Figure | None":
     kinds = by_kind([pair.model for pair in pairs])
     of = {id(pair.model): pair for pair in pairs}
     sizes = [0.14 * (1 + len(known)) * len(own) for own in kinds.values()]
-    bottom = sum(sizes) + 0.32 * (len(sizes) - 1)
-    figure = style.sheet(2 * WIDTH + APART, bottom)
-    limits = _limits(pairs)
-    for (kind, own), size in zip(kinds.items(), sizes, strict=True):
-        left, right = (style.place(figure, at, bottom - size, WIDTH, size) for at in (0.0, WIDTH + APART))
-        bottom -= size + 0.32
-        labels = [one.label for one in own]
-        for ax, limit, shown in zip((left, right), limits, (labels, [plain("")] * len(own)), strict=True):
-            style.tick(ax.yaxis, range(len(own)), shown)
-            style.striped(ax.axhspan, len(own))
-            ax.set(xlim=limit, ylim=(len(own) - 0.5, -0.5))
-            ax.grid(axis="x", color="#DDDDDD", linewidth=0.5)
-            ax.tick_params(axis="x", labelbottom=bottom < 0)
-        title = readable(kind_name(kind))
-        left.set_title(title.text, family=title.families, fontsize=9, loc="left", pad=4)
-        if kind == next(iter(kinds)):
-            grey = {"color": style.GREY, "linestyle": "", "markersize": 5.0}
-            said = zip(shortened(known), markers.values(), strict=True)
-            style.legend(right, [], {name: grey | {"marker": marker} for name, marker in said})
+    labels = {kind_name(kind): [one.label for one in own] for kind, own in kinds.items()}
+    across = "Mean over languages, accuracy (%)", "Difference (points)"
+    figure, both = style.paired(labels, sizes, _limits(pairs), across)
+    grey = {"color": style.GREY, "linestyle": "", "markersize": 5.0}
+    said = zip(shortened(known), markers.values(), strict=True)
+    style.legend(both[0][1], [], {name: grey | {"marker": marker} for name, marker in said})
+    for (left, right), own in zip(both, kinds.values(), strict=True):
         _sides(left, right, [of[id(one)] for one in own], markers)
-    left.set_xlabel("Mean over languages, accuracy (%)")
-    right.set_xlabel("Difference (points)")
     points = [side.accuracy for pair in pairs for side in pair.sides]
     note = (
         f"Left: on all items of each. Right: against {known[0]}, or the first that a model was run on, on the items in "
@@ -88,7 +73,7 @@ def translators(models: Sequence[RunSeries]) -> "Figure | None":
 
 def _names(runs: Sequence[Run]) -> dict[str, str]:
     """What to call the data of each digest."""
-    where = {run.record.data.digest: (run.record.data.location, run.record.data.revision) for run in runs}
+    where = {run.config.data.digest: (run.config.data.location, run.config.data.revision) for run in runs}
     short = {digest: Path(location).name or location for digest, (location, _) in where.items()}
     said: dict[str, str] = {}
     for digest, (location, revision) in where.items():
@@ -108,32 +93,32 @@ def _by_model(models: Sequence[RunSeries], names: Mapping[str, str]) -> list[lis
     found: dict[tuple[str, ...], dict[str, RunSeries]] = {}
     for one in models:
         told = (str(of(one.run)) for how, of in {**ASKED, **TOLD}.items() if how != OF_THE_DATA)
-        key = one.name, one.run.record.model.kind, one.run.record.benchmark.rule, *told
-        found.setdefault(key, {}).setdefault(names[one.run.record.data.digest], one)
+        key = one.name, one.run.result.model.kind, one.run.config.benchmark.rule, *told
+        found.setdefault(key, {}).setdefault(names[one.run.config.data.digest], one)
     return [[own[name] for name in sorted(own)] for own in found.values()]
 
 
 def _pair(own: Sequence[RunSeries], names: Mapping[str, str]) -> Pair:
     first, *others = own
-    sides = [Side(names[first.run.record.data.digest], point(first.run.headline))]
+    sides = [Side(names[first.run.config.data.digest], point(first.run.headline))]
     for one in others:
         if _same_items(first.run, one.run):
             both = decided(first.run), decided(one.run)
             change = point(overall_difference(first.run, one.run, *both, differing_text=True))
-            sides.append(Side(names[one.run.record.data.digest], point(one.run.headline), change))
+            sides.append(Side(names[one.run.config.data.digest], point(one.run.headline), change))
     # Named as a model, since what tells its runs apart is what the figure shows.
-    label = readable(Path(first.name).name or first.name)
-    return Pair(replace(first, label=label._replace(text=shortened([label.text])[0])), sides)
+    label = shortened([readable(Path(first.name).name or first.name)])[0]
+    return Pair(replace(first, label=label), sides)
 
 
 def _same_items(first: Run, second: Run) -> bool:
     """Whether the second's items are the first's in other words: the same ids and subsets, and other texts."""
-    one, other = first.record.benchmark.description, second.record.benchmark.description
+    one, other = first.config.benchmark.description, second.config.benchmark.description
     if one.sections != other.sections:
         return False
     wanted = ["config", "id", "subset", "digest"]
     ours, theirs = (
-        run.items.filter(~pl.col("config").is_in(sorted(run.record.benchmark.description.outside)))
+        run.items.filter(~pl.col("config").is_in(sorted(run.config.benchmark.description.outside)))
         .select(wanted)
         .unique(["config", "id"])
         for run in (first, second)
@@ -155,7 +140,6 @@ def _limits(pairs: Sequence[Pair]) -> tuple[tuple[float, float], tuple[float, fl
 
 
 def _sides(left: "Axes", right: "Axes", pairs: Sequence[Pair], markers: Mapping[str, str]) -> None:
-    right.axvline(0, color=style.GREY, linewidth=0.8, linestyle="--", zorder=1)
     for row, pair in enumerate(pairs):
         step = 0.8 / len(pair.sides)
         for number, side in enumerate(pair.sides):

@@ -39,13 +39,11 @@ def draw_variables(rows: Rows, judges: Mapping[str, Series], setting: str) -> "F
 
     def one(of: Any, limits: tuple[float, float], said: str) -> Any:
         def draw(ax: "Axes", ours: Rows, judges: Mapping[str, Series]) -> None:
-            ax.set(xlim=(-0.5, len(sets) - 0.5), ylim=limits, ylabel=said)
-            style.striped(ax.axvspan, len(sets))
-            style.tick(ax.xaxis, range(len(sets)), [readable(name) for name in sets])
-            ax.set_xlabel("What is told of the person")
-            ax.grid(axis="y", color="#E5E5E5", linewidth=0.5)
+            ax.set(ylim=limits, ylabel=said, xlabel="What is told of the person")
+            style.columns(ax, [readable(name) for name in sets])
+            ax.grid(axis="y")
             if said == ACCURACY:
-                ax.axhline(100 * ours[0]["chance"], color=style.GREY, linewidth=0.8, linestyle="--", zorder=1)
+                style.dashed(ax.axhline, 100 * ours[0]["chance"])
             _lines(ax, ours, sets, judges, of, whisker=whisker)
 
         return draw

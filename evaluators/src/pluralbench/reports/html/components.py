@@ -16,8 +16,11 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 from pluralbench_measures.bootstrap import Estimate
 
-DASH = "–"
+from pluralbench.reports import numbers
+from pluralbench.reports.numbers import Kind, percent
+
 NOTHING = Markup()
+ASSETS = ("page", "filters", "items")
 TALL = 8  # rows from which on a table can be searched
 Order = Literal["ascending", "descending"]
 
@@ -95,11 +98,10 @@ class Scale(NamedTuple):
 
 
 class Link(NamedTuple):
-    """A link in the navigation. here: it leads to the page that it stands on."""
+    """A link in the navigation."""
 
     to: str
     text: str
-    here: bool = False
 
 
 def scale_of(numbers: Iterable[Estimate], mark: float | None = None) -> Scale | None:
@@ -111,15 +113,11 @@ def scale_of(numbers: Iterable[Estimate], mark: float | None = None) -> Scale | 
     return Scale(min(ends), max(ends), mark)
 
 
-def number(found: Estimate, form: str = ".1f", *, per: float = 100.0, scale: Scale | None = None) -> Cell:
-    """A cell of a number with its interval, times `per`; a dash where it is missing. scale: of its bar, if any."""
-    if found.value is None:
-        return Cell(DASH, "")
-    interval = ""
-    if found.low is not None and found.high is not None:
-        interval = f"{per * found.low:{form}} to {per * found.high:{form}}"
-    shape = None if scale is None else scale.shape(found)
-    return Cell(f"{per * found.value:{form}}", found.value, shape, interval)
+def number(found: Estimate, kind: Kind = percent, *, scale: Scale | None = None) -> Cell:
+    """A cell of a number with its interval; a dash where it is missing. scale: of its bar, if any."""
+    value, low, high, _ = numbers.number(found, kind)
+    order: float | Literal[""] = "" if found.value is None else found.value
+    return Cell(value, order, scale and scale.shape(found), f"{low} to {high}" if low else "")
 
 
 def table(
@@ -150,9 +148,9 @@ def section(heading: str, key: str, *parts: Markup, level: int = 2) -> Markup:
     return _part("section", heading, key, parts, level)
 
 
-def details(summary: str, *parts: Markup, key: str = "", kind: str = "", opened: bool = False) -> Markup:
+def details(summary: str, *parts: Markup, key: str = "", kind: str = "") -> Markup:
     """Parts that are folded under a summary. kind: a class that styles know, such as "sources"."""
-    return _part("details", summary, parts, key, kind, opened)
+    return _part("details", summary, parts, key, kind)
 
 
 def browser(key: str, title: str, orders: Mapping[str, str], note: str) -> Markup:
@@ -166,7 +164,7 @@ def browser(key: str, title: str, orders: Mapping[str, str], note: str) -> Marku
 def filters(choices: Mapping[str, tuple[str, Sequence[str]]], note: str = "") -> Markup:
     """Choices that hide the rows of all tables on the page that do not have the chosen facets; see `Row`.
 
-    choices: by the name of a filter its label and values. The page needs the script and the style `filters`.
+    choices: by the name of a filter its label and values.
     """
     return _part("filters", choices, note)
 
@@ -203,16 +201,11 @@ def page(
     lead: str = "",
     navigation: Sequence[Link] = (),
     foot: Markup = NOTHING,
-    scripts: Sequence[str] = (),
-    styles: Sequence[str] = (),
     blocks: Iterable[Markup] = (),
 ) -> str:
-    """A whole page. lead: a sentence under the title. foot: what stands at its end.
-
-    scripts, styles: names of further ones in `assets`. blocks: data for scripts (see `block`).
-    """
-    code = [_asset(f"{name}.js") for name in ("page", *scripts)]
-    style = join(_asset(f"{name}.css") for name in ("page", *styles))
+    """A whole page. lead: a sentence under the title. foot: what stands at its end. blocks: data for scripts."""
+    code = [_asset(f"{name}.js") for name in ASSETS]
+    style = join(_asset(f"{name}.css") for name in ASSETS)
     return str(_part("page", title, lead, navigation, body, foot, blocks, style, code, _policy(code)))
 
 
@@ -226,7 +219,10 @@ def _asset(name: str) -> Markup:
 def _policy(scripts: Sequence[str]) -> str:
     """What the page's own policy lets a browser do: run these scripts, and load nothing from anywhere."""
     hashes = " ".join(f"'sha256-{b64encode(sha256(one.encode()).digest()).decode()}'" for one in scripts)
-    return f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src {hashes}"
+    return (
+        "default-src 'none'; base-uri 'none'; form-action 'none'; style-src 'unsafe-inline'; img-src data:; "
+        f"script-src {hashes}"
+    )
 
 
 def _part(name: str, *arguments: Any) -> Markup:

@@ -5,6 +5,7 @@ items' ids and outcomes, and some with texts. `assets/items.js` reads them.
 """
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, zip_longest
 from typing import Any, NamedTuple
@@ -13,14 +14,15 @@ import numpy as np
 import polars as pl
 from markupsafe import Markup
 from numpy.typing import NDArray
+from pluralbench_runs.console import plain
 
 from pluralbench.errors import DataError
 from pluralbench.reports.html.components import block, browser
-from pluralbench.reports.items import CAME_OUT, VERDICTS, cut, plain
+from pluralbench.reports.items import CAME_OUT, VERDICTS, cut
 from pluralbench.reports.layout import clean
 from pluralbench.reports.sheets import Sheet
 from pluralbench.results.decisions import decisions_of
-from pluralbench.results.examples import KEYS, Key, Texts, examples, read_texts
+from pluralbench.results.examples import KEYS, Key, Texts, examples, flipped, read_texts
 from pluralbench.results.runs import Run
 
 Floats = NDArray[np.float64]
@@ -34,6 +36,7 @@ ORDERS = {
     "worst": "Wrong by most models",
     "closest": "Closest scores",
     "contested": "Models most divided",
+    "flipped": "Decided otherwise in English",
 }
 SAID = {"outcomes": CAME_OUT, "verdicts": VERDICTS}
 
@@ -62,7 +65,7 @@ class Browsed(NamedTuple):
 def browse(key: str, sheet: Sheet, budget: int) -> Browsed:
     """The browser of a sheet's items. budget: characters that blocks of texts may have."""
     found = decided_items(sheet.runs)
-    orders = orders_of(found)
+    orders = orders_of(found, sheet.runs)
     chosen = list(dict.fromkeys(chain.from_iterable(zip_longest(*orders.values(), range(len(found.keys))))))
     wanted = [place for place in chosen if place is not None][:TEXTS]
     texts, note = _texts(sheet.runs)
@@ -115,12 +118,13 @@ def _by_item(run: Run) -> pl.DataFrame:
     )
 
 
-def orders_of(found: Decided) -> dict[str, list[int]]:
+def orders_of(found: Decided, runs: Sequence[Run] = ()) -> dict[str, list[int]]:
     """The numbers of the items that come first in each order that there is.
 
     worst: by the share of decisions that models got right, the least first, and among these by how far off they are.
     closest: by the mean of how far models' scores are apart, each in units of its own spread. contested: by how evenly
-    models are divided into right and wrong.
+    models are divided into right and wrong. flipped: those that a model of `runs` decided otherwise than the same item
+    in English, by how many did.
     """
     shares = found.right / found.of
     told = ~np.isnan(shares)
@@ -133,6 +137,8 @@ def orders_of(found: Decided) -> dict[str, list[int]]:
     if len(found.right) > 1:
         # What one model alone decided divides nobody.
         orders["contested"] = _first(np.where(models > 1, np.abs(share - 0.5), np.nan))
+    flips = Counter(key for run in runs for key in flipped(run))
+    orders["flipped"] = _first(np.array([-flips[key] if key in flips else np.nan for key in found.keys]))
     return {name: places for name, places in orders.items() if places}
 
 

@@ -1,6 +1,7 @@
-"""The leaderboard: a row a model, a column a benchmark, and their mean where a model has all of them."""
+"""The leaderboard: a row a model, a column a benchmark, and their mean where a model has all of them; and all runs."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import NamedTuple
 
@@ -8,25 +9,18 @@ from markupsafe import Markup
 from pluralbench_measures.bootstrap import CONFIDENCE, Estimate
 from pluralbench_measures.ranks import Rank, mean_of_independent
 
+from pluralbench.reports.figures.kinds import kind_name
+from pluralbench.reports.html.board import Board, Listed, facets_of, many, size_of, table_key, told_of
 from pluralbench.reports.html.components import Cell, Head, Row, Scale, number, scale_of, table
 from pluralbench.reports.html.sources import sources
 from pluralbench.reports.html.tables import rank_cell
 from pluralbench.reports.layout import clean
-from pluralbench.reports.ranking import RANKS, Ranked, spread_over
+from pluralbench.reports.ranking import RANKS, spread_over
 from pluralbench.reports.sheets import Sheet
 from pluralbench.results.runs import Run
 
 PLAIN = {"profile": "none", "variables": "all"}  # what needs no word
 ABSENT = Cell("", "")
-FacetsOf = Callable[[Sequence[Run]], Mapping[str, Sequence[str]]]
-
-
-class Board(NamedTuple):
-    """What a leaderboard is of: sheets, their ranks, and where each is told of."""
-
-    sheets: Sequence[Sheet]
-    ranks: Sequence[Ranked]
-    links: Sequence[str]
 
 
 class Entry(NamedTuple):
@@ -36,13 +30,10 @@ class Entry(NamedTuple):
     rows: Mapping[int, int]
 
 
-def leaderboard(key: str, board: Board, links: Mapping[str, str], facets: FacetsOf | None = None) -> Markup:
-    """A table of all models on all benchmarks. links: where a model is told of, by its name.
-
-    facets: what a row can be filtered by, from its runs.
-    """
+def leaderboard(key: str, board: Board) -> Markup:
+    """A table of all models on all benchmarks, with links to where each is told of."""
     entries = entries_of(board.sheets)
-    columns = [place for place, sheet in enumerate(board.sheets) if not sheet.other]
+    columns = [at for at, sheet in enumerate(board.sheets) if not sheet.other]
     means = {place: _mean(entry, board, main_of(board.sheets)) for place, entry in enumerate(entries)}
     has_mean = len(main_of(board.sheets)) > 1
     ranks = _ranks(entries, board, means) if has_mean else {}
@@ -52,27 +43,70 @@ def leaderboard(key: str, board: Board, links: Mapping[str, str], facets: Facets
     rows = []
     for place in order:
         entry = entries[place]
-        link = links.get(_run(entry, board).name, "")
-        cells = [Cell(clean(entry.name), link=link)]
+        own = [board.sheets[at].runs[row] for at, row in entry.rows.items()]
+        cells = [Cell(clean(entry.name), link=f"#{board.models[own[0].name]}")]
         cells += [rank_cell(ranks.get(place)), number(means[place], scale=mean_scale)] if has_mean else []
         for at in columns:
             cells.append(_cell(board, at, entry.rows.get(at), scales[at]))
-        own = [board.sheets[at].runs[row] for at, row in entry.rows.items()]
-        rows.append(Row(cells, facets=None if facets is None else facets(own)))
+        rows.append(Row(cells, facets=board.facets(own)))
     heads = [Head("model", number=False), *([Head("rank"), Head("mean", order="descending")] if has_mean else [])]
-    heads += [Head(_heading(board.sheets[at], board.sheets), link=board.links[at]) for at in columns]
+    heads += [Head(_heading(board.sheets[at], board.sheets), link=f"#{table_key(at)}") for at in columns]
     runs = [run for at in columns for run in board.sheets[at].runs]
     names = [f"{row.name} on {sheet.title}" for sheet in (board.sheets[at] for at in columns) for row in sheet.rows]
-    caption = f"{_models(len(entries))}: overall numbers in %, with {CONFIDENCE:.0%} intervals."
-    return table(
-        key,
-        caption,
-        heads,
-        rows,
-        notes=list(_notes(board, has_mean=has_mean)),
-        provenance=sources(runs, names),
-        search="Search models",
-    )
+    caption = f"{many(len(entries), 'model')}: overall numbers in %, with {CONFIDENCE:.0%} intervals."
+    notes = list(_notes(board, has_mean=has_mean))
+    return table(key, caption, heads, rows, notes=notes, provenance=sources(runs, names), search="Search models")
+
+
+def runs_table(key: str, board: Board) -> Markup:
+    """A row a run, with what it is, its overall number, its rank, and what its checks found, if it was checked."""
+    runs = board.accepted
+    checked = any(one.checked is not None for one in runs)
+    scale = scale_of(one.run.headline for one in runs)
+    rows = []
+    for one in runs:
+        at, place = board.rows[one.run.path]
+        cells = [
+            Cell(clean(one.run.path.as_posix()), link=f"#{one.key}"),
+            Cell(clean(one.run.name)),
+            Cell(board.called(at), link=f"#{table_key(at)}"),
+            number(one.run.headline, scale=scale),
+            rank_cell(board.ranks[at].ranks[place]),
+            Cell(told_of(one.run)),
+            Cell(kind_name(one.run.result.model.kind)),
+            Cell(size_of(one.run)),
+            *([Cell(one.checked.said)] if one.checked else []),
+            _day(one.run.provenance.finished),
+        ]
+        rows.append(Row(cells, facets=facets_of([one])))
+    names = ["run", "model", "benchmark", "overall", "rank", "told of the person", "kind", "parameters"]
+    names += [*(["checks"] if checked else []), "finished"]
+    heads = [Head(name, number=name in {"overall", "rank", "finished"}) for name in names]
+    return table(key, f"{many(len(runs), 'run')}: the overall number in %, with its 95% interval.", heads, rows)
+
+
+def _day(finished: str) -> Cell:
+    """A day, which sorts as a number so that it stays on one line."""
+    day = finished[:10]
+    return Cell(day, float(day.replace("-", "")) if re.fullmatch(r"\d{4}-\d\d-\d\d", day) else "")
+
+
+def apart_table(key: str, caption: str, runs: Sequence[Listed]) -> Markup:
+    """Runs whose numbers are shown nowhere, with the reasons."""
+    heads = [Head(name, number=False) for name in ("run", "model", "benchmark", "why")]
+    rows = [
+        Row(
+            (
+                Cell(clean(one.run.path.as_posix())),
+                Cell(clean(one.run.name)),
+                Cell(clean(one.run.config.benchmark.title)),
+                Cell(clean(" ".join(found.text for found in one.checked.why_not))),
+            )
+        )
+        for one in runs
+        if one.checked is not None
+    ]
+    return table(key, caption, heads, rows)
 
 
 def _cell(board: Board, at: int, row: int | None, scale: Scale | None) -> Cell:
@@ -99,8 +133,7 @@ def entries_of(sheets: Sequence[Sheet]) -> list[Entry]:
 
 def _called(run: Run) -> str:
     """A model and how it was asked, where that is not the plain way."""
-    prompt = run.record.prompt
-    told = {"profile": prompt.profile, "variables": prompt.variables}
+    told = {"profile": run.config.prompt.profile, "variables": run.config.asked("variables")}
     more = [f"{what} {value}" for what, value in told.items() if value not in {None, PLAIN[what]}]
     return f"{run.name} ({', '.join(more)})" if more else run.name
 
@@ -109,7 +142,7 @@ def main_of(sheets: Sequence[Sheet]) -> list[int]:
     """The sheet that stands for each benchmark in a mean: its first one."""
     first: dict[str, int] = {}
     for at, sheet in enumerate(sheets):
-        first.setdefault(sheet.runs[0].record.benchmark.name, at)
+        first.setdefault(sheet.runs[0].config.benchmark.name, at)
     return list(first.values())
 
 
@@ -142,15 +175,6 @@ def _order(entry: Entry, mean: Estimate, board: Board, columns: Sequence[int]) -
     """The best mean first; without one by the first benchmarks that there are."""
     values = [mean, *(board.sheets[at].runs[entry.rows[at]].headline for at in columns if at in entry.rows)]
     return tuple(1.0 if one.value is None else -one.value for one in values)
-
-
-def _models(count: int) -> str:
-    return f"{count:,} model{'' if count == 1 else 's'}"
-
-
-def _run(entry: Entry, board: Board) -> Run:
-    at, place = next(iter(entry.rows.items()))
-    return board.sheets[at].runs[place]
 
 
 def _heading(sheet: Sheet, sheets: Sequence[Sheet]) -> str:

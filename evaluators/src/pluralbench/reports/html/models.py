@@ -1,4 +1,4 @@
-"""Each model by itself: its numbers across languages, categories, personas and what it is told of the person."""
+"""Each model by itself: its runs with their checks, and their numbers across languages, categories and personas."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -8,15 +8,35 @@ from markupsafe import Markup
 from pluralbench_measures.bootstrap import Estimate
 from pluralbench_schemas.languages import LANGUAGES
 
-from pluralbench.reports.html.components import Cell, Head, Row, details, join, number, paragraph, scale_of, table
+from pluralbench.leaderboard.findings import Checked, State
+from pluralbench.reports.figures.kinds import kind_name
+from pluralbench.reports.html.board import Board, Listed, told_of
+from pluralbench.reports.html.components import (
+    Cell,
+    Head,
+    Row,
+    details,
+    items,
+    join,
+    number,
+    paragraph,
+    scale_of,
+    section,
+    table,
+)
 from pluralbench.reports.html.sources import sources
 from pluralbench.reports.layout import clean
-from pluralbench.reports.notes import with_interval
+from pluralbench.reports.numbers import with_interval
 from pluralbench.reports.sheets import Row as Line
 from pluralbench.reports.sheets import Sheet
 from pluralbench.results.metrics_frame import NUMBERS
 from pluralbench.results.runs import Run
 
+CHECKED: Mapping[State, str] = {
+    "checked": "Checked: its items, outcomes, metrics and intervals are what its data, its scores and its recorded "
+    "replies give. Whether these are the model's own was not tried.",
+    "verified": "Verified: as its data gives, and some items were asked for again.",
+}
 PLACE = ["config", "section", "subset"]
 SHOWN = ("accuracy", "exact_match")
 """The metrics of a profile, a column each."""
@@ -43,18 +63,37 @@ KINDS = (
 )
 
 
-def profiles(sheets: Sequence[Sheet], keys: Mapping[str, str]) -> Markup:
-    """All models, each folded under its name and overall numbers. keys: their ids on the page, by name."""
-    return join(_model(name, key, sheets) for name, key in keys.items())
+def profiles(board: Board) -> Markup:
+    """All models, each folded under its name, with its runs: their numbers, parts, checks and origin."""
+    return join(_model(name, key, board) for name, key in board.models.items())
 
 
-def _model(name: str, key: str, sheets: Sequence[Sheet]) -> Markup:
-    rows = [(sheet, row) for sheet in sheets for row in sheet.rows if row.run.name == name]
-    said = [f"{sheet.heading}: {with_interval(row.run.headline, 100, '.1f') or 'no number'}" for sheet, row in rows]
-    parts = [paragraph(f"{one}.") for one in said]
-    for place, (sheet, row) in enumerate(rows):
-        parts += part_tables(f"{key}-{place}", sheet, row)
-    return details(clean(name), *parts, key=key, kind="model")
+def _model(name: str, key: str, board: Board) -> Markup:
+    own = [one for one in board.accepted if one.run.name == name]
+    model = own[0].run.result.model
+    parameters = "" if model.parameters is None else f", {model.parameters:,} parameters"
+    parts = [paragraph(f"Kind: {kind_name(model.kind).lower()}{parameters}.")]
+    return details(clean(name), *parts, *(_run(one, board) for one in own), key=key, kind="model")
+
+
+def _run(one: Listed, board: Board) -> Markup:
+    at, place = board.rows[one.run.path]
+    sheet, told = board.sheets[at], told_of(one.run)
+    heading = f"{clean(sheet.rows[place].name)} on {board.called(at)}{'' if told == 'nothing' else f', told {told}'}"
+    parts = [paragraph(f"Overall: {with_interval(one.run.headline) or 'no number'}.")]
+    parts += part_tables(one.key, sheet, sheet.rows[place])
+    parts += [] if one.checked is None else _checks(one.checked)
+    return section(heading, one.key, *parts, sources([one.run], [sheet.rows[place].name]), level=3)
+
+
+def _checks(checked: Checked) -> Iterator[Markup]:
+    """How far a run was checked, and what was found, a line each."""
+    yield paragraph(f"{CHECKED[checked.state]} {checked.rescored}".strip())
+    if checked.findings:
+        yield paragraph("What is unusual about it:")
+        yield items(clean(found.text) for found in checked.findings)
+    else:
+        yield paragraph("Nothing about it is unusual.")
 
 
 def part_tables(key: str, sheet: Sheet, row: Line) -> Iterator[Markup]:
@@ -66,7 +105,7 @@ def part_tables(key: str, sheet: Sheet, row: Line) -> Iterator[Markup]:
 
 
 def _title(kind: Kind, run: Run) -> str:
-    in_languages = run.record.benchmark.description.reference is not None
+    in_languages = run.config.benchmark.description.reference is not None
     return "languages" if kind.group == "config" and in_languages else kind.title
 
 
@@ -96,7 +135,7 @@ def _table(key: str, sheet: Sheet, row: Line, title: str, rows: Sequence[Mapping
     heads = [Head("part", number=False), *(Head(metric.replace("_", " ")) for metric in metrics)]
     heads += [Head("a coin"), Head("decisions")]
     caption = f"{clean(row.name)} on {sheet.heading}: {title}, in %. The mark in a bar of accuracy is at 50."
-    return table(key, caption, heads, lines, provenance=sources([row.run], [row.name]))
+    return table(key, caption, heads, lines)
 
 
 def _named(place: Sequence[str | None]) -> str:

@@ -1,28 +1,47 @@
-"""`report --html`: what runs found, as one page that opens without a network."""
+"""`report --html` and `leaderboard`: what runs found, as one page that opens without a network."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from markupsafe import Markup
+from pluralbench_runs import write_text
 from pluralbench_runs.progress import progress
 
 from pluralbench.errors import EvaluationError
+from pluralbench.leaderboard.findings import State
 from pluralbench.reports.figures.draw import figures_of
 from pluralbench.reports.figures.style import drawing
-from pluralbench.reports.html.components import Link, figure, join, page, paragraph, section
+from pluralbench.reports.html.board import Board, Listed, choices_of, many
+from pluralbench.reports.html.components import Link, figure, filters, join, page, paragraph, section
 from pluralbench.reports.html.figures import inlined
 from pluralbench.reports.html.further import downstream_section, personalized_section
 from pluralbench.reports.html.items import BUDGET, browse
-from pluralbench.reports.html.leaderboard import Board, leaderboard
+from pluralbench.reports.html.leaderboard import apart_table, leaderboard, runs_table
 from pluralbench.reports.html.models import profiles
 from pluralbench.reports.html.tables import modes_table, sheet_table
 from pluralbench.reports.ranking import ranked
-from pluralbench.reports.sheets import Sheet, sheets_of
+from pluralbench.reports.sheets import sheets_of, title_of
 from pluralbench.results.finding import Found
 from pluralbench.results.runs import Run
 
 TITLE = "What reward models decide where people differ"
+BOARD_TITLE = "Leaderboard: what reward models decide where people differ"
+FOOT = "Made by pluralbench. This page holds all it shows and asks nothing of any network."
+RANKED_TOGETHER = "Ranks are among all models, also those that are filtered out."
+APART: Mapping[State, tuple[str, str, str]] = {
+    "consistent": (
+        "unverified",
+        "Not checked against their data",
+        "Runs that stand in no other table, since their data was not read.",
+    ),
+    "refused": (
+        "refused",
+        "Not accepted",
+        "Runs that stand in no other table, since their files do not agree with each other or with their data.",
+    ),
+}
+"""Where runs of these states are shown: the id of the section, its title, and why they are apart."""
 
 
 class Part(NamedTuple):
@@ -32,13 +51,6 @@ class Part(NamedTuple):
     body: Markup
     blocks: Sequence[Markup] = ()
     missing: Sequence[str] = ()
-
-
-class Names(NamedTuple):
-    """The ids on the page: of each sheet's table, and of each model's profile by the model's name."""
-
-    sheets: Sequence[str]
-    models: Mapping[str, str]
 
 
 def write_html(found: Found, out: Path) -> list[str]:
@@ -51,49 +63,52 @@ def write_html(found: Found, out: Path) -> list[str]:
     text, missing = html_report(found)
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
-        out.write_text(text, encoding="utf-8")
+        write_text(out, text)
     except OSError as error:
         raise EvaluationError(f"{out} cannot be written: {error.strerror}.") from None
     return missing
 
 
-def html_report(found: Found) -> tuple[str, list[str]]:
-    """The page as text, and what a reader will miss in it."""
-    sheets = sheets_of(found.runs)
-    models = dict.fromkeys(row.run.name for sheet in sheets for row in sheet.rows)
-    names = Names(
-        [f"table-{place}" for place in range(len(sheets))],
-        {name: f"model-{place}" for place, name in enumerate(models)},
-    )
-    parts = list(_parts(found, sheets, names))
+def html_report(found: Found, checked: Sequence[Listed] = ()) -> tuple[str, list[str]]:
+    """The page as text, and what a reader will miss in it.
+
+    checked: the runs of a leaderboard, in place of those that were found. Their items are not on the page, and those
+    that are not accepted are named with the reasons alone.
+    """
+    listed = checked or [Listed(f"run-{place}", run, run) for place, run in enumerate(found.runs, 1)]
+    accepted = [one.run for one in listed if one.accepted]
+    parts = list(_parts(found, listed))
     text = page(
-        TITLE,
+        BOARD_TITLE if checked else TITLE,
         join(part.body for part in parts),
-        lead=_lead(found, sheets),
+        lead=_lead(found, accepted),
         navigation=[part.link for part in parts],
-        foot=paragraph("Made by pluralbench. This page holds all it shows and asks nothing of any network."),
-        scripts=["items"],
-        styles=["items"],
+        foot=paragraph(FOOT),
         blocks=[each for part in parts for each in part.blocks],
     )
     return text, [note for part in parts for note in part.missing]
 
 
-def _parts(found: Found, sheets: Sequence[Sheet], names: Names) -> Iterator[Part]:
-    runs = found.runs
+def _parts(found: Found, listed: Sequence[Listed]) -> Iterator[Part]:
+    sheets = sheets_of([one.run for one in listed if one.accepted])
+    with progress("Comparing models", len(sheets)) as meter:
+        ranks = []
+        for sheet in sheets:
+            ranks.append(ranked(sheet))
+            meter.advance()
+    board = Board(listed, sheets, ranks)
     if sheets:
-        with progress("Comparing models", len(sheets)) as meter:
-            ranks = []
-            for sheet in sheets:
-                ranks.append(ranked(sheet))
-                meter.advance()
-        board = Board(sheets, ranks, [f"#{key}" for key in names.sheets])
-        links = {name: f"#{key}" for name, key in names.models.items()}
-        table = leaderboard("leaderboard-table", board, links)
-        yield Part(Link("#leaderboard", "Leaderboard"), section("Leaderboard", "leaderboard", table))
-        yield from _benchmarks(board, names, runs)
-        yield Part(Link("#models", "Models"), section("Models", "models", profiles(sheets, names.models)))
-    among = list(dict.fromkeys([*names.models, *(name for one in found.downstream for name in one.record.rewards)]))
+        choices = choices_of(board.accepted)
+        chosen = [filters(choices, RANKED_TOGETHER)] if choices else []
+        yield _part("Leaderboard", "leaderboard", *chosen, leaderboard("leaderboard-table", board))
+        yield _part("Runs", "runs", runs_table("runs-table", board))
+        yield from _benchmarks(board)
+        yield _part("Models", "models", profiles(board))
+    for state, (key, title, caption) in APART.items():
+        apart = [one for one in listed if one.checked is not None and one.checked.state == state]
+        if apart:
+            yield _part(title, key, apart_table(f"{key}-table", caption, apart))
+    among = list(dict.fromkeys([*board.models, *(name for one in found.downstream for name in one.result.rewards)]))
     with drawing():
         for place, one in enumerate(found.personalized):
             key = f"personalized-models-{place}"
@@ -103,36 +118,42 @@ def _parts(found: Found, sheets: Sequence[Sheet], names: Names) -> Iterator[Part
             yield Part(Link(f"#{key}", f"Policy: {two.path.name}"), downstream_section(key, two, among))
 
 
-def _benchmarks(board: Board, names: Names, runs: Sequence[Run]) -> Iterator[Part]:
+def _part(title: str, key: str, *parts: Markup) -> Part:
+    return Part(Link(f"#{key}", title), section(title, key, *parts))
+
+
+def _benchmarks(board: Board) -> Iterator[Part]:
     """A section of each benchmark. Each sheet's items may have as much of the room as the others leave it."""
     by_benchmark: dict[str, list[int]] = {}
-    for place, sheet in enumerate(board.sheets):
-        by_benchmark.setdefault(sheet.runs[0].record.benchmark.name, []).append(place)
+    for at, sheet in enumerate(board.sheets):
+        by_benchmark.setdefault(sheet.runs[0].config.benchmark.name, []).append(at)
+    every = [one.original for one in board.accepted]
     budget, left = BUDGET, len(board.sheets)
     with progress("Writing the page", len(board.sheets)) as meter:
         for number, places in enumerate(by_benchmark.values()):
             key = f"benchmark-{number}"
-            own = [run for place in places for run in board.sheets[place].runs]
+            own = [run for at in places for run in board.sheets[at].runs]
             parts: list[Markup] = []
             items, blocks, missing = [], [], []
-            for place in places:
-                sheet = board.sheets[place]
-                links = [f"#{names.models[row.run.name]}" for row in sheet.rows]
-                parts.append(sheet_table(names.sheets[place], sheet, board.ranks[place], links))
-                modes = modes_table(f"modes-{place}", sheet)
+            for at in places:
+                sheet = board.sheets[at]
+                parts.append(sheet_table(board, at))
+                modes = modes_table(f"modes-{at}", sheet)
                 parts += [] if modes is None else [modes]
-                browsed = browse(f"items-{place}", sheet, budget // left)
-                budget, left = budget - browsed.size, left - 1
-                items.append(section(f"Items: {sheet.heading}", f"browse-{place}", browsed.shown, level=3))
-                blocks += browsed.blocks
-                missing += [browsed.note] if browsed.note else []
+                if board.by_path[sheet.runs[0].path].checked is None:
+                    browsed = browse(f"items-{at}", sheet, budget // left)
+                    budget, left = budget - browsed.size, left - 1
+                    items.append(section(f"Items: {sheet.heading}", f"browse-{at}", browsed.shown, level=3))
+                    blocks += browsed.blocks
+                    missing += [browsed.note] if browsed.note else []
                 meter.advance()
-            title = board.sheets[places[0]].title
-            body = section(title, key, *parts, *benchmark_figures(key, own, runs), *items)
+            title = title_of(own)
+            originals = [board.by_path[run.path].original for run in own]
+            body = section(title, key, *parts, *_figures(key, originals, every), *items)
             yield Part(Link(f"#{key}", title), body, blocks, missing)
 
 
-def benchmark_figures(key: str, runs: Sequence[Run], among: Sequence[Run]) -> Iterator[Markup]:
+def _figures(key: str, runs: Sequence[Run], among: Sequence[Run]) -> Iterator[Markup]:
     """The figures of a benchmark, in the colours of all runs."""
     with drawing():
         made = [(stem, draw()) for stem, draw in figures_of(runs, among=among)]
@@ -141,15 +162,14 @@ def benchmark_figures(key: str, runs: Sequence[Run], among: Sequence[Run]) -> It
         yield figure(f"{key}-figure-{stem}", one.svg, one.title, one.note)
 
 
-def _lead(found: Found, sheets: Sequence[Sheet]) -> str:
-    models = len({row.run.name for sheet in sheets for row in sheet.rows})
-    counts = {
-        "run": len(found.runs),
-        "model": models,
-        "benchmark": len({sheet.title for sheet in sheets}),
-        "study of profiles": len(found.personalized),
-        "policy": len(found.downstream),
-    }
-    plural = {"study of profiles": "studies of profiles", "policy": "policies"}
-    said = [f"{n:,} {what if n == 1 else plural.get(what, f'{what}s')}" for what, n in counts.items() if n]
-    return f"{', '.join(said)}."
+def _lead(found: Found, runs: Sequence[Run]) -> str:
+    """How much of what the page is of."""
+    counts = [
+        many(len(runs), "run"),
+        many(len({run.name for run in runs}), "model"),
+        many(len({run.config.benchmark.name for run in runs}), "benchmark"),
+        many(len(found.personalized), "study of profiles", "studies of profiles"),
+        many(len(found.downstream), "policy", "policies"),
+    ]
+    said = [count for count in counts if not count.startswith("0 ")]
+    return f"{', '.join(said) or 'No run is accepted'}."

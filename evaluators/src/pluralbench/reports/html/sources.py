@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from markupsafe import Markup
 
+from pluralbench.reports.costs import took
 from pluralbench.reports.html.components import details, facts, join, paragraph
-from pluralbench.reports.notes import took
-from pluralbench.results.record import DataRecord, PromptRecord, ProvenanceRecord
+from pluralbench.results.evaluations import ScoreConfig
+from pluralbench.results.record import DataRecord, ProvenanceRecord
 from pluralbench.results.runs import Run
 
 Facts = dict[str, str]
@@ -33,30 +33,28 @@ def told_once(rows: Sequence[tuple[str, str, Facts]]) -> Markup:
 
 def facts_of(run: Run) -> Facts:
     """What is to know of how a run was made, as names and values."""
-    record = run.record
     pairs = [
         *model_facts(run),
-        *data_facts(record.data),
-        *_prompt_facts(record.prompt),
-        ("Seed", "" if record.seed is None else str(record.seed)),
+        *data_facts(run.config.data),
+        *_prompt_facts(run),
+        ("Seed", str(getattr(run.config, "seed", ""))),
         ("Took", took([run])),
-        *software_facts(record.provenance),
+        *software_facts(run.provenance),
     ]
     return {name: value for name, value in pairs if value}
 
 
 def model_facts(run: Run) -> Iterator[tuple[str, str]]:
     """What the model is, and how it was run."""
-    model, scoring, judging = run.record.model, run.record.scoring, run.record.judging
+    model, config = run.result.model, run.config
     yield "Model", f"{model.name} ({model.kind})"
     yield "Commit of the model", model.commit or ""
     yield "Digest of the model", (model.digest or "")[:DIGITS]
     yield "Provider", model.provider or ""
     yield "Device", ", ".join(filter(None, (model.device, model.dtype)))
-    yield "Mode", (scoring.mode or "") if scoring else ""
-    if judging is not None:
-        asked: dict[str, Any] = {"reply": judging.reply, "orders": judging.orders, "criterion": judging.criterion}
-        asked |= {"temperature": judging.temperature, "attempts": judging.attempts}
+    yield "Mode", config.scoring.mode if isinstance(config, ScoreConfig) and run.scored and run.scored.work else ""
+    if run.judged is not None:
+        asked = {name: config.asked(name) for name in ("reply", "orders", "criterion", "temperature", "attempts")}
         yield "Judge asked by", ", ".join(f"{name} {value}" for name, value in asked.items() if value is not None)
 
 
@@ -66,15 +64,19 @@ def data_facts(data: DataRecord) -> Iterator[tuple[str, str]]:
     yield "Digest of the data", data.digest[:DIGITS]
     yield "Licence", data.licence or ""
     yield "Split", data.split or ""
-    yield "Limit", "" if data.limit is None else f"{data.limit:,}"
+    yield "Limit per config", "" if data.limit is None else f"{data.limit:,}"
 
 
-def _prompt_facts(prompt: PromptRecord) -> Iterator[tuple[str, str]]:
-    yield "Profile", prompt.profile or ""
-    yield "Setting", prompt.setting or ""
-    yield "Variables", prompt.variables or ""
-    yield "Prompts", prompt.prompts_version or ""
-    yield "Digest of the prompts", (prompt.prompts_digest or prompt.wordings_digest or "")[:DIGITS]
+def _prompt_facts(run: Run) -> Iterator[tuple[str, str]]:
+    config = run.config
+    yield "Profile", config.prompt.profile or ""
+    yield "Setting", config.asked("setting") or ""
+    yield "Variables", config.asked("variables") or ""
+    yield "Prompts", getattr(config, "prompts_version", "")
+    yield (
+        "Digest of the prompts",
+        (getattr(config, "prompts_digest", "") or config.prompt.wordings_digest or "")[:DIGITS],
+    )
 
 
 def software_facts(made: ProvenanceRecord) -> Iterator[tuple[str, str]]:

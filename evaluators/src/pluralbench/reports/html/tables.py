@@ -6,38 +6,36 @@ from markupsafe import Markup
 from pluralbench_measures.bootstrap import Estimate
 from pluralbench_measures.ranks import Rank
 
-from pluralbench.reports.footnotes import footnotes
-from pluralbench.reports.html.components import DASH, Cell, Head, Row, Scale, number, scale_of, table
+from pluralbench.reports.html.board import Board, table_key
+from pluralbench.reports.html.components import Cell, Head, Row, Scale, number, scale_of, table
 from pluralbench.reports.html.sources import sources
-from pluralbench.reports.layout import Page, clean
-from pluralbench.reports.names import row_names
-from pluralbench.reports.notes import mark
-from pluralbench.reports.profile_modes import MODES_NOTE, Told, modes_of
-from pluralbench.reports.ranking import RANKS, Ranked
-from pluralbench.reports.sheets import Column, Sheet
-from pluralbench.reports.sheets import Row as Line
+from pluralbench.reports.layout import clean
+from pluralbench.reports.notes import notes as notes_on
+from pluralbench.reports.numbers import change, mark, points
+from pluralbench.reports.overview import table_of
+from pluralbench.reports.profile_modes import MODES_NOTE, mode_table, modes_of
+from pluralbench.reports.ranking import RANKS
+from pluralbench.reports.sheets import Sheet
+from pluralbench.reports.tables import Column, Table, Value, marks_in, shown
 
-CHANCE = 0.5
 
-
-def sheet_table(key: str, sheet: Sheet, found: Ranked, links: Sequence[str]) -> Markup:
-    """All numbers of a sheet, a row a model, the best first, and below them what references get on the same items.
-
-    found: the ranks of its rows. links: for each row where its model is told of.
-    """
+def sheet_table(board: Board, at: int) -> Markup:
+    """All numbers of a sheet, a row a model, the best first, and below them what references get on the same items."""
+    sheet, found = board.sheets[at], board.ranks[at]
+    given = table_of(sheet, wide=True)
     rows = [*sheet.rows, *sheet.references]
-    scales = [_scale(column, [row.number(column) for row in rows]) for column in sheet.columns]
     ranks = [*found.ranks, *([None] * len(sheet.references))]
-    to = [*links, *([""] * len(sheet.references))]
-    lines = [
-        Row((Cell(clean(row.name), link=link), rank_cell(rank), *_cells(sheet, row, scales)), row.reference is not None)
-        for row, rank, link in zip(rows, ranks, to, strict=True)
-    ]
+    lines = []
+    for row, rank, cells in zip(rows, ranks, cells_of(given), strict=True):
+        of_run = row.reference is None
+        name = Cell(clean(row.name), link=f"#{board.models[row.run.name]}" if of_run else "")
+        facets = board.facets([row.run]) if of_run else None
+        lines.append(Row((name, rank_cell(rank), *cells), not of_run, facets))
     overall, *parts = (Head(clean(column.heading)) for column in sheet.columns)
     heads = [Head("model", number=False), Head("rank"), overall._replace(order="descending"), *parts]
-    notes = [*footnotes([sheet], wide=True), found.why_not or RANKS]
+    notes = [*notes_on([sheet]), *marks_in([given]), found.why_not or RANKS]
     provenance = sources(sheet.runs, [row.name for row in sheet.rows])
-    return table(key, sheet.heading, heads, lines, notes=notes, provenance=provenance)
+    return table(table_key(at), sheet.heading, heads, lines, notes=notes, provenance=provenance)
 
 
 def rank_cell(rank: Rank | None) -> Cell:
@@ -47,64 +45,38 @@ def rank_cell(rank: Rank | None) -> Cell:
     return Cell(f"{rank.best}–{rank.worst}" if rank.worst > rank.best else str(rank.best), rank.best)
 
 
-def per_cent(column: Column) -> tuple[float, str]:
-    """What a column's numbers are multiplied by, and their form."""
-    return (1.0, ".2f") if column.place.metric == "kappa" else (100.0, "+.1f" if column.shift else ".1f")
+def cells_of(given: Table) -> list[list[Cell]]:
+    """The values of a table, row by row, those with intervals with their bars; differences are held against 0."""
+    columns = []
+    for column, values in zip(given.columns, zip(*(row.values for row in given.rows), strict=True), strict=True):
+        estimates = [value for value in values if isinstance(value, Estimate)]
+        scale = scale_of(estimates, 0.0 if column.kind in {points, change} else None) if column.bounds else None
+        columns.append([_cell(column, value, scale) for value in values])
+    return [list(row) for row in zip(*columns, strict=True)]
 
 
-def _cells(sheet: Sheet, row: Line, scales: Sequence[Scale | None]) -> list[Cell]:
-    made = []
-    for column, scale in zip(sheet.columns, scales, strict=True):
-        per, form = per_cent(column)
-        found = row.number(column)
-        cell = number(found, form, per=per, scale=scale)
-        made.append(cell._replace(interval=f"{cell.interval}{mark(found)}"))
-    return made
-
-
-def _scale(column: Column, numbers: Sequence[Estimate]) -> Scale | None:
-    return scale_of(numbers, 0.0 if column.shift else None)
+def _cell(column: Column, value: Value, scale: Scale | None) -> Cell:
+    if isinstance(value, Estimate):
+        made = number(value, column.kind, scale=scale)
+        return made._replace(interval=f"{made.interval}{mark(value) if column.bounds else ''}")
+    text = clean(str(shown(column, value)))
+    return Cell(text, "" if value is None or isinstance(value, str) else value)
 
 
 def modes_table(key: str, sheet: Sheet) -> Markup | None:
     """What models gain where they are told of the person; None where none has runs with and without it."""
-    told = [one for own in modes_of(sheet.runs) for one in own]
-    if not told:
+    models = modes_of(sheet.runs)
+    if not models:
         return None
-    names = row_names([one.run for one in told])
-    scales = [scale_of(one.run.headline for one in told), scale_of((_gain(one) for one in told), 0.0)]
+    given = mode_table(sheet, models)
+    runs = [one.run for own in models for one in own]
+    return plain_table(key, given, notes=[MODES_NOTE], provenance=sources(runs, [row.name for row in given.rows]))
+
+
+def plain_table(key: str, given: Table, *, notes: Sequence[str] = (), provenance: Markup) -> Markup:
+    """A table as a report has it in the terminal."""
+    heads = [Head(given.names, number=False), *(Head(clean(one.text)) for one in given.columns)]
     rows = [
-        Row(
-            (
-                Cell(clean(name)),
-                number(one.run.headline, scale=scales[0]),
-                number(_gain(one), "+.1f", scale=scales[1]) if one.against_none else Cell("", ""),
-                p_cell(one.against_none.p_value if one.against_none else None),
-            )
-        )
-        for name, one in zip(names, told, strict=True)
+        Row((Cell(clean(row.name)), *cells), row.quiet) for row, cells in zip(given.rows, cells_of(given), strict=True)
     ]
-    heads = [Head("model", number=False), Head("overall"), Head("against none"), Head("p")]
-    title = f"{sheet.heading}: what is told of the person"
-    provenance = sources([one.run for one in told], names)
-    return table(key, title, heads, rows, notes=[MODES_NOTE], provenance=provenance)
-
-
-def _gain(told: Told) -> Estimate:
-    found = told.against_none
-    return Estimate(None) if found is None else Estimate(found.difference, found.low, found.high)
-
-
-def p_cell(p: float | None) -> Cell:
-    """A p-value."""
-    return Cell(DASH if p is None else f"{p:.3f}" if p >= 0.001 else "<0.001", "" if p is None else p)
-
-
-def page_table(key: str, page: Page, *, notes: Sequence[str] = (), provenance: Markup) -> Markup:
-    """A table of texts as a report has it in the terminal."""
-    heads = [Head(page.names, number=False), *(Head(one.text, sortable=False) for one in page.headings)]
-    rows = [
-        Row((Cell(clean(line.name)), *(Cell(" ".join(cell.split()), "") for cell in line.cells)), line.quiet)
-        for line in page.lines
-    ]
-    return table(key, page.title, heads, rows, notes=notes, provenance=provenance)
+    return table(key, given.title, heads, rows, notes=notes, provenance=provenance)

@@ -60,7 +60,7 @@ class BoundedClient(openai.DefaultAsyncHttpxClient):
             async with asyncio.timeout(self._seconds):
                 response = await super().send(request, **{**options, "stream": True})
                 self.answered = True
-                if options.get("stream"):
+                if options.get("stream") and response.is_success:
                     return response  # a file, for its reader to read and to bound
                 try:
                     content = await self._read(response)
@@ -69,7 +69,9 @@ class BoundedClient(openai.DefaultAsyncHttpxClient):
         except TimeoutError:
             raise httpx2.ReadTimeout(f"no whole answer in {self._seconds:g} s", request=request) from None
         headers = [(name, value) for name, value in response.headers.multi_items() if name not in OF_THE_BODY]
-        return httpx2.Response(response.status_code, headers=headers, content=content, request=request)
+        whole = httpx2.Response(response.status_code, headers=headers, content=content, request=request)
+        whole.encoding = "utf-8"  # as JSON is; a server may name any codec of Python, also one that makes no text
+        return whole
 
     async def _read(self, response: httpx2.Response) -> bytes:
         content = bytearray()

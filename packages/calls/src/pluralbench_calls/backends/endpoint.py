@@ -52,7 +52,7 @@ class Endpoint:
     ) -> None:
         self.host = provider_of(base_url)
         self.base_url, self.max_retries, self.max_answer_bytes = base_url, max_retries, max_answer_bytes
-        self._key_env, self._timeout = api_key_env, timeout
+        self._key_env, self.timeout = api_key_env, timeout
         self._key = ""
         self._answered = False
 
@@ -71,7 +71,7 @@ class Endpoint:
 
         try:
             self._http = BoundedClient(
-                self._timeout, self.max_answer_bytes, answered=self._answered, tries=self.max_retries + 1
+                self.timeout, self.max_answer_bytes, answered=self._answered, tries=self.max_retries + 1
             )
             self.client = openai.AsyncOpenAI(
                 base_url=self.base_url,
@@ -131,7 +131,7 @@ class Endpoint:
                 kind = NotServed
                 said = f"redirects to {place}, where nothing is sent; give the base URL that answers itself"
             case openai.APITimeoutError():
-                said = f"did not answer in full within {self._timeout:g} s, in {_times(tries)}"
+                said = f"did not answer in full within {self.timeout:g} s, in {_times(tries)}"
             case Unreachable():
                 said = f"cannot be reached ({self.line(error.__cause__)}), in {_times(error.tries)}"
             case openai.APIConnectionError():

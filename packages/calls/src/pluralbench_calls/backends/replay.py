@@ -1,22 +1,13 @@
 """Answers from the ledger alone: nothing is ever sent, and what is missing is named."""
 
-from typing import Self
-
 from pluralbench_calls.errors import MissingAnswers
-from pluralbench_calls.records import Answer, Request
+from pluralbench_calls.records import Answer, Backend, Request
 
 
-class Replay:
+class Replay(Backend):
     """A backend that has no answers of its own: reaching it means that the ledger lacks one."""
 
     concurrency: int | None = 1
-
-    async def __aenter__(self) -> Self:
-        """Nothing to open."""
-        return self
-
-    async def __aexit__(self, *exc: object) -> None:
-        """Nothing to close."""
 
     async def send(self, request: Request) -> Answer:
         """Raise `MissingAnswers`, naming the call."""

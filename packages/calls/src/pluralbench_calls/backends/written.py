@@ -4,10 +4,10 @@ from collections.abc import Callable, Mapping
 from typing import Self
 
 from pluralbench_calls.errors import NotWritten
-from pluralbench_calls.records import Answer, Request
+from pluralbench_calls.records import Answer, Backend, Request
 
 
-class Written:
+class Written(Backend):
     """A backend that finds an answer by what the call is for.
 
     read: the answers by the labels of their calls, without the attempt; read when first needed. missing: how to mend a
@@ -23,9 +23,6 @@ class Written:
         """Read the answers."""
         self._answers = self._read()
         return self
-
-    async def __aexit__(self, *exc: object) -> None:
-        """Nothing to close."""
 
     async def send(self, request: Request) -> Answer:
         """The answer that was written for this call. Raises `NotWritten` when nobody wrote one."""

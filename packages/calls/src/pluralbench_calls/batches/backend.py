@@ -2,15 +2,15 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby, islice
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from pluralbench_calls.ask import most_tokens
 from pluralbench_calls.backends.endpoint import MAX_ANSWER_BYTES, Endpoint
-from pluralbench_calls.batches.files import MOST_BYTES, MOST_REQUESTS, batch_lines
+from pluralbench_calls.batches.files import MOST_REQUESTS, batch_lines, batches
 from pluralbench_calls.batches.kept import Kept, KeptBatches
 from pluralbench_calls.batches.results import UNKNOWN, Result, read_results
 from pluralbench_calls.batches.service import BatchService, NotTaken
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 MOST_TIMES = 3  # that a call goes out in one command, of which the batch expired, was cancelled or failed
 FIRST_PAUSE, LONGEST_PAUSE = 2.0, 60.0  # seconds between two looks at a batch, which become rarer
+ROOM = 100_000  # bytes of a line of results beside its answer
 IN_ONE_RECORD = 1_000  # answers that are recorded together
 DONE = {"completed", "failed", "expired", "cancelled"}
 NAMED = 3  # batches that a sentence names
@@ -82,7 +83,7 @@ class OpenAIBatches:
             message = [waiting.pop(key) for key in kept.calls if key in waiting]
             self._known[message[0].key] = kept
             messages.append(message)
-        return messages + list(self._grouped(waiting.values()))
+        return messages + list(batches(waiting.values(), most_requests=self._most_requests))
 
     def size(self, request: Request) -> int:
         """The most tokens of the prompt."""
@@ -174,7 +175,9 @@ class OpenAIBatches:
         paths = []
         for number, file in enumerate(file for file in (batch.output_file_id, batch.error_file_id) if file):
             paths.append(self._kept.path(kept).with_suffix(f".{number}.jsonl"))
-            await self._service.fetch(file, paths[-1])
+            # A line has more than the answer: the key, and what the server says of itself.
+            most = (len(kept.calls) + 1) * (self._endpoint.max_answer_bytes + ROOM)
+            await self._service.fetch(file, paths[-1], most)
         return read_results(
             paths,
             waiting,
@@ -225,21 +228,6 @@ class OpenAIBatches:
         shown = ", ".join(names[:NAMED]) + (", ..." if len(names) > NAMED else "")
         going = "The batch goes" if len(names) == 1 else f"{len(names)} batches go"
         return f" {going} on at {self._endpoint.host} ({shown})."
-
-    def _grouped(self, requests: Iterable[Request]) -> Iterator[list[Request]]:
-        """The calls of each new batch, which are to one model."""
-        by_model = sorted(requests, key=lambda request: (request.provider, request.model))
-        for _, alike in groupby(by_model, key=lambda request: (request.provider, request.model)):
-            group: list[Request] = []
-            size = 0
-            for request in alike:
-                length = sum(map(len, batch_lines([request])))
-                if group and (len(group) == self._most_requests or size + length > MOST_BYTES):
-                    yield group
-                    group, size = [], 0
-                group.append(request)
-                size += length
-            yield group
 
 
 @dataclass

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, Self
 
-from pluralbench_runs import announce, one_line
+from pluralbench_runs import announce, one_line, write_text
 from pluralbench_tables import read_json
 
 from pluralbench_calls.backends.endpoint import MAX_ANSWER_BYTES
@@ -196,6 +196,4 @@ def _write_refused(ledger: Ledger, refused: Mapping[str, Sequence[str]]) -> None
     if not refused:
         return
     path = _refused_file(ledger)
-    new = path.with_name(path.name + ".new")
-    new.write_text(json.dumps(refused), encoding="utf-8")
-    new.replace(path)
+    write_text(path, json.dumps(refused))

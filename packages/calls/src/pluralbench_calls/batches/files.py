@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Literal
 
-from pluralbench_runs import one_line
+from pluralbench_runs import one_line, replacing
 
 from pluralbench_calls.backends.completions import body_without
 from pluralbench_calls.errors import BatchFileError
@@ -56,16 +56,13 @@ def write_batches(
     written: list[Path] = []
     try:
         with ExitStack() as begun:
-            for number, lines in enumerate(_parts(requests, refused, most_requests, most_bytes), start=1):
+            parts = batches(requests, refused, most_requests=most_requests, most_bytes=most_bytes)
+            for number, part in enumerate(parts, start=1):
                 place = _numbered(path, number)
                 _refuse_foreign(place)
-                new = place.with_name(place.name + ".new")
-                begun.callback(new.unlink, missing_ok=True)
-                with new.open("wb") as file:
-                    file.writelines(lines)
+                with begun.enter_context(replacing(place)).open("wb") as file:
+                    file.writelines(batch_lines(part, refused))
                 written.append(place)
-            for place in written:
-                place.with_name(place.name + ".new").replace(place)
         for number in itertools.count(len(written) + 1):
             left = _numbered(path, number)
             if not left.exists() or not _holds_calls(left):
@@ -76,34 +73,28 @@ def write_batches(
     return written
 
 
-def _parts(
-    requests: Iterable[Request], refused: Refused | None, most_requests: int, most_bytes: int
-) -> Iterator[Iterator[bytes]]:
-    """The lines of each file. Each part is to be used up before the next."""
+def batches(
+    requests: Iterable[Request],
+    refused: Refused | None = None,
+    *,
+    most_requests: int = MOST_REQUESTS,
+    most_bytes: int = MOST_BYTES,
+) -> Iterator[list[Request]]:
+    """The chat requests of each batch, which are to one model. Raises `BatchFileError` for one that fits in none."""
     by_model = sorted(requests, key=lambda request: (request.provider, request.model))
-    for _, of_model in itertools.groupby(by_model, key=lambda request: (request.provider, request.model)):
-        lines = batch_lines(of_model, refused)
-        first = next(lines, None)
-        while first is not None:
-            waiting: list[bytes] = []
-            yield _part(first, lines, waiting, most_requests, most_bytes)
-            first = waiting[0] if waiting else None
-
-
-def _part(
-    first: bytes, lines: Iterator[bytes], waiting: list[bytes], most_requests: int, most_bytes: int
-) -> Iterator[bytes]:
-    """The lines of one file; the one that does not fit any more goes into `waiting`."""
-    if len(first) > most_bytes:
-        raise BatchFileError(f"A call has {len(first):,} bytes, and a batch takes {most_bytes:,} at most.")
-    yield first
-    requests, size = 1, len(first)
-    for line in lines:
-        requests, size = requests + 1, size + len(line)
-        if requests > most_requests or size > most_bytes:
-            waiting.append(line)
-            return
-        yield line
+    for _, alike in itertools.groupby(by_model, key=lambda request: (request.provider, request.model)):
+        group: list[Request] = []
+        size = 0
+        for request in alike:
+            length = sum(map(len, batch_lines([request], refused)))
+            if length > most_bytes:
+                raise BatchFileError(f"A call has {length:,} bytes, and a batch takes {most_bytes:,} at most.")
+            if group and (len(group) == most_requests or size + length > most_bytes):
+                yield group
+                group, size = [], 0
+            group.append(request)
+            size += length
+        yield group
 
 
 def _numbered(path: Path, number: int) -> Path:

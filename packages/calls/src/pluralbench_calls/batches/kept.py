@@ -1,10 +1,9 @@
 """What is known of the batches that are out, on disk: a process that is killed leaves all that the next one needs."""
 
-import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from pluralbench_runs import Table, canonical_json, digest, one_line
+from pluralbench_runs import Table, canonical_json, digest, one_line, open_file, write_text
 from pydantic import Field, ValidationError
 
 from pluralbench_calls.errors import CallsError
@@ -50,13 +49,7 @@ class KeptBatches:
     def save(self, kept: Kept) -> Kept:
         """Write what is known of a batch in the place of what was; returns it."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        path = self.path(kept)
-        new = path.with_name(path.name + ".new")
-        with new.open("wb") as file:
-            file.write(canonical_json(kept.model_dump(mode="json")))
-            file.flush()
-            os.fsync(file.fileno())
-        new.replace(path)
+        write_text(self.path(kept), canonical_json(kept.model_dump(mode="json")).decode())
         return kept
 
     def forget(self, kept: Kept) -> None:
@@ -68,7 +61,8 @@ class KeptBatches:
 
     def _read(self, path: Path) -> Kept:
         try:
-            return Kept.model_validate_json(path.read_bytes())
+            with open_file(path) as file:
+                return Kept.model_validate_json(file.read())
         except (OSError, ValidationError) as error:
             raise CallsError(
                 f"{path} should say which batch is out and cannot be read ({one_line(error, 80)}); put it back, or "

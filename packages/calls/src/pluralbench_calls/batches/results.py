@@ -5,8 +5,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pluralbench_runs import one_line
+from pluralbench_runs import one_line, open_file
 from pluralbench_runs.secrets import redacted
+from pluralbench_tables.limits import parsed_bytes
 
 from pluralbench_calls.backends.completions import INSTEAD, LONGEST_MESSAGE, Rejection, adapted, said_by
 from pluralbench_calls.backends.endpoint import MAX_ANSWER_BYTES
@@ -14,7 +15,8 @@ from pluralbench_calls.batches.files import Refused
 from pluralbench_calls.errors import BatchFileError
 from pluralbench_calls.records import TOO_LONG, Answer, Request
 
-LONGEST_LINE = 256 * 2**20  # bytes; what is longer is not read, far less parsed
+LONGEST_LINE = 64 * 2**20  # bytes; what is longer is not read, far less parsed
+LINE_MEMORY = 10**9  # bytes, once it is parsed
 REJECTED = {400, 413, 422}  # of the HTTP statuses: the request's own fault, as `OpenAIChat` has it
 UNKNOWN = "no call that is waited for"
 
@@ -156,7 +158,7 @@ def _status(row: Mapping[str, Any]) -> int:
 def _lines(path: Path) -> Iterator[tuple[str, bytes]]:
     """Each line that is not blank, and where it stands."""
     try:
-        with path.open("rb") as file:
+        with open_file(path) as file:
             number = 0
             while line := file.readline(LONGEST_LINE + 1):
                 number += 1
@@ -173,7 +175,10 @@ def _lines(path: Path) -> Iterator[tuple[str, bytes]]:
 
 def _row(line: bytes, where: str) -> dict[str, Any]:
     try:
-        row = json.loads(line.decode("utf-8-sig"))
+        text = line.decode("utf-8-sig")
+        if parsed_bytes(text) > LINE_MEMORY:
+            raise BatchFileError(f"{where}: its values take more than {LINE_MEMORY:,} bytes of memory.")
+        row = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise BatchFileError(f"{where}: this is not JSON ({one_line(error, 80)}); was the file cut off?") from None
     if not isinstance(row, dict) or not isinstance(row.get("custom_id"), str):

@@ -1,6 +1,7 @@
 """The steps of a Batch API, each as an endpoint takes it: upload, create, look, fetch."""
 
 import asyncio
+import time
 from collections.abc import Awaitable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from openai.types import Batch
 
 WINDOW: Literal["24h"] = "24h"  # in which a batch is worked through; OpenAI takes no other
+SLOWEST = 1_000  # bytes a second of a file that is fetched, after a first wait of `timeout`
 LISTED = 100  # batches that one page names
 NO_BATCHES = (
     "has no Batch API at this base URL; write the calls to a file with --pending, have them run there, as vLLM's "
@@ -129,8 +131,11 @@ class BatchService:
         seen: Batch = said
         return seen
 
-    async def fetch(self, file: str, path: Path) -> None:
-        """Write a file of the endpoint to `path`, piece by piece: of results there may be gigabytes."""
+    async def fetch(self, file: str, path: Path, most: int) -> None:
+        """Write a file of the endpoint to `path`, piece by piece: of results there may be gigabytes.
+
+        most: bytes. Raises `ConnectionFailed` for a longer file, and for one that comes more slowly than `SLOWEST`.
+        """
         import httpx2  # noqa: PLC0415 - as above
         import openai  # noqa: PLC0415 - as above
 
@@ -138,9 +143,20 @@ class BatchService:
         for number, pause in enumerate(self.pauses()):
             try:
                 async with files.content(file, extra_headers=self._endpoint.headers) as response:
+                    began = time.monotonic()
                     with path.open("wb") as written:
                         async for part in response.iter_bytes():
                             written.write(part)
+                            if written.tell() > most:
+                                raise ConnectionFailed(
+                                    f"{self._endpoint.host} sends more than {most:,} bytes as the file {file}, which "
+                                    "are as many as its calls can be answered with."
+                                )
+                            if time.monotonic() - began > self._endpoint.timeout + written.tell() / SLOWEST:
+                                raise ConnectionFailed(
+                                    f"{self._endpoint.host} sends the file {file} at fewer than {SLOWEST:,} bytes a "
+                                    "second; run the same command again."
+                                )
             except openai.APIError as error:
                 raise self._failure(error, f"has no file {file}") from None
             except httpx2.HTTPError as error:

@@ -23,6 +23,7 @@ from pluralbench_local.models import (
     load_language_model,
     load_tokenizer,
     loaded,
+    rows_of,
 )
 from pluralbench_local.network import Network
 from pluralbench_local.packing import Tokens
@@ -85,7 +86,7 @@ class Decoder:
         units += [Tokenized([Tokens(ids, range(len(ids) - 1, len(ids)))], cut) for ids, cut in told]
 
         def vectors(left: Left, work: Work) -> Iterator[tuple[int, dict[int, Tensor]]]:
-            begin(self.networks, units, left, work, self.options.compile)
+            begin(units, left, work)
             return in_batches(self._states, units, left, work, texts.ids)
 
         return Reading(
@@ -154,7 +155,9 @@ def _decoder(source: LocalModel, options: Options) -> Decoder:
         template_digest=None if plain else digest(str(tokenizer.chat_template)),
         plain=plain,
     )
-    return Decoder(source.name, network, Template(tokenizer, whole_response=True), options, record)
+    return Decoder(
+        source.name, network, Template(tokenizer, whole_response=True, rows=rows_of(network.model)), options, record
+    )
 
 
 def _no_decoder(name: str, architecture: str) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import torch
+from pluralbench_runs import stream
 from torch import Tensor
 
 from pluralbench_local.errors import ModelError, TrainingError
@@ -32,22 +33,52 @@ def latest(earlier: Sequence[Earlier], most: int) -> Sequence[Earlier]:
     return earlier[len(earlier) - most :] if most < len(earlier) else earlier
 
 
-def standards(corpus: Corpus, options: PersonalOptions) -> tuple[Tensor, Tensor]:
-    """Mean and standard deviation, [width] each, over the different texts that a model with these options reads.
+def standards(corpus: Corpus) -> tuple[Tensor, Tensor]:
+    """Mean and standard deviation, [2, width] each: of the prompts and responses, and of what is told of the persons.
 
-    Earlier pairs are left out: in training they are items themselves. A number that is the same for all texts has
-    deviation 1, so that it is 0 when standardised.
+    They are apart, so that a model reads the same of a response whether it is told of the person or not. Each different
+    text counts once. Earlier pairs are left out: in training they are items themselves. A number that is the same for
+    all texts has deviation 1, so that it is 0 when standardised.
     """
-    rows = {*corpus.query, *(row for several in corpus.responses for row in several)}
-    rows |= {row for slot in options.told for row in getattr(corpus, slot)}
-    read = corpus.vectors[torch.tensor(sorted(rows))]
-    deviation = read.std(dim=0, correction=0)
-    return read.mean(dim=0), torch.where(deviation > 0, deviation, 1.0)
+    asked = {*corpus.query, *(row for several in corpus.responses for row in several)}
+    parts = [corpus.vectors[torch.tensor(sorted(rows), dtype=torch.long)] for rows in (asked, _told(corpus))]
+    mean = [part.mean(dim=0) if len(part) else torch.zeros(corpus.width) for part in parts]
+    deviation = torch.stack(
+        [part.std(dim=0, correction=0) if len(part) else torch.ones(corpus.width) for part in parts]
+    )
+    return torch.stack(mean), torch.where(deviation > 0, deviation, 1.0)
 
 
 def standardised(corpus: Corpus, mean: Tensor, deviation: Tensor) -> Corpus:
-    """The corpus with its vectors less the mean, in standard deviations."""
-    return replace(corpus, vectors=(corpus.vectors - mean) / deviation)
+    """The corpus with its vectors less the mean, in standard deviations, both as `standards` gives them."""
+    kind = torch.zeros(len(corpus.vectors), dtype=torch.long)
+    kind[torch.tensor(sorted(_told(corpus)), dtype=torch.long)] = 1
+    return replace(corpus, vectors=(corpus.vectors - mean[kind]) / deviation[kind])
+
+
+def _told(corpus: Corpus) -> set[int]:
+    """The rows of what is told of the persons."""
+    return {row for row in (*corpus.about, *corpus.persona) if row is not None}
+
+
+def with_others_profiles(corpus: Corpus, seed: int = 0) -> Corpus:
+    """The corpus with what is told of a person, and their earlier pairs, taken from another person's item."""
+    whose = list(dict.fromkeys(corpus.persons))
+    mixed = stream(seed, "others").sample(whose, len(whose))
+    other = dict(zip(mixed, [*mixed[1:], *mixed[:1]], strict=True))  # so that nobody has their own
+    of_person: dict[str, list[int]] = {}
+    for item, person in enumerate(corpus.persons):
+        of_person.setdefault(person, []).append(item)
+    taken = []
+    for item, person in enumerate(corpus.persons):
+        theirs = of_person[other[person]]
+        taken.append(theirs[of_person[person].index(item) % len(theirs)])
+    return replace(
+        corpus,
+        about=[corpus.about[item] for item in taken],
+        persona=[corpus.persona[item] for item in taken],
+        earlier=[corpus.earlier[item] for item in taken],
+    )
 
 
 def check_told(corpus: Corpus, options: PersonalOptions) -> None:

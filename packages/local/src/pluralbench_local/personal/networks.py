@@ -7,17 +7,16 @@ from pluralbench_local.personal.bt import BT
 from pluralbench_local.personal.gpo import GPO
 from pluralbench_local.personal.options import Method, PersonalOptions
 from pluralbench_local.personal.pal import PAL
-from pluralbench_local.personal.synthesize_me import SynthesizeMe
 from pluralbench_local.personal.vpl import VPL
 
 Network = BT | GPO | VPL | PAL
-NETWORKS: dict[Method, type[Network]] = {
-    "bt": BT,
-    "gpo": GPO,
-    "vpl": VPL,
-    "pal": PAL,
-    "synthesizeme": SynthesizeMe,
-}
+NETWORKS: dict[Method, type[Network]] = {"bt": BT, "gpo": GPO, "vpl": VPL, "pal": PAL, "synthesizeme": BT}
+"""SynthesizeMe's embedding variant is BT that is told a synthesized persona (Ryan et al. 2025).
+
+What the paper of Personalized RewardBench trains under its name is a reward model that reads the persona as a vector
+(appendix B); its rows in Tables 2 and 6 are identical to those of BT: it is the same model, and no independent
+evidence. Without a profile it is BT without one, weight by weight.
+"""
 
 
 def new_network(width: int, options: PersonalOptions) -> Network:

@@ -61,7 +61,7 @@ class PersonalOptions(Table):
     layers: int = Field(6, ge=1, description="GPO: layers of its transformer.")
     latent: int = Field(512, ge=1, description="VPL: dimensions of the latent.")
     kl_weight: float = Field(1e-4, ge=0, description="VPL: weight of the divergence from the prior, at its highest.")
-    prototypes: int = Field(2, ge=1, description="PAL: prototypical preferences that a person's is a mixture of.")
+    prototypes: int = Field(2, ge=1, le=1000, description="PAL: prototypical preferences that a person mixes.")
     weights_rate: float = Field(5e-3, gt=0, description="PAL: learning rate of what predicts the mixture.")
     temperature_rate: float = Field(1e-1, gt=0, description="PAL: learning rate of the temperature.")
     seed: int = Field(0, description="Seed of every draw.")

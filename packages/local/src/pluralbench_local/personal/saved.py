@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from pluralbench_runs import one_line
+from pluralbench_runs import one_line, open_file
 from pydantic import ValidationError
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load, save_file
 from torch import Tensor
 
+from pluralbench_local.description import PERSONAL_FILE
 from pluralbench_local.errors import ModelError
 from pluralbench_local.personal.contract import BackboneRecord
 from pluralbench_local.personal.items import check_told, check_vectors, latest, shown_points, standardised
@@ -21,15 +22,15 @@ from pluralbench_local.personal.networks import Network, new_network
 from pluralbench_local.personal.options import PersonalOptions
 from pluralbench_local.personal.points import Corpus, Points
 
-PERSONAL_FILE, WEIGHTS_FILE = "personal.json", "model.safetensors"
-FORMAT = 1
+WEIGHTS_FILE = "model.safetensors"
+FORMAT = 2
 BATCH = 256  # items
 MEAN, DEVIATION = "standard.mean", "standard.deviation"
 
 
 @dataclass(frozen=True)
 class SavedPersonal:
-    """A personalized reward model. mean, deviation: [width], by which vectors are standardised before it reads them.
+    """A personalized reward model. mean, deviation: [2, width], by which vectors are standardised before it reads them.
 
     backbone: what made the vectors that it was trained on. record: what `personal.json` holds.
     """
@@ -49,7 +50,8 @@ def read_personal(folder: Path | str) -> SavedPersonal:
     """
     folder = Path(folder)
     try:
-        record = json.loads((folder / PERSONAL_FILE).read_text(encoding="utf-8"))
+        with open_file(folder / PERSONAL_FILE) as file:
+            record = json.loads(file.read())
         if record["format"] != FORMAT:
             raise ModelError(
                 f"{folder / PERSONAL_FILE} is of format {one_line(record['format'], 20)}, and this version reads "
@@ -57,7 +59,8 @@ def read_personal(folder: Path | str) -> SavedPersonal:
             )
         options = PersonalOptions.model_validate(record["options"])
         backbone = BackboneRecord.model_validate(record["backbone"])
-        weights = load_file(folder / WEIGHTS_FILE)
+        with open_file(folder / WEIGHTS_FILE) as file:
+            weights = load(file.read())
         mean, deviation = weights.pop(MEAN), weights.pop(DEVIATION)
         network = new_network(backbone.width, options)
         network.load_state_dict(weights)

@@ -6,7 +6,7 @@ from uuid import uuid4
 
 import numpy as np
 import torch
-from pluralbench_runs import one_line
+from pluralbench_runs import one_line, replacing
 from pydantic import ValidationError
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
@@ -67,9 +67,8 @@ class EmbeddingStore:
         table = torch.from_numpy(np.frombuffer(b"".join(keys), np.uint8).reshape(-1, KEY_BYTES).copy())
         # A name of its own, so that two processes do not write the same one; the place is taken at once or not at all.
         path = self.folder / f"{uuid4().hex}.safetensors"
-        begun = path.with_suffix(".new")
-        save_file({KEYS: table, VECTORS: vectors.contiguous()}, begun, {BACKBONE: self.backbone.model_dump_json()})
-        begun.replace(path)
+        with replacing(path) as new:
+            save_file({KEYS: table, VECTORS: vectors.contiguous()}, new, {BACKBONE: self.backbone.model_dump_json()})
         self._add(path, keys)
 
     def _add(self, path: Path, keys: Iterable[bytes]) -> None:

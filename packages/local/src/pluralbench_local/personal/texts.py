@@ -20,7 +20,7 @@ Left = dict[int, list[int]]
 
 @dataclass(frozen=True)
 class Told:
-    """What is told of a person, in blocks, the most relevant first. id: of an item of theirs."""
+    """What is told of a person, in blocks, in the data's order. id: of an item of theirs."""
 
     id: str
     blocks: tuple[str, ...]
@@ -123,7 +123,7 @@ def collected(groups: Sequence[Group], posts: int) -> tuple[Texts, list[Item]]:
 def told_tokens(told: Sequence[Told], template: Template, limit: int) -> "Iterator[tuple[array[int], int]]":
     """Token ids of what is told, each as one message of the user, and how many tokens it lost to keep to `limit`.
 
-    The last blocks, which are the least relevant, go first, and whole; of one that is too long alone, the end goes.
+    The last blocks go first, and whole; of one that is too long alone, the end goes.
     Raises `ConversationError`.
     """
     whole = encoded((within_bounds(one.id, _rendered(one.text(), template)) for one in told), template)

@@ -4,36 +4,21 @@ A step is a page: `_epoch` takes the pairs in the order of `order_of`, the netwo
 `OUT.work` holds a checkpoint and the log; the same call goes on from the last whole epoch and ends in the same weights.
 """
 
-import json
 import math
-import shutil
 import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from hashlib import sha256
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
 
 import torch
-from pluralbench_runs import (
-    Json,
-    Output,
-    Recipe,
-    digest,
-    file_digest,
-    output_directory,
-    progress,
-    recipe_values,
-    stream,
-    versions,
-)
+from pluralbench_runs import Json, Recipe, digest, recipe_values, stream
 from torch import Tensor
 
-from pluralbench_local.errors import TrainingError
+from pluralbench_local.description import PERSONAL_FILE
 from pluralbench_local.personal.contract import BackboneRecord
 from pluralbench_local.personal.items import (
     check_apart,
@@ -47,13 +32,21 @@ from pluralbench_local.personal.items import (
 from pluralbench_local.personal.networks import Network, new_network
 from pluralbench_local.personal.options import PersonalOptions
 from pluralbench_local.personal.points import Corpus
-from pluralbench_local.personal.saved import FORMAT, PERSONAL_FILE, WEIGHTS_FILE, accuracy, rewards, save_weights
-from pluralbench_local.training import accelerator_of
-from pluralbench_local.training_files import LOG_FILE, SETTINGS_FILE, restore, save_checkpoint, step_log
+from pluralbench_local.personal.saved import FORMAT, WEIGHTS_FILE, accuracy, rewards, save_weights
+from pluralbench_local.training_job import (
+    Kind,
+    Result,
+    Trained,
+    accelerator_of,
+    restore,
+    run_job,
+    save_checkpoint,
+    step_log,
+)
 
 ITEMS, HELD_OUT = "items", "held-out items"
-MADE_BY = "pluralbench-local"
-PACKAGES = (MADE_BY, "torch", "accelerate", "safetensors")
+PERSONAL = Kind(PERSONAL_FILE, "pluralbench-local", ("safetensors",), FORMAT)
+TOO_LARGE = "A batch of pairs does not fit into memory; lower batch_size or hidden."
 CLIP = 1.0  # the largest norm of a gradient
 
 Pair = tuple[int, int, int]
@@ -68,14 +61,6 @@ class PersonalSettings(Recipe):
     data: str
     held_out: str | None = None
     options: PersonalOptions
-
-
-@dataclass(frozen=True)
-class TrainedPersonal:
-    """A trained personalized reward model. folder: `read_personal` reads it. record: what `personal.json` holds."""
-
-    folder: Path
-    record: dict[str, Any]
 
 
 @dataclass
@@ -109,15 +94,15 @@ def train_personal(
     held_out: Corpus | None = None,
     origin: Mapping[str, Json] | None = None,
     fresh: bool = False,
-) -> TrainedPersonal:
+) -> Trained:
     """Train a personalized reward model on the pairs of `corpus` into the folder `out`, on the CPU.
 
     backbone: what made the vectors. held_out: items of other users; the weights of the epoch that is right on most of
     their pairs are kept, so that accuracy is a little too high to report. Without them those of the last epoch are.
     origin: where the items come from, for `personal.json`. fresh: start over.
 
-    Vectors are standardised by their mean and deviation over the texts of `corpus`, which the model keeps: hidden
-    states of a language model have some dimensions many times larger than the others. Gradients are clipped at norm 1.
+    Vectors are standardised by `standards` of `corpus`, which the model keeps: hidden states of a language model have
+    some dimensions many times larger than the others. Gradients are clipped at norm 1.
     The originals do neither.
 
     Training that was interrupted goes on with the same call, and with as many threads ends in the same weights.
@@ -139,35 +124,29 @@ def train_personal(
         held_out=None if held_out is None else _digest(held_out),
         options=options.filled(),
     )
-    target = Path(out)
-    with output_directory(target, settings, recipe_file=SETTINGS_FILE, fresh=fresh) as output:
-        if (target / PERSONAL_FILE).exists() and not fresh:
-            return read_trained_personal(target)
-        mean, deviation = standards(corpus, options)
+
+    def learn(work: Path) -> Result:
+        mean, deviation = standards(corpus)
         network = new_network(corpus.width, options)
         judged = None if held_out is None else standardised(held_out, mean, deviation)
-        best = _run(network, standardised(corpus, mean, deviation), judged, options, output.work)
+        best = _run(network, standardised(corpus, mean, deviation), judged, options, work)
         network.load_state_dict(best.weights)
-        staged = output.staging()
-        save_weights(network, mean, deviation, staged / WEIGHTS_FILE)
-        task = {
+        asked = recipe_values(settings)
+        facts = {
             "method": options.method,
-            "options": recipe_values(settings)["options"],
-            "backbone": recipe_values(settings)["backbone"],
+            "options": asked["options"],
+            "backbone": asked["backbone"],
             "origin": None if origin is None else dict(origin),
             "data": {"digest": settings.data, **_counts(corpus)},
             "held_out": None if held_out is None else {"digest": settings.held_out, **_counts(held_out)},
+            "steps": _steps(corpus, options),
             "epoch": best.epoch,
             "held_out_accuracy": best.accuracy,
             "parameters": sum(parameter.numel() for parameter in network.parameters()),
         }
-        _publish(output, staged, task)
-    return read_trained_personal(target)
+        return Result(lambda folder: save_weights(network, mean, deviation, folder / WEIGHTS_FILE), facts)
 
-
-def read_trained_personal(folder: Path) -> TrainedPersonal:
-    """What a finished training left in `folder`."""
-    return TrainedPersonal(folder, json.loads((folder / PERSONAL_FILE).read_text(encoding="utf-8")))
+    return run_job(PERSONAL, out, settings, learn, too_large=TOO_LARGE, fresh=fresh)
 
 
 def order_of(pairs: Sequence[Pair], persons: Sequence[str], seed: int, epoch: int) -> list[Pair]:
@@ -192,7 +171,7 @@ def _run(network: Network, corpus: Corpus, judged: Corpus | None, options: Perso
 
     chosen = options.chosen
     pairs = corpus.pairs()
-    steps = math.ceil(len(pairs) / chosen.batch_size) * chosen.epochs
+    steps = _steps(corpus, options)
     optimizer: Any = torch.optim.AdamW(
         network.parameter_groups(), lr=chosen.learning_rate, weight_decay=chosen.weight_decay, fused=True
     )
@@ -203,24 +182,21 @@ def _run(network: Network, corpus: Corpus, judged: Corpus | None, options: Perso
     optimizer, schedule = accelerator.prepare(optimizer, schedule)
     accelerator.register_for_checkpointing(best)
     done = restore(accelerator, work)
-    with step_log(work) as log, progress(f"training {options.method}", chosen.epochs - done) as meter:
-        for epoch in range(done + 1, chosen.epochs + 1):
+    what, of = f"training {options.method}", chosen.epochs
+    with step_log(work, what, done, of, unit="epoch") as log:
+        for epoch in range(done + 1, of + 1):
             started = time.perf_counter()
-            loss = _epoch(
-                network,
-                corpus,
-                order_of(pairs, corpus.persons, options.seed, epoch),
-                options,
-                epoch,
-                (optimizer, schedule),
-            )
-            held_out = None if judged is None else accuracy(judged, rewards(network, judged, options))
-            best.see(epoch, held_out, network)
-            line: dict[str, Any] = {"epoch": epoch, "of": chosen.epochs, "loss": loss, "held_out_accuracy": held_out}
+            order = order_of(pairs, corpus.persons, options.seed, epoch)
+            line: dict[str, Any] = _epoch(network, corpus, order, options, epoch, (optimizer, schedule))
+            line["held_out_accuracy"] = None if judged is None else accuracy(judged, rewards(network, judged, options))
+            best.see(epoch, line["held_out_accuracy"], network)
             log(line | {"seconds": time.perf_counter() - started})
             save_checkpoint(accelerator, work, epoch)
-            meter.advance(note=f"loss {loss:.3f}" + ("" if held_out is None else f", held-out {held_out:.3f}"))
     return best
+
+
+def _steps(corpus: Corpus, options: PersonalOptions) -> int:
+    return math.ceil(len(corpus.pairs()) / options.chosen.batch_size) * options.chosen.epochs
 
 
 def _epoch(
@@ -230,8 +206,8 @@ def _epoch(
     options: PersonalOptions,
     epoch: int,
     way: tuple[Any, Any],
-) -> float:
-    """Take an epoch's steps; the mean loss. way: optimizer and schedule.
+) -> dict[str, float]:
+    """Take an epoch's steps; the mean loss and the mean norm of the gradient. way: optimizer and schedule.
 
     How many of their persons' earlier pairs the items are shown is drawn for each step, so that the model works with
     any number; which ones they are is drawn for each item.
@@ -240,7 +216,7 @@ def _epoch(
     chosen = options.chosen
     draw = stream(options.seed, "epoch", epoch)
     network.train()
-    total, starts = 0.0, range(0, len(order), chosen.batch_size)
+    total, norms, starts = 0.0, 0.0, range(0, len(order), chosen.batch_size)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(draw.getrandbits(63))
         for number, start in enumerate(starts):
@@ -252,38 +228,12 @@ def _epoch(
             points = shown_points(corpus, items, [places for _, *places in several], shown, options)
             loss = network.loss(points, (epoch - 1 + number / len(starts)) / chosen.epochs)
             loss.backward()  # type: ignore[no-untyped-call]
-            norm = torch.nn.utils.clip_grad_norm_(network.parameters(), CLIP)
-            if not (loss.isfinite() and norm.isfinite()):
-                raise TrainingError(
-                    f"The loss or its gradient is no number in epoch {epoch} of {chosen.epochs}; lower learning_rate "
-                    "and start over."
-                )
+            norms += torch.nn.utils.clip_grad_norm_(network.parameters(), CLIP).item()
             optimizer.step()
             schedule.step()
             optimizer.zero_grad()
             total += loss.item() * len(several)
-    return total / len(order)
-
-
-def _publish(output: Output, staged: Path, task: Mapping[str, Any]) -> None:
-    """Put the model in place with its log, its settings and `personal.json`, which gets software and time too."""
-    # Copied, since a kill before the end of `publish` leaves them to the next run.
-    shutil.copyfile(output.work / LOG_FILE, staged / LOG_FILE)
-    shutil.copyfile(output.work / "recipe.toml", staged / SETTINGS_FILE)
-    lines = [json.loads(line) for line in (staged / LOG_FILE).read_text(encoding="utf-8").splitlines()]
-    record = {
-        "format": FORMAT,
-        **task,
-        "weights": {WEIGHTS_FILE: file_digest(staged / WEIGHTS_FILE)},
-        "made_by": f"{MADE_BY} {version(MADE_BY)}",
-        "finished": datetime.now(UTC).isoformat(timespec="seconds"),
-        "seconds": sum(line["seconds"] for line in lines),
-        "threads": torch.get_num_threads(),
-        "packages": versions(PACKAGES),
-    }
-    text = json.dumps(record, indent=2, ensure_ascii=False, allow_nan=False)
-    (staged / PERSONAL_FILE).write_text(text + "\n", encoding="utf-8")
-    output.publish(staged)
+    return {"loss": total / len(order), "gradient_norm": norms / len(starts)}
 
 
 def _counts(corpus: Corpus) -> dict[str, int]:

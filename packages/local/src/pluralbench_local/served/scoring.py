@@ -17,8 +17,7 @@ from transformers import PretrainedConfig
 
 from pluralbench_local.batches import twins
 from pluralbench_local.classifiers import check_label, reward_of
-from pluralbench_local.conversations import Template, Tokenized, tokenize
-from pluralbench_local.errors import ModelError
+from pluralbench_local.conversations import Template, Tokenized, rendered_alike, tokenize
 from pluralbench_local.models import appended, load_config, load_tokenizer
 from pluralbench_local.packing import Tokens
 from pluralbench_local.scoring import token_limit
@@ -66,7 +65,7 @@ class Served:
             sites = await self._sites(stack)
             limit = self._limit(sites)
             tokenized = tokenize(groups, self.template, limit, self.scoring.on_overflow)
-            self._check_vocabulary(tokenized)
+            alike = rendered_alike(groups, tokenized)
             new = [place for place, found in enumerate(tokenized) if not found.dropped and place not in known]
             texts = any(server.engine.texts for site in sites for server in site.servers)
             sendable = _Sendable(self.template, groups, tokenized, texts=texts)
@@ -85,6 +84,7 @@ class Served:
             dropped={place: found.dropped for place, found in enumerate(tokenized) if found.dropped},
             tolerance=checked.largest_difference,
             served=_served(sites, checked, len(left_out)),
+            alike=alike,
         )
 
     async def _sites(self, stack: AsyncExitStack) -> list[Site]:
@@ -119,17 +119,6 @@ class Served:
                     )
                 limit = min(limit, most or limit)
         return limit
-
-    def _check_vocabulary(self, tokenized: Sequence[Tokenized]) -> None:
-        """An id that the model does not have ends some engines, so it is never sent."""
-        size = self.config.get_text_config().vocab_size
-        most = max((max(tokens.ids) for found in tokenized for tokens in found.conversations), default=0)
-        if most >= size:
-            name = self.described.model.name
-            raise ModelError(
-                f"The tokenizer of {name} makes the token id {most:,}, but the model has {size:,} token ids; it is the "
-                "tokenizer of another model."
-            )
 
     @property
     def _precision(self) -> str:
@@ -225,9 +214,10 @@ def load(described: ServedModel, scoring: Scoring) -> Served:
     model = described.model
     tokenizer = load_tokenizer(model, model.template())
     config = load_config(model)
+    rows = config.get_text_config().vocab_size  # an id beyond ends some engines, so it is never sent
     if model.kind == "implicit":
-        return Served(described, scoring, Template(tokenizer, whole_response=True), config)
-    return Served(described, scoring, Template(tokenizer, appended(config)), config)
+        return Served(described, scoring, Template(tokenizer, whole_response=True, rows=rows), config)
+    return Served(described, scoring, Template(tokenizer, appended(config), rows=rows), config)
 
 
 def _spread(places: Sequence[int], number: int) -> list[int]:

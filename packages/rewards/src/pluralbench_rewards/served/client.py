@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 from pluralbench_calls.errors import CallsError
 from pluralbench_runs import one_line
 from pluralbench_runs.secrets import redacted
+from pluralbench_tables.limits import parsed_bytes
 
 from pluralbench_rewards.served.engine import PAGES, Call, Pages, ServerError
 from pluralbench_rewards.served.serving import Serving
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
     import httpx2
     import openai
 
-MAX_REPLY_BYTES = 256 * 2**20  # log-probabilities take some 100 bytes a token
+MAX_REPLY_BYTES = 64 * 2**20  # log-probabilities take some 100 bytes a token
+MAX_REPLY_MEMORY = 10**9  # bytes, once it is parsed
 HTML = ("<!doctype", "<html")
 
 
@@ -77,7 +79,7 @@ class Client:
                 html = html or path
             elif status == 200:
                 try:
-                    pages[path] = json.loads(text)
+                    pages[path] = _json(text)
                 except ValueError:
                     continue
         if html and not pages:
@@ -114,7 +116,7 @@ class Client:
         except openai.APIStatusError as error:
             response = error.response
         try:
-            return response.status_code, json.loads(response.text)
+            return response.status_code, _json(response.text)
         except ValueError:
             return response.status_code, None
 
@@ -136,10 +138,11 @@ class Client:
                 raise Unavailable(f"{self.url} keeps failing ({said}).") from None
             raise Rejected(self.url, call.path, error.status_code, said) from None
         try:
-            return json.loads(response.text)
+            return _json(response.text)
         except ValueError:
             raise ServerError(
-                f"{self.url} sent something that is no JSON ({self._line(response.text, 80)}); is the URL right?"
+                f"{self.url} sent something that is no JSON, or too much ({self._line(response.text, 80)}); is the URL "
+                "right?"
             ) from None
 
     async def _sent(self, asking: "Awaitable[httpx2.Response]") -> "httpx2.Response":
@@ -191,10 +194,20 @@ class Rejected(ServerError):
         self.status, self.said = status, said
 
 
+def _json(text: str) -> Any:
+    """The value of a reply. Raises `ValueError` for no JSON, and for what is nested or branches without end."""
+    if parsed_bytes(text) > MAX_REPLY_MEMORY:
+        raise ValueError
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError from None
+
+
 def said_by(text: str) -> str:
     """The sentence of an error: vLLM nests it, SGLang too, TEI does not."""
     try:
-        body = json.loads(text)
+        body = _json(text)
     except ValueError:
         return text
     error = body.get("error", body) if isinstance(body, dict) else body

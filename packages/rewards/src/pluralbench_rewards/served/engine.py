@@ -4,16 +4,19 @@ An engine file holds plain functions and one `Engine` made of them. Nothing in i
 request or reads a reply, both plain JSON, and `pool` sends them.
 """
 
-import math
+import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
+
+from pluralbench_runs import one_line
 
 from pluralbench_rewards.errors import RewardsError
 
 EngineName = Literal["vllm", "sglang", "tei", "llamacpp"]
 Kind = Literal["classifier", "implicit"]
 Gives = Literal["logits", "states"]
+LARGEST = sys.float_info.max
 
 PAGES = ("/version", "/v1/models", "/model_info", "/get_model_info", "/server_info", "/info", "/props")
 """What is fetched (GET) to tell an engine. A POST that it does not expect can end an engine (SGLang): none is sent."""
@@ -98,8 +101,8 @@ class Engine:
     `Conversation.reads` asks for. None where the engine cannot say.
     examine: what is to be found out by requests before anything is scored, where no page tells it. It gets the token
     ids of a conversation, and raises `ReplyError` for a server that was started in a way that cannot be used.
-    tokenize, tokens: the request for the token ids of a text, and how they are read of its reply, to compare the
-    server's tokenizer with the one here; None where it has no such page.
+    tokenize, tokens: the request for the token ids of a text, to compare the server's tokenizer with the one here, None
+    where it has no such page; and how they are read of its reply.
     texts: it takes texts, not token ids, and adds its tokenizer's own special tokens.
     """
 
@@ -114,15 +117,15 @@ class Engine:
     read_implicit: Read | None = None
     examine: Callable[[Sequence[int], About], Examination] | None = None
     tokenize: Callable[[str, About], Call] | None = None
-    tokens: Callable[[Any], list[int]] | None = None
+    tokens: Callable[[Any], list[int]] = lambda reply: token_ids(field(reply, "tokens"))
     gives: Gives = "logits"
     texts: bool = False
 
 
 def number(value: Any, what: str = "a score") -> float:
     """A finite number of a reply. Raises `ReplyError` for anything else; JSON's NaN and null among it."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise ReplyError(f"gave {value!r} as {what}")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= LARGEST:
+        raise ReplyError(f"gave {one_line(value, 40)} as {what}")
     return float(value)
 
 
@@ -167,6 +170,11 @@ def token_ids(values: Any) -> list[int]:
     if not isinstance(values, list):
         raise ReplyError(f"sent {type(values).__name__} where token ids belong")
     return [int(number(value, "a token id")) for value in values]
+
+
+def tokenize(text: str, about: About) -> Call:
+    """The token ids of a text, none added, of a server with the page of vLLM."""
+    return Call("/tokenize", {"model": about.model, "prompt": text, "add_special_tokens": False})
 
 
 def check_tokens(reply: Any, name: str, conversations: Sequence[Conversation]) -> None:

@@ -21,7 +21,6 @@ from pluralbench_rewards.served.engine import (
     ReplyError,
     field,
     in_order,
-    token_ids,
     vector,
 )
 
@@ -102,11 +101,6 @@ def tokenize(text: str, _: About) -> Call:
     return Call("/tokenize", {"content": text, "add_special": False, "parse_special": True})
 
 
-def tokens(reply: Any) -> list[int]:
-    """The token ids of a reply to `tokenize`."""
-    return token_ids(field(reply, "tokens"))
-
-
 LLAMACPP = Engine(
     name="llamacpp",
     title="llama.cpp",
@@ -117,6 +111,5 @@ LLAMACPP = Engine(
     read=read,
     examine=examine,
     tokenize=tokenize,
-    tokens=tokens,
     gives="states",
 )

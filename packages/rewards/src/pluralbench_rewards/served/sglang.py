@@ -18,7 +18,7 @@ from pluralbench_rewards.served.engine import (
     check_tokens,
     count,
     field,
-    token_ids,
+    tokenize,
     vector,
 )
 
@@ -56,16 +56,6 @@ def read(reply: Any, conversations: Sequence[Conversation], _: About) -> list[li
     return values
 
 
-def tokenize(text: str, about: About) -> Call:
-    """The token ids of a text, none added."""
-    return Call("/tokenize", {"model": about.model, "prompt": text, "add_special_tokens": False})
-
-
-def tokens(reply: Any) -> list[int]:
-    """The token ids of a reply to `tokenize`."""
-    return token_ids(field(reply, "tokens"))
-
-
 SGLANG = Engine(
     name="sglang",
     title="SGLang",
@@ -75,5 +65,4 @@ SGLANG = Engine(
     request=request,
     read=read,
     tokenize=tokenize,
-    tokens=tokens,
 )

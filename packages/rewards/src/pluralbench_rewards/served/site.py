@@ -71,7 +71,7 @@ class Server:
 
     async def tokens_of(self, text: str) -> list[int] | None:
         """The token ids that the server makes of a text; None where it does not say. Raises `ServerError`."""
-        if self.engine.tokenize is None or self.engine.tokens is None:
+        if self.engine.tokenize is None:
             return None
         try:
             return self.engine.tokens(await self.client.post(self.engine.tokenize(text, self.about)))

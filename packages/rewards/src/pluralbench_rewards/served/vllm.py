@@ -19,7 +19,7 @@ from pluralbench_rewards.served.engine import (
     field,
     in_order,
     number,
-    token_ids,
+    tokenize,
     vector,
 )
 
@@ -68,16 +68,6 @@ def read_implicit(reply: Any, conversations: Sequence[Conversation], _: About) -
     ]
 
 
-def tokenize(text: str, about: About) -> Call:
-    """The token ids of a text, none added."""
-    return Call("/tokenize", {"model": about.model, "prompt": text, "add_special_tokens": False})
-
-
-def tokens(reply: Any) -> list[int]:
-    """The token ids of a reply to `tokenize`."""
-    return token_ids(field(reply, "tokens"))
-
-
 def _log_probabilities(entries: Any, conversation: Conversation) -> list[float]:
     if not isinstance(entries, list) or len(entries) != len(conversation.ids):
         raise ReplyError("did not send a log-probability for each token (`prompt_logprobs`)")
@@ -97,5 +87,4 @@ VLLM = Engine(
     request_implicit=request_implicit,
     read_implicit=read_implicit,
     tokenize=tokenize,
-    tokens=tokens,
 )

@@ -3,10 +3,10 @@
 from pathlib import Path
 
 import polars as pl
-from pluralbench_release import TablesError, pinned
+from pluralbench_release import pinned
+from pluralbench_release.errors import SourceError
 from pluralbench_runs import path_name
 
-from build_personalized.errors import SourceError
 from build_personalized.training.recipe import TrainingRecipe, TrainingSource
 from build_personalized.training.sources import stack_exchange, tables
 from build_personalized.training.sources.loaded import Preferences
@@ -99,7 +99,7 @@ def _pinned(location: str, what: str = "") -> str:
     """`ORG/NAME@COMMIT` for a Hub dataset; a local path as it is. what: of an error, what was looked for."""
     try:
         return pinned(location)
-    except TablesError as error:
+    except SourceError as error:
         raise SourceError(f"{str(error).removesuffix('.')}{what}.") from None
 
 

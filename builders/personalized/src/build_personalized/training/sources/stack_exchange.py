@@ -12,9 +12,9 @@ from typing import Any
 
 import polars as pl
 from pluralbench_release import Source
+from pluralbench_release.errors import SourceError
 from pluralbench_runs import stream
 
-from build_personalized.errors import SourceError
 from build_personalized.recipe import public_source, site_of
 from build_personalized.sources.dump import (
     ANSWER,
@@ -22,11 +22,11 @@ from build_personalized.sources.dump import (
     STEP,
     Drop,
     by_licence,
-    html_to_text,
     post_of,
     posts_of,
     put_answer,
     put_question,
+    text_of,
 )
 from build_personalized.sources.loaded import drops_frame
 from build_personalized.training.recipe import TrainingSource
@@ -78,8 +78,8 @@ def _of_site(path: Path, posts: sqlite3.Connection, source: TrainingSource, seed
                 "id": post["id"],
                 "user_id": user,
                 "prompt": [{"role": "user", "content": post["text"]}],
-                "chosen": html_to_text(chosen["body"]),
-                "rejected": html_to_text(rejected["body"]),
+                "chosen": text_of(chosen),
+                "rejected": text_of(rejected),
                 "source_id": post["id"],
                 "chosen_source": f"{site}-{chosen['id']}",
                 "rejected_source": f"{site}-{rejected['id']}",

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import polars as pl
-from pluralbench_release import Source, Tables, TablesError, read_tables
+from pluralbench_release import Source, Tables, read_tables
+from pluralbench_release.errors import SourceError
 from pluralbench_runs import public_place
 from pluralbench_schemas import ROLES
 
-from build_personalized.errors import SourceError
 from build_personalized.sources.loaded import drops_frame
 from build_personalized.training.recipe import COLUMNS, TrainingSource
 from build_personalized.training.sources.loaded import PAIRS, POSTS, Preferences, preferences_digest
@@ -62,10 +62,7 @@ class _Read:
 
 def read(location: str) -> Tables:
     """Every split of a table, see `pluralbench_release.read_tables`. Raises `SourceError`."""
-    try:
-        return read_tables(location, split="all")
-    except TablesError as error:
-        raise SourceError(str(error)) from None
+    return read_tables(location, split="all")
 
 
 def load_corpus(kind: str, rest: str, source: TrainingSource) -> Preferences:

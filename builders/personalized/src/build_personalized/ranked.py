@@ -1,0 +1,116 @@
+"""The verb `rank`: the profiles of any table by relevance to what is asked (section 3.1).
+
+Personalized RewardBench ranks the posts of LaMP-QA's train split as those of its test split; a build has the latter.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+import polars as pl
+from pluralbench_calls import Ledger, working_ledger
+from pluralbench_calls.retrieval import Retriever
+from pluralbench_calls.retrieval import retriever as retriever_of
+from pluralbench_release import LEDGER, RECIPE, content_digest, pinned, read_tables
+from pluralbench_release.errors import SourceError
+from pluralbench_runs import PathName, Place, Recipe, SplitName, digest, output_directory
+
+from build_personalized.profiles import rank_profiles
+from build_personalized.recipe import check_config
+from build_personalized.training.contamination import asked, column_asked
+
+AT_ONCE = 1024  # rows that are objects of Python at a time
+CARD = "README.md"
+
+
+class RankSettings(Recipe):
+    """All that ranked tables depend on. digest: of the rows as they were read."""
+
+    verb: Literal["rank"] = "rank"
+    source: Place
+    split: SplitName
+    configs: tuple[PathName, ...]
+    digest: str
+    retriever: Place
+
+
+def rank_tables(
+    source: str,
+    out: Path,
+    *,
+    retriever: str = "bm25",
+    split: str = "train",
+    configs: Sequence[str] = (),
+    fresh: bool = False,
+) -> dict[str, int]:
+    """Write the tables of `source` into `out` with each profile in descending order of relevance, and nothing else new.
+
+    source: as of `pluralbench_release.read_tables`, with a column `question`, `prompt` or `context` of what is asked
+    and `profile` of posts with `text`. Equal scores keep the source's order, and a row without posts stays as it is.
+    Scores are recorded calls; an interrupted ranking goes on with the same call. Returns the rows of each config.
+
+    Raises errors of this package and of `pluralbench_calls` and `pluralbench_runs`, all with a
+    sentence for the user.
+    """
+    identity = retriever_of(retriever)
+    place = pinned(source)
+    tables = read_tables(place, split=split, configs=configs or None)
+    for config, frame in tables.frames.items():
+        check_config(config, source)
+        column_asked(frame, tables.paths[config])
+        _check_profiles(frame, tables.paths[config])
+    settings = RankSettings(
+        source=place,
+        split=split,
+        configs=tuple(tables.frames),
+        digest=digest({config: content_digest(frame) for config, frame in tables.frames.items()}),
+        retriever=retriever,
+    )
+    with output_directory(out, settings, recipe_file=RECIPE, fresh=fresh) as output:
+        if fresh or not (out / RECIPE).exists():
+            with working_ledger(output.work / "ledger.sqlite") as ledger:
+                ranked = {
+                    config: _ranked(frame, tables.paths[config], ledger, identity)
+                    for config, frame in tables.frames.items()
+                }
+                staged = output.staging()
+                for path in (staged / RECIPE, *(staged / config / CARD for config in ranked)):
+                    path.parent.mkdir(parents=True, exist_ok=True)
+                for config, frame in ranked.items():
+                    frame.write_parquet(staged / config / f"{split}.parquet")
+                ledger.export(staged / LEDGER, ledger.used)
+            (staged / RECIPE).write_bytes((output.work / "recipe.toml").read_bytes())
+            if tables.licence is not None:
+                listed = "".join(f"- {licence}\n" for licence in tables.licence.split(", "))
+                (staged / CARD).write_text(f"---\nlicense:\n{listed}---\n", encoding="utf-8")
+            output.publish(staged)
+    return {config: frame.height for config, frame in tables.frames.items()}
+
+
+def _check_profiles(frame: pl.DataFrame, where: str) -> None:
+    kind = frame.schema.get("profile")
+    posts = kind.inner if isinstance(kind, pl.List) else None
+    if not isinstance(posts, pl.Struct) or "text" not in {field.name for field in posts.fields}:
+        raise SourceError(
+            f"{where} has no column `profile` of posts with `text` to rank; its columns are {', '.join(frame.columns)}."
+        )
+    bare = frame.with_row_index("row").filter(
+        pl.col("profile").list.eval(pl.element().struct.field("text").is_null().any()).list.first()
+    )
+    if bare.height:
+        raise SourceError(f"{where}, row {bare['row'][0] + 1}: a post of the profile has no text; leave it out.")
+
+
+def _ranked(frame: pl.DataFrame, where: str, ledger: Ledger, identity: Retriever) -> pl.DataFrame:
+    column = column_asked(frame, where)
+    parts = []
+    for part in frame.with_row_index("row").iter_slices(AT_ONCE):
+        questions = pl.DataFrame(
+            {
+                "id": [f"row {row + 1:,} of {where}" for row in part["row"]],
+                "question": ["\n\n".join(asked(cell)) for cell in part[column]],
+                "profile": part["profile"].fill_null([]),
+            }
+        )
+        parts.append(part.drop("row").with_columns(rank_profiles(questions, ledger, identity, identity)["profile"]))
+    return pl.concat(parts) if parts else frame

@@ -1,0 +1,115 @@
+"""`check`: checks runs before they go to a leaderboard."""
+
+import json
+import random
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from pluralbench_runs.options import AsJson, Options, with_options
+
+from pluralbench.commands.terminal import console
+from pluralbench.descriptions import ChatConnection, Serving
+
+RESCORING = "Scoring again"
+SERVING: tuple[str, ...] = ("check", "batch_size", "concurrency", "timeout", "max_retries", "api_key_env")
+CONNECTION: tuple[str, ...] = (
+    "pending",
+    "results",
+    "batch",
+    "timeout",
+    "max_retries",
+    "max_answer_bytes",
+    "concurrency",
+)
+CONNECTION += ("requests_per_minute", "tokens_per_minute")
+DataPlaces = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--data",
+        metavar="[BENCHMARK=]DIR|FILE|ORG/NAME[@REVISION]",
+        help="Where the runs' data is now, if it has moved; of one benchmark by its name. Repeatable.",
+    ),
+]
+
+
+@with_options
+def check(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run directories, or folders with some.")],
+    *,
+    data: DataPlaces = None,
+    plans: Annotated[
+        Path | None, typer.Option(help="The plans that a judge's prompts tell from; a run does not keep them.")
+    ] = None,
+    personas: Annotated[Path | None, typer.Option(help="The personas, likewise.")] = None,
+    rescore: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="Score N drawn items of each run again.", rich_help_panel=RESCORING),
+    ] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(help="Seed of that draw; without it another each time.", rich_help_panel=RESCORING),
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option(help="Folder or name of the model, if it has moved.", rich_help_panel=RESCORING)
+    ] = None,
+    trust_remote_code: Annotated[
+        bool,
+        typer.Option(
+            "--trust-remote-code",
+            help="Run Python code that comes with a model, with your rights.",
+            rich_help_panel=RESCORING,
+        ),
+    ] = False,
+    serving: Annotated[Serving, Options("Servers of the model", left_out=SERVING)],
+    connection: Annotated[ChatConnection, Options("Endpoint of a judge", left_out=CONNECTION)],
+    as_json: AsJson = False,
+) -> None:
+    """Check runs as a leaderboard does: that their files are what their data gives, and what is unusual about them.
+
+    The data is read again. From it, the scores and the recorded replies the items, outcomes, metrics, intervals and the
+    calls behind each verdict are made again and compared; a run whose data cannot be read is not checked. That the
+    scores and replies are the model's own is seen by --rescore alone: scores that were exchanged, or labels in their
+    place, agree with all else. The exit status is 1 for a run that is refused or was not checked.
+
+    Examples:
+
+    pluralbench check runs/a
+
+    pluralbench check runs/a runs/b --data personalized=dist/personalized-rewardbench --json > checked.json
+
+    pluralbench check runs/a --rescore 20                  # score 20 drawn items again with the model that it names
+
+    pluralbench check runs/j --rescore 20 --base-url http://localhost:8000/v1
+    """
+    from pluralbench.leaderboard.remade import Files  # noqa: PLC0415 - `--help` need not wait for the metrics
+    from pluralbench.leaderboard.rescoring import Rescoring  # noqa: PLC0415 - the same
+    from pluralbench.leaderboard.submission import (  # noqa: PLC0415 - the same
+        check_submission,
+        place_in,
+        places_of,
+        runs_at,
+        told,
+    )
+
+    found = runs_at(runs).runs
+    places = places_of(data or ())
+    how = None
+    if rescore is not None:
+        drawn = random.SystemRandom().randrange(2**31) if seed is None else seed
+        endpoint = connection if connection.base_url else None
+        how = Rescoring(rescore, drawn, model, serving, endpoint, trust_remote_code=trust_remote_code)
+    checked = {
+        run.path: check_submission(run, found, files=Files(place_in(places, run), plans, personas), rescoring=how)
+        for run in found
+    }
+    if as_json:
+        typer.echo(json.dumps([told(run, checked[run.path]) for run in found], indent=2, ensure_ascii=False))
+    else:
+        from pluralbench.leaderboard.findings import lines_of  # noqa: PLC0415 - the same
+
+        for run in found:
+            for line in lines_of(run, checked[run.path]):
+                console.print(line)
+    if not all(one.accepted for one in checked.values()):
+        raise typer.Exit(1)

@@ -1,0 +1,98 @@
+"""`rate`: the answers of best-of-N compared by people."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from pluralbench_runs import RecipeError
+from pluralbench_runs.options import Fresh, Seed
+from pluralbench_runs.study_options import (
+    Account,
+    Annotator,
+    AsAssigned,
+    Each,
+    Returned,
+    StudyExport,
+    StudyImport,
+    account_names,
+    one_of,
+)
+
+from pluralbench.commands.options import DataNow
+from pluralbench.commands.terminal import console
+
+RATED = "win-rate"
+
+
+def rate(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="A directory of best-of-n.")],
+    files: Returned = None,
+    export: StudyExport = None,
+    import_: StudyImport = None,
+    annotator: Annotator = None,
+    each: Each = 2,
+    limit: Annotated[int | None, typer.Option(min=1, help="At most so many prompts of each config.")] = None,
+    seed: Seed = 0,
+    data: DataNow = None,
+    account: Account = None,
+    *,
+    assigned: AsAssigned = False,
+    fresh: Fresh = False,
+) -> None:
+    """Have people compare what reward models select with a single sample of the policy: the win rate of CHEEMS.
+
+    --export writes blind sheets, and Label Studio tasks; --import reads them, finished or not, and writes a directory
+    `win-rate` into the folder, as best-of-n writes one, which report and correlate take.
+
+    Examples:
+
+    pluralbench rate runs/best --export sheets --annotator an --annotator bo --annotator cy
+
+    pluralbench rate runs/best --import sheets
+
+    pluralbench report sheets/win-rate
+    """
+    one_of({"--export FOLDER": export, "--import FOLDER": import_})
+    if import_ is not None:
+        _import(run, import_, files or [], account, assigned=assigned)
+        return
+    if files:
+        raise RecipeError(f"{files[0]} is a file to read; say which study it is of with --import FOLDER.")
+    if not annotator:
+        raise RecipeError("Say who compares with --annotator, once for each person.")
+    asked = {"run": str(run), "annotators": annotator, "each": each, "limit": limit, "seed": seed}
+    _export(run, Path(str(export)), asked, data, fresh=fresh)
+
+
+def _export(run: Path, folder: Path, asked: dict[str, Any], data: str | None, *, fresh: bool) -> None:
+    from pluralbench_runs import check_recipe  # noqa: PLC0415 - `--help` needs none of it
+    from pluralbench_studies import written_lines  # noqa: PLC0415 - the same
+
+    from pluralbench.downstream.people import WinRecipe, export  # noqa: PLC0415 - the same
+    from pluralbench.results.downstream import DownstreamConfig  # noqa: PLC0415 - the same
+    from pluralbench.results.runs import load_run  # noqa: PLC0415 - the same
+
+    recipe = check_recipe(WinRecipe, asked, "of the comparison")
+    made, pairs, new = export(load_run(run, DownstreamConfig), folder, recipe, data=data, fresh=fresh)
+    for line in written_lines(folder, made, "which answer was selected", new=new):
+        console.print(line)
+    console.print(f"{pairs:,} pairs of answers, each for {made.each} of {len(made.annotators)} people.")
+    console.print(f"\nNext:\n  pluralbench rate {run} --import {folder}")
+
+
+def _import(run: Path, folder: Path, files: list[Path], account: list[str] | None, *, assigned: bool) -> None:
+    from pluralbench_studies import how_far, read_returned, read_study  # noqa: PLC0415 - `--help` needs none of it
+
+    from pluralbench.commands.telling import tell_downstream  # noqa: PLC0415 - the same
+    from pluralbench.downstream.people import FORM, WinRecipe, rated  # noqa: PLC0415 - the same
+    from pluralbench.results.downstream import DownstreamConfig  # noqa: PLC0415 - the same
+    from pluralbench.results.runs import load_run  # noqa: PLC0415 - the same
+
+    study = read_study(folder, WinRecipe)
+    answers = read_returned(study, files, FORM, accounts=account_names(account), by_assignment=assigned)
+    tell_downstream(rated(load_run(run, DownstreamConfig), study, answers, folder / RATED))
+    for name, given, answered in how_far(study.assigned, answers.answers).iter_rows():
+        console.print(f"{name}: {answered:,} of {given:,} pairs compared")
+    for row in answers.problems.iter_rows(named=True):
+        if row["kind"] != "missing":
+            console.print(f"{row['kind']}: {row['annotator']}, {row['item']}: {row['detail']}")

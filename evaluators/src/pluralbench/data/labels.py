@@ -1,0 +1,100 @@
+"""What annotators' labels mean: the first response of a pair is better, the second is, or neither."""
+
+from collections import Counter
+from collections.abc import Iterable
+from itertools import chain
+from math import inf, isfinite
+from typing import Annotated, Any, Self
+
+from pluralbench_runs import Table
+from pydantic import BeforeValidator, model_validator
+
+TIE, FIRST, SECOND = 0, 1, 2
+
+
+def label_key(label: object) -> str | None:
+    """The form in which labels are compared: numbers by value (1, 1.0 and "1" are one), True as "true", no blanks.
+
+    None where there is no label.
+    """
+    text = "" if label is None else str(label).lower() if isinstance(label, bool) else str(label).strip()
+    try:
+        return repr(float(text) + 0.0).removesuffix(".0")  # adding 0 makes one number of 0 and -0
+    except ValueError:
+        return text or None
+
+
+Values = tuple[Annotated[str, BeforeValidator(lambda value: label_key(value) or "")], ...]
+
+
+class Labels(Table):
+    """What the values of a label mean.
+
+    first, second, tie: the values by which this response is better, or both are equal. Default: 1 and 2; none is a tie.
+    scale: in place of `first` and `second`, the numbers that are most for the first and most for the second response,
+    such as [1, 2] or [-3, 3]. threshold: the number of a scale that is a tie. Default: its middle.
+    """
+
+    first: Values = ()
+    second: Values = ()
+    tie: Values = ()
+    scale: tuple[float, float] | None = None
+    threshold: float | None = None
+
+    @model_validator(mode="after")
+    def _one_meaning_each(self) -> Self:
+        twice = [value for value, count in Counter(chain(*self._values)).items() if count > 1 or not value]
+        if twice:
+            raise ValueError(f"the label {twice[0]!r} is empty, or has two meanings; name each label once")
+        if self.scale is None:
+            if self.threshold is not None:
+                raise ValueError("a `threshold` belongs to a `scale`; give both")
+            return self
+        if self.first or self.second:
+            raise ValueError("`scale` stands in place of `first` and `second`; give either")
+        if self.scale[0] == self.scale[1] or not all(map(isfinite, (*self.scale, self._middle))):
+            raise ValueError("`scale` needs two different numbers")
+        if not min(self.scale) < self._middle < max(self.scale):
+            raise ValueError(f"the `threshold` {self._middle:g} is not between the ends of the `scale`")
+        return self
+
+    @property
+    def _values(self) -> tuple[Values, Values, Values]:
+        """The values that are a tie, the first response and the second."""
+        named = self.first or self.second or self.scale
+        return self.tie, self.first if named else ("1",), self.second if named else ("2",)
+
+    @property
+    def _middle(self) -> float:
+        return sum(self.scale or ()) / 2 if self.threshold is None else self.threshold
+
+    @property
+    def expected(self) -> str:
+        """The labels that mean something, in words."""
+        ties, first, second = map(", ".join, self._values)
+        said = [f"{first} (the first response is better)"] * bool(first)
+        said += [f"{second} (the second is)"] * bool(second)
+        if self.scale:
+            low, high = self.scale
+            said.append(f"numbers from {low:g} (the first response is better) to {high:g} (the second is)")
+        return " or ".join([*said, *[f"{ties} (a tie)"] * bool(ties)])
+
+    def meaning(self, label: object) -> int | None:
+        """`FIRST`, `SECOND` or `TIE`; None for a label of no meaning."""
+        key = label_key(label)
+        for side, values in enumerate(self._values):
+            if key in values:
+                return side
+        try:
+            number = float(key or "")
+        except ValueError:
+            return None
+        low, high = self.scale or (inf, inf)
+        if not min(low, high) <= number <= max(low, high):
+            return None
+        return TIE if number == self._middle else SECOND if (number > self._middle) == (high > low) else FIRST
+
+    def majority(self, labels: Iterable[Any]) -> int:
+        """The meaning that more than half of a pair's labels share, else `TIE`; a missing label is not counted."""
+        counts = Counter(self.meaning(label) for label in labels if label_key(label) is not None)
+        return next((side for side in (FIRST, SECOND) if counts[side] * 2 > counts.total()), TIE)

@@ -1,0 +1,315 @@
+"""A run made again from its data and what its model said, by the functions that made it.
+
+Scores are taken from the run's items and replies from its ledger, so nothing is scored or asked. Rows, clusters,
+subsets, ranks, right answers, outcomes, the calls behind each verdict, metrics and references then follow from the data
+alone, and have to be those that the run's files hold.
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+import polars as pl
+from pluralbench_calls import Backend, CallsError, Ledger, Replay
+from pluralbench_calls.chat import ChatConnection
+from pluralbench_rewards import Scored
+from pluralbench_rewards.judge import Judge, prompts_digest
+from pluralbench_runs import UserError, digest
+
+from pluralbench.data.items import Items
+from pluralbench.data.persona_items import Drawn, Personas, draw
+from pluralbench.data.persona_prompts import persona_digest
+from pluralbench.data.personas import read_personas
+from pluralbench.data.prompts import Told, read_plans
+from pluralbench.data.texts import named
+from pluralbench.data.verdict_tables import check_verdicts
+from pluralbench.descriptions import Data, Prompt
+from pluralbench.errors import DataError
+from pluralbench.evaluation.judge import Contexts, measured, said_of
+from pluralbench.evaluation.personas import judge_of, verdicts_of
+from pluralbench.evaluation.personas import said_of as said_for_personas
+from pluralbench.evaluation.settings import Loaded
+from pluralbench.leaderboard.findings import Finding, refused
+from pluralbench.metrics import measure_personas
+from pluralbench.results.decisions import decide, score_items
+from pluralbench.results.evaluations import EvaluationConfig, JudgeConfig, PersonaConfig
+from pluralbench.results.examples import place_of, read_again
+from pluralbench.results.runs import ITEMS_FILE, LEDGER_FILE, RUN_FILE, Run
+
+OTHER_PROMPTS = "The judge was asked by other prompts than those of this version of pluralbench."
+COMMAND = "pluralbench check RUN --data PLACE"
+
+
+class Files(NamedTuple):
+    """What a run is made again from, and does not keep itself.
+
+    data: where its data is now, if it is not where the run found it. plans, personas: the files that its prompts tell
+    from, where they do.
+    """
+
+    data: str | None = None
+    plans: Path | None = None
+    personas: Path | None = None
+
+
+class Source(NamedTuple):
+    """A run's data, read again. place: where. loaded: with what prompts tell; None for the persona judge.
+
+    drawn: of the persona judge's items those that the run is of; None for other verbs.
+    """
+
+    place: str
+    read: Items | Personas
+    loaded: Loaded | None
+    drawn: Drawn | None
+
+    @property
+    def items(self) -> pl.DataFrame:
+        """The items that the run has to be of, in their order."""
+        return self.read.frame if self.drawn is None else self.drawn.frame
+
+
+class Remade(NamedTuple):
+    """What the files of a run would hold. metrics: None where only some items were made again."""
+
+    items: pl.DataFrame
+    metrics: pl.DataFrame | None
+
+
+class LastRead:
+    """Data as it was read last, for runs that were made from the same one after another."""
+
+    def __init__(self) -> None:
+        self._key = ""
+        self._found: Items | Personas | UserError | None = None
+
+    def read(self, run: Run, data: str | None) -> Items | Personas:
+        """The items of a run's data; see `read_again`. Raises a `UserError` for data that cannot be read."""
+        asked = run.config.data.model_dump(mode="json", include={"configs", "split", "limit", "on_empty", "reference"})
+        described = run.config.benchmark.description.model_dump(mode="json")
+        key = digest([place_of(run, data), data, run.verb, asked, described])
+        if key != self._key:
+            self._key = key
+            try:
+                self._found = read_again(run, data, COMMAND)
+            except UserError as error:
+                self._found = error
+        if isinstance(self._found, UserError):
+            raise self._found
+        assert self._found is not None  # noqa: S101 - it was read
+        return self._found
+
+
+def source_of(run: Run, files: Files, last: LastRead | None = None) -> Source:
+    """The data of a run, with what its prompts tell. Raises a `UserError` for what cannot be read."""
+    read = (last or LastRead()).read(run, files.data)
+    place, config = place_of(run, files.data), run.config
+    if isinstance(read, Personas) or isinstance(config, PersonaConfig):
+        assert isinstance(read, Personas) and isinstance(config, PersonaConfig)  # noqa: S101, PT018 - of one verb
+        judging = config.judging
+        drawn = draw(
+            read,
+            setting=judging.setting,
+            variables=judging.variables,
+            samples=judging.samples,
+            configs=config.data.configs or None,
+            seed=config.seed,
+        )
+        return Source(place, read, None, drawn)
+    prompt = Prompt.model_validate(config.prompt.model_dump(include={"profile", "profile_size"}))
+    asked = Data(configs=config.data.configs, split=config.data.split, limit=config.data.limit)
+    plans = read_plans(files.plans) if files.plans is not None and prompt.profile == "plan" else {}
+    of_file = files.personas if config.prompt.personas_digest is not None else None
+    personas = {} if of_file is None else read_personas(of_file)
+    told = Told(prompt, plans, personas, read.history)
+    return Source(
+        place,
+        read,
+        Loaded(config.benchmark.name, config.benchmark.description, read, asked, told, None, read.frame),
+        None,
+    )
+
+
+def check_rows(run: Run, source: Source) -> list[Finding]:
+    """Whether the run is of all items of its data, and of no other, and its record says of the data what it is."""
+    found: list[Finding] = []
+    key = ["config", "id", "digest"]
+    ours, theirs = run.items.select(key).unique(maintain_order=True), source.items.select(key)
+    for one, other, said in (
+        (ours, theirs, f"{source.place} does not have the texts of {{}}."),
+        (theirs, ours, f"{ITEMS_FILE} lacks {{}} that {source.place} has."),
+    ):
+        ids = one.join(other, on=key, how="anti", maintain_order="left")["id"].to_list()
+        if ids:
+            found.append(refused("data", said.format(f"{len(ids):,} items (ids {named(ids)})")))
+    data = run.config.data
+    told: dict[str, Any] = {"digest": source.read.digest}
+    if isinstance(source.read, Items):
+        told |= {name: source.read.source[name] for name in ("rows", "empty", "on_empty", "clusters", "earlier")}
+    else:
+        told["rows"] = dict(source.read.frame["config"].value_counts().iter_rows())
+    again = data.model_validate(data.model_dump() | {name: _plain(value) for name, value in told.items()})
+    found += [
+        refused("data", f"{RUN_FILE} says {name} of the data, and {source.place} has another.")
+        for name in told
+        if getattr(again, name) != getattr(data, name)
+    ]
+    return found
+
+
+def _plain(value: Any) -> Any:
+    return value.model_dump() if hasattr(value, "model_dump") else value
+
+
+def remade(run: Run, source: Source) -> Remade:
+    """The run made again; its rows are those of the data (see `check_rows`).
+
+    Raises `CallsError` for a call that the ledger lacks, `DataError` for prompts that cannot be made again.
+    """
+    if run.judged is not None:
+        with TemporaryDirectory() as folder, Ledger(Path(folder) / "ledger.sqlite") as ledger:
+            ledger.take(run.path / LEDGER_FILE)
+            return judged_again(run, source, ledger, Replay())
+    assert source.loaded is not None  # noqa: S101 - only the persona judge has none
+    loaded = source.loaded
+    scored = recorded_scores(run, loaded.frame)
+    decisions = decide(loaded.frame, scored.scores, scored.cut)
+    return Remade(score_items(loaded.benchmark, loaded.frame, scored, decisions), loaded.measured(decisions))
+
+
+def check_prompts(config: EvaluationConfig, source: Source) -> Loaded:
+    """The items with what the run's prompts tell, which have to be those that are made now. Raises `DataError`."""
+    loaded = source.loaded
+    assert loaded is not None  # noqa: S101 - only the persona judge has none
+    again, kept = loaded.prompt_record(), config.prompt
+    if again.wordings_digest != kept.wordings_digest:
+        raise DataError("Its prompts have other words than those of this version of pluralbench.")
+    if again != kept:
+        raise DataError(
+            "Its prompts tell what a file of plans or personas says, which the run does not keep: give that file "
+            "(`plans`, `personas`)."
+        )
+    return loaded
+
+
+def judged_again(
+    run: Run,
+    source: Source,
+    ledger: Ledger,
+    backend: Backend,
+    *,
+    places: Sequence[int] | None = None,
+    connection: ChatConnection | None = None,
+) -> Remade:
+    """What a judge says of the items at some places, or of all with their metrics. Raises `CallsError`, `DataError`."""
+    config = run.config
+    if isinstance(config, PersonaConfig):
+        if config.prompts_digest != persona_digest():
+            raise DataError(OTHER_PROMPTS)
+        frame, wanted = source.items, None if places is None else set(places)
+        mine = [wanted is None or place in wanted for place in range(frame.height)]
+        reached = connection or config.connection
+        persona_judge = judge_of(config.model, reached, ledger, config.judging, config.seed, backend)
+        items = said_for_personas(persona_judge, config.judging, frame, mine)
+        return Remade(items, measured_personas(run, items, frame) if places is None else None)
+    assert isinstance(config, JudgeConfig)  # noqa: S101 - `score` has no ledger
+    if config.prompts_digest != prompts_digest():
+        raise DataError(OTHER_PROMPTS)
+    loaded = check_prompts(config, source)
+    if places is not None:
+        loaded = loaded._replace(frame=loaded.frame[list(places)])
+    judging = config.judging
+    the_judge = Judge(
+        config.model,
+        connection or config.connection,
+        ledger,
+        judging.attempts,
+        judging.form,
+        judging.criterion,
+        judging.verdicts,
+        answered_by=backend,
+    )
+    said = said_of(the_judge, loaded, Contexts.of(loaded, judging), judging, config.seed)
+    return Remade(said.frame, measured(loaded, said) if places is None else None)
+
+
+def measured_personas(run: Run, frame: pl.DataFrame, items: pl.DataFrame | None = None) -> pl.DataFrame:
+    """The metrics of a persona judge's verdicts. items: those with the texts; without them there are no references."""
+    setting, variables = run.config.asked("setting"), run.config.asked("variables")
+    verdicts = check_verdicts(verdicts_of(frame, run.name, setting, variables))
+    return measure_personas(run.config.benchmark.description, frame, verdicts, items=items)
+
+
+def recorded_scores(run: Run, items: pl.DataFrame) -> Scored:
+    """The scores that a run's items hold, by the items of its data. Raises `DataError` for a response without one."""
+    rows: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
+    for row in run.items.iter_rows(named=True):
+        rows[row["config"], row["id"]].append(row)
+    scored = Scored([])
+    for place, (config, item, names) in enumerate(items.select("config", "id", "response_ids").iter_rows()):
+        own = rows[config, item]
+        first = own[0]
+        if "response" in first:
+            by_name = {row["response"]: (row["score"], row["tokens"]) for row in own}
+            if by_name.keys() != set(names) or len(own) != len(names):
+                raise DataError(f"{ITEMS_FILE} does not have the responses of id {item} once each.")
+            values, tokens = zip(*(by_name[name] for name in names), strict=True)
+        else:
+            values, tokens = zip(*((first[f"score_{side}"], first[f"tokens_{side}"]) for side in names), strict=True)
+        dropped = first["reason"]
+        if dropped is not None:
+            scored.dropped[place] = dropped
+        scored.scores.append([] if dropped is not None else [math.nan if value is None else value for value in values])
+        scored.tokens.append([] if None in tokens else list(tokens))
+        scored.cut.append(first["tokens_cut"] or 0)
+    return scored
+
+
+def key_of(items: pl.DataFrame) -> list[str]:
+    """The columns that name a row of a run's items."""
+    judged = ("chosen", "rejected") if "verdict_chosen_first" in items.columns else ()
+    return [name for name in ("config", "id", "response", *judged) if name in items.columns]
+
+
+def check_items_again(run: Run, again: pl.DataFrame, place: str) -> list[Finding]:
+    """Whether each row of the run's items is what its data gives."""
+    key = key_of(again)
+    ours = run.items.with_columns(pl.col(name).cast(again.schema[name]) for name in key)
+    both = again.join(ours, on=key, how="left", nulls_equal=True, suffix="_kept", maintain_order="left")
+    found = []
+    if ours.height != again.height or ours.join(again, on=key, how="anti", nulls_equal=True).height:
+        found.append(
+            refused("items", f"{ITEMS_FILE} has other rows than {place} gives: {ours.height:,}, not {again.height:,}.")
+        )
+    for name in again.columns:
+        if name in key:
+            continue
+        made, kept = both[name].to_list(), both[f"{name}_kept"].to_list()
+        ids = [item for item, a, b in zip(both["id"], made, kept, strict=True) if a != b and not (_nan(a) and _nan(b))]
+        if ids:
+            found.append(
+                refused(
+                    "items",
+                    f"{ITEMS_FILE} has in {len(ids):,} rows another `{name}` than {place} gives (ids {named(ids)}).",
+                )
+            )
+    return found
+
+
+def _nan(value: Any) -> bool:
+    return isinstance(value, float) and math.isnan(value)
+
+
+def check_remade(run: Run, source: Source) -> tuple[list[Finding], pl.DataFrame | None]:
+    """Whether the run's rows are what its data, its scores and its recorded replies give; with the metrics of these."""
+    found = check_rows(run, source)
+    if found:
+        return found, None
+    try:
+        again = remade(run, source)
+    except CallsError as error:
+        return [refused("replies", f"{LEDGER_FILE} does not hold what {source.place} asks. {error}")], None
+    return check_items_again(run, again.items, source.place), again.metrics

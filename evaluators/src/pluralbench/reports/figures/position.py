@@ -1,0 +1,37 @@
+"""How often each judge prefers the answer that it sees first (CHEEMS, appendix D.3, figure 15)."""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from pluralbench.reports.figures import style
+from pluralbench.reports.figures.forest import by_benchmark
+from pluralbench.reports.figures.series import RunSeries
+from pluralbench.reports.figures.style import dot, heading, point
+from pluralbench.results.runs import Run
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+WIDTH, ROW = 3.6, 0.28  # of the axes and of a judge, in inches
+
+
+def positions(runs: Sequence[Run], among: Sequence[Run] = ()) -> "dict[str, Callable[[], Figure | None]]":
+    """The figure of each benchmark, by the stem of its files. among: all runs of the report, see `series_of`."""
+    return by_benchmark("position", position, runs, among)
+
+
+def position(models: Sequence[RunSeries]) -> "Figure | None":
+    """The judges of one benchmark that saw two answers at a time; None where there is none."""
+    found = [(one, point(one.run.estimate("share_of_first", "position"))) for one in models]
+    shown = [(one, share) for one, share in found if share.value is not None]
+    if not shown:
+        return None
+    judges, points = [one for one, _ in shown], [share for _, share in shown]
+    figure, (ax,) = style.grid(WIDTH, ROW * len(shown))
+    ax.set(xlim=(0, 100), xlabel="Verdicts for the answer shown first (%)")
+    style.lines(ax, [one.label for one in judges])
+    style.dashed(ax.axvline, 50)
+    for row, (one, share) in enumerate(shown):
+        dot(ax, row, share, one)
+    title = f"{judges[0].run.config.benchmark.title}: preference for a place, {style.which(judges)}"
+    return heading(figure, title, f"Of the verdicts that can be read. Dashed: no preference. {style.whiskers(points)}")

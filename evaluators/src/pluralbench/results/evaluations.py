@@ -1,0 +1,112 @@
+"""What `score`, `judge` and `judge-personas` are asked and what comes of it: the numbers of a model on a benchmark."""
+
+from typing import Any, ClassVar
+
+from pluralbench_calls import ChatConnection, ChatModel
+from pluralbench_rewards import ModelRecord, Scoring
+from pluralbench_runs import Table
+from pydantic import Field
+
+from pluralbench.descriptions import Judging, PersonaJudging
+from pluralbench.results.record import (
+    BenchmarkRecord,
+    DataRecord,
+    PromptRecord,
+    RunConfig,
+    RunResult,
+    ScoringRecord,
+    ShardRecord,
+)
+
+
+class EvaluationConfig(RunConfig):
+    """What a benchmark's run is of."""
+
+    benchmark: BenchmarkRecord
+    data: DataRecord
+    prompt: PromptRecord = PromptRecord()
+
+    def asked(self, name: str) -> Any:
+        """A field of how a judge is asked; None where the verb has none of this name, or it says nothing here."""
+        judging = getattr(self, "judging", None)
+        if (name == "orders" and getattr(judging, "pointwise", False)) or (
+            name == "answer_language" and self.benchmark.description.reference is None
+        ):
+            return None
+        return getattr(judging, name, None)
+
+
+class ScoreConfig(EvaluationConfig):
+    """All that the numbers of `score` depend on. model: what was known of it before it was loaded."""
+
+    verb = "score"
+
+    model: ModelRecord
+    scoring: Scoring
+
+
+class JudgeConfig(EvaluationConfig):
+    """All that a judge's verdicts depend on. seed: of its draws."""
+
+    verb = "judge"
+    operational: ClassVar[frozenset[str]] = frozenset({"connection"})
+
+    model: ChatModel
+    prompts_digest: str
+    judging: Judging
+    seed: int
+    connection: ChatConnection = ChatConnection()
+
+
+class PersonaConfig(EvaluationConfig):
+    """All that the verdicts of a judge for persons depend on."""
+
+    verb = "judge-personas"
+    operational: ClassVar[frozenset[str]] = frozenset({"connection"})
+
+    model: ChatModel
+    prompts_version: str
+    prompts_digest: str
+    judging: PersonaJudging
+    seed: int
+    connection: ChatConnection = ChatConnection()
+
+
+class EvaluationResult(RunResult):
+    """What came of all three. model: as it was loaded. invalid_reasons: why scores or verdicts are none, how often.
+
+    shards: what `merge` joined, and nothing else; `cost` is then their sum, and the provenance that of the joining.
+    """
+
+    model: ModelRecord
+    invalid_reasons: dict[str, int] = Field(default_factory=dict)
+    shards: tuple[ShardRecord, ...] = ()
+
+
+class ScoreResult(EvaluationResult, ScoringRecord):
+    """What came of `score`."""
+
+
+class JudgeResult(EvaluationResult):
+    """What came of a judge. calls, prompt_tokens, completion_tokens: of all tries. readings: how many replies each rule
+    can read."""
+
+    calls: int
+    prompt_tokens: int
+    completion_tokens: int
+    readings: dict[str, int] = Field(default_factory=dict)
+
+
+class WithoutPersona(Table):
+    """Items whose person the variable set tells nothing of, though it should; the first of their ids."""
+
+    items: int = 0
+    ids: tuple[str, ...] = ()
+
+
+class PersonaResult(JudgeResult):
+    """What came of a judge for persons; see `pluralbench.data.persona_items.draw` for what is left out."""
+
+    ties_left_out: dict[str, int] = Field(default_factory=dict)
+    tasks_left_out: dict[str, str] = Field(default_factory=dict)
+    without_persona: WithoutPersona = WithoutPersona()

@@ -1,0 +1,121 @@
+"""Model folders that would hang, take all memory, run code or tell nothing apart: a sentence before they score."""
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pluralbench_local import Classifier, ConversationError, ModelError, load, score
+from pluralbench_local.conversations import Template
+from pluralbench_rewards import Group
+from reward_models import TEMPLATE, change_config, make_groups, make_tokenizer, save_classifier, user
+from tokenizers import normalizers
+
+ENDLESS = "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}"
+LARGE = "{% for a in range(99999) %}{{ messages }}{% endfor %}"
+
+
+@pytest.fixture(scope="module")
+def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return Path(save_classifier(tmp_path_factory.mktemp("good") / "model"))
+
+
+@pytest.fixture
+def folder(good: Path, tmp_path: Path) -> Path:
+    (tmp_path / "model").mkdir()
+    for path in good.iterdir():
+        (tmp_path / "model" / path.name).write_bytes(path.read_bytes())
+    return tmp_path / "model"
+
+
+def templated(template: str) -> Callable[[Path], object]:
+    return lambda folder: make_tokenizer(template=template).save_pretrained(folder)
+
+
+def doubling(folder: Path) -> None:
+    tokenizer = make_tokenizer()
+    tokenizer.backend_tokenizer.normalizer = normalizers.Sequence([normalizers.Replace("a", "aa")] * 40)
+    tokenizer.save_pretrained(folder)
+
+
+def piped(folder: Path) -> None:
+    os.mkfifo(folder / "tokenizer.model")
+
+
+def configured(**values: Any) -> Callable[[Path], object]:
+    return lambda folder: change_config(str(folder), **values)
+
+
+def kernel_below(folder: Path) -> None:
+    (folder / "0_Transformer").mkdir()
+    (folder / "0_Transformer" / "config.json").write_text('{"text_config": {"attn_implementation": "a/b"}}', "utf-8")
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (templated(ENDLESS), r"cannot be used: two short messages take its chat template, .* more than 2 s or 2 GB; "),
+        (templated("{{ 'x' * 10**11 }}"), "two short messages take its chat template, or its normalizer, more than"),
+        (templated(LARGE), r"its chat template makes [\d,]+ characters of \d+; mend it, or give `chat_template`\."),
+        (doubling, "two short messages take its chat template, or its normalizer, more than 2 s or 2 GB; mend it"),
+        (piped, r"tokenizer\.model is no ordinary file; remove it from the model's folder\."),
+        (configured(num_hidden_layers=1_000_000), "asks for 1,000,000 as `num_hidden_layers`, and at most 10,000 are"),
+        (configured(num_labels=10**9), "asks for 1,000,000,000 as `num_labels`, and at most 10,000 are loaded"),
+        (
+            configured(_attn_implementation="kernels-community/flash-attn"),
+            r"config\.json names code on the Hub \(`_attn_implementation`: 'kernels-community/flash-attn'\), which",
+        ),
+        (configured(_attn_implementation={"text_config": "paged|a/b"}), "names code on the Hub"),
+        (kernel_below, r"0_Transformer/config\.json names code on the Hub \(`attn_implementation`: 'a/b'\)"),
+    ],
+)
+def test_what_would_hang_grow_or_run_is_not_loaded(folder: Path, change: Callable[[Path], object], said: str) -> None:
+    change(folder)
+    with pytest.raises(ModelError, match=said):
+        load(str(folder), device="cpu")
+
+
+def test_templates_with_blocks_of_transformers_are_tried_as_well(folder: Path) -> None:
+    templated("{% generation %}{% endgeneration %}" + LARGE)(folder)
+    with pytest.raises(ModelError, match="its chat template makes"):
+        load(str(folder), device="cpu")
+    templated("{% generation %}{{ strftime_now('%Y') | tojson }}{% endgeneration %}" + TEMPLATE)(folder)
+    assert load(str(folder), device="cpu")
+
+
+def test_a_limit_that_is_no_number_is_named(folder: Path) -> None:
+    path = folder / "tokenizer_config.json"
+    path.write_text(json.dumps(json.loads(path.read_text("utf-8")) | {"model_max_length": "many"}), encoding="utf-8")
+    with pytest.raises(ConversationError, match=r"^'many' stands where a model says how many tokens it takes; write a"):
+        load(str(folder), device="cpu").score(make_groups(1, number=1))
+
+
+def test_token_ids_beyond_the_embedding_are_named(folder: Path) -> None:
+    tokenizer = make_tokenizer()
+    tokenizer.add_tokens(["<|new|>"], special_tokens=True)
+    tokenizer.save_pretrained(folder)
+    model = load(str(folder), device="cpu")
+    assert model.score(make_groups(1, number=2)).scores
+    with pytest.raises(ConversationError, match=r"^The tokenizer makes the token id (\d+), but the model has \1 "):
+        model.score([Group("q", user("Say <|new|>."), ["a", "b"])])
+
+
+def test_half_a_character_is_named(folder: Path) -> None:
+    model = load(str(folder), device="cpu")
+    with pytest.raises(ConversationError, match=r"holds half a character \(a lone surrogate\); mend it\.$"):
+        model.score([Group("q", user("Half: \ud800"), ["a", "b"])])
+
+
+def test_responses_that_render_alike_are_counted_and_refused_where_all_do(folder: Path) -> None:
+    model = load(str(folder), device="cpu")
+    assert isinstance(model, Classifier)
+    tokenizer = make_tokenizer(template=TEMPLATE.replace("message['content']", "message['content'][:9]"))
+    cut = Classifier(model.name, model.network, Template(tokenizer), options=model.options)
+    groups = [Group("a", user("q"), ["the same beginning", "the same begging"]), Group("b", user("q"), ["yes", "no"])]
+    scored = score(cut, [*groups, Group("c", user("q"), ["one", "one"])])
+    assert scored.alike == 1
+    assert scored.scores[0][0] == scored.scores[0][1]
+    with pytest.raises(ConversationError, match=r"^The chat template makes the same tokens of .* in all 1 items; give"):
+        score(cut, groups[:1])

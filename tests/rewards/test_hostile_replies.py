@@ -1,0 +1,43 @@
+"""A reward server that answers what none should: a sentence, and no more memory than a reply may take."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from pluralbench_rewards.served import About, Conversation, ReplyError, ServerError
+from pluralbench_rewards.served.client import Client
+from pluralbench_rewards.served.engine import Call
+from pluralbench_rewards.served.serving import Serving
+from pluralbench_rewards.served.vllm import VLLM
+from raw_server import http, serve_raw
+
+GOOD = b'{"data": [{"index": 0, "probs": [0.5]}]}'
+NO_TEXT = ["hex", "zlib", "base64", "rot13", "undefined", "idna", "utf-7"]
+
+
+def posted(answer: bytes) -> Any:
+    async def post(url: str) -> Any:
+        async with Client(url, Serving(server=url, max_retries=0)) as client:
+            return await client.post(Call("/classify", {}))
+
+    with serve_raw(lambda _: [answer]) as server:
+        return asyncio.run(post(server.base_url.removesuffix("/v1")))
+
+
+@pytest.mark.parametrize("codec", NO_TEXT)
+def test_whatever_codec_a_server_names_json_is_utf_8(codec: str) -> None:
+    answer = http(GOOD).replace(b"application/json", f"application/json; charset={codec}".encode())
+    assert posted(answer) == {"data": [{"index": 0, "probs": [0.5]}]}
+
+
+@pytest.mark.parametrize("body", [b"[" * 100_000 + b"]" * 100_000, b"[" + b'{"a":1},' * 5_000_000 + b"{}]"])
+@pytest.mark.parametrize("status", ["200 OK", "400 Bad Request"])
+def test_json_that_has_no_end_is_not_parsed(body: bytes, status: str) -> None:
+    with pytest.raises(ServerError, match=r"sent something that is no JSON, or too much|refuses what it was asked"):
+        posted(http(body, status=status))
+
+
+def test_a_number_that_no_float_holds_is_no_score() -> None:
+    reply = {"data": [{"index": 0, "probs": [10**400]}]}
+    with pytest.raises(ReplyError, match=r"^gave 10{39} as a score$"):
+        VLLM.read(reply, [Conversation([1, 2], "", range(1))], About("1", ("m",)))
