@@ -48,6 +48,7 @@ def test_every_key_of_a_benchmark_is_explained() -> None:
         ("title = 'x'\n[columns]\nprompts = ['a']", ["unknown key `columns.prompts`; did you mean `prompt`?"]),
         ("[mine]\ntitle = 'x'\n[mine.sections]\nAll = 3", ["`sections.All` must be a table; it is `3`."]),
         ("[a]\ntitle = 'x'\n[b]\ntitle = 'y'", ["describes several benchmarks (a, b); leave one in it."]),
+        ("title = 'x'\n[columns]\nprompt = []", ["`columns.prompt` is empty"]),
         ("title = 'x'\n[labels]\nfirst = [1]\ntie = [1.0]", ["`labels`: the label '1' is empty, or has two meanings"]),
         ("title = 'x'\n[labels]\ntie = [2]", ["`labels`: the label '2' is empty, or has two meanings; name each"]),
         ("title = 'x'\n[labels]\nscale = [1, 1]", ["`labels`: `scale` needs two different numbers."]),

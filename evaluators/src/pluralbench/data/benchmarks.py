@@ -41,7 +41,7 @@ class Columns(Table):
     """
 
     id: str = "id"
-    prompt: tuple[str, ...] = ("prompt",)
+    prompt: tuple[str, ...] = Field(("prompt",), min_length=1)
     chosen: str = "chosen"
     rejected: str = "rejected"
     first: str | None = None

@@ -123,6 +123,8 @@ def first_fault(model: type[BaseModel], error: ValidationError) -> str:
         return f"`{key}` must be one of {allowed}; it is `{one_line(first['input'], 80)}`."
     if first["type"] in {"dict_type", "model_type"}:
         return f"`{key}` must be a table; it is `{one_line(first['input'], 80)}`."
+    if first["type"] == "too_short":
+        return f"`{key}` is empty; it needs one value or more."
     message = one_line(first["msg"].removeprefix("Value error, "), 500)
     return f"`{key}`: {message}." if place else f"{message}."
 
