@@ -94,10 +94,10 @@ def _once(sizes: Sequence[int], noise: float, seed: int) -> tuple[float, ...]:
         given, errors = _judged(size, noise, draw.random)
         found = resolve(given)
         rank = tuple(found.rank[f"{place}"] for place in range(size))
-        judgements += found.judgements
+        judgements += len(given)
         conflicts += found.conflicts
         wrong += errors
-        dropped += found.says_nothing
+        dropped += len(set(found.rank.values())) < 2
         exact += rank == tuple(range(1, size + 1))
         taus.append(_tau(rank))
         by_wins.append(_tau(_losses(given, size)))

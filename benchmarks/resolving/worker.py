@@ -34,13 +34,12 @@ class Clock:
 def whole(folder: Path, out: Path) -> Said:
     """Ours, from the file to the files: read and check, resolve, balance lengths, write."""
     import polars as pl  # noqa: PLC0415 - the peers do without
-    from build_chinese.preference_set import lengths_of  # noqa: PLC0415 - the same
+    from build_chinese.preference_set import PAIRS, debiased, lengths_of  # noqa: PLC0415 - the same
     from build_chinese.rankings import (  # noqa: PLC0415 - the same
         ranked_pairs,
         read_rankings,
         resolve_rows,
     )
-    from build_chinese.supervision import PAIRS, debiased  # noqa: PLC0415 - the same
     from build_chinese.tables import frame_of  # noqa: PLC0415 - the same
     from pluralbench_tables import write_jsonl  # noqa: PLC0415 - the same
 
@@ -55,12 +54,12 @@ def whole(folder: Path, out: Path) -> Said:
     with clock.step("write"):
         write_jsonl(kept, out / "resolved.jsonl")
         frame_of(kept, "made").write_parquet(out / "resolved.parquet")
-        balanced.pairs.write_parquet(out / "pairs.parquet")
+        balanced.write_parquet(out / "pairs.parquet")
     counts = {
         "prompts": len(rows),
         "dropped": dropped.height,
         "pairs": len(found),
-        "balanced": balanced.pairs.height,
+        "balanced": balanced.height,
     }
     return Said(clock.seconds, counts, _digest([row["rank"] for row in kept]))
 

@@ -9,7 +9,7 @@ import networkx as nx
 import polars as pl
 import pytest
 from build_chinese.figures import JUDGES, annotator_figures, figures_of, figures_tables, shown
-from build_chinese.lengths import LENGTHS, length_figures, size_figures
+from build_chinese.lengths import LENGTHS, length_figures, size_figures, strict_marks
 from build_chinese.preference_set import Judged
 from build_chinese.rankings import DROPPED, Row
 from chinese_project import annotated, write_rows
@@ -130,7 +130,7 @@ def test_lengths_are_counted_as_they_are() -> None:
     responses = [{"id": name, "content": text} for name, text in texts.items()]
     marks = [["a", "b", "2"], ["c", "a", "2"], ["a", "d", "1"], ["b", "c", "s"], ["c", "d", "1"]]
     row = {"input": "问题", "responses": responses, "annotations": marks}
-    found = length_figures([row])
+    found = length_figures(strict_marks([row]))
     # 24 characters longer and preferred; 25 longer, once preferred and once not; equal lengths and equal marks are out.
     assert [(one["from"], one["to"], one["longer"]["count"], one["longer"]["of"]) for one in found[:3]] == [
         (1, 24, 1, 1),

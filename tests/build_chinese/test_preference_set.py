@@ -1,5 +1,6 @@
 """The preference set: whatever the votes, no cycle, no conflict, lengths in balance, and every vote accounted for."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
@@ -8,18 +9,29 @@ from typing import Any
 
 import networkx as nx
 import polars as pl
+import pytest
+from build_chinese.errors import TrainingDataError
 from build_chinese.preference_set import (
+    DISAGREES,
+    EQUAL,
     IN_A_CYCLE,
+    LENGTHS,
+    LONGER,
+    MARGIN,
     NO_PAIR,
     NO_PAIR_AFTER,
+    NO_VOTE,
+    PAIRS,
+    TIE,
+    TOO_LONG,
     Judged,
+    debiased,
     judged,
     pairs_by_row,
 )
 from build_chinese.rankings import ALL_EQUAL, ONE_RESPONSE, Row
 from build_chinese.recipe import PreferenceTable
 from build_chinese.reward_model import REWARDS
-from build_chinese.supervision import DISAGREES, EQUAL, LONGER, MARGIN, NO_VOTE, TIE, TOO_LONG
 from build_chinese.votes import VOTES
 from hypothesis import given
 from hypothesis import strategies as st
@@ -37,11 +49,11 @@ FIRST, AGREES, RANKS, BALANCED = (
 
 @dataclass(frozen=True)
 class Case:
-    """Prompts, votes on each two of their responses, and a reward for each."""
+    """Prompts, votes on each two of their responses, and a reward for each, None where it is too long for one."""
 
     rows: list[Row]
     votes: list[Vote]
-    rewards: dict[tuple[str, str], float]
+    rewards: dict[tuple[str, str], float | None]
 
     def made(
         self, strategies: PreferenceTable = BY_REWARD, margin: float = 0.0, seed: int = 1, draw: Random | None = None
@@ -58,6 +70,9 @@ class Case:
         return judged(rows, cast, by, strategies, margin=margin, seed=seed)
 
 
+REWARD = st.integers(-3, 3).map(float) | st.floats(-1e300, 1e300) | st.none()
+
+
 @st.composite
 def cases(draw: st.DrawFn) -> Case:
     rows: list[Row] = []
@@ -71,7 +86,7 @@ def cases(draw: st.DrawFn) -> Case:
             first, second = draw(st.permutations(pair))
             votes.append((f"p{number}", first, second, draw(st.sampled_from(["1", "1", "2", "2", "s", None]))))
     places = [(row["id"], response["id"]) for row in rows for response in row["responses"]]
-    return Case(rows, votes, {place: float(draw(st.integers(-3, 3))) for place in places})
+    return Case(rows, votes, {place: draw(REWARD) for place in places})
 
 
 STRATEGIES = st.builds(PreferenceTable, distant=st.booleans(), length=st.booleans())
@@ -165,8 +180,13 @@ def test_the_better_one_is_as_often_the_longer_as_the_shorter(
 @given(cases(), MARGINS)
 def test_a_vote_stays_where_the_rewards_agree_by_more_than_the_margin(case: Case, margin: float) -> None:
     made = case.made(margin=margin)
-    differences = {pair: case.rewards[pair[0], pair[1]] - case.rewards[pair[0], pair[2]] for pair in strict(case)}
+    differences: dict[tuple[str, str, str], float] = {}
+    for prompt, better, worse in strict(case):
+        high, low = case.rewards[prompt, better], case.rewards[prompt, worse]
+        if high is not None and low is not None:
+            differences[prompt, better, worse] = high - low
     assert set(kept(made)) == {pair for pair, difference in differences.items() if difference > margin}
+    assert made.votes[TOO_LONG] == len(strict(case)) - len(differences)
     assert made.votes[DISAGREES] == sum(difference < 0 for difference in differences.values())
     assert made.votes[EQUAL] == sum(difference == 0 for difference in differences.values())
     assert made.votes[MARGIN] == sum(0 < difference <= margin for difference in differences.values())
@@ -246,3 +266,29 @@ def test_no_prompts_and_no_votes() -> None:
         assert set(made.steps.values()) == {0}
     alone = Case([{"id": "p", "input": "问", "responses": [{"id": "r0", "content": "好"}]}], [], {("p", "r0"): 1.0})
     assert alone.made().dropped["reason"].to_list() == [ONE_RESPONSE]
+
+
+@pytest.mark.parametrize("reward", [math.nan, math.inf, -math.inf])
+def test_a_reward_that_is_no_number_is_refused(reward: float) -> None:
+    case = ring("111", "111")
+    case.rewards["p", "r1"] = reward
+    with pytest.raises(TrainingDataError, match="gave no number for 1 of 3 responses, the first r1 of the prompt p; "):
+        case.made()
+
+
+def test_two_lengths_of_one_response_are_a_mistake() -> None:
+    pairs = pl.DataFrame([("p", "a", "b")], schema=PAIRS, orient="row")
+    lengths = pl.DataFrame([("p", "a", 1), ("p", "a", 1), ("p", "b", 1)], schema=LENGTHS, orient="row")
+    with pytest.raises(pl.exceptions.ComputeError, match="join keys did not fulfill m:1 validation"):
+        debiased(pairs, lengths, 1)
+
+
+def test_the_draw_is_over_all_prompts_and_by_the_seed() -> None:
+    rows = [(f"p{number}", "a", "b") for number in range(100)] + [("p0", "c", "b")]
+    pairs = pl.DataFrame(rows, schema=PAIRS, orient="row")
+    sizes = {(row[0], name, size) for row in rows for name, size in (("a", 2), ("b", 1), ("c", 0))}
+    lengths = pl.DataFrame(sorted(sizes), schema=LENGTHS, orient="row")
+    drawn = {seed: tuple(debiased(pairs, lengths, seed).rows()) for seed in range(40)}
+    assert all(len(left) == 2 and left[-1] == ("p0", "c", "b") for left in drawn.values())
+    assert len(set(drawn.values())) > 20  # of one prompt each, and not always the same
+    assert drawn[3] == tuple(debiased(pairs, lengths, 3).rows())

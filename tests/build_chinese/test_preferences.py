@@ -101,8 +101,8 @@ def expected(judgements: Sequence[Judgement]) -> Resolved:
         frozenset(order),
         len(strict),
         len(equal),
-        sum(not rank[better] < rank[worse] for better, worse in strict),
-        sum(rank[left] != rank[right] for left, right in equal),
+        sum(not rank[better] < rank[worse] for better, worse in strict)
+        + sum(rank[left] != rank[right] for left, right in equal),
     )
 
 
@@ -157,8 +157,6 @@ def test_it_is_what_algorithm_1_finds(judgements: list[Judgement]) -> None:
     found = resolve(judgements)
     assert found == expected(judgements)
     assert list(found.rank) == sorted(found.rank)
-    assert (found.judgements, found.conflicts) == (len(judgements), found.strict_conflicts + found.equal_conflicts)
-    assert found.says_nothing == (len(set(found.rank.values())) <= 1)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -213,8 +211,6 @@ def test_no_judgement_between_components_is_contradicted(judgements: list[Judgem
             assert mark != "s"
             assert (better, worse) in found.order
             assert found.rank[better] < found.rank[worse]
-    # So the only conflict there is: a preference that became equal.
-    assert found.equal_conflicts == 0
 
 
 @given(JUDGEMENTS, st.permutations(NAMES), st.data())
@@ -241,7 +237,6 @@ def test_judgements_that_come_from_one_order_give_it_back(level: dict[str, int],
     assert found.rank == dense(level)
     assert found.order == {(a, b) for a in level for b in level if level[a] < level[b]}
     assert found.conflicts == 0
-    assert found.says_nothing == (len(set(level.values())) == 1)
 
 
 @given(JUDGEMENTS, st.data())
@@ -282,7 +277,6 @@ def test_parts_that_share_no_response_do_not_meet(judgements: list[Judgement], o
 def test_small_cases_by_hand(judgements: list[Judgement], rank: dict[str, int], conflicts: int) -> None:
     found = resolve(judgements)
     assert (found.rank, found.conflicts) == (rank, conflicts)
-    assert found.says_nothing == (max(rank.values(), default=1) == 1)
 
 
 @pytest.mark.heavy
@@ -293,7 +287,7 @@ def test_more_responses_than_calls_may_nest() -> None:
     near = [(names[a], names[a + step]) for a in range(1_200) for step in range(1, 6) if a + step < 1_200]
     judgements = [(a, b, SWAPPED[mark] if draw.random() < 0.005 else mark) for a, b, mark in compared(level, near)]
     found = resolve(judgements)
-    assert 0 < found.strict_conflicts < len(judgements) / 4
+    assert 0 < found.conflicts < len(judgements) / 4
     assert found == expected(judgements)
 
 
@@ -304,4 +298,4 @@ def test_one_long_cycle_is_one_rank(size: int, draw: Random) -> None:
     draw.shuffle(names)
     found = resolve([(a, b, "1") for a, b in zip(names, [*names[1:], names[0]], strict=True)])
     assert set(found.rank.values()) == {1}
-    assert (found.strict_conflicts, found.order) == (size, frozenset())
+    assert (found.conflicts, found.order) == (size, frozenset())

@@ -13,7 +13,6 @@ from build_chinese.rankings import (
     NOTHING_SAID,
     ONE_RESPONSE,
     Row,
-    conflict_rate,
     prompt_id,
     ranked_pairs,
     read_rankings,
@@ -250,17 +249,6 @@ def test_a_response_that_nobody_compared_has_no_rank() -> None:
     assert ranked_pairs(row) == [("r3", "r1")]
 
 
-def test_the_conflict_rate_is_over_all_judgements_of_the_rows() -> None:
-    cycle = [["r1", "r2", "1"], ["r2", "r1", "1"], ["r1", "r2", "s"], ["r3", "r1", "1"]]
-    kept, _ = resolve_rows([PROMPT, PROMPT | {"annotations": cycle}])
-    assert kept[1]["counts"] == {"judgements": {"strict": 3, "equal": 1}, "conflicts": {"strict": 2, "equal": 0}}
-    assert conflict_rate(kept) == (2, 7)
-    # What nothing is left of counts too.
-    in_circles = PROMPT | {"annotations": [["r1", "r2", "1"], ["r2", "r3", "1"], ["r3", "r1", "1"]]}
-    assert conflict_rate([PROMPT, in_circles, PROMPT | {"annotations": []}]) == (3, 6)
-    assert conflict_rate([]) == (0, 0)
-
-
 def test_an_id_made_from_the_prompt_is_that_of_the_text() -> None:
     assert prompt_id("你好") == prompt_id("你好") != prompt_id("您好")
     assert len(prompt_id("你好")) == 16 == len(prompt_id(""))
@@ -310,15 +298,6 @@ def test_the_order_of_rows_responses_and_annotations_changes_nothing(
     }
     assert dropped.sort("input").equals(dropped_after.sort("input"))
     assert len(kept) + dropped.height == len(rows)
-
-
-@given(ROWS)
-def test_pairs_are_those_of_the_order_and_keep_to_the_ranks(rows: tuple[Row, ...]) -> None:
-    for row in resolve_rows(rows)[0]:
-        pairs, rank = ranked_pairs(row), row["rank"]
-        assert [list(pair) for pair in pairs] == row["order"]
-        assert len(set(pairs)) == len(pairs) > 0
-        assert all(rank[better] < rank[worse] for better, worse in pairs)
 
 
 def test_what_the_published_loader_also_takes(tmp_path: Path) -> None:

@@ -9,16 +9,15 @@ from typing import Any, Self
 import polars as pl
 import pytest
 from build_chinese.judge_prompts import CRITERIA
-from build_chinese.preference_set import judged
+from build_chinese.preference_set import NO_VOTE, TIE, judged
 from build_chinese.recipe import JudgeTable, PreferenceTable
-from build_chinese.supervision import NO_VOTE, TIE
 from build_chinese.taxonomy import Taxonomy, read_taxonomy
-from build_chinese.votes import VOTES, Judging, votes
+from build_chinese.votes import VOTES, votes
 from chinese_project import Row, read_rows, unlabelled, write_taxonomy
 from chinese_prompts import SAMPLE
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pluralbench_calls import Answer, Ledger, Limits, Outcome, Replay, Request
+from pluralbench_calls import Answer, Ledger, Limits, Outcome, Request
 from pluralbench_release.errors import SourceError
 
 Script = Callable[[Request], str | tuple[Outcome, str]]
@@ -55,18 +54,14 @@ def taxonomy(tmp_path_factory: pytest.TempPathFactory) -> Taxonomy:
 def voted(
     rows: Sequence[Row],
     taxonomy: Taxonomy,
-    by: Scripted | Replay | None = None,
+    by: Scripted | None = None,
     *,
     seed: int = 42,
-    ledger: Ledger | None = None,
     **of_judge: Any,
 ) -> pl.DataFrame:
-    model = JudgeTable(**{"provider": "scripted", "model": "judge", "attempts": 1} | of_judge)
-    judging = Judging(model, by or Scripted(), Limits(), seed)
-    if ledger is not None:
-        return votes(rows, taxonomy, judging, ledger)
-    with Ledger(Path(":memory:")) as own:
-        return votes(rows, taxonomy, judging, own)
+    judge = JudgeTable(**{"provider": "scripted", "model": "judge", "attempts": 1} | of_judge)
+    with Ledger(Path(":memory:")) as ledger:
+        return votes(rows, taxonomy, judge, by or Scripted(), ledger, limits=Limits(), seed=seed)
 
 
 def orders(frame: pl.DataFrame) -> set[tuple[str, str, str]]:

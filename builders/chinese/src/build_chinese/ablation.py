@@ -23,7 +23,7 @@ from build_chinese.preference_set import Judged, judged, pairs_by_row
 from build_chinese.rankings import Row, ranked_pairs
 from build_chinese.recipe import ChineseRecipe, PreferenceTable, RewardTable
 from build_chinese.reward_model import Taught
-from build_chinese.votes import Judging, votes
+from build_chinese.votes import votes
 
 ROWS_FILE, TABLE_FILE = "rows.jsonl", "ablation.csv"
 RESAMPLES = 500
@@ -100,8 +100,8 @@ def _variants(
         return {}
     taxonomy = source.taxonomy_of(recipe.unlabelled.taxonomy)
     rows = source.unlabelled_rows(recipe.unlabelled, taxonomy).rows
-    judging = Judging(recipe.judge, Replay(), recipe.connection.limits(), recipe.seed)
-    found = votes(rows, taxonomy, judging, ledger)
+    limits = recipe.connection.limits()
+    found = votes(rows, taxonomy, recipe.judge, Replay(), ledger, limits=limits, seed=recipe.seed)
     taught = Taught(human)
     scores = reward_model.rewards(rows, taught, reward, ledger, work, replaying=recipe.preference.distant)
 

@@ -24,11 +24,11 @@ from build_chinese.card import card
 from build_chinese.figures import PEOPLE, figures_of
 from build_chinese.lengths import FIGURE, draw_lengths, size_figures
 from build_chinese.preference_set import Judged, judged, pairs_by_row
-from build_chinese.rankings import Row, ranked_pairs, resolve_rows
+from build_chinese.rankings import Row, ranked_pairs, resolve_rows, with_annotations
 from build_chinese.recipe import SAMPLE, ChineseRecipe
 from build_chinese.steps import sample_annotated
 from build_chinese.tables import frame_of, published_rows
-from build_chinese.votes import NOT_OF_THE_SAMPLE, Judging, recorded_votes, votes
+from build_chinese.votes import NOT_OF_THE_SAMPLE, recorded_votes, votes
 
 BUILDER = Builder("chinese", "build-chinese")
 SAMPLE_LEDGER = source.FOLDER / "ledger.parquet"
@@ -85,7 +85,7 @@ def build(
             given,
             dropped,
             recipe.judge.model if recipe.judge is not None else "",
-            [] if voted is None else _as_annotations(voted),
+            [] if voted is None else with_annotations(voted.rows, voted.votes.drop_nulls("mark")),
             None if voted is None else voted.made,
             0 if voted is None else voted.cut,
         )
@@ -164,8 +164,6 @@ def _voted(
         for config, rows in people.items()
     }
     check_apart(loaded.rows, parts, "is to be voted on")
-    backend: Backend = Replay() if replaying else _judge(recipe)
-    judging = Judging(recipe.judge, backend, recipe.connection.limits(), recipe.seed)
     distant = recipe.reward if recipe.preference.distant else None
     taught = reward_model.Taught(people[PREFERENCE])
     rewards = None
@@ -173,7 +171,9 @@ def _voted(
     if distant is not None:  # first, since what may fail here costs no vote
         rewards = reward_model.rewards(loaded.rows, taught, distant, ledger, work, cluster, replaying=replaying)
         cut = int((rewards["cut"] > 0).sum())
-    found = votes(loaded.rows, taxonomy, judging, ledger)
+    backend: Backend = Replay() if replaying else _judge(recipe)
+    limits = recipe.connection.limits()
+    found = votes(loaded.rows, taxonomy, recipe.judge, backend, ledger, limits=limits, seed=recipe.seed)
     made = judged(
         loaded.rows,
         found,
@@ -189,15 +189,6 @@ def _judge(recipe: ChineseRecipe) -> Backend:
     if recipe.judge is None or recipe.judge.provider == "recorded":
         return Written(recorded_votes, NOT_OF_THE_SAMPLE)
     return chat_backend(recipe.judge, recipe.connection)
-
-
-def _as_annotations(voted: Voted) -> list[Row]:
-    """The rows with every vote that could be read as an annotation."""
-    readable = voted.votes.filter(pl.col("mark").is_not_null())
-    annotations = dict(
-        readable.group_by("prompt", maintain_order=True).agg(pl.concat_list("first", "second", "mark")).iter_rows()
-    )
-    return [row | {"annotations": annotations.get(row["id"], [])} for row in voted.rows]
 
 
 def _tables(resolved: Mapping[str, Sequence[Row]], voted: Voted | None, recipe: ChineseRecipe) -> list[ReleaseTable]:

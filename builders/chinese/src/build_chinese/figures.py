@@ -9,9 +9,10 @@ from pluralbench_release import share_text, text_table
 
 from build_chinese.audit import audit_tables
 from build_chinese.judge_prompts import PROMPT_VERSION
-from build_chinese.lengths import LENGTHS, SIZES, length_figures, length_table, size_figures, size_table
+from build_chinese.lengths import LENGTHS, SIZES, length_figures, length_table, size_figures, size_table, strict_marks
 from build_chinese.preference_set import Judged
-from build_chinese.rankings import Row, conflict_rate, published_pairs
+from build_chinese.preferences import resolve
+from build_chinese.rankings import Row, published_pairs
 
 PEOPLE = "people"
 JUDGES = "Conflict rate, and how often the longer or the first response wins (95 % intervals)"
@@ -21,29 +22,21 @@ def annotator_figures(rows: Sequence[Row]) -> dict[str, Any]:
     """How consistent annotations are, and what biases they have.
 
     rows: with annotations in the order in which the two responses were shown. conflicts: annotations that the ranks do
-    not keep, those of dropped prompts included. longer, first: of the annotations that prefer one response, how often
-    it is the longer one (in characters; pairs of equal length left out), and how often the one that was shown first.
+    not keep, those of dropped prompts included (table 5; the paper does not say how it counts ties). longer, first: of
+    the annotations that prefer one response, how often it is the longer one (in characters; pairs of equal length left
+    out), and how often the one that was shown first.
     """
-    conflicts, judgements = conflict_rate(rows)
-    longer = unequal = first = strict = 0
-    for row in rows:
-        length = {response["id"]: len(response["content"]) for response in row["responses"]}
-        for shown_first, shown_second, mark in row["annotations"]:
-            if mark == "s":
-                continue
-            better, worse = (shown_first, shown_second) if mark == "1" else (shown_second, shown_first)
-            strict += 1
-            first += better == shown_first
-            unequal += length[better] != length[worse]
-            longer += length[better] > length[worse]
+    strict = strict_marks(rows)
+    judgements = sum(len(row["annotations"]) for row in rows)
+    longer = [(difference > 0) == first for difference, first in strict if difference]
     return {
         "prompts": len(rows),
         "judgements": judgements,
-        "equal": judgements - strict,
-        "conflicts": share_of(conflicts, judgements),
-        "longer": share_of(longer, unequal),
-        "first": share_of(first, strict),
-        "by_length": length_figures(rows),
+        "equal": judgements - len(strict),
+        "conflicts": share_of(sum(resolve(row["annotations"]).conflicts for row in rows), judgements),
+        "longer": share_of(sum(longer), len(longer)),
+        "first": share_of(sum(first for _, first in strict), len(strict)),
+        "by_length": length_figures(strict),
     }
 
 

@@ -36,26 +36,28 @@ def size_figures(rows: Sequence[Row], pairs: Pairs) -> dict[str, Any]:
     }
 
 
-def length_figures(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """How often the longer of two responses is preferred, by how much longer it is, JSON.
-
-    rows: with annotations. Of those that prefer one: `from` and `to` (None: and more) characters longer, and `longer`,
-    a share with Wilson's 95 % interval.
-    """
-    won, of = [0] * len(EDGES), [0] * len(EDGES)
+def strict_marks(rows: Sequence[Row]) -> list[tuple[int, bool]]:
+    """Of each annotation that prefers one of two responses: by how many characters the one that was shown first is
+    longer, and whether it is the preferred one."""
+    found = []
     for row in rows:
         length = {response["id"]: len(response["content"]) for response in row["responses"]}
-        for first, second, mark in row["annotations"]:
-            difference = length[first] - length[second]
-            if mark == "s" or not difference:
-                continue
-            place = sum(abs(difference) >= edge for edge in EDGES) - 1
-            of[place] += 1
-            won[place] += (difference > 0) == (mark == "1")
-    return [
-        {"from": int(low), "to": None if high == inf else int(high) - 1, "longer": share_of(won[place], of[place])}
-        for place, (low, high) in enumerate(pairwise(EDGES))
-    ]
+        found += [(length[a] - length[b], mark == "1") for a, b, mark in row["annotations"] if mark != "s"]
+    return found
+
+
+def length_figures(strict: Sequence[tuple[int, bool]]) -> list[dict[str, Any]]:
+    """How often the longer of two responses is preferred, by how much longer it is, JSON.
+
+    strict: of `strict_marks`. `from` and `to` (None: and more) characters longer, and `longer`, a share with Wilson's
+    95 % interval.
+    """
+    found = []
+    for low, high in pairwise(EDGES):
+        longer = [(difference > 0) == first for difference, first in strict if low <= abs(difference) < high]
+        to = None if high == inf else int(high) - 1
+        found.append({"from": int(low), "to": to, "longer": share_of(sum(longer), len(longer))})
+    return found
 
 
 def size_table(sizes: Sequence[Mapping[str, Any]]) -> pl.DataFrame:

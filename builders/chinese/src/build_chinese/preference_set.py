@@ -4,15 +4,26 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import polars as pl
+from pluralbench_runs import stream
 
-from build_chinese.rankings import DROPPED, Row, ranked_pairs, resolve_rows
+from build_chinese.errors import TrainingDataError
+from build_chinese.rankings import DROPPED, Row, ranked_pairs, resolve_rows, with_annotations
 from build_chinese.recipe import PreferenceTable
-from build_chinese.supervision import PAIRS, agreed, debiased, preferences_of
 
+PAIRS = pl.Schema({"prompt": pl.String, "better": pl.String, "worse": pl.String})
+LENGTHS = pl.Schema({"prompt": pl.String, "response": pl.String, "length": pl.Int64})
+NO_VOTE, TIE, DISAGREES, EQUAL, MARGIN, TOO_LONG, LONGER = (
+    "no readable vote",
+    "called equal by the judge",
+    "the reward model prefers the other",
+    "equal for the reward model",
+    "margin too small",
+    "too long for the reward model",
+    "down-sampled for length",
+)
 IN_A_CYCLE = "equal after conflicts were resolved"
 NO_PAIR = "no vote was kept"
 NO_PAIR_AFTER = "no pair left after down-sampling for length"
-LENGTHS = pl.Schema({"prompt": pl.String, "response": pl.String, "length": pl.Int64})
 
 
 @dataclass(frozen=True)
@@ -44,29 +55,38 @@ def judged(
     supervision. Three steps: with distant supervision a vote is kept if the reward model agrees by more than `margin`;
     the votes are resolved into ranks, and pairs that a cycle made equal are dropped; if `strategies` says so, pairs are
     drawn so that the better response is the longer one as often as the shorter one.
+
+    Raises `TrainingDataError` for a reward that is no finite number.
     """
-    first = preferences_of(votes)
-    reasons, pairs = dict(first.dropped), first.pairs
+    first = pl.col("mark") == "1"
+    pairs = votes.filter(pl.col("mark") != "s").select(
+        "prompt",
+        better=pl.when(first).then("first").otherwise("second"),
+        worse=pl.when(first).then("second").otherwise("first"),
+    )
+    reasons = {NO_VOTE: votes["mark"].null_count(), TIE: votes.filter(mark="s").height}
     steps = {"votes that prefer one": pairs.height}
-    graph = votes.filter(pl.col("mark").is_not_null()).select("prompt", "first", "second", "mark")
+    graph = votes.drop_nulls("mark")
     if rewards is not None:
-        filtered = agreed(pairs, rewards.select("prompt", "response", "reward"), margin)
-        reasons |= filtered.dropped
-        pairs = filtered.pairs
+        pairs, disagreed = _agreed(pairs, rewards, margin)
+        reasons |= disagreed
         steps["the reward model agrees"] = pairs.height
         graph = _as_graph(pairs)
-    resolved, dropped = resolve_rows(_with_annotations(rows, graph))
+    resolved, dropped = resolve_rows(with_annotations(rows, graph))
     dropped = dropped.with_columns(reason=pl.col("reason").replace({"no annotation": NO_PAIR}))
-    in_order = pairs.join(_ordered(resolved), on=PAIRS.names(), how="semi", maintain_order="left")
+    ordered = [(row["id"], *pair) for row in resolved for pair in ranked_pairs(row)]
+    in_order = pairs.join(
+        pl.DataFrame(ordered, schema=PAIRS, orient="row"), on=PAIRS.names(), how="semi", maintain_order="left"
+    )
     if rewards is None:
         reasons[IN_A_CYCLE] = pairs.height - in_order.height
         steps["kept by the ranks"] = in_order.height
     if strategies.length:
         balanced = debiased(in_order, lengths_of(rows), seed)
-        reasons |= balanced.dropped
-        in_order = balanced.pairs
+        reasons[LONGER] = in_order.height - balanced.height
+        in_order = balanced
         steps["balanced in length"] = in_order.height
-    left = _with_annotations(resolved, _as_graph(in_order))
+    left = with_annotations(resolved, _as_graph(in_order))
     gone = [
         (row["input"], NO_PAIR_AFTER, len(row["responses"]), sum(row["counts"]["judgements"].values()))
         for row in left
@@ -80,6 +100,21 @@ def judged(
     )
 
 
+def debiased(pairs: pl.DataFrame, lengths: pl.DataFrame, seed: int) -> pl.DataFrame:
+    """The pairs, balanced: the better response is the longer one in as many of them as it is the shorter one.
+
+    pairs: `PAIRS`. lengths: `LENGTHS`. Pairs are dropped at random from the larger of the two groups, over all prompts
+    together. Pairs of equal length are kept (the paper does not say). The draw depends on the seed and the pairs, not
+    on their order.
+    """
+    measured = _with_difference(pairs.with_row_index("number"), lengths, "length")
+    groups = [measured.filter(pl.col("difference") > 0), measured.filter(pl.col("difference") < 0)]
+    small, large = sorted(groups, key=lambda group: group.height)
+    in_order = large.sort(*PAIRS.names(), "number")["number"]
+    drawn = stream(seed, "length").sample(in_order.to_list(), large.height - small.height)
+    return measured.filter(~pl.col("number").is_in(drawn)).select(PAIRS.names())
+
+
 def pairs_by_row(rows: Sequence[Row]) -> list[list[tuple[str, str]]]:
     """For each row the (better, worse) ids of those of its annotations that prefer one."""
     return [[(a, b) if mark == "1" else (b, a) for a, b, mark in row["annotations"] if mark != "s"] for row in rows]
@@ -91,19 +126,37 @@ def lengths_of(rows: Sequence[Row]) -> pl.DataFrame:
     return pl.DataFrame(found, schema=LENGTHS, orient="row")
 
 
+def _agreed(pairs: pl.DataFrame, rewards: pl.DataFrame, margin: float) -> tuple[pl.DataFrame, dict[str, int]]:
+    """The pairs whose better response has a reward that is higher by more than `margin`, and how many go, by reason.
+
+    A response without a reward (null) was too long for the model, and its pairs are dropped. Rewards are a total order,
+    so the kept pairs have no cycle after one pass; the paper gives no rule.
+    """
+    strange = rewards.filter(~pl.col("reward").is_finite())
+    if strange.height:
+        raise TrainingDataError(
+            f"The reward model gave no number for {strange.height:,} of {rewards.height:,} responses, the first "
+            f"{strange['response'][0]} of the prompt {strange['prompt'][0]}; train it at a lower learning rate."
+        )
+    pairs = _with_difference(pairs, rewards, "reward")
+    difference = pl.col("difference")
+    dropped = {
+        DISAGREES: difference < 0,
+        EQUAL: difference == 0,
+        MARGIN: (difference > 0) & (difference <= margin),
+        TOO_LONG: difference.is_null(),
+    }
+    counts = pairs.select(broken.sum().alias(reason) for reason, broken in dropped.items())
+    return pairs.filter(difference > margin).select(PAIRS.names()), counts.row(0, named=True)
+
+
+def _with_difference(pairs: pl.DataFrame, values: pl.DataFrame, name: str) -> pl.DataFrame:
+    """Pairs with the value of the better response less that of the worse. values: prompt, response and `name`."""
+    for side in ("better", "worse"):
+        of_side = values.select("prompt", pl.col("response").alias(side), pl.col(name).alias(f"{side}_value"))
+        pairs = pairs.join(of_side, on=["prompt", side], how="left", validate="m:1", maintain_order="left")
+    return pairs.with_columns(difference=pl.col("better_value") - pl.col("worse_value"))
+
+
 def _as_graph(pairs: pl.DataFrame) -> pl.DataFrame:
     return pairs.select("prompt", first="better", second="worse", mark=pl.lit("1"))
-
-
-def _with_annotations(rows: Sequence[Row], graph: pl.DataFrame) -> list[Row]:
-    """The rows with those of the graph as their annotations. graph: prompt, first, second, mark."""
-    found = dict(
-        graph.group_by("prompt", maintain_order=True).agg(pl.concat_list("first", "second", "mark")).iter_rows()
-    )
-    return [row | {"annotations": found.get(row["id"], [])} for row in rows]
-
-
-def _ordered(rows: Sequence[Row]) -> pl.DataFrame:
-    """The pairs that each row's annotations order, directly or by way of others, of `PAIRS`."""
-    found = [(row["id"], *pair) for row in rows for pair in ranked_pairs(row)]
-    return pl.DataFrame(found, schema=PAIRS, orient="row")

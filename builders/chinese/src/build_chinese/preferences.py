@@ -6,7 +6,7 @@ left has no cycle, and its layers (all that nothing better is left for) are the 
 does not depend on the order in which cycles are found.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -25,32 +25,16 @@ class Resolved:
     rank: by response id, 1 for the best; equal responses share a number, and the next layer's is one more. Responses
     that no judgement names have none. order: pairs (better, worse) of responses that the judgements order, directly or
     by way of others; two responses of different layers that are connected by no judgements are not in it.
-    strict, equal: how many judgements prefer one response, and how many call both equal. strict_conflicts,
-    equal_conflicts: how many of these the ranking contradicts: of two responses of which one was preferred, both are
-    equal or the other is better; of two that were called equal, one is better.
+    strict, equal: how many judgements prefer one response, and how many call both equal. conflicts: how many of the
+    strict ones the ranking does not keep, since both responses are equal. It contradicts no others: two responses that
+    were called equal lie on a cycle, and an edge never leads to a better rank.
     """
 
     rank: dict[str, int]
     order: frozenset[tuple[str, str]]
     strict: int
     equal: int
-    strict_conflicts: int
-    equal_conflicts: int
-
-    @property
-    def conflicts(self) -> int:
-        """Judgements that the ranking does not keep."""
-        return self.strict_conflicts + self.equal_conflicts
-
-    @property
-    def judgements(self) -> int:
-        """All judgements."""
-        return self.strict + self.equal
-
-    @property
-    def says_nothing(self) -> bool:
-        """Whether all responses are equal, so that no pair is left to learn or to score from."""
-        return len(set(self.rank.values())) < 2
+    conflicts: int
 
 
 def resolve(judgements: Iterable[Judgement]) -> Resolved:
@@ -71,7 +55,9 @@ def resolve(judgements: Iterable[Judgement]) -> Resolved:
         for component in layer
         for response in members[component]
     }
-    return Resolved(dict(sorted(rank.items())), _order(condensed, members), *_conflicts(given, rank))
+    strict = [rank[first] == rank[second] for first, second, mark in given if mark != "s"]
+    order = _order(condensed, members)
+    return Resolved(dict(sorted(rank.items())), order, len(strict), len(given) - len(strict), sum(strict))
 
 
 def _order(condensed: "nx.DiGraph[int]", members: Mapping[int, set[str]]) -> frozenset[tuple[str, str]]:
@@ -82,17 +68,3 @@ def _order(condensed: "nx.DiGraph[int]", members: Mapping[int, set[str]]) -> fro
     return frozenset(
         (better, worse) for component, lower in below.items() for better in members[component] for worse in lower
     )
-
-
-def _conflicts(judgements: Sequence[Judgement], rank: Mapping[str, int]) -> tuple[int, int, int, int]:
-    """(strict, equal, strict conflicts, equal conflicts)."""
-    counts = [0, 0, 0, 0]
-    for first, second, mark in judgements:
-        difference = rank[second] - rank[first]
-        if mark == "s":
-            counts[1] += 1
-            counts[3] += difference != 0
-        else:
-            counts[0] += 1
-            counts[2] += (difference if mark == "1" else -difference) <= 0
-    return counts[0], counts[1], counts[2], counts[3]

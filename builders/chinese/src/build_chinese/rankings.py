@@ -15,7 +15,7 @@ from pluralbench_release.errors import SourceError
 from pluralbench_runs import digest, progress
 from pluralbench_tables import read_jsonl
 
-from build_chinese.preferences import Judgement, Mark, Resolved, resolve
+from build_chinese.preferences import Mark, Resolved, resolve
 
 Row = dict[str, Any]
 
@@ -60,29 +60,21 @@ def resolve_rows(rows: Sequence[Row]) -> tuple[list[Row], pl.DataFrame]:
     kept, dropped = [], []
     with progress("resolving", len(rows)) as meter:
         for row in rows:
-            judgements: list[Judgement] = [(first, second, mark) for first, second, mark in row["annotations"]]
-            found = resolve(judgements)
+            found = resolve(row["annotations"])
             reason = _nothing(row, found)
             if reason:
-                dropped.append((row["input"], reason, len(row["responses"]), len(judgements)))
+                dropped.append((row["input"], reason, len(row["responses"]), len(row["annotations"])))
             else:
                 kept.append(row | _resolved(found))
             meter.advance()
     return kept, pl.DataFrame(dropped, schema=DROPPED, orient="row")
 
 
-def conflict_rate(rows: Iterable[Row]) -> tuple[int, int]:
-    """(conflicts, judgements) of annotated rows; the first divided by the second is the conflict rate (table 5).
-
-    A strict judgement is in conflict where the ranking has both equal or the other way round, an equal one where it
-    tells them apart (the paper does not say how it counts ties).
-    """
-    conflicts = judgements = 0
-    for row in rows:
-        found = resolve((first, second, mark) for first, second, mark in row["annotations"])
-        conflicts += found.conflicts
-        judgements += found.judgements
-    return conflicts, judgements
+def with_annotations(rows: Iterable[Row], marks: pl.DataFrame) -> list[Row]:
+    """The rows with marks (`prompt`, `first`, `second`, `mark`) as their annotations, in the order of the marks."""
+    by_prompt = marks.group_by("prompt", maintain_order=True).agg(pl.concat_list("first", "second", "mark"))
+    annotations = dict(by_prompt.iter_rows())
+    return [row | {"annotations": annotations.get(row["id"], [])} for row in rows]
 
 
 def ranked_pairs(row: Row) -> list[tuple[str, str]]:
@@ -132,7 +124,7 @@ def _resolved(found: Resolved) -> Row:
         "order": [list(pair) for pair in sorted(found.order)],
         "counts": {
             "judgements": {"strict": found.strict, "equal": found.equal},
-            "conflicts": {"strict": found.strict_conflicts, "equal": found.equal_conflicts},
+            "conflicts": {"strict": found.conflicts, "equal": 0},
         },
     }
 
@@ -140,9 +132,9 @@ def _resolved(found: Resolved) -> Row:
 def _nothing(row: Row, found: Resolved) -> str | None:
     if len(row["responses"]) < 2:
         return ONE_RESPONSE
-    if not found.judgements:
+    if not row["annotations"]:
         return NOTHING_SAID
-    return ALL_EQUAL if found.says_nothing else None
+    return ALL_EQUAL if len(set(found.rank.values())) < 2 else None
 
 
 class _Fault(Exception):

@@ -27,7 +27,7 @@ from build_chinese.annotation.forms import SHEET, shown, write_csv, write_labels
 from build_chinese.annotation.tasks import make, read_tasks, write_tasks
 from build_chinese.errors import AnnotationsError, TasksError
 from build_chinese.figures import annotator_figures, file_figures
-from build_chinese.rankings import Row, read_rankings, resolve_rows
+from build_chinese.rankings import Row, read_rankings, resolve_rows, with_annotations
 from build_chinese.recipe import SAMPLE, ChineseRecipe, Tasks
 from build_chinese.screening import dropped_by, screen
 from build_chinese.writing import add_written
@@ -237,13 +237,10 @@ def annotate(
         keys = [*rounds.ON, "annotator"]
         found = replace(found, marks=pl.concat([found.marks.join(seen, on=keys, how="anti"), seen]))
         counted, agreed = judgements_of(found.marks, checks, options.consensus)
-    by_prompt = counted.group_by("prompt").agg(annotations=pl.concat_list("first", "second", "mark"))
-    annotations = dict(by_prompt.iter_rows())
-    rows = [row | {"annotations": annotations.get(row["id"], [])} for row in prompts.iter_rows(named=True)]
     ours = agreed.filter(by=OPEN)["task"].unique()
     to_discuss = tasks.unique("task", keep="first", maintain_order=True).filter(pl.col("task").is_in(ours.implode()))
     return Annotated(
-        rows,
+        with_annotations(prompts.iter_rows(named=True), counted),
         found,
         mark_agreement(found.marks, checks, thirds=rounds.third_annotators(anew.marks, tasks)),
         {"rule": options.consensus, **settled(agreed)},

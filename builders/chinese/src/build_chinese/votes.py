@@ -1,9 +1,8 @@
 """A judge model's votes on pairs of responses (CHEEMS, section 4.2): each two of a prompt, in a drawn order."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
+from typing import Any, NamedTuple
 
 import polars as pl
 from pluralbench_calls import (
@@ -26,16 +25,7 @@ from build_chinese.recipe import JudgeTable
 from build_chinese.source import FOLDER
 from build_chinese.taxonomy import Taxonomy
 
-VOTES = pl.Schema(
-    {
-        "prompt": pl.String,
-        "first": pl.String,
-        "second": pl.String,
-        "mark": pl.String,
-        "reason": pl.String,
-        "call": pl.String,
-    }
-)
+VOTES = pl.Schema(dict.fromkeys(("prompt", "first", "second", "mark", "reason", "call"), pl.String))
 """A vote: the responses in the order in which the judge saw them, and "1", "2" or "s", or null with the reason."""
 
 VERDICT: dict[str, Any] = {
@@ -53,18 +43,7 @@ NOT_OF_THE_SAMPLE = (
 MARK_OF: dict[str, Mark] = {"A": "1", "B": "2", "C": "s"}
 
 
-@dataclass(frozen=True)
-class Judging:
-    """A judge in use: its model, the backend that answers, limits of speed and cost, and the seed of the orders."""
-
-    model: JudgeTable
-    backend: Backend
-    limits: Limits
-    seed: int
-
-
-@dataclass(frozen=True)
-class Ballot:
+class Ballot(NamedTuple):
     """Two responses to one prompt, in the order in which the judge sees them, and the messages that ask for a vote."""
 
     prompt: str
@@ -78,19 +57,27 @@ def vote_label(prompt: str, first: str, second: str) -> str:
     return f"vote on {prompt}: {first} or {second}"
 
 
-def votes(rows: Sequence[Row], taxonomy: Taxonomy, judging: Judging, ledger: Ledger) -> pl.DataFrame:
+def votes(
+    rows: Sequence[Row],
+    taxonomy: Taxonomy,
+    judge: JudgeTable,
+    backend: Backend,
+    ledger: Ledger,
+    *,
+    limits: Limits,
+    seed: int,
+) -> pl.DataFrame:
     """A vote on every two responses of each prompt (`VOTES`); votes that the ledger knows are not asked for again.
 
     rows: with `id`, `input`, `category` and `responses`. Which of the two comes first is drawn from the seed and the
     ids alone, so it stays the same when prompts are added or responses come in another order.
     """
-    ballots = [ballot for row in rows for ballot in _ballots(row, taxonomy, judging)]
+    ballots = [ballot for row in rows for ballot in _ballots(row, taxonomy, REPLIES[judge.reply], seed)]
 
     def request(ballot: Ballot, attempt: int) -> Request:
-        label = vote_label(ballot.prompt, ballot.first, ballot.second)
-        schema = VERDICT if judging.model.reply == "structured" else None
+        schema = VERDICT if judge.reply == "structured" else None
         return chat_request(
-            judging.model, ballot.messages, seed=judging.seed, label=label, attempt=attempt, schema=schema
+            judge, ballot.messages, seed=seed, label=vote_label(*ballot[:3]), attempt=attempt, schema=schema
         )
 
     settled = ask_until_valid(
@@ -98,13 +85,13 @@ def votes(rows: Sequence[Row], taxonomy: Taxonomy, judging: Judging, ledger: Led
         request,
         lambda _, reply: MARK_OF[parse_verdict(reply)],
         ledger,
-        judging.backend,
-        attempts=judging.model.attempts,
-        limits=judging.limits,
+        backend,
+        attempts=judge.attempts,
+        limits=limits,
         label="votes",
     )
     found = [
-        (ballot.prompt, ballot.first, ballot.second, result.value, result.reason or None, result.answer.key)
+        (*ballot[:3], result.value, result.reason or None, result.answer.key)
         for ballot, result in zip(ballots, settled, strict=True)
     ]
     return pl.DataFrame(found, schema=VOTES, orient="row")
@@ -116,14 +103,11 @@ def recorded_votes() -> dict[str, str]:
     return {vote_label(row["prompt"], row["first"], row["second"]): row["reply"] for row in rows}
 
 
-def _ballots(row: Row, taxonomy: Taxonomy, judging: Judging) -> Iterable[Ballot]:
+def _ballots(row: Row, taxonomy: Taxonomy, how: str, seed: int) -> Iterable[Ballot]:
     content: dict[str, Any] = {response["id"]: response["content"] for response in row["responses"]}
     criteria = taxonomy.criteria(row["category"][0])
     for pair in combinations(sorted(content), 2):
-        first, second = pair if stream(judging.seed, "order", row["id"], *pair).random() < 0.5 else reversed(pair)
+        first, second = pair if stream(seed, "order", row["id"], *pair).random() < 0.5 else reversed(pair)
         asked = USER.format(criteria=criteria, question=row["input"], answer_a=content[first], answer_b=content[second])
-        messages = [
-            {"role": "system", "content": SYSTEM.format(how=REPLIES[judging.model.reply])},
-            {"role": "user", "content": asked},
-        ]
+        messages = [{"role": "system", "content": SYSTEM.format(how=how)}, {"role": "user", "content": asked}]
         yield Ballot(row["id"], first, second, messages)
