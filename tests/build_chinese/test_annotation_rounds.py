@@ -1,8 +1,8 @@
-"""Marks that two annotators do not agree on: once more, then a third, then a reviewer; with the commands people use."""
+"""Marks that two annotators do not agree on: once more, a third, a discussion, a reviewer; with people's commands."""
 
 import csv
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -11,30 +11,39 @@ import polars as pl
 import pytest
 from build_chinese.annotation.annotations import MARKS
 from build_chinese.annotation.rounds import markers, to_mark_again, to_third
-from chinese_project import FIVE, fill, mark_of, read_rows, write_prompts, write_taxonomy
+from chinese_project import FIVE, TASKS, fill, mark_of, read_rows, write_prompts
 
 Run = Callable[..., tuple[int, str]]
-TASKS: list[object] = ["tasks", "--prompts", "prompts.jsonl", "--responses", "responses.jsonl"]
-TASKS += ["--taxonomy", "taxonomy.toml", "--overlap", 0.4, "--out", "tasks"]
-TASKS += [word for name in FIVE for word in ("--annotator", name)]
 
 
 def opposite(first: str, second: str) -> str:
     return {"1": "2", "2": "1", "s": "s"}[mark_of(first, second)]
 
 
+def filled(run: Run, folder: Path, configs: Sequence[str], overlap: float, *words: object) -> list[Path]:
+    """Filled sheets of five annotators on tasks of which some have two."""
+    write_prompts(folder, configs)
+    status, said = run(*TASKS, "--overlap", overlap, "--out", "tasks", *words)
+    assert status == 0, said
+    return [fill(Path(f"tasks/sheets/{name}.csv"), Path(f"{name}.csv")) for name in FIVE]
+
+
 @pytest.fixture
 def sheets(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
-    """Filled sheets of five annotators, of whom one has everything the wrong way round."""
+    """Filled sheets, of which one has everything the wrong way round; four tasks have two annotators."""
     monkeypatch.chdir(tmp_path)
-    write_prompts(tmp_path, ["open", "human"])
-    write_taxonomy(tmp_path)
-    status, said = run(*TASKS)
-    assert status == 0, said
-    return [
-        fill(Path(f"tasks/sheets/{name}.csv"), Path(f"{name}.csv"), opposite if name == "an" else mark_of)
-        for name in FIVE
-    ]
+    made = filled(run, tmp_path, ["open", "human"], 0.4)
+    fill(Path("tasks/sheets/an.csv"), Path("an.csv"), opposite)
+    return made
+
+
+@pytest.fixture
+def doubled(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """Filled sheets, of which one always prefers the first; of thirty tasks six have two annotators."""
+    monkeypatch.chdir(tmp_path)
+    made = filled(run, tmp_path, ["open", "human", "preference"] * 2, 0.2)
+    fill(Path("tasks/sheets/an.csv"), Path("an.csv"), lambda *_: "1")
+    return made
 
 
 def read(run: Run, *words: object) -> tuple[str, dict[str, Any]]:
@@ -116,11 +125,8 @@ def test_what_differs_goes_back_then_to_a_third_and_then_a_share_is_reviewed(run
 
 def test_a_second_reviewer_sees_what_the_first_left(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    write_prompts(tmp_path, ["open", "human"])
-    write_taxonomy(tmp_path)
     Path("all.toml").write_text("[tasks]\nreview_share = [1.0, 1.0]\n", encoding="utf-8")
-    assert run(*TASKS, "--recipe", "all.toml")[0] == 0
-    sheets = [fill(Path(f"tasks/sheets/{name}.csv"), Path(f"{name}.csv")) for name in FIVE]
+    sheets = filled(run, tmp_path, ["open", "human"], 0.4, "--recipe", "all.toml")
     said, report = read(run, *sheets)
     assert "Nothing is open: reviewer 1 marks 10 tasks in annotated.review1.csv (--review)." in said
     assert report["review"] == []
@@ -188,3 +194,84 @@ def test_ninety_in_a_hundred_is_enough() -> None:
     assert to_third([less], none, marks(*enough), {"x", "y", "z"}, set()).is_empty()
     assert to_third([less], marks(*enough), marks(*enough), {"x", "y", "z"}, set()).rows() == [("t", "z")]
     assert to_third([less], marks(*enough), marks(*enough), {"x", "y"}, set()).is_empty()
+
+
+def consensus(run: Run, *files: Path) -> tuple[str, dict[str, Any]]:
+    """What the command said, and the report's consensus."""
+    said, report = read(run, *files)
+    return said, report["consensus"]
+
+
+def judgements() -> int:
+    return sum(len(row["annotations"]) for row in read_rows(Path("annotated.jsonl")))
+
+
+def test_what_annotators_differ_on_is_discussed_and_then_counts(run: Run, doubled: list[Path]) -> None:
+    said, first = consensus(run, *doubled)
+    assert first["rule"] == "discussion"
+    assert first["double_marked"] == 18
+    assert first["open"] == first["differed"] == 18 - first["agreed"]["count"] > 0
+    assert first["discussion"] == 0
+    assert f"and {first['open']} are open: the marks on these are left out." in said
+    assert judgements() == 90 - first["open"]
+    discuss = Path("annotated.discuss.csv")
+    assert str(discuss) in said
+    open_ = rows(discuss)
+    assert {row["annotator"] for row in open_} == {"consensus"}
+    assert len({row["task"] for row in open_}) == len(open_) <= first["open"]
+    # Read again without what was filled in, the sheet would be lost.
+    fill(discuss, discuss)
+    before = discuss.read_bytes()
+    status, said = run("annotations", *doubled, "--tasks", "tasks", "--out", "annotated.jsonl")
+    assert (status, said) == (
+        2,
+        "Error: annotated.discuss.csv has been filled in; read it with the other files, or move it away.\n",
+    )
+    said, second = consensus(run, *doubled, discuss)
+    assert discuss.read_bytes() == before
+    assert second | {"discussion": 0, "open": second["differed"]} == first
+    assert (second["open"], judgements()) == (0, 90)
+    assert "have the annotators fill in" not in said
+
+
+def test_without_consensus_all_marks_count(run: Run, doubled: list[Path]) -> None:
+    recipe = Path("tasks/provenance/recipe.toml")
+    text = recipe.read_text(encoding="utf-8")
+    recipe.write_text(text.replace('consensus = "discussion"', 'consensus = "none"'), encoding="utf-8")
+    said, found = consensus(run, *doubled)
+    assert found["rule"] == "none"
+    assert "are open: the marks on these are all counted." in said
+    assert judgements() == 108
+    assert not Path("annotated.discuss.csv").exists()
+
+
+def test_a_folder_without_its_recipe_is_refused(run: Run, doubled: list[Path]) -> None:
+    Path("tasks/provenance/recipe.toml").unlink()
+    status, said = run("annotations", *doubled, "--tasks", "tasks", "--out", "annotated.jsonl")
+    assert (status, said) == (
+        2,
+        "Error: tasks has no provenance/recipe.toml; give the folder that `build-chinese tasks` wrote.\n",
+    )
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "fault"),
+    [
+        ("id", None, "a prompt or response lacks `id`"),
+        ("responses", [None], "a prompt or response lacks `id`"),
+        ("category", [None], "a prompt or response lacks `category`"),
+        ("input", ["x"], ""),
+        ("responses", "a", ""),
+    ],
+)
+def test_prompts_that_are_not_those_of_tasks_are_refused(
+    run: Run, doubled: list[Path], key: str, value: object, fault: str
+) -> None:
+    prompts = Path("tasks/prompts.jsonl")
+    first, *others = prompts.read_text(encoding="utf-8").splitlines()
+    changed = json.dumps(json.loads(first) | {key: value}, ensure_ascii=False)
+    prompts.write_text("\n".join([changed, *others]), encoding="utf-8")
+    status, said = run("annotations", *doubled, "--tasks", "tasks", "--out", "annotated.jsonl")
+    assert status == 2
+    assert said.startswith(f"Error: tasks/prompts.jsonl is not what `build-chinese tasks` wrote ({fault}")
+    assert said.endswith("); give the tasks out anew.\n")

@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from build_chinese.audit import audit, check_apart, check_audits, prompt_figures
+from build_chinese.audit import audit, check_audits, prompt_figures
 from chinese_project import Row, annotated, prompt, read_rows, write_rows
 from pluralbench_release.audit import AuditFailed, PairLimits
-from pluralbench_release.errors import SourceError
 
 Run = Callable[..., tuple[int, str]]
 LONG = "龙井茶要用八十度左右的水来泡，先温杯，再投茶，等一分钟就可以喝了。"
@@ -43,18 +42,6 @@ def test_prompts_that_are_nearly_the_same_are_counted_across_and_within_the_part
         "to learn from": 1,
     }
     assert prompt_figures([], []) == dict.fromkeys(prompt_figures(benchmarks, training), 0)
-
-
-def test_a_prompt_in_two_parts_is_named_with_both_its_ids() -> None:
-    parts = {"the benchmark `open`": [row(0)]}
-    check_apart([row(1)], parts, "is of the human part")
-    with pytest.raises(SourceError) as refused:
-        check_apart([row(1), row(7, input=SAME)], parts, "is of the human part")
-    assert str(refused.value) == (
-        "The prompt n7 is of the human part and is in the benchmark `open` too, as n0; take it out of one of the two."
-    )
-    with pytest.raises(SourceError, match=r"The prompt n0 is to be voted on and is in the human part too; take it"):
-        check_apart([row(0, input="别的")], {"the human part": [row(0)]}, "is to be voted on")
 
 
 def test_a_limit_that_is_broken_fails_the_build_with_the_part_and_all_its_faults() -> None:
@@ -110,21 +97,3 @@ def test_a_prompt_that_equals_one_of_a_benchmark_but_for_spaces_is_not_learned_f
         "the two.\n",
     )
     assert not (project / "dist").exists()
-
-
-def test_zero_is_an_id_like_any_other(run: Run, project: Path) -> None:
-    given = annotated(0)
-    numbers = {response["id"]: place for place, response in enumerate(given["responses"])}
-    given |= {
-        "id": 0,
-        "responses": [response | {"id": numbers[response["id"]]} for response in given["responses"]],
-        "annotations": [[numbers[one], numbers[other], mark] for one, other, mark in given["annotations"]],
-    }
-    write_rows(project / "zero.jsonl", [given])
-    status, said = run("resolve", "zero.jsonl", "--out", "ranked.jsonl")
-    assert status == 0, said
-    (ranked,) = read_rows(project / "ranked.jsonl")
-    assert (ranked["id"], sorted(ranked["rank"])) == ("0", ["0", "1", "2", "3", "4"])
-    write_rows(project / "odd.jsonl", [given | {"id": [1]}])
-    sentence = "Error: odd.jsonl, row 1: the id '[1]' is neither text nor a whole number.\n"
-    assert run("resolve", "odd.jsonl", "--out", "ranked.jsonl") == (2, sentence)

@@ -8,6 +8,7 @@ import pytest
 from chat_server import serve
 from chinese_project import (
     FIVE,
+    TASKS,
     Row,
     annotated,
     fill,
@@ -17,13 +18,10 @@ from chinese_project import (
     unlabelled,
     write_prompts,
     write_rows,
-    write_taxonomy,
 )
 
 Run = Callable[..., tuple[int, str]]
 Refused = Callable[..., None]
-TASKS: list[object] = ["tasks", "--prompts", "prompts.jsonl", "--responses", "responses.jsonl"]
-TASKS += ["--taxonomy", "taxonomy.toml", "--overlap", 0, *(word for name in FIVE for word in ("--annotator", name))]
 RESOLVE: list[object] = ["resolve", "annotated.jsonl", "--out", "ranked.jsonl"]
 PREFERENCE: list[object] = ["preference", "--annotated", "annotated.jsonl", "--prompts", "more.jsonl"]
 PREFERENCE += ["--taxonomy", "taxonomy.toml", "--judge", "gpt", "--api-key-env", "JUDGE_KEY"]
@@ -35,7 +33,6 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("JUDGE_KEY", "sk-planted")
     write_prompts(tmp_path, ["open", "human", "preference"])
-    write_taxonomy(tmp_path)
     write_rows(tmp_path / "annotated.jsonl", [annotated(number) for number in range(3)])
     write_rows(tmp_path / "more.jsonl", [unlabelled(number) for number in range(10, 12)])
     (tmp_path / "ranked.jsonl").write_text("of before\n", encoding="utf-8")
@@ -75,20 +72,10 @@ def changed(number: int, **changes: Any) -> Row:
             "have.",
         ),
         (
-            changed(1, annotations=[["n1-a", "n1-a", "s"]]),
-            "annotated.jsonl: an annotation of the prompt '第1问：请介绍一座山。' compares the response n1-a with "
-            "itself.",
-        ),
-        (
             changed(1, annotations=[["n1-a", "n1-b", "better"]]),
             "annotated.jsonl, row 2: the annotation of n1-a and n1-b has the mark 'better', which is none of 1, 2 "
             "and s.",
         ),
-        (
-            changed(1, category=[" "]),
-            "annotated.jsonl, row 2: its `category` is empty; name one, or leave the field out.",
-        ),
-        (changed(1, input=" "), "annotated.jsonl, row 2: it has no `input`."),
     ],
 )
 def test_annotations_that_fit_no_prompt(project: Path, refused: Refused, row: Row, sentence: str) -> None:
@@ -152,11 +139,11 @@ def test_a_human_part_that_is_too_small_is_told_before_anything_is_asked(
             "The prompts have no responses: give a file with --responses, or models with --writer.",
         ),
         (
-            [*TASKS[:-2], "--out", "tasks"],
+            [*TASKS[:-2], "--overlap", 0, "--out", "tasks"],
             "n0 has 5 tasks, each for another annotator, and there are 4 annotators; name more, or set "
             "`several_of_a_prompt`.",
         ),
-        (TASKS[:9], "No annotator is named."),
+        (TASKS[:7], "No annotator is named."),
         (
             [*PREFERENCE, "--reward-base", "none"],
             "There is no folder none with a model to train; download it first, such as with "
@@ -207,7 +194,7 @@ def test_prompts_with_an_id_twice(project: Path, refused: Refused) -> None:
 
 
 def test_annotations_of_strangers_leave_the_file_that_was_there(run: Run, project: Path, refused: Refused) -> None:
-    assert run(*TASKS, "--out", "tasks")[0] == 0
+    assert run(*TASKS, "--overlap", 0, "--out", "tasks")[0] == 0
     sheets: list[object] = [fill(project / f"tasks/sheets/{name}.csv", project / f"{name}.csv") for name in FIVE]
     path = project / "an.csv"
     words: list[object] = ["annotations", *sheets, "--tasks", "tasks", "--out", "annotated.jsonl"]
@@ -226,13 +213,11 @@ def test_annotations_of_strangers_leave_the_file_that_was_there(run: Run, projec
     assert run(*words)[0] == 0
 
 
-def both_parts(run: Run, project: Path) -> tuple[int, str, int]:
-    """The status of a command whose n0 is annotated and voted on, what it says, and how many votes it asked for."""
+def test_a_prompt_in_both_parts_is_refused_before_anything_is_asked(project: Path, refused: Refused) -> None:
     write_rows(project / "more.jsonl", [unlabelled(0), unlabelled(10)])
     with serve(judge) as server:
-        status, said = run(*PREFERENCE, "--no-distant", "--base-url", server.base_url, "--out", "out")
-        return status, said, len(server.requests)
-
-
-def test_a_prompt_in_both_parts_is_refused_before_anything_is_asked(run: Run, project: Path) -> None:
-    assert both_parts(run, project)[2] == 0
+        refused(
+            [*PREFERENCE, "--no-distant", "--base-url", server.base_url, "--out", "out"],
+            "The prompt n0 is to be voted on and is in the human part too; take it out of one of the two.",
+        )
+        assert server.requests == []

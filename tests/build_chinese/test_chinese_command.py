@@ -12,6 +12,7 @@ import samples
 from chat_server import serve
 from chinese_project import (
     FIVE,
+    TASKS,
     annotated,
     fill,
     judge,
@@ -21,7 +22,6 @@ from chinese_project import (
     unlabelled,
     write_prompts,
     write_rows,
-    write_taxonomy,
 )
 from pluralbench_calls import read_ledger
 from pluralbench_release import LEDGER, RECIPE, content_digest, read_manifest, rebuild, verify
@@ -155,13 +155,10 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("JUDGE_KEY", "sk-planted")
     write_prompts(tmp_path, ["open", "human", "preference", "open", "human", "preference"])
-    write_taxonomy(tmp_path)
     write_rows(tmp_path / "more.jsonl", [unlabelled(number) for number in range(10, 16)])
     return tmp_path
 
 
-TASKS = ["tasks", "--prompts", "prompts.jsonl", "--responses", "responses.jsonl", "--taxonomy", "taxonomy.toml"]
-TASKS += [word for name in FIVE for word in ("--annotator", name)]
 VOTE = ["preference", "--annotated", "annotated.jsonl", "--prompts", "more.jsonl", "--taxonomy", "taxonomy.toml"]
 VOTE += ["--judge", "gpt", "--api-key-env", "JUDGE_KEY", "--no-distant"]
 

@@ -10,12 +10,14 @@ import polars as pl
 import pytest
 from build_chinese.figures import JUDGES, annotator_figures, figures_of, figures_tables, shown
 from build_chinese.lengths import LENGTHS, length_figures, size_figures, strict_marks
-from build_chinese.preference_set import Judged
+from build_chinese.preference_set import Judged, Voted
 from build_chinese.rankings import DROPPED, Row
+from build_chinese.reward_model import REWARDS
+from build_chinese.votes import VOTES
 from chinese_project import annotated, write_rows
 from hypothesis import given
 from hypothesis import strategies as st
-from pluralbench_release import read_card
+from pluralbench_release import Source, read_card
 
 Run = Callable[..., tuple[int, str]]
 STEPS, LEFT_OUT, PROMPTS = (
@@ -100,7 +102,12 @@ def test_the_tables_have_the_numbers_as_text() -> None:
         {"a": 4321},
     )
     dropped = pl.DataFrame(DROPPED_ROWS, schema=DROPPED, orient="row")
-    figures = figures_of(people, dropped, "a-judge", [annotated(2), annotated(3)], made, 7)
+    rows = [annotated(2), annotated(3)]
+    marks = [(row["id"], *mark, None, "") for row in rows for mark in row["annotations"]]
+    rewards = pl.DataFrame([("p", f"r{cut}", 0.0, cut, "") for cut in range(8)], schema=REWARDS, orient="row")
+    source = Source(name="s", location="s", digest="", rows=2, licence="x", attribution="y")
+    votes = pl.DataFrame(marks, schema=VOTES, orient="row")
+    figures = figures_of(people, dropped, Voted("a-judge", rows, votes, rewards, made, source))
     assert json.loads(json.dumps(figures)) == figures
     tables = figures_tables(figures)
     assert list(tables) == [JUDGES, LENGTHS, STEPS, LEFT_OUT, PROMPTS]
@@ -119,10 +126,10 @@ def test_the_tables_have_the_numbers_as_text() -> None:
 
 def test_without_a_judge_and_without_drops_there_are_two_tables() -> None:
     empty = pl.DataFrame(schema=DROPPED)
-    figures = figures_of({"open": [annotated(0)], "human": []}, empty, "", [], None, 0)
+    figures = figures_of({"open": [annotated(0)], "human": []}, empty, None)
     assert list(figures_tables(figures)) == [JUDGES, LENGTHS]
     assert figures["preference"] is None
-    assert figures_of({}, empty, "", [], None, 0) == {"annotators": [], "dropped": [], "preference": None}
+    assert figures_of({}, empty, None) == {"annotators": [], "dropped": [], "preference": None}
 
 
 def test_lengths_are_counted_as_they_are() -> None:

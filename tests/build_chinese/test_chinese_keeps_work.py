@@ -6,17 +6,15 @@ from pathlib import Path
 import pytest
 from chinese_project import (
     FIVE,
+    TASKS,
     annotated,
     fill,
     read_rows,
     write_prompts,
     write_rows,
-    write_taxonomy,
 )
 
 Run = Callable[..., tuple[int, str]]
-TASKS: list[object] = ["tasks", "--prompts", "prompts.jsonl", "--responses", "responses.jsonl"]
-TASKS += ["--taxonomy", "taxonomy.toml", *(word for name in FIVE for word in ("--annotator", name))]
 
 
 @pytest.fixture
@@ -24,7 +22,6 @@ def project(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with tasks and a filled sheet of each annotator; where commands run."""
     monkeypatch.chdir(tmp_path)
     write_prompts(tmp_path, ["open", "human", "preference"])
-    write_taxonomy(tmp_path)
     assert run(*TASKS, "--out", "tasks")[0] == 0
     for name in FIVE:
         fill(tmp_path / f"tasks/sheets/{name}.csv", tmp_path / f"{name}.csv")
@@ -35,18 +32,14 @@ def sheets() -> list[str]:
     return [f"{name}.csv" for name in FIVE]
 
 
-def test_sheets_that_are_filled_in_place_outlast_the_same_command(run: Run, project: Path) -> None:
-    sheet = project / "tasks/sheets/an.csv"
+def test_sheets_filled_in_place_and_exports_kept_beside_them_outlast_the_same_command(run: Run, project: Path) -> None:
+    sheet, export = project / "tasks/sheets/an.csv", project / "tasks/export.json"
     fill(sheet, sheet)
+    export.write_text("[]", encoding="utf-8")
     before = sheet.read_bytes()
     run(*TASKS, "--out", "tasks")
     assert sheet.read_bytes() == before
-
-
-def test_exports_that_are_kept_with_the_tasks_outlast_the_same_command(run: Run, project: Path) -> None:
-    (project / "tasks/export.json").write_text("[]", encoding="utf-8")
-    run(*TASKS, "--out", "tasks")
-    assert (project / "tasks/export.json").exists()
+    assert export.exists()
 
 
 @pytest.mark.parametrize("out", ["an.csv", "tasks/tasks.jsonl"])

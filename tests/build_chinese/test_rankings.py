@@ -102,10 +102,10 @@ def test_marks_are_understood_as_they_are_typed(tmp_path: Path, given: object, m
 
 
 def test_ids_may_be_numbers_and_have_blanks_around_them(tmp_path: Path) -> None:
-    responses = [{"id": 1, "content": "甲"}, {"id": " 2 ", "content": "乙"}]
-    row = one(tmp_path, responses=responses, annotations=[["1", 2, "1"]])
-    assert [response["id"] for response in row["responses"]] == ["1", "2"]
-    assert row["annotations"] == [["1", "2", "1"]]
+    responses = [{"id": 0, "content": "甲"}, {"id": " 2 ", "content": "乙"}]
+    row = one(tmp_path, id=0, responses=responses, annotations=[["0", 2, "1"], [0, "2", "1"]])
+    assert (row["id"], [response["id"] for response in row["responses"]]) == ("0", ["0", "2"])
+    assert row["annotations"] == [["0", "2", "1"]] * 2
 
 
 def test_a_category_may_be_a_name_alone(tmp_path: Path) -> None:
@@ -192,6 +192,7 @@ BEGINNING = "下雨了，现在出门吗？"
         ({"category": ["生活", " "]}, "row 2: its `category` is empty; name one, or leave the field out."),
         ({"category": None}, "row 2: its `category` is empty; name one, or leave the field out."),
         ({"sys_prompt": 3}, "row 2: its `sys_prompt` is no text."),
+        ({"id": [1]}, "row 2: the id '[1]' is neither text nor a whole number."),
         ({"category": 3}, "row 2: its `category` is empty; name one, or leave the field out."),
     ],
 )

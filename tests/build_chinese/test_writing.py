@@ -11,7 +11,7 @@ import tomli_w
 from build_chinese.recipe import ChineseRecipe
 from build_chinese.writing import add_written
 from chat_server import ChatServer, Reply, serve
-from chinese_project import FIVE, Row, prompt, read_rows, write_prompts, write_rows, write_taxonomy
+from chinese_project import FIVE, Row, prompt, read_rows, write_prompts, write_rows
 from pluralbench_calls import Ledger, read_ledger
 from pluralbench_release import LEDGER
 
@@ -44,7 +44,6 @@ def recipe(folder: Path, base_url: str, writers: list[dict[str, Any]], **more: A
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     write_prompts(tmp_path, CONFIGS)
-    write_taxonomy(tmp_path)
     return tmp_path
 
 

@@ -16,6 +16,9 @@ from chat_server import Reply
 Row = dict[str, Any]
 
 FIVE = ("an", "bo", "chen", "ding", "e")
+TASKS: list[object] = ["tasks", "--prompts", "prompts.jsonl", "--responses", "responses.jsonl"]
+TASKS += ["--taxonomy", "taxonomy.toml", *(word for name in FIVE for word in ("--annotator", name))]
+"""The words that make tasks of what `write_prompts` wrote, where commands run."""
 TAXONOMY = """\
 [[category]]
 name = "地理"
@@ -101,11 +104,12 @@ def write_taxonomy(folder: Path) -> Path:
     return path
 
 
-def write_prompts(folder: Path, configs: Sequence[str]) -> tuple[Path, Path]:
-    """`prompts.jsonl` with a prompt of each of these configs, and `responses.jsonl` with five answers to each."""
-    prompts = write_rows(folder / "prompts.jsonl", [prompt(number, name) for number, name in enumerate(configs)])
+def write_prompts(folder: Path, configs: Sequence[str]) -> None:
+    """`prompts.jsonl` with a prompt of each config, `responses.jsonl` with five answers to each, and the categories."""
+    write_rows(folder / "prompts.jsonl", [prompt(number, name) for number, name in enumerate(configs)])
     given = [row | {"prompt": f"n{number}"} for number in range(len(configs)) for row in answers(number)]
-    return prompts, write_rows(folder / "responses.jsonl", given)
+    write_rows(folder / "responses.jsonl", given)
+    write_taxonomy(folder)
 
 
 def fill(sheet: Path, to: Path, better: Callable[[str, str], str] = mark_of) -> Path:

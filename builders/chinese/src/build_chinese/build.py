@@ -6,13 +6,12 @@ recorded calls.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 from pluralbench_calls import Backend, Ledger, Replay, Written, chat_backend, recording
-from pluralbench_release import LEDGER, RECIPE, Builder, Built, Contents, ReleaseTable, Source, building
+from pluralbench_release import LEDGER, RECIPE, Builder, Built, Contents, ReleaseTable, building
 from pluralbench_release.errors import NothingLeft
 from pluralbench_runs import Cluster, read_recipe
 from pluralbench_schemas import RANKED_RESPONSES
@@ -23,8 +22,8 @@ from build_chinese.audit import audit, check_apart, check_audits, prompt_figures
 from build_chinese.card import card
 from build_chinese.figures import PEOPLE, figures_of
 from build_chinese.lengths import FIGURE, draw_lengths, size_figures
-from build_chinese.preference_set import Judged, judged, pairs_by_row
-from build_chinese.rankings import Row, ranked_pairs, resolve_rows, with_annotations
+from build_chinese.preference_set import Voted, judged, pairs_by_row
+from build_chinese.rankings import Row, ranked_pairs, resolve_rows
 from build_chinese.recipe import SAMPLE, ChineseRecipe
 from build_chinese.steps import sample_annotated
 from build_chinese.tables import frame_of, published_rows
@@ -33,18 +32,6 @@ from build_chinese.votes import NOT_OF_THE_SAMPLE, recorded_votes, votes
 BUILDER = Builder("chinese", "build-chinese")
 SAMPLE_LEDGER = source.FOLDER / "ledger.parquet"
 PREFERENCE = "preference"
-
-
-@dataclass(frozen=True)
-class Voted:
-    """The judge's part. rows: before anything was filtered. made: what became of the votes. cut: see `figures_of`."""
-
-    rows: list[Row]
-    votes: pl.DataFrame
-    rewards: pl.DataFrame | None
-    made: Judged
-    cut: int
-    source: Source
 
 
 def build(
@@ -81,14 +68,7 @@ def build(
             voted = _voted(recipe, resolved, calls.ledger, making.work, cluster, replaying=replay is not None)
             tables = _tables(resolved, voted, recipe)
 
-        figures = figures_of(
-            given,
-            dropped,
-            recipe.judge.model if recipe.judge is not None else "",
-            [] if voted is None else with_annotations(voted.rows, voted.votes.drop_nulls("mark")),
-            None if voted is None else voted.made,
-            0 if voted is None else voted.cut,
-        )
+        figures = figures_of(given, dropped, voted)
         figures |= _audit(resolved, voted, recipe)
         contents = Contents(
             tables=tables,
@@ -167,10 +147,8 @@ def _voted(
     distant = recipe.reward if recipe.preference.distant else None
     taught = reward_model.Taught(people[PREFERENCE])
     rewards = None
-    cut = 0
     if distant is not None:  # first, since what may fail here costs no vote
         rewards = reward_model.rewards(loaded.rows, taught, distant, ledger, work, cluster, replaying=replaying)
-        cut = int((rewards["cut"] > 0).sum())
     backend: Backend = Replay() if replaying else _judge(recipe)
     limits = recipe.connection.limits()
     found = votes(loaded.rows, taxonomy, recipe.judge, backend, ledger, limits=limits, seed=recipe.seed)
@@ -182,7 +160,7 @@ def _voted(
         margin=recipe.reward.margin if recipe.reward is not None else 0.0,
         seed=recipe.seed,
     )
-    return Voted(loaded.rows, found, rewards, made, cut, loaded.source)
+    return Voted(recipe.judge.model, loaded.rows, found, rewards, made, loaded.source)
 
 
 def _judge(recipe: ChineseRecipe) -> Backend:
@@ -199,9 +177,9 @@ def _tables(resolved: Mapping[str, Sequence[Row]], voted: Voted | None, recipe: 
         if config != PREFERENCE and rows
     ]
     parts = [frame_of(resolved[PREFERENCE], PEOPLE)] if recipe.preference.human else []
-    if voted is not None and recipe.judge is not None:
+    if voted is not None:
         calls = {"vote_calls": voted.votes} | ({} if voted.rewards is None else {"reward_calls": voted.rewards})
-        parts.append(frame_of(voted.made.rows, recipe.judge.model, calls))
+        parts.append(frame_of(voted.made.rows, voted.judge, calls))
     preference = pl.concat(parts) if parts else pl.DataFrame(schema=RANKED_RESPONSES)
     if preference.height:
         tables.append(ReleaseTable(PREFERENCE, "train", preference, "RankedResponses"))
@@ -213,8 +191,8 @@ def _tables(resolved: Mapping[str, Sequence[Row]], voted: Voted | None, recipe: 
 def _audit(resolved: Mapping[str, Sequence[Row]], voted: Voted | None, recipe: ChineseRecipe) -> dict[str, Any]:
     """The figures of `audit` and `lengths` by annotator and config, and those of the prompts. Raises `AuditFailed`."""
     parts = [(PEOPLE, config, rows, [ranked_pairs(row) for row in rows]) for config, rows in resolved.items()]
-    if voted is not None and recipe.judge is not None:
-        parts.append((recipe.judge.model, PREFERENCE, voted.made.rows, pairs_by_row(voted.made.rows)))
+    if voted is not None:
+        parts.append((voted.judge, PREFERENCE, voted.made.rows, pairs_by_row(voted.made.rows)))
     found = [
         {"annotator": annotator, "config": config, **figures}
         for annotator, config, rows, pairs in parts

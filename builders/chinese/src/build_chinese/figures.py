@@ -10,9 +10,9 @@ from pluralbench_release import share_text, text_table
 from build_chinese.audit import audit_tables
 from build_chinese.judge_prompts import PROMPT_VERSION
 from build_chinese.lengths import LENGTHS, SIZES, length_figures, length_table, size_figures, size_table, strict_marks
-from build_chinese.preference_set import Judged
+from build_chinese.preference_set import Voted
 from build_chinese.preferences import resolve
-from build_chinese.rankings import Row, published_pairs
+from build_chinese.rankings import Row, published_pairs, with_annotations
 
 PEOPLE = "people"
 JUDGES = "Conflict rate, and how often the longer or the first response wins (95 % intervals)"
@@ -40,19 +40,8 @@ def annotator_figures(rows: Sequence[Row]) -> dict[str, Any]:
     }
 
 
-def figures_of(
-    people: Mapping[str, Sequence[Row]],
-    dropped: pl.DataFrame,
-    judge: str,
-    voted: Sequence[Row],
-    made: Judged | None,
-    cut: int,
-) -> dict[str, Any]:
-    """The figures of a release, JSON.
-
-    people: annotated rows by config. dropped: those that were left out. voted: the rows with the judge's votes as
-    annotations, before anything was filtered. cut: responses that were too long for the reward model.
-    """
+def figures_of(people: Mapping[str, Sequence[Row]], dropped: pl.DataFrame, voted: Voted | None) -> dict[str, Any]:
+    """The figures of a release, JSON. people: annotated rows by config. dropped: those that were left out."""
     figures: dict[str, Any] = {
         "annotators": [
             {"annotator": PEOPLE, "config": config} | annotator_figures(rows) for config, rows in people.items() if rows
@@ -60,9 +49,11 @@ def figures_of(
         "dropped": _counted(dropped, PEOPLE),
         "preference": None,
     }
-    if made is not None:
-        figures["annotators"].append({"annotator": judge, "config": "preference"} | annotator_figures(voted))
-        figures["dropped"] += _counted(made.dropped, judge)
+    if voted is not None:
+        made, rows = voted.made, with_annotations(voted.rows, voted.votes.drop_nulls("mark"))
+        cut = 0 if voted.rewards is None else voted.rewards.filter(pl.col("cut") > 0).height
+        figures["annotators"].append({"annotator": voted.judge, "config": "preference"} | annotator_figures(rows))
+        figures["dropped"] += _counted(made.dropped, voted.judge)
         pairs = annotator_figures(made.rows)
         figures["preference"] = {
             "prompt_version": PROMPT_VERSION,

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import polars as pl
+from pluralbench_release import Source
 from pluralbench_runs import stream
 
 from build_chinese.errors import TrainingDataError
@@ -38,6 +39,22 @@ class Judged:
     votes: dict[str, int]
     dropped: pl.DataFrame
     steps: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Voted:
+    """The judge's part of a release.
+
+    judge: its name. rows: before anything was filtered. votes: `votes.VOTES`. rewards: `reward_model.REWARDS`, None
+    without distant supervision. made: what became of the votes.
+    """
+
+    judge: str
+    rows: list[Row]
+    votes: pl.DataFrame
+    rewards: pl.DataFrame | None
+    made: Judged
+    source: Source
 
 
 def judged(

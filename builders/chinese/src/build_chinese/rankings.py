@@ -25,6 +25,10 @@ ALL_EQUAL = "all responses became equal"
 DROPPED = pl.Schema({"input": pl.String, "reason": pl.String, "responses": pl.Int64, "judgements": pl.Int64})
 
 
+class Fault(Exception):
+    """What is wrong with a row, said so that `ROW: ...` reads as a sentence."""
+
+
 def read_rankings(path: Path, *, annotated: bool = True) -> list[Row]:
     """The prompts of a JSONL file, checked; marks are "1", "2" or "s", rows of the same input merged into one.
 
@@ -41,12 +45,12 @@ def read_rankings(path: Path, *, annotated: bool = True) -> list[Row]:
             row = _checked(given, annotated=annotated)
             before = merged.get(row["input"])
             merged[row["input"]] = row if before is None else _merged(before, row)
-        except _Fault as fault:
+        except Fault as fault:
             raise SourceError(f"{path}, row {number:,}: {fault}.") from None
     for row in merged.values():
         try:
             _check_annotations(row)
-        except _Fault as fault:
+        except Fault as fault:
             raise SourceError(f"{path}: {fault}.") from None
     return list(merged.values())
 
@@ -110,11 +114,11 @@ def prompt_id(text: str) -> str:
 
 
 def named(value: object) -> str:
-    """An id as text, empty where there is none. Raises `TypeError` for what is neither text nor a whole number."""
+    """An id as text, empty where there is none. Raises `Fault` for what is neither text nor a whole number."""
     if value is None:
         return ""
     if not isinstance(value, str | int) or isinstance(value, bool):
-        raise TypeError(f"the id {str(value)[:60]!r} is neither text nor a whole number")
+        raise Fault(f"the id {str(value)[:60]!r} is neither text nor a whole number")
     return str(value).strip()
 
 
@@ -137,26 +141,22 @@ def _nothing(row: Row, found: Resolved) -> str | None:
     return ALL_EQUAL if len(set(found.rank.values())) < 2 else None
 
 
-class _Fault(Exception):
-    """What is wrong with a row, said so that `ROW: ...` reads as a sentence."""
-
-
 def _checked(given: Row, *, annotated: bool) -> Row:
     row = dict(given) if "answer1" not in given else _of_two(given)
     if "input" not in row and "prompt" in row:
         row["input"] = row.pop("prompt")
     text = row.get("input")
     if not isinstance(text, str) or not text.strip():
-        raise _Fault("it has no `input`")
+        raise Fault("it has no `input`")
     if not isinstance(row.get("sys_prompt"), str | None):
-        raise _Fault("its `sys_prompt` is no text")
+        raise Fault("its `sys_prompt` is no text")
     if "id" in row:
-        row["id"] = _named(row["id"]) or prompt_id(text)
+        row["id"] = named(row["id"]) or prompt_id(text)
     row["responses"] = _responses(row)
     if "category" in row:
         row["category"] = _category(row["category"])
     if "annotations" not in row and annotated:
-        raise _Fault("it has no `annotations`")
+        raise Fault("it has no `annotations`")
     by_text = {response["content"]: response["id"] for response in row["responses"]}
     entries = _list(row.get("annotations", []), "annotations")
     row["annotations"] = [_annotation(entry, by_text) for entry in entries]
@@ -167,7 +167,7 @@ def _of_two(given: Row) -> Row:
     """A flat row of two answers and a preference, which the published loader also takes, as any other."""
     answers = [given.get("answer1"), given.get("answer2")]
     if not all(isinstance(answer, str) for answer in answers):
-        raise _Fault("its `answer1` and `answer2` are no texts")
+        raise Fault("its `answer1` and `answer2` are no texts")
     responses = [{"id": prompt_id(str(answer)), "content": answer} for answer in answers]
     rest = {key: value for key, value in given.items() if key not in {"answer1", "answer2", "preference"}}
     annotation = [*(response["id"] for response in responses), given.get("preference")]
@@ -176,7 +176,7 @@ def _of_two(given: Row) -> Row:
 
 def _list(value: object, name: str) -> list[Any]:
     if not isinstance(value, list):
-        raise _Fault(f"its `{name}` are no list")
+        raise Fault(f"its `{name}` are no list")
     return value
 
 
@@ -184,27 +184,20 @@ def _responses(row: Row) -> list[Row]:
     found: dict[str, Row] = {}
     for response in _list(row.get("responses"), "responses"):
         if not isinstance(response, dict) or not isinstance(response.get("content"), str):
-            raise _Fault("a response is no object with an `id` and a `content`")
-        name = _named(response.get("id"))
+            raise Fault("a response is no object with an `id` and a `content`")
+        name = named(response.get("id"))
         if not name:
-            raise _Fault("a response has no `id`")
+            raise Fault("a response has no `id`")
         if name in found and found[name]["content"] != response["content"]:
-            raise _Fault(f"the id {name} is given to two responses")
+            raise Fault(f"the id {name} is given to two responses")
         found.setdefault(name, response if response["id"] == name else response | {"id": name})
     return list(found.values())
-
-
-def _named(value: object) -> str:
-    try:
-        return named(value)
-    except TypeError as fault:
-        raise _Fault(str(fault)) from None
 
 
 def _category(value: object) -> list[str]:
     names = [value] if isinstance(value, str) else value
     if not isinstance(names, list) or not names or not all(isinstance(name, str) and name.strip() for name in names):
-        raise _Fault("its `category` is empty; name one, or leave the field out")
+        raise Fault("its `category` is empty; name one, or leave the field out")
     return names
 
 
@@ -217,11 +210,11 @@ def _annotation(entry: object, by_text: Mapping[str, str]) -> list[str]:
         texts = [entry.get("answer1"), entry.get("answer2")]
         entry = [*(by_text.get(str(text), text) for text in texts), entry.get("preference")]
     if not isinstance(entry, list) or len(entry) != 3 or not all(isinstance(part, str | int) for part in entry):
-        raise _Fault(f"the annotation {str(entry)[:60]} is not [id, id, mark]")
+        raise Fault(f"the annotation {str(entry)[:60]} is not [id, id, mark]")
     first, second, given = (str(part).strip() for part in entry)
     mark = MARKS.get(unicodedata.normalize("NFKC", given).lower())
     if mark is None:
-        raise _Fault(f"the annotation of {first} and {second} has the mark {given!r}, which is none of 1, 2 and s")
+        raise Fault(f"the annotation of {first} and {second} has the mark {given!r}, which is none of 1, 2 and s")
     kept = [first, second, mark]
     return entry if entry == kept else kept  # no second list for each of hundreds of thousands
 
@@ -232,19 +225,19 @@ def _check_annotations(row: Row) -> None:
     for first, second, _ in row["annotations"]:
         for name in (first, second):
             if name not in known:
-                raise _Fault(f"an annotation names the response {name[:60]}, which the prompt {start!r} does not have")
+                raise Fault(f"an annotation names the response {name[:60]}, which the prompt {start!r} does not have")
         if first == second:
-            raise _Fault(f"an annotation of the prompt {start!r} compares the response {first} with itself")
+            raise Fault(f"an annotation of the prompt {start!r} compares the response {first} with itself")
 
 
 def _merged(before: Row, row: Row) -> Row:
     """Two rows of one input as one, as the published loader has it."""
     if "rank" in before and "rank" in row:
-        raise _Fault("its input was there before and both have a `rank`, so there are two; leave one out")
+        raise Fault("its input was there before and both have a `rank`, so there are two; leave one out")
     responses = {response["id"]: response for response in before["responses"]}
     for response in row["responses"]:
         if responses.setdefault(response["id"], response)["content"] != response["content"]:
-            raise _Fault(f"the id {response['id']} is given to two responses")
+            raise Fault(f"the id {response['id']} is given to two responses")
     both = {key: value for key, value in before.items() if key in row}
     return both | {
         "responses": list(responses.values()),

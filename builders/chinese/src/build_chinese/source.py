@@ -9,7 +9,7 @@ from pluralbench_release.errors import SourceError
 from pluralbench_runs import digest
 from pluralbench_tables import read_jsonl
 
-from build_chinese.rankings import Row, named, prompt_id, read_rankings
+from build_chinese.rankings import Fault, Row, named, prompt_id, read_rankings
 from build_chinese.recipe import SAMPLE, AnnotatedTable, PromptsTable, UnlabelledTable
 from build_chinese.taxonomy import Taxonomy, read_taxonomy
 
@@ -62,24 +62,16 @@ def prompts_of(table: PromptsTable, taxonomy: Taxonomy) -> list[Row]:
 
 def annotated_rows(table: AnnotatedTable) -> Loaded:
     """The annotated prompts of a file. Raises `SourceError`."""
-    path = Path(table.location)
-    rows = [_identified(row) for row in read_rankings(path)]
-    _check_ids(rows, path)
+    rows = _rankings(Path(table.location))
     for row in rows:
-        if not row.get("category"):
-            raise SourceError(f"{path}: the prompt {row['id']} has no `category`.")
         row["config"] = str(row.get("config") or "preference")
     return Loaded(rows, source_of(rows, table))
 
 
 def unlabelled_rows(table: UnlabelledTable, taxonomy: Taxonomy) -> Loaded:
     """The prompts that a judge votes on, those with two responses or more. Raises `SourceError`."""
-    path = place(table.location, "unlabelled.jsonl")
-    rows = [_identified(row) for row in read_rankings(path, annotated=False)][: table.limit]
-    _check_ids(rows, path)
+    rows = _rankings(place(table.location, "unlabelled.jsonl"), annotated=False, limit=table.limit)
     for row in rows:
-        if not row.get("category"):
-            raise SourceError(f"{path}: the prompt {row['id']} has no `category`.")
         taxonomy.check(row["id"], row["category"])
     return Loaded(rows, source_of(rows, table))
 
@@ -98,14 +90,21 @@ def source_of(rows: Sequence[Row], table: AnnotatedTable | UnlabelledTable) -> S
     )
 
 
-def _identified(row: Row) -> Row:
-    return row | {"id": row.get("id") or prompt_id(row["input"])}
+def _rankings(path: Path, *, annotated: bool = True, limit: int | None = None) -> list[Row]:
+    """The first prompts of a file, each with an id of its own and a category. Raises `SourceError`."""
+    given = read_rankings(path, annotated=annotated)[:limit]
+    rows = [row | {"id": row.get("id") or prompt_id(row["input"])} for row in given]
+    _check_ids(rows, path)
+    for row in rows:
+        if not row.get("category"):
+            raise SourceError(f"{path}: the prompt {row['id']} has no `category`.")
+    return rows
 
 
 def _named(row: Row, key: str, path: Path, number: int) -> str:
     try:
         return named(row.get(key))
-    except TypeError as fault:
+    except Fault as fault:
         raise SourceError(f"{path}, row {number:,}: {fault}.") from None
 
 
