@@ -32,7 +32,7 @@ def pieces(masked: Masked, way: Way, longest: int) -> list[Piece]:
     """
     if not has_letters(masked.prose):
         # The marks are set again by whoever puts the pieces together, so that both ways end alike.
-        return [Piece(masked.text if way == "whole" else _unmasked(masked), asked=False)]
+        return [Piece(masked.text if way == "whole" else masked.restore(masked.text), asked=False)]
     if way == "whole":
         return [piece for part in _shortened(masked.text, longest) for piece in _trimmed(part)]
     found: list[Piece] = []
@@ -61,11 +61,6 @@ def sentences(text: str) -> list[str]:
         starts = [0, *(end for end in ends if 0 < end < len(line)), len(line)]
         found += [line[start:end] for start, end in pairwise(starts) if end > start]
     return found
-
-
-def _unmasked(masked: Masked) -> str:
-    spans = [*(text for _, text in masked.spans), ""]
-    return "".join(part + span for part, span in zip(masked.parts, spans, strict=True))
 
 
 def _shortened(text: str, longest: int) -> list[str]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import polars as pl
 from pluralbench_calls import Backend, Ledger, Limits, Request, ask
 from pluralbench_runs.workers import Each
-from pluralbench_schemas import ENGLISH, LANGUAGES, Language
+from pluralbench_schemas import ENGLISH, Language, MultilingualPairs
 
 from build_multilingual.masking import Masked, mask
 from build_multilingual.pieces import Piece, Way, pieces
@@ -17,6 +17,7 @@ from build_multilingual.source import TEXTS, matches
 from build_multilingual.translators import Translator
 
 WAYS: tuple[Way, ...] = ("whole", "cut")
+ROWS = MultilingualPairs.empty().schema
 IDENTICAL = "identical answers"
 SET_ASIDE = pl.Schema(
     {"id": pl.Int64, "language": pl.String, "field": pl.String, "reason": pl.String, "translation": pl.String}
@@ -27,19 +28,20 @@ SET_ASIDE = pl.Schema(
 class Text:
     """A text on its way into a language.
 
-    row, name: the number of its row and its column. label: what a call for it is called. masked: of the English text.
-    translation: the latest one, which may have failed for `reason`. calls: the keys of the calls behind it. models: who
-    made it.
+    label: what a call for it is called. masked: of the English text. translation: the latest one, which may have
+    failed for `reason`. calls: the keys of the calls behind it. models: who made it.
     """
 
-    row: int
-    name: str
     label: str
     masked: Masked
     translation: str = ""
     reason: str = ""
     calls: list[str] = field(default_factory=list)
     models: list[str] = field(default_factory=list)
+
+
+Texts = dict[tuple[int, str], Text]
+"""By the number of their row and their column."""
 
 
 @dataclass(frozen=True)
@@ -72,48 +74,44 @@ def translate(
     check a language, the next ones are asked for.
     """
     rows = list(pairs.iter_rows(named=True))
-    under_way = deque[tuple[Language, list[Text]]]()
-    first, second = WAYS
+    under_way = deque[tuple[Language, Texts]]()
 
     def answered() -> Iterator[Answered]:
         for language in languages:
             texts = _texts(rows, language, masked, prompt_only)
             under_way.append((language, texts))
-            yield _ask(texts, language, asking, first, 0)
+            yield _ask(texts, language, asking, "whole")
 
     for settled in each(settle, answered()):
         language, texts = under_way.popleft()
         _put(texts, settled)
-        _mark_identical(rows, texts)
-        waiting = [text for text in texts if text.reason]
-        _put(waiting, settle(_ask(waiting, language, asking, second, 1)))
-        _mark_identical(rows, texts)
-        waiting = [text for text in texts if text.reason]
-        yield _frame(rows, texts, language), _set_aside(rows, waiting, language)
+        failed = _failed(rows, texts)
+        _put(failed, settle(_ask(failed, language, asking, "cut")))
+        yield _frame(rows, texts, language), _set_aside(rows, _failed(rows, texts), language)
 
 
 def _texts(
     rows: Sequence[Mapping[str, str]], language: Language, masked: Mapping[str, Masked], prompt_only: Sequence[str]
-) -> list[Text]:
-    return [
-        Text(number, name, f"the {name} of {row['id']} in {language.code}", masked[row[name]])
+) -> Texts:
+    return {
+        (number, name): Text(f"the {name} of {row['id']} in {language.code}", masked[row[name]])
         for number, row in enumerate(rows)
         for name in TEXTS
         if name == "prompt" or not matches(row["subset"], prompt_only)
-    ]
+    }
 
 
-def _ask(texts: Sequence[Text], language: Language, asking: Asking, way: Way, sample: int) -> Answered:
+def _ask(texts: Texts, language: Language, asking: Asking, way: Way) -> Answered:
     """Ask for texts in one way; whose answers they are is put into them."""
-    plans = [pieces(text.masked, way, asking.identity.longest) for text in texts]
+    plans = [pieces(text.masked, way, asking.identity.longest) for text in texts.values()]
     requests = [
-        [_request(piece, language, asking.identity, sample, text.label) for piece in plan if piece.asked]
-        for text, plan in zip(texts, plans, strict=True)
+        [_request(piece, language, asking.identity, WAYS.index(way), text.label) for piece in plan if piece.asked]
+        for text, plan in zip(texts.values(), plans, strict=True)
     ]
     flat = [request for group in requests for request in group]
     answers = iter(ask(flat, asking.ledger, asking.backend, limits=asking.limits, label=f"texts in {language.code}"))
     came = []
-    for text, plan, group in zip(texts, plans, requests, strict=True):
+    for text, plan, group in zip(texts.values(), plans, requests, strict=True):
         own = [next(answers) for _ in group]
         text.calls = [answer.key for answer in own]
         text.models = list(dict.fromkeys(answer.model for answer in own))
@@ -126,29 +124,25 @@ def _request(piece: Piece, language: Language, identity: Translator, sample: int
     return Request("translation", identity.provider, identity.model, body, sample=sample, label=label)
 
 
-def _put(texts: Sequence[Text], settled: Iterable[tuple[str, str]]) -> None:
-    for text, (translation, reason) in zip(texts, settled, strict=True):
+def _put(texts: Texts, settled: Iterable[tuple[str, str]]) -> None:
+    for text, (translation, reason) in zip(texts.values(), settled, strict=True):
         text.translation, text.reason = translation, reason
 
 
-def _mark_identical(rows: Sequence[Mapping[str, str]], texts: Sequence[Text]) -> None:
-    """Answers that became the same text say nothing any more, though each may be a good translation."""
-    by_row: dict[int, dict[str, Text]] = {}
-    for text in texts:
-        by_row.setdefault(text.row, {})[text.name] = text
-    for number, fields in by_row.items():
-        both = [fields[name].translation if name in fields else rows[number][name] for name in ("chosen", "rejected")]
-        if both[0].strip() == both[1].strip():
-            for name in ("chosen", "rejected"):
-                if name in fields:
-                    fields[name].reason = fields[name].reason or IDENTICAL
+def _failed(rows: Sequence[Mapping[str, str]], texts: Texts) -> Texts:
+    """What failed a check. Answers that became the same text did, too, though each may be a good translation."""
+    for number in range(len(rows)):
+        sides = [texts[number, name] for name in ("chosen", "rejected") if (number, name) in texts]
+        if len({text.translation.strip() for text in sides}) == 1:
+            for text in sides:
+                text.reason = text.reason or IDENTICAL
+    return {place: text for place, text in texts.items() if text.reason}
 
 
-def _frame(rows: Sequence[Mapping[str, str]], texts: Sequence[Text], language: Language) -> pl.DataFrame:
-    by_place = {(text.row, text.name): text for text in texts}
+def _frame(rows: Sequence[Mapping[str, str]], texts: Texts, language: Language) -> pl.DataFrame:
     made = []
     for number, row in enumerate(rows):
-        own = {name: by_place.get((number, name)) for name in TEXTS}
+        own = {name: texts.get((number, name)) for name in TEXTS}
         models = list(dict.fromkeys(model for text in own.values() if text for model in text.models))
         made.append(
             {
@@ -166,40 +160,16 @@ def _frame(rows: Sequence[Mapping[str, str]], texts: Sequence[Text], language: L
     return pl.DataFrame(made, schema=ROWS)
 
 
-def _set_aside(rows: Sequence[Mapping[str, str]], texts: Sequence[Text], language: Language) -> pl.DataFrame:
-    failed = [(rows[text.row]["id"], language.code, text.name, text.reason, text.translation) for text in texts]
-    return pl.DataFrame(failed, schema=SET_ASIDE, orient="row")
-
-
-_KEYS: dict[str, pl.DataType | type[pl.DataType]] = {f"{name}_calls": pl.List(pl.String) for name in TEXTS}
-ROWS = pl.Schema(
-    [
-        ("id", pl.Int64),
-        *(
-            (name, pl.String)
-            for name in (
-                "language",
-                *TEXTS,
-                "chosen_model",
-                "rejected_model",
-                "source",
-                "category",
-                "translator",
-            )
-        ),
-        *_KEYS.items(),
+def _set_aside(rows: Sequence[Mapping[str, str]], texts: Texts, language: Language) -> pl.DataFrame:
+    failed = [
+        (rows[number]["id"], language.code, name, text.reason, text.translation)
+        for (number, name), text in texts.items()
     ]
-)
+    return pl.DataFrame(failed, schema=SET_ASIDE, orient="row")
 
 
 def english_rows(pairs: pl.DataFrame) -> pl.DataFrame:
     """The source itself, with the columns of `MultilingualPairs`."""
-    return (
-        pairs.rename({"subset": "source"})
-        .with_columns(
-            pl.lit(LANGUAGES[ENGLISH].code).alias("language"),
-            pl.lit("none").alias("translator"),
-            *(pl.lit([], dtype=pl.List(pl.String)).alias(name) for name in _KEYS),
-        )
-        .select(pl.col(name).cast(kind) for name, kind in ROWS.items())
-    )
+    calls = {f"{name}_calls": pl.lit([], dtype=pl.List(pl.String)) for name in TEXTS}
+    columns = {"language": pl.lit(ENGLISH), "source": pl.col("subset"), "translator": pl.lit("none")}
+    return pairs.with_columns(**columns, **calls).select(ROWS.names())

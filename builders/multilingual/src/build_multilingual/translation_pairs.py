@@ -12,6 +12,7 @@ from typing import Any
 import polars as pl
 from pluralbench_release.errors import SourceError
 from pluralbench_runs import digest, stream
+from pluralbench_schemas import TranslationPairs
 
 from build_multilingual.rated import RATED, Rated, merged
 from build_multilingual.recipe import Scale
@@ -20,33 +21,9 @@ from build_multilingual.templates import TEMPLATES
 LEVELS = ("easy", "hard")
 DECIMALS = 9  # of differences: 1.2 - 0.2 is a point, however floats are rounded
 
-CANDIDATES = pl.Schema(
-    {
-        "direction": pl.String,
-        "source": pl.String,
-        "chosen": pl.String,
-        "rejected": pl.String,
-        "chosen_system": pl.String,
-        "rejected_system": pl.String,
-        "chosen_score": pl.Float64,
-        "rejected_score": pl.Float64,
-    }
-)
-PAIRS = pl.Schema(
-    {
-        "id": pl.Int64,
-        "prompt": pl.String,
-        "chosen": pl.String,
-        "rejected": pl.String,
-        "source": pl.String,
-        "subset": pl.String,
-        "template": pl.Int64,
-        "chosen_system": pl.String,
-        "rejected_system": pl.String,
-        "chosen_score": pl.Float64,
-        "rejected_score": pl.Float64,
-    }
-)
+PAIRS = TranslationPairs.empty().schema
+DRAWN = ("id", "prompt", "subset", "template")
+CANDIDATES = pl.Schema({"direction": pl.String} | {name: kind for name, kind in PAIRS.items() if name not in DRAWN})
 
 Row = dict[str, Any]
 

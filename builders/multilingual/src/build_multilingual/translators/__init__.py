@@ -7,12 +7,13 @@ dependencies it imports when first entered, so that a replay needs nothing of it
 import importlib
 from typing import TYPE_CHECKING, Protocol
 
-from pluralbench_calls import PackingBackend
+from pluralbench_calls import Answer, PackingBackend, Request
 from pluralbench_runs import Json
 from pluralbench_schemas import Language
 
 from build_multilingual.errors import TranslatorError
 from build_multilingual.known import known_translators
+from build_multilingual.translators._packing import text_length
 
 if TYPE_CHECKING:
     from build_multilingual.recipe import ConnectionTable, TranslatorTable
@@ -29,12 +30,22 @@ class Translator(PackingBackend, Protocol):
     provider: str
     model: str
     longest: int
+    concurrency: int | None = None
 
     def body(self, text: str, language: Language) -> dict[str, Json]:
         """What is asked: the text, the languages as the translator calls them, and all that changes the answer.
 
         Raises `UnsupportedLanguage`.
         """
+
+    def size(self, request: Request) -> int:
+        """Characters."""
+        return text_length(request)
+
+    async def send(self, request: Request) -> Answer:
+        """One text as a message of its own."""
+        [answer] = [answer async for part in self.send_packed([request]) for answer in part]
+        return answer
 
 
 def translator(table: "TranslatorTable", connection: "ConnectionTable") -> Translator:

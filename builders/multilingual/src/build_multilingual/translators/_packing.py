@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Hashable, Sequence
 
-from pluralbench_calls import Request
+from pluralbench_calls import Answer, Outcome, Request
 
 
 def pack(
@@ -46,3 +46,9 @@ def text_of(request: Request) -> str:
 def text_length(request: Request) -> int:
     """Code points of the text of a request."""
     return len(text_of(request))
+
+
+def answer_to(request: Request, translated: str, *, model: str | None = None, whole: bool = True) -> Answer:
+    """A translation as an answer, which counts the characters that were sent. whole: whether it came to its end."""
+    outcome: Outcome = "length" if not whole else "answer" if translated.strip() else "empty"
+    return Answer.to(request, outcome, translated, model=model, tokens=(text_length(request), 0))

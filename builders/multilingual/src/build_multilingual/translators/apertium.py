@@ -17,7 +17,8 @@ from pluralbench_schemas import Language, language_of
 
 from build_multilingual.errors import TranslatorError, UnsupportedLanguage
 from build_multilingual.recipe import ConnectionTable, TranslatorTable
-from build_multilingual.translators._packing import pack, text_length, text_of
+from build_multilingual.translators import Translator
+from build_multilingual.translators._packing import answer_to, pack, text_of
 
 ENGLISH = "eng"
 # In its format of lines, Apertium takes a stop at the end for its own, and without one it moves words across lines. By
@@ -36,7 +37,7 @@ def translator(table: TranslatorTable, connection: ConnectionTable) -> "Apertium
     return Apertium()
 
 
-class Apertium:
+class Apertium(Translator):
     """Runs `apertium` over many lines at once; see `Translator`."""
 
     provider = "apertium"
@@ -52,10 +53,6 @@ class Apertium:
         """Starting it takes longer than a page of text does."""
         return pack(requests, lambda request: request.body["target"], strings=200, code_points=100_000)
 
-    def size(self, request: Request) -> int:
-        """Characters."""
-        return text_length(request)
-
     async def __aenter__(self) -> Self:
         """Raises `TranslatorError` where it is not installed."""
         if shutil.which("apertium") is None:
@@ -63,14 +60,6 @@ class Apertium:
                 "Apertium is not installed: `apt install apertium apertium-eng-spa`, or another pair."
             )
         return self
-
-    async def __aexit__(self, *exc: object) -> None:
-        """Nothing is open."""
-
-    async def send(self, request: Request) -> Answer:
-        """One text."""
-        answers = [answer async for part in self.send_packed([request]) for answer in part]
-        return answers[0]
 
     async def send_packed(self, requests: Sequence[Request]) -> AsyncIterator[list[Answer]]:
         """Many texts of one language, line by line; line breaks are kept."""
@@ -83,15 +72,7 @@ class Apertium:
         for request, text in zip(requests, texts, strict=True):
             translated = "\n".join(lines[start : start + len(text)])
             start += len(text)
-            answers.append(
-                Answer.to(
-                    request,
-                    "answer" if translated.strip() else "empty",
-                    translated,
-                    model=f"apertium {', '.join(chain)}",
-                    tokens=(text_length(request), 0),
-                )
-            )
+            answers.append(answer_to(request, translated, model=f"apertium {', '.join(chain)}"))
         yield answers
 
     @cached_property

@@ -16,7 +16,8 @@ from pluralbench_schemas import Language
 
 from build_multilingual.errors import TranslatorError
 from build_multilingual.recipe import ConnectionTable, TranslatorTable
-from build_multilingual.translators._packing import pack, text_length, text_of
+from build_multilingual.translators import Translator
+from build_multilingual.translators._packing import answer_to, pack, text_of
 
 PROVIDER = "translate.googleapis.com"
 MODEL = "general/nmt"
@@ -38,12 +39,11 @@ def translator(table: TranslatorTable, connection: ConnectionTable) -> "GoogleTr
     return GoogleTranslator(table, connection)
 
 
-class GoogleTranslator:
+class GoogleTranslator(Translator):
     """Messages of texts in one language; see `Translator`."""
 
     provider = PROVIDER
     longest = CODE_POINTS
-    concurrency: int | None = None
 
     def __init__(self, table: TranslatorTable, connection: ConnectionTable) -> None:
         self.model = table.model or MODEL
@@ -63,10 +63,6 @@ class GoogleTranslator:
             strings=STRINGS,
             code_points=CODE_POINTS,
         )
-
-    def size(self, request: Request) -> int:
-        """Characters."""
-        return text_length(request)
 
     async def __aenter__(self) -> Self:
         """Open the channel. Raises `TranslatorError` for no project and `AccessDenied` for no credentials."""
@@ -97,11 +93,6 @@ class GoogleTranslator:
     async def __aexit__(self, *exc: object) -> None:
         """Close the channel."""
         await self._transport.close()
-
-    async def send(self, request: Request) -> Answer:
-        """One text as a message of its own."""
-        answers = [answer async for part in self.send_packed([request]) for answer in part]
-        return answers[0]
 
     async def send_packed(self, requests: Sequence[Request]) -> AsyncIterator[list[Answer]]:
         """One message. Where the server refuses it, its halves, until the text that it refuses stands alone.
@@ -173,13 +164,9 @@ class GoogleTranslator:
             )
         self._refused = 0
         return [
-            Answer.to(
-                request,
-                "answer" if translation.translated_text.strip() else "empty",
-                translation.translated_text,
-                # The project is the builder's own, and no part of what translated.
-                model=translation.model.rpartition("/models/")[2] or self.model,
-                tokens=(text_length(request), 0),
+            # The project is the builder's own, and no part of what translated.
+            answer_to(
+                request, translation.translated_text, model=translation.model.rpartition("/models/")[2] or self.model
             )
             for request, translation in zip(requests, found, strict=True)
         ]

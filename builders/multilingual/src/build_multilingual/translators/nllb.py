@@ -7,14 +7,15 @@ million. Decoding is greedy, as there.
 from collections.abc import AsyncIterator, Sequence
 from typing import Any, Self
 
-from pluralbench_calls import Answer, Outcome, Request
+from pluralbench_calls import Answer, Request
 from pluralbench_runs import Json, how_to_install, one_line, public_place
 from pluralbench_schemas import ENGLISH, LANGUAGES, Language
 
 from build_multilingual.errors import TranslatorError, UnsupportedLanguage
 from build_multilingual.pieces import sentences
 from build_multilingual.recipe import ConnectionTable, TranslatorTable
-from build_multilingual.translators._packing import pack, text_length, text_of
+from build_multilingual.translators import Translator
+from build_multilingual.translators._packing import answer_to, pack, text_of
 
 MODEL = "facebook/nllb-200-3.3B"
 MAX_TOKENS = 512  # of a sentence and of its translation
@@ -29,7 +30,7 @@ def translator(table: TranslatorTable, connection: ConnectionTable) -> "Nllb":
     return Nllb(table.model or MODEL)
 
 
-class Nllb:
+class Nllb(Translator):
     """The model, loaded when first needed; see `Translator`."""
 
     provider = "transformers"
@@ -47,10 +48,6 @@ class Nllb:
     def pack(self, requests: Sequence[Request]) -> list[list[Request]]:
         """A few texts at a time, so that progress is seen and little is lost by an interruption."""
         return pack(requests, lambda request: request.body["target"], strings=8, code_points=8_000)
-
-    def size(self, request: Request) -> int:
-        """Characters."""
-        return text_length(request)
 
     async def __aenter__(self) -> Self:
         """Load the model, once. Raises `TranslatorError` naming the install command."""
@@ -70,14 +67,6 @@ class Nllb:
             self._network = network.to("cuda" if torch.cuda.is_available() else "cpu").eval()
         return self
 
-    async def __aexit__(self, *exc: object) -> None:
-        """The model stays loaded."""
-
-    async def send(self, request: Request) -> Answer:
-        """One text."""
-        answers = [answer async for part in self.send_packed([request]) for answer in part]
-        return answers[0]
-
     async def send_packed(self, requests: Sequence[Request]) -> AsyncIterator[list[Answer]]:
         """Translate the sentences of all texts in batches, longest first, and put the texts together again."""
         target = str(requests[0].body["target"])
@@ -93,9 +82,7 @@ class Nllb:
         answers = []
         for request, text in zip(requests, texts, strict=True):
             translated = "".join((known[core][0] if core else "") + space for core, space in text)
-            complete = all(known[core][1] for core, _ in text if core)
-            outcome: Outcome = "length" if not complete else "answer" if translated.strip() else "empty"
-            answers.append(Answer.to(request, outcome, translated, tokens=(text_length(request), 0)))
+            answers.append(answer_to(request, translated, whole=all(known[core][1] for core, _ in text if core)))
         yield answers
 
     def _parts(self, text: str) -> list[tuple[str, str]]:
