@@ -6,7 +6,6 @@ the sources and the recorded calls.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,6 @@ from pluralbench_release import (
     Contents,
     ReleaseTable,
     building,
-    pinned,
 )
 from pluralbench_release.errors import NothingLeft, SourceError
 from pluralbench_runs import Cluster, read_recipe
@@ -81,8 +79,9 @@ def build(
     with building(recipe, out, BUILDER, replay, reuse, sample, fresh=fresh) as making:
         # A mistake here is found before anybody is paid for a translation.
         pairs, rated_read = _translation_pairs(recipe)
-        english = source.load(recipe.source) if recipe.source is not None and _by_language(recipe) else None
-        pool = workers(processes if _texts(recipe, english) >= ENOUGH else 1)
+        english = source.load(recipe.source) if recipe.source and (recipe.languages or recipe.english) else None
+        texts = 0 if english is None else english.pairs.height * len(source.TEXTS) * len(recipe.languages)
+        pool = workers(processes if texts >= ENOUGH else 1)
         if cluster is not None and cluster.on is not None:
             pool = cluster_workers(cluster)
         # The workers go before the calls are written: both take much memory.
@@ -102,7 +101,10 @@ def build(
         people = {"decisions": decisions, "preferred": reviewed}
         records = {"set_aside": set_aside, "dropped": dropped}
         contents = Contents(
-            tables=tables(kept, pairs),
+            tables=[
+                *(ReleaseTable(code, SPLIT, frame, "MultilingualPairs") for code, frame in kept.items()),
+                *([] if pairs is None else [ReleaseTable(TRANSLATION, SPLIT, pairs, "TranslationPairs")]),
+            ],
             sources=[*([] if english is None else [english.source]), *(entry.source for entry in rated_read)],
             statistics=figures,
             card=card(recipe, figures, numbered=english is not None and english.numbered),
@@ -134,38 +136,18 @@ def rebuild(release: Path, out: Path, sources: Sequence[str]) -> None:
     build(read_recipe(MultilingualRecipe, release / RECIPE, moved), out, replay=release / LEDGER)
 
 
-def tables(by_language: Mapping[str, pl.DataFrame], pairs: pl.DataFrame | None) -> list[ReleaseTable]:
-    """One table a config, languages first."""
-    made = [ReleaseTable(code, SPLIT, frame, "MultilingualPairs") for code, frame in by_language.items()]
-    return made if pairs is None else [*made, ReleaseTable(TRANSLATION, SPLIT, pairs, "TranslationPairs")]
-
-
 def _pinned(recipe: MultilingualRecipe) -> tuple[MultilingualRecipe, pl.DataFrame]:
     """The recipe with Hub sources pinned to commits, and decisions to their content."""
-    recipe = source.pin(recipe)
-    tables_ = [
-        table if table.location == "sample" else table.model_copy(update={"location": pinned(table.location)})
-        for table in recipe.translation.rated
-    ]
     decisions = filtering.read_decisions(recipe.review.decisions)
     found = filtering.decisions_digest(decisions) if decisions.height else None
     if recipe.filter.decisions_digest not in {None, found}:
         raise SourceError("The decisions are not those that the recipe names by `filter.decisions_digest`.")
     changes = {
+        "source": None if recipe.source is None else source.pin(recipe.source),
         "filter": recipe.filter.model_copy(update={"decisions_digest": found}),
-        "translation": recipe.translation.model_copy(update={"rated": tables_}),
+        "translation": recipe.translation.model_copy(update={"rated": [*map(source.pin, recipe.translation.rated)]}),
     }
     return recipe.model_copy(update=changes), decisions
-
-
-def _by_language(recipe: MultilingualRecipe) -> bool:
-    """Whether configs by language are asked for, and not the config `translation` alone."""
-    return bool(recipe.languages or recipe.english)
-
-
-def _texts(recipe: MultilingualRecipe, english: source.Loaded | None) -> int:
-    """How many texts there are to translate, at most."""
-    return 0 if english is None else english.pairs.height * len(source.TEXTS) * len(recipe.languages)
 
 
 def _translated(
@@ -196,37 +178,31 @@ def _kept(
     if english is None:
         return {}, pl.DataFrame(schema=filtering.DROPPED)
     known = {*english.pairs["id"].to_list(), *english.equal}
-    gone = pl.concat([filtering.dropped(set_aside, decisions, recipe.languages, known), _equal(english)])
+    # The rows that the source itself cannot tell apart.
+    equal = [(row_id, ENGLISH, "source", IDENTICAL) for row_id in english.equal]
+    gone = pl.concat(
+        [
+            filtering.dropped(set_aside, decisions, recipe.languages, known),
+            pl.DataFrame(equal, schema=filtering.DROPPED, orient="row"),
+        ]
+    )
     frames = dict(translated) | ({ENGLISH: english_rows(english.pairs)} if recipe.english else {})
     kept = filtering.keep(frames, gone, recipe.filter)
     for code, frame in kept.items():
         if frame.is_empty():
-            first = gone.filter(pl.col("language") == code) if code != ENGLISH else gone
+            own = gone.filter(pl.col("language") == code)
+            first = gone if code == ENGLISH or own.is_empty() else own
             raise NothingLeft(
                 f"No row is left in {code}: {gone['id'].n_unique():,} of {len(known):,} are dropped, first id "
-                f"{(first if first.height else gone)['id'][0]} ({(first if first.height else gone)['reason'][0]})."
+                f"{first['id'][0]} ({first['reason'][0]})."
             )
     return kept, gone
-
-
-def _equal(loaded: source.Loaded) -> pl.DataFrame:
-    """The rows that the source itself cannot tell apart, as dropped ones."""
-    rows = [(row_id, ENGLISH, "source", IDENTICAL) for row_id in loaded.equal]
-    return pl.DataFrame(rows, schema=filtering.DROPPED, orient="row")
 
 
 def _translation_pairs(recipe: MultilingualRecipe) -> tuple[pl.DataFrame | None, list[rated.Rated]]:
     if not recipe.translation.rated:
         return None, []
-    read = []
-    for table in recipe.translation.rated:
-        if table.location == "sample":
-            found = rated.read(table.model_copy(update={"location": str(source.SAMPLE / "translations.jsonl")}))
-            named = {"name": "PluralBench sample", "location": "sample", "licence": "apache-2.0"}
-            named |= {"attribution": "Written for PluralBench."}
-            read.append(replace(found, source=found.source.model_copy(update=named)))
-        else:
-            read.append(rated.read(table))
+    read = [rated.read(table) for table in recipe.translation.rated]
     pairs = translation_pairs.draw(read, per_level=recipe.translation.per_level, seed=recipe.seed, language_name=_name)
     return pairs, read
 

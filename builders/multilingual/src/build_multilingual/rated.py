@@ -20,6 +20,7 @@ from pluralbench_tables import Dialect, TableFileError, parse_json
 from build_multilingual import mqm
 from build_multilingual.detokenised import detokenised
 from build_multilingual.recipe import RatedTable, Scale, direction_of
+from build_multilingual.source import OF_SAMPLE, SAMPLE
 
 TEXTS = ("translation", "mt", "target", "hypothesis", "text")
 SOURCES = ("source", "src", "source_text")
@@ -75,7 +76,9 @@ def read(table: RatedTable) -> Rated:
     the direction are not known and not given.
     """
     dialect = Dialect(table.separator, table.quoting)
-    tables = read_tables(table.location, split=table.split, dialect=dialect)
+    sample = table.location == "sample"
+    place = str(SAMPLE / "translations.jsonl") if sample else table.location
+    tables = read_tables(place, split=table.split, dialect=dialect)
     score, rows = "", list[Row]()
     for config, frame in tables.frames.items():
         where = tables.paths[config]
@@ -85,8 +88,9 @@ def read(table: RatedTable) -> Rated:
         score = found
         rows += candidates
     scale = table.scale or SCALES[score]
-    left_out = Counter(reason for row in rows if (reason := _fault(row)))
-    good = [row for row in rows if not _fault(row)]
+    faults = [_fault(row) for row in rows]
+    left_out = Counter(fault for fault in faults if fault)
+    good = [row for row, fault in zip(rows, faults, strict=True) if not fault]
     if not good:
         raise SourceError(f"{table.location}: no row has a source, a translation and a number as its `{score}`.")
     if table.scale is None:
@@ -103,7 +107,7 @@ def read(table: RatedTable) -> Rated:
         rows=frame.height,
         licence=tables.licence or table.licence or "unknown",
         attribution=table.attribution or name,
-    )
+    ).model_copy(update=OF_SAMPLE if sample else {})
     return Rated(frame, scale, score, source, dict(sorted(left_out.items())))
 
 
@@ -132,9 +136,8 @@ def _rows_digest(frame: pl.DataFrame) -> str:
 def _fault(row: Row) -> str | None:
     """Why a row cannot be used."""
     missing = {"direction": "no direction", "source": "no source", "translation": "empty translation"}
-    if fault := next((reason for name, reason in missing.items() if not row[name]), None):
-        return fault
-    return "no score" if row["raw_score"] is None else None
+    fault = next((reason for name, reason in missing.items() if not row[name]), None)
+    return fault or ("no score" if row["raw_score"] is None else None)
 
 
 def _check_limits(rows: Sequence[Row], score: str, where: str) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import TypeVar
 
 import polars as pl
 from pluralbench_release import Source, content_digest, pinned, read_tables
@@ -12,12 +13,15 @@ from pluralbench_runs import digest, one_line, public_place
 from pluralbench_tables import Dialect
 from polars.exceptions import PolarsError
 
-from build_multilingual.recipe import COLUMNS, MultilingualRecipe, SourceTable
+from build_multilingual.recipe import COLUMNS, RatedTable, SourceTable
 
 SAMPLE = Path(__file__).parent / "sample"
+OF_SAMPLE = {"name": "PluralBench sample", "location": "sample", "licence": "apache-2.0"}
+OF_SAMPLE |= {"attribution": "Written for PluralBench."}
 REWARD_BENCH = "allenai/reward-bench"
 TEXTS = ("prompt", "chosen", "rejected")
 PAIRS = pl.Schema([("id", pl.Int64), *((name, pl.String) for name in COLUMNS[1:])])
+T = TypeVar("T", SourceTable, RatedTable)
 
 
 @dataclass(frozen=True)
@@ -34,12 +38,9 @@ class Loaded:
     numbered: bool
 
 
-def pin(recipe: MultilingualRecipe) -> MultilingualRecipe:
-    """The recipe with a Hub source pinned to the commit it stands at now; a pinned one asks nobody."""
-    if recipe.source is None or recipe.source.location == "sample":
-        return recipe
-    location = pinned(recipe.source.location)
-    return recipe.model_copy(update={"source": recipe.source.model_copy(update={"location": location})})
+def pin(table: T) -> T:
+    """The table with a Hub dataset pinned to the commit it stands at now; a pinned one asks nobody."""
+    return table if table.location == "sample" else table.model_copy(update={"location": pinned(table.location)})
 
 
 def load(source: SourceTable) -> Loaded:
@@ -62,17 +63,18 @@ def load(source: SourceTable) -> Loaded:
         rows = rows.filter(pl.int_range(pl.len()).over("subset") < source.limit)
     _check(rows, source)
     entry = Source(
-        name="PluralBench sample" if sample else source.name or public_place(source.location).partition("@")[0],
-        location="sample" if sample else tables.location,
+        name=source.name or public_place(source.location).partition("@")[0],
+        location=tables.location,
         revision=tables.revision,
         digest=digest(content_digest(rows)),
         rows=rows.height,
-        licence="apache-2.0" if sample else tables.licence or source.licence or "unknown",
-        attribution="Written for PluralBench." if sample else source.attribution or _attribution(tables.location),
+        licence=tables.licence or source.licence or "unknown",
+        attribution=source.attribution or _attribution(tables.location),
     )
     # By Python's white space, as translations are compared later: polars' lacks the separators U+001C to U+001F.
     pairs = rows.select("chosen", "rejected").iter_rows()
     equal = pl.Series([chosen.strip() == rejected.strip() for chosen, rejected in pairs], dtype=pl.Boolean)
+    entry = entry.model_copy(update=OF_SAMPLE if sample else {})
     return Loaded(rows.filter(~equal), rows.filter(equal)["id"].to_list(), entry, numbered)
 
 

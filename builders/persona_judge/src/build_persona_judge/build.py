@@ -32,11 +32,12 @@ from build_persona_judge.card import card
 from build_persona_judge.figures import check_audits, figures_of
 from build_persona_judge.labels.results import figures_of as label_figures
 from build_persona_judge.labels.results import read_labels
-from build_persona_judge.pairing import LeftOut, Pair, Post
+from build_persona_judge.pairing import LeftOut, Pair
 from build_persona_judge.recipe import (
     SAMPLE,
     EmpathicTable,
     OpinionQaTable,
+    PeopleTable,
     PersonaJudgeRecipe,
     PrismTable,
 )
@@ -85,10 +86,11 @@ def build(
         tasks = _tasks(recipe)
         posts = None if reddit is None else personal_reddit.load(reddit)
         with recording(making.work, making.known) as calls:
-            if posts is not None:
+            if reddit is not None and posts is not None:
                 backend: Backend = ranker if replay is None else Replay()
                 alike = personal_reddit.likeness(posts.rows, posts.personas, calls.ledger, ranker, backend)
-                tasks["personal_reddit"] = _personal_reddit(recipe, posts, alike)
+                pairs, gone = pairing.by_likeness(posts.rows, alike, size=reddit.size, seed=recipe.seed)
+                tasks["personal_reddit"] = _task("personal_reddit", "authorship", posts, pairs, recipe.seed, gone)
 
         tasks = {name: tasks[name] for name, _ in recipe.sources}
         figures = figures_of({name: (task.items, task.dropped) for name, task in tasks.items()})
@@ -140,51 +142,29 @@ def _pinned(recipe: PersonaJudgeRecipe) -> PersonaJudgeRecipe:
 
 def _tasks(recipe: PersonaJudgeRecipe) -> dict[str, Task]:
     """The tasks by name, but for `personal_reddit`, which needs rankings."""
-    made, seed = {}, recipe.seed
-    if recipe.prism is not None:
-        made["prism"] = _prism(recipe.prism, seed)
-    if recipe.opinion_qa is not None:
-        made["opinion_qa"] = _opinion_qa(recipe.opinion_qa, seed)
-    if recipe.empathic_conversations is not None:
-        made["empathic_conversations"] = _empathic(recipe.empathic_conversations, seed)
-    for table in recipe.people_csv:
-        loaded = people_csv.load(table)
-        pairs = pairing.drawn(loaded.rows, table.size, seed, table.task)
-        made[table.task] = _task(table.task, table.kind, loaded, pairs, seed)
+    made, seed = dict[str, Task](), recipe.seed
+    for name, table in recipe.sources:
+        loaded: Loaded[Any]
+        gone: list[LeftOut] = []
+        match table:
+            case PrismTable():
+                kind, loaded = "preference", prism.load(table)
+                pairs, gone = pairing.by_score(loaded.rows, size=table.size, tie_gap=table.tie_gap, seed=seed)
+            case OpinionQaTable():
+                kind, loaded = "opinion", opinion_qa.load(table)
+                answers = pairing.by_answer(loaded.rows, respondents=table.respondents, seed=seed)
+                pairs = pairing.drawn(answers, table.size, seed, name)
+            case EmpathicTable():
+                kind, loaded = "authorship", empathic.load(table)
+                limits = table.model_dump(include={"pairs_per_article", "size", "tie_gap", "tie_share"})
+                pairs = pairing.by_author(loaded.rows, **limits, seed=seed)
+            case PeopleTable():
+                kind, loaded = table.kind, people_csv.load(table)
+                pairs = pairing.drawn(loaded.rows, table.size, seed, name)
+            case _:
+                continue
+        made[name] = _task(name, kind, loaded, pairs, seed, gone)
     return made
-
-
-def _prism(table: PrismTable, seed: int) -> Task:
-    loaded = prism.load(table)
-    pairs, gone = pairing.by_score(loaded.rows, size=table.size, tie_gap=table.tie_gap, seed=seed)
-    return _task("prism", "preference", loaded, pairs, seed, gone)
-
-
-def _opinion_qa(table: OpinionQaTable, seed: int) -> Task:
-    loaded = opinion_qa.load(table)
-    pairs = pairing.by_answer(loaded.rows, respondents=table.respondents, seed=seed)
-    return _task("opinion_qa", "opinion", loaded, pairing.drawn(pairs, table.size, seed, "opinion_qa"), seed)
-
-
-def _empathic(table: EmpathicTable, seed: int) -> Task:
-    loaded = empathic.load(table)
-    pairs = pairing.by_author(
-        loaded.rows,
-        pairs_per_article=table.pairs_per_article,
-        size=table.size,
-        tie_gap=table.tie_gap,
-        tie_share=table.tie_share,
-        seed=seed,
-    )
-    return _task("empathic_conversations", "authorship", loaded, pairs, seed)
-
-
-def _personal_reddit(
-    recipe: PersonaJudgeRecipe, loaded: Loaded[Post], alike: Mapping[str, tuple[Mapping[str, float], str]]
-) -> Task:
-    size = None if recipe.personal_reddit is None else recipe.personal_reddit.size
-    pairs, gone = pairing.by_likeness(loaded.rows, alike, size=size, seed=recipe.seed)
-    return _task("personal_reddit", "authorship", loaded, pairs, recipe.seed, gone)
 
 
 def _task(

@@ -12,16 +12,11 @@ from typing import Any, TypeVar
 import polars as pl
 from pluralbench_release.errors import SourceError
 from pluralbench_runs import stream
-from pluralbench_schemas import VARIABLE
+from pluralbench_schemas import PersonaItems
 
 from build_persona_judge.persona import Rendered
 
-ITEMS = pl.Schema(
-    dict.fromkeys(("id", "task", "kind", "user"), pl.String)
-    | {"persona": pl.List(VARIABLE)}
-    | dict.fromkeys(("context", "option_a", "option_b", "truth", "origin_a", "origin_b"), pl.String)
-    | {"gap": pl.Float64, "rank_calls": pl.List(pl.String)}
-)
+ITEMS = PersonaItems.empty().schema
 T = TypeVar("T")
 LeftOut = tuple[str, str, str]
 """What was left out ("response", "essay", ...), its id, and why."""
