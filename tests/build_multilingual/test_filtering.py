@@ -52,44 +52,42 @@ FAILED = aside_of((1, SPANISH, "prompt", "empty", ""), (2, GERMAN, "chosen", "to
 NO_DECISIONS = decisions_of()
 
 
-def test_what_failed_a_check_goes() -> None:
-    assert gone(FAILED, NO_DECISIONS) == [
-        (1, SPANISH, "check", "prompt: empty"),
-        (2, GERMAN, "check", "chosen: too long"),
-    ]
-    assert gone(aside_of(), NO_DECISIONS) == []
+EMPTY, LONG = (1, SPANISH, "check", "prompt: empty"), (2, GERMAN, "check", "chosen: too long")
+SEVERAL = aside_of((2, GERMAN, "chosen", "too long", "viel"), (2, GERMAN, "prompt", "reads as English", "much"))
 
 
-def test_what_a_person_drops_goes() -> None:
-    decided = decisions_of((3, SPANISH, "drop", "grammar"), (1, SPANISH, "drop", ""), (0, CHINESE, "drop", "not here"))
-    assert gone(FAILED, decided) == [
-        (1, SPANISH, "check", "prompt: empty"),
-        (1, SPANISH, "person", "dropped by a person"),
-        (2, GERMAN, "check", "chosen: too long"),
-        (3, SPANISH, "person", "grammar"),
-    ]
-
-
-def test_a_decision_on_all_is_one_on_each_language() -> None:
-    assert gone(aside_of(), decisions_of((3, "all", "drop", "English idiom"))) == [
-        (3, GERMAN, "person", "English idiom"),
-        (3, "eng_Latn", "person", "English idiom"),
-        (3, SPANISH, "person", "English idiom"),
-    ]
-
-
-def test_a_decision_on_the_source_itself_is_one_on_the_row() -> None:
-    dropped_everywhere = [(3, code, "person", "no English") for code in (GERMAN, "eng_Latn", SPANISH)]
-    assert gone(aside_of(), decisions_of((3, "eng_Latn", "drop", "no English"))) == dropped_everywhere
-    assert gone(FAILED, decisions_of((2, "eng_Latn", "keep", ""))) == gone(FAILED, decisions_of((2, "all", "keep", "")))
-
-
-def test_a_person_who_keeps_wins_against_a_check() -> None:
-    assert gone(FAILED, decisions_of((2, GERMAN, "keep", ""))) == [(1, SPANISH, "check", "prompt: empty")]
-    assert gone(FAILED, decisions_of((2, "all", "keep", "it is fine"))) == [(1, SPANISH, "check", "prompt: empty")]
-    assert gone(FAILED, decisions_of((2, SPANISH, "keep", ""))) == gone(FAILED, NO_DECISIONS)
-    several = aside_of((2, GERMAN, "chosen", "too long", "viel"), (2, GERMAN, "prompt", "reads as English", "much"))
-    assert gone(several, decisions_of((2, GERMAN, "keep", ""))) == []
+@pytest.mark.parametrize(
+    ("set_aside", "decided", "expected"),
+    [
+        pytest.param(FAILED, [], [EMPTY, LONG], id="what failed a check goes"),
+        pytest.param(aside_of(), [], [], id="nothing failed"),
+        pytest.param(
+            FAILED,
+            [(3, SPANISH, "drop", "grammar"), (1, SPANISH, "drop", ""), (0, CHINESE, "drop", "not here")],
+            [EMPTY, (1, SPANISH, "person", "dropped by a person"), LONG, (3, SPANISH, "person", "grammar")],
+            id="what a person drops goes",
+        ),
+        *(
+            pytest.param(
+                aside_of(),
+                [(3, which, "drop", "idiom")],
+                [(3, code, "person", "idiom") for code in (GERMAN, "eng_Latn", SPANISH)],
+                id=f"a decision on {which} is one on the row",
+            )
+            for which in ("all", "eng_Latn")
+        ),
+        *(
+            pytest.param(FAILED, [(2, which, "keep", "it is fine")], [EMPTY], id=f"a person keeps in {which}")
+            for which in (GERMAN, "all", "eng_Latn")
+        ),
+        pytest.param(FAILED, [(2, SPANISH, "keep", "")], [EMPTY, LONG], id="kept in another language"),
+        pytest.param(SEVERAL, [(2, GERMAN, "keep", "")], [], id="kept whatever failed"),
+    ],
+)
+def test_what_goes(
+    set_aside: pl.DataFrame, decided: list[tuple[int, str, str, str]], expected: list[tuple[int, str, str, str]]
+) -> None:
+    assert gone(set_aside, decisions_of(*decided)) == expected
 
 
 @pytest.mark.parametrize(
@@ -147,10 +145,7 @@ def test_decisions_are_read(tmp_path: Path) -> None:
     text = (
         "id,language,decision,reason\n4,spa_Latn,drop,bad grammar\n5,,KEEP ,\n6,deu_Latn,,looked at\n 7 , all,Drop,\n"
     )
-    expected = [(4, SPANISH, "drop", "bad grammar"), (5, "all", "keep", ""), (7, "all", "drop", "")]
-    assert read(tmp_path, text) == expected
-    assert read(tmp_path, "\ufeff" + text) == expected
-    assert read(tmp_path, text.replace("\n", "\r\n")) == expected
+    assert read(tmp_path, text) == [(4, SPANISH, "drop", "bad grammar"), (5, "all", "keep", ""), (7, "all", "drop", "")]
 
 
 def test_columns_that_are_not_needed_may_be_missing_or_more(tmp_path: Path) -> None:
@@ -183,12 +178,10 @@ def test_several_files_are_put_together_and_each_decision_counts_once(tmp_path: 
             "FILE: there is no language 'zh' (id 4); did you mean zho_Hans or zho_Hant?",
         ),
         ("id,language,decision\n4,klingon,drop\n", "FILE: there is no language 'klingon' (id 4)."),
-        ("id,decision\nq4,drop\n", "FILE: the id 'q4' is no whole number."),
-        ("id,decision\n-4,drop\n", "FILE: the id '-4' is no whole number."),
-        ("id,decision\n4.5,drop\n", "FILE: the id '4.5' is no whole number."),
-        ("id,decision\n²,drop\n", "FILE: the id '²' is no whole number."),
-        ("id,decision\n٣,drop\n", "FILE: the id '٣' is no whole number."),
-        ("id,decision\n99999999999999999999,drop\n", "FILE: the id '99999999999999999999' is no whole number."),
+        *(
+            (f"id,decision\n{number},drop\n", f"FILE: the id '{number}' is no whole number.")
+            for number in ("q4", "-4", "4.5", "²", "٣", "99999999999999999999")
+        ),
         ("id,decision\n,drop\n", "FILE: a decision has no id."),
         (
             "id,language\n4,spa_Latn\n",
@@ -198,7 +191,6 @@ def test_several_files_are_put_together_and_each_decision_counts_once(tmp_path: 
             "decision\ndrop\n",
             "FILE has no column `id`; it has decision, and decisions have id, language, decision and reason.",
         ),
-        ("", "FILE is empty; a table begins with the names of its columns."),
     ],
 )
 def test_what_is_no_decision_is_refused(tmp_path: Path, text: str, sentence: str) -> None:
@@ -211,20 +203,9 @@ def test_a_decision_that_is_no_text_is_refused(tmp_path: Path) -> None:
         assert refused(tmp_path, f"{line}\n", "a.jsonl") == sentence
 
 
-def test_files_that_are_none_are_refused(tmp_path: Path) -> None:
-    for path, sentence in (
-        (tmp_path / "nowhere.csv", f"There is no file {tmp_path / 'nowhere.csv'} with decisions."),
-        (tmp_path, f"{tmp_path} is a folder; give a file with decisions."),
-    ):
-        with pytest.raises(SourceError) as caught:
-            read_decisions([str(path)])
-        assert str(caught.value) == sentence
-    assert (
-        refused(tmp_path, "x", "a.txt")
-        == "FILE is no table that can be read here: give .parquet, .jsonl, .json, .csv, .tsv."
-    )
-    latin = "id,decision\n4,drop,caf\xe9\n".encode("latin-1")
-    assert refused(tmp_path, latin) == "FILE, line 2: this is not UTF-8; save the file as UTF-8."
+def test_a_folder_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match=r"is a folder; give a file with decisions\.$"):
+        read_decisions([str(tmp_path)])
 
 
 every_decision = st.tuples(

@@ -7,13 +7,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 from build_multilingual.masking import FINDERS
-from google_builds import PROJECT, Run, calls, prose, recipe, record, released, rows, texts_of
-from translation_server import (
-    PROJECT_NUMBER,
-    by_words,
-    least_messages,
-    serve,
-)
+from google_builds import PROJECT, Run, built, calls, prose, recipe, record, released, rows, texts_of
+from translation_server import PROJECT_NUMBER, by_words, least_messages, serve
 
 # ---- What is sent and what comes back
 
@@ -21,28 +16,23 @@ from translation_server import (
 def test_texts_share_messages_and_each_translation_finds_its_place(run: Run, tmp_path: Path) -> None:
     pairs = rows(300, 40)
     with serve(by_words) as server:
-        status, said = run("--recipe", recipe(tmp_path, server.endpoint, pairs), "--out", tmp_path / "out")
-    assert status == 0, said
-    assert "900 recorded calls, 900 of them made now" in said
+        out = built(run, tmp_path, server.endpoint, pairs)
     sent = server.texts()
     assert sorted(sent) == sorted(texts_of(pairs)), "each text once, as it is"
     assert len(server.requests) == least_messages(sent) == 9
     for request, headers in zip(server.requests, server.metadata, strict=True):
         assert request.parent == f"projects/{PROJECT}/locations/global"
         assert request.model == f"projects/{PROJECT}/locations/global/models/general/nmt"
-        assert (request.mime_type, request.source_language_code, request.target_language_code) == (
-            "text/plain",
-            "en",
-            "es",
-        )
+        languages = request.source_language_code, request.target_language_code
+        assert (request.mime_type, languages) == ("text/plain", ("en", "es"))
         assert not request.glossary_config.glossary
         assert headers["x-goog-request-params"] == f"parent=projects/{PROJECT}/locations/global"
-    made = released(tmp_path / "out")
+    made = released(out)
     assert made["id"].to_list() == list(range(300))
-    for row, pair in zip(made.iter_rows(named=True), pairs, strict=True):
-        for side in ("prompt", "chosen", "rejected"):
-            assert [row[side]] == by_words([pair[side]], "en", "es")
-    recorded = calls(tmp_path / "out")
+    for side in ("prompt", "chosen", "rejected"):
+        assert made[side].to_list() == by_words([pair[side] for pair in pairs], "en", "es")
+    recorded = calls(out)
+    assert recorded.height == 900
     for side in ("prompt", "chosen", "rejected"):
         texts = recorded.join(made.select(pl.col(f"{side}_calls").list.first().alias("key"), side), on="key")
         assert texts["text"].to_list() == texts[side].to_list()
@@ -71,10 +61,10 @@ def test_what_is_protected_is_never_sent_and_comes_back_as_it_was(run: Run, tmp_
     text = f"{prose('before')}{around}{span}{around}{prose('after')}"
     pairs = [row | {"prompt": text, "chosen": f"{text}\n\n{row['chosen']}"} for row in rows(3)]
     with serve(by_words) as server:
-        assert run("--recipe", recipe(tmp_path, server.endpoint, pairs), "--out", tmp_path / "out")[0] == 0
+        out = built(run, tmp_path, server.endpoint, pairs)
     assert not [sent for sent in server.texts() if span in sent]
-    made = released(tmp_path / "out")
-    assert record(tmp_path / "out", "set_aside").is_empty()
+    made = released(out)
+    assert record(out, "set_aside").is_empty()
     before, after = by_words([prose("before"), prose("after")], "en", "es")
     assert set(made["prompt"]) == {f"{before}{around}{span}{around}{after}"}
     assert all(chosen.startswith(f"{before}{around}{span}{around}{after}\n\n") for chosen in made["chosen"])
@@ -94,23 +84,16 @@ STRANGE = {
 def test_right_to_left_and_combining_text_comes_back_byte_for_byte(run: Run, tmp_path: Path, code: str) -> None:
     text = STRANGE[code]
     translations = [text, f"{text}\n\n{text}", f"- {text}\n- {text}\n\n[0] {text}"]
-    pair = {
-        "id": 7,
-        "prompt": prose("p", 9),
-        "chosen": prose("c", 18),
-        "rejected": prose("r", 27) + " 15%",
-        "subset": "s",
-    }
-    sent = [pair["prompt"], pair["chosen"], prose("r", 27) + " [0]"]
+    texts = {"prompt": prose("p", 9), "chosen": prose("c", 18), "rejected": prose("r", 27)}
+    pair = {"id": 7, "subset": "s", **texts, "rejected": texts["rejected"] + " 15%"}
+    sent = [texts["prompt"], texts["chosen"], texts["rejected"] + " [0]"]
     known = dict(zip(sent, translations, strict=True))
     with serve(lambda texts, *_: [known[text] for text in texts]) as server:
-        asked = recipe(tmp_path, server.endpoint, [pair], languages=[code])
-        status, said = run("--recipe", asked, "--out", tmp_path / "out")
-    assert status == 0, said
-    (row,) = released(tmp_path / "out", code).iter_rows(named=True)
+        out = built(run, tmp_path, server.endpoint, [pair], languages=[code])
+    (row,) = released(out, code).iter_rows(named=True)
     wanted = [*translations[:2], translations[2].replace("[0]", "15%")]
     assert [row[side].encode() for side in ("prompt", "chosen", "rejected")] == [text.encode() for text in wanted]
-    assert sorted(calls(tmp_path / "out")["text"]) == sorted(translations), "recorded as it came"
+    assert sorted(calls(out)["text"]) == sorted(translations), "recorded as it came"
 
 
 def test_a_translation_of_only_white_space_is_empty(run: Run, tmp_path: Path) -> None:
@@ -121,9 +104,9 @@ def test_a_translation_of_only_white_space_is_empty(run: Run, tmp_path: Path) ->
         return [" \u200b\n" if "Empty" in text else by_words([text], source, target)[0] for text in texts]
 
     with serve(empty) as server:
-        assert run("--recipe", recipe(tmp_path, server.endpoint, pairs), "--out", tmp_path / "out")[0] == 0
-    assert released(tmp_path / "out")["id"].to_list() == [0, 1, 3]
-    assert record(tmp_path / "out", "dropped").rows() == [(2, "spa_Latn", "check", "chosen: no letters")]
+        out = built(run, tmp_path, server.endpoint, pairs)
+    assert released(out)["id"].to_list() == [0, 1, 3]
+    assert record(out, "dropped").rows() == [(2, "spa_Latn", "check", "chosen: no letters")]
 
 
 # ---- Identity: model, glossary, replay
@@ -131,12 +114,12 @@ def test_a_translation_of_only_white_space_is_empty(run: Run, tmp_path: Path) ->
 
 def test_a_model_is_named_without_the_project(run: Run, tmp_path: Path) -> None:
     with serve(by_words) as server:
-        asked = recipe(tmp_path, server.endpoint, rows(3), connection={"location": "us-central1"})
-        assert run("--recipe", asked, "--translator", "google:TL123", "--out", tmp_path / "out")[0] == 0
+        words = ("--translator", "google:TL123", "--location", "us-central1")
+        out = built(run, tmp_path, server.endpoint, rows(3), *words)
     (request,) = server.requests
     assert request.model == f"projects/{PROJECT}/locations/us-central1/models/TL123"
-    assert set(released(tmp_path / "out")["translator"]) == set(calls(tmp_path / "out")["model"]) == {"TL123"}
-    for path in (tmp_path / "out").rglob("*"):
+    assert set(released(out)["translator"]) == set(calls(out)["model"]) == {"TL123"}
+    for path in out.rglob("*"):
         # The recipe, which is in the manifest too, says how the build was made, connection and all.
         if path.is_file() and path.name not in {"recipe.toml", "manifest.json"}:
             assert PROJECT.encode() not in path.read_bytes(), path
@@ -147,14 +130,12 @@ GLOSSARY = f"projects/{PROJECT}/locations/us-central1/glossaries/houses"
 
 
 def test_a_glossary_is_sent_and_what_it_made_is_taken(run: Run, tmp_path: Path) -> None:
-    words = ["--recipe", recipe(tmp_path, "", rows(12)), "--location", "us-central1", "--glossary", GLOSSARY]
     with serve(by_words) as server:
-        status, said = run(*words, "--endpoint", server.endpoint, "--out", tmp_path / "glossed")
-    assert status == 0, said
+        words = ("--location", "us-central1", "--glossary", GLOSSARY)
+        made = released(built(run, tmp_path, server.endpoint, rows(12), *words))
     (request,) = server.requests
     assert request.glossary_config.glossary == GLOSSARY
     assert request.parent == f"projects/{PROJECT}/locations/us-central1"
-    made = released(tmp_path / "glossed")
     plain = [text.replace("casa", "CASA") for text in by_words([row["prompt"] for row in rows(12)], "en", "es")]
     assert made["prompt"].to_list() == plain
     assert any("CASA" in text for text in plain)
@@ -173,6 +154,3 @@ def test_a_glossary_is_part_of_what_is_asked(run: Run, tmp_path: Path) -> None:
         assert len(server.requests) == 2, "nothing of the plain translations serves"
         assert run("--recipe", asked, "--glossary", "other", "--out", tmp_path / "out", "--reuse", words[-1])[0] == 0
         assert len(server.requests) == 3
-
-
-# ---- In Python

@@ -9,22 +9,12 @@ from pathlib import Path
 
 import grpc
 import pytest
-from commands import command, fails
+from commands import command, fails, refused
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
-from google_builds import (
-    GO_ON,
-    PROJECT,
-    Run,
-    recipe,
-    refused,
-    rows,
-)
-from translation_server import (
-    by_words,
-    serve,
-)
+from google_builds import GO_ON, PROJECT, Run, recipe, rows
+from translation_server import by_words, serve
 
 # ---- Credentials, project, host
 
@@ -79,14 +69,6 @@ def test_damaged_credentials_are_said_in_words(
     assert "key.json" in said
     assert "Error(" not in said
     assert "((" not in said
-
-
-def test_no_project(run: Run, tmp_path: Path) -> None:
-    asked = recipe(tmp_path, "http://127.0.0.1:9", rows(1), connection={"project": None})
-    refused(
-        run("--recipe", asked, "--out", tmp_path / "out"),
-        "Google Cloud Translation wants a project to bill: give --project.",
-    )
 
 
 @pytest.mark.parametrize(

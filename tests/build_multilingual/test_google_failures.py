@@ -14,28 +14,17 @@ from typing import Any
 import grpc
 import pytest
 from build_multilingual.translators.google import REFUSED_IN_A_ROW
-from commands import environment, script
-from google_builds import GO_ON, Run, calls, prose, recipe, record, refused, released, rows, texts_of
+from commands import environment, refused, script
+from google_builds import GO_ON, Run, built, calls, prose, recipe, record, released, rows, texts_of
 from pluralbench_calls import read_ledger
-from translation_server import (
-    BAD_LANGUAGE,
-    BAD_TEXT,
-    QUOTA,
-    UNAVAILABLE,
-    Fault,
-    by_words,
-    in_order,
-    refusing,
-    serve,
-)
+from translation_server import BAD_LANGUAGE, BAD_TEXT, QUOTA, UNAVAILABLE, Fault, by_words, in_order, refusing, serve
 
 # ---- What fails
 
 
 def test_a_failing_server_and_a_quota_are_waited_out(run: Run, tmp_path: Path) -> None:
     with serve(by_words, in_order(UNAVAILABLE, QUOTA)) as server:
-        status, said = run("--recipe", recipe(tmp_path, server.endpoint, rows(5)), "--out", tmp_path / "out")
-    assert status == 0, said
+        built(run, tmp_path, server.endpoint, rows(5))
     assert len(server.requests) == 3
     assert len({tuple(request.contents) for request in server.requests}) == 1, "the same message"
     assert sorted(server.texts()) == sorted(texts_of(rows(5)))
@@ -102,15 +91,12 @@ def test_one_refused_text_is_found_and_the_rest_is_kept(run: Run, tmp_path: Path
     pairs[17]["chosen"] = "This forbidden sentence is one that the translator will never take from anybody."
     bad = pairs[17]["chosen"]
     with serve(by_words, refusing(bad)) as server:
-        status, said = run("--recipe", recipe(tmp_path, server.endpoint, pairs), "--out", tmp_path / "out")
-    assert status == 0, said
+        out = built(run, tmp_path, server.endpoint, pairs)
     assert Counter(server.texts()) == Counter(text for text in texts_of(pairs) if text != bad), "the others once each"
     assert len(server.requests) <= 1 + 2 * 7 + 1, "halves of 90 texts, and the text alone once more"
-    assert record(tmp_path / "out", "dropped").rows() == [
-        (17, "spa_Latn", "check", "chosen: refused by the translator")
-    ]
-    assert released(tmp_path / "out")["id"].to_list() == [number for number in range(30) if number != 17]
-    errors = calls(tmp_path / "out").filter(outcome="error")
+    assert record(out, "dropped").rows() == [(17, "spa_Latn", "check", "chosen: refused by the translator")]
+    assert released(out)["id"].to_list() == [number for number in range(30) if number != 17]
+    errors = calls(out).filter(outcome="error")
     assert errors.select("text", "finish_reason", "label").unique().rows() == [
         ("Request contains an invalid argument", "INVALID_ARGUMENT", "the chosen of 17 in spa_Latn")
     ]
@@ -120,8 +106,7 @@ def test_a_refused_text_may_pass_sentence_by_sentence(run: Run, tmp_path: Path) 
     pairs = rows(5)
     bad = pairs[3]["prompt"] = f"{prose('one')} {prose('two')}"
     with serve(by_words, refusing(bad)) as server:
-        assert run("--recipe", recipe(tmp_path, server.endpoint, pairs), "--out", tmp_path / "out")[0] == 0
-    made = released(tmp_path / "out")
+        made = released(built(run, tmp_path, server.endpoint, pairs))
     assert made.height == 5
     assert [made["prompt"][3]] == by_words([bad], "en", "es")
 
@@ -129,17 +114,13 @@ def test_a_refused_text_may_pass_sentence_by_sentence(run: Run, tmp_path: Path) 
 def test_refused_texts_are_asked_again_on_demand(run: Run, tmp_path: Path) -> None:
     pairs = rows(8)
     pairs[5]["prompt"] = "This forbidden sentence is one that the translator will not take today."
-    words = ["--recipe", recipe(tmp_path, "", pairs), "--out", tmp_path / "out", "--endpoint"]
     with serve(by_words, refusing(pairs[5]["prompt"])) as server:
-        assert run(*words, server.endpoint)[0] == 0
+        built(run, tmp_path, server.endpoint, pairs)
     with serve(by_words) as server:
-        assert run(*words, server.endpoint)[0] == 0
+        assert released(built(run, tmp_path, server.endpoint, pairs)).height == 7
         assert server.requests == []
-        assert released(tmp_path / "out").height == 7
-        status, said = run(*words, server.endpoint, "--retry-errors")
-        assert status == 0, said
+        assert released(built(run, tmp_path, server.endpoint, pairs, "--retry-errors")).height == 8
     assert server.texts() == [pairs[5]["prompt"]]
-    assert released(tmp_path / "out").height == 8
 
 
 def test_when_text_after_text_is_refused_it_is_not_the_texts(run: Run, tmp_path: Path) -> None:
@@ -202,9 +183,6 @@ def test_another_number_of_texts_than_were_sent_is_not_believed(run: Run, tmp_pa
     made = released(tmp_path / "out")
     for side in ("prompt", "chosen", "rejected"):
         assert made[side].to_list() == by_words([row[side] for row in pairs], "en", "es")
-
-
-# ---- Money
 
 
 # ---- Killed

@@ -294,36 +294,27 @@ def test_the_extra_is_not_installed(
     )
 
 
-def damaged(folder: Path, made: Path, what: str) -> Path:
-    shutil.copytree(folder, made)
-    match what:
-        case "no weights":
-            (made / "model.safetensors").unlink()
-        case "half of the weights":
-            content = (made / "model.safetensors").read_bytes()
-            (made / "model.safetensors").write_bytes(content[: len(content) // 2])
-        case "no configuration":
-            (made / "config.json").unlink()
-        case "another kind of model":
-            (made / "config.json").write_text('{"model_type": "bert"}', encoding="utf-8")
-    return made
-
-
 @pytest.mark.parametrize(
-    "what",
+    ("file", "change"),
     [
-        "no weights",
-        "half of the weights",
-        "no configuration",
-        "another kind of model",
+        pytest.param("model.safetensors", None, id="no weights"),
+        pytest.param("model.safetensors", lambda content: content[: len(content) // 2], id="half of the weights"),
+        pytest.param("config.json", None, id="no configuration"),
+        pytest.param("config.json", lambda _: b'{"model_type": "bert"}', id="another kind of model"),
     ],
 )
-def test_a_model_that_cannot_be_loaded(folder: Path, tmp_path: Path, what: str) -> None:
-    path = damaged(folder, tmp_path / "damaged", what)
+def test_a_model_that_cannot_be_loaded(
+    folder: Path, tmp_path: Path, file: str, change: Callable[[bytes], bytes] | None
+) -> None:
+    damaged = shutil.copytree(folder, tmp_path / "damaged")
+    content = (damaged / file).read_bytes()
+    (damaged / file).unlink()
+    if change is not None:
+        (damaged / file).write_bytes(change(content))
     with pytest.raises(TranslatorError) as caught:
-        loaded(path)
+        loaded(damaged)
     message = str(caught.value)
-    assert message.startswith(f"The translation model {path} cannot be loaded: ")
+    assert message.startswith(f"The translation model {damaged} cannot be loaded: ")
     assert message.endswith(".")
     assert "\n" not in message
 

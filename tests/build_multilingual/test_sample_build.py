@@ -11,7 +11,7 @@ import samples
 from build_multilingual.masking import mask
 from build_multilingual.source import SAMPLE
 from pluralbench_calls import read_ledger
-from pluralbench_release import LEDGER, content_digest, diff, read_card, read_manifest
+from pluralbench_release import LEDGER, diff, read_card, read_manifest
 from pluralbench_schemas import MultilingualPairs, TranslationPairs, validate
 from samples import Sample
 
@@ -124,13 +124,6 @@ def test_the_statistics_are_json_of_what_is_there(sample: Sample) -> None:
     assert (figures["source_rows"], figures["ids_dropped"]) == (46, 0)
     assert [(entry["source"], entry["kept_everywhere"]) for entry in figures["subsets"]] == [(2, 2)] * 23
     assert pl.read_parquet(sample[0] / "provenance/dropped.parquet").is_empty()
-
-
-def test_the_digests_are_of_the_rows(sample: Sample) -> None:
-    for config, digest in digests(sample[0]).items():
-        frame = rows(sample[0], config)
-        assert content_digest(frame) == digest
-        assert content_digest(frame.reverse()) == digest
 
 
 def test_a_part_of_it_has_the_same_rows(run: Run, sample: Sample, tmp_path: Path) -> None:

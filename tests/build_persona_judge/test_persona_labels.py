@@ -7,6 +7,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 from build_persona_judge.labels.results import LABELS, figures_of, figures_table
+from commands import refused
 from pluralbench_release import rebuild, verify
 from pluralbench_studies import read_rows
 from samples import sample
@@ -33,10 +34,6 @@ def fill(folder: Path, wrong: str = "", certainty: str = "90") -> None:
         swapped = {"A": "B", "B": "A"} if path.stem == wrong else {"A": "a", "B": "b "}
         answers = pl.Series([swapped[truth[item]] for item in sheet["item"]])
         sheet.with_columns(answer=answers, certainty=pl.lit(certainty)).write_csv(path)
-
-
-def refused(result: tuple[int, str], sentence: str) -> None:
-    assert result == (2, f"Error: {sentence}\n")
 
 
 def test_sheets_tell_of_the_person_and_not_of_the_truth(study: Path) -> None:

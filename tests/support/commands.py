@@ -59,6 +59,11 @@ def in_process(
     return words_to_result
 
 
+def refused(result: tuple[int, str], sentence: str) -> None:
+    """Assert that a command in this process said exactly this sentence, and ended with status 2."""
+    assert result == (2, f"Error: {sentence}\n")
+
+
 def fails(result: subprocess.CompletedProcess[str], *parts: str, status: int = 2) -> None:
     """Assert that a command failed as a command should: one sentence that names things, no traceback."""
     assert result.returncode == status, result.stderr or result.stdout

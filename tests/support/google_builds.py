@@ -53,10 +53,15 @@ def recipe(folder: Path, endpoint: str, pairs: Sequence[Row], **tables: Any) -> 
     }
     for name, value in tables.items():
         values[name] = values[name] | value if isinstance(value, dict) and name in values else value
-    if values["connection"]["project"] is None:
-        del values["connection"]["project"]
     (folder / "recipe.toml").write_text(tomli_w.dumps(values), encoding="utf-8")
     return folder / "recipe.toml"
+
+
+def built(run: Run, folder: Path, endpoint: str, pairs: Sequence[Row], *words: object, **tables: Any) -> Path:
+    """The release that the command makes of such a recipe."""
+    status, said = run("--recipe", recipe(folder, endpoint, pairs, **tables), *words, "--out", folder / "out")
+    assert status == 0, said
+    return folder / "out"
 
 
 def released(out: Path, config: str = "spa_Latn") -> pl.DataFrame:
@@ -71,15 +76,5 @@ def calls(out: Path) -> pl.DataFrame:
     return read_ledger(out / "provenance/ledger.parquet")
 
 
-def digests(out: Path) -> dict[str, str]:
-    manifest = json.loads((out / "provenance/manifest.json").read_text(encoding="utf-8"))
-    return {table["config"]: table["digest"] for table in manifest["tables"]}
-
-
 def texts_of(pairs: Sequence[Row]) -> list[str]:
     return [row[side] for row in pairs for side in ("prompt", "chosen", "rejected")]
-
-
-def refused(result: tuple[int, str], sentence: str) -> None:
-    """Exactly this sentence on standard error, and status 2."""
-    assert result == (2, f"Error: {sentence}\n")
