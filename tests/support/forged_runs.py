@@ -2,21 +2,19 @@
 
 import json
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
-from pluralbench.evaluation.judge import legacy_number
-from pluralbench.leaderboard.remade import Files, measured_personas, source_of
+from pluralbench.evaluation.judge import with_legacy
+from pluralbench.evaluation.personas import measured as measured_personas
+from pluralbench.leaderboard.remade import Files, source_of
 from pluralbench.metrics import measure
 from pluralbench.results.decisions import decisions_of
-from pluralbench.results.evaluations import EvaluationConfig
-from pluralbench.results.metrics_frame import metrics_frame, metrics_text
+from pluralbench.results.evaluations import EvaluationConfig, PersonaConfig
+from pluralbench.results.metrics_frame import metrics_text
 from pluralbench.results.runs import ITEMS_FILE, LEDGER_FILE, METRICS_FILE, RUN_FILE, Run, load_run
-
-if TYPE_CHECKING:
-    from pluralbench_calls import Choice
 
 Row = dict[str, Any]
 
@@ -33,19 +31,12 @@ def rewritten(run: Run, items: pl.DataFrame) -> Run:
     of = source.items.join(
         items.select("config", "id").unique(), on=["config", "id"], how="semi", maintain_order="left"
     )
-    if run.verb == "judge-personas":
-        metrics = measured_personas(run, items, of)
+    if isinstance(run.config, PersonaConfig):
+        metrics = measured_personas(run.config, items, of)
     else:
         metrics = measure(run.config.benchmark.description, decisions_of(items), of)
-        if "calls_chosen_first" in items.columns:
-            texts = dict(pl.read_parquet(run.path / LEDGER_FILE).select("key", "text").iter_rows())
-            sides: Sequence[tuple[str, Choice]] = (("chosen", "A"), ("rejected", "B"))
-            replies = [
-                (texts[calls[-1]], letter)
-                for side, letter in sides
-                for calls in items[f"calls_{side}_first"].drop_nulls()
-            ]
-            metrics = pl.concat([metrics, metrics_frame([legacy_number(replies)])])
+        if (run.path / LEDGER_FILE).exists():
+            metrics = with_legacy(metrics, items, pl.read_parquet(run.path / LEDGER_FILE))
     items.write_parquet(run.path / ITEMS_FILE)
     (run.path / METRICS_FILE).write_text(metrics_text(metrics), encoding="utf-8")
     counts = dict(items.group_by("config").agg(pl.col("id").n_unique()).iter_rows())

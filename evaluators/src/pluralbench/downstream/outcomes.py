@@ -142,7 +142,7 @@ def juror_of(outcome: Outcome, connection: ChatConnection | None) -> Juror | Non
             raise EvaluationError(f"{OVERLAP} counts words of rubric aspects; give no --measure {outcome.measure}.")
         return Juror(outcome, None)
     judging = Judging(max_tokens=outcome.max_tokens)
-    chat, reached = chat_of(outcome.judge, judging, connection)
+    chat, reached = chat_of(outcome.judge, judging, connection, seeded=False)
     # Its ledger is that of the candidates, which `values` is given.
     return Juror(outcome, Judge(chat, reached, Path("ledger.sqlite"), attempts=outcome.attempts))
 

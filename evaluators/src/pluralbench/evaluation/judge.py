@@ -1,31 +1,32 @@
 """`judge`: a language model as a judge on a benchmark, into a run directory with its recorded calls."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import polars as pl
-from pluralbench_calls import Choice, Settled
-from pluralbench_calls.chat import ChatConnection, ChatModel, chosen_model
+from pluralbench_calls import Choice, Settled, read_ledger
+from pluralbench_calls.chat import ChatConnection, ChatModel
 from pluralbench_calls.verdicts import legacy_points, readings
 from pluralbench_measures.bootstrap import Estimate
 from pluralbench_measures.rankings import pairs_of
 from pluralbench_rewards.contract import Group, Scored
 from pluralbench_rewards.judge import Comparison, Judge, prompts_digest, scores_of
-from pluralbench_runs import Output, check_recipe, stream
+from pluralbench_runs import stream
 
 from pluralbench.data.prompts import languages_told, told_to_judge
 from pluralbench.descriptions import Data, Judging, Orders, PersonaJudging, Prompt, Synthesizing
 from pluralbench.errors import EvaluationError
 from pluralbench.evaluation.folders import run_folder
+from pluralbench.evaluation.models import chat_at
 from pluralbench.evaluation.settings import Loaded, load_benchmark, run_directory
 from pluralbench.evaluation.timing import timed
 from pluralbench.evaluation.verdicts import CHANGED, INVALID, Columns, agreed, answered, came_of, export_calls
-from pluralbench.results.decisions import BASE, CALLS, JUDGED, decide, score_items
+from pluralbench.results.decisions import BASE, CALLS, JUDGED, decide, decisions_of, score_items
 from pluralbench.results.evaluations import JudgeConfig, JudgeResult
 from pluralbench.results.metrics_frame import Place, metrics_frame
-from pluralbench.results.runs import Run, load_run, write_run
+from pluralbench.results.runs import LEDGER_FILE, Run, load_run, write_run
 
 SIDES: Columns = (("verdict_chosen_first", "calls_chosen_first"), ("verdict_rejected_first", "calls_rejected_first"))
 VERDICTS = {"A": ("chosen", "win"), "B": ("rejected", "loss"), CHANGED: ("tie", "tie"), INVALID: (INVALID, INVALID)}
@@ -33,16 +34,11 @@ VERDICTS = {"A": ("chosen", "win"), "B": ("rejected", "loss"), CHANGED: ("tie", 
 
 
 class Said(NamedTuple):
-    """What a judge said of all items, in the shape of a run.
-
-    readings: how many verdicts each rule reads. legacy: see `legacy_number`; None where nothing was compared.
-    """
+    """What a judge said of all items. frame: of a run's items. readings: how many verdicts each rule reads."""
 
     frame: pl.DataFrame
-    decisions: pl.DataFrame
     reasons: list[str]
     readings: dict[str, int]
-    legacy: tuple[Place, Estimate] | None = None
 
 
 def judge(
@@ -79,11 +75,9 @@ def judge(
             "The benchmark has no pair of responses that it tells apart, so there is nothing to judge."
         )
     contexts = Contexts.of(loaded, judging)
-    chat, connection = chat_of(model, judging, connection)
+    chat, connection = chat_of(model, judging, connection, seeded=False)
     config = JudgeConfig(
-        benchmark=loaded.benchmark_record(),
-        data=loaded.data_record(),
-        prompt=loaded.prompt_record(),
+        **loaded.records(),
         model=chat,
         prompts_digest=prompts_digest(),
         judging=judging,
@@ -105,7 +99,14 @@ def judge(
         if output is not None:
             with timed(output.work) as seconds:
                 said = said_of(the_judge, loaded, contexts, judging, seed)
-                _write(output, config, loaded, the_judge, said, seconds())
+                usage = export_calls(the_judge, output)
+                result = JudgeResult(
+                    **came_of(config, usage, seconds()),
+                    invalid_reasons=dict(sorted(Counter(said.reasons).items())),
+                    readings=said.readings,
+                )
+                metrics = measured(loaded, said.frame, read_ledger(output.work / LEDGER_FILE))
+                write_run(output, config, result, metrics, {"items": said.frame})
     return load_run(target, JudgeConfig, part=True)
 
 
@@ -113,21 +114,12 @@ def chat_of(
     model: str,
     judging: Judging | PersonaJudging | Synthesizing,
     connection: ChatConnection | None,
-    local: Mapping[str, Any] | None = None,
+    *,
+    seeded: bool = True,
 ) -> tuple[ChatModel, ChatConnection]:
-    """The chat model of a name with a judge's sampling, and how it is reached. local: what the embedded one has of its
-    own. Raises `RecipeError`."""
-    connection = connection or ChatConnection()
-    tables: dict[str, dict[str, Any]] = {"model": {}, "connection": connection.given()}
-    chosen = chosen_model("model", model, connection.base_url, connection.api_key_env, local or {})
-    for dotted, value in chosen.items():
-        table, _, key = dotted.partition(".")
-        tables[table][key] = value
+    """The chat model of a name with a judge's sampling, and how it is reached; see `chat_at`. Raises `RecipeError`."""
     sampling = {name: getattr(judging, name) for name in ("temperature", "top_p", "max_tokens")}
-    return (
-        check_recipe(ChatModel, sampling | tables["model"], "of the judge"),
-        check_recipe(ChatConnection, tables["connection"], "of the connection"),
-    )
+    return chat_at(model, connection, sampling, "judge", seeded=seeded)
 
 
 class Contexts(NamedTuple):
@@ -147,23 +139,15 @@ class Contexts(NamedTuple):
         )
 
 
-def _write(output: Output, config: JudgeConfig, loaded: Loaded, the_judge: Judge, said: Said, seconds: float) -> None:
-    counted = came_of(config, export_calls(the_judge, output), said.reasons, seconds)
-    result = JudgeResult(**counted, readings=said.readings)
-    write_run(output, config, result, measured(loaded, said), {"items": said.frame})
-
-
 def said_of(the_judge: Judge, loaded: Loaded, contexts: Contexts, judging: Judging, seed: int) -> Said:
     """What a judge says of the items of `loaded.frame`: asked, or taken from its ledger where that knows it."""
     return (_rated if judging.pointwise else _compared)(the_judge, loaded, contexts, judging.orders, seed)
 
 
-def measured(loaded: Loaded, said: Said) -> pl.DataFrame:
-    """The metrics of what a judge said; of a share none."""
-    metrics = loaded.measured(said.decisions)
-    if said.legacy is None or loaded.shard is not None:
-        return metrics
-    return pl.concat([metrics, metrics_frame([said.legacy])])
+def measured(loaded: Loaded, frame: pl.DataFrame, ledger: pl.DataFrame) -> pl.DataFrame:
+    """The metrics of what a judge said; of a share none. frame, ledger: a run's items and calls."""
+    metrics = loaded.measured(decisions_of(frame))
+    return metrics if loaded.shard is not None else with_legacy(metrics, frame, ledger)
 
 
 def _rated(the_judge: Judge, loaded: Loaded, contexts: Contexts, _: Orders, __: int) -> Said:
@@ -178,7 +162,7 @@ def _rated(the_judge: Judge, loaded: Loaded, contexts: Contexts, _: Orders, __: 
     decisions = decide(items, scored.scores, scored.cut)
     reasons = [rating.reason for group in ratings for rating in group if rating.reason]
     frame = score_items(loaded.benchmark, items, scored, decisions)
-    return Said(frame.with_columns(_calls_of(ratings, by_response="response" in frame.columns)), decisions, reasons, {})
+    return Said(frame.with_columns(_calls_of(ratings, by_response="response" in frame.columns)), reasons, {})
 
 
 def _calls_of(ratings: Sequence[Sequence[Settled[float]]], *, by_response: bool) -> list[pl.Series]:
@@ -215,10 +199,8 @@ def _compared(the_judge: Judge, loaded: Loaded, contexts: Contexts, orders: Orde
         if row.get("outcome") != "equal":
             row["verdict"], row["outcome"] = verdict(row)
     frame = pl.DataFrame(rows, schema=JUDGED)
-    right: list[Choice] = ["B" if swapped else "A" for _, swapped in asked]
     replies = [settled.answer.text for settled in verdicts]
-    legacy = legacy_number(zip(replies, right, strict=True))
-    return Said(frame, frame, frame["reason"].drop_nulls().to_list(), _readings(replies), legacy)
+    return Said(frame, frame["reason"].drop_nulls().to_list(), _readings(replies))
 
 
 def _readings(replies: Sequence[str]) -> dict[str, int]:
@@ -230,14 +212,23 @@ def _readings(replies: Sequence[str]) -> dict[str, int]:
     return dict(read)
 
 
-def legacy_number(replies: Iterable[tuple[str, Choice]]) -> tuple[Place, Estimate]:
-    """M-RewardBench's own count: one point for the chosen response, half a point for what it cannot read.
+def with_legacy(metrics: pl.DataFrame, frame: pl.DataFrame, ledger: pl.DataFrame) -> pl.DataFrame:
+    """The metrics with M-RewardBench's own count, where a judge compared: one point for the chosen response, half a
+    point for what its code cannot read.
 
-    replies: those that verdicts rest on, with the letter of the chosen response.
+    frame, ledger: a run's items and calls. A verdict rests on the last of its calls.
     """
-    points = [legacy_points(reply, letter) for reply, letter in replies]
-    mean = sum(points) / len(points) if points else None
-    return Place("position", "accuracy_with_invalid_as_half"), Estimate(mean, n=len(points))
+    if SIDES[0][1] not in frame.columns:
+        return metrics
+    texts = dict(ledger.select("key", "text").iter_rows())
+    letters: tuple[Choice, ...] = ("A", "B")
+    points = [
+        legacy_points(texts[calls[-1]], letter)
+        for (_, column), letter in zip(SIDES, letters, strict=True)
+        for calls in frame[column].drop_nulls()
+    ]
+    mean = Estimate(sum(points) / len(points) if points else None, n=len(points))
+    return pl.concat([metrics, metrics_frame([(Place("position", "accuracy_with_invalid_as_half"), mean)])])
 
 
 def verdict(row: Mapping[str, Any]) -> tuple[str, str]:

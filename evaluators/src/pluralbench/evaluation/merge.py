@@ -5,23 +5,22 @@ are the same to the bit. What was counted is added up; calls that two shards mad
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import polars as pl
-from pluralbench_calls import Choice, read_ledger, working_ledger
+from pluralbench_calls import read_ledger, working_ledger
 from pluralbench_rewards import ModelRecord, Work, added
 from pluralbench_runs import Output, Table, difference
 
-from pluralbench.data.items import Items
-from pluralbench.data.persona_items import Personas, draw
+from pluralbench.data.persona_items import Personas
 from pluralbench.data.shards import Shard, shard_of
 from pluralbench.data.texts import named
 from pluralbench.errors import DataError, RunError
-from pluralbench.evaluation.judge import legacy_number
-from pluralbench.evaluation.personas import measured, without_persona
+from pluralbench.evaluation.judge import with_legacy
+from pluralbench.evaluation.personas import drawn_of, measured, without_persona
 from pluralbench.evaluation.score import within
 from pluralbench.evaluation.settings import run_directory
 from pluralbench.metrics import measure
@@ -36,12 +35,10 @@ from pluralbench.results.evaluations import (
 )
 from pluralbench.results.examples import place_of, read_again
 from pluralbench.results.finding import UNFINISHED
-from pluralbench.results.metrics_frame import metrics_frame
 from pluralbench.results.record import ShardRecord
 from pluralbench.results.runs import LEDGER_FILE, Run, load_run, write_run
 
 KEY = ["config", "id"]
-SIDES: tuple[tuple[str, Choice], ...] = (("calls_chosen_first", "A"), ("calls_rejected_first", "B"))
 LARGEST = {"tolerance", "largest_difference", "servers"}
 """Measured on some of a shard; and servers that shards may have shared, so there were at least those of one."""
 
@@ -158,7 +155,9 @@ def _join(
         raise DataError(
             f"{place_of(some, data)} has other content than what the shards are of; give it as it was with --data."
         )
-    items = _drawn(config, read)
+    items = read.frame
+    if isinstance(config, PersonaConfig) and isinstance(read, Personas):
+        items = drawn_of(config, read).frame
     frame = _in_order([run.items for run in shards], items)
     result = joined([run.result for run in shards])
     changes: dict[str, Any] = {"model": model, "shards": tuple(map(_shard_record, shards))}
@@ -167,30 +166,13 @@ def _join(
         calls, prompt_tokens, completion_tokens = _ledger(output, shards)
         changes |= {"calls": calls.height, "prompt_tokens": prompt_tokens, "completion_tokens": completion_tokens}
     if isinstance(config, PersonaConfig):
-        metrics = measured(output, config, frame, items)
+        metrics = measured(config, frame, items, output.work)
         changes["without_persona"] = without_persona(frame, config.judging.variables)
     else:
-        metrics = measure(config.benchmark.description, decisions_of(frame), items)
-        if SIDES[0][0] in frame.columns:
-            metrics = pl.concat([metrics, metrics_frame([legacy_number(_replies(frame, calls))])])
+        metrics = with_legacy(measure(config.benchmark.description, decisions_of(frame), items), frame, calls)
     if isinstance(result, ScoreResult) and (result.work or result.served):
         changes["decisions_within_tolerance"] = within(decisions_of(frame), result.tolerance)
     write_run(output, config, result.model_copy(update=changes), metrics, {"items": frame})
-
-
-def _drawn(config: EvaluationConfig, read: Items | Personas) -> pl.DataFrame:
-    """The items that the whole run is of, in their order."""
-    if not isinstance(config, PersonaConfig) or isinstance(read, Items):
-        return read.frame
-    judging = config.judging
-    return draw(
-        read,
-        setting=judging.setting,
-        variables=judging.variables,
-        samples=judging.samples,
-        configs=config.data.configs or None,
-        seed=config.seed,
-    ).frame
 
 
 def _in_order(parts: Sequence[pl.DataFrame], items: pl.DataFrame) -> pl.DataFrame:
@@ -232,13 +214,6 @@ def _ledger(output: Output, shards: Sequence[Run]) -> tuple[pl.DataFrame, int, i
             ledger.take(run.path / LEDGER_FILE)
         ledger.export(output.work / LEDGER_FILE)
         return ledger.frame(), *ledger.usage()
-
-
-def _replies(frame: pl.DataFrame, ledger: pl.DataFrame) -> Iterator[tuple[str, Choice]]:
-    """The reply that each verdict rests on, which is that of its last call, with the letter of the chosen response."""
-    texts = dict(ledger.select("key", "text").iter_rows())
-    for row in frame.select(name for name, _ in SIDES).iter_rows():
-        yield from ((texts[calls[-1]], letter) for calls, (_, letter) in zip(row, SIDES, strict=True) if calls)
 
 
 def joined(results: Sequence[EvaluationResult]) -> EvaluationResult:

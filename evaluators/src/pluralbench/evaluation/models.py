@@ -1,16 +1,16 @@
 """What can be scored with: a name or folder, a description, a reward model, or a plain function."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, cast
 
-from pluralbench_calls.chat import LOCAL, ChatConnection
+from pluralbench_calls.chat import LOCAL, ChatConnection, ChatModel, chosen_model
 from pluralbench_local import LocalModel, ServedModel
 from pluralbench_rewards import Description, FunctionModel, ModelRecord, RewardModel, Scoring
 from pluralbench_rewards.cluster import OnCluster, loaded
-from pluralbench_runs import Cluster
+from pluralbench_runs import Cluster, check_recipe
 
 from pluralbench.descriptions import Running
 from pluralbench.errors import EvaluationError
@@ -75,6 +75,26 @@ def named(model: Scorable) -> Scorable:
     if isinstance(model, LocalModel) and model.name == LOCAL:
         return model.model_copy(update={"name": to_begin_with(LOCAL), "kind": "implicit"})
     return model
+
+
+def chat_at(
+    name: str, connection: ChatConnection | None, sampling: Mapping[str, Any], what: str, *, seeded: bool = True
+) -> tuple[ChatModel, ChatConnection]:
+    """The chat model of a name, sampled so, and how it is reached. Raises `RecipeError`.
+
+    name: of a model of the connection's endpoint (without a base URL, OpenAI's), or "local". what: it is, for errors.
+    seeded: whether the embedded one is sent seeds.
+    """
+    connection = connection or ChatConnection()
+    tables: dict[str, dict[str, Any]] = {"model": dict(sampling), "connection": connection.given()}
+    chosen = chosen_model("model", name, connection.base_url, connection.api_key_env, {"seeded": seeded})
+    for dotted, value in chosen.items():
+        table, _, key = dotted.partition(".")
+        tables[table][key] = value
+    return (
+        check_recipe(ChatModel, tables["model"], f"of the {what}"),
+        check_recipe(ChatConnection, tables["connection"], f"of the {what}'s connection"),
+    )
 
 
 def described_here(model: Scorable) -> LocalModel | None:

@@ -19,7 +19,7 @@ from pluralbench_rewards.judge import Judge
 from pluralbench_runs import Output
 
 from pluralbench.data.benchmarks import PERSONA_JUDGE, known_benchmarks
-from pluralbench.data.persona_items import TIE, Drawn, draw, load_personas
+from pluralbench.data.persona_items import TIE, Drawn, Personas, draw, load_personas
 from pluralbench.data.persona_prompts import VERSION, messages_of, persona_digest, told_of, wanted_of
 from pluralbench.data.shards import Shard, shard_of
 from pluralbench.data.verdict_tables import COLUMNS as VERDICT_COLUMNS
@@ -38,7 +38,6 @@ from pluralbench.results.metrics_frame import metrics_frame
 from pluralbench.results.record import BenchmarkRecord, DataRecord
 from pluralbench.results.runs import VERDICTS_FILE, Run, load_run, write_run
 
-LOCAL_SAMPLING = {"seeded": True}
 NAMED = 20
 COLUMNS: Columns = (("said", "calls"), ("said_swapped", "calls_swapped"))
 
@@ -87,18 +86,9 @@ def judge_personas(
     data = data if isinstance(data, PersonaData) else PersonaData(location=None if data is None else str(data))
     given = judging or PersonaJudging()
     judging = given.asked_of(model)
-    chat, connection = chat_of(model, judging, connection, LOCAL_SAMPLING)
+    chat, connection = chat_of(model, judging, connection)
     the_judge = judge_of(chat, connection, Path(), judging, seed)
-    configs = data.configs or None
-    personas = load_personas(data.location, configs=configs, split=data.split)
-    drawn = draw(
-        personas,
-        setting=judging.setting,
-        variables=judging.variables,
-        samples=judging.samples,
-        configs=configs,
-        seed=seed,
-    )
+    personas = load_personas(data.location, configs=data.configs or None, split=data.split)
     benchmark = known_benchmarks()[PERSONA_JUDGE]
     config = PersonaConfig(
         benchmark=BenchmarkRecord(
@@ -125,6 +115,7 @@ def judge_personas(
         seed=seed,
         connection=connection,
     )
+    drawn = drawn_of(config, personas)
     name = f"{PERSONA_JUDGE}-{Path(chat.model).name}-{judging.setting}-{judging.variables}"
     said = ("setting", "variables")
     target = Path(out or run_folder(name, config, data, given, seed=seed, said=said, shard=part))
@@ -148,14 +139,28 @@ def _judge(
     items = drawn.frame.filter(pl.Series(mine, dtype=pl.Boolean))
     frame = said_of(the_judge, config.judging, drawn.frame, mine)
     usage = export_calls(the_judge, output)
-    metrics = metrics_frame(()) if part is not None else measured(output, config, frame, items)
+    metrics = metrics_frame(()) if part is not None else measured(config, frame, items, output.work)
     result = PersonaResult(
-        **came_of(config, usage, frame["reason"].drop_nulls(), seconds()),
+        **came_of(config, usage, seconds()),
+        invalid_reasons=dict(sorted(Counter(frame["reason"].drop_nulls()).items())),
         ties_left_out=drawn.ties,
         tasks_left_out=drawn.skipped,
         without_persona=without_persona(frame, config.judging.variables),
     )
     write_run(output, config, result, metrics, {"items": frame})
+
+
+def drawn_of(config: PersonaConfig, personas: Personas) -> Drawn:
+    """The items that a run of these settings asks about. Raises `DataError` as `draw` does."""
+    judging = config.judging
+    return draw(
+        personas,
+        setting=judging.setting,
+        variables=judging.variables,
+        samples=judging.samples,
+        configs=config.data.configs or None,
+        seed=config.seed,
+    )
 
 
 def judge_of(
@@ -189,11 +194,25 @@ def said_of(the_judge: Judge, judging: PersonaJudging, items: pl.DataFrame, mine
     return _decided(items.filter(pl.Series(mine, dtype=pl.Boolean)), questions, settled, judging)
 
 
-def measured(output: Output, config: PersonaConfig, frame: pl.DataFrame, items: pl.DataFrame) -> pl.DataFrame:
-    """The metrics of all verdicts, whose table is written among a run's files. items: in the order of the frame."""
-    verdicts = verdicts_of(frame, config.model.model, config.judging.setting, config.judging.variables)
-    verdicts.write_csv(output.work / VERDICTS_FILE)
-    return measure_personas(known_benchmarks()[PERSONA_JUDGE], frame, check_verdicts(verdicts), items=items)
+def measured(
+    config: PersonaConfig, frame: pl.DataFrame, items: pl.DataFrame | None = None, folder: Path | None = None
+) -> pl.DataFrame:
+    """The metrics of all verdicts.
+
+    items: with the texts, in the order of the frame; without them there are no references. folder: where the table of
+    verdicts is written, which `judge-metrics` reads, with `id` and `user`; no answer where one is invalid or changed.
+    """
+    certainty = pl.col("certainty")
+    whole = frame["certainty"].drop_nulls()
+    verdicts = frame.with_columns(
+        judge=pl.lit(config.model.model),
+        setting=pl.lit(config.judging.setting),
+        persona_variables=pl.lit(config.judging.variables),
+        certainty=certainty.cast(pl.Int64) if (whole == whole.floor()).all() else certainty,
+    ).select(*VERDICT_COLUMNS, "id", "user")
+    if folder is not None:
+        verdicts.write_csv(folder / VERDICTS_FILE)
+    return measure_personas(config.benchmark.description, frame, check_verdicts(verdicts), items=items)
 
 
 def _questions(items: pl.DataFrame, mine: Sequence[bool], judging: PersonaJudging) -> list[Question]:
@@ -247,18 +266,6 @@ def verdict(row: Mapping[str, Any]) -> tuple[str, str]:
     found = agreed({name: row.get(name) for name, _ in COLUMNS}, COLUMNS)
     outcome = {INVALID: "invalid", CHANGED: "tie", row["truth"]: "win"}
     return found, outcome.get(found, "loss")
-
-
-def verdicts_of(frame: pl.DataFrame, judge: str, setting: str, variables: str) -> pl.DataFrame:
-    """`verdicts.csv`: what `judge-metrics` reads, with `id` and `user`; no answer where it is invalid or changed."""
-    certainty = pl.col("certainty")
-    whole = frame["certainty"].drop_nulls()
-    return frame.with_columns(
-        judge=pl.lit(judge),
-        setting=pl.lit(setting),
-        persona_variables=pl.lit(variables),
-        certainty=certainty.cast(pl.Int64) if (whole == whole.floor()).all() else certainty,
-    ).select(*VERDICT_COLUMNS, "id", "user")
 
 
 def without_persona(frame: pl.DataFrame, variables: Variables) -> WithoutPersona:

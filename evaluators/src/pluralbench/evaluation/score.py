@@ -48,9 +48,7 @@ def score(
     scoring, model = scoring or Scoring(), named(model)
     known_of_it, open_model = opened(model, scoring, cluster)
     config = ScoreConfig(
-        benchmark=loaded.benchmark_record(),
-        data=loaded.data_record(),
-        prompt=loaded.prompt_record(),
+        **loaded.records(),
         model=known_of_it,
         scoring=scoring,
     )

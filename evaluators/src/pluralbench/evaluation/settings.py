@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import polars as pl
 from pluralbench_release import manifest_at
@@ -59,6 +59,10 @@ class Loaded(NamedTuple):
         """The metrics of a run's decisions; of a share none, which would pass for those of the whole."""
         return measure(self.benchmark, decisions, self.items.frame) if self.shard is None else metrics_frame(())
 
+    def records(self) -> dict[str, Any]:
+        """What a run's settings say of all three below, by the names of their fields."""
+        return {"benchmark": self.benchmark_record(), "data": self.data_record(), "prompt": self.prompt_record()}
+
     def benchmark_record(self) -> BenchmarkRecord:
         """The benchmark as a run records it."""
         benchmark, items = self.benchmark, self.items
@@ -84,6 +88,11 @@ class Loaded(NamedTuple):
         )
 
 
+def data_of(place: str | Path | Data | None) -> Data:
+    """Which items are meant by a place alone, or by the choices that are given with it."""
+    return place if isinstance(place, Data) else Data(location=None if place is None else str(place))
+
+
 def load_benchmark(
     benchmark: str | None,
     data: str | Path | Data | None,
@@ -101,7 +110,7 @@ def load_benchmark(
     shard: score a share of the items alone, such as "2/8".
     """
     part = None if shard is None else shard_of(shard)
-    data = data if isinstance(data, Data) else Data(location=None if data is None else str(data))
+    data = data_of(data)
     benchmark = benchmark or _benchmark_of(data.location) or DEFAULT
     prompt = prompt or Prompt()
     described = find_benchmark(benchmark, data.columns, data.labels, legacy=data.legacy, learned=learned)

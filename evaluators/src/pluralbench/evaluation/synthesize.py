@@ -5,9 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pluralbench_calls import working_ledger
 from pluralbench_calls.chat import ChatConnection
-from pluralbench_rewards import ModelRecord, Person
+from pluralbench_rewards import Person
 from pluralbench_rewards.judge import Judge
 from pluralbench_rewards.judge import prompts_digest as judge_digest
 from pluralbench_rewards.synthesize_me import Synthesized, prompts_digest
@@ -21,12 +20,11 @@ from pluralbench.errors import DataError
 from pluralbench.evaluation.folders import run_folder
 from pluralbench.evaluation.judge import chat_of
 from pluralbench.evaluation.settings import Loaded, load_benchmark, run_directory
-from pluralbench.evaluation.timing import cost_of_calls, timed
+from pluralbench.evaluation.timing import timed
+from pluralbench.evaluation.verdicts import came_of, export_calls
 from pluralbench.results.metrics_frame import metrics_frame
 from pluralbench.results.plans import SynthesizeConfig, SynthesizeResult
-from pluralbench.results.runs import LEDGER_FILE, Synthesis, load_run, write_run
-
-LOCAL_SAMPLING = {"seeded": True}
+from pluralbench.results.runs import Synthesis, load_run, write_run
 
 
 def synthesize(
@@ -60,7 +58,7 @@ def synthesize(
             "persona from; take a benchmark that has (see `pluralbench list`), or name a column of posts with "
             "--column profile=COLUMN."
         )
-    chat, connection = chat_of(model, synthesizing, connection, LOCAL_SAMPLING)
+    chat, connection = chat_of(model, synthesizing, connection)
     config = SynthesizeConfig(
         model=chat,
         prompts_digest=prompts_digest(),
@@ -113,12 +111,9 @@ def people_of(loaded: Loaded) -> Iterator[Person]:
 def _write(
     output: Output, config: SynthesizeConfig, the_judge: Judge, found: Sequence[Synthesized], seconds: float
 ) -> None:
-    with working_ledger(the_judge.ledger) as ledger:
-        usage, calls = ledger.usage(), len(ledger)
-        ledger.export(output.work / LEDGER_FILE)
     rates = [one.accuracy for one in found if one.accuracy is not None]
     result = SynthesizeResult(
-        model=ModelRecord(name=config.model.model, kind="generative", provider=config.model.provider),
+        **came_of(config, export_calls(the_judge, output), seconds),
         people=len(found),
         choices=sum(one.source == "choices" for one in found),
         posts=sum(one.source == "posts" for one in found),
@@ -127,10 +122,6 @@ def _write(
         kept=sum(one.kept for one in found),
         demonstrations=sum(len(one.demonstrations) for one in found),
         accuracy=sum(rates) / len(rates) if rates else None,
-        calls=calls,
-        prompt_tokens=usage[0],
-        completion_tokens=usage[1],
-        cost=cost_of_calls(seconds, config.connection, *usage),
     )
     lines = [json.dumps(_row(one), ensure_ascii=False) for one in found if one.persona]
     write_run(output, config, result, metrics_frame(()), {}, texts={PERSONAS_FILE: "\n".join(lines)})

@@ -3,7 +3,6 @@
 `judge` and `judge-personas` differ in what is asked and in what may be answered, and not in this.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
@@ -14,6 +13,7 @@ from pluralbench_runs import Output
 
 from pluralbench.evaluation.timing import cost_of_calls
 from pluralbench.results.evaluations import JudgeConfig, PersonaConfig
+from pluralbench.results.plans import SynthesizeConfig
 from pluralbench.results.runs import LEDGER_FILE
 
 Value = TypeVar("Value")
@@ -75,12 +75,9 @@ def export_calls(judge: Judge, output: Output) -> Usage:
         return Usage(len(ledger), *ledger.usage())
 
 
-def came_of(
-    config: JudgeConfig | PersonaConfig, usage: Usage, reasons: Iterable[str], seconds: float
-) -> dict[str, Any]:
-    """What came of a judge by any verb, as fields of `JudgeResult`. reasons: why replies are invalid."""
+def came_of(config: JudgeConfig | PersonaConfig | SynthesizeConfig, usage: Usage, seconds: float) -> dict[str, Any]:
+    """What came of a judge by any verb, as fields of its result."""
     return {
         "model": ModelRecord(name=config.model.model, kind="generative", provider=config.model.provider),
         "cost": cost_of_calls(seconds, config.connection, usage.prompt_tokens, usage.completion_tokens),
-        "invalid_reasons": dict(sorted(Counter(reasons).items())),
     } | usage._asdict()

@@ -11,11 +11,12 @@ from pluralbench_runs import UserError, digest
 
 from pluralbench.data.texts import named
 from pluralbench.evaluation.judge import verdict
+from pluralbench.evaluation.personas import measured as measured_personas
 from pluralbench.evaluation.personas import parse_reply
 from pluralbench.evaluation.personas import verdict as verdict_for_persona
 from pluralbench.evaluation.verdicts import INVALID
 from pluralbench.leaderboard.findings import Finding, refused
-from pluralbench.leaderboard.remade import key_of, measured_personas
+from pluralbench.leaderboard.remade import key_of
 from pluralbench.metrics import measure
 from pluralbench.metrics.references import REFERENCES
 from pluralbench.results.decisions import columns_of, decisions_of
@@ -123,8 +124,8 @@ def check_metrics(run: Run, again: pl.DataFrame | None = None) -> Findings:
 
 
 def _measured(run: Run) -> pl.DataFrame:
-    if run.verb == "judge-personas":
-        return measured_personas(run, run.items)
+    if isinstance(run.config, PersonaConfig):
+        return measured_personas(run.config, run.items)
     return measure(run.config.benchmark.description, decisions_of(run.items))
 
 

@@ -20,20 +20,19 @@ from pluralbench_rewards.judge import Judge, prompts_digest
 from pluralbench_runs import UserError, digest
 
 from pluralbench.data.items import Items
-from pluralbench.data.persona_items import Drawn, Personas, draw
+from pluralbench.data.persona_items import Drawn, Personas
 from pluralbench.data.persona_prompts import persona_digest
 from pluralbench.data.personas import read_personas
 from pluralbench.data.prompts import Told, read_plans
 from pluralbench.data.texts import named
-from pluralbench.data.verdict_tables import check_verdicts
 from pluralbench.descriptions import Data, Prompt
 from pluralbench.errors import DataError
 from pluralbench.evaluation.judge import Contexts, measured, said_of
-from pluralbench.evaluation.personas import judge_of, verdicts_of
+from pluralbench.evaluation.personas import drawn_of, judge_of
+from pluralbench.evaluation.personas import measured as measured_personas
 from pluralbench.evaluation.personas import said_of as said_for_personas
 from pluralbench.evaluation.settings import Loaded
 from pluralbench.leaderboard.findings import Finding, refused
-from pluralbench.metrics import measure_personas
 from pluralbench.results.decisions import decide, score_items
 from pluralbench.results.evaluations import EvaluationConfig, JudgeConfig, PersonaConfig
 from pluralbench.results.examples import place_of, read_again
@@ -72,65 +71,42 @@ class Source(NamedTuple):
         return self.read.frame if self.drawn is None else self.drawn.frame
 
 
-class Remade(NamedTuple):
-    """What the files of a run would hold. metrics: None where only some items were made again."""
-
-    items: pl.DataFrame
-    metrics: pl.DataFrame | None
+LastRead = dict[str, Items | Personas | UserError]
+"""Data as it was read last, or why it was not, for runs that were made from the same one after another."""
 
 
-class LastRead:
-    """Data as it was read last, for runs that were made from the same one after another."""
-
-    def __init__(self) -> None:
-        self._key = ""
-        self._found: Items | Personas | UserError | None = None
-
-    def read(self, run: Run, data: str | None) -> Items | Personas:
-        """The items of a run's data; see `read_again`. Raises a `UserError` for data that cannot be read."""
-        asked = run.config.data.model_dump(mode="json", include={"configs", "split", "limit", "on_empty", "reference"})
-        described = run.config.benchmark.description.model_dump(mode="json")
-        key = digest([place_of(run, data), data, run.verb, asked, described])
-        if key != self._key:
-            self._key = key
-            try:
-                self._found = read_again(run, data, COMMAND)
-            except UserError as error:
-                self._found = error
-        if isinstance(self._found, UserError):
-            raise self._found
-        assert self._found is not None  # noqa: S101 - it was read
-        return self._found
+def _read(run: Run, data: str | None, last: LastRead) -> Items | Personas:
+    """The items of a run's data; see `read_again`. Raises a `UserError` for data that cannot be read."""
+    asked = run.config.data.model_dump(mode="json", include={"configs", "split", "limit", "on_empty", "reference"})
+    described = run.config.benchmark.description.model_dump(mode="json")
+    key = digest([place_of(run, data), data, run.verb, asked, described])
+    if key not in last:
+        last.clear()
+        try:
+            last[key] = read_again(run, data, COMMAND)
+        except UserError as error:
+            last[key] = error
+    found = last[key]
+    if isinstance(found, UserError):
+        raise found
+    return found
 
 
 def source_of(run: Run, files: Files, last: LastRead | None = None) -> Source:
     """The data of a run, with what its prompts tell. Raises a `UserError` for what cannot be read."""
-    read = (last or LastRead()).read(run, files.data)
+    read = _read(run, files.data, {} if last is None else last)
     place, config = place_of(run, files.data), run.config
     if isinstance(read, Personas) or isinstance(config, PersonaConfig):
         assert isinstance(read, Personas) and isinstance(config, PersonaConfig)  # noqa: S101, PT018 - of one verb
-        judging = config.judging
-        drawn = draw(
-            read,
-            setting=judging.setting,
-            variables=judging.variables,
-            samples=judging.samples,
-            configs=config.data.configs or None,
-            seed=config.seed,
-        )
-        return Source(place, read, None, drawn)
+        return Source(place, read, None, drawn_of(config, read))
     prompt = Prompt.model_validate(config.prompt.model_dump(include={"profile", "profile_size"}))
     asked = Data(configs=config.data.configs, split=config.data.split, limit=config.data.limit)
     plans = read_plans(files.plans) if files.plans is not None and prompt.profile == "plan" else {}
     of_file = files.personas if config.prompt.personas_digest is not None else None
     personas = {} if of_file is None else read_personas(of_file)
     told = Told(prompt, plans, personas, read.history)
-    return Source(
-        place,
-        read,
-        Loaded(config.benchmark.name, config.benchmark.description, read, asked, told, None, read.frame),
-        None,
-    )
+    loaded = Loaded(config.benchmark.name, config.benchmark.description, read, asked, told, None, read.frame)
+    return Source(place, read, loaded, None)
 
 
 def check_rows(run: Run, source: Source) -> list[Finding]:
@@ -164,20 +140,24 @@ def _plain(value: Any) -> Any:
     return value.model_dump() if hasattr(value, "model_dump") else value
 
 
-def remade(run: Run, source: Source) -> Remade:
-    """The run made again; its rows are those of the data (see `check_rows`).
+def remade(run: Run, source: Source) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Items and metrics of the run made again; its rows are those of the data (see `check_rows`).
 
     Raises `CallsError` for a call that the ledger lacks, `DataError` for prompts that cannot be made again.
     """
     if run.judged is not None:
         with TemporaryDirectory() as folder, Ledger(Path(folder) / "ledger.sqlite") as ledger:
             ledger.take(run.path / LEDGER_FILE)
-            return judged_again(run, source, ledger, Replay())
+            items = judged_again(run, source, ledger, Replay())
+            if isinstance(run.config, PersonaConfig):
+                return items, measured_personas(run.config, items, source.items)
+            assert source.loaded is not None  # noqa: S101 - only the persona judge has none
+            return items, measured(source.loaded, items, ledger.frame())
     assert source.loaded is not None  # noqa: S101 - only the persona judge has none
     loaded = source.loaded
     scored = recorded_scores(run, loaded.frame)
     decisions = decide(loaded.frame, scored.scores, scored.cut)
-    return Remade(score_items(loaded.benchmark, loaded.frame, scored, decisions), loaded.measured(decisions))
+    return score_items(loaded.benchmark, loaded.frame, scored, decisions), loaded.measured(decisions)
 
 
 def check_prompts(config: EvaluationConfig, source: Source) -> Loaded:
@@ -203,8 +183,8 @@ def judged_again(
     *,
     places: Sequence[int] | None = None,
     connection: ChatConnection | None = None,
-) -> Remade:
-    """What a judge says of the items at some places, or of all with their metrics. Raises `CallsError`, `DataError`."""
+) -> pl.DataFrame:
+    """What a judge says of the items at some places, or of all. Raises `CallsError`, `DataError`."""
     config = run.config
     if isinstance(config, PersonaConfig):
         if config.prompts_digest != persona_digest():
@@ -213,8 +193,7 @@ def judged_again(
         mine = [wanted is None or place in wanted for place in range(frame.height)]
         reached = connection or config.connection
         persona_judge = judge_of(config.model, reached, ledger, config.judging, config.seed, backend)
-        items = said_for_personas(persona_judge, config.judging, frame, mine)
-        return Remade(items, measured_personas(run, items, frame) if places is None else None)
+        return said_for_personas(persona_judge, config.judging, frame, mine)
     assert isinstance(config, JudgeConfig)  # noqa: S101 - `score` has no ledger
     if config.prompts_digest != prompts_digest():
         raise DataError(OTHER_PROMPTS)
@@ -232,15 +211,7 @@ def judged_again(
         judging.verdicts,
         answered_by=backend,
     )
-    said = said_of(the_judge, loaded, Contexts.of(loaded, judging), judging, config.seed)
-    return Remade(said.frame, measured(loaded, said) if places is None else None)
-
-
-def measured_personas(run: Run, frame: pl.DataFrame, items: pl.DataFrame | None = None) -> pl.DataFrame:
-    """The metrics of a persona judge's verdicts. items: those with the texts; without them there are no references."""
-    setting, variables = run.config.asked("setting"), run.config.asked("variables")
-    verdicts = check_verdicts(verdicts_of(frame, run.name, setting, variables))
-    return measure_personas(run.config.benchmark.description, frame, verdicts, items=items)
+    return said_of(the_judge, loaded, Contexts.of(loaded, judging), judging, config.seed).frame
 
 
 def recorded_scores(run: Run, items: pl.DataFrame) -> Scored:
@@ -309,7 +280,7 @@ def check_remade(run: Run, source: Source) -> tuple[list[Finding], pl.DataFrame 
     if found:
         return found, None
     try:
-        again = remade(run, source)
+        items, metrics = remade(run, source)
     except CallsError as error:
         return [refused("replies", f"{LEDGER_FILE} does not hold what {source.place} asks. {error}")], None
-    return check_items_again(run, again.items, source.place), again.metrics
+    return check_items_again(run, items, source.place), metrics

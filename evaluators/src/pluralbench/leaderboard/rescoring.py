@@ -205,7 +205,7 @@ def _judged(run: Run, source: Source, how: Rescoring, places: Sequence[int]) -> 
     )
     with TemporaryDirectory() as folder, Ledger(Path(folder) / "ledger.sqlite") as ledger:
         backend = chat_backend(config.model, connection)
-        again = judged_again(run, source, ledger, backend, places=places, connection=connection).items
+        again = judged_again(run, source, ledger, backend, places=places, connection=connection)
     key = key_of(again)
     said = next([name, "outcome"] for name in ("verdict", "margin", "score") if name in again.columns)
     both = again.select(*key, *said).join(
