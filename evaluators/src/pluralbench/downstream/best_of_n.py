@@ -67,9 +67,7 @@ def best_of_n(
     config = BestOfNConfig(
         policy=asked.chat,
         rewards=known,
-        benchmark=loaded.benchmark_record(),
-        data=loaded.data_record(),
-        prompt=loaded.prompt_record(),
+        **loaded.records(),
         sampling=sampling,
         scoring=scoring,
         outcome=outcome,
@@ -86,7 +84,13 @@ def best_of_n(
             with reused_ledger(output.work, reuse_from) as ledger:
                 setup = Setup(asked, scorables, scoring, sampling, juror, ledger, output.work, seed, cluster)
                 found = walk(setup, loaded.items.frame, groups, aspects)
-                result = _result(setup, found, max(map(turns_of, groups)))
+                turns = max(len(turns_of(group)) for group in groups)
+                result = DownstreamResult(
+                    policy=asked.record,
+                    rewards={name: rewarded_record(found, name, given) for name, given in found.rewarded.items()},
+                    sampling=sampling_record(setup, found.candidates, turns),
+                    outcome=outcome_record(setup, found.outcomes),
+                )
                 ledger.export(output.work / LEDGER_FILE, ledger.used)
             _write(output, config, result, found)
     return load_run(target, BestOfNConfig)
@@ -103,15 +107,6 @@ def named_models(rewards: Mapping[str, Scorable] | Sequence[Scorable]) -> dict[s
             raise EvaluationError(TWICE.format(name=name))
         named[name] = model
     return named
-
-
-def _result(setup: Setup, found: Found, turns: int) -> DownstreamResult:
-    return DownstreamResult(
-        policy=setup.policy.record,
-        rewards={name: rewarded_record(found, name, given) for name, given in found.rewarded.items()},
-        sampling=sampling_record(setup, found.candidates, turns),
-        outcome=outcome_record(setup, found.outcomes),
-    )
 
 
 def _write(output: Output, config: BestOfNConfig, result: DownstreamResult, found: Found) -> None:

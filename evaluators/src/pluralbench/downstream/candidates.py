@@ -1,19 +1,20 @@
 """Candidates: what a policy answers to each prompt, sampled once and recorded."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 from pluralbench_calls import Answer, Backend, Ledger, Limits, ask, chat_backend, chat_request
-from pluralbench_calls.chat import LOCAL, ChatConnection, ChatModel, check_reachable, chosen_model
+from pluralbench_calls.chat import LOCAL, ChatConnection, ChatModel, check_reachable
 from pluralbench_local import LocalModel
 from pluralbench_rewards import Group, Message, ModelRecord
-from pluralbench_runs import check_recipe, digest
+from pluralbench_runs import digest
 
 from pluralbench.descriptions import Planning, Sampling
 from pluralbench.errors import EvaluationError
+from pluralbench.evaluation.models import chat_at
 from pluralbench.results.downstream import CANDIDATES
 
 SYSTEM = """\
@@ -85,13 +86,7 @@ def policy_of(
         chat = chat_model_of(described, **how)
         record = described.record().model_copy(update={"kind": "policy"})
         return Policy(chat, Generation(described), Limits(), record)
-    tables: dict[str, dict[str, Any]] = {"policy": {}, "connection": connection.given()}
-    chosen = chosen_model("policy", str(name), connection.base_url, connection.api_key_env, {"seeded": True})
-    for dotted, value in chosen.items():
-        table, _, key = dotted.partition(".")
-        tables[table][key] = value
-    chat = check_recipe(ChatModel, how | tables["policy"], "of the policy")
-    reached = check_recipe(ChatConnection, tables["connection"], "of the policy's connection")
+    chat, reached = chat_at(str(name), connection, how, "policy")
     try:
         check_reachable(chat, reached)
     except ValueError as error:
@@ -102,10 +97,8 @@ def policy_of(
 
 def first_threads(items: pl.DataFrame, groups: Sequence[Group]) -> list[Thread]:
     """The first turn of every item. groups: the items, with what is said about the person."""
-    return [
-        _thread(row, group, 0, _turns(group)[0])
-        for row, group in zip(items.select("config", "id", "cluster").iter_rows(named=True), groups, strict=True)
-    ]
+    rows = items.select("config", "id", "cluster").iter_rows()
+    return [_thread(row, group, 0, turns_of(group)[0]) for row, group in zip(rows, groups, strict=True)]
 
 
 def next_thread(thread: Thread, said: str, whole: Group) -> Thread | None:
@@ -113,21 +106,14 @@ def next_thread(thread: Thread, said: str, whole: Group) -> Thread | None:
 
     whole: the item, with all that the user says.
     """
-    turns = _turns(whole)
+    turns = turns_of(whole)
     if thread.turn + 1 == len(turns):
         return None
     prompt = [*thread.group.prompt, {"role": "assistant", "content": said}, *turns[thread.turn + 1]]
-    row = {"config": thread.config, "id": thread.id, "cluster": thread.cluster}
-    group = whole.__class__(whole.id, prompt, [], whole.person, whole.context)
-    return _thread(row, group, thread.turn + 1, prompt)
+    return _thread((thread.config, thread.id, thread.cluster), whole, thread.turn + 1, prompt)
 
 
-def turns_of(group: Group) -> int:
-    """How many turns of the user an item has that nobody answers in it."""
-    return len(_turns(group))
-
-
-def _turns(group: Group) -> list[list[Message]]:
+def turns_of(group: Group) -> list[list[Message]]:
     """What is said up to each turn of the user that has no answer, from the turn before."""
     turns: list[list[Message]] = [[]]
     for message in group.prompt:
@@ -137,12 +123,13 @@ def _turns(group: Group) -> list[list[Message]]:
     return turns
 
 
-def _thread(row: Mapping[str, str], group: Group, turn: int, prompt: Sequence[Message]) -> Thread:
-    group = group.__class__(group.id, list(prompt), [], group.person, group.context)
+def _thread(item: tuple[str, str, str], whole: Group, turn: int, prompt: Sequence[Message]) -> Thread:
+    """item: its config, id and cluster."""
+    group = replace(whole, prompt=list(prompt), responses=[])
     messages = group.messages
     if group.context:
         messages = [{"role": "system", "content": SYSTEM}, *messages]
-    return Thread(row["config"], row["id"], row["cluster"], turn, group, messages)
+    return Thread(*item, turn, group, messages)
 
 
 def sample(policy: Policy, threads: Sequence[Thread], count: int, ledger: Ledger, *, seed: int) -> pl.DataFrame:
@@ -157,17 +144,20 @@ def sample(policy: Policy, threads: Sequence[Thread], count: int, ledger: Ledger
         for number in range(count)
     ]
     answers = iter(ask(requests, ledger, policy.backend, limits=policy.limits, label="candidates"))
-    rows = [_row(thread, number, next(answers)) for thread in threads for number in range(count)]
+    rows = [
+        {**dict(zip(WHERE, thread.key, strict=True)), "cluster": thread.cluster, "sample": number}
+        | came_of_call(next(answers))
+        for thread in threads
+        for number in range(count)
+    ]
     return pl.DataFrame(rows, schema=CANDIDATES)
 
 
-def _row(thread: Thread, number: int, answer: Answer) -> dict[str, Any]:
+def came_of_call(answer: Answer) -> dict[str, Any]:
+    """The text of an answer, null where it has none, with the outcome of the call, and then the reason why."""
     is_text = answer.outcome in TEXTS and answer.text.strip() != ""
     outcome = "empty" if answer.outcome in TEXTS and not is_text else answer.outcome
     return {
-        **dict(zip(WHERE, thread.key, strict=True)),
-        "cluster": thread.cluster,
-        "sample": number,
         "text": answer.text if is_text else None,
         "outcome": outcome,
         "reason": None if is_text else answer.text.rstrip(". ") if answer.outcome == "error" else outcome,

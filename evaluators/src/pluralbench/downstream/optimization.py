@@ -1,11 +1,9 @@
 """`optimize`: a policy is optimised against a reward model, and what it answers then is judged."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from pluralbench_calls import Ledger
 from pluralbench_calls.chat import ChatConnection
 from pluralbench_local import LocalModel
 from pluralbench_policies.description import OptimizeOptions, Task
@@ -15,7 +13,7 @@ from pluralbench_runs import Output, digest
 from pluralbench.descriptions import Data, DownstreamPrompt, Outcome, Prompt, Sampling
 from pluralbench.downstream.candidates import SYSTEM, first_threads, policy_of, turns_of
 from pluralbench.downstream.curves import level_numbers
-from pluralbench.downstream.outcomes import Aspects, Juror, aspects_of, juror_of
+from pluralbench.downstream.outcomes import aspects_of, juror_of
 from pluralbench.downstream.records import curves_of, outcome_record, sampling_record
 from pluralbench.downstream.walk import Found, Setup, known_of, opened_name, reused_ledger, scoring_for, walk
 from pluralbench.evaluation.folders import run_folder
@@ -28,13 +26,6 @@ from pluralbench.results.runs import LEDGER_FILE, Run, load_run, write_run
 
 ONE = Sampling(n=1)
 """What a policy is judged by: one answer to each prompt."""
-
-
-class Walked(NamedTuple):
-    """What was asked of a policy, and what was found."""
-
-    setup: Setup
-    found: Found
 
 
 def optimize(
@@ -81,9 +72,7 @@ def optimize(
         policy=start.record().model_copy(update={"kind": "policy"}),
         reward=known_of(reward, scoring),
         train=trained.data_record(),
-        benchmark=loaded.benchmark_record(),
-        data=loaded.data_record(),
-        prompt=loaded.prompt_record(),
+        **loaded.records(),
         options=options,
         sampling=sampling,
         scoring=scoring,
@@ -99,11 +88,23 @@ def optimize(
     with run_directory(target, config, fresh=fresh) as output:
         if output is not None:
             end, rewarded, made = _optimized(start, reward, trained, config, output.work)
+            items, groups = loaded.items.frame, loaded.groups()
             with reused_ledger(output.work, reuse_from) as ledger:
-                before, after = _judged(start, end, loaded, config, juror, aspects, ledger, output.work)
-                result = _result(config, after, max(map(turns_of, loaded.groups())), {name: rewarded}, made)
+                found = []
+                for which, model in (("start", start), ("end", end)):
+                    asked, work = policy_of(model, sampling), output.work / which
+                    setup = Setup(asked, {}, scoring, sampling, juror, ledger, work, seed)
+                    found.append(walk(setup, items, groups, aspects))
+                before, after = found
+                result = DownstreamResult(
+                    policy=config.policy,
+                    rewards={name: rewarded},
+                    sampling=sampling_record(setup, after.candidates, max(len(turns_of(group)) for group in groups)),
+                    outcome=outcome_record(setup, after.outcomes),
+                    optimization=made | {"judged_on_the_same_prompts": config.train.digest == config.data.digest},
+                )
                 ledger.export(output.work / LEDGER_FILE, ledger.used)
-            _write(output, config, result, before.found, after.found)
+            _write(output, config, result, before, after)
     return load_run(target, OptimizeConfig)
 
 
@@ -124,44 +125,6 @@ def _optimized(
     done = run(start, model, tasks_of(trained), work / POLICY_FOLDER, options=config.options)
     rewarded = RewardedRecord(model=model.record(), scoring=ScoringRecord(), missing=0, alike=0)
     return start.model_copy(update={"name": str(done.folder), "revision": None}), rewarded, done.record
-
-
-def _judged(
-    start: LocalModel,
-    end: LocalModel,
-    loaded: Loaded,
-    config: OptimizeConfig,
-    juror: Juror | None,
-    aspects: Aspects,
-    ledger: Ledger,
-    work: Path,
-) -> tuple[Walked, Walked]:
-    """What the policy answered before and after."""
-    items = loaded.items.frame
-    groups = loaded.groups()
-    walked = []
-    for which, model in (("start", start), ("end", end)):
-        policy = policy_of(model, config.sampling)
-        setup = Setup(policy, {}, config.scoring, config.sampling, juror, ledger, work / which, config.seed)
-        walked.append(Walked(setup, walk(setup, items, groups, aspects)))
-    return walked[0], walked[1]
-
-
-def _result(
-    config: OptimizeConfig,
-    after: Walked,
-    turns: int,
-    rewards: dict[str, RewardedRecord],
-    optimization: Mapping[str, Any],
-) -> DownstreamResult:
-    same = config.train.digest == config.data.digest
-    return DownstreamResult(
-        policy=config.policy,
-        rewards=rewards,
-        sampling=sampling_record(after.setup, after.found.candidates, turns),
-        outcome=outcome_record(after.setup, after.found.outcomes),
-        optimization=dict(optimization) | {"judged_on_the_same_prompts": same},
-    )
 
 
 def _write(output: Output, config: OptimizeConfig, result: DownstreamResult, before: Found, after: Found) -> None:

@@ -57,54 +57,33 @@ def side_of_optimized(several: Sequence[Downstream], source: str, *, seed: int =
     Raises `RunError` where two are of one reward model, where nobody judged, and where they were judged otherwise.
     """
     names: list[str] = []
+    judged: list[dict[str, str]] = []
     for found in several:
         [name] = found.result.rewards
         if name in names:
             other = several[names.index(name)].path
             raise RunError(f"{other} and {found.path} are both of the reward model {name}; keep one of them.")
-        if found.result.outcome is None or policy_number(found, "outcome").value is None:
+        outcome = found.result.outcome
+        if outcome is None or policy_number(found, "outcome").value is None:
             raise RunError(f"{found.path} has no outcome, since nobody judged it; make it again with a judge.")
         names.append(name)
-    _refuse_other_judges(several)
+        judged.append({"benchmark": found.config.benchmark.title, "judge": outcome.judge.name})
+        judged[-1]["measure"] = found.config.outcome.measure
+    for found, own in zip(several, judged, strict=True):
+        for key, ours in judged[0].items():
+            if ours != own[key]:
+                raise RunError(
+                    f"{several[0].path} and {found.path} cannot be compared: their {key} is {ours} and {own[key]}; "
+                    "make one of them again."
+                )
     scores = np.array([policy_number(found, "outcome").value for found in several], dtype=np.float64)
     tables = [read_curves(found) for found in several]
-    shared = (
-        len(
-            {
-                tuple(found.frame("candidates").select("config", "id").unique().sort("config", "id").rows())
-                for found in several
-            }
-        )
-        == 1
-    )
+    prompts = [set(found.frame("candidates").select("config", "id").iter_rows()) for found in several]
+    shared = all(own == prompts[0] for own in prompts)
     drawn = levels(tables, by_config=_by_config(several[0]), seed=seed) if shared else None
-    outcome = several[0].result.outcome
-    measure = f"outcome of the optimised policy, judged by {'nobody' if outcome is None else outcome.judge.name}"
+    measure = f"outcome of the optimised policy, judged by {judged[0]['judge']}"
     warnings = () if shared else (f"{source}: the policies answered other prompts, so the noise of these is unknown.",)
     return Side(source, measure, names, scores, None if drawn is None else _whole(drawn), warnings)
-
-
-def _refuse_other_judges(several: Sequence[Downstream]) -> None:
-    """Raise `RunError` where values of one policy and of another do not mean the same."""
-    first, *others = several
-    for found in others:
-        for key in ("benchmark", "judge", "measure"):
-            ours, theirs = (_judged_by(one)[key] for one in (first, found))
-            if ours != theirs:
-                raise RunError(
-                    f"{first.path} and {found.path} cannot be compared: their {key} is {ours} and {theirs}; make one "
-                    "of them again."
-                )
-
-
-def _judged_by(found: Downstream) -> dict[str, str]:
-    outcome = found.result.outcome
-    assert outcome is not None  # noqa: S101 - the caller looked
-    return {
-        "benchmark": found.config.benchmark.title,
-        "judge": outcome.judge.name,
-        "measure": found.config.outcome.measure,
-    }
 
 
 def _by_config(found: Downstream) -> bool:

@@ -146,9 +146,7 @@ class _Work:
         """A reward model on a benchmark."""
         return score(
             self._local(self._model(model)),
-            benchmark=self._benchmark(items),
-            data=self._data(items),
-            prompt=items.prompt if items.sample is None else None,
+            **self._asked(items),
             scoring=self._recipe.scoring,
             out=self._target / "benchmarks" / benchmark / model.name,
         )
@@ -166,10 +164,8 @@ class _Work:
             self._changeable(self._policy()),
             self._local(self._model(model)),
             name=model.name,
-            benchmark=wanted.items.benchmark,
-            data=wanted.items.data,
-            train=None if wanted.train is None else wanted.train.data,
-            prompt=wanted.items.prompt,
+            **wanted.items.asked,
+            train=None if wanted.train is None else wanted.train.asked["data"],
             options=wanted.options,
             sampling=self._recipe.sampling.model_copy(update={"n": 1, "k": ()}),
             scoring=self._recipe.scoring,
@@ -186,9 +182,7 @@ class _Work:
         return best_of_n(
             policy,
             models,
-            benchmark=items.benchmark,
-            data=items.data,
-            prompt=items.prompt,
+            **items.asked,
             sampling=self._recipe.sampling,
             scoring=self._recipe.scoring,
             outcome=self._recipe.outcome,
@@ -228,26 +222,22 @@ class _Work:
         return str(train(base, rankings, folder, options=options, origin=origin).folder)
 
     def _learned(self, items: Items) -> Loaded:
-        return load_benchmark(self._benchmark(items), self._data(items), self._told(items), learned=True)
+        return load_benchmark(**self._asked(items), learned=True)
 
-    def _told(self, items: Items) -> Any:
-        return items.prompt if items.sample is None else None
-
-    def _benchmark(self, items: Items) -> str:
-        return items.benchmark if items.sample is None else "pairs"
-
-    def _data(self, items: Items) -> Data:
+    def _asked(self, items: Items) -> dict[str, Any]:
+        """Which items, as the verbs take it; pairs of a sample are made first."""
         if items.sample is None:
-            return items.data
+            return items.asked
         place = self._target / "samples" / items.sample / PAIRS_FILE
         if not place.exists():
             self._write_pairs(items.sample, place)
-        return Data(location=str(place), columns=("cluster=cluster",), limit=items.limit)
+        data = Data(location=str(place), columns=("cluster=cluster",), limit=items.limit)
+        return {"benchmark": "pairs", "data": data, "prompt": None}
 
     def _write_pairs(self, name: str, place: Path) -> None:
         sample = self._recipe.samples[name]
         found = self._sampled(f"samples/{name}/candidates", sample.items, {})
-        loaded = load_benchmark(sample.items.benchmark, sample.items.data, sample.items.prompt, sampled=True)
+        loaded = load_benchmark(**sample.items.asked, sampled=True)
         groups = loaded.groups()
         keys = loaded.items.frame.select("config", "id").iter_rows()
         prompts = {key: group.messages for key, group in zip(keys, groups, strict=True)}

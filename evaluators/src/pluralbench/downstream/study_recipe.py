@@ -42,16 +42,13 @@ class Items(Table):
     profile_size: int = Field(10, ge=1)
 
     @property
-    def data(self) -> Data:
-        """Which items."""
-        return Data(
+    def asked(self) -> dict[str, Any]:
+        """Which items, and what is told about the person, as the verbs take it."""
+        data = Data(
             location=self.location, configs=self.configs, split=self.split, columns=self.columns, limit=self.limit
         )
-
-    @property
-    def prompt(self) -> DownstreamPrompt:
-        """What is told about the person."""
-        return DownstreamPrompt(profile=self.profile, profile_size=self.profile_size)
+        prompt = DownstreamPrompt(profile=self.profile, profile_size=self.profile_size)
+        return {"benchmark": self.benchmark, "data": data, "prompt": prompt}
 
 
 class Sample(Table):

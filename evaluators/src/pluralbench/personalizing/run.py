@@ -17,7 +17,7 @@ from pluralbench.descriptions import Data, Personalizing, Prompt
 from pluralbench.errors import DataError
 from pluralbench.evaluation.folders import file_name, run_folder
 from pluralbench.evaluation.models import to_begin_with
-from pluralbench.evaluation.settings import run_directory
+from pluralbench.evaluation.settings import data_of, run_directory
 from pluralbench.evaluation.timing import timed
 from pluralbench.metrics.personalize import personalize_numbers
 from pluralbench.personalizing.users import (
@@ -130,10 +130,10 @@ def personalize(
     models = models_of(personalizing, options)
     users = load_users(
         benchmark,
-        data if isinstance(data, Data) else Data(location=None if data is None else str(data)),
+        data_of(data),
         needs_of(models),
         held_out=held_out,
-        scored=None if score_on is None else (score_benchmark, _data_of(score_on)),
+        scored=None if score_on is None else (score_benchmark, data_of(score_on)),
         personas=personas,
     )
     described = backbone if isinstance(backbone, LocalModel) else LocalModel(name=str(backbone))
@@ -207,10 +207,6 @@ def needs_of(models: Sequence[Model]) -> Needs:
         scored=(("posts",) if told else ()) + (("persona",) if second else ()),
         scored_prompt=Prompt(profile="raw" if told else "none"),
     )
-
-
-def _data_of(place: str | Path | Data) -> Data:
-    return place if isinstance(place, Data) else Data(location=str(place))
 
 
 def _carried_out(

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-from pluralbench_calls import Answer, Ledger, ask, chat_request, working_ledger
+from pluralbench_calls import Ledger, ask, chat_request, working_ledger
 from pluralbench_calls.chat import ChatConnection
 from pluralbench_local import LocalModel
 from pluralbench_policies.planner_options import PLANNER_FILE
@@ -16,10 +16,10 @@ from pluralbench_runs import Output
 from pluralbench_tables import parse_json, read_text
 
 from pluralbench.descriptions import AspectMatching, Data, Planning
-from pluralbench.downstream.candidates import TEXTS, Policy, policy_of
+from pluralbench.downstream.candidates import Policy, came_of_call, policy_of
 from pluralbench.errors import DataError, EvaluationError
 from pluralbench.evaluation.folders import file_name, run_folder
-from pluralbench.evaluation.settings import Loaded, run_directory
+from pluralbench.evaluation.settings import Loaded, data_of, run_directory
 from pluralbench.evaluation.timing import cost_of_calls, timed
 from pluralbench.planning.aspects import (
     EMBEDDINGS,
@@ -83,7 +83,7 @@ def plan(
         matching or AspectMatching(),
         connection or ChatConnection(),
     )
-    loaded = load_people(benchmark, data if isinstance(data, Data) else Data(location=data and str(data)), posts)
+    loaded = load_people(benchmark, data_of(data), posts)
     _check_ids(loaded.items.frame)
     checked = _check_unlearned(planner, loaded)
     asked = policy_of(planner, sampling, connection)
@@ -162,7 +162,12 @@ def _planned(loaded: Loaded, planner: Policy, ledger: Ledger, seed: int) -> pl.D
         for row, messages in zip(items.iter_rows(named=True), prompts_of(loaded), strict=True)
     ]
     answers = ask(requests, ledger, planner.backend, limits=planner.limits, label="plans")
-    rows = [row | _read(answer) for row, answer in zip(items.iter_rows(named=True), answers, strict=True)]
+    rows = [
+        row | came_of_call(answer) | {"call": answer.key}
+        for row, answer in zip(items.iter_rows(named=True), answers, strict=True)
+    ]
+    for row in rows:
+        row["aspects"] = [] if row["text"] is None else read_plan(row["text"])
     planned = pl.DataFrame(rows, schema=PLANNED)
     if planned["text"].null_count() == planned.height:
         outcome, reason = planned.select("outcome", "reason").row(0)
@@ -171,19 +176,6 @@ def _planned(loaded: Loaded, planner: Policy, ledger: Ledger, seed: int) -> pl.D
             "at its chat template, --max-tokens and --profile-size."
         )
     return planned
-
-
-def _read(answer: Answer) -> dict[str, Any]:
-    is_text = answer.outcome in TEXTS and answer.text.strip() != ""
-    outcome = "empty" if answer.outcome in TEXTS and not is_text else answer.outcome
-    return {
-        "text": answer.text if is_text else None,
-        "aspects": read_plan(answer.text) if is_text else [],
-        "outcome": outcome,
-        "reason": None if is_text else answer.text.rstrip(". ") if answer.outcome == "error" else outcome,
-        "tokens": answer.completion_tokens,
-        "call": answer.key,
-    }
 
 
 def _found(

@@ -11,7 +11,7 @@ from pluralbench.data.benchmarks import described_benchmarks
 from pluralbench.descriptions import Data
 from pluralbench.errors import DataError
 from pluralbench.evaluation.models import to_begin_with
-from pluralbench.evaluation.settings import Loaded
+from pluralbench.evaluation.settings import Loaded, data_of
 from pluralbench.evaluation.train import clusters_of, split
 from pluralbench.planning.prompts import LEARNED, load_people, marks_of, prompts_of
 
@@ -43,7 +43,7 @@ def train_planner(
     `UserError` for every mistake of the caller.
     """
     options = options or PlannerOptions()
-    data = _to_learn(benchmark, data if isinstance(data, Data) else Data(location=None if data is None else str(data)))
+    data = _to_learn(benchmark, data_of(data))
     source = base if isinstance(base, LocalModel) else LocalModel(name=str(base))
     loaded = load_people(benchmark, data, posts)
     learned, judged = list(zip(examples_of(loaded), marks_of(loaded), strict=True)), None
