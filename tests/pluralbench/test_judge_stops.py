@@ -1,6 +1,5 @@
 """A judge's run that stops halfway, goes on, is asked for again, or is asked for under other settings."""
 
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -33,29 +32,6 @@ def says(text: str, *, until: int = 10**9) -> Script:
     return lambda _, number: Reply(text) if number < until else Reply("no such key", status=401)
 
 
-def test_a_server_that_dies_halfway_loses_and_repeats_nothing(data: Path, tmp_path: Path) -> None:
-    with serve(says("[[A]]", until=7)) as dying, pytest.raises(CallsError) as caught:
-        judge(dying, data, tmp_path / "run")
-    assert "7 of 20 verdicts are recorded" in str(caught.value)
-    assert not (tmp_path / "run").exists()
-    with serve(says("[[A]]")) as mended:  # at another port
-        run = judge(mended, data, tmp_path / "run")
-        assert len(mended.requests) == 13
-    asked = Counter(str(body["messages"]) for body in [*dying.requests[:7], *mended.requests])
-    assert set(asked.values()) == {1}
-    assert (len(asked), judging(run).calls, run.count("ties")) == (20, 20, 10)
-
-
-def test_a_finished_run_is_read_without_asking(data: Path, tmp_path: Path) -> None:
-    with serve(says("[[A]]")) as server:
-        run = judge(server, data, tmp_path / "run")
-        asked = len(server.requests)
-        again = judge(server, data, tmp_path / "run", concurrency=4)
-        assert len(server.requests) == asked == 20
-        assert (again.config, again.result, again.provenance) == (run.config, run.result, run.provenance)
-        assert again.items.equals(run.items)
-
-
 def test_fresh_asks_again(data: Path, tmp_path: Path) -> None:
     with serve(says("[[A]]")) as server:
         judge(server, data, tmp_path / "run")
@@ -68,34 +44,6 @@ def test_fresh_asks_again(data: Path, tmp_path: Path) -> None:
         run = judge(server, data, tmp_path / "run", fresh=True)
         assert len(server.requests) == 20, "what an interrupted run had recorded is forgotten too"
     assert value(run, "share_of_first", "position") == 0.0
-
-
-CHANGES: list[tuple[dict[str, Any], list[str]]] = [
-    ({"temperature": 0.5}, ["temperature"]),
-    ({"top_p": 0.5}, ["top_p"]),
-    ({"max_tokens": 7}, ["max_tokens"]),
-    ({"attempts": 2}, ["attempts"]),
-    ({"orders": "one"}, ["orders"]),
-    ({"pointwise": True}, ["pointwise"]),
-    ({"criterion": "person"}, ["criterion"]),
-    ({"verdicts": "strict"}, ["verdicts"]),
-    ({"seed": 3}, ["seed"]),
-    ({"limit": 3}, ["limit"]),
-]
-
-
-def test_another_setting_is_refused_by_name(data: Path, tmp_path: Path) -> None:
-    with serve(says("[[A]]", until=5)) as dying, pytest.raises(CallsError):
-        judge(dying, data, tmp_path / "run")
-    with serve(says("[[A]]")) as server:
-        for changed, keys in CHANGES:
-            with pytest.raises(OutputError) as caught:
-                judge(server, data, tmp_path / "run", **changed)
-            differs, _, mend = str(caught.value).partition(" was made with other settings (")[2].partition("); ")
-            assert [one.partition(" ")[0] for one in differs.split("; ")] == keys, changed
-            assert mend.endswith("or start over with `fresh`.")
-        judge(server, data, tmp_path / "run")
-        assert len(server.requests) == 15
 
 
 def test_another_prompt_is_refused_by_name(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

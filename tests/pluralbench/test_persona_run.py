@@ -1,7 +1,6 @@
 """What a run of the persona judge asks, what becomes of the replies, and what can be read from it afterwards."""
 
 import json
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,6 @@ from pluralbench.data.verdict_tables import read_verdicts
 from pluralbench.reports.detail import details
 from pluralbench.results.evaluations import PersonaResult, WithoutPersona
 from pluralbench_calls import CallsError, read_ledger
-from pluralbench_runs import OutputError
 from verbs import judge_personas, judging, value
 
 Judged = tuple[Run, list[dict[str, Any]]]
@@ -231,29 +229,6 @@ def test_two_runs_are_compared_on_the_items_they_share(judged: Callable[..., Jud
     changed, _ = judged(right(" 9"), data=str(release(tmp_path / "other", prism=other)))
     with pytest.raises(RunError, match="their items differ in content"):
         compare(first, changed)
-
-
-def test_a_run_goes_on_where_it_was_and_asks_nothing_twice(judged: Callable[..., Judged], tmp_path: Path) -> None:
-    out, seen = tmp_path / "run", Counter[str]()
-
-    def script(body: dict[str, Any], number: int) -> Reply:
-        seen[str(body["messages"])] += number < 4 or not dying
-        return Reply("no such key", status=401) if dying and number >= 4 else Reply(f"[[{knows(body)}]] [[80]]")
-
-    dying = True
-    with pytest.raises(CallsError, match="4 of 10 verdicts are recorded"):
-        judged(script, out=out)
-    dying = False
-    run, requests = judged(script, out=out)
-    assert (len(requests), judging(run).calls, set(seen.values())) == (6, 10, {1})
-    again, requests = judged(script, out=out)
-    assert (requests, again.result) == ([], run.result)
-    changes: list[dict[str, Any]] = [{"setting": "standard"}, {"variables": "key"}, {"samples": 2}, {"orders": "both"}]
-    for change in changes:
-        with pytest.raises(OutputError, match=rf"other settings \({next(iter(change))} "):
-            judged(script, out=out, **change)
-    fresh, requests = judged(script, out=out, fresh=True, samples=2)
-    assert (len(requests), fresh.items.height) == (4, 4)
 
 
 def test_a_price_and_a_ceiling_are_kept(judged: Callable[..., Judged], tmp_path: Path) -> None:

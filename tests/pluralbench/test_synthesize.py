@@ -9,12 +9,10 @@ import polars as pl
 import pytest
 import verbs
 from chat_server import ChatServer, Reply, serve
-from pluralbench import ChatConnection, DataError, Prompt, Synthesis, Synthesizing, synthesize
+from pluralbench import ChatConnection, DataError, Prompt, Synthesis, synthesize
 from pluralbench.data.personas import PERSONAS_FILE
 from pluralbench.evaluation.settings import load_benchmark
 from pluralbench.evaluation.synthesize import people_of
-from pluralbench_calls import CallsError
-from pluralbench_runs import OutputError
 from written_tables import write
 
 Rows = list[dict[str, Any]]
@@ -81,26 +79,6 @@ def test_each_person_has_a_line_that_judges_read(data: Path, tmp_path: Path) -> 
     prompt = Prompt(profile="persona", personas=done.path)
     loaded = load_benchmark("arena-personalized", str(data), prompt)
     assert all("I like it long." in group.context[0] for group in loaded.groups())
-
-
-def test_a_finished_one_is_read_and_the_same_calls_give_the_same_file(data: Path, tmp_path: Path) -> None:
-    first, _ = made(data, tmp_path / "out")
-    again, server = made(data, tmp_path / "out", lambda *_: Reply("down", status=503))
-    assert server.requests == []
-    assert (again.config, again.result, again.provenance) == (first.config, first.result, first.provenance)
-    other, _ = made(data, tmp_path / "other")
-    assert (other.path / PERSONAS_FILE).read_bytes() == (first.path / PERSONAS_FILE).read_bytes()
-    with pytest.raises(OutputError, match="candidates 10, now 3"):
-        made(data, tmp_path / "out", synthesizing=Synthesizing(candidates=3))
-
-
-def test_an_interrupted_one_goes_on(data: Path, tmp_path: Path) -> None:
-    whole, every = made(data, tmp_path / "whole")
-    with pytest.raises(CallsError, match="run the same command again to go on"):
-        made(data, tmp_path / "out", lambda body, n: answer(body, n) if n < 7 else Reply("no", status=401))
-    rest, server = made(data, tmp_path / "out")
-    assert (rest.path / PERSONAS_FILE).read_bytes() == (whole.path / PERSONAS_FILE).read_bytes()
-    assert len(server.requests) == len(every.requests) - 7
 
 
 def test_where_more_is_known_later_each_item_has_a_persona_of_its_own(data: Path) -> None:

@@ -31,22 +31,14 @@ def shown(body: Row) -> dict[str, str]:
 class World:
     """A policy that never says one thing twice of one prompt, and a judge by any of the measures.
 
-    Asked for the same in one order, two worlds say the same. dies: the request at which the server refuses the key;
-    which models it concerns: dying.
+    Asked for the same in one order, two worlds say the same.
     """
 
-    def __init__(self, *, dies: int | None = None, dying: str = "") -> None:
-        self.dies, self.dying = dies, dying
+    def __init__(self) -> None:
         self.asked: Counter[str] = Counter()
-        self.answered: list[Row] = []
 
     def __call__(self, body: Row, _: int) -> Reply:
         """What the endpoint says."""
-        if self.dies is not None and self.dying in str(body["model"]):
-            if self.dies == 0:
-                return Reply("no such key", status=401)
-            self.dies -= 1
-        self.answered.append(body)
         return self.judged(body) if is_judged(body) else self.said(body)
 
     def said(self, body: Row) -> Reply:
