@@ -57,7 +57,7 @@ def best(server: ChatServer, data: Path, out: Path, **options: Any) -> Downstrea
 
 def synthesized(server: ChatServer, data: Path, out: Path, **options: Any) -> Run[Any, Any]:
     reached = ChatConnection(base_url=server.base_url, **ONE_BY_ONE)
-    given = {"data": data / "arena.jsonl", "out": out, "connection": reached}
+    given: Row = {"data": data / "arena.jsonl", "out": out, "connection": reached}
     return pluralbench.synthesize("m", benchmark="arena-personalized", **given, **options)
 
 

@@ -1,6 +1,5 @@
 """What best-of-N refuses, in one sentence each, and what it goes on with and tells."""
 
-import math
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from pathlib import Path
@@ -30,7 +29,6 @@ from pluralbench.downstream.records import read_curves
 from pluralbench.reports.downstream import curve_table, downstream_notes
 from pluralbench.results.runs import policy_number
 from pluralbench_runs import UserError
-from pydantic import ValidationError
 from written_tables import write
 
 Row = dict[str, Any]
@@ -51,15 +49,6 @@ def prompts(tmp_path: Path) -> Path:
 
 def alike(groups: Sequence[Group]) -> list[list[float]]:
     return [[0.5] * len(group.responses) for group in groups]
-
-
-def sometimes(groups: Sequence[Group]) -> list[list[float]]:
-    """No number for what is longest, which would otherwise be selected, nor for what is first, the best of one."""
-    found = []
-    for group in groups:
-        lengths = [float(len(response)) for response in group.responses]
-        found.append([math.nan if not place or size == max(lengths) else size for place, size in enumerate(lengths)])
-    return found
 
 
 # Refused
@@ -98,11 +87,6 @@ def test_a_mistake_is_one_sentence_and_leaves_nothing(
     assert not (tmp_path / "run").exists()
 
 
-def test_more_than_there_are_cannot_be_taken_in_python_either() -> None:
-    with pytest.raises(ValidationError, match="the best of 32 cannot be taken from 16 candidates; raise --n"):
-        Sampling(k=(1, 32))
-
-
 def test_a_policy_in_this_process_takes_no_batches() -> None:
     with pytest.raises(EvaluationError) as caught:
         policy_of("path/to/policy", Sampling(), ChatConnection(batch=True))
@@ -132,25 +116,6 @@ def test_a_policy_that_says_nothing_is_refused_with_what_to_look_at(data: Path, 
     )
     assert asked_of(server.requests) == (8, 0)
     assert not (tmp_path / "run").exists()
-
-
-def test_a_policy_whose_context_is_too_short_for_every_prompt_is_refused(
-    language_models: Callable[..., str], people: Callable[..., Rows], tmp_path: Path
-) -> None:
-    rows = people(2)
-    for row in rows:
-        row["profile"] = [{"id": "p", "category": "Tea", "text": "long ago " * 900}]
-    options: Row = {"policy": LocalModel(name=language_models(), device="cpu"), "policy_connection": None}
-    data = write(tmp_path / "p.jsonl", rows)
-    with serve(World()) as server, pytest.raises(EvaluationError) as caught:
-        sampled(server, data, tmp_path / "run", n=2, k=(), **options)
-    message = str(caught.value)
-    assert message.startswith("The policy ")
-    assert "gave no text for any prompt (4 times error: The prompt has " in message
-    assert message.endswith(
-        " tokens, and the model takes 1,024, its answer included); look at its chat template, --max-tokens and "
-        "--profile-size."
-    )
 
 
 def test_one_prompt_that_is_too_long_is_counted_and_the_others_go_on(
@@ -267,19 +232,6 @@ def test_a_reward_model_that_scores_all_alike_is_told(data: Path, tmp_path: Path
         assert policy_number(found, "outcome", model="alike", k=k).value == pytest.approx(level)
     assert policy_number(found, "promised", model="alike", k=4).value is None
     assert policy_number(found, "agreement", model="alike").value is None
-
-
-def test_what_has_no_reward_is_counted_and_never_selected(data: Path, tmp_path: Path) -> None:
-    with serve(World()) as server:
-        found = sampled(server, data, tmp_path / "run", [sometimes])
-    missing = found.frame("rewards").filter(found.frame("rewards")["reward"].is_null())
-    assert missing.height >= 4
-    assert found.result.rewards["sometimes"].missing == missing.height
-    selected = found.frame("selected").drop_nulls("sample")
-    assert selected.join(missing, on=["config", "id", "sample"], how="semi").is_empty()
-    assert found.frame("selected")["sample"].null_count() > 0, "the best of one"
-    note = f"sometimes: {missing.height} candidates have no reward and are never selected."
-    assert note in downstream_notes(found)
 
 
 def test_without_a_judge_there_is_only_what_reward_models_promise(data: Path, tmp_path: Path) -> None:

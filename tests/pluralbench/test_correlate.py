@@ -177,6 +177,11 @@ def test_without_an_order_what_is_undefined_is_null(tables: Callable[..., list[P
     assert found["p_values"]["weighted_tau"] == 1
 
 
+GOOD, MORE = "model,score\na,1\nb,2\n", "model,score,more\na,1,2\nb,2,3\n"
+CELL = "BENCHMARK: row 2 (b): the score in the column `score`"
+SEVERAL = "{} has several columns of numbers (score, more); name the one to take, or those whose mean to take, as `{}`."
+
+
 @pytest.mark.parametrize(
     ("benchmark", "downstream", "said"),
     [
@@ -192,61 +197,27 @@ def test_without_an_order_what_is_undefined_is_null(tables: Callable[..., list[P
             "Only the model a is on both sides, and a correlation needs two or more: BENCHMARK has a, y; DOWNSTREAM "
             "has a.",
         ),
-        (
-            "model,score\na,1\na ,2\n",
-            "model,score\na,1\nb,2\n",
-            "BENCHMARK has the model a 2 times; keep one of them.",
-        ),
-        (
-            "model,score\na,1\nb,n/a\n",
-            "model,score\na,1\nb,2\n",
-            "BENCHMARK: row 2 (b): the score in the column `score` is no finite number: n/a.",
-        ),
-        (
-            "model,score\na,1\nb,NaN\n",
-            "model,score\na,1\nb,2\n",
-            "BENCHMARK: row 2 (b): the score in the column `score` is no finite number: NaN.",
-        ),
-        (
-            "model,score\na,1\nb,\n",
-            "model,score\na,1\nb,2\n",
-            "BENCHMARK: row 2 (b): the score in the column `score` is empty.",
-        ),
+        ("model,score\na,1\na ,2\n", GOOD, "BENCHMARK has the model a 2 times; keep one of them."),
+        ("model,score\na,1\nb,n/a\n", GOOD, f"{CELL} is no finite number: n/a."),
+        ("model,score\na,1\nb,NaN\n", GOOD, f"{CELL} is no finite number: NaN."),
+        ("model,score\na,1\nb,\n", GOOD, f"{CELL} is empty."),
         (
             "model,score\na,1\n,2\n",
-            "model,score\na,1\nb,2\n",
+            GOOD,
             "BENCHMARK: row 2 of the table has no `model`; give one, or take the row out.",
         ),
-        (
-            "model,score,more\na,1,2\nb,2,3\n",
-            "model,score\na,1\nb,2\n",
-            "BENCHMARK has several columns of numbers (score, more); name the one to take, or those whose mean to "
-            "take, as `columns`.",
-        ),
-        (
-            "model,score\na,1\nb,2\n",
-            "model,score,more\na,1,2\nb,2,3\n",
-            "DOWNSTREAM has several columns of numbers (score, more); name the one to take, or those whose mean to "
-            "take, as `downstream_columns`.",
-        ),
+        (MORE, GOOD, SEVERAL.format("BENCHMARK", "columns")),
+        (GOOD, MORE, SEVERAL.format("DOWNSTREAM", "downstream_columns")),
         (
             "model,remark\na,good\nb,bad\n",
-            "model,score\na,1\nb,2\n",
+            GOOD,
             "BENCHMARK has no column of numbers beside `model`; it has model, remark.",
         ),
-        (
-            "name,score\na,1\nb,2\n",
-            "model,score\na,1\nb,2\n",
-            "BENCHMARK has no column `model`; it has name, score, and needs model.",
-        ),
-        (
-            "model,score, score\na,1,2\nb,2,3\n",
-            "model,score\na,1\nb,2\n",
-            "BENCHMARK has two columns of one name; it has model, score, score.",
-        ),
-        ("model,score\n", "model,score\na,1\nb,2\n", "BENCHMARK has no rows."),
+        ("name,score\na,1\n", GOOD, "BENCHMARK has no column `model`; it has name, score, and needs model."),
+        ("model,score, score\na,1,2\n", GOOD, "BENCHMARK has two columns of one name; it has model, score, score."),
+        ("model,score\n", GOOD, "BENCHMARK has no rows."),
     ],
-)
+)  # fmt: skip
 def test_what_cannot_be_correlated_is_refused_in_words(
     benchmark: str, downstream: str, said: str, tables: Callable[..., list[Path]], run: Command
 ) -> None:

@@ -18,18 +18,8 @@ from written_tables import write
 
 Command = Callable[..., tuple[int, str, str]]
 Folders = Callable[..., str]
-BY_PPO = [
-    "--algorithm",
-    "ppo",
-    "--prompts-per-step",
-    "4",
-    "--mini-batch",
-    "4",
-    "--max-tokens",
-    "12",
-    "--learning-rate",
-    "1e-2",
-]
+BY_PPO = ["--algorithm", "ppo", "--prompts-per-step", "4", "--mini-batch", "4", "--max-tokens", "12"]
+BY_PPO += ["--learning-rate", "1e-2"]
 JUDGED = ["--judge", "rubric-overlap", "--sample-max-tokens", "16", "--profile", "none", "--device", "cpu"]
 
 

@@ -276,20 +276,8 @@ def test_a_model_on_the_embedded_one_is_scored_and_selects_answers(
     assert status == 0, error
     assert "Bradley-Terry" in said
     model = tmp_path / "out" / "models" / "bt-with-0"
-    told = (
-        "--benchmark",
-        "personalized",
-        "--config",
-        "Art_and_Entertainment",
-        "--data",
-        "sample",
-        "--profile",
-        "raw",
-        "--profile-size",
-        "1",
-        "--limit",
-        "1",
-    )
+    told = ["--benchmark", "personalized", "--config", "Art_and_Entertainment", "--data", "sample"]
+    told += ["--profile", "raw", "--profile-size", "1", "--limit", "1"]
     status, said, error = run("score", model, *told, "--out", tmp_path / "scored")
     assert status == 0, error
     assert "bt-with-0" in said

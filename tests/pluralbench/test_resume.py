@@ -18,7 +18,6 @@ from filelock import FileLock
 from hub_server import publish, serving
 from killing import killed_when
 from pluralbench import Group, LocalModel, Run, Scoring
-from pluralbench_local import ConversationError
 from pluralbench_rewards import FunctionModel, RewardModel
 from pluralbench_runs import OutputError
 from polars.testing import assert_frame_equal
@@ -218,15 +217,6 @@ def test_a_finished_run_is_read_without_scoring_and_leaves_nothing_beside_it(
     assert (again.config, again.result, again.provenance) == (run.config, run.result, run.provenance)
     assert again.items.equals(run.items)
     assert [path.name for path in (tmp_path / "runs").iterdir()] == ["a"]
-
-
-def test_a_run_that_failed_before_its_first_score_binds_nothing(
-    score: Callable[..., Run], model: str, data: Path, tmp_path: Path
-) -> None:
-    with pytest.raises(ConversationError):
-        score("pairs", data, by=model, out=tmp_path / "run", max_length=8)
-    assert not journal(tmp_path / "run").parent.exists()
-    score("pairs", data, by=model, out=tmp_path / "run", max_length=900, limit=2)
 
 
 def test_two_processes_cannot_write_one_run(score: Callable[..., Run], data: Path, tmp_path: Path) -> None:

@@ -51,38 +51,6 @@ def test_a_function_on_a_release_gives_a_run_like_any_other(
     assert [run.of(config).n for config in ("Art", "Life", "Society")] == [30, 30, 30]
 
 
-def test_its_record_says_that_it_is_a_function_and_which(score: Callable[..., Run], data: Path) -> None:
-    run = score("personalized", data)
-    model = run.result.model
-    assert (model.name, model.kind, model.settings) == ("by_text", "function", {"module": by_text.__module__})
-    assert len(model.digest or "") == 64
-    assert (model.device, model.chat_template_digest) == (None, None)
-    assert (scoring(run).work, scoring(run).served) == (None, None)
-
-
-def test_an_interrupted_function_is_asked_for_the_rest_only(
-    score: Callable[..., Run], data: Path, tmp_path: Path
-) -> None:
-    asked: list[str] = []
-    enough = [70]
-
-    def stops(groups: Sequence[Group]) -> list[list[float]]:
-        if len(asked) + len(groups) > enough[0]:
-            raise KeyboardInterrupt
-        asked.extend(group.id for group in groups)
-        return by_text(groups)
-
-    with pytest.raises(KeyboardInterrupt):
-        score("personalized", data, by=stops, out=tmp_path / "run")
-    assert 0 < len(asked) < 90
-    done = len(asked)
-    enough[0] = 90
-    run = score("personalized", data, by=stops, out=tmp_path / "run")
-    assert (len(asked), len(set(asked))) == (90, 90), "nothing is asked twice"
-    assert scoring(run).items_from_an_earlier_part == done
-    assert run.items.equals(score("personalized", data).items)
-
-
 def test_another_function_in_the_same_place_is_refused_by_name(
     score: Callable[..., Run], data: Path, tmp_path: Path
 ) -> None:
