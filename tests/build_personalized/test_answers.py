@@ -1,22 +1,18 @@
 """Chosen and rejected answers: what counts as one, what is asked again, and what the prompts show."""
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
 from build_personalized.answers import add_answers, parse_answer
-from build_personalized.llm import Llm
 from build_personalized.prompts import POLARITY, PROMPT_VERSION
-from build_personalized.recipe import PersonalizedRecipe
-from build_personalized.sources.loaded import QUESTIONS
-from chat_server import ChatServer, Reply, serve
+from chat_server import Reply
 from hypothesis import given
 from hypothesis import strategies as st
-from pluralbench_calls import InvalidAnswer, Ledger, Limits, OpenAIChat
+from personal_questions import Asking, asking, question, questions
+from pluralbench_calls import InvalidAnswer
 
 
 @pytest.mark.parametrize(
@@ -32,23 +28,13 @@ from pluralbench_calls import InvalidAnswer, Ledger, Limits, OpenAIChat
         "**I won't fulfill this request.**",
         "As an AI, I have no taste.",
         "as an ai language model I don't drink",
-    ],
-)
-def test_refusals_are_no_answers(text: str) -> None:
-    with pytest.raises(InvalidAnswer, match="refused"):
-        parse_answer(text, 100)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
         "I am unable to answer this.",
         "As a language model, I cannot answer that.",
         "I won't be able to help with that.",
         "I can not help you with this.",
     ],
 )
-def test_other_refusals_are_no_answers(text: str) -> None:
+def test_refusals_are_no_answers(text: str) -> None:
     with pytest.raises(InvalidAnswer, match="refused"):
         parse_answer(text, 100)
 
@@ -70,16 +56,11 @@ def test_other_refusals_are_no_answers(text: str) -> None:
         "איני יכול לסבול בירה.",
         "我受不了啤酒。",
         "🍺",
+        "Recipes want an hour of whisking, and I can't do that either.",
+        "I can't provide enough praise for rye.",
     ],
 )
 def test_innocent_answers_are_answers(text: str) -> None:
-    assert parse_answer(text, 100) == text
-
-
-@pytest.mark.parametrize(
-    "text", ["Recipes want an hour of whisking, and I can't do that either.", "I can't provide enough praise for rye."]
-)
-def test_other_innocent_answers_are_answers(text: str) -> None:
     assert parse_answer(text, 100) == text
 
 
@@ -99,20 +80,13 @@ def test_the_word_limit(words: int, limit: int, space: str) -> None:
             parse_answer(text, limit)
 
 
-def question(number: int, *, posts: int = 3, config: str = "beer") -> dict[str, Any]:
+def asked(number: int, *, posts: int = 3, config: str = "beer") -> dict[str, Any]:
     aspects = [{"aspect": title, "evidence": f"EVIDENCE {title}", "reason": "REASON"} for title in ("Cost", "Noise")]
     profile = [
         {"id": f"ID{place}", "category": f"c{place}", "text": f"post {place}\nשלום {{x}}"} for place in range(posts)
     ]
-    return {
-        "config": config,
-        "id": f"q{number}",
-        "question": f"Question {number}? {{profile}}",
-        "category": "c",
-        "narrative": "NARRATIVE",
-        "rubric_aspects": aspects,
-        "profile": profile,
-    }
+    text = f"Question {number}? {{profile}}"
+    return question(number, config=config, question=text, rubric_aspects=aspects, profile=profile)
 
 
 def side(body: dict[str, Any]) -> str:
@@ -125,26 +99,15 @@ def answers(body: dict[str, Any], number: int) -> Reply:
     return Reply(f"{side(body)} {number}")
 
 
-@contextmanager
-def model(
-    tmp_path: Path, script: Callable[[dict[str, Any], int], Reply] = answers, **changes: Any
-) -> Iterator[tuple[Llm, ChatServer]]:
-    with serve(script) as server, Ledger(tmp_path / "ledger") as ledger:
-        values = {"source": {"locations": ["sample"]}, "connection": {"base_url": server.base_url}}
-        values |= {"llm": {"provider": "loopback", "model": "m"}} | changes
-        backend = OpenAIChat(server.base_url, max_retries=0)
-        yield Llm(PersonalizedRecipe.model_validate(values), ledger, backend, Limits(concurrency=1)), server
-
-
-def answered(llm: Llm, *rows: dict[str, Any]) -> tuple[pl.DataFrame, list[tuple[Any, ...]]]:
-    pairs, drops = add_answers(pl.DataFrame(list(rows), schema=QUESTIONS), llm)
+def answered(given: Asking, *rows: dict[str, Any]) -> tuple[pl.DataFrame, list[tuple[Any, ...]]]:
+    pairs, drops = add_answers(questions(*rows), *given)
     return pairs, drops.rows()
 
 
 def test_pairs_know_their_calls(tmp_path: Path) -> None:
-    with model(tmp_path) as (llm, _):
-        pairs, drops = answered(llm, question(1), question(2), question(1, config="coffee"))
-        recorded = {row["key"]: row for row in llm.ledger.frame().iter_rows(named=True)}
+    with asking(tmp_path, answers) as (given, _):
+        pairs, drops = answered(given, asked(1), asked(2), asked(1, config="coffee"))
+        recorded = {row["key"]: row for row in given.ledger.frame().iter_rows(named=True)}
     assert drops == []
     assert pairs.select("config", "id").rows() == [("beer", "q1"), ("beer", "q2"), ("coffee", "q1")]
     for pair in pairs.iter_rows(named=True):
@@ -156,8 +119,8 @@ def test_pairs_know_their_calls(tmp_path: Path) -> None:
 
 
 def test_prompts_differ_in_the_polarity_alone_and_show_no_rubric(tmp_path: Path) -> None:
-    with model(tmp_path, profile_size=2) as (llm, server):
-        answered(llm, question(1))
+    with asking(tmp_path, answers, profile_size=2) as (given, server):
+        answered(given, asked(1))
     chosen, rejected = (request["messages"] for request in server.requests)
     assert chosen[0] == rejected[0]
     lines = zip(chosen[1]["content"].split("\n"), rejected[1]["content"].split("\n"), strict=True)
@@ -188,25 +151,25 @@ def test_five_attempts_and_then_the_question_is_dropped(tmp_path: Path, bad: Rep
     def script(body: dict[str, Any], number: int) -> Reply:
         return bad if side(body) == where and "Question 1?" in body["messages"][1]["content"] else Reply(f"no {number}")
 
-    with model(tmp_path, script, word_limit=3) as (llm, server):
-        pairs, drops = answered(llm, question(1), question(2))
-        assert len(llm.ledger) == len(server.requests)
+    with asking(tmp_path, script, word_limit=3) as (given, server):
+        pairs, drops = answered(given, asked(1), asked(2))
+        assert len(given.ledger) == len(server.requests)
     assert pairs["id"].to_list() == ["q2"]
     assert drops == [("beer", "answers", f"{where}: {reason}", "q1")]
-    asked = [side(body) for body in server.requests if "Question 1?" in body["messages"][1]["content"]]
-    assert asked == ["chosen"] * 5 if where == "chosen" else ["chosen"] + ["rejected"] * 5
+    sides = [side(body) for body in server.requests if "Question 1?" in body["messages"][1]["content"]]
+    assert sides == ["chosen"] * 5 if where == "chosen" else ["chosen"] + ["rejected"] * 5
 
 
 def test_identical_answers_are_asked_for_again(tmp_path: Path) -> None:
-    with model(tmp_path, lambda _, number: Reply("rice" if number < 3 else "beans")) as (llm, server):
-        pairs, drops = answered(llm, question(1))
+    with asking(tmp_path, lambda _, number: Reply("rice" if number < 3 else "beans")) as (given, server):
+        pairs, drops = answered(given, asked(1))
     assert (pairs["chosen"][0], pairs["rejected"][0], drops) == ("rice", "beans", [])
     assert [side(body) for body in server.requests] == ["chosen", "rejected", "rejected", "rejected"]
 
 
 def test_answers_that_stay_identical_drop_the_question(tmp_path: Path) -> None:
-    with model(tmp_path, lambda *_: Reply("rice")) as (llm, server):
-        pairs, drops = answered(llm, question(1))
+    with asking(tmp_path, lambda *_: Reply("rice")) as (given, server):
+        pairs, drops = answered(given, asked(1))
     assert pairs.is_empty()
     assert len(server.requests) == 6
     assert drops == [("beer", "answers", "rejected: identical answers", "q1")]
@@ -215,10 +178,10 @@ def test_answers_that_stay_identical_drop_the_question(tmp_path: Path) -> None:
 def test_each_attempt_is_a_draw_with_a_seed_of_its_own(tmp_path: Path) -> None:
     seeded = {"provider": "loopback", "model": "m", "seeded": True, "temperature": 0.7, "top_p": 0.9, "max_tokens": 9}
     seeds = []
-    for folder, rows in (("a", [question(1)]), ("b", [question(2), question(1)])):
+    for folder, rows in (("a", [asked(1)]), ("b", [asked(2), asked(1)])):
         (tmp_path / folder).mkdir()
-        with model(tmp_path / folder, lambda *_: Reply(""), llm=seeded, attempts=3) as (llm, server):
-            answered(llm, *rows)
+        with asking(tmp_path / folder, lambda *_: Reply(""), llm=seeded, attempts=3) as (given, server):
+            answered(given, *rows)
         of_one = [body for body in server.requests if "Question 1?" in body["messages"][1]["content"]]
         seeds.append([body["seed"] for body in of_one])
         assert {(body["temperature"], body["top_p"], body["max_tokens"]) for body in of_one} == {(0.7, 0.9, 9)}

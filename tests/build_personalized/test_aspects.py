@@ -1,22 +1,17 @@
 """Aspects from narratives: sentences, the parser, and what happens when the model does not do as asked."""
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import polars as pl
 import pytest
 from build_personalized.aspects import NO_NARRATIVE, TITLE_WORDS, add_aspects, parse_aspects
-from build_personalized.llm import Llm
-from build_personalized.recipe import PersonalizedRecipe
 from build_personalized.sentences import split_sentences
-from build_personalized.sources.loaded import QUESTIONS
-from chat_server import ChatServer, Reply, serve
+from chat_server import Reply
 from hypothesis import example, given
 from hypothesis import strategies as st
-from pluralbench_calls import InvalidAnswer, Ledger, Limits, NotServed, OpenAIChat
+from personal_questions import asking, question, questions
+from pluralbench_calls import InvalidAnswer, NotServed
 
 NARRATIVE = "I brew at home. My flat is tiny! Can it be quiet?"
 SENTENCES = ["I brew at home.", "My flat is tiny!", "Can it be quiet?"]
@@ -145,43 +140,15 @@ def test_any_reply_is_refused_or_gives_quoted_evidence(text: str, narrative: str
         assert item["aspect"]
 
 
-def recipe(base_url: str, **llm: Any) -> PersonalizedRecipe:
-    return PersonalizedRecipe.model_validate(
-        {
-            "source": {"locations": ["sample"]},
-            "llm": {"provider": "loopback", "model": "m"} | llm,
-            "connection": {"base_url": base_url, "max_retries": 0},
-            "attempts": 3,
-        }
-    )
-
-
-def question(number: int, narrative: str = NARRATIVE, aspects: list[dict[str, str]] | None = None) -> dict[str, Any]:
-    return {
-        "config": "beer",
-        "id": f"q{number}",
-        "question": f"Question {number}?",
-        "category": "c",
-        "narrative": narrative,
-        "rubric_aspects": aspects or [],
-        "profile": [{"id": "p", "category": "c", "text": "a post"}],
-    }
-
-
-@contextmanager
-def model(
-    tmp_path: Path, script: Callable[[dict[str, Any], int], Reply], **settings: Any
-) -> Iterator[tuple[Llm, ChatServer]]:
-    with serve(script) as server, Ledger(tmp_path / "ledger") as ledger:
-        asked = recipe(server.base_url, **settings)
-        yield Llm(asked, ledger, OpenAIChat(server.base_url, max_retries=0), Limits(concurrency=1)), server
+def spoken(number: int, narrative: str = NARRATIVE, **changes: Any) -> dict[str, Any]:
+    return question(number, narrative=narrative, **changes)
 
 
 def test_aspects_are_added_where_there_were_none(tmp_path: Path) -> None:
     given_aspects = [{"aspect": "Given", "evidence": "", "reason": ""}]
-    rows = [question(1), question(2, aspects=given_aspects), question(3, " \n"), question(4, "")]
-    with model(tmp_path, lambda *_: Reply(reply(aspect(3, "Quiet")))) as (llm, server):
-        filled, drops = add_aspects(pl.DataFrame(rows, schema=QUESTIONS), llm)
+    rows = [spoken(1), spoken(2, rubric_aspects=given_aspects), spoken(3, " \n"), spoken(4, "")]
+    with asking(tmp_path, lambda *_: Reply(reply(aspect(3, "Quiet")))) as (given, server):
+        filled, drops = add_aspects(questions(*rows), *given)
     assert len(server.requests) == 1
     assert (
         "1. I brew at home.\n2. My flat is tiny!\n3. Can it be quiet?" in server.requests[0]["messages"][1]["content"]
@@ -194,9 +161,9 @@ def test_aspects_are_added_where_there_were_none(tmp_path: Path) -> None:
 def test_what_the_person_quotes_is_no_evidence(tmp_path: Path) -> None:
     quotes = "A friend wrote\n\n> Take a bitter stout.\n>\n> - Or two.\n\nI like it sweet.\n\n- > Nobody does.\n"
     own = f"{quotes}- \\> 5 % is much."
-    rows = [question(1, own), question(2, "> Take a bitter stout.\n\n---")]
-    with model(tmp_path, lambda *_: Reply(reply(aspect(2)))) as (llm, server):
-        filled, drops = add_aspects(pl.DataFrame(rows, schema=QUESTIONS), llm)
+    rows = [spoken(1, own), spoken(2, "> Take a bitter stout.\n\n---")]
+    with asking(tmp_path, lambda *_: Reply(reply(aspect(2)))) as (given, server):
+        filled, drops = add_aspects(questions(*rows), *given)
     shown = server.requests[0]["messages"][1]["content"]
     assert "1. A friend wrote\n2. I like it sweet.\n3. - \\> 5 % is much." in shown
     assert [item["evidence"] for item in filled["rubric_aspects"][0]] == ["I like it sweet."]
@@ -205,8 +172,8 @@ def test_what_the_person_quotes_is_no_evidence(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("structured", [True, False])
 def test_the_schema_is_sent_where_the_recipe_says_so(tmp_path: Path, structured: bool) -> None:
-    with model(tmp_path, lambda *_: Reply(reply(aspect())), structured_output=structured) as (llm, server):
-        add_aspects(pl.DataFrame([question(1)], schema=QUESTIONS), llm)
+    with asking(tmp_path, lambda *_: Reply(reply(aspect())), llm={"structured_output": structured}) as (given, server):
+        add_aspects(questions(spoken(1)), *given)
     (request,) = server.requests
     assert ("response_format" in request) is structured
     if structured:
@@ -218,7 +185,7 @@ def test_the_schema_is_sent_where_the_recipe_says_so(tmp_path: Path, structured:
 def test_a_server_that_takes_no_schema_is_named_with_the_mend(tmp_path: Path) -> None:
     refusal = Reply("response_format json_schema is not supported", status=400)
     with (
-        model(tmp_path, lambda *_: refusal) as (llm, _),
+        asking(tmp_path, lambda *_: refusal) as (given, _),
         pytest.raises(NotServed, match="set `structured_output` of the model to false"),
     ):
-        add_aspects(pl.DataFrame([question(1)], schema=QUESTIONS), llm)
+        add_aspects(questions(spoken(1)), *given)

@@ -6,16 +6,15 @@ What all builders promise alike is in tests/end_to_end/test_builder_contract.py.
 import hashlib
 import json
 import shutil
-import sqlite3
 import tomllib
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 
 import polars as pl
 import pytest
 from build_personalized.recipe import RECIPES, PersonalizedRecipe
-from pluralbench_calls import Ledger, read_ledger
+from commands import refused
+from pluralbench_calls import read_ledger
 from pluralbench_release import LEDGER, RECIPE
 from pluralbench_runs import read_recipe
 from samples import sample
@@ -36,16 +35,6 @@ def files(folder: Path) -> dict[str, str]:
         for path in folder.rglob("*")
         if path.is_file()
     }
-
-
-def refused(result: tuple[int, str], *parts: str, status: int = 2) -> None:
-    """One sentence, that holds `parts`."""
-    assert result[0] == status, result[1]
-    assert result[1].startswith("Error: ")
-    assert result[1].count("\n") == 1
-    assert result[1].endswith((".\n", "?\n"))
-    for part in parts:
-        assert part in result[1]
 
 
 @pytest.mark.smoke
@@ -85,36 +74,12 @@ def ledger_without_answers(path: Path, release: Path) -> None:
     frame.write_parquet(path, metadata={"pluralbench_ledger_format": "1"})
 
 
-def parquet_of_format_2(path: Path, release: Path) -> None:
-    read_ledger(release / LEDGER).write_parquet(path, metadata={"pluralbench_ledger_format": "2"})
-
-
-def sqlite_of_format_2(path: Path, _: Path) -> None:
-    with Ledger(path):
-        pass
-    with closing(sqlite3.connect(path)) as database:
-        database.execute("PRAGMA user_version = 2")
-
-
-def other_sqlite(path: Path, _: Path) -> None:
-    with closing(sqlite3.connect(path)) as database:
-        database.execute("CREATE TABLE recipes (name TEXT)")
-
-
 @pytest.mark.parametrize(
     ("make", "parts"),
     [
         (
             ledger_without_answers,
             ["has no answer for chosen answer for art-01, attempt 1", "a replay sends nothing", "0 of 24"],
-        ),
-        (parquet_of_format_2, ["is of format 2 and this version reads format 1"]),
-        (sqlite_of_format_2, ["is of format 2 and this version reads format 1"]),
-        (other_sqlite, ["is no ledger: it names no format version"]),
-        (lambda path, release: shutil.copy(release / "provenance/row_digests.parquet", path), ["is no ledger"]),
-        (
-            lambda path, _: path.write_text("calls", encoding="utf-8"),
-            ["is no ledger: it is neither SQLite nor Parquet"],
         ),
         (lambda path, _: path.write_bytes(b""), ["is no ledger"]),
         (lambda path, _: path.mkdir(), ["There is no ledger"]),

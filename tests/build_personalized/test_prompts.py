@@ -1,6 +1,6 @@
 """The prompts' wording is pinned to their version."""
 
-from build_personalized.prompts import PROMPT_VERSION, Side, answer_messages, aspects_messages
+from build_personalized.prompts import PROMPT_VERSION, answer_messages, aspects_messages
 from pluralbench_runs import digest
 from pluralbench_schemas import render_profile
 
@@ -22,14 +22,3 @@ def test_a_changed_word_needs_a_new_version() -> None:
 def test_posts_are_numbered_with_their_category() -> None:
     assert render_profile(POSTS) == "[Post 1, beer]\nI like stout.\n[Post 2, tea]\nA\nB"
     assert render_profile([]) == ""
-
-
-def test_both_answers_are_told_the_limit_the_style_and_the_question() -> None:
-    sides: list[Side] = ["chosen", "rejected"]
-    for side in sides:
-        system, user = answer_messages("Which one?", POSTS, ["Cost"], side, 70)
-        assert "at most 70 words" in system["content"]
-        assert "at most 70 words" in user["content"]
-        for word in ("style", "posts", "directly"):
-            assert word in system["content"]
-        assert "Which one?" in user["content"]

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 from build_personalized.sources import SAMPLE
 from chat_server import Reply, serve
-from commands import command
+from commands import command, refused
 from hub_server import card, publish, serving
 from pluralbench_release import read_manifest, rebuild, verify
 from training_tables import published, write_rows
@@ -26,12 +26,6 @@ def rows_of(out: Path, config: str) -> dict[str, pl.DataFrame]:
 def figures(out: Path) -> dict[str, Any]:
     found: dict[str, Any] = json.loads((out / "provenance/statistics.json").read_text(encoding="utf-8"))
     return found
-
-
-def refused(result: tuple[int, str], *parts: str, status: int = 2) -> None:
-    assert (result[0], result[1].count("\n"), result[1][:7]) == (status, 1, "Error: "), result[1]
-    for part in parts:
-        assert part in result[1]
 
 
 def own(folder: Path, rows: Sequence[dict[str, Any]]) -> list[str]:

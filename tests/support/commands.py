@@ -70,3 +70,13 @@ def fails(result: subprocess.CompletedProcess[str], *parts: str, status: int = 2
     assert "Traceback" not in result.stderr
     for part in parts:
         assert part in result.stderr, result.stderr
+
+
+def refused(result: tuple[int, str], *parts: str, status: int = 2) -> None:
+    """Assert that a command in this process (`in_process`) failed with one sentence that holds `parts`."""
+    assert result[0] == status, result[1]
+    assert result[1].startswith("Error: ")
+    assert result[1].count("\n") == 1
+    assert result[1].endswith((".\n", "?\n"))
+    for part in parts:
+        assert part in result[1]

@@ -4,10 +4,20 @@ import re
 from typing import Any
 
 import polars as pl
-from pluralbench_calls import InvalidAnswer, Request, Settled, after_thinking, ask_until_valid
+from pluralbench_calls import (
+    Backend,
+    InvalidAnswer,
+    Ledger,
+    Request,
+    Settled,
+    after_thinking,
+    ask_until_valid,
+    chat_request,
+)
 
-from build_personalized.llm import Llm, answer_label
+from build_personalized.llm import answer_label
 from build_personalized.prompts import PROMPT_VERSION, Side, answer_messages
+from build_personalized.recipe import PersonalizedRecipe
 from build_personalized.screening import screen
 from build_personalized.sources.loaded import drops_frame
 
@@ -23,71 +33,65 @@ REFUSAL = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 BEGINNING = 160  # characters
+SIDES: tuple[Side, ...] = ("chosen", "rejected")
 
 
-def add_answers(questions: pl.DataFrame, llm: Llm) -> tuple[pl.DataFrame, pl.DataFrame]:
+def add_answers(
+    questions: pl.DataFrame, recipe: PersonalizedRecipe, ledger: Ledger, backend: Backend
+) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Pairs from questions with aspects; questions for which no valid answer could be had are drops.
 
     An answer over the word limit, empty, refused, equal to the other side, or one that the recipe's screening takes
     for none is asked for again.
     """
-    rows = list(questions.iter_rows(named=True))
-    chosen = _ask(rows, "chosen", llm, [None] * len(rows))
-    going_on = [(row, result) for row, result in zip(rows, chosen, strict=True) if result.value]
-    rejected = _ask([row for row, _ in going_on], "rejected", llm, [result.value for _, result in going_on])
+    rows, dropped = questions.to_dicts(), []
+    for side in SIDES:
+        results = _ask(rows, side, recipe, ledger, backend)
+        asked = list(zip(rows, results, strict=True))
+        dropped += [(row["config"], STEP, f"{side}: {one.reason}", row["id"]) for row, one in asked if not one.value]
+        rows = [
+            row
+            | {side: one.value, f"{side}_call": one.answer.key, "models": [*row.get("models", []), one.answer.model]}
+            for row, one in asked
+            if one.value
+        ]
     pairs = [
-        row
-        | {
-            "chosen": first.value,
-            "rejected": second.value,
-            "generator": ", ".join(dict.fromkeys([first.answer.model, second.answer.model])),
-            "prompt_version": PROMPT_VERSION,
-            "chosen_call": first.answer.key,
-            "rejected_call": second.answer.key,
-        }
-        for (row, first), second in zip(going_on, rejected, strict=True)
-        if second.value
+        row | {"generator": ", ".join(dict.fromkeys(row["models"])), "prompt_version": PROMPT_VERSION} for row in rows
     ]
-    dropped = [
-        (row["config"], STEP, f"{side}: {result.reason}", row["id"])
-        for side, asked, results in (("chosen", rows, chosen), ("rejected", [row for row, _ in going_on], rejected))
-        for row, result in zip(asked, results, strict=True)
-        if not result.value
-    ]
-    columns = ("chosen", "rejected", "generator", "prompt_version", "chosen_call", "rejected_call")
+    columns = (*SIDES, "generator", "prompt_version", "chosen_call", "rejected_call")
     schema = pl.Schema(questions.schema | dict.fromkeys(columns, pl.String))
     return pl.DataFrame(pairs, schema=schema), drops_frame(dropped)
 
 
-def _ask(rows: list[dict[str, Any]], side: Side, llm: Llm, others: list[str | None]) -> list[Settled[str]]:
-    recipe = llm.recipe
-
-    def request(item: tuple[dict[str, Any], str | None], attempt: int) -> Request:
-        row = item[0]
+def _ask(
+    rows: list[dict[str, Any]], side: Side, recipe: PersonalizedRecipe, ledger: Ledger, backend: Backend
+) -> list[Settled[str]]:
+    def request(row: dict[str, Any], attempt: int) -> Request:
         aspects = [aspect["aspect"] for aspect in row["rubric_aspects"]]
         posts = row["profile"][: recipe.profile_size]
-        return llm.request(
+        return chat_request(
+            recipe.llm,
             answer_messages(row["question"], posts, aspects, side, recipe.word_limit),
-            recipe.llm.max_tokens,
+            seed=recipe.seed,
             label=answer_label(side, row["id"]),
             attempt=attempt,
         )
 
-    def parse(item: tuple[dict[str, Any], str | None], text: str) -> str:
+    def parse(row: dict[str, Any], text: str) -> str:
         answer = parse_answer(text, recipe.word_limit)
         screen(answer, recipe.screening, recipe.word_limit, recipe.source.language)
-        if answer == item[1]:
+        if answer == row.get("chosen"):
             raise InvalidAnswer(IDENTICAL)
         return answer
 
     return ask_until_valid(
-        list(zip(rows, others, strict=True)),
+        rows,
         request,
         parse,
-        llm.ledger,
-        llm.backend,
+        ledger,
+        backend,
         attempts=recipe.attempts,
-        limits=llm.limits,
+        limits=recipe.connection.limits(),
         label=f"{side} answers",
     )
 

@@ -8,11 +8,11 @@ import re
 from typing import Any
 
 import polars as pl
-from pluralbench_calls import InvalidAnswer, Request, after_thinking, ask_until_valid
+from pluralbench_calls import Backend, InvalidAnswer, Ledger, Request, after_thinking, ask_until_valid, chat_request
 from pydantic import BaseModel, ValidationError
 
-from build_personalized.llm import Llm
 from build_personalized.prompts import aspects_messages
+from build_personalized.recipe import PersonalizedRecipe
 from build_personalized.sentences import LETTER, own_sentences
 from build_personalized.sources.loaded import drops_frame
 
@@ -20,6 +20,9 @@ STEP = "aspects"
 NO_NARRATIVE = "no narrative to extract aspects from"
 TITLE_WORDS = 12
 NUMBERING = re.compile(r"^\d+[.)]\s*")
+
+Numbered = tuple[tuple[str, str], list[str]]
+"""The config and the id of a question, and the sentences of its narrative."""
 
 
 class _Aspect(BaseModel):
@@ -32,33 +35,38 @@ class _Aspects(BaseModel):
     aspects: list[_Aspect]
 
 
-def add_aspects(questions: pl.DataFrame, llm: Llm) -> tuple[pl.DataFrame, pl.DataFrame]:
+def add_aspects(
+    questions: pl.DataFrame, recipe: PersonalizedRecipe, ledger: Ledger, backend: Backend
+) -> tuple[pl.DataFrame, pl.DataFrame]:
     """`questions` with `rubric_aspects` where they had none; those for which none could be had are drops."""
-    recipe = llm.recipe
     sentences = {
         (row["config"], row["id"]): own_sentences(row["narrative"], recipe.source.language)
         for row in questions.iter_rows(named=True)
         if not row["rubric_aspects"]
     }
-    speaking = [row for row in questions.iter_rows(named=True) if sentences.get((row["config"], row["id"]))]
+    speaking = [(key, numbered) for key, numbered in sentences.items() if numbered]
+    asked = dict(zip(questions.select("config", "id").iter_rows(), questions["question"], strict=True))
 
-    def request(row: dict[str, Any], attempt: int) -> Request:
-        numbered = sentences[row["config"], row["id"]]
-        return llm.request(
-            aspects_messages(row["question"], numbered, recipe.max_aspects),
-            recipe.llm.aspects_max_tokens,
-            label=f"aspects of {row['id']}",
+    def request(item: Numbered, attempt: int) -> Request:
+        key, numbered = item
+        return chat_request(
+            recipe.llm,
+            aspects_messages(asked[key], numbered, recipe.max_aspects),
+            seed=recipe.seed,
+            label=f"aspects of {key[1]}",
             attempt=attempt,
+            max_tokens=recipe.llm.aspects_max_tokens,
             schema=_schema(len(numbered), recipe.max_aspects),
         )
 
-    def parse(row: dict[str, Any], text: str) -> list[dict[str, str]]:
-        return parse_aspects(text, sentences[row["config"], row["id"]], recipe.max_aspects)
+    def parse(item: Numbered, text: str) -> list[dict[str, str]]:
+        return parse_aspects(text, item[1], recipe.max_aspects)
 
+    limits = recipe.connection.limits()
     settled = ask_until_valid(
-        speaking, request, parse, llm.ledger, llm.backend, attempts=recipe.attempts, limits=llm.limits, label=STEP
+        speaking, request, parse, ledger, backend, attempts=recipe.attempts, limits=limits, label=STEP
     )
-    results = {(row["config"], row["id"]): result for row, result in zip(speaking, settled, strict=True)}
+    results = {key: result for (key, _), result in zip(speaking, settled, strict=True)}
     aspects, dropped = [], []
     for row in questions.iter_rows(named=True):
         result = results.get((row["config"], row["id"]))

@@ -38,32 +38,24 @@ def config_figures(pairs: pl.DataFrame) -> list[dict[str, Any]]:
 
     `questions`, each of another user; of all others the `mean` and the standard deviation (`sd`, None of a single one).
     """
-    parts = pairs.partition_by("config", as_dict=True, maintain_order=True)
-    return [{"config": str(config), **_config_figures(part)} for (config,), part in parts.items()]
-
-
-def _config_figures(pairs: pl.DataFrame) -> dict[str, Any]:
-    posts = pairs["profile"].list.len()
-    words = {
-        name: pl.Series([word_count(text) for text in pairs[name].fill_null("")])
-        for name in ("question", "narrative", "chosen", "rejected")
-    }
-    measured = {"rubric_aspects": pairs["rubric_aspects"].list.len(), "profile_posts": posts} | {
-        f"{name}_words": counts for name, counts in words.items()
-    }
-    return {"questions": pairs.height} | {
-        name: {"mean": _rounded(values.mean()), "sd": None if pairs.height < 2 else _rounded(values.std())}
-        for name, values in measured.items()
-    }
+    found = []
+    for (config,), part in pairs.partition_by("config", as_dict=True, maintain_order=True).items():
+        words = {
+            f"{name}_words": pl.Series([word_count(text) for text in part[name].fill_null("")])
+            for name in ("question", "narrative", "chosen", "rejected")
+        }
+        lengths = {"rubric_aspects": part["rubric_aspects"].list.len(), "profile_posts": part["profile"].list.len()}
+        means = {
+            name: {"mean": _rounded(values.mean()), "sd": None if part.height < 2 else _rounded(values.std())}
+            for name, values in (lengths | words).items()
+        }
+        found.append({"config": str(config), "questions": part.height} | means)
+    return found
 
 
 def drop_counts(drops: pl.DataFrame) -> list[dict[str, Any]]:
     """How many drops (columns of `sources.loaded.DROPS`) there are of each config, step and reason."""
-    counted = drops.group_by("config", "step", "reason", maintain_order=True).len()
-    return [
-        {"config": config, "step": step, "reason": reason, "count": count}
-        for config, step, reason, count in counted.iter_rows()
-    ]
+    return drops.group_by("config", "step", "reason", maintain_order=True).len("count").to_dicts()
 
 
 def check(figures: dict[str, Any], limits: PairLimits) -> None:

@@ -18,7 +18,7 @@ from build_personalized.answers import add_answers
 from build_personalized.aspects import add_aspects
 from build_personalized.audit import audit, check
 from build_personalized.card import card
-from build_personalized.llm import Llm, backend_of
+from build_personalized.llm import backend_of
 from build_personalized.profiles import rank_profiles
 from build_personalized.recipe import PersonalizedRecipe
 from build_personalized.sources import SAMPLE, load, pin
@@ -52,11 +52,10 @@ def build(
         with recording(making.work, making.known, retry_errors=retry_errors) as calls:
             replayed = Replay() if replay is not None else None
             writer, scorer = replayed or backend_of(recipe, SAMPLE), replayed or ranker
-            llm = Llm(recipe, calls.ledger, writer, recipe.connection.limits())
 
             ranked = rank_profiles(loaded.questions, calls.ledger, ranker, scorer)
-            with_aspects, no_aspects = add_aspects(ranked, llm)
-            pairs, no_answers = add_answers(with_aspects, llm)
+            with_aspects, no_aspects = add_aspects(ranked, recipe, calls.ledger, writer)
+            pairs, no_answers = add_answers(with_aspects, recipe, calls.ledger, writer)
 
             drops = pl.concat([loaded.drops, no_aspects, no_answers])
             if pairs.is_empty():

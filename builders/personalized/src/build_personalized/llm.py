@@ -1,46 +1,13 @@
-"""The model of a recipe: who answers, and what a chat request to it looks like."""
+"""Who answers for a recipe's model."""
 
-import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from pluralbench_calls import Backend, Ledger, Limits, Message, Request, Written, chat_backend, chat_request
+import polars as pl
+from pluralbench_calls import Backend, Written, chat_backend
 
 from build_personalized.recipe import PersonalizedRecipe
 
 NOT_OF_THE_SAMPLE = "hand-written answers are only for the sample's own questions; choose a model with --llm"
-
-
-@dataclass(frozen=True)
-class Llm:
-    """A model in use: the recipe's sampling, where answers are recorded, who gives them, and at what rate and cost."""
-
-    recipe: PersonalizedRecipe
-    ledger: Ledger
-    backend: Backend
-    limits: Limits
-
-    def request(
-        self,
-        messages: Sequence[Message],
-        max_tokens: int,
-        *,
-        label: str,
-        attempt: int,
-        schema: Mapping[str, Any] | None = None,
-    ) -> Request:
-        """A chat request. Its seed, where the recipe sends one, depends on the label and the attempt alone."""
-        return chat_request(
-            self.recipe.llm,
-            messages,
-            seed=self.recipe.seed,
-            label=label,
-            attempt=attempt,
-            max_tokens=max_tokens,
-            schema=schema,
-        )
 
 
 def backend_of(recipe: PersonalizedRecipe, sample: Path) -> Backend:
@@ -57,10 +24,5 @@ def answer_label(side: str, row_id: str) -> str:
 
 def _written(folder: Path) -> dict[str, str]:
     """The answers that were written for the sample, by what the call for one is called."""
-    rows = [
-        json.loads(line)
-        for path in sorted(folder.glob("*.jsonl"))
-        for line in path.read_text(encoding="utf-8").split("\n")
-        if line
-    ]
-    return {answer_label(side, row["id"]): row[side] for row in rows for side in ("chosen", "rejected")}
+    rows = pl.concat(pl.read_ndjson(path.read_bytes()) for path in sorted(folder.glob("*.jsonl")))
+    return {answer_label(side, row["id"]): row[side] for row in rows.to_dicts() for side in ("chosen", "rejected")}

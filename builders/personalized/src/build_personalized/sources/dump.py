@@ -8,7 +8,7 @@ import hashlib
 import re
 import sqlite3
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from html import unescape
 from pathlib import Path
@@ -42,18 +42,16 @@ LICENCE_STARTS = [("2018-05-02", "cc-by-sa-4.0"), ("2011-04-08", "cc-by-sa-3.0")
 
 Drop = tuple[str, str, str, str]
 """Config, step, reason and id of what is left out."""
-Put = Callable[[sqlite3.Connection, str, Mapping[str, str]], str]
-"""Stores the attributes of a site's row, or gives the reason why it is left out."""
 
 
 @contextmanager
 def posts_of(
-    paths: Sequence[Path], scratch: Path, kinds: Mapping[str, Put]
+    paths: Sequence[Path], scratch: Path, *, answers: bool = False
 ) -> Iterator[tuple[sqlite3.Connection, list[Drop]]]:
     """The posts of dumps in the tables `TABLES` of a database in `scratch`, and the drops.
 
-    kinds: who stores a post, by its PostTypeId; others are passed over. A question whose text was posted before, be it
-    in another of the dumps, is a drop.
+    answers: whether answers are kept beside questions; posts of other kinds are passed over. A question whose text was
+    posted before, be it in another of the dumps, is a drop.
 
     Raises `SourceError` for a dump that is missing, truncated or not XML.
     """
@@ -62,7 +60,7 @@ def posts_of(
         posts.execute("PRAGMA journal_mode = OFF")
         for table, columns in TABLES.items():
             posts.execute(f"CREATE TABLE {table} ({columns})")
-        drops = [drop for path in paths for drop in _store(path, posts, kinds)]
+        drops = [drop for path in paths for drop in _store(path, posts, answers=answers)]
         posts.execute("CREATE INDEX by_text ON post (text, date, id)")
         drops += _remove_repeated(posts)
         posts.execute("CREATE INDEX by_user ON post (site, user, date, id)")
@@ -70,7 +68,7 @@ def posts_of(
         yield posts, drops
 
 
-def put_question(posts: sqlite3.Connection, site: str, row: Mapping[str, str]) -> str:
+def _put_question(posts: sqlite3.Connection, site: str, row: Mapping[str, str]) -> str:
     """Store a question; those of deleted users, of the Community user and without text are left out."""
     plain = plain_text(row)
     if not row.get("OwnerUserId"):
@@ -95,7 +93,7 @@ def put_question(posts: sqlite3.Connection, site: str, row: Mapping[str, str]) -
     return ""
 
 
-def put_answer(posts: sqlite3.Connection, site: str, row: Mapping[str, str]) -> str:
+def _put_answer(posts: sqlite3.Connection, site: str, row: Mapping[str, str]) -> str:
     """Store an answer, also of a deleted user; those without text are left out."""
     plain = plain_text(row)
     if not plain:
@@ -119,16 +117,16 @@ def _insert(posts: sqlite3.Connection, table: str, values: Sequence[object]) -> 
     posts.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(values))})", values)  # noqa: S608 - no input in it
 
 
-def _store(path: Path, posts: sqlite3.Connection, kinds: Mapping[str, Put]) -> list[Drop]:
+def _store(path: Path, posts: sqlite3.Connection, *, answers: bool) -> list[Drop]:
     """Put the posts of a dump into `posts`; returns the drops."""
     site, drops = site_of(path), []
     for row in _read(path):
-        put = kinds.get(row.get("PostTypeId", ""))
-        if put is None:
+        kind = row.get("PostTypeId")
+        if kind != QUESTION and not (answers and kind == ANSWER):
             continue
         post_id = row.get("Id", "")
         if not (post_id.isascii() and post_id.isdecimal()) or len(post_id) > LONGEST_ID:
-            what = "a question" if row["PostTypeId"] == QUESTION else "an answer"
+            what = "a question" if kind == QUESTION else "an answer"
             raise SourceError(f"{path} has {what} without a number (Id {post_id[:50]!r}).")
         longest = max(len(text) for text in row.values())
         if longest > POST:
@@ -136,7 +134,7 @@ def _store(path: Path, posts: sqlite3.Connection, kinds: Mapping[str, Put]) -> l
                 f"{path}: post {post_id} has a text of {longest:,} characters, and at most {POST:,} are read; "
                 "shorten it, or leave it out."
             )
-        reason = put(posts, site, row)
+        reason = (_put_question if kind == QUESTION else _put_answer)(posts, site, row)
         if reason:
             drops.append((site, STEP, reason, f"{site}-{post_id}"))
     return drops

@@ -14,15 +14,7 @@ from pluralbench_release import Source
 from pluralbench_release.errors import SourceError
 
 from build_personalized.recipe import SourceTable, public_source, site_of
-from build_personalized.sources.dump import (
-    QUESTION,
-    by_licence,
-    category_of,
-    post_of,
-    posts_of,
-    put_question,
-    text_of,
-)
+from build_personalized.sources.dump import by_licence, category_of, post_of, posts_of, text_of
 from build_personalized.sources.loaded import QUESTIONS, Loaded, drops_frame, rows_digest
 
 BATCH = 200  # users at a time as Python objects, which are several times larger than their rows
@@ -37,7 +29,7 @@ def load(paths: Sequence[Path], source: SourceTable, scratch: Path) -> Loaded:
 
     Raises `SourceError` for a dump that is missing, truncated or not XML, and when nobody has enough questions.
     """
-    with posts_of(paths, scratch, {QUESTION: put_question}) as (posts, drops):
+    with posts_of(paths, scratch) as (posts, drops):
         parts = [_people(path, posts, source) for path in paths]
     questions = pl.concat([rows for rows, _ in parts])
     return Loaded(questions, drops_frame(drops), [entry for _, entry in parts])

@@ -5,8 +5,7 @@ some four fifths of its three-word sequences ("near"). It may be a question of t
 there; a text that is both counts as a question.
 """
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -61,7 +60,7 @@ def read_benchmark(location: str) -> Benchmark:
         questions += [text for cell in frame[column_asked(frame, tables.paths[config])] for text in asked(cell)]
         posts += [text for cell in frame["profile"] for text in _texts(cell)] if "profile" in frame.columns else []
     shown = "sample" if location == "sample" else public_place(tables.location)
-    return Benchmark(shown, tables.revision, _once(questions), _once(posts))
+    return Benchmark(shown, tables.revision, list(dict.fromkeys(questions)), list(dict.fromkeys(posts)))
 
 
 def column_asked(frame: pl.DataFrame, where: str) -> str:
@@ -84,8 +83,8 @@ def leave_out(found: Preferences, benchmarks: Sequence[Benchmark]) -> tuple[Pref
     """
     said = [asked(prompt) for prompt in found.pairs["prompt"]]
     posts = [post["text"] for post in found.posts["post"]]
-    kinds = _kinds(_once([*(text for texts in said for text in texts), *posts]), benchmarks)
-    of_pairs = [_first(kind for text in texts if (kind := kinds.get(text))) for texts in said]
+    kinds = _kinds(list(dict.fromkeys([*(text for texts in said for text in texts), *posts])), benchmarks)
+    of_pairs = [min((kinds[text] for text in texts if text in kinds), key=KINDS.index, default=None) for texts in said]
     of_posts = [kinds.get(text) for text in posts]
     ids = zip(found.pairs["config"], found.pairs["id"], strict=True)
     drops = [(config, STEP, kind, row_id) for (config, row_id), kind in zip(ids, of_pairs, strict=True) if kind]
@@ -97,33 +96,28 @@ def leave_out(found: Preferences, benchmarks: Sequence[Benchmark]) -> tuple[Pref
     )
     figures = {
         "against": [benchmark.entry() for benchmark in benchmarks],
-        "pairs": _counts(of_pairs),
-        "posts": _counts(of_posts),
+        "pairs": {kind: of_pairs.count(kind) for kind in KINDS},
+        "posts": {kind: of_posts.count(kind) for kind in KINDS},
     }
     return clean, figures
 
 
 def _kinds(texts: Sequence[str], benchmarks: Sequence[Benchmark]) -> dict[str, str]:
     """The first of `KINDS` that each of `texts` is; those that are none are left out."""
-    parts = [(text, part) for text in texts for part in _once([text, _first_line(text)])]
+    parts = [(text, part) for text in texts for part in dict.fromkeys([text, text.strip().partition("\n")[0].strip()])]
     questions = [text for benchmark in benchmarks for text in benchmark.questions]
     posts = [text for benchmark in benchmarks for text in benchmark.posts]
-    by_kind = [_exact(parts, questions), _near(parts, questions), _exact(parts, posts), _near(parts, posts)]
     found: dict[str, str] = {}
-    for kind, theirs in zip(KINDS, by_kind, strict=True):
-        for text in theirs:
-            found.setdefault(text, kind)
+    for what, others in (("question", questions), ("post", posts)):
+        if not others:
+            continue
+        known = set(map(normalised, others))
+        exact = [text for text, part in parts if normalised(part) in known]
+        places = near_texts([part for _, part in parts], others)
+        near = [text for (text, _), found_at in zip(parts, places, strict=True) if found_at]
+        for kind, theirs in ((f"exact {what}", exact), (f"near {what}", near)):
+            found = dict.fromkeys(theirs, kind) | found
     return found
-
-
-def _exact(parts: Sequence[tuple[str, str]], others: Sequence[str]) -> list[str]:
-    known = {normalised(text) for text in others}
-    return [text for text, part in parts if normalised(part) in known]
-
-
-def _near(parts: Sequence[tuple[str, str]], others: Sequence[str]) -> list[str]:
-    near = near_texts([part for _, part in parts], others) if others else [[] for _ in parts]
-    return [text for (text, _), places in zip(parts, near, strict=True) if places]
 
 
 def asked(cell: Any) -> list[str]:
@@ -140,20 +134,3 @@ def _texts(cell: Any) -> list[str]:
     """The texts of a profile: a list of texts or of posts with `text`."""
     parts = [part.get("text") if isinstance(part, dict) else part for part in (cell if cell is not None else [])]
     return [text for text in parts if isinstance(text, str) and text]
-
-
-def _first_line(text: str) -> str:
-    return text.strip().partition("\n")[0].strip()
-
-
-def _once(texts: Iterable[str]) -> list[str]:
-    return [*dict.fromkeys(texts)]
-
-
-def _first(kinds: Iterable[str]) -> str | None:
-    return min(kinds, key=KINDS.index, default=None)
-
-
-def _counts(kinds: Iterable[str | None]) -> dict[str, int]:
-    counted = Counter(kinds)
-    return {kind: counted[kind] for kind in KINDS}

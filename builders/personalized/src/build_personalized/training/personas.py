@@ -4,7 +4,6 @@ The model sees questions alone, never an answer, so a persona cannot tell which 
 sees all questions of a user, those of the pairs included: a reward model is given them anyway.
 """
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -77,13 +76,11 @@ def add_personas(
         empty = pl.lit(None, dtype=pl.String)
         return pairs.with_columns(persona=empty, persona_call=empty), drops_frame([])
     users = pairs["user_id"].unique(maintain_order=True).to_list()
-    asked: dict[str, list[dict[str, Any]]] = {user: [] for user in users}
-    for user, post in posts.select("user_id", "post").iter_rows():
-        if user in asked:
-            asked[user].insert(0, post)
+    newest_first = posts.group_by("user_id").agg(pl.col("post").reverse())
+    asked: dict[str, list[dict[str, Any]]] = dict(newest_first.iter_rows())
 
     def request(user: str, attempt: int) -> Request:
-        messages = persona_messages(asked[user], recipe.persona)
+        messages = persona_messages(asked.get(user, []), recipe.persona)
         return chat_request(recipe.persona, messages, seed=recipe.seed, label=persona_label(user), attempt=attempt)
 
     def parse(_: str, text: str) -> str:
@@ -99,19 +96,12 @@ def add_personas(
         limits=recipe.connection.limits(),
         label="personas",
     )
-    found = {user: (one.value, one.answer.key) for user, one in zip(users, settled, strict=True) if one.value}
-    reasons = {user: one.reason for user, one in zip(users, settled, strict=True)}
-    dropped = [
-        (config, STEP, reasons[user], row_id)
-        for config, user, row_id in pairs.select("config", "user_id", "id").rows()
-        if user not in found
-    ]
-    kept = pairs.filter(pl.col("user_id").is_in([*found]))
-    columns = [
-        pl.Series(name, [found[user][place] for user in kept["user_id"]], dtype=pl.String)
-        for place, name in enumerate(("persona", "persona_call"))
-    ]
-    return kept.with_columns(columns), drops_frame(dropped)
+    found = [(user, one.value, one.answer.key, one.reason) for user, one in zip(users, settled, strict=True)]
+    columns = ("user_id", "persona", "persona_call", "reason")
+    written = pl.DataFrame(found, schema=dict.fromkeys(columns, pl.String), orient="row")
+    joined = pairs.join(written, on="user_id", how="left", maintain_order="left")
+    dropped = joined.filter(pl.col("persona").is_null()).select("config", step=pl.lit(STEP), reason="reason", id="id")
+    return joined.drop_nulls("persona").drop("reason"), dropped
 
 
 def parse_persona(text: str, word_limit: int) -> str:
@@ -136,5 +126,4 @@ def _beginning(text: str, words: int) -> str:
 
 def _written(file: Path) -> dict[str, str]:
     """The personas that were written for the sample, by what the call for one is called."""
-    rows = [json.loads(line) for line in file.read_text(encoding="utf-8").split("\n") if line]
-    return {persona_label(row["user"]): row["persona"] for row in rows}
+    return {persona_label(row["user"]): row["persona"] for row in pl.read_ndjson(file.read_bytes()).to_dicts()}

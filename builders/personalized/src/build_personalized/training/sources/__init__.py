@@ -5,12 +5,12 @@ from pathlib import Path
 import polars as pl
 from pluralbench_release import pinned
 from pluralbench_release.errors import SourceError
-from pluralbench_runs import path_name
+from pluralbench_runs import path_name, public_place
 
 from build_personalized.training.recipe import TrainingRecipe, TrainingSource
 from build_personalized.training.sources import stack_exchange, tables
 from build_personalized.training.sources.loaded import Preferences
-from build_personalized.training.sources.tables import CORPORA
+from build_personalized.training.sources.tables import CORPORA, PUBLISHED
 
 SAMPLE = Path(__file__).parent.parent / "sample"
 KINDS = {"sample", "table", "stack-exchange", *CORPORA}
@@ -72,20 +72,20 @@ def _check_configs(parts: list[Preferences], pairs: pl.DataFrame) -> None:
 
 def _load(kind: str, rest: str, source: TrainingSource) -> Preferences:
     if kind == "sample":
-        read = tables.read(str(SAMPLE / "pairs.jsonl"))
-        configs = {"pairs": "sample"}
         return tables.load(
-            read,
-            configs,
+            str(SAMPLE / "pairs.jsonl"),
             {},
             source.model_copy(update={"licence": "apache-2.0"}),
             name="PluralBench sample",
             attribution="Invented for PluralBench.",
+            config="sample",
             shown="sample",
         )
     if kind == "table":
-        return tables.load_table(rest, source)
-    return tables.load_corpus(kind, rest, source)
+        place = public_place(rest)
+        return tables.load(rest, source.columns, source, name=place, attribution=f"The authors of {place}.")
+    corpus, place = CORPORA[kind], rest or CORPORA[kind].hub
+    return tables.load(place, PUBLISHED, source, name=corpus.name, attribution=corpus.attribution, config=kind)
 
 
 def _pinned_source(location: str) -> str:

@@ -16,18 +16,7 @@ from pluralbench_release.errors import SourceError
 from pluralbench_runs import stream
 
 from build_personalized.recipe import public_source, site_of
-from build_personalized.sources.dump import (
-    ANSWER,
-    QUESTION,
-    STEP,
-    Drop,
-    by_licence,
-    post_of,
-    posts_of,
-    put_answer,
-    put_question,
-    text_of,
-)
+from build_personalized.sources.dump import STEP, Drop, by_licence, post_of, posts_of, text_of
 from build_personalized.sources.loaded import drops_frame
 from build_personalized.training.recipe import TrainingSource
 from build_personalized.training.sources.loaded import PAIRS, POSTS, Preferences, preferences_digest
@@ -41,7 +30,7 @@ def load(paths: Sequence[Path], source: TrainingSource, seed: int, scratch: Path
 
     Raises `SourceError` for a dump that is missing, truncated or not XML, and for one that gives no pair.
     """
-    with posts_of(paths, scratch, {QUESTION: put_question, ANSWER: put_answer}) as (posts, drops):
+    with posts_of(paths, scratch, answers=True) as (posts, drops):
         parts = [_of_site(path, posts, source, seed) for path in paths]
     return Preferences(
         pl.concat([part.pairs for part in parts]),

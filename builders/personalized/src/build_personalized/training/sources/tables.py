@@ -4,11 +4,11 @@ Each row is a pair: who decided it, the prompt, the response they preferred and 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
-from pluralbench_release import Source, Tables, read_tables
+from pluralbench_release import Source, read_tables
 from pluralbench_release.errors import SourceError
 from pluralbench_runs import public_place
 from pluralbench_schemas import ROLES
@@ -26,11 +26,10 @@ Message = dict[str, str]
 
 @dataclass(frozen=True)
 class Corpus:
-    """A published table. hub: where it is. columns: which of its columns is what."""
+    """A table on the Hub as it is published for personalized reward models, with the columns of `PUBLISHED`."""
 
     name: str
     hub: str
-    columns: Mapping[str, str]
     attribution: str
 
 
@@ -39,76 +38,53 @@ CORPORA = {
     "arena": Corpus(
         "Chatbot Arena-Personalized",
         "MichaelR207/chatbot_arena_personalized_0125",
-        PUBLISHED,
         "Conversations of Chatbot Arena (Chiang et al., 2024), by user as in SynthesizeMe (Ryan et al., 2025).",
     ),
     "prism": Corpus(
         "PRISM-Personalized",
         "MichaelR207/prism_personalized_0125",
-        PUBLISHED,
         "Conversations of PRISM (Kirk et al., 2024), by user as in SynthesizeMe (Ryan et al., 2025).",
     ),
 }
 
 
-@dataclass
-class _Read:
-    """What was read of a table so far. asked: the first question of each conversation, by user and conversation."""
-
-    pairs: list[dict[str, Any]] = field(default_factory=list)
-    drops: list[tuple[str, str, str, str]] = field(default_factory=list)
-    asked: dict[tuple[str, str], str] = field(default_factory=dict)
-
-
-def read(location: str) -> Tables:
-    """Every split of a table, see `pluralbench_release.read_tables`. Raises `SourceError`."""
-    return read_tables(location, split="all")
-
-
-def load_corpus(kind: str, rest: str, source: TrainingSource) -> Preferences:
-    """A corpus of `CORPORA` from the Hub or from `rest`, a directory or another place of the Hub."""
-    corpus = CORPORA[kind]
-    tables = read(rest or corpus.hub)
-    configs = {config: kind if len(tables.frames) == 1 else f"{kind}_{config}" for config in tables.frames}
-    return load(tables, configs, corpus.columns, source, name=corpus.name, attribution=corpus.attribution)
-
-
-def load_table(location: str, source: TrainingSource) -> Preferences:
-    """Any table of preferences."""
-    tables = read(location)
-    place = public_place(location)
-    configs = {config: config for config in tables.frames}
-    return load(tables, configs, source.columns, source, name=place, attribution=f"The authors of {place}.")
-
-
 def load(
-    tables: Tables,
-    configs: Mapping[str, str],
+    location: str,
     columns: Mapping[str, str],
     source: TrainingSource,
     *,
     name: str,
     attribution: str,
+    config: str | None = None,
     shown: str | None = None,
 ) -> Preferences:
-    """The preferences in tables. configs: what each config is called in the release. shown: where the tables are.
+    """The preferences in every split of a table (see `pluralbench_release.read_tables`).
+
+    columns: which of its columns is what. config: what its one config is called in the release, or its configs begin
+    with; by default they keep their names. shown: what the release says of where the table is.
 
     Left out, each counted: rows without a user, with an empty text, whose prompt does not end with the user, whose
     responses are the same, or that are there already.
 
     Raises `SourceError` for a table that has not the columns, or a cell that is none of theirs.
     """
-    found = _Read()
-    for config, frame in tables.frames.items():
-        _read_rows(found, configs[config], frame, tables.paths[config], columns)
-    pairs = pl.DataFrame(found.pairs, schema=PAIRS)
+    tables = read_tables(location, split="all")
+    rows: list[dict[str, Any]] = []
+    drops: list[tuple[str, str, str, str]] = []
+    for given, frame in tables.frames.items():
+        called = given if config is None else config if len(tables.frames) == 1 else f"{config}_{given}"
+        _read_rows(rows, drops, called, frame, tables.paths[given], columns)
+    pairs = pl.DataFrame(rows, schema=PAIRS)
     twice = pairs.filter(pairs.select("config", "id").is_duplicated())
     if twice.height:
         raise SourceError(f"{tables.location} has the id {twice['id'][0]!r} more than once.")
     posts = [
-        {"config": config, "user_id": user, "post": {"id": source_id, "category": None, "text": found.asked[key]}}
-        for config, user, source_id in pairs.select("config", "user_id", "source_id").unique(maintain_order=True).rows()
-        for key in [(user, source_id)]
+        {
+            "config": row["config"],
+            "user_id": row["user_id"],
+            "post": {"id": row["source_id"], "category": None, "text": _first_question(row["prompt"])},
+        }
+        for row in pairs.unique(["config", "user_id", "source_id"], keep="first", maintain_order=True).to_dicts()
     ]
     asked = pl.DataFrame(posts, schema=POSTS)
     entry = Source(
@@ -120,10 +96,17 @@ def load(
         licence=tables.licence or source.licence or "unknown",
         attribution=source.attribution or attribution,
     )
-    return Preferences(pairs, asked, drops_frame(found.drops), [entry])
+    return Preferences(pairs, asked, drops_frame(drops), [entry])
 
 
-def _read_rows(found: _Read, config: str, frame: pl.DataFrame, where: str, columns: Mapping[str, str]) -> None:
+def _read_rows(
+    rows: list[dict[str, Any]],
+    drops: list[tuple[str, str, str, str]],
+    config: str,
+    frame: pl.DataFrame,
+    where: str,
+    columns: Mapping[str, str],
+) -> None:
     there = _there(frame, where, columns)
     seen: set[tuple[str, ...]] = set()
     for number, row in enumerate(_in_time(frame, there, where).iter_rows(named=True), start=1):
@@ -136,12 +119,10 @@ def _read_rows(found: _Read, config: str, frame: pl.DataFrame, where: str, colum
         key = (user, str(prompt), chosen, rejected)
         reason = "given before" if key in seen else _fault(user, prompt, chosen, rejected)
         if reason:
-            found.drops.append((config, STEP, reason, row_id))
+            drops.append((config, STEP, reason, row_id))
             continue
         seen.add(key)
-        conversation = row_id if cells.get("conversation") is None else str(cells["conversation"])
-        found.asked.setdefault((user, conversation), _said_by_user(prompt)[0])
-        found.pairs.append(
+        rows.append(
             {
                 "config": config,
                 "id": row_id,
@@ -149,7 +130,7 @@ def _read_rows(found: _Read, config: str, frame: pl.DataFrame, where: str, colum
                 "prompt": prompt,
                 "chosen": chosen,
                 "rejected": rejected,
-                "source_id": conversation,
+                "source_id": row_id if cells.get("conversation") is None else str(cells["conversation"]),
                 "original_split": None if cells.get("split") is None else str(cells["split"]),
             }
         )
@@ -212,8 +193,8 @@ def _answer(cell: Any, where: str) -> str:
     return said
 
 
-def _said_by_user(prompt: list[Message]) -> list[str]:
-    return [message["content"] for message in prompt if message["role"] == "user"]
+def _first_question(prompt: list[Message]) -> str:
+    return next(message["content"] for message in prompt if message["role"] == "user")
 
 
 def _fault(user: str, prompt: list[Message], chosen: str, rejected: str) -> str:
