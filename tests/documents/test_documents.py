@@ -94,7 +94,7 @@ SHOWN = {
     "Personalized RewardBench\n              Art: Art:": "what a larger model gives, as test_personalize_report",
     "README.md                   the card": "the files of a release, as test_release_write asserts them",
     "people.csv      user,age,town": "three files side by side, which `persona_sources.people_csv` writes",
-    "mkdir -p results": "a loop round vLLM, whose steps test_split_builds goes through",
+    "mkdir -p results": "a loop round vLLM, whose steps test_asked_otherwise goes through",
     "pairs.parquet, row 3 (id 'art-03')": "what the block above prints for a bad table, as test_table_rules asserts it",
 }
 TOLD_BY = {

@@ -20,7 +20,7 @@ import build_personalized.cli
 import pluralbench.commands.app
 import pluralbench_release.cli
 import pytest
-from commands import in_process
+from commands import by_apertium, in_process
 from members import ROOT
 from pluralbench_calls import Answer, ConnectionFailed, Ledger
 from pluralbench_release import LEDGER, read_manifest, rebuild, rebuild_of, verify
@@ -33,11 +33,6 @@ PAIRS = [
     {"prompt": "Is it so?", "chosen": "Yes, it is.", "rejected": "No, it is not.", "subset": "donotanswer"},
     {"prompt": "How many?", "chosen": "There are seven.", "rejected": "A lot.", "subset": "mt-bench-easy"},
 ]
-# What stands for Apertium: its answers have a letter more in each line.
-APERTIUM = """#!/bin/sh
-if [ "$1" = -l ]; then echo eng-spa; echo eng-por; exit; fi
-while IFS= read -r line; do printf '%s\\n' "u$line"; done
-"""
 
 
 @dataclass(frozen=True)
@@ -121,11 +116,8 @@ pytestmark = pytest.mark.parametrize(
 @pytest.fixture
 def run(builder: Builder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
     """Run the builder's command in this process and in a folder with what it may ask."""
-    (tmp_path / "bin").mkdir()
-    (tmp_path / "bin/apertium").write_text(APERTIUM, encoding="utf-8")
-    (tmp_path / "bin/apertium").chmod(0o755)
+    by_apertium(tmp_path, monkeypatch)
     (tmp_path / "pairs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in PAIRS), encoding="utf-8")
-    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
     monkeypatch.chdir(tmp_path)
     words = in_process(builder.name, builder.main, monkeypatch, capsys)
     return lambda *given: words(*builder.verb, *given)

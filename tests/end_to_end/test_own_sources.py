@@ -1,9 +1,8 @@
-"""What builders make of somebody's own files: a card that names source, licence and title, and no folder of theirs."""
+"""A release of somebody's own files names source, licence and title, and no folder of theirs; it is built again."""
 
 import json
 import shutil
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
@@ -14,105 +13,90 @@ import build_personalized.cli
 import persona_sources
 import polars as pl
 import pytest
-from build_personalized.sources import SAMPLE
+from build_multilingual.source import SAMPLE as TRANSLATIONS
+from build_persona_judge.sources.loaded import FOLDER as PERSONAS
+from build_personalized.sources import SAMPLE as PEOPLE
 from chinese_project import annotated, write_rows
-from commands import in_process
-from pluralbench_release import read_card, read_manifest
+from commands import by_apertium, in_process
+from pluralbench_release import read_card, read_manifest, rebuild, verify
 
 PRIVATE = "zq7-private"
-APERTIUM = """#!/bin/sh
-if [ "$1" = -l ]; then echo eng-spa; exit; fi
-while IFS= read -r line; do printf '%s\\n' "u$line"; done
-"""
+NAMED = ["--source-name", "Drinks", "--title", "My drinks", "--licence", "cc-by-4.0"]
 PAIR = {"prompt": "Is it so?", "chosen": "Yes, it is.", "rejected": "No, it is not.", "subset": "donotanswer"}
 
 
-@dataclass(frozen=True)
-class Own:
-    """A builder, and what its command is given for sources that `write` puts into a folder."""
-
-    name: str
-    main: Callable[[], NoReturn]
-    write: Callable[[Path], Sequence[str | Path]]
+def questions(drinks: Path) -> Sequence[str]:
+    shutil.copytree(PEOPLE / "questions", drinks, ignore=shutil.ignore_patterns("README.md"))
+    return "--source", f"lamp-qa:{drinks}"
 
 
-def people(folder: Path) -> list[str | Path]:
-    return ["--people-csv", persona_sources.people_csv(folder / "drinks")]
+def pairs(drinks: Path) -> Sequence[str]:
+    drinks.write_text(json.dumps(PAIR) + "\n", encoding="utf-8")
+    return "--source", str(drinks), "--language", "spa_Latn", "--translator", "apertium"
 
 
-def questions(folder: Path) -> list[str | Path]:
-    rows = shutil.copytree(SAMPLE / "questions", folder / "drinks", ignore=shutil.ignore_patterns("README.md"))
-    return ["--source", f"lamp-qa:{rows}"]
+def rated(drinks: Path) -> Sequence[str]:
+    shutil.copy(TRANSLATIONS / "translations.jsonl", drinks)
+    return "--rated", str(drinks), "--recipe", "translation", "--per-level", "5"
 
 
-def pairs(folder: Path) -> list[str | Path]:
-    (folder / "drinks.jsonl").write_text(json.dumps(PAIR) + "\n", encoding="utf-8")
-    return ["--source", folder / "drinks.jsonl", "--language", "spa_Latn", "--translator", "apertium"]
+def prompts(drinks: Path) -> Sequence[str]:
+    write_rows(drinks, [annotated(number, config) for number, config in enumerate(("open", "human", "preference"))])
+    return "preference", "--annotated", str(drinks)
 
 
-def prompts(folder: Path) -> list[str | Path]:
-    rows = [annotated(number, config) for number, config in enumerate(("open", "human", "preference"))]
-    return ["preference", "--annotated", write_rows(folder / "drinks.jsonl", rows)]
+def people(drinks: Path) -> Sequence[str]:
+    return "--people-csv", str(persona_sources.people_csv(drinks))
 
 
-OWN = [
-    Own("build-personalized", build_personalized.cli.main, questions),
-    Own("build-multilingual", build_multilingual.cli.main, pairs),
-    Own("build-chinese", build_chinese.cli.main, prompts),
-    Own("build-persona-judge", build_persona_judge.cli.main, people),
-]
+def raters(drinks: Path) -> Sequence[str]:
+    return "--prism", str(shutil.copytree(PERSONAS / "prism", drinks)), "--size", "3"
 
 
-@pytest.mark.parametrize("own", OWN, ids=lambda own: own.name)
-def test_a_card_names_source_licence_and_title_and_no_folder(
-    own: Own, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "bin").mkdir()
-    (tmp_path / "bin/apertium").write_text(APERTIUM, encoding="utf-8")
-    (tmp_path / "bin/apertium").chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
-    folder = tmp_path / PRIVATE
-    folder.mkdir()
-    run = in_process(own.name, own.main, monkeypatch, capsys)
-    words = own.write(folder)
-
-    for out, told in (
-        (tmp_path / "plain", []),
-        (tmp_path / "told", ["--source-name", "Drinks", "--title", "My drinks"]),
-    ):
-        status, said = run(*words, *told, "--licence", "cc-by-4.0", "--name", "drinks", "--out", out)
-        assert status == 0, said
-        [source] = read_manifest(out).sources
-        assert (source.licence, read_card(out)["license"]) == ("cc-by-4.0", "cc-by-4.0")
-        assert not [path for path in out.rglob("*") if path.is_file() and PRIVATE.encode() in readable(path)]
-    assert (source.name, read_card(out)["pretty_name"]) == ("Drinks", "My drinks")
-    assert "drinks" in read_manifest(tmp_path / "plain").sources[0].location
-
-
-def readable(path: Path) -> bytes:
-    return str(pl.read_parquet(path).to_dicts()).encode() if path.suffix == ".parquet" else path.read_bytes()
+def respondents(drinks: Path) -> Sequence[str]:
+    return "--opinion-qa", str(shutil.copytree(PERSONAS / "opinion_qa", drinks)), "--respondents", "10"
 
 
 @pytest.mark.parametrize(
-    ("own", "words", "sources"),
+    ("main", "given", "suffix"),
     [
-        (OWN[2], ["preference", "--annotated", "a.jsonl", "--prompts", "p.jsonl"], "annotated, unlabelled"),
-        (OWN[3], ["--people-csv", "a", "--people-csv", "b"], "a, b"),
-        (OWN[3], [], "prism, opinion_qa, empathic_conversations, personal_reddit"),
+        (build_personalized.cli.main, questions, ""),
+        (build_multilingual.cli.main, pairs, ".jsonl"),
+        (build_multilingual.cli.main, rated, ".jsonl"),
+        (build_chinese.cli.main, prompts, ".jsonl"),
+        (build_persona_judge.cli.main, people, ""),
+        (build_persona_judge.cli.main, raters, ""),
+        (build_persona_judge.cli.main, respondents, ""),
     ],
-    ids=["build-chinese", "build-persona-judge", "the sample"],
 )
-def test_a_name_is_of_one_source(
-    own: Own,
-    words: list[str],
-    sources: str,
+def test_own_files_are_named_without_their_folder(
+    main: Callable[[], NoReturn],
+    given: Callable[[Path], Sequence[str]],
+    suffix: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert in_process(own.name, own.main, monkeypatch, capsys)(*words, "--licence", "cc0-1.0") == (
-        2,
-        f"Error: --source-name and --licence are for one source, and here are {sources}; build these one by one, or "
-        "give each its `name` and `licence` in a recipe.\n",
-    )
+    by_apertium(tmp_path, monkeypatch)
+    run = in_process("build", main, monkeypatch, capsys)
+    (tmp_path / PRIVATE).mkdir()
+    words = given(tmp_path / PRIVATE / f"drinks{suffix}")
+    plain, told = tmp_path / "plain", tmp_path / "told"
+    for out, more in ((plain, []), (told, [] if given is rated else NAMED)):
+        status, said = run(*words, *more, "--name", "drinks", "--out", out)
+        assert status == 0, said
+        assert not [path for path in out.rglob("*") if path.is_file() and PRIVATE.encode() in readable(path)]
+        if more:
+            [source] = read_manifest(out).sources
+            assert (source.name, source.licence) == ("Drinks", "cc-by-4.0")
+            assert (read_card(out)["pretty_name"], read_card(out)["license"]) == ("My drinks", "cc-by-4.0")
+    card = (plain / "README.md").read_text(encoding="utf-8")
+    for part in ("\n# drinks\n", 'load_dataset("plain", ', f"drinks{suffix}`)"):
+        assert part in card
+    assert verify(plain) == []
+    [place] = [word for word in words if PRIVATE in word]
+    assert not any(rebuild(plain, tmp_path / "again", sources=[place]))
+
+
+def readable(path: Path) -> bytes:
+    return str(pl.read_parquet(path).to_dicts()).encode() if path.suffix == ".parquet" else path.read_bytes()

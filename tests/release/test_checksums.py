@@ -3,12 +3,10 @@
 import hashlib
 import os
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from commands import environment
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pluralbench_release import LEDGER, ReleaseError, read_manifest, rebuild_of, release_digest, verify
@@ -184,20 +182,3 @@ def test_a_ledger_that_is_not_the_recorded_one_is_not_rebuilt_from(release: Make
     sum_again(directory)
     with pytest.raises(ReleaseError, match=r"(which is not installed here|ledger\.parquet is not the file that)"):
         rebuild_of(directory)
-
-
-LOAD = """
-import sys
-from datasets import load_dataset
-rows = load_dataset(sys.argv[1], "Art", split="test")
-assert rows["id"][:] == ["q1", "q2", "q3", "q4"], rows
-"""
-
-
-@pytest.mark.heavy
-def test_datasets_loads_a_release_with_the_list_beside_it(release: Make, tmp_path: Path) -> None:
-    env = environment({"HF_HOME": str(tmp_path / "home"), "HF_HUB_OFFLINE": "1"})
-    loaded = subprocess.run(
-        [sys.executable, "-c", LOAD, release()], env=env, check=False, capture_output=True, text=True, encoding="utf-8"
-    )
-    assert loaded.returncode == 0, loaded.stderr

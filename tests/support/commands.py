@@ -10,6 +10,11 @@ from typing import NoReturn
 import pytest
 
 LOOPBACK_ONLY = Path(__file__).parent / "loopback_only"
+# What stands for Apertium: its answers have a letter more in each line.
+APERTIUM = """#!/bin/sh
+if [ "$1" = -l ]; then echo eng-spa; echo eng-por; exit; fi
+while IFS= read -r line; do printf '%s\\n' "u$line"; done
+"""
 
 
 def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -62,6 +67,16 @@ def in_process(
 def refused(result: tuple[int, str], sentence: str) -> None:
     """Assert that a command in this process said exactly this sentence, and ended with status 2."""
     assert result == (2, f"Error: {sentence}\n")
+
+
+def by_apertium(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Put what stands for Apertium into a folder `bin`, and nothing of a user's before it on the PATH; its file."""
+    program = folder / "bin/apertium"
+    program.parent.mkdir()
+    program.write_text(APERTIUM, encoding="utf-8")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:/usr/bin:/bin")
+    return program
 
 
 def fails(result: subprocess.CompletedProcess[str], *parts: str, status: int = 2) -> None:
