@@ -24,6 +24,7 @@ from commands import by_apertium, in_process
 from members import ROOT
 from pluralbench_calls import Answer, ConnectionFailed, Ledger
 from pluralbench_release import LEDGER, read_manifest, rebuild, rebuild_of, verify
+from releases import digests_of, files_of
 from samples import Sample, sample
 
 Words = list[str | Path]
@@ -145,14 +146,6 @@ def recorder(monkeypatch: pytest.MonkeyPatch) -> Recorder:
     return Recorder(monkeypatch)
 
 
-def files(folder: Path) -> dict[str, bytes]:
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-
-def digests(release: Path) -> dict[str, str]:
-    return {f"{table.config}/{table.split}": table.digest for table in read_manifest(release).tables}
-
-
 def refused(result: tuple[int, str], *parts: str) -> None:
     """One sentence, that holds `parts`."""
     assert (result[0], result[1].count("\n"), result[1].startswith("Error: ")) == (2, 1, True), result[1]
@@ -173,7 +166,7 @@ def test_the_sample_verifies_and_rebuilds_and_says_what_is_next(builder: Builder
     assert verify(release) == []
     assert rebuild_of(release).reads == []
     assert not any(rebuild(release, tmp_path / "again"))
-    assert digests(tmp_path / "again") == digests(release)
+    assert digests_of(tmp_path / "again") == digests_of(release)
 
 
 def test_the_lines_that_say_what_is_next_run_as_they_stand(
@@ -217,7 +210,7 @@ def test_the_same_command_again_asks_nothing_and_writes_the_same_bytes(
     recorder.most = 0
     status, said = run()
     assert (status, ", 0 of them made now" in said) == (0, True), said
-    assert files(tmp_path / "dist" / made.name) == files(made)
+    assert files_of(tmp_path / "dist" / made.name) == files_of(made)
 
 
 @pytest.mark.parametrize("given", [".", LEDGER])
@@ -229,7 +222,7 @@ def test_a_replay_of_a_release_or_its_ledger_asks_nobody(
     (tmp_path / "bin/apertium").unlink()
     status, said = run("--replay", made / given, "--out", tmp_path / "out")
     assert (status, ", 0 of them made now" in said) == (0, True), said
-    assert files(tmp_path / "out")[ROW_DIGESTS] == files(made)[ROW_DIGESTS]
+    assert files_of(tmp_path / "out")[ROW_DIGESTS] == files_of(made)[ROW_DIGESTS]
 
 
 def test_an_interrupted_build_goes_on_and_asks_nothing_twice(
@@ -248,31 +241,31 @@ def test_an_interrupted_build_goes_on_and_asks_nothing_twice(
     assert (verify(out), out.with_name("out.work").exists()) == ([], False)
 
     assert run(*builder.asks, "--out", whole)[0] == 0
-    assert files(whole)[ROW_DIGESTS] == files(out)[ROW_DIGESTS]
+    assert files_of(whole)[ROW_DIGESTS] == files_of(out)[ROW_DIGESTS]
     recorder.most = 0
     assert run(*builder.asks, "--replay", whole, "--out", tmp_path / "replayed")[0] == 0
-    assert files(tmp_path / "replayed")[ROW_DIGESTS] == files(out)[ROW_DIGESTS]
+    assert files_of(tmp_path / "replayed")[ROW_DIGESTS] == files_of(out)[ROW_DIGESTS]
 
 
 def test_another_recipe_is_refused_by_name_and_fresh_starts_over(builder: Builder, run: Run, tmp_path: Path) -> None:
     out = shutil.copytree(builder.sample.release, tmp_path / "out")
-    before = files(out)
+    before = files_of(out)
     key = builder.key.rpartition(".")[2]
     refused(run(*builder.other, "--out", out), f"{out} was made with other settings ({key} ")
-    assert files(out) == before
+    assert files_of(out) == before
     assert run(*builder.other, "--out", out, "--fresh")[0] == 0
     assert verify(out) == []
-    assert digests(out) != digests(builder.sample.release)
+    assert digests_of(out) != digests_of(builder.sample.release)
 
 
 def test_a_mistake_costs_nothing(builder: Builder, run: Run, recorder: Recorder, tmp_path: Path) -> None:
-    before = files(tmp_path)
+    before = files_of(tmp_path)
     recorder.most = 0
     refused(run(*builder.mistake, "--out", tmp_path / "new"), "nowhere")
-    assert files(tmp_path) == before
+    assert files_of(tmp_path) == before
     out = shutil.copytree(builder.sample.release, tmp_path / "out")
     refused(run(*builder.mistake, "--out", out, "--fresh"), "nowhere")
-    assert files(out) == files(builder.sample.release)
+    assert files_of(out) == files_of(builder.sample.release)
 
 
 @pytest.mark.parametrize("fresh", [[], ["--fresh"]], ids=["", "fresh"])
@@ -281,7 +274,7 @@ def test_what_somebody_else_made_is_left_alone(
 ) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine/thesis.txt").write_text("mine", encoding="utf-8")
-    before = files(tmp_path)
+    before = files_of(tmp_path)
     refused(run(*builder.asks, "--out", "mine", *fresh), "mine holds files that no build wrote")
     refused(run(*builder.asks, "--out", "mine/thesis.txt", *fresh), "thesis.txt is a file")
-    assert files(tmp_path) == before
+    assert files_of(tmp_path) == before

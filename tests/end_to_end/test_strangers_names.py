@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import polars as pl
 import pytest
 import tomli_w
 from build_chinese.build import rebuild as rebuild_chinese
@@ -16,7 +15,7 @@ from build_persona_judge.build import rebuild as rebuild_personas
 from build_persona_judge.recipe import RECIPES as PERSONAS_RECIPES
 from build_personalized.build import rebuild as rebuild_personalized
 from build_personalized.recipe import RECIPES as PERSONALIZED_RECIPES
-from pluralbench_release import RECIPE, Builder, Card, Contents, ReleaseRecipe, ReleaseTable, write
+from pluralbench_release import RECIPE
 from pluralbench_runs import UserError
 
 Rebuild = Callable[[Path, Path, Sequence[str]], None]
@@ -55,30 +54,3 @@ def test_a_name_that_is_none_is_refused_when_the_recipe_is_read(
         rebuild(folder, folder / "out", [])
     assert "\n" not in str(caught.value)
     assert {path.name for path in tmp_path.rglob("*")} == {"a", "b", "c", "provenance", "recipe.toml"}
-
-
-class TinyRecipe(ReleaseRecipe):
-    """A recipe with nothing in it."""
-
-
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("what", ["config", "split", "record", "file"])
-def test_a_release_is_not_written_out_of_its_folder(tmp_path: Path, what: str, name: str) -> None:
-    folder = tmp_path / "a" / "b" / "c" / "release"
-    folder.mkdir(parents=True)
-    ledger = tmp_path / "ledger.parquet"
-    pl.DataFrame({"key": ["k"]}).write_parquet(ledger)
-    parts = {"config": "ok", "split": "test"} | ({what: name} if what in {"config", "split"} else {})
-    text = dict.fromkeys(("pretty_name", "summary", "citation"), "")
-    contents = Contents(
-        tables=[ReleaseTable(parts["config"], parts["split"], pl.DataFrame({"id": ["a"]}), "PersonalizedPairs")],
-        sources=[],
-        statistics={},
-        card=Card(**text, languages=[], tasks=[], tags=[], columns={}, sections=[]),
-        records={name: pl.DataFrame({"id": [1]})} if what == "record" else {},
-        files={f"published/{name}": ledger} if what == "file" else {},
-    )
-    with pytest.raises(UserError) as caught:
-        write(folder, contents, recipe=TinyRecipe(name="tiny"), builder=Builder("x", "pytest"), ledger=ledger)
-    assert "\n" not in str(caught.value)
-    assert {path.name for path in tmp_path.rglob("*")} == {"a", "b", "c", "release", "ledger.parquet"}

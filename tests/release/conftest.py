@@ -1,6 +1,5 @@
 """Small releases, written for real."""
 
-import hashlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -8,21 +7,16 @@ from typing import Any
 import polars as pl
 import pytest
 from commands import in_process
-from pluralbench_release import Builder, Card, Contents, ReleaseRecipe, ReleaseTable, Section, Source, write
+from pluralbench_release import Builder, ReleaseRecipe, write
 from pluralbench_release.cli import main
 from pluralbench_schemas import POST, RUBRIC_ASPECT
-
-TEXTS = ["我喜欢喝“龙井”茶。", "أحب الشاي الأخضر וגם תה", "मैं चाय पीता हूँ 🍵👨‍👩‍👧", "\u202eright to left\u202c\ttab\r\n"]
+from releases import TEXTS, contents_of, key_of, write_ledger
 
 
 class TinyRecipe(ReleaseRecipe):
     """What these releases were asked to be."""
 
     note: str = "中文"
-
-
-def _key(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _pair(row_id: str, number: int, changes: dict[str, Any]) -> dict[str, Any]:
@@ -38,8 +32,8 @@ def _pair(row_id: str, number: int, changes: dict[str, Any]) -> dict[str, Any]:
         "rejected": f"No: {text}",
         "generator": "model",
         "prompt_version": "1",
-        "chosen_call": _key(f"chosen {row_id}"),
-        "rejected_call": _key(f"rejected {row_id}"),
+        "chosen_call": key_of(f"chosen {row_id}"),
+        "rejected_call": key_of(f"rejected {row_id}"),
     }
     return row | changes
 
@@ -64,54 +58,26 @@ def pairs() -> Callable[..., pl.DataFrame]:
 
 @pytest.fixture
 def release(tmp_path: Path, pairs: Callable[..., pl.DataFrame]) -> Callable[..., Path]:
-    """`release("a", frame, ...)`: a release in `tmp_path / "a"`, a config for each frame (two without any)."""
+    """`release("a", frame, ...)`: a release in `tmp_path / "a"`, a config for each frame (two without any).
+
+    Further words are those of `contents_of`.
+    """
 
     def make(
         name: str = "release",
         *frames: pl.DataFrame,
-        licences: Sequence[str] = ("cc-by-4.0",),
         configs: Sequence[str] = ("Art", "no", "Society"),
         builder: str = "nobody",
         title: str | None = None,
+        **more: Any,
     ) -> Path:
         frames = frames or (pairs("q1", "q2", "q3", "q4"), pairs("ש1", "中2"))
-        keys = [key for frame in frames for name in ("chosen_call", "rejected_call") for key in frame[name]]
-        ledger = tmp_path / "ledger.parquet"
-        pl.DataFrame({"key": keys, "answer": [TEXTS[0]] * len(keys)}).write_parquet(ledger)
         directory = tmp_path / name
         directory.mkdir(parents=True)
-        contents = Contents(
-            tables=[
-                ReleaseTable(config, "test", frame, "PersonalizedPairs")
-                for config, frame in zip(configs, frames, strict=False)
-            ],
-            sources=[
-                Source(
-                    name=f"Source {number}",
-                    location="somewhere",
-                    revision="abc123",
-                    digest=_key("rows"),
-                    rows=4,
-                    licence=licence,
-                    attribution=f"By {TEXTS[1]}.",
-                )
-                for number, licence in enumerate(licences)
-            ],
-            statistics={"pairs": 6, "words": {"中文": 1.5}},
-            card=Card(
-                pretty_name='Tiny: "benchmark" 中文',
-                summary=f"A summary. {TEXTS[2]}",
-                languages=["en", "zh"],
-                tasks=["text-generation"],
-                tags=["reward-model"],
-                columns={"id": "the row", "chosen": "the better answer"},
-                sections=[Section(title="Uses", body="Not for {{ training }} <b>&amp;</b>.")],
-                citation="Cite it.",
-                papers=("@misc{paper,\n  title = {A paper},\n}",),
-            ),
-        )
-        made_by = Builder(builder, "pluralbench-release")
-        write(directory, contents, recipe=TinyRecipe(name="tiny", title=title), builder=made_by, ledger=ledger)
+        contents = contents_of(zip(configs, frames, strict=False), **more)
+        recipe, made_by = TinyRecipe(name="tiny", title=title), Builder(builder, "pluralbench-release")
+        calls = write_ledger(tmp_path / "ledger.parquet", *frames)
+        write(directory, contents, recipe=recipe, builder=made_by, ledger=calls)
         return directory
 
     return make

@@ -9,19 +9,17 @@ import pytest
 from pluralbench_release import (
     LEDGER,
     Builder,
-    Card,
     Contents,
     ReleaseError,
     ReleaseName,
     ReleaseRecipe,
-    ReleaseTable,
-    Source,
     building,
     known_ledgers,
     read_manifest,
     verify,
 )
 from pluralbench_runs import OutputError, RecipeError, check_recipe
+from releases import contents_of, write_ledger
 
 Pairs = Callable[..., pl.DataFrame]
 BUILDER = Builder("tiny", "pluralbench-release")
@@ -41,18 +39,12 @@ class Calls:
     new: int
 
 
-def contents(frame: pl.DataFrame) -> Contents:
-    card = Card(
-        pretty_name="T", summary="S.", languages=[], tasks=[], tags=[], columns={}, sections=[], citation="None."
-    )
-    source = Source(name="S", location="s", digest="0", rows=1, licence="mit", attribution="Me.")
-    return Contents([ReleaseTable("Art", "test", frame, "PersonalizedPairs")], [source], {"rows": frame.height}, card)
+def contents(*frames: pl.DataFrame) -> Contents:
+    return contents_of(("Art", frame) for frame in frames)
 
 
-def calls(folder: Path, frame: pl.DataFrame) -> Calls:
-    keys = [*frame["chosen_call"], *frame["rejected_call"]]
-    pl.DataFrame({"key": keys}).write_parquet(folder / "ledger.parquet")
-    return Calls(folder / "ledger.parquet", new=2)
+def calls(folder: Path, *frames: pl.DataFrame) -> Calls:
+    return Calls(write_ledger(folder / "ledger.parquet", *frames), new=2)
 
 
 def test_a_release_takes_its_place_whole(pairs: Pairs, tmp_path: Path) -> None:
@@ -61,7 +53,7 @@ def test_a_release_takes_its_place_whole(pairs: Pairs, tmp_path: Path) -> None:
         with building(TinyRecipe(), out, BUILDER, fresh=False) as making:
             assert making.known == ([out / LEDGER] if out.exists() else [])
             made = making.release(contents(frame), calls(making.work, frame))
-        assert (made.manifest, made.figures, made.new_calls) == (read_manifest(out), {"rows": frame.height}, 2)
+        assert (made.manifest, made.figures["pairs"], made.new_calls) == (read_manifest(out), 6, 2)
         assert verify(out) == []
         assert [path.name for path in tmp_path.iterdir()] == ["out"]
     manifest = read_manifest(out)
@@ -75,9 +67,9 @@ def test_a_build_that_fails_leaves_the_release_and_its_work(pairs: Pairs, tmp_pa
         making.release(contents(pairs("q1")), calls(making.work, pairs("q1")))
     before = read_manifest(out)
     with building(TinyRecipe(), out, BUILDER, fresh=False) as making:
-        found, made = contents(pairs("q1")), calls(making.work, pairs("q1"))
+        nothing, made = contents(), calls(making.work)
         with pytest.raises(ReleaseError, match="no rows to release"):
-            making.release(Contents([], found.sources, {}, found.card), made)
+            making.release(nothing, made)
     assert read_manifest(out) == before
     assert (tmp_path / "out.work/ledger.parquet").is_file()
     with (

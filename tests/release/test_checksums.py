@@ -10,17 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pluralbench_release import LEDGER, ReleaseError, read_manifest, rebuild_of, release_digest, verify
-from releases import edit_manifest, sum_again
+from releases import edit_manifest, files_of, sum_again
 
 Make = Callable[..., Path]
 Run = Callable[..., tuple[int, str]]
 ART = "data/Art/test.parquet"
 LINK = "is a link, and a release holds none; put the file itself in its place."
-
-
-def files(directory: Path) -> dict[str, bytes]:
-    found = (path for path in directory.rglob("*") if path.is_file())
-    return {path.relative_to(directory).as_posix(): path.read_bytes() for path in found}
 
 
 def problems(directory: Path) -> list[str]:
@@ -36,14 +31,14 @@ def test_sha256sum_checks_a_release_and_its_digest_is_of_every_byte(release: Mak
     checked = subprocess.run(["sha256sum", "--check", "--strict", "SHA256SUMS"], cwd=directory, check=False)
     assert checked.returncode == 0
     lines = (directory / "SHA256SUMS").read_text(encoding="utf-8").splitlines()
-    assert [line.split("  ")[1] for line in lines] == sorted(files(directory).keys() - {"SHA256SUMS"})
+    assert [line.split("  ")[1] for line in lines] == sorted(files_of(directory).keys() - {"SHA256SUMS"})
     assert release_digest(directory) == hashlib.sha256((directory / "SHA256SUMS").read_bytes()).hexdigest()
     assert release_digest(directory) == release_digest(release("other/release"))
 
 
 def test_every_changed_byte_is_told(release: Make) -> None:
     directory = release()
-    known = files(directory)
+    known = files_of(directory)
 
     @settings(max_examples=40)
     @given(st.data())

@@ -1,7 +1,8 @@
 """Rows that are numbered, call keys in lists, and tables beside the data: what a release of M-RewardBench adds."""
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,24 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from pluralbench_release import (
-    LEDGER,
-    Builder,
-    Card,
-    Contents,
-    ReleaseError,
-    ReleaseName,
-    ReleaseRecipe,
-    ReleaseTable,
-    Source,
-    content_digest,
-    diff,
-    read_manifest,
-    verify,
-    write,
-)
+from pluralbench_release import ReleaseError, content_digest, diff, read_manifest, verify
 from pluralbench_runs import Json, canonical_json
-from releases import edit_manifest, record_again
+from releases import Damage, cell, key_of, table, without_calls
 
 CODE = "spa_Latn"
 SPANISH = f"data/{CODE}/test.parquet"
@@ -38,17 +24,7 @@ RECORDS = {
     "none_of_it": pl.DataFrame(schema={"id": pl.Int64, "reason": pl.String}),
 }
 NUMBERS = (2, 10, 1, 33, 4)
-Damage = Callable[[Path], object]
-
-
-class NumberedRecipe(ReleaseRecipe):
-    """What these releases were asked to be."""
-
-    name: ReleaseName = "numbered"
-
-
-def key(name: str) -> str:
-    return hashlib.sha256(name.encode()).hexdigest()
+change = partial(cell, SPANISH)
 
 
 def rows_of(*ids: int, **changes: Any) -> pl.DataFrame:
@@ -65,8 +41,8 @@ def rows_of(*ids: int, **changes: Any) -> pl.DataFrame:
             "source": "donotanswer",
             "category": "Safety",
             "translator": "by hand",
-            "prompt_calls": [key(f"prompt {row_id}")],
-            "chosen_calls": [key(f"chosen {row_id}"), key(f"more {row_id}")],
+            "prompt_calls": [key_of(f"prompt {row_id}")],
+            "chosen_calls": [key_of(f"chosen {row_id}"), key_of(f"more {row_id}")],
             "rejected_calls": [],
         }
         | changes
@@ -76,52 +52,19 @@ def rows_of(*ids: int, **changes: Any) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=types | {"id": pl.Int64})
 
 
-def released(directory: Path, *frames: pl.DataFrame, records: Mapping[str, pl.DataFrame] = RECORDS) -> Path:
-    """A release in `directory`, a config for each frame."""
-    names = ("prompt_calls", "chosen_calls", "rejected_calls")
-    keys = {call for frame in frames for name in names for call in frame[name].explode().drop_nulls()}
-    directory.mkdir(parents=True)
-    ledger = directory.with_suffix(".ledger")
-    pl.DataFrame({"key": sorted(keys), "text": TEXTS[0]}).write_parquet(ledger)
-    contents = Contents(
-        tables=[
-            ReleaseTable(config, "test", frame, "MultilingualPairs")
-            for config, frame in zip((CODE, "ita_Latn"), frames, strict=False)
-        ],
-        sources=[Source(name="S", location="s", digest=key("s"), rows=5, licence="mit", attribution="Me.")],
-        statistics={},
-        card=Card(
-            pretty_name="Numbered",
-            summary="A summary.",
-            languages=["es"],
-            tasks=[],
-            tags=[],
-            columns={"id": "the number"},
-            sections=[],
-            citation="None.",
-        ),
-        records=records,
-    )
-    made_by = Builder("nobody", "pluralbench-release")
-    write(directory, contents, recipe=NumberedRecipe(), builder=made_by, ledger=ledger)
-    return directory
+@pytest.fixture
+def numbered(release: Callable[..., Path]) -> Callable[..., Path]:
+    """A release of these rows."""
+
+    def make(name: str, rows: pl.DataFrame) -> Path:
+        return release(name, rows, configs=(CODE,), schema="MultilingualPairs", records=RECORDS)
+
+    return make
 
 
 @pytest.fixture
-def release(tmp_path: Path) -> Path:
-    return released(tmp_path / "release", rows_of(*NUMBERS))
-
-
-def change(column: str, value: object, *ids: int) -> Damage:
-    """Put `value` into the rows of `ids`."""
-
-    def edit(directory: Path) -> None:
-        frame = pl.read_parquet(directory / SPANISH)
-        cells = [value if row_id in ids else cell for row_id, cell in zip(frame["id"], frame[column], strict=True)]
-        frame = frame.with_columns(pl.Series(column, cells, dtype=frame.schema[column]))
-        frame.write_parquet(directory / SPANISH)
-
-    return edit
+def directory(numbered: Callable[..., Path]) -> Path:
+    return numbered("release", rows_of(*NUMBERS))
 
 
 @given(
@@ -145,14 +88,14 @@ def test_numbers_and_strings_are_other_rows() -> None:
     assert content_digest(strings) == hashlib.sha256(b'[{"id":"10"},{"id":"2"}]').hexdigest()
 
 
-def test_a_release_of_numbered_rows_verifies(release: Path) -> None:
-    assert verify(release) == []
-    assert pl.read_parquet(release / SPANISH).equals(rows_of(*NUMBERS))
-    assert str(pq.read_schema(release / SPANISH).field("id").type) == "int64"
-    assert str(pq.read_schema(release / SPANISH).field("chosen_calls").type).startswith("list<")
-    recorded = pl.read_parquet(release / "provenance/row_digests.parquet")
+def test_a_release_of_numbered_rows_verifies(directory: Path) -> None:
+    assert verify(directory) == []
+    assert pl.read_parquet(directory / SPANISH).equals(rows_of(*NUMBERS))
+    assert str(pq.read_schema(directory / SPANISH).field("id").type) == "int64"
+    assert str(pq.read_schema(directory / SPANISH).field("chosen_calls").type).startswith("list<")
+    recorded = pl.read_parquet(directory / "provenance/row_digests.parquet")
     assert recorded["id"].to_list() == ["1", "2", "4", "10", "33"]
-    assert read_manifest(release).tables[0].digest == content_digest(rows_of(*sorted(NUMBERS)))
+    assert read_manifest(directory).tables[0].digest == content_digest(rows_of(*sorted(NUMBERS)))
 
 
 @pytest.mark.parametrize(
@@ -163,63 +106,51 @@ def test_a_release_of_numbered_rows_verifies(release: Path) -> None:
         (change("id", 5, 33), "id 5, which is new"),
         (change("id", 0, 33), "id 0, which is new"),
         (
-            lambda directory: pl.concat([rows_of(*NUMBERS), rows_of(4)]).write_parquet(directory / SPANISH),
+            table(SPANISH, lambda frame: pl.concat([frame, rows_of(4)])),
             "id 4, which is there more than once",
         ),
     ],
 )
-def test_a_row_that_differs_is_named(release: Path, damage: Damage, where: str) -> None:
-    damage(release)
-    said = [problem.replace("'", "") for problem in verify(release)]  # a number needs no quotation marks
+def test_a_row_that_differs_is_named(directory: Path, damage: Damage, where: str) -> None:
+    damage(directory)
+    said = [problem.replace("'", "") for problem in verify(directory)]  # a number needs no quotation marks
     assert f"{DIFFERS}, first in the row of {where}." in said
 
 
-def test_a_row_of_another_shape_is_named_by_its_number(release: Path) -> None:
-    change("prompt", " ", 10)(release)
-    assert verify(release)[0] == f'{SPANISH}, row 2 (id 10): column `prompt` must have text, got " ".'
-    pl.read_parquet(release / SPANISH).with_columns(pl.col("id").cast(pl.String)).write_parquet(release / SPANISH)
-    assert any("column `id` must be Int64, not String" in problem for problem in verify(release))
-    pl.read_parquet(release / SPANISH).with_columns(id=1.5).write_parquet(release / SPANISH)
-    assert f"{SPANISH} has rows without an `id`." in verify(release)
+def test_a_row_of_another_shape_is_named_by_its_number(directory: Path) -> None:
+    change("prompt", " ", 10)(directory)
+    assert verify(directory)[0] == f'{SPANISH}, row 2 (id 10): column `prompt` must have text, got " ".'
+    pl.read_parquet(directory / SPANISH).with_columns(pl.col("id").cast(pl.String)).write_parquet(directory / SPANISH)
+    assert any("column `id` must be Int64, not String" in problem for problem in verify(directory))
+    pl.read_parquet(directory / SPANISH).with_columns(id=1.5).write_parquet(directory / SPANISH)
+    assert f"{SPANISH} has rows without an `id`." in verify(directory)
 
 
-def test_differences_are_listed_by_number(tmp_path: Path) -> None:
-    a = released(tmp_path / "a", rows_of(1, *range(2, 12)))
-    b = released(tmp_path / "b", pl.concat([rows_of(1), rows_of(2, 10, chosen="new"), rows_of(100, 20, 3)]))
-    [table] = diff(a, b)
-    assert table.added == ["20", "100"]
-    assert table.removed == ["4", "5", "6", "7", "8", "9", "11"]
-    assert table.changed == {"chosen": ["2", "10"]}
+def test_differences_are_listed_by_number(numbered: Callable[..., Path]) -> None:
+    a = numbered("a", rows_of(1, *range(2, 12)))
+    b = numbered("b", pl.concat([rows_of(1), rows_of(2, 10, chosen="new"), rows_of(100, 20, 3)]))
+    [found] = diff(a, b)
+    assert found.added == ["20", "100"]
+    assert found.removed == ["4", "5", "6", "7", "8", "9", "11"]
+    assert found.changed == {"chosen": ["2", "10"]}
 
 
-def test_records_are_written_beside_the_data_with_their_digests(release: Path) -> None:
-    provenance = read_manifest(release).provenance
+def test_records_are_written_beside_the_data_with_their_digests(directory: Path) -> None:
+    provenance = read_manifest(directory).provenance
     for name, frame in RECORDS.items():
         path = f"provenance/{name}.parquet"
-        assert pl.read_parquet(release / path).equals(frame)
-        assert provenance[path] == hashlib.sha256((release / path).read_bytes()).hexdigest()
+        assert pl.read_parquet(directory / path).equals(frame)
+        assert provenance[path] == hashlib.sha256((directory / path).read_bytes()).hexdigest()
     assert [path for path in provenance if path.startswith("provenance/row")] == ["provenance/row_digests.parquet"]
 
 
 @pytest.mark.parametrize("name", RECORDS)
-def test_a_record_that_is_changed_or_gone_is_named(release: Path, name: str) -> None:
-    path = release / f"provenance/{name}.parquet"
+def test_a_record_that_is_changed_or_gone_is_named(directory: Path, name: str) -> None:
+    path = directory / f"provenance/{name}.parquet"
     pl.DataFrame({"id": [3], "reason": ["another"]}).write_parquet(path)
-    assert verify(release) == [f"provenance/{name}.parquet is not the file that SHA256SUMS and the manifest record."]
+    assert verify(directory) == [f"provenance/{name}.parquet is not the file that SHA256SUMS and the manifest record."]
     path.unlink()
-    assert verify(release) == [f"provenance/{name}.parquet is missing."]
-
-
-def without_calls(*names: str) -> Damage:
-    """Take these calls out of the ledger, and what the manifest says of it as well."""
-
-    def edit(directory: Path) -> None:
-        calls = pl.read_parquet(directory / LEDGER).filter(~pl.col("key").is_in([key(name) for name in names]))
-        calls.write_parquet(directory / LEDGER)
-        record_again(directory, LEDGER)
-        edit_manifest(directory, lambda values: values["ledger"].update(calls=calls.height))
-
-    return edit
+    assert verify(directory) == [f"provenance/{name}.parquet is missing."]
 
 
 @pytest.mark.parametrize(
@@ -240,15 +171,17 @@ def without_calls(*names: str) -> Damage:
         ),
     ],
 )
-def test_every_key_in_a_list_is_looked_for_in_the_ledger(release: Path, names: list[str], problems: list[str]) -> None:
-    without_calls(*names)(release)
-    assert verify(release) == problems
+def test_every_key_in_a_list_is_looked_for_in_the_ledger(
+    directory: Path, names: list[str], problems: list[str]
+) -> None:
+    without_calls(*names)(directory)
+    assert verify(directory) == problems
 
 
-def test_a_key_that_was_put_into_a_list_is_named(release: Path) -> None:
-    change("rejected_calls", [key("prompt 1"), key("nobody asked")], 33)(release)
+def test_a_key_that_was_put_into_a_list_is_named(directory: Path) -> None:
+    change("rejected_calls", [key_of("prompt 1"), key_of("nobody asked")], 33)(directory)
     assert f"{SPANISH}: `rejected_calls` of id 33 names a call that the ledger does not hold (1 in all)." in verify(
-        release
+        directory
     )
 
 

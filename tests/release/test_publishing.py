@@ -20,7 +20,7 @@ from pluralbench_release import (
     verify,
 )
 from pluralbench_release.citation import as_published
-from releases import edit_manifest, record_again, sum_again
+from releases import edit_manifest, files_of, record_again, sum_again
 
 Make = Callable[..., Path]
 Run = Callable[..., tuple[int, str]]
@@ -36,27 +36,10 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
         yield server
 
 
-def forbid(directory: Path) -> None:
-    """Let the release's source say that it may not be passed on."""
-    edit_manifest(directory, lambda values: values["sources"][0].update(redistribution=CLAUSE))
-
-
 def published(hub: Hub, revision: str = "main") -> dict[str, bytes]:
     """The files of org/name but for the one that the Hub makes."""
     files = hub.repository("org/name").files(revision)
     return {path: content for path, content in files.items() if path != ".gitattributes"}
-
-
-def on_disk(directory: Path) -> dict[str, bytes]:
-    return {
-        path.relative_to(directory).as_posix(): path.read_bytes() for path in directory.rglob("*") if path.is_file()
-    }
-
-
-def test_a_source_that_says_nothing_may_be_published(release: Make) -> None:
-    manifest = read_manifest(release())
-    assert [source.redistribution for source in manifest.sources] == [None]
-    check_publishable(manifest)
 
 
 def test_a_manifest_from_before_the_field_is_read(release: Make) -> None:
@@ -66,18 +49,11 @@ def test_a_manifest_from_before_the_field_is_read(release: Make) -> None:
     check_publishable(read_manifest(directory))
 
 
-def test_a_source_that_forbids_it_is_named_with_its_clause(release: Make) -> None:
+def test_a_source_that_forbids_it_is_named_with_its_clause_and_nobody_is_asked(
+    run: Run, release: Make, hub: Hub
+) -> None:
     directory = release()
-    forbid(directory)
-    with pytest.raises(
-        ReleaseError, match=r"tiny may not be published, because of Source 0: Its owner's .*section 3\.$"
-    ):
-        check_publishable(read_manifest(directory))
-
-
-def test_the_command_refuses_it_and_asks_nobody(run: Run, release: Make, hub: Hub) -> None:
-    directory = release()
-    forbid(directory)
+    edit_manifest(directory, lambda values: values["sources"][0].update(redistribution=CLAUSE))
     sentence = f"Error: tiny may not be published, because of Source 0: {CLAUSE}\n"
     assert run("publish", directory, "org/name", "--create") == (2, sentence)
     assert hub.asked == []
@@ -100,17 +76,20 @@ def test_a_broken_limit_of_the_audit_is_named(run: Run, release: Make, hub: Hub)
     assert hub.asked == []
 
 
-@pytest.mark.parametrize("name", ["name", "https://huggingface.co/org/name"])
-def test_a_name_that_is_none_is_refused(release: Make, hub: Hub, name: str) -> None:
-    with pytest.raises(ReleaseError, match="is no name of a dataset on the Hub, which is ORG/NAME"):
-        publish(release(), name)
-    assert hub.asked == []
-
-
-@pytest.mark.parametrize("tag", ["1.0.0", "v1.0.0-rc1"])
-def test_a_tag_that_is_no_version_is_refused(release: Make, hub: Hub, tag: str) -> None:
-    with pytest.raises(ReleaseError, match="which is no version; it is v and three numbers, such as v1"):
-        publish(release(), "org/name", tag=tag)
+@pytest.mark.parametrize(
+    ("name", "tag", "fault"),
+    [
+        ("name", None, "is no name of a dataset on the Hub, which is ORG/NAME"),
+        ("https://huggingface.co/org/name", None, "is no name of a dataset on the Hub, which is ORG/NAME"),
+        ("org/name", "1.0.0", "which is no version; it is v and three numbers, such as v1"),
+        ("org/name", "v1.0.0-rc1", "which is no version; it is v and three numbers, such as v1"),
+    ],
+)
+def test_a_name_or_a_tag_that_is_none_is_refused(
+    release: Make, hub: Hub, name: str, tag: str | None, fault: str
+) -> None:
+    with pytest.raises(ReleaseError, match=fault):
+        publish(release(), name, tag=tag)
     assert hub.asked == []
 
 
@@ -136,7 +115,7 @@ def test_a_release_is_sent_whole_and_tagged(run: Run, release: Make, hub: Hub) -
         f"Release digest: {digest}",
     ]
     (directory / ".gitattributes").unlink()
-    assert published(hub, "v0.1.0") == on_disk(directory)
+    assert published(hub, "v0.1.0") == files_of(directory)
     assert verify(directory, digest=digest) == []
     repository = hub.repository("org/name")
     assert repository.private
@@ -164,7 +143,7 @@ def test_the_same_again_changes_nothing(run: Run, release: Make, hub: Hub) -> No
             0,
             f"{again} is published already, as v1.0.0: {hub.url}/datasets/org/name/tree/v1.0.0",
         )
-        assert on_disk(again) == on_disk(directory)
+        assert files_of(again) == files_of(directory)
     assert hub.wrote() == wrote
 
 
@@ -185,7 +164,7 @@ def test_versions_follow_from_what_changed(run: Run, release: Make, pairs: Pairs
             "- `no/test`: 1 row removed (`x`).",
         ],
     )
-    assert published(hub, "v2.0.0") == on_disk(directory)
+    assert published(hub, "v2.0.0") == files_of(directory)
     assert "data/no/test.parquet" in published(hub, "v1.1.1")
     assert [line for line in published(hub)["CHANGELOG.md"].decode().splitlines() if line.startswith("#")] == [
         "# Changelog",
@@ -203,7 +182,7 @@ def test_a_tag_below_what_changed_and_one_of_another_release_are_refused(
     publish(release("a", pairs("q1", "q2")), "org/name", tag="v1.0.0", create=True)
     wrote, digest = hub.wrote(), hashlib.sha256(published(hub)["SHA256SUMS"]).hexdigest()
     fewer = release("b", pairs("q1"))
-    before = on_disk(fewer)
+    before = files_of(fewer)
     assert run("publish", fewer, "org/name", "--tag", "v1.4.0") == (
         2,
         "Error: v1.4.0 is too low for org/name: the last version there is v1.0.0, and rows went or changed since, "
@@ -214,7 +193,7 @@ def test_a_tag_below_what_changed_and_one_of_another_release_are_refused(
         f"Error: org/name has the tag v1.0.0 of another release (digest {digest}), and a tag is never moved; leave "
         "`tag` (--tag) out, which gives the next version.\n",
     )
-    assert (hub.wrote(), on_disk(fewer)) == (wrote, before)
+    assert (hub.wrote(), files_of(fewer)) == (wrote, before)
     assert publish(fewer, "org/name", tag="v3.0.0").version == Version(3, 0, 0)
 
 
@@ -257,10 +236,10 @@ def test_a_stale_parent_is_taken_up_again_once(run: Run, release: Make, pairs: P
 
     hub.faults.append(Fault("POST", "/commit/", first=somebody, times=times))
     directory = release("b", pairs("q1", "q2"))
-    before = on_disk(directory)
+    before = files_of(directory)
     status, said = run("publish", directory, "org/name")
     if times == 1:
-        assert (status, published(hub, "v1.1.0")) == (0, on_disk(directory)), said
+        assert (status, published(hub, "v1.1.0")) == (0, files_of(directory)), said
         assert published(hub)["README.md"].decode().count("\n## Note ") == 1
     else:
         assert (status, said) == (
@@ -268,7 +247,7 @@ def test_a_stale_parent_is_taken_up_again_once(run: Run, release: Make, pairs: P
             "Error: Somebody else committed to org/name twice while this was sent, so nothing was changed there; run "
             "the same command again when they are done.\n",
         )
-        assert on_disk(directory) == before
+        assert files_of(directory) == before
         assert [*repository.references("tags")] == ["v1.0.0"]
 
 
@@ -303,7 +282,7 @@ def test_what_was_interrupted_is_finished_by_the_same_command(
     repository = hub.repository("org/name")
     assert [*repository.references("tags")] == ["v1.0.0", "v1.1.0"]
     assert len(repository.messages()) == 3
-    assert published(hub, "v1.1.0") == on_disk(directory)
+    assert published(hub, "v1.1.0") == files_of(directory)
     assert verify(directory) == []
 
 
@@ -342,25 +321,33 @@ def test_who_may_not_is_told_so(
     assert hub.repositories == {}
 
 
-def test_who_may_read_alone_is_told_so(
-    run: Run, release: Make, hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("token", "words", "part"),
+    [
+        ("hf_reads_what_is_public_0123456789", [], "You have no right to write to org/name"),
+        (
+            "hf_writes_for_org_0123456789",
+            ["--private", "--create"],
+            "Error: org/name is on the Hub and public, and `private` (--private) is for a new dataset; leave it out, "
+            "or give another name.\n",
+        ),
+    ],
+)
+def test_what_is_there_is_left_to_its_owner_and_public(
+    run: Run,
+    release: Make,
+    hub: Hub,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    token: str,
+    words: list[str],
+    part: str,
 ) -> None:
     hub.create("org/name")
-    point_clients(monkeypatch, hub, tmp_path / "home", "hf_reads_what_is_public_0123456789")
-    status, said = run("publish", release(), "org/name")
-    assert (status, said.count("\n")) == (2, 1), said
-    assert "You have no right to write to org/name" in said
-    assert "hf auth login" in said
-
-
-def test_private_is_for_a_new_dataset(run: Run, release: Make, hub: Hub) -> None:
-    hub.create("org/name")
-    status, said = run("publish", release(), "org/name", "--private", "--create")
-    assert (status, said) == (
-        2,
-        "Error: org/name is on the Hub and public, and `private` (--private) is for a new dataset; leave it out, or "
-        "give another name.\n",
-    )
+    point_clients(monkeypatch, hub, tmp_path / "home", token)
+    status, said = run("publish", release(), "org/name", *words)
+    assert (status, said.count("\n"), part in said) == (2, 1, True), said
+    assert ("hf auth login" in said) is not bool(words)
 
 
 @pytest.mark.parametrize("status", [400, pytest.param(500, marks=pytest.mark.heavy)])
@@ -419,7 +406,7 @@ def test_releases_on_the_hub_are_verified_and_compared(run: Run, release: Make, 
         assert (status, "1 added" in said, "1 removed" in said, "q3" in said) == (1, True, True, True), said
     assert run("diff", "org/name@v1.0.0", new)[0] == 0
     with release_at("org/name@v0.1.0") as folder:
-        assert on_disk(folder) == published(hub, "v0.1.0")
+        assert files_of(folder) == published(hub, "v0.1.0")
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,9 @@ from huggingface_hub import DatasetCard
 from hypothesis import given
 from hypothesis import strategies as st
 from pluralbench_release import LEDGER, RECIPE, ReleaseError, content_digest, read_manifest, verify
+from pluralbench_runs import UserError
 from pluralbench_schemas import TableError
+from releases import files_of
 
 FILES = [
     "README.md",
@@ -31,13 +33,6 @@ Make = Callable[..., Path]
 Pairs = Callable[..., pl.DataFrame]
 
 
-def contents(directory: Path) -> dict[str, bytes]:
-    """The bytes of every file by its path."""
-    return {
-        path.relative_to(directory).as_posix(): path.read_bytes() for path in directory.rglob("*") if path.is_file()
-    }
-
-
 def front_matter(directory: Path) -> dict[str, Any]:
     """The YAML of the card, as the Hub's own library reads it."""
     values: dict[str, Any] = DatasetCard.load(directory / "README.md").data.to_dict()
@@ -51,7 +46,7 @@ def card_text(directory: Path) -> str:
 @pytest.mark.smoke
 def test_a_release_has_these_files_and_verifies(release: Make) -> None:
     directory = release()
-    assert sorted(contents(directory)) == FILES
+    assert sorted(files_of(directory)) == FILES
     assert verify(directory) == []
 
 
@@ -85,7 +80,7 @@ def test_the_manifest_says_what_is_there(release: Make, pairs: Pairs) -> None:
 def test_two_writes_give_the_same_bytes(release: Make, pairs: Pairs) -> None:
     rows = pairs(*(f"q{number}" for number in range(50)))
     in_pieces = pl.concat([rows[:7], rows[7:30], rows[30:]], rechunk=False)
-    assert contents(release("one/name", rows)) == contents(release("two/name", in_pieces))
+    assert files_of(release("one/name", rows)) == files_of(release("two/name", in_pieces))
 
 
 @pytest.mark.parametrize(
@@ -188,3 +183,20 @@ def test_the_digest_is_of_every_value(pairs: Pairs) -> None:
     assert content_digest(pl.DataFrame({"id": ["b", "a"], "n": [1.0, None]})) == (
         "e5c677deab859bc3047071836df0dd1ff22b415f0981bb956c9014116f822866"
     )
+
+
+@pytest.mark.parametrize("name", ["../../../x", "/tmp/x", "x[red]y", "a*b", "a\0b", "..", "x" * 300, "nul"])  # noqa: S108 - to refuse
+@pytest.mark.parametrize("what", ["config", "split", "record", "file"])
+def test_a_release_is_not_written_out_of_its_folder(
+    release: Make, pairs: Pairs, tmp_path: Path, what: str, name: str
+) -> None:
+    given: dict[str, dict[str, Any]] = {
+        "config": {"configs": (name,)},
+        "split": {"split": name},
+        "record": {"records": {name: pairs("q1")}},
+        "file": {"files": {f"published/{name}": tmp_path / "ledger.parquet"}},
+    }
+    with pytest.raises(UserError) as caught:
+        release("a/b/c/release", pairs("q1"), **given[what])
+    assert "\n" not in str(caught.value)
+    assert {path.name for path in tmp_path.rglob("*")} == {"a", "b", "c", "release", "ledger.parquet"}
