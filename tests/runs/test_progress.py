@@ -31,39 +31,57 @@ def quiet() -> tuple[Console, io.StringIO]:
     return Console(file=file, force_terminal=False, width=40), file
 
 
-def test_quick_work_says_nothing(sleep: Callable[[float], None]) -> None:
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> Console:
+    monkeypatch.setenv("TERM", "xterm")
+    return Console(file=io.StringIO(), force_terminal=True, color_system=None, width=80)
+
+
+def written(terminal: Console) -> str:
+    assert isinstance(terminal.file, io.StringIO)
+    return terminal.file.getvalue()
+
+
+NOTE = {"cost": 0.01, "note": "loss 0.5 [茶]"}
+
+
+@pytest.mark.parametrize(
+    ("total", "steps", "lines"),
+    [
+        (3, [(4, {})] * 3, []),
+        (
+            5,
+            [(10, {"cost": 0.01})] * 5,
+            [
+                "Answers: 2 of 5, 6.0/min, 30 s left, $0.02",
+                "Answers: 4 of 5, 6.0/min, 10 s left, $0.04",
+                "Answers: 5 of 5 in 50 s",
+            ],
+        ),
+        (
+            2,
+            [(15, NOTE)] * 2,
+            [
+                "Answers: 1 of 2, 4.0/min, 15 s left, $0.01, loss 0.5 [茶]",
+                "Answers: 2 of 2, 4.0/min, 0 s left, $0.02, loss 0.5 [茶]",
+                "Answers: 2 of 2 in 30 s",
+            ],
+        ),
+        (2, [(100, {})], ["Answers: 1 of 2, 36.0/h, 2 min left", "Answers: 1 of 2 in 2 min"]),
+        (200, [(50, {})], ["Answers: 1 of 200, 1.2/min, 2.8 h left", "Answers: 1 of 200 in 50 s"]),
+        (2, [(90, {})], ["Answers: 1 of 2, 40.0/h, 90 s left", "Answers: 1 of 2 in 90 s"]),
+    ],
+    ids=["quick", "long", "with a note", "minutes left", "hours left", "seconds left"],
+)
+def test_long_work_says_a_line_now_and_then_and_one_at_the_end(
+    sleep: Callable[[float], None], total: int, steps: list[tuple[float, dict[str, Any]]], lines: list[str]
+) -> None:
     console, file = quiet()
-    with progress("Answers", 3, console) as meter:
-        for _ in range(3):
-            sleep(4)
-            meter.advance()
-    assert not file.getvalue()
-
-
-def test_long_work_says_a_line_now_and_then_and_one_at_the_end(sleep: Callable[[float], None]) -> None:
-    console, file = quiet()
-    with progress("Answers", 5, console) as meter:
-        for _ in range(5):
-            sleep(10)
-            meter.advance(cost=0.01)
-    assert file.getvalue().splitlines() == [
-        "Answers: 2 of 5, 6.0/min, 30 s left, $0.02",
-        "Answers: 4 of 5, 6.0/min, 10 s left, $0.04",
-        "Answers: 5 of 5 in 50 s",
-    ]
-
-
-def test_a_note_is_said_as_it_is(sleep: Callable[[float], None]) -> None:
-    console, file = quiet()
-    with progress("Answers", 2, console) as meter:
-        for _ in range(2):
-            sleep(15)
-            meter.advance(cost=0.01, note="loss 0.5 [茶]")
-    assert file.getvalue().splitlines() == [
-        "Answers: 1 of 2, 4.0/min, 15 s left, $0.01, loss 0.5 [茶]",
-        "Answers: 2 of 2, 4.0/min, 0 s left, $0.02, loss 0.5 [茶]",
-        "Answers: 2 of 2 in 30 s",
-    ]
+    with progress("Answers", total, console) as meter:
+        for seconds, more in steps:
+            sleep(seconds)
+            meter.advance(**more)
+    assert file.getvalue().splitlines() == lines
 
 
 def test_what_is_finished_elsewhere_is_said_when_it_changes(sleep: Callable[[float], None]) -> None:
@@ -101,57 +119,31 @@ def test_lines_go_to_standard_error(sleep: Callable[[float], None], capsys: pyte
     assert err.splitlines()[-1] == "Answers: 1 of 1 in 20 s"
 
 
-def test_a_terminal_shows_a_bar_that_goes_away(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TERM", "xterm")
-    file = io.StringIO()
-    console = Console(file=file, force_terminal=True, width=100)
-    with progress("Answers", 2, console) as meter:
+def test_a_terminal_shows_a_bar_that_goes_away(terminal: Console) -> None:
+    with progress("Answers", 2, terminal) as meter:
         meter.advance(cost=0.5)
         meter.advance(cost=0.75)
-    assert "Answers" in file.getvalue()
-    assert "2/2" in file.getvalue()
-    assert "$1.25" in file.getvalue()
-    assert file.getvalue().rstrip("\n").endswith("\x1b[2K")  # the line is erased
+    for part in ("Answers", "2/2", "$1.25"):
+        assert part in written(terminal)
+    assert written(terminal).rstrip("\n").endswith("\x1b[2K")  # the line is erased
 
 
 def test_where_room_is_short_the_bar_makes_room_for_counts_and_note(
-    sleep: Callable[[float], None], monkeypatch: pytest.MonkeyPatch
+    sleep: Callable[[float], None], terminal: Console
 ) -> None:
-    monkeypatch.setenv("TERM", "xterm")
-    file = io.StringIO()
     note = "loss 0.61, held-out 0.712, 35 [responses]/s"
-    with progress("training", 340, Console(file=file, force_terminal=True, color_system=None, width=80)) as meter:
+    with progress("training", 340, terminal) as meter:
         sleep(3)
         for _ in range(12):
             meter.advance(note=note)
-    assert "12/340 4.0/s" in file.getvalue()
-    assert note in file.getvalue()
-
-
-@pytest.mark.parametrize(
-    ("seconds", "total", "said"),
-    [
-        (100, 2, "Answers: 1 of 2, 36.0/h, 2 min left"),
-        (50, 200, "Answers: 1 of 200, 1.2/min, 2.8 h left"),
-        (90, 2, "Answers: 1 of 2, 40.0/h, 90 s left"),
-    ],
-)
-def test_slow_work_is_told_in_minutes_and_hours(
-    sleep: Callable[[float], None], seconds: float, total: int, said: str
-) -> None:
-    console, file = quiet()
-    with progress("Answers", total, console) as meter:
-        sleep(seconds)
-        meter.advance()
-    assert file.getvalue().splitlines()[0] == said
+    assert "12/340 4.0/s" in written(terminal)
+    assert note in written(terminal)
 
 
 def test_a_bar_says_how_long_it_waits_for_the_first_item_and_then_counts_down(
-    sleep: Callable[[float], None], monkeypatch: pytest.MonkeyPatch
+    sleep: Callable[[float], None], terminal: Console
 ) -> None:
-    monkeypatch.setenv("TERM", "xterm")
-    file = io.StringIO()
-    with progress("Answers", 3, Console(file=file, force_terminal=True, color_system=None, width=80)) as meter:
+    with progress("Answers", 3, terminal) as meter:
         assert meter._bar is not None
         sleep(12)
         meter._bar.refresh()
@@ -160,7 +152,7 @@ def test_a_bar_says_how_long_it_waits_for_the_first_item_and_then_counts_down(
         sleep(5)
         meter._bar.refresh()
     for said in ("12 s so far", "1/3 5.0/min 24 s left", "1/3 5.0/min 19 s left"):
-        assert said in file.getvalue()
+        assert said in written(terminal)
 
 
 class Widget:

@@ -87,7 +87,6 @@ def test_defaults_are_filled_in_and_values_are_read(path: Path) -> None:
         ("seed = 1\nnames = ['a', 1]", "Recipe FILE: `names.1`: Input should be a valid string."),
         ("seed = 1\nllm = 3", "Recipe FILE: `llm` must be a table; it is `3`."),
         ("seed = ", "The recipe FILE is not valid TOML: Invalid value (at end of document)."),
-        ("seed = 1\nseed = 2", "The recipe FILE is not valid TOML: Cannot overwrite a value (at end of document)."),
     ],
 )
 def test_a_mistake_gets_one_sentence(path: Path, text: str, expected: str) -> None:
@@ -97,16 +96,6 @@ def test_a_mistake_gets_one_sentence(path: Path, text: str, expected: str) -> No
 @pytest.mark.parametrize("text", ["[judge]\nmodle = 'x'", "[[judges]]\nmodle = 'x'"])
 def test_the_near_key_is_found_in_optional_and_repeated_tables(path: Path, text: str) -> None:
     assert message(path, text, model=Nested).endswith("did you mean `model`?")
-
-
-def test_files_that_cannot_be_read_are_named(tmp_path: Path, path: Path) -> None:
-    with pytest.raises(RecipeError, match=r"^There is no recipe .*recipe\.toml\.$"):
-        read_recipe(Build, path)
-    with pytest.raises(RecipeError, match=r"^The recipe .* is a folder; give a file\.$"):
-        read_recipe(Build, tmp_path)
-    path.write_bytes(b"seed = 1 # \xff")
-    with pytest.raises(RecipeError, match=r"^The recipe .*recipe\.toml is not UTF-8 \(line 1\); save it as UTF-8\.$"):
-        read_recipe(Build, path)
 
 
 def test_overrides_win_and_none_is_no_override(path: Path) -> None:
@@ -148,21 +137,6 @@ def test_what_is_written_reads_back_the_same(path: Path, text: str) -> None:
     assert read_recipe(Build, path) == recipe
     assert "concurrency = 8" in path.read_text(encoding="utf-8")  # defaults are spelled out
     assert "note" not in path.read_text(encoding="utf-8")  # what is unset is not
-
-
-@pytest.mark.parametrize(
-    ("theirs", "keys"),
-    [
-        (Build(seed=1), []),
-        (Build(seed=2), ["seed"]),
-        (Build(seed=1, note="n"), ["note"]),
-        (Build(seed=2, llm=Llm(model="m", extra={"k": 1})), ["llm.extra.k", "llm.model", "seed"]),
-        (Build(seed=1, connection=Connection(base_url="http://127.0.0.1", concurrency=1)), []),
-    ],
-)
-def test_only_keys_that_change_the_content_differ(theirs: Build, keys: list[str]) -> None:
-    assert differing_keys(Build(seed=1), theirs) == keys
-    assert differing_keys(theirs, Build(seed=1)) == keys
 
 
 class Data(Table):
@@ -225,16 +199,25 @@ class Scored(Recipe):
 
 
 @pytest.mark.parametrize(
-    ("theirs", "keys"),
+    ("ours", "theirs", "keys"),
     [
-        (Scored(scoring=Scoring(token_budget=9)), []),
-        (Scored(connection=Connection(base_url="http://127.0.0.1", concurrency=1)), []),
-        (Scored(llm=Llm(extra={"top_k": 1, "deep": {"er": 2}})), []),
-        (Scored(scoring=Scoring(mode="padded", token_budget=1)), ["scoring.mode"]),
-        (Scored(scoring=Scoring(mode_of_padding="right")), ["scoring.mode_of_padding"]),
-        (Scored(llm=Llm(model="large", extra={"top_k": 1})), ["llm.model"]),
+        (Build(seed=1), Build(seed=1), []),
+        (Build(seed=1), Build(seed=2), ["seed"]),
+        (Build(seed=1), Build(seed=1, note="n"), ["note"]),
+        (
+            Build(seed=1),
+            Build(seed=2, llm=Llm(model="m", extra={"k": 1})),
+            ["llm.extra.k", "llm.model", "seed"],
+        ),
+        (Build(seed=1), Build(seed=1, connection=Connection(base_url="http://127.0.0.1", concurrency=1)), []),
+        (Scored(), Scored(scoring=Scoring(token_budget=9)), []),
+        (Scored(), Scored(connection=Connection(base_url="http://127.0.0.1", concurrency=1)), []),
+        (Scored(), Scored(llm=Llm(extra={"top_k": 1, "deep": {"er": 2}})), []),
+        (Scored(), Scored(scoring=Scoring(mode="padded", token_budget=1)), ["scoring.mode"]),
+        (Scored(), Scored(scoring=Scoring(mode_of_padding="right")), ["scoring.mode_of_padding"]),
+        (Scored(), Scored(llm=Llm(model="large", extra={"top_k": 1})), ["llm.model"]),
     ],
 )
-def test_what_is_operational_does_not_differ(theirs: Scored, keys: list[str]) -> None:
-    assert differing_keys(Scored(), theirs) == keys
-    assert differing_keys(theirs, Scored()) == keys
+def test_only_keys_that_change_the_content_differ(ours: Recipe, theirs: Recipe, keys: list[str]) -> None:
+    assert differing_keys(ours, theirs) == keys
+    assert differing_keys(theirs, ours) == keys

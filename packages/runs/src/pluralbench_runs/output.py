@@ -164,8 +164,6 @@ def _settle(target: Path, work: Path) -> None:
         previous.rename(target)
     elif publishing.exists() and target.exists() and not (work / STAGED).exists():
         _clear(work)  # what it was made from, which it replaces
-    elif previous.exists():
-        shutil.rmtree(previous)
     publishing.unlink(missing_ok=True)
     if _is_idle(work):
         for name in RECIPES:
