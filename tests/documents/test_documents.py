@@ -4,7 +4,7 @@ A console block's commands (`$`) each run by themselves, with the executables th
 every file and model they name, small (`project_files.py`). What is otherwise than at a user's:
 
 - What is first of each executable, and the first Python block, have a process of their own; the others are forked from
-  one that has imported what they import (`forked_commands.py`), for time.
+  one that has imported what they import (`children.py`), for time.
 - `uv run --group NAME ...` is the command behind it: the tests' environment has all groups. That the group, package or
   extra exists is checked.
 - A command that stands in several places runs once.
@@ -24,8 +24,9 @@ every file and model they name, small (`project_files.py`). What is otherwise th
 import re
 import shlex
 import shutil
+import subprocess
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
@@ -38,9 +39,9 @@ import project_files
 import pytest
 import translation_server
 from blocks import DOCUMENTS, PAGES, Block, blocks, commands, without_uv
+from children import ended, prepare
 from chinese_project import FIVE
 from commands import command
-from forked_commands import Command, forked_commands
 from installs import faults
 from live_hub import live_hub
 from pluralbench_release import release_digest
@@ -48,6 +49,7 @@ from pluralbench_schemas import LANGUAGES
 from pluralbench_schemas.languages import Language
 from session_folder import CACHE, session_folder
 
+Command = Callable[..., subprocess.CompletedProcess[str]]
 # The samples: the fixture `made` runs these.
 BUILDS = ("build-personalized", "build-multilingual", "build-chinese", "build-persona-judge")
 CHAT, BATCHES, CLOUD = "{chat}", "{batches}", "{cloud}"
@@ -183,10 +185,15 @@ def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
 
 
 @pytest.fixture(scope="session")
-def forked(services: Services) -> Iterator[Command]:
-    """Runs commands that ask these services."""
-    with forked_commands(services.environment) as run:
-        yield run
+def forked(services: Services) -> Command:
+    """Runs commands that ask these services, by their words in a folder; stdout has what stderr has too."""
+    prepare(**services.environment)
+
+    def run(*words: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
+        done = ended([*map(str, words)], cwd, patience=1500)
+        return subprocess.CompletedProcess(words, done.status, done.said, "")
+
+    return run
 
 
 @pytest.fixture(scope="session")
@@ -333,7 +340,7 @@ def test_a_command_runs(
     elif line in first():
         done = command(*words, cwd=project, env=services.environment, timeout=1500)
     else:
-        done = forked(*words, cwd=project, timeout=1500)
+        done = forked(*words, cwd=project)
     assert done.returncode == (75 if "--pending" in words else 0), done.stdout + done.stderr
 
 
@@ -365,7 +372,7 @@ def test_a_tutorial_prints_what_it_shows(page: Path, tmp_path: Path, forked: Com
             (tmp_path / block.file).write_text(block.code, encoding="utf-8")
         for words in map(without_uv, commands(block) if block.language == "console" else ()):
             if shlex.join(words).startswith(TOLD_BY[page.name]):
-                done = forked(*words, cwd=tmp_path, timeout=1500)
+                done = forked(*words, cwd=tmp_path)
                 assert done.returncode == 0, done.stdout + done.stderr
                 said[shlex.join(words)] = done.stdout
     assert shown

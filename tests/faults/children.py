@@ -1,12 +1,15 @@
 """Commands in children forked from a process that has imported all of them: what each says, and how it ends.
 
-A child that dies, aborts or hangs takes nothing else with it. `start` of many kinds of children costs some 50 ms.
+A command in a process of its own imports for seconds before it does anything; `start` of a child costs some 50 ms. It
+has the words, the folder, the environment and the exit status of a command. A child that dies, aborts or hangs takes
+nothing else with it.
 """
 
 import contextlib
 import multiprocessing
 import os
 import resource
+import runpy
 import signal
 import sys
 import time
@@ -16,10 +19,13 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
+from multiprocessing import forkserver
 from pathlib import Path
 from typing import Any, NoReturn
+from unittest import mock
 
 import psutil
+from commands import environment
 from pluralbench_runs.guard import guarded
 from pluralbench_schemas import TableError
 
@@ -32,8 +38,6 @@ RAISED = 99
 MEMORY = 16 * 1024**3
 PRELOADED = ["pytest", "preloaded"]
 QUIET = {
-    "COLUMNS": "200",
-    "NO_COLOR": "1",
     "HF_HUB_OFFLINE": "1",
     "HF_ENDPOINT": "http://127.0.0.1:9",
     "OMP_NUM_THREADS": "1",
@@ -118,13 +122,13 @@ def start(
     arguments: Sequence[Any] = (),
     log: str = "",
 ) -> Child:
-    """Start a command, or a function of `subjects` by its name, with these words in `folder`.
+    """Start a command, `python FILE`, or a function of `subjects` by its name, with these words in `folder`.
 
     env: added to the environment. before: called with `arguments` in the child, first of all. log: a file in `folder`
     for what is said, instead of one beside it.
     """
     said = folder / log if log else folder.with_name(folder.name + ".log")
-    process = _context().Process(
+    process = prepare().Process(
         target=_inside, args=(list(words), folder, said, dict(env or {}), before, tuple(arguments))
     )
     process.start()
@@ -137,13 +141,15 @@ def ended(words: Sequence[str], folder: Path, *, patience: float = PATIENCE, **o
 
 
 @cache
-def _context() -> Any:
+def prepare(**env: str) -> Any:
+    """Start the process from which all children are forked; env: what libraries read when they are imported."""
+    env = environment(env or QUIET)
     here = Path(__file__).parent
-    paths = [here.parent / "support" / "loopback_only", here.parent / "support", here]
-    os.environ["PYTHONPATH"] = os.pathsep.join([*map(str, paths), os.environ.get("PYTHONPATH", "")])
-    os.environ.update(QUIET)
+    env["PYTHONPATH"] = os.pathsep.join([env["PYTHONPATH"], str(here.parent / "support"), str(here)])
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(PRELOADED)
+    with mock.patch.dict(os.environ, env):
+        forkserver.ensure_running()
     return context
 
 
@@ -183,6 +189,11 @@ def _call(words: list[str]) -> None:
     function = getattr(import_module("subjects"), name, None)
     if function is not None:
         sys.exit(guarded(lambda: function(*rest), name, (TableError,)))
+    if name == "python":
+        sys.argv = rest
+        sys.path.insert(0, str(Path.cwd()))
+        runpy.run_path(rest[0], run_name="__main__")
+        return
     sys.argv = [name, *rest]
     [script] = entry_points(group="console_scripts", name=name)
     script.load()()
