@@ -14,10 +14,11 @@ from command_options import options
 from commands import environment, script
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
-from members import ROOT
+from members import MEMBERS, ROOT
 from pluralbench_release.citation import PROJECT
 
 SETTINGS = "zensical.toml"
+READMES = [member / "README.md" for member in MEMBERS]
 # Of uv, pip, zensical and sbatch, and those that every command has.
 OTHERS = {"--group", "--index-url", "--strict", "--array", "--help", "--install-completion"}
 OF_ENGINES = {"--block-size", "--dist-init-addr", "--nnodes", "--node-rank", "--parallel", "--pipeline-parallel-size"}
@@ -54,12 +55,15 @@ def test_the_menu_has_every_page() -> None:
     assert sorted(pages(nav)) == [page.relative_to(ROOT / "docs").as_posix() for page in PAGES]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
-def test_links_of_a_page_into_the_repository_lead_somewhere(page: Path) -> None:
+@pytest.mark.parametrize("page", [*PAGES, *READMES], ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_links_of_a_page_lead_somewhere_from_an_index_too(page: Path) -> None:
     for link in links(page):
         target = in_repository(link)
         if target is not None:
             assert KINDS[target[0]](target[1]), link
+        elif page in READMES:
+            assert link.startswith(("https://", "#")), link
+            assert link == PROJECT or not link.startswith(PROJECT), link
 
 
 @pytest.mark.parametrize("name", TOP)

@@ -1,5 +1,6 @@
 """Every long job, small: what it needs, what it asks of whom, and what of its result no two runs may have otherwise."""
 
+import shutil
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
@@ -11,6 +12,7 @@ from typing import Any, NamedTuple
 import chat_server
 import chinese_project as chinese
 import project_files
+import pytest
 import small_world
 import translation_server
 from children import Child, start
@@ -96,14 +98,18 @@ def begun(job: Job, servers: Servers, folder: Path, last: int = NEVER, **options
     return start(servers.words(job.words), folder, before=kill_at, arguments=(last, "out"), **options)
 
 
-def whole_run(job: Job, servers: Servers, folder: Path) -> Whole:
-    """Run a job to its end."""
-    before = servers.asked(job)
-    done = begun(job, servers, folder).end(PATIENCE)
-    assert done.status == 0, done.said
-    found = result(job, folder / "out")
-    assert found, f"{job.name} has none of the files {job.same}"
-    return Whole(found, servers.asked(job) - before, operations(folder), done.seconds)
+@contextmanager
+def undisturbed(job: Job, factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Servers, Whole]]:
+    """A folder with what a job needs, the servers that it asks, and a run of it to its end."""
+    good = factory.mktemp("good")
+    job.make(good)
+    with serving() as servers:
+        folder = shutil.copytree(good, factory.mktemp("whole") / "job")
+        done = begun(job, servers, folder).end(PATIENCE)
+        assert done.status == 0, done.said
+        found = result(job, folder / "out")
+        assert found, f"{job.name} has none of the files {job.same}"
+        yield good, servers, Whole(found, servers.asked(job), operations(folder), done.seconds)
 
 
 def _slowly(body: dict[str, object], number: int) -> chat_server.Reply:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from children import Ended
 from conftest import Tried
-from jobs import JOBS, NEVER, PATIENCE, Job, Servers, Whole, begun, recorded, result, serving, whole_run
+from jobs import JOBS, NEVER, PATIENCE, Job, Servers, Whole, begun, recorded, result, undisturbed
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(3600)]
 KILLS = 29
@@ -18,10 +18,7 @@ STOPPED = {signal.SIGKILL: {-9}, signal.SIGINT: {130}, signal.SIGTERM: {143}}
 
 @pytest.mark.parametrize("job", JOBS, ids=lambda job: job.name)
 def test_killed(job: Job, tried: Tried, tmp_path_factory: pytest.TempPathFactory) -> None:
-    good = tmp_path_factory.mktemp("good")
-    job.make(good)
-    with serving() as servers:
-        whole = whole_run(job, servers, shutil.copytree(good, tmp_path_factory.mktemp("whole") / "job"))
+    with undisturbed(job, tmp_path_factory) as (good, servers, whole):
         for number, draw, folder in tried.cases(KILLS):
             shutil.copytree(good, folder, dirs_exist_ok=True)
             lost = _killed(job, servers, whole, folder, draw)

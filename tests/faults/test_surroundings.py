@@ -8,7 +8,7 @@ from children import ended
 from commands import command
 from conftest import Tried
 from inputs import BUILDERS
-from jobs import JOBS, PATIENCE, Job, begun, result, serving, whole_run
+from jobs import JOBS, PATIENCE, Job, begun, result, serving, undisturbed
 from killed_child import no_larger_files
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(3600)]
@@ -18,10 +18,7 @@ BARE = {"LC_ALL": "C", "LANG": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0
 
 @pytest.mark.parametrize("job", JOBS, ids=lambda job: job.name)
 def test_full_disk(job: Job, tried: Tried, tmp_path_factory: pytest.TempPathFactory) -> None:
-    good = tmp_path_factory.mktemp("good")
-    job.make(good)
-    with serving() as servers:
-        whole = whole_run(job, servers, shutil.copytree(good, tmp_path_factory.mktemp("whole") / "job"))
+    with undisturbed(job, tmp_path_factory) as (good, servers, whole):
         for number, draw, folder in tried.cases(TIMES):
             shutil.copytree(good, folder, dirs_exist_ok=True)
             size = int(2 ** draw.uniform(8, 17))
@@ -48,10 +45,7 @@ def test_a_place_that_cannot_be_written(job: Job, tried: Tried) -> None:
 
 @pytest.mark.parametrize("job", JOBS, ids=lambda job: job.name)
 def test_two_processes_on_one_output(job: Job, tried: Tried, tmp_path_factory: pytest.TempPathFactory) -> None:
-    good = tmp_path_factory.mktemp("good")
-    job.make(good)
-    with serving() as servers:
-        whole = whole_run(job, servers, shutil.copytree(good, tmp_path_factory.mktemp("whole") / "job"))
+    with undisturbed(job, tmp_path_factory) as (good, servers, whole):
         for number, _, folder in tried.cases(2):
             shutil.copytree(good, folder, dirs_exist_ok=True)
             before = servers.asked(job)

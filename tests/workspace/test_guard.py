@@ -4,10 +4,8 @@ import importlib
 import sys
 
 import pytest
-from members import MEMBERS, load
+from command_options import COMMANDS
 from pluralbench_runs import command
-
-COMMANDS = {name: entry for member in MEMBERS for name, entry in load(member)["project"].get("scripts", {}).items()}
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -9,8 +9,8 @@ import sys
 from importlib.metadata import version
 
 import pytest
+from command_options import COMMANDS
 from commands import environment
-from members import MEMBERS, load
 
 HEAVY = {
     "datasets",
@@ -28,9 +28,6 @@ HEAVY = {
     "torch",
     "transformers",
     "xllamacpp",
-}
-COMMANDS = {
-    name: entry for member in MEMBERS for name, entry in sorted(load(member)["project"].get("scripts", {}).items())
 }
 ASK_FOR_HELP = """
 import contextlib, importlib, io, json, os, sys, threading
