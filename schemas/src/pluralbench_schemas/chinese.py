@@ -4,8 +4,6 @@ Column names are the published ones. There `rank` is an object with the response
 here it is a list. The rows carry their provenance in further columns.
 """
 
-from typing import Any
-
 import pandera.polars as pa
 import polars as pl
 
@@ -14,24 +12,6 @@ from pluralbench_schemas.rules import Rows, each, fields, have_text, name_calls,
 MARKS = ("1", "2", "s")
 RESPONSE = pl.Struct({"id": pl.String, "content": pl.String, "model": pl.String})
 RANK = pl.Struct({"id": pl.String, "rank": pl.Int64})
-
-COLUMNS: dict[str, Any] = {
-    "id": pl.String,
-    "input": pl.String,
-    "sys_prompt": pl.String,
-    "responses": pl.List(RESPONSE),
-    "annotations": pl.List(pl.List(pl.String)),
-    "rank": pl.List(RANK),
-    "order": pl.List(pl.List(pl.String)),
-    "category": pl.List(pl.String),
-    "judgements": pl.Int64,
-    "conflicts": pl.Int64,
-    "annotated_by": pl.String,
-    "vote_calls": pl.List(pl.String),
-    "reward_calls": pl.List(pl.String),
-}
-RANKED_RESPONSES = pl.Schema(COLUMNS)
-"""Names and types of a table of `RankedResponses`, to make one."""
 
 
 def _several() -> pl.Expr:
@@ -103,3 +83,7 @@ class RankedResponses(Rows):
         holds=lambda name: (pl.col(name) >= 0) & (pl.col(name) <= pl.col("judgements")),
     )
     _call_keys = name_calls("vote_calls", "reward_calls")
+
+
+RANKED_RESPONSES = pl.Schema({name: column.dtype.type for name, column in RankedResponses.to_schema().columns.items()})
+"""Names and types of a table of `RankedResponses`, to make one."""

@@ -34,16 +34,13 @@ def with_entry(changelog: str | None, version: Version, lines: Sequence[str]) ->
 
 
 def _rows(table: TableDiff) -> str:
-    came = [f"{counted(len(ids), 'row')} {what} ({_ids(ids)})" for what, ids in _came_or_went(table) if ids]
+    kinds = {"added": table.added, "removed": table.removed}
+    came = [f"{counted(len(ids), 'row')} {what} ({_ids(ids)})" for what, ids in kinds.items() if ids]
     changed = [
         f"`{shown(column)}` changed in {counted(len(ids), 'row')} ({_ids(ids)})"
         for column, ids in table.changed.items()
     ]
     return ", ".join(came + changed)
-
-
-def _came_or_went(table: TableDiff) -> list[tuple[str, list[str]]]:
-    return [("added", table.added), ("removed", table.removed)]
 
 
 def _ids(ids: Sequence[str]) -> str:

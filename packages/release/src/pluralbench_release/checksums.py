@@ -6,7 +6,6 @@ A manifest cannot vouch for itself, and anybody may check these without this pac
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from pluralbench_runs import file_digest, write_text
@@ -21,14 +20,6 @@ OLDER = (
     f"{SUMS} is missing, so nothing vouches for the manifest and the card: the release was made before there was one, "
     "or somebody took it away. `pluralbench-release rebuild DIR --out NEW` makes a release that has it."
 )
-
-
-@dataclass(frozen=True)
-class Sums:
-    """What `SHA256SUMS` says: digests by path, and a sentence for each thing that is wrong with it."""
-
-    digests: Mapping[str, str] = field(default_factory=dict)
-    problems: Sequence[str] = ()
 
 
 def release_files(manifest: Manifest) -> list[str]:
@@ -58,21 +49,24 @@ def release_digest(directory: Path) -> str:
         raise ReleaseError(f"{directory} has no {SUMS}, so it has no release digest.") from None
 
 
-def read_sums(directory: Path, files: Sequence[str]) -> Sums:
-    """Read `SHA256SUMS`. files: the paths that it has to name."""
+def read_sums(directory: Path, files: Sequence[str]) -> tuple[dict[str, str], list[str]]:
+    """What `SHA256SUMS` says: digests by path, and a sentence for each thing that is wrong with it.
+
+    files: the paths that it has to name.
+    """
     if not (directory / SUMS).exists():
-        return Sums(problems=[OLDER])
+        return {}, [OLDER]
     try:
         text = text_of(existing(directory, SUMS))
     except ReleaseError as error:
-        return Sums(problems=[str(error)])
+        return {}, [str(error)]
     found = [LINE.fullmatch(line) for line in text.splitlines()]
     digests = {line[2]: line[1] for line in found if line is not None}
     problems = [f"{SUMS} names {path}, which is not of this release." for path in sorted(digests.keys() - set(files))]
     problems += [f"{SUMS} does not name {path}." for path in files if path not in digests]
     if not problems and sums_text(digests) != text:
         problems.append(f"{SUMS} is not what `sha256sum` writes: a line for each file, sorted by their paths.")
-    return Sums(digests, problems)
+    return digests, problems
 
 
 def pin_problems(directory: Path, digest: str) -> list[str]:

@@ -39,19 +39,12 @@ class ReleaseTable:
         return table_path(self.config, self.split)
 
 
-def canonical_rows(frame: pl.DataFrame) -> Iterator[tuple[str, bytes]]:
-    """Each row's id as text and its canonical JSON, some rows in memory at a time.
-
-    They come in the order of the ids, by code point for strings and by size for numbers.
-
-    Raises `ReleaseError` for a value that JSON has no word for, such as a date or NaN.
-    """
-    for ids, texts in _written(frame):
-        yield from zip(ids, map(str.encode, texts), strict=True)
-
-
 def _written(frame: pl.DataFrame) -> Iterator[tuple[pl.Series, pl.Series]]:
-    """Ids and canonical JSON of some rows at a time, as text."""
+    """Ids and canonical JSON of some rows at a time, as text, in the order of the ids.
+
+    That is by code point for strings and by size for numbers. Raises `ReleaseError` for a value that JSON has no word
+    for, such as a date or NaN.
+    """
     for name, kind in frame.schema.items():
         if not all(map(_json_carries, _leaves(kind))):  # polars itself panics where it makes Python's of some of these
             raise ReleaseError(f"The column `{name}` is of the type {kind}, which JSON cannot carry.")
@@ -115,9 +108,10 @@ def digests(frame: pl.DataFrame) -> tuple[str, dict[str, str]]:
     """The content digest of the rows and the digest of each by its id, in the order of the ids."""
     total = hashlib.sha256(b"[")
     rows: dict[str, str] = {}
-    for row_id, row in canonical_rows(frame):
-        total.update(b"," + row if rows else row)
-        rows[row_id] = hashlib.sha256(row).hexdigest()
+    for ids, texts in _written(frame):
+        for row_id, row in zip(ids, map(str.encode, texts), strict=True):
+            total.update(b"," + row if rows else row)
+            rows[row_id] = hashlib.sha256(row).hexdigest()
     total.update(b"]")
     return total.hexdigest(), rows
 

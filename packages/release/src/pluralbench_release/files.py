@@ -2,7 +2,6 @@
 
 import os
 import stat
-from dataclasses import dataclass
 from pathlib import Path
 
 from pluralbench_runs import UserError, file_digest, inside, open_file
@@ -16,20 +15,12 @@ LONGEST_SHOWN = 300  # characters of a name in a sentence
 LONGEST_TEXT = 16 * 2**20  # bytes of a manifest, card or recipe; those of the largest releases have some 100 kB
 
 
-@dataclass(frozen=True)
-class Held:
-    """What a directory holds, each by its path there.
+def held(directory: Path) -> tuple[list[str], list[str]]:
+    """What lies in `directory`, at any depth, each by its path there. No link is followed.
 
-    files: those that are files and not left alone. strange: a sentence for each link, wherever it is, and for each
-    thing that is neither a file nor a folder.
+    First the files that are not left alone, then a sentence for each link, wherever it is, and for each thing that is
+    neither a file nor a folder.
     """
-
-    files: list[str]
-    strange: list[str]
-
-
-def held(directory: Path) -> Held:
-    """What lies in `directory`, at any depth. No link is followed."""
     files: list[str] = []
     strange: list[str] = []
 
@@ -49,7 +40,7 @@ def held(directory: Path) -> Held:
                 files.append(path)
             elif kind not in {"file", "folder"} and not _is_left_alone(path):
                 strange.append(f"{shown(path)} is neither a file nor a folder; take it away.")
-    return Held(sorted(files), sorted(strange))
+    return sorted(files), sorted(strange)
 
 
 def _is_left_alone(path: str) -> bool:

@@ -7,6 +7,7 @@ from typing import Any
 
 import polars as pl
 from pluralbench_runs import redacted, secrets
+from pluralbench_runs.toml_files import leaves
 from pluralbench_tables import TableFileError, parquet_parts
 
 from pluralbench_release.files import existing
@@ -21,7 +22,8 @@ def leaks(directory: Path, files: Sequence[str], recipe: Mapping[str, Any]) -> l
 
     Also what Parquet holds compressed is looked through. recipe: its `api_key_env` keys name further variables.
     """
-    variables = sorted(set(_variables(recipe)))
+    named = {text for place, text in leaves(recipe) if place[-1:] == (KEY_VARIABLE,) and isinstance(text, str)}
+    variables = sorted(named)
     if not secrets(*variables):
         return []
     return [
@@ -30,17 +32,6 @@ def leaks(directory: Path, files: Sequence[str], recipe: Mapping[str, Any]) -> l
         for path in files
         if any(redacted(text, *variables) != text for text in _texts(directory, path))
     ]
-
-
-def _variables(value: object) -> Iterator[str]:
-    if isinstance(value, Mapping):
-        for key, inner in value.items():
-            if key == KEY_VARIABLE and isinstance(inner, str):
-                yield inner
-            yield from _variables(inner)
-    elif isinstance(value, list):
-        for inner in value:
-            yield from _variables(inner)
 
 
 def _texts(directory: Path, path: str) -> Iterator[str]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pluralbench_runs import replacing
 
-from pluralbench_release.audited import check_audit
+from pluralbench_release.audit.limits import check_audit
 from pluralbench_release.changelog import change_lines, first_lines, with_entry
 from pluralbench_release.checksums import read_sums, release_files, sums_text
 from pluralbench_release.citation import as_published
@@ -179,7 +179,7 @@ def _prepared(
     provenance = old.provenance | {CHANGELOG: hashlib.sha256(made[CHANGELOG]).hexdigest()}
     manifest = old.model_copy(update={"version": str(version), "provenance": provenance})
     made[MANIFEST] = manifest_text(manifest).encode()
-    digests = dict(read_sums(directory, release_files(old)).digests)
+    digests, _ = read_sums(directory, release_files(old))
     digests |= {path: hashlib.sha256(content).hexdigest() for path, content in made.items()}
     return _Prepared(manifest, made | {SUMS: sums_text(digests).encode()})
 

@@ -6,13 +6,14 @@ of the files of this machine it names those below the current folder alone (see 
 """
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
 from pluralbench_runs import UserError, parse_toml, public_place
 from pluralbench_runs.places import KIND
+from pluralbench_runs.toml_files import leaves
 
 from pluralbench_release.diff import TableDiff, diff
 from pluralbench_release.errors import ReleaseError
@@ -52,7 +53,9 @@ def rebuild_of(directory: Path) -> Rebuild:
     recorded = manifest.builder
     entry = _installed(recorded, directory)
     _check_inputs(directory, manifest)
-    named = sorted(set(_texts(_recipe(directory))))
+    # What may be a place: keys are none, nor what stands for a missing value, such as ".".
+    texts = {text for place, text in leaves(_recipe(directory)) if isinstance(text, str) and MISSING not in place}
+    named = sorted(texts)
     outside = next((text for text in named if not text.startswith(ADDRESSES) and public_place(text) != text), None)
     if outside is not None:
         raise ReleaseError(
@@ -109,19 +112,6 @@ def _recipe(directory: Path) -> Mapping[str, object]:
         return parse_toml(text_of(existing(directory, RECIPE)))
     except ValueError:
         raise ReleaseError(f"{directory / RECIPE} is no recipe: it is not valid TOML.") from None
-
-
-def _texts(value: object) -> Iterator[str]:
-    """Every text in a recipe that may be a place: keys are none, nor what stands for a missing value, such as "."."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        for key, inner in value.items():
-            if key != MISSING:
-                yield from _texts(inner)
-    elif isinstance(value, list):
-        for inner in value:
-            yield from _texts(inner)
 
 
 def _elsewhere(source: Source) -> bool:

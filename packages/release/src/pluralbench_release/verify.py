@@ -43,16 +43,16 @@ def verify(directory: Path, *, digest: str | None = None) -> list[str]:
     manifest = read_manifest(directory)
     pinned = [] if digest is None else pin_problems(directory, digest)
     files = release_files(manifest)
-    there = held(directory)
-    sums = read_sums(directory, files)
-    found = {path: file_digest(directory / path) for path in files if path in there.files}
+    there, strange = held(directory)
+    sums, wrong = read_sums(directory, files)
+    found = {path: file_digest(directory / path) for path in files if path in there}
     # Who records other bytes of a file than there are.
-    records = {SUMS: sums.digests, "the manifest": _recorded(manifest)}
+    records = {SUMS: sums, "the manifest": _recorded(manifest)}
     others = {
         path: " and ".join(who for who, recorded in records.items() if recorded.get(path, digest) != digest)
         for path, digest in found.items()
     }
-    problems = [*pinned, *there.strange, *_wrong_files(directory, files, there.files), *sums.problems]
+    problems = [*pinned, *strange, *_wrong_files(directory, files, there), *wrong]
     problems += _provenance_problems(directory, manifest, others)
     ledger = None
     if others.get(LEDGER) == "":
@@ -65,7 +65,7 @@ def verify(directory: Path, *, digest: str | None = None) -> list[str]:
             problems += _table_problems(directory, entry, ledger, others[entry.path])
     if CARD in found:
         problems += _card_problems(directory, manifest)
-    return problems + leaks(directory, there.files, manifest.recipe)
+    return problems + leaks(directory, there, manifest.recipe)
 
 
 def _recorded(manifest: Manifest) -> dict[str, str]:

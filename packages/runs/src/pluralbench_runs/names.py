@@ -5,6 +5,7 @@ A name may come from a stranger's release, and it becomes a folder here and a co
 
 import re
 import unicodedata
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -31,7 +32,7 @@ def path_name(name: str, what: str) -> str:
 
     Raises `UserError` with one sentence that says what is wrong.
     """
-    return _named(name, what, _fault(name, LONGEST))
+    return _named(name, what, _fault(name))
 
 
 def split_name(name: str, what: str) -> str:
@@ -39,7 +40,7 @@ def split_name(name: str, what: str) -> str:
 
     Raises `UserError` with one sentence that says what is wrong.
     """
-    return _named(name, what, _fault(name, LONGEST) or _split_fault(name))
+    return _named(name, what, _split_fault(name))
 
 
 def inside(folder: Path, relative: str) -> Path:
@@ -62,43 +63,13 @@ def inside(folder: Path, relative: str) -> Path:
     return path
 
 
-def _checked_path_name(name: str) -> str:
-    return _checked(name, _fault(name, LONGEST))
-
-
-def _checked_split_name(name: str) -> str:
-    return _checked(name, _fault(name, LONGEST) or _split_fault(name))
-
-
-def _checked_relative_path(relative: str) -> str:
-    if fault := _path_fault(relative):
-        raise ValueError(f"the path {_shown(relative)} is none below a folder: its part {fault}")
-    return relative
-
-
-PathName = Annotated[str, AfterValidator(_checked_path_name)]
-"""A name in a recipe or manifest that becomes part of a path; see `path_name`."""
-
-SplitName = Annotated[str, AfterValidator(_checked_split_name)]
-"""A name in a recipe or manifest that becomes a split; see `split_name`."""
-
-RelativePath = Annotated[str, Field(max_length=LONGEST_PATH), AfterValidator(_checked_relative_path)]
-"""The way to a file in a manifest; see `inside`."""
-
-
-def _checked(name: str, fault: str) -> str:
-    if fault:
-        raise ValueError(f"the name {_shown(name)} {fault}; give another")
-    return name
-
-
 def _named(name: str, what: str, fault: str) -> str:
     if fault:
         raise UserError(f"{what} is named {_shown(name)}, which {fault}; give it another name.")
     return name
 
 
-def _fault(name: str, most: int) -> str:
+def _fault(name: str, most: int = LONGEST) -> str:
     """What is wrong with a name, as the end of a sentence that begins with it; "" for nothing."""
     strange = next((character for character in name if not _is_plain(character)), None)
     if strange is not None:
@@ -122,6 +93,8 @@ def _path_fault(relative: str) -> str:
 
 
 def _split_fault(name: str) -> str:
+    if fault := _fault(name):
+        return fault
     if name.lower() == "all":
         return "means every split to `datasets`"
     return "" if SPLIT.fullmatch(name) else "is no split to `datasets`: it has letters, digits, `_` and single `.`"
@@ -134,3 +107,30 @@ def _is_plain(character: str) -> bool:
 def _shown(name: str) -> str:
     """A name in quotes, on one line and not long, whatever it holds."""
     return repr(name if len(name) <= SHOWN else f"{name[: SHOWN - 1]}…")
+
+
+def _checked(fault: Callable[[str], str]) -> AfterValidator:
+    """For a field of a model: a name of which `fault` says nothing."""
+
+    def checked(name: str) -> str:
+        if said := fault(name):
+            raise ValueError(f"the name {_shown(name)} {said}; give another")
+        return name
+
+    return AfterValidator(checked)
+
+
+def _checked_relative_path(relative: str) -> str:
+    if fault := _path_fault(relative):
+        raise ValueError(f"the path {_shown(relative)} is none below a folder: its part {fault}")
+    return relative
+
+
+PathName = Annotated[str, _checked(_fault)]
+"""A name in a recipe or manifest that becomes part of a path; see `path_name`."""
+
+SplitName = Annotated[str, _checked(_split_fault)]
+"""A name in a recipe or manifest that becomes a split; see `split_name`."""
+
+RelativePath = Annotated[str, Field(max_length=LONGEST_PATH), AfterValidator(_checked_relative_path)]
+"""The way to a file in a manifest; see `inside`."""

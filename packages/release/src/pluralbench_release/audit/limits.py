@@ -1,13 +1,20 @@
-"""Limits that a recipe may set to the figures of its pairs."""
+"""Limits that a recipe may set to the figures of its pairs, and whether a release keeps to them."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from pluralbench_runs import RecipeError
+from pluralbench_tables import read_json
 
-from pluralbench_release.errors import AuditFailed
+from pluralbench_release.errors import AuditFailed, ReleaseError
+from pluralbench_release.files import existing
+from pluralbench_release.manifest import STATISTICS, Manifest
 from pluralbench_release.recipe import PairLimits
+
+FIGURES = ("longer", "length", "near_duplicates")
+"""What the figures of pairs (`pair_figures`) have, wherever a builder put them."""
 
 
 def limited(figures: Mapping[str, Any]) -> dict[str, float]:
@@ -43,6 +50,34 @@ def check_limits(found: Mapping[str, float], limits: PairLimits, what: str = "Th
             f"{what} fails: {', '.join(broken)}; mend the recipe or its [audit] limits and run it again, "
             "the recorded calls are kept."
         )
+
+
+def check_audit(directory: Path, manifest: Manifest) -> None:
+    """Raise `AuditFailed` where the recorded figures of a release break a limit of its recipe's `[audit]`.
+
+    A build holds its own figures to these limits; here whoever has the release does. Limits of which no figures of
+    pairs are recorded, as that to what was dropped, are left to the build.
+    """
+    asked = manifest.recipe.get("audit", {})
+    limits = {name: asked[name] for name in PairLimits.model_fields if name in asked}
+    if not limits:
+        return
+    for place, figures in _figures(read_json(existing(directory, STATISTICS), ReleaseError), ""):
+        found = limited(figures)
+        known = PairLimits(**{name: value for name, value in limits.items() if name in found})
+        check_limits(found, known, f"The audit of {manifest.name}{place}")
+
+
+def _figures(value: object, place: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The figures of pairs in statistics, and where they stand there."""
+    if isinstance(value, Mapping):
+        if all(isinstance(value.get(name), Mapping) for name in FIGURES):
+            yield place, value
+        for key, inner in value.items():
+            yield from _figures(inner, f"{place} {key}")
+    elif isinstance(value, list):
+        for number, inner in enumerate(value):
+            yield from _figures(inner, f"{place} {number + 1}")
 
 
 def _away(wins: Mapping[str, Any]) -> float:
