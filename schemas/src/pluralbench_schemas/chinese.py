@@ -85,5 +85,5 @@ class RankedResponses(Rows):
     _call_keys = name_calls("vote_calls", "reward_calls")
 
 
-RANKED_RESPONSES = pl.Schema({name: column.dtype.type for name, column in RankedResponses.to_schema().columns.items()})
+RANKED_RESPONSES = RankedResponses.empty().schema
 """Names and types of a table of `RankedResponses`, to make one."""
