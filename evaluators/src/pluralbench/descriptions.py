@@ -79,12 +79,8 @@ REPLY = (
 )
 
 
-class Data(Table):
-    """Which items of a benchmark are scored, and where they are.
-
-    location: a release or another directory, a file (.parquet, .jsonl, .json, .csv), or ORG/NAME[@REVISION] on the Hub.
-    columns: which column is what, such as "prompt=text". labels: which label means what, such as "first=A>B".
-    """
+class DataPlace(Table):
+    """Which configs of some data, and where it is."""
 
     location: str | None = Field(
         None,
@@ -92,6 +88,15 @@ class Data(Table):
         json_schema_extra={"flag": "--data", "metavar": PLACE},
     )
     configs: tuple[str, ...] = Field((), description=CONFIG, json_schema_extra={"flag": "--config"})
+
+
+class Data(DataPlace):
+    """Which items of a benchmark are scored, and where they are.
+
+    location: a release or another directory, a file (.parquet, .jsonl, .json, .csv), or ORG/NAME[@REVISION] on the Hub.
+    columns: which column is what, such as "prompt=text". labels: which label means what, such as "first=A>B".
+    """
+
     split: str | None = Field(None, description=SPLIT)
     columns: tuple[str, ...] = Field(
         (),
@@ -131,15 +136,9 @@ class Prompt(Table):
     )
 
 
-class PersonaData(Table):
+class PersonaData(DataPlace):
     """Which items of the persona judge are asked about, and where they are; see `Data`."""
 
-    location: str | None = Field(
-        None,
-        description=WHERE,
-        json_schema_extra={"flag": "--data", "metavar": PLACE},
-    )
-    configs: tuple[str, ...] = Field((), description=CONFIG, json_schema_extra={"flag": "--config"})
     split: str = Field("test", description=SPLIT)
 
 

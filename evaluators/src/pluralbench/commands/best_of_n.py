@@ -6,8 +6,7 @@ from typing import Annotated
 import typer
 from pluralbench_runs.options import Fresh, Options, Seed, with_options
 
-from pluralbench.commands.options import Out
-from pluralbench.commands.score import BENCHMARKS
+from pluralbench.commands.options import Benchmark, Out
 from pluralbench.descriptions import (
     ChatConnection,
     Cluster,
@@ -29,7 +28,6 @@ Policy = Annotated[
         rich_help_panel="Policy",
     ),
 ]
-DownstreamBenchmark = Annotated[str, typer.Option("--benchmark", help=BENCHMARKS, rich_help_panel="Data")]
 PolicyConnection = Annotated[ChatConnection, Options("Policy", prefix="policy-", left_out=CONNECTION)]
 JudgeConnection = Annotated[ChatConnection, Options("Judge", prefix="judge-", left_out=CONNECTION)]
 # The files of calls are one choice for both: each of them looks for its own.
@@ -56,7 +54,7 @@ def best_of_n(
         ),
     ],
     *,
-    benchmark: DownstreamBenchmark = "personalized",
+    benchmark: Benchmark = "personalized",
     data: Annotated[Data, Options("Data", left_out=("english", "legacy"))],
     prompt: Annotated[DownstreamPrompt, Options("Data")],
     sampling: Annotated[Sampling, Options("Policy")],

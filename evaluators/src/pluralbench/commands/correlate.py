@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 from pluralbench_runs.options import AsJson
 
+from pluralbench.commands.options import Plots
 from pluralbench.commands.terminal import console, errors
 
 
@@ -26,7 +27,7 @@ def correlate(
     baseline_columns: Annotated[
         str | None, typer.Option(metavar="A,B,C", help="Columns of the baselines' tables.")
     ] = None,
-    plots: Annotated[Path | None, typer.Option(help="A folder for figures, as PNG and SVG.")] = None,
+    plots: Plots = None,
     seed: Annotated[int, typer.Option(help="Seed of every draw.", min=0)] = 0,
     *,
     as_json: AsJson = False,

@@ -6,8 +6,7 @@ import typer
 from pluralbench_runs import Cluster, RecipeError
 from pluralbench_runs.options import Fresh, Options, Seed, with_options
 
-from pluralbench.commands.options import Out, Shard
-from pluralbench.commands.score import BenchmarkName
+from pluralbench.commands.options import FoundBenchmark, Out, Shard
 from pluralbench.descriptions import ChatConnection, Data, Judging, Prompt
 
 NOT_ON_A_CLUSTER = (
@@ -22,7 +21,7 @@ Model = Annotated[str, typer.Argument(help="A model of --base-url, or `local`, t
 def judge(
     model: Model,
     *,
-    benchmark: BenchmarkName = None,
+    benchmark: FoundBenchmark = None,
     data: Annotated[Data, Options("Data")],
     prompt: Annotated[Prompt, Options("Prompt")],
     judging: Annotated[Judging, Options("Judging")],

@@ -1,10 +1,10 @@
 """`judge-metrics`: what the verdicts in a table amount to, for the terminal, Markdown or JSON, and as figures."""
 
-from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
+from pluralbench.commands.options import Plots
 from pluralbench.commands.terminal import console, errors
 
 
@@ -25,7 +25,7 @@ def judge_metrics(
             help="Third-person labels to compare with: task and row or id, annotator, answer, certainty.",
         ),
     ] = None,
-    plots: Annotated[Path | None, typer.Option(help="A folder for figures, as PNG and SVG.")] = None,
+    plots: Plots = None,
     form: Annotated[
         Literal["table", "markdown", "latex", "json"], typer.Option("--format", help="How it is printed.")
     ] = "table",

@@ -9,8 +9,8 @@ from pluralbench_policies.verl import VerlOptions
 from pluralbench_runs import RecipeError
 from pluralbench_runs.options import Fresh, Options, Seed, with_options
 
-from pluralbench.commands.best_of_n import DownstreamBenchmark, JudgeConnection, ReuseFrom
-from pluralbench.commands.options import Out
+from pluralbench.commands.best_of_n import JudgeConnection, ReuseFrom
+from pluralbench.commands.options import Benchmark, Out
 from pluralbench.commands.terminal import console
 from pluralbench.descriptions import Cluster, Data, DownstreamPrompt, Outcome, Running, Sampling, Scoring
 
@@ -59,7 +59,7 @@ def optimize(
         str | None,
         typer.Option(help="The split of --train-data, or of --data, to optimise on.", rich_help_panel="Data"),
     ] = None,
-    benchmark: DownstreamBenchmark = "personalized",
+    benchmark: Benchmark = "personalized",
     data: Annotated[Data, Options("Data", left_out=("english", "legacy"))],
     prompt: Annotated[DownstreamPrompt, Options("Data")],
     sampling: Annotated[Sampling, Options("Judge", prefix="sample-", left_out=("n", "k"))],

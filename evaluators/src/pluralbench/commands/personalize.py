@@ -6,8 +6,7 @@ from typing import Annotated
 import typer
 from pluralbench_runs.options import Fresh, Options, with_options
 
-from pluralbench.commands.options import Out
-from pluralbench.commands.score import BENCHMARKS
+from pluralbench.commands.options import Benchmark, Out
 from pluralbench.commands.train import HeldOut, share_of
 from pluralbench.descriptions import PLACE, Data, LocalModel, Personalizing, PersonalOptions, Scoring
 
@@ -25,9 +24,7 @@ def personalize(
         ),
     ],
     *,
-    benchmark: Annotated[
-        str, typer.Option("--benchmark", help=BENCHMARKS, rich_help_panel=DATA)
-    ] = "personalized-training",
+    benchmark: Benchmark = "personalized-training",
     data: Annotated[Data, Options(DATA, left_out=("legacy", "english", "split"))],
     held_out: HeldOut = None,
     score_on: Annotated[

@@ -6,12 +6,10 @@ from typing import Annotated
 import typer
 from pluralbench_runs.options import Fresh, Options, Seed, with_options
 
-from pluralbench.commands.options import Out
-from pluralbench.commands.score import BENCHMARKS
+from pluralbench.commands.options import Benchmark, Out
 from pluralbench.commands.terminal import console
 from pluralbench.descriptions import AspectMatching, ChatConnection, Data, Planning, Prompt, Running
 
-ProfileBenchmark = Annotated[str, typer.Option("--benchmark", help=BENCHMARKS, rich_help_panel="Data")]
 ProfilePrompt = Annotated[
     Prompt, Options("Data", left_out=tuple(name for name in Prompt.model_fields if name != "profile_size"))
 ]
@@ -27,7 +25,7 @@ def plan(
         ),
     ],
     *,
-    benchmark: ProfileBenchmark = "personalized",
+    benchmark: Benchmark = "personalized",
     data: Annotated[Data, Options("Data", left_out=("legacy", "english", "on_empty"))],
     prompt: ProfilePrompt,
     sampling: Annotated[Planning, Options("Planner")],

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from pluralbench.commands.options import Plots
 from pluralbench.commands.terminal import console
 from pluralbench.reports import Format
 
@@ -15,7 +16,7 @@ def report(
         Format, typer.Option("--format", help="How it is printed: for people (table, markdown, latex) or programs.")
     ] = "table",
     out: Annotated[Path | None, typer.Option(help="A file to write instead of the terminal.")] = None,
-    plots: Annotated[Path | None, typer.Option(help="A folder for figures, as PNG and SVG.")] = None,
+    plots: Plots = None,
     html: Annotated[
         Path | None,
         typer.Option(

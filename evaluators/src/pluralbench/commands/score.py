@@ -5,15 +5,8 @@ from typing import Annotated
 import typer
 from pluralbench_runs.options import Fresh, Options, with_options
 
-from pluralbench.commands.options import Out, Shard
+from pluralbench.commands.options import FoundBenchmark, Out, Shard
 from pluralbench.descriptions import Cluster, Data, LocalModel, Prompt, Scoring, Serving
-
-BENCHMARKS = (
-    "personalized, multilingual, reward-bench, chinese, pandalm, arena-personalized, prism-personalized, "
-    "personalized-training, pairs, rankings, prompts (which a policy answers), or a TOML file."
-)
-FOUND = f"{BENCHMARKS} Without it what the manifest of --data says, else personalized."
-BenchmarkName = Annotated[str | None, typer.Option("--benchmark", help=FOUND, rich_help_panel="Data")]
 
 
 @with_options
@@ -22,7 +15,7 @@ def score(
         str, typer.Argument(metavar="MODEL", help="A folder, ORG/NAME on the Hub, or `local`, the small embedded one.")
     ],
     *,
-    benchmark: BenchmarkName = None,
+    benchmark: FoundBenchmark = None,
     data: Annotated[Data, Options("Data")],
     prompt: Annotated[Prompt, Options("Prompt")],
     model: Annotated[LocalModel, Options("Model", given={"name": "name"})],

@@ -6,8 +6,7 @@ from typing import Annotated
 from pluralbench_runs.options import Fresh, Options, Seed, with_options
 
 from pluralbench.commands.judge import Model
-from pluralbench.commands.options import Out
-from pluralbench.commands.score import BenchmarkName
+from pluralbench.commands.options import FoundBenchmark, Out
 from pluralbench.commands.terminal import console
 from pluralbench.descriptions import ChatConnection, Data, Synthesizing
 
@@ -16,7 +15,7 @@ from pluralbench.descriptions import ChatConnection, Data, Synthesizing
 def synthesize(
     model: Model,
     *,
-    benchmark: BenchmarkName = None,
+    benchmark: FoundBenchmark = None,
     data: Annotated[Data, Options("Data", left_out=("legacy", "english"))],
     synthesizing: Annotated[Synthesizing, Options("Synthesizing")],
     connection: Annotated[ChatConnection, Options("Connection")],

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 from pluralbench_runs.options import Fresh, Options, with_options
 
-from pluralbench.commands.score import BENCHMARKS
+from pluralbench.commands.options import Benchmark
 from pluralbench.commands.terminal import console
 from pluralbench.descriptions import Data, LocalModel, Prompt, TrainingOptions
 
@@ -32,7 +32,7 @@ def train(
         ),
     ],
     *,
-    benchmark: Annotated[str, typer.Option("--benchmark", help=BENCHMARKS, rich_help_panel=DATA)] = "pairs",
+    benchmark: Benchmark = "pairs",
     data: Annotated[Data, Options(DATA, left_out=("legacy", "english"))],
     held_out: HeldOut = None,
     flip: Annotated[

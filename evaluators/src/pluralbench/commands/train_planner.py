@@ -6,7 +6,8 @@ from typing import Annotated
 import typer
 from pluralbench_runs.options import Fresh, Options, with_options
 
-from pluralbench.commands.plan import ProfileBenchmark, ProfilePrompt
+from pluralbench.commands.options import Benchmark
+from pluralbench.commands.plan import ProfilePrompt
 from pluralbench.commands.terminal import console
 from pluralbench.descriptions import Data, LocalModel, PlannerOptions
 
@@ -21,7 +22,7 @@ def train_planner(
         ),
     ],
     *,
-    benchmark: ProfileBenchmark = "personalized",
+    benchmark: Benchmark = "personalized",
     data: Annotated[Data, Options("Data", left_out=("legacy", "english", "on_empty"))],
     prompt: ProfilePrompt,
     held_out: Annotated[

@@ -6,27 +6,17 @@ from typing import Any
 
 import polars as pl
 from pluralbench_runs import digest, stream
-from pluralbench_schemas import VARIABLE, PersonaItems, TableError, validate
+from pluralbench_schemas import PersonaItems, TableError, validate
 
 from pluralbench.data.benchmarks import PERSONA_JUDGE
 from pluralbench.data.samples import read_data
 from pluralbench.descriptions import Setting
 from pluralbench.errors import DataError
 
-COLUMNS: dict[str, Any] = {
-    "id": pl.String,
-    "task": pl.String,
-    "kind": pl.String,
-    "user": pl.String,
-    "persona": pl.List(VARIABLE),
-    "context": pl.String,
-    "option_a": pl.String,
-    "option_b": pl.String,
-    "truth": pl.String,
-}
+SHAPE = PersonaItems.empty().schema
 # What a judge is never shown may be missing.
-OTHERS: dict[str, Any] = {"origin_a": pl.String, "origin_b": pl.String, "gap": pl.Float64}
-CALLS = pl.lit([], dtype=pl.List(pl.String)).alias("rank_calls")
+UNSHOWN: dict[str, Any] = {"origin_a": "?", "origin_b": "?", "gap": None, "rank_calls": []}
+COLUMNS = {name: kind for name, kind in SHAPE.items() if name not in UNSHOWN}
 TIE = "tie"
 
 
@@ -69,7 +59,7 @@ def load_personas(data: str | None, *, configs: Sequence[str] | None = None, spl
     for config, source in tables.frames.items():
         where = tables.paths[config]
         frame = _checked(source, where)
-        ignored |= set(source.columns) - {*COLUMNS, *OTHERS, "rank_calls"}
+        ignored |= set(source.columns) - {*SHAPE}
         task = frame["task"][0]
         if task in tasks:
             raise DataError(f"{where} and {tasks[task]} are both of the task {task}; put them together or rename one.")
@@ -103,9 +93,9 @@ def _checked(source: pl.DataFrame, where: str) -> pl.DataFrame:
     # Through objects: a JSON file may lack keys that are null in all of its rows.
     frame = pl.DataFrame(source.select(*COLUMNS).to_dicts(), schema=COLUMNS)
     frame = frame.with_columns(pl.col("persona").list.drop_nulls())
-    others = [pl.lit("?" if kind == pl.String else None, dtype=kind).alias(name) for name, kind in OTHERS.items()]
+    others = [pl.lit(value, dtype=SHAPE[name]).alias(name) for name, value in UNSHOWN.items()]
     try:
-        validate(frame.with_columns(*others, CALLS), PersonaItems, file=where)
+        validate(frame.with_columns(others), PersonaItems, file=where)
     except TableError as error:
         raise DataError(str(error)) from None
     return frame

@@ -1,6 +1,6 @@
 """Personas from a file: what describes somebody in a few sentences, and choices of theirs that show it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -43,13 +43,9 @@ def read_personas(path: Path) -> dict[str, Persona]:
 
     Raises `DataError` naming the line that is not of this form, or whose id stands there twice.
     """
-    path = path / PERSONAS_FILE if path.is_dir() else path
     personas: dict[str, Persona] = {}
-    for number, line in enumerate(read_text(path, DataError).split("\n"), start=1):
-        if not line.strip():
-            continue
-        where = f"{path}, line {number}"
-        match parse_json(line, where, DataError):
+    for where, value in json_lines(path, PERSONAS_FILE):
+        match value:
             case {"id": str() | int() as name, "persona": str() | list() as told, **others}:
                 persona = _persona(str(name), told, others.get("demonstrations") or [], where)
             case _:
@@ -58,6 +54,15 @@ def read_personas(path: Path) -> dict[str, Persona]:
             raise DataError(f"{where}: the id {name} has a persona before this line; leave one of the two.")
         personas[str(name)] = persona
     return personas
+
+
+def json_lines(path: Path, name: str) -> Iterator[tuple[str, Any]]:
+    """The place and the value of each line of a JSON Lines file; of a directory, of its file of this name."""
+    path = path / name if path.is_dir() else path
+    for number, line in enumerate(read_text(path, DataError).split("\n"), start=1):
+        if line.strip():
+            where = f"{path}, line {number}"
+            yield where, parse_json(line, where, DataError)
 
 
 def _persona(name: str, persona: Any, demonstrations: Any, where: str) -> Persona:

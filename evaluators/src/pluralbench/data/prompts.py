@@ -15,11 +15,10 @@ from pluralbench_rewards import Group, Person, personas
 from pluralbench_rewards.contract import TOLD, Message
 from pluralbench_runs import digest
 from pluralbench_schemas import ENGLISH, LANGUAGES, language_of, render_posts
-from pluralbench_tables import parse_json, read_text
 
 from pluralbench.data.benchmarks import Benchmark
 from pluralbench.data.earlier import History
-from pluralbench.data.personas import Persona, read_personas
+from pluralbench.data.personas import Persona, json_lines, read_personas
 from pluralbench.descriptions import AnswerLanguage, Oracle, Profile, Prompt
 from pluralbench.errors import DataError
 
@@ -214,16 +213,13 @@ def read_plans(path: Path) -> dict[str, str]:
 
     path: such a file, or the directory that `plan` leaves. Raises `DataError` naming the line that is not of this form.
     """
-    path = path / "plans.jsonl" if path.is_dir() else path
     plans: dict[str, str] = {}
-    for number, line in enumerate(read_text(path, DataError).split("\n"), start=1):
-        if line.strip():
-            where = f"{path}, line {number}"
-            match parse_json(line, where, DataError):
-                case {"id": str() | int() as name, "aspects": str() as aspects}:
-                    plans[str(name)] = aspects
-                case {"id": str() | int() as name, "aspects": [*titles]} if all(isinstance(one, str) for one in titles):
-                    plans[str(name)] = ", ".join(map(str, titles))
-                case _:
-                    raise DataError(f'{where}, is not of the form {{"id": ..., "aspects": [...]}}.')
+    for where, value in json_lines(path, "plans.jsonl"):
+        match value:
+            case {"id": str() | int() as name, "aspects": str() as aspects}:
+                plans[str(name)] = aspects
+            case {"id": str() | int() as name, "aspects": [*titles]} if all(isinstance(one, str) for one in titles):
+                plans[str(name)] = ", ".join(map(str, titles))
+            case _:
+                raise DataError(f'{where}, is not of the form {{"id": ..., "aspects": [...]}}.')
     return plans

@@ -3,7 +3,6 @@
 A metric is a function from decisions to numbers at their places; `measure` puts them together.
 """
 
-from collections.abc import Iterator
 from itertools import chain
 
 import polars as pl
@@ -16,9 +15,7 @@ from pluralbench.metrics.certainty import THRESHOLD, all_verdict_metrics, verdic
 from pluralbench.metrics.languages import language_accuracies, language_numbers
 from pluralbench.metrics.position import position_of_options, position_of_pairs
 from pluralbench.metrics.references import persona_references, reference_numbers
-from pluralbench.results.metrics_frame import Place, metrics_frame
-
-Numbers = Iterator[tuple[Place, Estimate]]
+from pluralbench.results.metrics_frame import Numbers, Place, metrics_frame
 
 
 def measure(benchmark: Benchmark, decisions: pl.DataFrame, items: pl.DataFrame | None = None) -> pl.DataFrame:

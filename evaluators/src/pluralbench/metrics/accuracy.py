@@ -19,7 +19,7 @@ from pluralbench_measures.intervals import Strata, Tilted, tilt
 
 from pluralbench.data.benchmarks import Benchmark
 from pluralbench.results.decisions import OUTCOMES
-from pluralbench.results.metrics_frame import Place
+from pluralbench.results.metrics_frame import Numbers, Place
 
 COUNTED = ("win", "loss", "tie", "invalid")
 PLURALS = {"win": "wins", "loss": "losses", "tie": "ties"}
@@ -132,9 +132,7 @@ def tilted(*sides: Counts) -> tuple[Tilted, list[Drawn]]:
     return found, [Drawn(*(None if sums is None else next(sources) for sums in counts)) for counts in sides]  # type: ignore[arg-type]
 
 
-def estimates(
-    benchmark: Benchmark, leaves: Sequence[Leaf], decisions: pl.DataFrame
-) -> Iterator[tuple[Place, Estimate]]:
+def estimates(benchmark: Benchmark, leaves: Sequence[Leaf], decisions: pl.DataFrame) -> Numbers:
     """Each share that the benchmark says of some decisions, with its interval, the overall number first."""
     found, (source,) = tilted(count(benchmark, decisions, leaves))
     for one in numbers(benchmark, leaves, source):
@@ -291,7 +289,7 @@ def parts_of(benchmark: Benchmark, decisions: pl.DataFrame) -> dict[tuple[str | 
     return parts
 
 
-def outcome_counts(part: pl.DataFrame, place: Place) -> Iterator[tuple[Place, Estimate]]:
+def outcome_counts(part: pl.DataFrame, place: Place) -> Numbers:
     """What there is to count at a place beside its shares: each outcome, what was cut, and the mean margin.
 
     part: of `parts_of`.

@@ -1,7 +1,5 @@
 """How well scores are calibrated, of rankings by category; see `pluralbench_measures.calibration`."""
 
-from collections.abc import Iterator
-
 import numpy as np
 import polars as pl
 from pluralbench_measures.bootstrap import Estimate, sums_of
@@ -9,9 +7,7 @@ from pluralbench_measures.calibration import BINS, bins_of, calibration_error
 from pluralbench_measures.intervals import tilt
 
 from pluralbench.data.benchmarks import Benchmark
-from pluralbench.results.metrics_frame import Place
-
-Numbers = Iterator[tuple[Place, Estimate]]
+from pluralbench.results.metrics_frame import Numbers, Place
 
 
 def calibration_numbers(benchmark: Benchmark, decisions: pl.DataFrame) -> Numbers:

@@ -4,7 +4,7 @@ The settings, the certainty scale and the threshold are those of "Can LLM be a P
 unlike there, every invalid answer counts, both readings of the threshold are given, and everything has an interval.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +15,7 @@ from pluralbench_measures.bootstrap import Array, Estimate, Resampled, Sums, sum
 from pluralbench_measures.intervals import EFFECTIVE, STUDENT, Tilted, tilt
 
 from pluralbench.data.verdict_tables import GROUP, TIE
-from pluralbench.results.metrics_frame import Place
+from pluralbench.results.metrics_frame import Numbers, Place
 
 THRESHOLD = 80
 DECILES = 10
@@ -285,7 +285,7 @@ def _deciles(found: Tilted, certainty: Array, rated: Mask) -> list[dict[str, Any
     return deciles
 
 
-def verdict_numbers(metrics: Mapping[str, Any]) -> Iterator[tuple[Place, Estimate]]:
+def verdict_numbers(metrics: Mapping[str, Any]) -> Numbers:
     """What `verdict_metrics` says of a task, as numbers of a run: each share under its name, and the counts."""
     task = metrics["task"]
     rated = metrics["high"]["total"] + metrics["low"]["total"]

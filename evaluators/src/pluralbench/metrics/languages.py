@@ -4,7 +4,7 @@ M-RewardBench, section 5: the drop is the section's accuracy in a language minus
 consistency is Cohen's kappa between a model's own labels in a language and in English.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 import polars as pl
@@ -24,7 +24,7 @@ from pluralbench.metrics.accuracy import (
     section_values,
     sums_by_leaf,
 )
-from pluralbench.results.metrics_frame import Place
+from pluralbench.results.metrics_frame import Numbers, Place
 
 READ = ("config", "id", "subset", "cluster", "outcome")  # of decisions: English is there once for each language
 LABELS = ("win", "loss", "tie")
@@ -32,7 +32,6 @@ LABELS = ("win", "loss", "tie")
 CHINESE = ("zho_Hans", "zho_Hant")
 KINDS = ("resource", "class", "family", "script")
 ARE_LABELS = pl.col("outcome").is_in(LABELS) & pl.col("outcome_english").is_in(LABELS)
-Numbers = Iterator[tuple[Place, Estimate]]
 
 
 def language_numbers(benchmark: Benchmark, decisions: pl.DataFrame) -> Numbers:

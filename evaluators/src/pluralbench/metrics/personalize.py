@@ -6,7 +6,7 @@ lie apart is a number of its own. The overall number of a set is the mean over i
 over its configs, as its benchmark says.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +17,7 @@ from pluralbench_measures.intervals import Strata, tilt
 from pluralbench_measures.paired import exchange, holm, p_value
 
 from pluralbench.metrics.accuracy import apart
-from pluralbench.results.metrics_frame import Place
+from pluralbench.results.metrics_frame import Numbers, Place
 
 COMPARED = (("without", "with"), ("posts", "with"), ("shuffled", "with"))
 """Pairs of conditions: the second is held against the first."""
@@ -25,7 +25,6 @@ MEASURES = ("posts", "words", "distance")
 BINS, LEAST = 4, 8
 """Bins of equally many decisions, and how many decisions one has at the least."""
 KEYS = ("config", "item", "pair", "cluster")
-Numbers = Iterator[tuple[Place, Estimate]]
 
 
 class _Part(NamedTuple):

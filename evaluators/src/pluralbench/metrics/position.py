@@ -10,17 +10,14 @@ that is right in one order of two is worth a half, and a verdict that cannot be 
 of the paper of Personalized RewardBench does.
 """
 
-from collections.abc import Iterator, Mapping
-
 import numpy as np
 import polars as pl
 from pluralbench_measures.bootstrap import Estimate, sums_of
 from pluralbench_measures.intervals import tilt
 
-from pluralbench.results.metrics_frame import Place
+from pluralbench.results.metrics_frame import Numbers, Place
 
 INVALID = "invalid"
-Numbers = Iterator[tuple[Place, Estimate]]
 
 
 def position_of_pairs(decisions: pl.DataFrame) -> Numbers:
@@ -75,7 +72,7 @@ def _count(verdicts: pl.Series) -> pl.Series:
 def _orders(cluster: pl.Series, first: pl.Series, second: pl.Series, *, changed: pl.Series) -> Numbers:
     said = pl.concat([first, second.alias(first.name)]).drop_nulls()
     both = (first != INVALID) & (second != INVALID)
-    counts: Mapping[str, int] = {
+    counts = {
         "verdicts": len(said),
         "invalid_verdicts": int((said == INVALID).sum()),
         "asked_in_both_orders": int(both.sum()),

@@ -4,7 +4,7 @@ Each is a scorer like any other: by the length of the responses in characters, t
 value, which has no interval, since it is known. They are over all items, also those that a model's run dropped.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from math import factorial, prod
 
 import numpy as np
@@ -24,11 +24,10 @@ from pluralbench.metrics.accuracy import (
 )
 from pluralbench.metrics.languages import language_accuracies
 from pluralbench.results.decisions import decide
-from pluralbench.results.metrics_frame import Place
+from pluralbench.results.metrics_frame import Numbers
 
 COIN, LONGER, SHORTER = REFERENCES = ("coin", "longer", "shorter")
 LETTERS = {1: "A", -1: "B", 0: "C"}
-Numbers = Iterator[tuple[Place, Estimate]]
 
 
 def named(metric: str, reference: str) -> str:

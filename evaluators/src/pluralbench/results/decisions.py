@@ -25,60 +25,28 @@ BASE = ("config", "id", "cluster", "subset", "digest")
 CALLS = pl.List(pl.String)
 """Keys of a judge's recorded calls: those of `ledger.parquet`, the tries for one reply in their order."""
 
-DECISIONS = pl.Schema(
-    {
-        "config": pl.String,
-        "id": pl.String,
-        "cluster": pl.String,
-        "subset": pl.String,
-        "chosen": pl.String,
-        "rejected": pl.String,
-        "outcome": pl.String,
-        "margin": pl.Float64,
-        "truncated": pl.Boolean,
-        "digest": pl.String,
-    }
-)
-_VERDICTS: dict[str, pl.DataType | type[pl.DataType]] = {
-    "verdict": pl.String,
-    "verdict_chosen_first": pl.String,
-    "verdict_rejected_first": pl.String,
-    "attempts": pl.Int64,
-    "reason": pl.String,
-    "calls_chosen_first": CALLS,
-    "calls_rejected_first": CALLS,
+_KINDS: dict[str, Any] = {
+    **dict.fromkeys(("score", "score_chosen", "score_rejected", "margin", "certainty"), pl.Float64),
+    **dict.fromkeys(("tokens", "tokens_chosen", "tokens_rejected", "tokens_cut"), pl.Int64),
+    **dict.fromkeys(("rank", "row", "sentences", "attempts"), pl.Int64),
+    **dict.fromkeys(("calls", "calls_swapped", "calls_chosen", "calls_rejected"), CALLS),
+    **dict.fromkeys(("calls_chosen_first", "calls_rejected_first"), CALLS),
+    "truncated": pl.Boolean,
 }
-JUDGED = pl.Schema([*DECISIONS.items(), *_VERDICTS.items()])
-_ANSWERS: dict[str, pl.DataType | type[pl.DataType]] = {
-    "task": pl.String,
-    "row": pl.Int64,
-    "user": pl.String,
-    "truth": pl.String,
-    "answer": pl.String,
-    "certainty": pl.Float64,
-    "verdict": pl.String,
-    "said": pl.String,
-    "said_swapped": pl.String,
-    "sentences": pl.Int64,
-    "attempts": pl.Int64,
-    "reason": pl.String,
-    "calls": CALLS,
-    "calls_swapped": CALLS,
-}
-JUDGED_PERSONAS = pl.Schema([*DECISIONS.items(), *_ANSWERS.items()])
-_NAMES = {name: pl.String() for name in BASE}
-PAIRED: dict[str, pl.DataType] = _NAMES | {
-    "truncated": pl.Boolean(),
-    "outcome": pl.String(),
-    "margin": pl.Float64(),
-}
-RANKED: dict[str, pl.DataType] = _NAMES | {
-    "response": pl.String(),
-    "rank": pl.Int64(),
-    "score": pl.Float64(),
-    "tokens_cut": pl.Int64(),
-    "outcome": pl.String(),
-}
+"""The types of all columns that hold no text."""
+
+
+def _schema(*names: str) -> pl.Schema:
+    return pl.Schema({name: _KINDS.get(name, pl.String) for name in names})
+
+
+DECISIONS = _schema(*BASE[:-1], "chosen", "rejected", "outcome", "margin", "truncated", "digest")
+_VERDICTS = ("verdict", "verdict_chosen_first", "verdict_rejected_first", "attempts", "reason")
+JUDGED = _schema(*DECISIONS, *_VERDICTS, "calls_chosen_first", "calls_rejected_first")
+_ANSWERS = ("task", "row", "user", "truth", "answer", "certainty", "verdict", "said", "said_swapped")
+JUDGED_PERSONAS = _schema(*DECISIONS, *_ANSWERS, "sentences", "attempts", "reason", "calls", "calls_swapped")
+PAIRED = _schema(*BASE, "truncated", "outcome", "margin")
+RANKED = _schema(*BASE, "response", "rank", "score", "tokens_cut", "outcome")
 _LENGTH = ("truncated", "tokens_cut", "reason")
 SCORED_PAIRED = (*BASE, "score_chosen", "score_rejected", "tokens_chosen", "tokens_rejected", *_LENGTH)
 SCORED_RANKED = (*BASE, "response", "rank", "score", "tokens", *_LENGTH, "outcome")
@@ -186,19 +154,17 @@ def _own(column: pl.Series) -> pl.Series:
     return column if column.null_count() < len(column) else pl.Series(column.name, [None] * len(column))
 
 
-def columns_of(config: EvaluationConfig) -> dict[str, pl.DataType]:
+def columns_of(config: EvaluationConfig) -> pl.Schema:
     """The columns that `items.parquet` has by what was asked of a run, and their types."""
     judged = config.verb == "judge"
     if config.verb == "judge-personas":
-        return dict(JUDGED_PERSONAS)
+        return JUDGED_PERSONAS
     if judged and not config.asked("pointwise"):
-        return dict(JUDGED)
+        return JUDGED
     ranked = config.benchmark.description.is_ranking
-    kinds = RANKED | PAIRED | {name: pl.Int64() for name in (*SCORED_PAIRED, *SCORED_RANKED) if "tokens" in name}
-    kinds |= {name: pl.Float64() for name in SCORED_PAIRED if "score" in name}
-    names = list(SCORED_RANKED) if ranked else [*SCORED_PAIRED, "outcome", "margin"]
+    names = SCORED_RANKED if ranked else (*SCORED_PAIRED, "outcome", "margin")
     calls = ("calls",) if ranked else ("calls_chosen", "calls_rejected")
-    return {name: kinds.get(name, pl.String()) for name in names} | dict.fromkeys(calls if judged else (), CALLS)
+    return _schema(*names, *(calls if judged else ()))
 
 
 def check_items(items: pl.DataFrame, config: EvaluationConfig, where: str = "The items") -> pl.DataFrame:

@@ -62,7 +62,7 @@ these are in; both null for counts and where they say nothing. method: how the i
 (see `pluralbench_measures.intervals`), null where there is none.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
 import polars as pl
@@ -100,6 +100,10 @@ class Place(NamedTuple):
     config: str | None = None
     section: str | None = None
     subset: str | None = None
+
+
+Numbers = Iterator[tuple[Place, Estimate]]
+"""Numbers at their places, as metrics give them."""
 
 
 class MetricRow(Table):
