@@ -23,7 +23,8 @@ from pluralbench.evaluation.models import chat_at
 from pluralbench.evaluation.settings import Loaded, load_benchmark, run_directory
 from pluralbench.evaluation.timing import timed
 from pluralbench.evaluation.verdicts import CHANGED, INVALID, Columns, agreed, answered, came_of, export_calls
-from pluralbench.results.decisions import BASE, CALLS, JUDGED, decide, decisions_of, score_items
+from pluralbench.results.columns import CALLS
+from pluralbench.results.decisions import BASE, JUDGED, decide, decisions_of, score_items
 from pluralbench.results.evaluations import JudgeConfig, JudgeResult
 from pluralbench.results.metrics_frame import Place, metrics_frame
 from pluralbench.results.runs import LEDGER_FILE, Run, load_run, write_run

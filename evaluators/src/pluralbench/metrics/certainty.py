@@ -87,18 +87,8 @@ def verdict_metrics(verdicts: pl.DataFrame, *, threshold: float = THRESHOLD) -> 
         "without_certainty": valid["total"] - _count(found, rated)["total"],
         "unusable_certainty": int(verdicts["unusable"].sum()),
         "threshold": threshold,
-        "high": _count(found, high),
-        "low": _count(found, low),
-        **_named("high_accuracy", _share(found, high)),
-        **_named("low_accuracy", _share(found, low)),
-        **_named("coverage", _share(found, every & rated.any(), high)),
-        "above": {
-            "high": _count(found, above),
-            "low": _count(found, not_above),
-            **_named("high_accuracy", _share(found, above)),
-            **_named("low_accuracy", _share(found, not_above)),
-            **_named("coverage", _share(found, every & rated.any(), above)),
-        },
+        **_by_threshold(found, every, high, low),
+        "above": _by_threshold(found, every, above, not_above),
         **_spread("calibration_error", found, _calibration_error(found.sources[0], certainty, rated)),
         **_spread("risk_coverage_area", found, _area(found.sources[0], certainty, rated)),
         **_named("share_of_a", _share(found, parsed, first)),
@@ -111,6 +101,17 @@ def verdict_metrics(verdicts: pl.DataFrame, *, threshold: float = THRESHOLD) -> 
             for value in np.unique(certainty[rated])[::-1]
             for one in (_count(found, rated & (certainty == value)),)
         ],
+    }
+
+
+def _by_threshold(found: Tilted, every: Mask, high: Mask, low: Mask) -> dict[str, Any]:
+    """The answers of high and of low certainty, and the share of high ones where any has a certainty."""
+    return {
+        "high": _count(found, high),
+        "low": _count(found, low),
+        **_named("high_accuracy", _share(found, high)),
+        **_named("low_accuracy", _share(found, low)),
+        **_named("coverage", _share(found, every & (high | low).any(), high)),
     }
 
 

@@ -11,7 +11,7 @@ import polars as pl
 from pluralbench_measures.bootstrap import Array, Estimate, Resampled, Sums, mean_of
 from pluralbench_measures.intervals import Strata, Tilted, tilt
 from pluralbench_measures.kappa import cohens_kappa
-from pluralbench_schemas import LANGUAGES, Language
+from pluralbench_schemas import LANGUAGES
 
 from pluralbench.data.benchmarks import Benchmark
 from pluralbench.metrics.accuracy import (
@@ -30,7 +30,8 @@ READ = ("config", "id", "subset", "cluster", "outcome")  # of decisions: English
 LABELS = ("win", "loss", "tie")
 # One language in two scripts, of which the paper's variance takes the mean first.
 CHINESE = ("zho_Hans", "zho_Hant")
-KINDS = ("resource", "class", "family", "script")
+KINDS = {"resource": "resource", "class": "joshi", "family": "family", "script": "script"}
+"""What languages are grouped by, and the field of a `Language` that says it."""
 ARE_LABELS = pl.col("outcome").is_in(LABELS) & pl.col("outcome_english").is_in(LABELS)
 
 
@@ -187,10 +188,10 @@ def _variance(values: Mapping[str, Array]) -> float | None:
 def _kinds(benchmark: Benchmark, values: Mapping[str, Array], leaves: list[Leaf], tilted: Tilted) -> Numbers:
     """The mean accuracy of the languages of each kind, and how many these are."""
     known = {code: LANGUAGES[code] for code in values if code in LANGUAGES}
-    for kind in KINDS:
+    for kind, field in KINDS.items():
         members: dict[str, list[str]] = {}
         for code, language in known.items():
-            members.setdefault(_kind_of(language, kind), []).append(code)
+            members.setdefault(str(getattr(language, field)), []).append(code)
         for name, codes in sorted(members.items()):
             places = counting(benchmark, leaves, codes)
             mean = mean_of([values[code] for code in codes])
@@ -198,12 +199,3 @@ def _kinds(benchmark: Benchmark, values: Mapping[str, Array], leaves: list[Leaf]
             found = tilted.share(mean, _strata(benchmark, leaves, codes), n, clusters)
             yield Place(kind, "accuracy", subset=name), found
             yield Place(kind, "languages", subset=name), Estimate(float(len(codes)))
-
-
-def _kind_of(language: Language, kind: str) -> str:
-    return {
-        "resource": language.resource,
-        "class": str(language.joshi),
-        "family": language.family,
-        "script": language.script,
-    }[kind]

@@ -13,6 +13,7 @@ from pluralbench_rewards import Scored
 
 from pluralbench.data.benchmarks import Benchmark
 from pluralbench.errors import RunError
+from pluralbench.results.columns import schema_of
 from pluralbench.results.evaluations import EvaluationConfig
 
 OUTCOMES = ("win", "loss", "tie", "invalid", "dropped", "equal")
@@ -22,31 +23,13 @@ the benchmark calls the responses equally good, so nothing can be right or wrong
 BASE = ("config", "id", "cluster", "subset", "digest")
 """What a decision has of its item."""
 
-CALLS = pl.List(pl.String)
-"""Keys of a judge's recorded calls: those of `ledger.parquet`, the tries for one reply in their order."""
-
-_KINDS: dict[str, Any] = {
-    **dict.fromkeys(("score", "score_chosen", "score_rejected", "margin", "certainty"), pl.Float64),
-    **dict.fromkeys(("tokens", "tokens_chosen", "tokens_rejected", "tokens_cut"), pl.Int64),
-    **dict.fromkeys(("rank", "row", "sentences", "attempts"), pl.Int64),
-    **dict.fromkeys(("calls", "calls_swapped", "calls_chosen", "calls_rejected"), CALLS),
-    **dict.fromkeys(("calls_chosen_first", "calls_rejected_first"), CALLS),
-    "truncated": pl.Boolean,
-}
-"""The types of all columns that hold no text."""
-
-
-def _schema(*names: str) -> pl.Schema:
-    return pl.Schema({name: _KINDS.get(name, pl.String) for name in names})
-
-
-DECISIONS = _schema(*BASE[:-1], "chosen", "rejected", "outcome", "margin", "truncated", "digest")
+DECISIONS = schema_of(*BASE[:-1], "chosen", "rejected", "outcome", "margin", "truncated", "digest")
 _VERDICTS = ("verdict", "verdict_chosen_first", "verdict_rejected_first", "attempts", "reason")
-JUDGED = _schema(*DECISIONS, *_VERDICTS, "calls_chosen_first", "calls_rejected_first")
+JUDGED = schema_of(*DECISIONS, *_VERDICTS, "calls_chosen_first", "calls_rejected_first")
 _ANSWERS = ("task", "row", "user", "truth", "answer", "certainty", "verdict", "said", "said_swapped")
-JUDGED_PERSONAS = _schema(*DECISIONS, *_ANSWERS, "sentences", "attempts", "reason", "calls", "calls_swapped")
-PAIRED = _schema(*BASE, "truncated", "outcome", "margin")
-RANKED = _schema(*BASE, "response", "rank", "score", "tokens_cut", "outcome")
+JUDGED_PERSONAS = schema_of(*DECISIONS, *_ANSWERS, "sentences", "attempts", "reason", "calls", "calls_swapped")
+PAIRED = schema_of(*BASE, "truncated", "outcome", "margin")
+RANKED = schema_of(*BASE, "response", "rank", "score", "tokens_cut", "outcome")
 _LENGTH = ("truncated", "tokens_cut", "reason")
 SCORED_PAIRED = (*BASE, "score_chosen", "score_rejected", "tokens_chosen", "tokens_rejected", *_LENGTH)
 SCORED_RANKED = (*BASE, "response", "rank", "score", "tokens", *_LENGTH, "outcome")
@@ -164,7 +147,7 @@ def columns_of(config: EvaluationConfig) -> pl.Schema:
     ranked = config.benchmark.description.is_ranking
     names = SCORED_RANKED if ranked else (*SCORED_PAIRED, "outcome", "margin")
     calls = ("calls",) if ranked else ("calls_chosen", "calls_rejected")
-    return _schema(*names, *(calls if judged else ()))
+    return schema_of(*names, *(calls if judged else ()))
 
 
 def check_items(items: pl.DataFrame, config: EvaluationConfig, where: str = "The items") -> pl.DataFrame:

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import polars as pl
 from pluralbench_calls import ChatModel
 from pluralbench_policies.description import OptimizeOptions
 from pluralbench_rewards import ModelRecord, Scoring
@@ -10,6 +9,7 @@ from pluralbench_runs import Table
 from pydantic import Field
 
 from pluralbench.descriptions import Outcome, Sampling
+from pluralbench.results.columns import schema_of
 from pluralbench.results.record import (
     BenchmarkRecord,
     DataRecord,
@@ -21,47 +21,14 @@ from pluralbench.results.record import (
 
 START = "start"
 """The section of what a policy was before it was optimised."""
-_CANDIDATES: dict[str, Any] = {
-    "config": pl.String,
-    "id": pl.String,
-    "cluster": pl.String,
-    "turn": pl.Int64,
-    "history": pl.String,
-    "sample": pl.Int64,
-    "text": pl.String,
-    "outcome": pl.String,
-    "reason": pl.String,
-    "tokens": pl.Int64,
-}
-CANDIDATES = pl.Schema(_CANDIDATES)
+_SAMPLE = ("turn", "history", "sample")
+CANDIDATES = schema_of("config", "id", "cluster", *_SAMPLE, "text", "outcome", "reason", "tokens")
 """A row a candidate. turn: from 0. history: names what was said before the turn. sample: from 0, in the order drawn.
 text: null where there is none; then `outcome` and `reason` say why."""
-
-_OUTCOMES: dict[str, Any] = {
-    "config": pl.String,
-    "id": pl.String,
-    "turn": pl.Int64,
-    "history": pl.String,
-    "sample": pl.Int64,
-    "value": pl.Float64,
-    "scores": pl.List(pl.Float64),
-    "reason": pl.String,
-}
-OUTCOMES = pl.Schema(_OUTCOMES)
+OUTCOMES = schema_of("config", "id", *_SAMPLE, "value", "scores", "reason")
 """A row a candidate that was judged. value: null where no reply could be read, and `reason` says why."""
-
-_REWARDS: dict[str, Any] = {
-    "model": pl.String,
-    "config": pl.String,
-    "id": pl.String,
-    "turn": pl.Int64,
-    "history": pl.String,
-    "sample": pl.Int64,
-    "reward": pl.Float64,
-}
-REWARDS = pl.Schema(_REWARDS)
-_SELECTED: dict[str, Any] = {name: kind for name, kind in _REWARDS.items() if name != "reward"}
-SELECTED = pl.Schema({"model": pl.String, "k": pl.Int64} | _SELECTED)
+REWARDS = schema_of("model", "config", "id", *_SAMPLE, "reward")
+SELECTED = schema_of("model", "k", "config", "id", *_SAMPLE)
 """A row for what a reward model takes of the first k candidates. sample: null where none has a reward."""
 FRAMES = {"candidates": CANDIDATES, "rewards": REWARDS, "selected": SELECTED, "outcomes": OUTCOMES}
 POLICY_FOLDER = "policy"

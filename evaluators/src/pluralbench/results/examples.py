@@ -19,7 +19,8 @@ from pluralbench.data.persona_prompts import told_of
 from pluralbench.descriptions import Data
 from pluralbench.errors import DataError, RunError
 from pluralbench.metrics.languages import ARE_LABELS, beside_english
-from pluralbench.results.decisions import CALLS, decisions_of
+from pluralbench.results.columns import CALLS
+from pluralbench.results.decisions import decisions_of
 from pluralbench.results.runs import LEDGER_FILE, Downstream, Run
 
 KEYS = ["config", "id", "digest"]

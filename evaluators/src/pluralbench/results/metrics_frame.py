@@ -71,25 +71,12 @@ from pluralbench_runs import Table
 from pydantic import ConfigDict, Field, ValidationError
 
 from pluralbench.errors import RunError
+from pluralbench.results.columns import schema_of
 
 METRICS_SCHEMA: Literal["urn:pluralbench:metrics:1"] = "urn:pluralbench:metrics:1"
-METRICS = pl.Schema(
-    {
-        "config": pl.String,
-        "section": pl.String,
-        "subset": pl.String,
-        "group": pl.String,
-        "metric": pl.String,
-        "value": pl.Float64,
-        "low": pl.Float64,
-        "high": pl.Float64,
-        "n": pl.Int64,
-        "clusters": pl.Int64,
-        "method": pl.String,
-    }
-)
 PLACE = ("config", "section", "subset", "group", "metric")
 NUMBERS = ("value", "low", "high", "n", "clusters", "method")
+METRICS = schema_of(*PLACE, *NUMBERS)
 
 
 class Place(NamedTuple):

@@ -2,13 +2,13 @@
 
 from typing import Any, Literal
 
-import polars as pl
 from pluralbench_local.personal.options import Method, PersonalOptions
 from pluralbench_rewards import ModelRecord, Scoring
 from pluralbench_runs import Table
 from pydantic import Field
 
 from pluralbench.descriptions import Personalizing
+from pluralbench.results.columns import schema_of
 from pluralbench.results.record import BenchmarkRecord, DataRecord, PromptRecord, RunConfig, RunResult
 
 MODELS_FOLDER, EMBEDDINGS_FOLDER, FIGURES_FOLDER, PAGE_FILE = "models", "embeddings", "figures", "report.md"
@@ -22,23 +22,8 @@ NEW, KNOWN, SCORED = "new", "known", "scored"
 SETS = (NEW, KNOWN, SCORED)
 """Users of whom nothing was trained on, later pairs of users that were trained on, and another benchmark."""
 
-PERSONALIZE_ITEMS = pl.Schema(
-    {
-        "method": pl.String,
-        "condition": pl.String,
-        "seed": pl.Int64,
-        "set": pl.String,
-        "config": pl.String,
-        "item": pl.String,
-        "pair": pl.Int64,
-        "cluster": pl.String,
-        "margin": pl.Float64,
-        "correct": pl.Boolean,
-        "posts": pl.Int64,
-        "words": pl.Int64,
-        "distance": pl.Float64,
-    }
-)
+_DECIDED = ("method", "condition", "seed", "set", "config", "item", "pair", "cluster", "margin", "correct")
+PERSONALIZE_ITEMS = schema_of(*_DECIDED, "posts", "words", "distance")
 """A row a decision: the `pair` of an item, which is 0 where it has one. margin: of the rewards, the better response's
 first; null where one is no number. correct: it is above 0. Of what is told of the person (the same in all conditions):
 posts, how many their profile has; words, how long the text is; distance, 1 less its cosine with the question. The last
