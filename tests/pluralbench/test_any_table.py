@@ -1,18 +1,17 @@
 """Any table of pairs or rankings: formats, columns, conversations, labels, a benchmark of one's own, the Hub."""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
 import verbs
-from commands import command
-from hub_server import Hub, card, publish, serving
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from pluralbench import DataError, Run, find_benchmark, load_run
+from live_hub import live_hub, point_clients
+from pluralbench import DataError, Run, find_benchmark
 from pluralbench.data.labels import FIRST, SECOND, TIE, Labels, label_key
 from verbs import load_items, value
 from written_tables import SUFFIXES, TEXTS, write
@@ -20,7 +19,6 @@ from written_tables import SUFFIXES, TEXTS, write
 Rows = list[dict[str, Any]]
 PANDALM = Path(__file__).parents[3] / "shared" / "data" / "multilingual" / "pandalm_testset-v1.json"
 SUITE = Path(__file__).parents[3] / "shared" / "data" / "suite"
-COMMIT = "c" * 40
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
@@ -308,16 +306,6 @@ def test_the_real_pandalm_test_set_is_read_whole() -> None:
         assert item["prompt"] == [{"role": "user", "content": "\n\n".join(parts)}]
 
 
-@pytest.mark.skipif(not PANDALM.exists(), reason="the PandaLM test set is not here")
-def test_the_real_pandalm_test_set_is_scored(score: Callable[..., Run]) -> None:
-    run = score("pandalm", PANDALM, limit=60, on_empty="drop")
-    assert run.config.data.empty == ("18", "19", "25")
-    decided = run.items.filter(pl.col("outcome").is_in(["win", "loss", "tie"]))
-    assert run.estimate("accuracy", "pooled").n == decided.height
-    assert decided.height + run.count("equal") == 57
-    assert (decided["outcome"] == "win").to_list() == (decided["score_chosen"] > decided["score_rejected"]).to_list()
-
-
 def test_a_benchmark_of_ones_own_is_a_file(
     score: Callable[..., Run], pairs: Callable[..., Rows], tmp_path: Path
 ) -> None:
@@ -339,42 +327,24 @@ def test_a_benchmark_of_ones_own_is_a_file(
     assert value(run, "accuracy", "section", config="a", section="All") == pytest.approx((3 * green + black) / 4)
 
 
-@pytest.fixture(scope="module")
-def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hub]:
-    """`acme/tea` is shaped like M-RewardBench."""
-    folder = tmp_path_factory.mktemp("hub")
-    rows = {
-        language: [
-            {"id": 90 - n, "prompt": f"{text}?", "chosen": f"+{text}", "rejected": f"-{text}", "source": "hep-go"}
-            for n, text in enumerate(TEXTS)
-        ]
-        for language in ("zho_Hans", "arb_Arab")
-    }
-    files = {
-        f"{language}/test.jsonl": "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in own)
-        for language, own in rows.items()
-    }
-    configs = {language: {"test": f"{language}/test.jsonl"} for language in rows}
-    publish(folder / "acme/tea", COMMIT, files, card(configs, "odc-by"))
-    with serving(folder, tmp_path_factory.mktemp("hf_home")) as hub:
-        yield hub
-
-
-ON_THE_HUB = """
-import sys, pluralbench
-by = lambda groups: [[float(len(r)) for r in g.responses] for g in groups]
-pluralbench.score(by, benchmark="multilingual", data="acme/tea", out=sys.argv[1])
-"""
-
-
-def test_a_dataset_on_the_hub_is_pinned_to_its_commit(hub: Hub, tmp_path: Path) -> None:
-    scored = command("python", "-c", ON_THE_HUB, tmp_path / "run", env=hub.environment)
-    assert scored.returncode == 0, scored.stderr
-    run = load_run(tmp_path / "run")
+def test_a_dataset_on_the_hub_is_pinned_to_its_commit(
+    score: Callable[..., Run], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = {"chosen": "+", "rejected": "-", "source": "hep-go"}
+    rows = [row | {"id": 90 - n, "prompt": f"{text}?"} for n, text in enumerate(TEXTS)]
+    lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()
+    splits = {"zho_Hans": "test", "arb_Arab": "test", "preference": "train"}
+    files = {config: {"split": split, "path": f"{config}/{split}.jsonl"} for config, split in splits.items()}
+    configs = [{"config_name": config, "data_files": [file]} for config, file in files.items()]
+    card = f"---\n{json.dumps({'license': 'odc-by', 'configs': configs})}\n---\n".encode()
+    with live_hub(tmp_path / "hub") as hub:
+        point_clients(monkeypatch, hub, tmp_path / "home")
+        commit = hub.create("acme/tea").commit({"README.md": card} | {file["path"]: lines for file in files.values()})
+        run = score("multilingual", "acme/tea")
     data = run.config.data
-    assert (data.location, data.revision, data.licence) == ("acme/tea", COMMIT, "odc-by")
-    for language in ("zho_Hans", "arb_Arab"):
-        assert run.items.filter(config=language)["id"].to_list() == ["90", "89", "88", "87", "86"]
+    assert (data.location, data.revision, data.licence) == ("acme/tea", commit, "odc-by")
+    assert data.rows == {"arb_Arab": 5, "zho_Hans": 5}, "what has training data alone stays out"
+    assert run.items.filter(config="arb_Arab")["id"].to_list() == ["90", "89", "88", "87", "86"]
 
 
 def test_a_benchmark_without_data_of_its_own_asks_for_it() -> None:

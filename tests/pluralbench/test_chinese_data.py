@@ -1,17 +1,11 @@
 """What the Chinese benchmark reads: the published form, merged rows, and releases of ours."""
 
-import json
-import subprocess
-import sys
-from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
 from chinese_tables import RANKS, Row, published, released, rows_of
-from commands import environment
-from hub_server import Hub, card, publish, serving
 from hypothesis import given
 from hypothesis import strategies as st
 from pluralbench import DataError, Items, find_benchmark
@@ -85,7 +79,7 @@ def test_ranks_by_id_may_have_the_other_rows_ids_without_a_rank(tmp_path: Path) 
 
 def test_rows_of_one_prompt_are_one_item_with_the_columns_that_all_have(tmp_path: Path) -> None:
     whole, other = rows_of("open", 2)
-    parts: list[Mapping[str, object]] = [
+    parts: list[Row] = [
         whole | {"responses": whole["responses"][:3], "sys_prompt": "简短。"},
         other,
         {"input": whole["input"], "responses": whole["responses"][2:], "category": ["else"]},
@@ -98,6 +92,13 @@ def test_rows_of_one_prompt_are_one_item_with_the_columns_that_all_have(tmp_path
     whole_again = loaded(write(tmp_path / "open2.jsonl", [whole, other]))
     assert items.frame["digest"].to_list() == whole_again.frame["digest"].to_list()
     assert loaded(tmp_path / "open.jsonl", limit=1).frame.height == 1
+
+
+def test_a_system_prompt_is_kept_as_such(tmp_path: Path) -> None:
+    first, second = rows_of("open", 2)
+    prompts = loaded(write(tmp_path / "open.jsonl", [first | {"sys_prompt": "你是助手。"}, second])).frame["prompt"]
+    assert [[message["role"] for message in prompt] for prompt in prompts] == [["system", "user"], ["user"]]
+    assert prompts[0][0]["content"] == "你是助手。"
 
 
 def test_the_merged_ranks_have_to_be_of_all_responses(tmp_path: Path) -> None:
@@ -114,57 +115,3 @@ def test_ranks_are_not_merged_twice(tmp_path: Path) -> None:
         "ranks the responses to one prompt more than once (rows 2, 4), and ranks of several rows cannot be merged; "
         "leave one of these rows."
     )
-
-
-@pytest.mark.parametrize(
-    ("changes", "why"),
-    [
-        ({"rank": None}, "it has no ranks"),
-        ({"rank": []}, "5 responses have 0 ranks"),
-        ({"rank": [1, 2]}, "5 responses have 2 ranks"),
-        ({"rank": [{"id": "open1-a", "rank": 1}]}, "the responses open1-b, open1-c, open1-d, open1-e have no rank"),
-        ({"rank": [{"id": "open1-a", "rank": 1}] * 5}, "two ranks share an id"),
-        ({"rank": {f"open1-{letter}": 1 for letter in "abcdef"}}, "it ranks open1-f, and has no such response"),
-        ({"rank": [1, 2, 3, 4, 1.5]}, "the ranks [1.0, 2.0, 3.0, 4.0, 1.5] are no whole numbers"),
-        ({"responses": None}, "it has no responses"),
-        ({"responses": []}, "it has no responses"),
-        ({"responses": [{"id": "x", "content": "a"}, {"id": "x", "content": "b"}]}, "two responses share an id"),
-    ],
-)
-def test_a_ranking_that_is_none_is_named(tmp_path: Path, changes: Row, why: str) -> None:
-    rows = [rows_of("open", 2)[1] | changes]
-    assert refused(write(tmp_path / "open.jsonl", rows)) == f"is not of the benchmark's shape at id 0: {why}."
-
-
-def test_a_file_without_ranks_says_what_it_has(tmp_path: Path) -> None:
-    rows = [{name: value for name, value in row.items() if name != "rank"} for row in rows_of("open")]
-    message = refused(write(tmp_path / "open.jsonl", rows))
-    assert message == (
-        "has no column `rank`; it has input, responses, annotations, category: name the right one with --column "
-        "rank=COLUMN."
-    )
-
-
-@pytest.fixture(scope="module")
-def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hub]:
-    """`acme/cheems` is a release of ours."""
-    folder = tmp_path_factory.mktemp("hub")
-    paths = {"open": {"test": "open/test.jsonl"}, "preference": {"train": "preference/train.jsonl"}}
-    lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows_of("open"))
-    files = {path: lines for splits in paths.values() for path in splits.values()}
-    publish(folder / "acme/cheems", "c" * 40, files, card(paths, "cc-by-4.0"))
-    with serving(folder, tmp_path_factory.mktemp("hf_home")) as hub:
-        yield hub
-
-
-LOAD = """
-import pluralbench as p
-for configs in (["open"], []):
-    print(p.load_items(p.find_benchmark("chinese"), p.Data(location="acme/cheems", configs=configs)).frame.height)
-"""
-
-
-def test_a_release_on_the_hub_is_read_without_its_training_data(hub: Hub) -> None:
-    words = [sys.executable, "-c", LOAD]
-    said = subprocess.run(words, env=environment(hub.environment), capture_output=True, text=True, check=False)
-    assert (said.stdout, said.returncode) == ("8\n8\n", 0), said.stderr

@@ -183,14 +183,15 @@ def test_a_judge_is_told_with_its_bias(run: Command, data: Path, tmp_path: Path)
 @pytest.mark.parametrize(
     ("words", "parts"),
     [
-        (["--benchmark", "beer"], ["There is no benchmark 'beer'"]),
-        (["--benchmark", "nowhere.toml"], ["There is no benchmark file nowhere.toml"]),
+        (["--benchmark", "beer"], ["There is no benchmark 'beer'; choose personalized, multilingual, reward-bench"]),
+        (["--benchmark", "nowhere.toml"], ["There is no benchmark file nowhere.toml."]),
         (["--data", "nowhere.jsonl"], ["nowhere.jsonl"]),
         (["--data", "/no/where"], ["/no/where"]),
         (["--config", "xx"], ["has no config 'xx'; it has p"]),
         (["--column", "prompt"], ["--column 'prompt' is not of the form WHAT=COLUMN"]),
         (["--column", "chosen=best"], ["no column `best`; it has id, prompt, chosen, rejected"]),
-        (["--profile", "raw"], ["has no profile"]),
+        (["--profile", "raw"], ["The item of id q0 has no profile; name its column"]),
+        (["--plans", "nowhere.jsonl"], ["--profile plan and --plans FILE belong together"]),
         (["--profile", "plan", "--plans", "nowhere.jsonl"], ["nowhere.jsonl cannot be read"]),
         (["--chat-template", "nowhere.jinja"], ["The chat template nowhere.jinja cannot be read"]),
         ([], ["There is no model folder nowhere"]),
@@ -228,7 +229,7 @@ def test_a_model_that_does_not_fit_is_named_and_leaves_nothing(
         (["--top-p", "1.5"], ["--top-p: "]),
         (["--base-url", "localhost:80"], ["base URL"]),
         (["--api-key-env", "PLANTED_NOWHERE"], ["PLANTED_NOWHERE"]),
-        (["--oracle", "titles"], ["no rubric aspects"]),
+        (["--oracle", "titles"], ["id q0 has no rubric aspects, which an oracle is shown"]),
         (["--profile", "plan"], ["--profile plan and --plans FILE belong together"]),
     ],
 )

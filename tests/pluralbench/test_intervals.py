@@ -6,27 +6,15 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from made_runs import run_of
+from made_runs import decision, run_of
 from pluralbench import find_benchmark
 from pluralbench.results.decisions import DECISIONS
 
 
 def frame(won: Sequence[bool], clusters: Sequence[int], **columns: Any) -> pl.DataFrame:
-    rows = {
-        "id": [f"q{place}" for place in range(len(won))],
-        "cluster": [f"u{cluster}" for cluster in clusters],
-        "outcome": ["win" if one else "loss" for one in won],
-    }
-    constants: dict[str, Any] = {
-        "config": "c",
-        "subset": None,
-        "chosen": "chosen",
-        "rejected": "rejected",
-        "margin": 0.0,
-    }
-    constants |= {"truncated": False, "digest": "d"} | columns
-    made = pl.DataFrame(rows).with_columns(**{name: pl.lit(value) for name, value in constants.items()})
-    return made.select(pl.col(name).cast(kind) for name, kind in DECISIONS.items())
+    both = enumerate(zip(won, clusters, strict=True))
+    rows = [decision(n, "win" if one else "loss", cluster=f"u{cluster}", **columns) for n, (one, cluster) in both]
+    return pl.DataFrame(rows, schema=DECISIONS)
 
 
 def interval(decisions: pl.DataFrame, *, benchmark: str = "pairs") -> tuple[float, float]:
@@ -42,11 +30,6 @@ def width(decisions: pl.DataFrame) -> float:
     return high - low
 
 
-def test_an_interval_is_the_same_whatever_the_seed() -> None:
-    won = [place % 3 > 0 for place in range(61)]
-    assert len({interval(frame(won, range(61))) for _ in range(3)}) == 1
-
-
 def test_rows_of_one_cluster_are_no_independent_evidence() -> None:
     won = [place % 3 > 0 for place in range(60)]
     once = frame(won, range(60))
@@ -54,12 +37,6 @@ def test_rows_of_one_cluster_are_no_independent_evidence() -> None:
     independent = frame([one for one in won for _ in range(8)], range(480))
     assert width(eight) == pytest.approx(width(once), rel=0.05)
     assert width(independent) < width(once) / 2
-
-
-def test_both_orders_of_a_pair_and_all_pairs_of_a_prompt_are_one_cluster() -> None:
-    won = [place % 4 > 0 for place in range(40)]
-    pairs = frame([one for one in won for _ in range(10)], [prompt for prompt in range(40) for _ in range(10)])
-    assert width(pairs) > 0.2
 
 
 def test_languages_that_share_a_prompt_are_resampled_together() -> None:
@@ -86,21 +63,13 @@ def test_decisions_that_all_came_out_alike_are_not_certain(right: bool) -> None:
     assert wider[1] - wider[0] > 0.5, "four clusters say less than twenty"
 
 
-def test_sections_that_all_came_out_alike_are_not_certain() -> None:
-    sections = find_benchmark("reward-bench").sections
-    names = [subset for weights in sections.values() for subset in weights]
+@pytest.mark.parametrize(("benchmark", "metric"), [("reward-bench", "accuracy"), ("chinese", "exact_match")])
+def test_means_of_parts_that_all_came_out_alike_are_not_certain(benchmark: str, metric: str) -> None:
+    names = [subset for weights in find_benchmark(benchmark).sections.values() for subset in weights] or ["a"] * 4
     decisions = pl.concat([frame([True] * 3, range(n * 3, n * 3 + 3), subset=name) for n, name in enumerate(names)])
-    run = run_of(decisions, "reward-bench")
-    for found in (*(run.estimate("accuracy", "section", config="c", section=name) for name in sections), run.of("c")):
-        assert found.value == 1.0
-        assert found.low is not None
-        assert found.low < 0.99
-
-
-def test_exact_matches_that_all_came_out_alike_are_not_certain() -> None:
-    decisions = frame([True] * 12, range(12), subset="a")
-    run = run_of(decisions, "chinese")
-    for found in (run.estimate("exact_match", "pooled", config="c"), run.of("c"), run.of("c", "exact_match")):
+    run = run_of(decisions, benchmark)
+    sections = [run.estimate(metric, "section", config="c", section=name) for name in run.names("section", "section")]
+    for found in (*sections, run.of("c"), run.of("c", metric), run.estimate(metric, "pooled", config="c")):
         assert found.value == 1.0
         assert found.low is not None
         assert found.low < 0.99

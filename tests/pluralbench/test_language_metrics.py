@@ -3,11 +3,10 @@
 import json
 import random
 from collections import Counter
-from typing import Any
 
 import polars as pl
 import pytest
-from made_runs import run_of
+from made_runs import decision, run_of
 from pluralbench import Run, find_benchmark, render
 from pluralbench.reports.detail import details
 from pluralbench.reports.numbers import number, points
@@ -15,7 +14,6 @@ from pluralbench.reports.writing import texts_of
 from pluralbench.results.decisions import DECISIONS
 from pluralbench_schemas import LANGUAGES
 
-Row = dict[str, Any]
 BENCHMARK = find_benchmark("multilingual")
 SUBSETS = [subset for weights in BENCHMARK.sections.values() for subset in weights]
 
@@ -26,13 +24,11 @@ def decisions(
     draw = random.Random(seed)
     rows = []
     for code in codes:
-        for place, subset in enumerate(SUBSETS):
-            for item in range(per_subset):
-                row_id = str(place * per_subset + item)
-                if row_id not in (gone or {}).get(code, set()):
-                    outcome = draw.choice(["win", "win", "win", "loss", "loss", "tie", "invalid"])
-                    row = {"config": code, "id": row_id, "cluster": row_id, "subset": subset, "outcome": outcome}
-                    rows.append(row | {"truncated": False, "chosen": "chosen", "rejected": "rejected", "digest": ""})
+        for item in range(len(SUBSETS) * per_subset):
+            if str(item) not in (gone or {}).get(code, set()):
+                outcome = draw.choice(["win", "win", "win", "loss", "loss", "tie", "invalid"])
+                place = {"config": code, "id": str(item), "subset": SUBSETS[item // per_subset]}
+                rows.append(decision(item, outcome, **place))
     return pl.DataFrame(rows, schema=DECISIONS)
 
 

@@ -136,21 +136,6 @@ def test_each_pair_of_unlike_rank_is_one_strict_decision(responses: list[tuple[i
         assert run.estimate("exact_match", "pooled", config="open").value == float(set(expected) == {"win"})
 
 
-def test_exact_match_is_broken_by_a_tie_and_by_a_missing_score() -> None:
-    frames = [
-        ranking([3, 2, 1], [1, 2, 3], 0),
-        ranking([3, 2, 2], [1, 2, 3], 1),
-        ranking([3, NAN, 1], [1, 2, 3], 2),
-        ranking([3, 3, 1], [1, 1, 3], 3, category="b"),
-        ranking([1, 1], [1, 1], 4, category="b"),
-    ]
-    run = run_of(pl.concat(frames), "chinese")
-    matched = run.estimate("exact_match", "pooled", config="open")
-    assert (matched.value, matched.n) == (0.5, 4)
-    assert run.of("open", "exact_match").value == pytest.approx((1 / 3 + 1) / 2)
-    assert run.of("open").value == pytest.approx((6 / 9 + 1) / 2)
-
-
 @pytest.mark.parametrize("values", [(NAN, 1.0), (1.0, NAN), (math.inf, math.inf), (-math.inf, 1.0), (math.inf, 0.0)])
 def test_scores_that_are_no_numbers_decide_nothing(values: tuple[float, float]) -> None:
     assert ranking(values, [1, 2])["outcome"].to_list() == ["invalid"]

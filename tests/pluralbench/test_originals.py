@@ -1,6 +1,5 @@
 """Benchmarks as their authors published them, and our own release: rows, ids, groups and weights."""
 
-import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import fmean
@@ -8,9 +7,9 @@ from typing import Any
 
 import polars as pl
 import pytest
-from pluralbench import Group, Run, find_benchmark, known_benchmarks
+from pluralbench import Group, Run, known_benchmarks
 from pluralbench.reports.sheets import Row, columns_of
-from verbs import load_items, value
+from verbs import value
 from written_tables import write
 
 Rows = list[dict[str, Any]]
@@ -227,83 +226,3 @@ def test_a_limit_applies_to_each_config_alike(
     assert run.config.data.rows == dict.fromkeys(sorted([*LANGUAGES, "eng_Latn", "translation"]), 2)
     assert run.config.data.limit == 2
     assert set(ids_of(run.items, "eng_Latn")) == set(ids_of(run.items, "fra_Latn")) == {"3999", "4000"}
-
-
-def cheemsbench(
-    folder: Path, *, ranks: Sequence[Sequence[int]] = ((1, 2, 3, 2, 1), (3, 1, 2, 4, 5), (2, 2, 1, 1, 1))
-) -> Path:
-    """Two subsets of rankings; each row's responses have ids of their own, in another order than the ranks."""
-    for subset, categories in (("open", ["推理", "其他"]), ("human", ["推理", "理解", "复杂指令"])):
-        rows = []
-        for place in range(9):
-            ids = [f"{subset}{place}-{number}" for number in range(5)]
-            rank = dict(reversed(list(zip(ids, ranks[place % len(ranks)], strict=True))))
-            rows.append(
-                {
-                    "input": f"第{place}个问题：龙井茶好喝吗？",
-                    "responses": [{"id": name, "content": f"回答 {name} 🍵", "model": "m"} for name in ids],
-                    "rank": rank,
-                    "category": [categories[place % len(categories)], "second"],
-                }
-                | ({"sys_prompt": "你是助手。"} if place % 3 == 0 else {})
-            )
-        write(folder / f"{subset}.jsonl", rows)
-    return folder
-
-
-def by_category(items: pl.DataFrame) -> tuple[float, float]:
-    """Accuracy over the pairs of unlike rank and exact match over prompts, each a plain mean over categories."""
-    pairs: dict[str, list[bool]] = {}
-    exact: dict[str, list[bool]] = {}
-    for (prompt,), rows in items.group_by("id", maintain_order=True):
-        values = rows.select("rank", "score", "subset").rows()
-        won = [a[1] > b[1] for a in values for b in values if a[0] < b[0]]
-        assert prompt
-        pairs.setdefault(values[0][2], []).extend(won)
-        exact.setdefault(values[0][2], []).append(all(won))
-    return fmean(map(fmean, pairs.values())), fmean(map(fmean, exact.values()))
-
-
-def test_cheemsbench_as_published(score: Callable[..., Run], tmp_path: Path) -> None:
-    run = score("chinese", cheemsbench(tmp_path / "bench"))
-    assert list(run.config.data.rows) == ["human", "open"]
-    first = run.items.filter(config="open", id="0")
-    assert first["response"].to_list() == [f"open0-{number}" for number in range(5)]
-    assert first["rank"].to_list() == [1, 2, 3, 2, 1]
-    assert set(first["subset"]) == {"推理"}
-    overall = []
-    for config in ("human", "open"):
-        accuracy, exact = by_category(run.items.filter(config=config))
-        assert run.of(config).value == pytest.approx(accuracy)
-        assert run.of(config, "exact_match").value == pytest.approx(exact)
-        assert run.estimate("exact_match", "pooled", config=config).n == 9
-        overall.append((accuracy + exact) / 2)
-    assert run.headline.value == pytest.approx(fmean(overall))
-
-
-def test_system_prompts_of_cheemsbench_are_kept_as_such(tmp_path: Path) -> None:
-    items = load_items(find_benchmark("chinese"), str(cheemsbench(tmp_path / "bench")))
-    prompts = items.frame.filter(config="human")["prompt"].to_list()
-    assert [[message["role"] for message in prompt] for prompt in prompts[:3]] == [
-        ["system", "user"],
-        ["user"],
-        ["user"],
-    ]
-    assert prompts[3][0]["content"] == "你是助手。"
-
-
-def test_a_constant_scorer_gets_nothing_right_and_no_exact_match(score: Callable[..., Run], tmp_path: Path) -> None:
-    data = cheemsbench(tmp_path / "bench")
-    run = score("chinese", data, by=lambda groups: [[1.0] * len(group.responses) for group in groups])
-    assert run.headline.value == 0.0
-    assert run.count("ties") == run.estimate("accuracy", "pooled").n
-    for config in ("human", "open"):
-        for metric in ("accuracy", "exact_match"):
-            assert run.of(config, metric).value == run.estimate(metric, "pooled", config=config).value == 0.0
-
-
-def test_prompts_without_two_ranks_match_nothing(score: Callable[..., Run], tmp_path: Path) -> None:
-    run = score("chinese", cheemsbench(tmp_path / "bench", ranks=((1, 1, 1, 1, 1), (1, 2, 3, 4, 5))))
-    assert run.count("equal", config="open") == 5
-    assert run.estimate("exact_match", "pooled", config="open").n == 4
-    assert run.estimate("accuracy", "pooled", config="open").n == 4 * math.comb(5, 2)

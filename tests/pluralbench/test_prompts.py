@@ -130,13 +130,6 @@ def test_the_papers_oracle_is_shown_the_posts_too_and_goes_by_what_this_person_e
     assert [one.config.asked("criterion") for one in (bare, usual)] == ["person", "quality"]
 
 
-def test_an_oracle_needs_aspects(pairs: Callable[..., Rows], tmp_path: Path) -> None:
-    data = write(tmp_path / "p.jsonl", pairs(2))
-    with pytest.raises(DataError, match="id q0 has no rubric aspects, which an oracle is shown"):
-        asked(data, tmp_path / "run", benchmark="pairs", oracle="titles")
-    assert not (tmp_path / "run.work").exists()
-
-
 @pytest.mark.parametrize("posts", [1, 3, 10])
 def test_a_profile_is_so_many_posts_each_with_its_number_and_category(
     shown: Callable[..., list[Group]], data: Path, posts: int
@@ -216,18 +209,6 @@ def test_a_broken_plan_is_named_by_its_line(score: Callable[..., Run], data: Pat
     plans.write_text(f'\n{{"id": "p0-0", "aspects": ["x"]}}\n{line}\n', encoding="utf-8")
     with pytest.raises(DataError, match=r"line 3(, is not of the form|: this is not )"):
         score("personalized", data, profile="plan", plans=plans)
-    with pytest.raises(DataError, match="cannot be read"):
-        score("personalized", data, profile="plan", plans=tmp_path / "nowhere.jsonl")
-
-
-def test_an_item_without_a_profile_is_named(
-    score: Callable[..., Run], pairs: Callable[..., Rows], tmp_path: Path
-) -> None:
-    with pytest.raises(
-        DataError,
-        match="The item of id q0 has no profile; name its column",
-    ):
-        score("pairs", write(tmp_path / "p.jsonl", pairs(2)), profile="raw")
 
 
 def test_roles_are_kept_and_what_is_told_goes_before_the_last_question(
@@ -253,16 +234,6 @@ def test_another_template_can_be_given(score: Callable[..., Run], model: str, da
     given = score("personalized", data, by=model, chat_template=tmp_path / "t.jinja")
     assert usual.result.model.chat_template_digest != given.result.model.chat_template_digest is not None
     assert not usual.items.equals(given.items)
-
-
-def test_plans_and_the_profile_that_takes_them_belong_together(
-    score: Callable[..., Run], people: Callable[..., Rows], tmp_path: Path
-) -> None:
-    data = write(tmp_path / "p.jsonl", people(2))
-    plans = write(tmp_path / "plans.jsonl", [{"id": "p0-0", "aspects": ["x"]}])
-    for words in ({"profile": "plan"}, {"plans": plans}):
-        with pytest.raises(DataError, match="--profile plan and --plans FILE belong together"):
-            score("personalized", data, **words)
 
 
 def test_a_profile_that_is_too_long_loses_its_least_relevant_posts(

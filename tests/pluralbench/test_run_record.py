@@ -11,14 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
-from made_runs import by_length, decision, for_persons, keep, run_of, scored
+from made_runs import decision, for_persons, keep, run_of
 from pluralbench import RunError, load_run
 from pluralbench.results.decisions import OUTCOMES
 from pluralbench.results.evaluations import WithoutPersona
 from pluralbench.results.metrics_frame import METRICS, MetricsFile, check_metrics, frame_of_rows, metrics_text
 from pluralbench.results.runs import ANY_FILE, FILES
 from pluralbench.results.schemas import made_schemas
-from written_tables import write
 
 names = st.none() | st.text(min_size=1, max_size=8)
 numbers = st.none() | st.floats(allow_nan=False, allow_infinity=False)
@@ -151,15 +150,3 @@ def test_a_notebook_shows_the_numbers_of_a_run_and_no_markup_of_its_name() -> No
     assert "<table" in shown
     assert "overall" in shown
     assert "&lt;b&gt;m&lt;/b&gt;: Pairs" in shown
-
-
-def test_a_function_on_data_makes_a_run_like_any_other(tmp_path: Path) -> None:
-    rows = [{"id": str(n), "prompt": "p?", "chosen": "x" * n, "rejected": "xx"} for n in range(1, 5)]
-    run = scored("pairs", write(tmp_path / "p.jsonl", rows), tmp_path / "run", by_length)
-    assert run.items["outcome"].to_list() == ["loss", "tie", "win", "win"]
-    assert run.items["score_chosen"].to_list() == [1.0, 2.0, 3.0, 4.0]
-    assert run.headline.value == 0.5
-    ranked = [{"id": "a", "prompt": "p?", "responses": ["x", "xx", "xxx"], "rank": [3, 1, 2]}]
-    ranking = scored("rankings", write(tmp_path / "r.jsonl", ranked), tmp_path / "ranking")
-    assert ranking.items.select("response", "rank", "score").rows() == [("0", 3, 1.0), ("1", 1, 2.0), ("2", 2, 3.0)]
-    assert (ranking.headline.value, ranking.headline.n, ranking.headline.clusters) == (2 / 3, 3, 1)
