@@ -13,7 +13,7 @@ from pluralbench.data.verdict_tables import read_one, refuse, texts
 from pluralbench.downstream.sides import Side, side_of_downstream, side_of_optimized
 from pluralbench.errors import DataError, RunError
 from pluralbench.evaluation.compare import decided, shared_benchmark
-from pluralbench.metrics.accuracy import count, drawn, leaves_of, numbers
+from pluralbench.metrics.accuracy import count, leaves_of, numbers
 from pluralbench.results.downstream import DownstreamConfig
 from pluralbench.results.evaluations import EvaluationConfig
 from pluralbench.results.runs import RUN_FILE, Downstream, Run, load_run
@@ -110,7 +110,7 @@ def _resampled(runs: Sequence[Run], source: str, seed: int) -> tuple[Array | Non
     columns = []
     for one in every:
         own = shared.select(IDENTITY).join(one, on=IDENTITY, how="left", nulls_equal=True, maintain_order="left")
-        found = drawn(count(benchmark, own, leaves), lambda sums: resample(sums, seed))
+        found = {name: resample(sums, seed) for name, sums in count(benchmark, own, leaves).items()}
         columns.append(numbers(benchmark, leaves, found)[0].values)
     values = np.stack(columns, axis=1)
     whole = values[np.isfinite(values).all(1)]

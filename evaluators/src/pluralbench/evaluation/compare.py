@@ -249,11 +249,8 @@ def _differences(
 
 
 def _exchanged(first: Counts, second: Counts, seed: int) -> tuple[Drawn, Drawn]:
-    pairs = [
-        (None, None) if one is None or other is None else exchange(one, other, seed)
-        for one, other in zip(first, second, strict=True)
-    ]
-    return Drawn(*(one for one, _ in pairs)), Drawn(*(other for _, other in pairs))  # type: ignore[arg-type]
+    pairs = {name: exchange(first[name], second[name], seed) for name in first}
+    return {name: one for name, (one, _) in pairs.items()}, {name: other for name, (_, other) in pairs.items()}
 
 
 def _parts(benchmark: Benchmark, places: Iterable[Place]) -> set[Place]:

@@ -7,9 +7,8 @@ pairs that the benchmark calls equal, are no part of it; each has its own count.
 the same sections, weights and means.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -26,22 +25,10 @@ PLURALS = {"win": "wins", "loss": "losses", "tie": "ties"}
 Leaf = tuple[str, str | None]
 """A config and a subset of it: the smallest part that is weighed."""
 LEAF = {"config": pl.String, "subset": pl.String}
-
-
-class Counts(NamedTuple):
-    """What counts, by cluster and leaf. For rankings by category, `exact` has the prompts and `pairs` their pairs."""
-
-    decisions: Sums
-    pairs: Sums | None = None
-    exact: Sums | None = None
-
-
-class Drawn(NamedTuple):
-    """`Counts` as they are, and tilted, resampled or exchanged."""
-
-    decisions: Resampled
-    pairs: Resampled | None = None
-    exact: Resampled | None = None
+Counts = Mapping[str, Sums]
+"""What counts, by cluster and leaf: `decisions`, and of rankings by category `exact` (their prompts) and `pairs`."""
+Drawn = Mapping[str, Resampled]
+"""`Counts` as they are, and tilted, resampled or exchanged."""
 
 
 @dataclass(frozen=True)
@@ -78,14 +65,14 @@ def count(benchmark: Benchmark, decisions: pl.DataFrame, leaves: Sequence[Leaf])
     """The sums of decisions by cluster and leaf."""
     counted = decisions.filter(pl.col("outcome").is_in(COUNTED))
     if not benchmark.by_category:
-        return Counts(sums_by_leaf(counted, leaves, counted["outcome"] == "win"))
+        return {"decisions": sums_by_leaf(counted, leaves, counted["outcome"] == "win")}
     prompts = prompts_of(benchmark, decisions)
     clusters = pl.concat([counted["cluster"], prompts["cluster"]])
-    return Counts(
-        sums_by_leaf(counted, leaves, counted["outcome"] == "win", clusters=clusters),
-        sums_by_leaf(prompts, leaves, prompts["right"], prompts["pairs"], clusters=clusters),
-        sums_by_leaf(prompts, leaves, prompts["exact"], clusters=clusters),
-    )
+    return {
+        "decisions": sums_by_leaf(counted, leaves, counted["outcome"] == "win", clusters=clusters),
+        "pairs": sums_by_leaf(prompts, leaves, prompts["right"], prompts["pairs"], clusters=clusters),
+        "exact": sums_by_leaf(prompts, leaves, prompts["exact"], clusters=clusters),
+    }
 
 
 def prompts_of(benchmark: Benchmark, decisions: pl.DataFrame) -> pl.DataFrame:
@@ -119,17 +106,11 @@ def sums_by_leaf(
     )
 
 
-def drawn(counts: Counts, draw: Callable[[Sums], Resampled]) -> Drawn:
-    """All counts, resampled by one way of drawing."""
-    pairs, exact = (None if sums is None else draw(sums) for sums in (counts.pairs, counts.exact))
-    return Drawn(draw(counts.decisions), pairs, exact)
-
-
 def tilted(*sides: Counts) -> tuple[Tilted, list[Drawn]]:
     """The counts of some runs, on the same clusters and leaves, with each sum raised in turn; see `Tilted`."""
-    found = tilt(*(sums for counts in sides for sums in counts if sums is not None))
+    found = tilt(*(sums for counts in sides for sums in counts.values()))
     sources = iter(found.sources)
-    return found, [Drawn(*(None if sums is None else next(sources) for sums in counts)) for counts in sides]  # type: ignore[arg-type]
+    return found, [{name: next(sources) for name in counts} for counts in sides]
 
 
 def estimates(benchmark: Benchmark, leaves: Sequence[Leaf], decisions: pl.DataFrame) -> Numbers:
@@ -146,8 +127,8 @@ def numbers(benchmark: Benchmark, leaves: Sequence[Leaf], found: Drawn) -> list[
     if benchmark.by_category:
         parts = [*_by_category(leaves, found, ours)]
     else:
-        parts = [one for config in configs for one in _config(benchmark, config, leaves, found.decisions)]
-        parts.insert(0, _overall(benchmark, parts, ours, leaves, found.decisions))
+        parts = [one for config in configs for one in _config(benchmark, config, leaves, found["decisions"])]
+        parts.insert(0, _overall(benchmark, parts, ours, leaves, found["decisions"]))
     return [*parts, *_pooled(benchmark, leaves, found, configs, ours)]
 
 
@@ -190,8 +171,7 @@ def section_values(benchmark: Benchmark, config: str, leaves: Sequence[Leaf], pa
 
 def _by_category(leaves: Sequence[Leaf], found: Drawn, ours: Sequence[str]) -> Iterator[Number]:
     """The overall number of rankings by category, and accuracy and exact match as means over configs and categories."""
-    pairs, exact = found.pairs, found.exact
-    assert pairs is not None and exact is not None  # noqa: S101, PT018 - `count` makes both for such a benchmark
+    pairs, exact = found["pairs"], found["exact"]
     means: dict[str, list[Number]] = {"accuracy": [], "exact_match": []}
     for config in ours:
         places = places_of(leaves, [config])
@@ -223,9 +203,9 @@ def _pooled(
                 inner = None if config in benchmark.apart else section.get(subset)
                 parts.append((Place(kind, "accuracy", config, inner, subset), [leaf]))
     for place, inside in parts:
-        yield _number(place, found.decisions.pooled(inside), found.decisions, [inside])
-        if found.exact is not None and place.config not in benchmark.outside:
-            yield _number(place._replace(metric="exact_match"), found.exact.pooled(inside), found.exact, [inside])
+        yield _number(place, found["decisions"].pooled(inside), found["decisions"], [inside])
+        if benchmark.by_category and place.config not in benchmark.outside:
+            yield _number(place._replace(metric="exact_match"), found["exact"].pooled(inside), found["exact"], [inside])
 
 
 def _number(

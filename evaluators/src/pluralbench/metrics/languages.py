@@ -40,27 +40,25 @@ def language_numbers(benchmark: Benchmark, decisions: pl.DataFrame) -> Numbers:
 
     Of each language the `drop` by section and as a whole (a difference of shares on the ids that it shares with
     English, with a paired interval), and `kappa` with `kappa_left_out`, ids whose decision in one of the two is no
-    label. Over languages: their means, `kappa_sd`, and the variance of the languages' accuracies in per cent, with
-    n - 1, both Chinese scripts averaged first. Data without English has no drop and no kappa.
+    label. Over languages: their means, and `kappa_sd`. Data without English has none of these.
     """
     if benchmark.reference is None:
         return
     decisions = decisions.select(READ)
-    codes, counted = _languages(benchmark, decisions)
     original = decisions.filter(config=benchmark.reference.config)
     if original.height:
+        codes, counted = _languages(benchmark, decisions)
         # A drop is measured on the ids that both have, so English is there once for each language.
         shared = (_shared(counted.filter(config=code), original) for code in codes)
         yield from _drops(benchmark, codes, leaves_of(counted), shared)
         yield from _consistency({code: decisions.filter(config=code) for code in codes}, original)
-    leaves = leaves_of(counted)
-    pairs = tilt(_sums(counted, leaves, counted)).sources[0]
-    whole = {code: _whole(code, section_values(benchmark, code, leaves, pairs), leaves, pairs) for code in codes}
-    yield Place("overall", "variance"), Estimate(_variance(whole), n=len(codes))
 
 
 def language_accuracies(benchmark: Benchmark, decisions: pl.DataFrame) -> Numbers:
-    """The mean of each section over languages, and the mean by resource level, Joshi's class, family and script."""
+    """The mean of each section over languages, and the mean by resource level, Joshi's class, family and script.
+
+    Before them the variance of the languages' accuracies in per cent, with n - 1, both Chinese scripts averaged first.
+    """
     if benchmark.reference is None:
         return
     codes, counted = _languages(benchmark, decisions.select(READ))
@@ -68,12 +66,13 @@ def language_accuracies(benchmark: Benchmark, decisions: pl.DataFrame) -> Number
     tilted = tilt(_sums(counted, leaves, counted))
     languages = tilted.sources[0]
     sections = {code: section_values(benchmark, code, leaves, languages) for code in codes}
+    values = {code: _whole(code, found, leaves, languages) for code, found in sections.items()}
+    yield Place("overall", "variance"), Estimate(_variance(values), n=len(codes))
     for name, weights in benchmark.sections.items():
         mean = mean_of([sections[code][name] for code in codes])
         inside = [at for at in counting(benchmark, leaves, codes) if leaves[at][1] in weights]
         n, clusters = languages.decisions(inside), languages.clusters(inside)
         yield Place("section", "accuracy", section=name), tilted.share(mean, apart(inside), n, clusters)
-    values = {code: _whole(code, found, leaves, languages) for code, found in sections.items()}
     yield from _kinds(benchmark, values, leaves, tilted)
 
 

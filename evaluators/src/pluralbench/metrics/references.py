@@ -13,9 +13,7 @@ from pluralbench_measures.bootstrap import Estimate, Resampled, Sums
 
 from pluralbench.data.benchmarks import Benchmark
 from pluralbench.metrics.accuracy import (
-    Counts,
     count,
-    drawn,
     estimates,
     leaves_of,
     numbers,
@@ -85,7 +83,7 @@ def matches_by_chance(rank: Sequence[int]) -> float:
 def _numbers(benchmark: Benchmark, decisions: pl.DataFrame, reference: str) -> Numbers:
     for found in (estimates(benchmark, leaves_of(decisions), decisions), language_accuracies(benchmark, decisions)):
         for place, estimate in found:
-            if place.metric != "languages":
+            if place.metric not in {"languages", "variance"}:
                 yield place._replace(metric=named(place.metric, reference)), estimate
 
 
@@ -95,16 +93,16 @@ def _coin(
     """matched: how likely an exact match of each prompt is."""
     leaves = leaves_of(decisions)
     counts = count(benchmark, decisions, leaves)
-    expected = Counts(*(None if sums is None else Sums(chance * sums.counts, sums.counts) for sums in counts))  # type: ignore[arg-type]
-    if counts.exact is not None:
+    expected = {name: Sums(chance * sums.counts, sums.counts) for name, sums in counts.items()}
+    if benchmark.by_category:
         prompts = prompts_of(benchmark, decisions)
         won = pl.Series([matched[row] for row in prompts.select("config", "id").iter_rows()], dtype=pl.Float64)
-        expected = expected._replace(exact=sums_by_leaf(prompts, leaves, won))
-    for one in numbers(benchmark, leaves, drawn(expected, _as_it_is)):
+        expected["exact"] = sums_by_leaf(prompts, leaves, won)
+    for one in numbers(benchmark, leaves, {name: _as_it_is(sums) for name, sums in expected.items()}):
         value = None if np.isnan(one.values[0]) else float(one.values[0])
         yield one.place._replace(metric=named(one.place.metric, COIN)), Estimate(value, n=one.n, clusters=one.clusters)
     for place, found in language_accuracies(benchmark, decisions):
-        if place.metric != "languages":
+        if place.metric == "accuracy":
             value = None if found.value is None else chance
             yield place._replace(metric=COIN), Estimate(value, n=found.n, clusters=found.clusters)
 
