@@ -11,7 +11,7 @@ import verbs
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from live_hub import live_hub, point_clients
-from pluralbench import DataError, Run, find_benchmark
+from pluralbench import Run, find_benchmark
 from pluralbench.data.labels import FIRST, SECOND, TIE, Labels, label_key
 from verbs import load_items, value
 from written_tables import SUFFIXES, TEXTS, write
@@ -345,8 +345,3 @@ def test_a_dataset_on_the_hub_is_pinned_to_its_commit(
     assert (data.location, data.revision, data.licence) == ("acme/tea", commit, "odc-by")
     assert data.rows == {"arb_Arab": 5, "zho_Hans": 5}, "what has training data alone stays out"
     assert run.items.filter(config="arb_Arab")["id"].to_list() == ["90", "89", "88", "87", "86"]
-
-
-def test_a_benchmark_without_data_of_its_own_asks_for_it() -> None:
-    with pytest.raises(DataError, match="Pairs has no data on the Hub; say where yours is with --data"):
-        load_items(find_benchmark("pairs"))

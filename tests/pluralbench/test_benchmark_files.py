@@ -55,6 +55,10 @@ def test_every_key_of_a_benchmark_is_explained() -> None:
         ("title = 'x'\n[labels]\nscale = [1, 2]\nfirst = [1]", ["`scale` stands in place of `first` and `second`"]),
         ("title = 'x'\n[labels]\nscale = [1, 2]\nthreshold = 2", ["the `threshold` 2 is not between the ends"]),
         ("title = 'x'\n[labels]\nthreshold = 2", ["`labels`: a `threshold` belongs to a `scale`; give both."]),
+        (
+            "title = 'x'\nearlier = { column = 'role' }",
+            ["`earlier`: `column` and `values` belong together; give"],
+        ),
         ("[", ["is not valid TOML"]),
     ],
 )

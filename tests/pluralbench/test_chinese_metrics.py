@@ -151,8 +151,3 @@ def test_other_benchmarks_have_no_calibration_and_no_legacy_rules_of_this_kind()
     assert {"ece", "exact_match"}.isdisjoint(run.metrics["metric"])
     assert "bin" not in run.metrics["group"].to_list()
     assert find_benchmark("multilingual", legacy=True).strict
-
-
-def test_verdicts_without_margins_have_no_calibration() -> None:
-    frame = decisions(many(4, 6)).with_columns(margin=pl.lit(None, pl.Float64))
-    assert "ece" not in run_of(frame, "chinese").metrics["metric"].to_list()

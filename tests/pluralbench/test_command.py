@@ -185,6 +185,10 @@ def test_a_judge_is_told_with_its_bias(run: Command, data: Path, tmp_path: Path)
     [
         (["--benchmark", "beer"], ["There is no benchmark 'beer'; choose personalized, multilingual, reward-bench"]),
         (["--benchmark", "nowhere.toml"], ["There is no benchmark file nowhere.toml."]),
+        (["--benchmark", "personalised"], ["'personalised'; did you mean `personalized`? choose"]),
+        (["--benchmark", "persona-judge"], ["no responses to score; run `pluralbench judge-personas MODEL"]),
+        (["--legacy"], ["Pairs has no legacy rules; leave out --legacy."]),
+        (["--english", "nowhere.jsonl"], ["Pairs is not translated from English; leave out --english."]),
         (["--data", "nowhere.jsonl"], ["nowhere.jsonl"]),
         (["--data", "/no/where"], ["/no/where"]),
         (["--config", "xx"], ["has no config 'xx'; it has p"]),

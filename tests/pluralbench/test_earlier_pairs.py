@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 from pluralbench import Data, DataError, Group, Prompt, Run, find_benchmark, known_benchmarks
-from pluralbench.errors import BenchmarkError
 from pluralbench.evaluation.settings import Loaded, load_benchmark
 from verbs import load_items
 from written_tables import write
@@ -150,15 +149,6 @@ def test_a_message_without_a_text_is_named_by_its_row(tmp_path: Path) -> None:
         loaded(write(tmp_path / "a.jsonl", rows))
     with pytest.raises(DataError, match=r"is not of the benchmark's shape at id r[0-9]: 7 in `chosen` is no text"):
         loaded(write(tmp_path / "n.jsonl", [row | {"chosen": 7} for row in rows]))
-
-
-def test_a_benchmark_of_ones_own_says_both_or_neither(tmp_path: Path) -> None:
-    path = tmp_path / "mine.toml"
-    path.write_text('title = "Mine"\nearlier = { column = "role" }\n', encoding="utf-8")
-    with pytest.raises(BenchmarkError, match="`earlier`: `column` and `values` belong together; give both, or neither"):
-        find_benchmark(str(path))
-    path.write_text('title = "Mine"\nearlier = {}\n[columns]\ncluster = "user_id"\n', encoding="utf-8")
-    assert find_benchmark(str(path)).earlier is not None
 
 
 def test_prompts_are_sampled_from_with_what_is_known_of_their_people(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pluralbench import BenchmarkError, DataError, find_benchmark
+from pluralbench import DataError, find_benchmark
 from pluralbench.data.prompts import languages_told
 from pluralbench.descriptions import AnswerLanguage
 from verbs import load_items
@@ -78,19 +78,6 @@ def test_english_that_does_not_fit_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError) as caught:
         load_items(BENCHMARK, str(tmp_path / "data"), english=str(bare))
     assert str(caught.value) == f"{bare} cannot be matched with the data: both need a column `id` of ids."
-    with pytest.raises(DataError) as caught:
-        load_items(find_benchmark("pairs"), str(tmp_path / "data"), english=str(far))
-    assert str(caught.value) == "Pairs is not translated from English; leave out --english."
-
-
-def test_legacy_counts_are_rewardbenchs(tmp_path: Path) -> None:
-    legacy = find_benchmark("multilingual", legacy=True)
-    assert legacy.sections == find_benchmark("reward-bench").sections
-    assert legacy.sections["Reasoning"]["math-prm"] == 984
-    assert BENCHMARK.sections["Reasoning"]["math-prm"] == 983
-    with pytest.raises(BenchmarkError) as caught:
-        find_benchmark("pairs", legacy=True)
-    assert str(caught.value) == "Pairs has no legacy rules; leave out --legacy."
 
 
 def told(config: str, subset: str, answers: AnswerLanguage = "target") -> str:

@@ -58,6 +58,3 @@ def test_a_benchmark_of_ones_own_is_listed_beside_others(run: Command, tmp_path:
         "  data: org/name on the Hub (CC0-1.0)",
     ]
     assert "items: pairs of your own" in said
-    for name, part in (("beer", "There is no benchmark 'beer'"), ("none.toml", "There is no benchmark file none.toml")):
-        status, said, error = run("list", name)
-        assert (status, said, part in error) == (2, "", True)

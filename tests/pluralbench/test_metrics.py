@@ -90,12 +90,6 @@ def test_a_run_in_which_nothing_counts_has_counts_and_no_accuracy() -> None:
         assert (run.estimate("accuracy", "pooled").n, run.count("dropped"), run.count("equal")) == (0, 1, 1)
 
 
-def test_a_config_in_which_nothing_counts_makes_the_mean_of_configs_missing() -> None:
-    run = run_of([decision(1), decision(2, "dropped", config="d")], "personalized")
-    assert run.headline.value is None
-    assert run.of("c").value == 1.0
-
-
 @given(st.lists(st.tuples(st.sampled_from(OUTCOMES), st.sampled_from("abc")), min_size=1, max_size=30))
 @settings(max_examples=30)
 def test_the_mean_of_the_configs_is_the_overall_number(made: list[tuple[str, str]]) -> None:

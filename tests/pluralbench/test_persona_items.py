@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from persona_tables import Row, item, persona, release, rows
-from pluralbench import BenchmarkError, DataError, find_benchmark
+from pluralbench import DataError
 from pluralbench.data.persona_items import Personas, draw, load_personas
 from pluralbench_schemas import VARIABLE
 from written_tables import write
@@ -172,15 +172,3 @@ def test_a_set_of_variables_is_asked_of_tasks_that_have_it(tmp_path: Path) -> No
 
 def test_only_ties_are_nothing_for_a_binary_setting(tmp_path: Path) -> None:
     assert "the task prism has only ties" in refused(write(tmp_path / "p.jsonl", [item("prism", 1, "tie")]))
-
-
-def test_without_data_a_sample_is_named() -> None:
-    with pytest.raises(
-        DataError, match=r"no data on the Hub; say where yours is with --data, or take the few rows .* --data sample"
-    ):
-        load_personas(None)
-
-
-def test_it_is_no_benchmark_of_rewards() -> None:
-    with pytest.raises(BenchmarkError, match="no responses to score; run `pluralbench judge-personas MODEL"):
-        find_benchmark("persona-judge")

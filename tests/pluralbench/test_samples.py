@@ -54,16 +54,12 @@ def test_the_command_names_the_sample_where_no_data_is_on_the_hub(run: RunsComma
     for words in (["score", "./model", "--benchmark", "chinese"], ["judge-personas", "local"]):
         status, _, said = run(*words, "--out", tmp_path / "run")
         assert status == 2
-        assert "or take the few rows that come with this package with --data sample." in said
+        assert "has no data on the Hub; say where yours is with --data, or take the few rows that come with" in said
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (
-            ["--benchmark", "personalised"],
-            "'personalised'; did you mean `personalized`? choose",
-        ),
         (
             ["--benchmark", "multilingual", "--config", "spa"],
             "The sample of M-RewardBench has no config 'spa'; did you mean `spa_Latn`?",
