@@ -17,7 +17,7 @@ from build_multilingual.recipe import ChecksTable, ConnectionTable, SourceTable,
 from build_multilingual.source import SAMPLE, load
 from build_multilingual.translate import Asking, mask_all, translate
 from build_multilingual.translators.apertium import Apertium
-from commands import refused
+from commands import refused_with
 from pluralbench_calls import Answer, Ledger, Limits, Request
 from pluralbench_release import RECIPE, read_manifest, rebuild, verify
 from pluralbench_schemas import LANGUAGES
@@ -162,7 +162,7 @@ def test_decisions_are_bound_by_their_content(run: Run, words: list[str | Path],
         sentence = rf"Error: .*out was made with other settings \(decisions_digest [0-9a-f]{{8}}…, now {now}\); give .*"
         assert (status, bool(re.fullmatch(sentence, said.strip()))) == (2, True), said
     assert files(out) == before
-    refused(
+    refused_with(
         run("--recipe", out / RECIPE, *words[:2], "--replay", out, "--decisions", path, "--out", tmp_path / "other"),
         "The decisions are not those that the recipe names by `filter.decisions_digest`.",
     )
@@ -185,7 +185,7 @@ def test_decisions_that_cannot_be_followed(
     run: Run, words: list[str | Path], tmp_path: Path, line: str, sentence: str
 ) -> None:
     path = decisions(tmp_path / "d.csv", line)
-    refused(run(*words, "--decisions", path, "--out", tmp_path / "out"), sentence.replace("PATH", str(path)))
+    refused_with(run(*words, "--decisions", path, "--out", tmp_path / "out"), sentence.replace("PATH", str(path)))
     assert not (tmp_path / "out").exists()
 
 
@@ -255,7 +255,7 @@ def test_what_can_be_known_before_is_said_before(
 
 
 def test_a_source_of_equal_answers_alone_is_a_sentence(run: Run, words: list[str | Path], tmp_path: Path) -> None:
-    refused(
+    refused_with(
         run(*words, "--column", "chosen=rejected", "--out", tmp_path / "out"),
         "No row is left in spa_Latn: 5 of 5 are dropped, first id 3 (identical answers).",
     )

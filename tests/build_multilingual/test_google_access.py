@@ -9,7 +9,7 @@ from pathlib import Path
 
 import grpc
 import pytest
-from commands import command, fails, refused
+from commands import command, fails, refused_with
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
@@ -44,7 +44,7 @@ def test_no_credentials(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         "Your default credentials were not found. To set up Application Default Credentials, see "
         "https://cloud.google.com/docs/authentication/external/set-up-adc for more information"
     )
-    refused(result, NO_CREDENTIALS.format(reason=reason))
+    refused_with(result, NO_CREDENTIALS.format(reason=reason))
     assert not (tmp_path / "out.work").exists()
 
 
@@ -54,7 +54,7 @@ def test_credentials_that_are_not_where_they_should_be(
     lonely(monkeypatch, tmp_path / "home")
     monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", "nowhere.json")
     result = run("--recipe", recipe(tmp_path, "", rows(1)), "--out", tmp_path / "out")
-    refused(result, NO_CREDENTIALS.format(reason="File nowhere.json was not found"))
+    refused_with(result, NO_CREDENTIALS.format(reason="File nowhere.json was not found"))
 
 
 @pytest.mark.parametrize("text", ['{"type": "service_account", "private_key": "no"}', '{"type": "serv'])
@@ -75,7 +75,7 @@ def test_damaged_credentials_are_said_in_words(
     "host", ["translate.googleapis.com", "127.0.0.1.example.org", "localhost.example.org", "192.168.0.1", "10.0.0.1"]
 )
 def test_texts_are_not_sent_unencrypted_to_another_machine(run: Run, tmp_path: Path, host: str) -> None:
-    refused(
+    refused_with(
         run("--recipe", recipe(tmp_path, f"http://{host}:8080", rows(1)), "--out", tmp_path / "out"),
         f"http://{host} would send texts unencrypted; http:// is for a server on this machine alone.",
     )
@@ -107,7 +107,7 @@ def test_an_endpoint_of_another_form_is_refused_at_once_and_not_shown(
     keys, _ = service_account(tmp_path)
     monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(keys))
     asked = recipe(tmp_path, endpoint, rows(1), connection={"retry_seconds": 0.3})
-    refused(
+    refused_with(
         run("--recipe", asked, "--out", tmp_path / "out"),
         "The endpoint is neither a host such as translate-eu.googleapis.com nor http://127.0.0.1:PORT.",
     )

@@ -14,7 +14,7 @@ from typing import Any
 import grpc
 import pytest
 from build_multilingual.translators.google import REFUSED_IN_A_ROW
-from commands import environment, refused, script
+from commands import environment, refused_with, script
 from google_builds import GO_ON, Run, built, calls, prose, recipe, record, released, rows, texts_of
 from pluralbench_calls import read_ledger
 from translation_server import BAD_LANGUAGE, BAD_TEXT, QUOTA, UNAVAILABLE, Fault, by_words, in_order, refusing, serve
@@ -48,7 +48,7 @@ def test_what_concerns_every_text_is_said_in_a_sentence(run: Run, tmp_path: Path
     with serve(by_words, lambda *_: fault) as server:
         asked = recipe(tmp_path, server.endpoint, rows(4), connection={"retry_seconds": 0.3})
         result = run("--recipe", asked, "--out", tmp_path / "out")
-        refused(result, f"Google Cloud Translation {sentence} 0 of 12 texts in spa_Latn are recorded{GO_ON}")
+        refused_with(result, f"Google Cloud Translation {sentence} 0 of 12 texts in spa_Latn are recorded{GO_ON}")
         assert len(server.requests) == 1 or "keeps" in sentence
     assert not (tmp_path / "out").exists()
     assert not (tmp_path / "out.work").exists(), "nothing was done, so nothing binds the next run"
@@ -68,7 +68,7 @@ def test_a_quota_that_ends_midway_loses_nothing_and_the_same_command_sends_the_r
     with serve(by_words, lambda _, number: QUOTA if number >= spent[0] else None) as server:
         asked = recipe(tmp_path, server.endpoint, pairs, connection={"retry_seconds": 0.3})
         words = ["--recipe", asked, "--out", tmp_path / "out"]
-        refused(
+        refused_with(
             run(*words),
             "Google Cloud Translation keeps refusing for its quota (Quota exceeded for quota metric 'v3 and v3beta "
             "general model characters' and limit 'v3 and v3beta general model characters per minute per project' of "
@@ -127,7 +127,7 @@ def test_when_text_after_text_is_refused_it_is_not_the_texts(run: Run, tmp_path:
     broken = [True]
     with serve(by_words, lambda *_: BAD_TEXT if broken[0] else None) as server:
         words = ["--recipe", recipe(tmp_path, server.endpoint, rows(40)), "--out", tmp_path / "out"]
-        refused(
+        refused_with(
             run(*words),
             "Google Cloud Translation refuses what is asked (Request contains an invalid argument). "
             f"{REFUSED_IN_A_ROW - 1} of 120 texts in spa_Latn are recorded{GO_ON}",
@@ -173,7 +173,7 @@ def test_another_number_of_texts_than_were_sent_is_not_believed(run: Run, tmp_pa
 
     with serve(fewer) as server:
         words = ["--recipe", recipe(tmp_path, server.endpoint, pairs), "--out", tmp_path / "out"]
-        refused(
+        refused_with(
             run(*words),
             "Google Cloud Translation answered 2 texts for 3 sent, so which is which cannot be told, and none of them "
             f"is recorded. 3 of 12 texts in spa_Latn are recorded{GO_ON}",

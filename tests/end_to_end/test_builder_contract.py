@@ -20,7 +20,7 @@ import build_personalized.cli
 import pluralbench.commands.app
 import pluralbench_release.cli
 import pytest
-from commands import by_apertium, in_process
+from commands import by_apertium, in_process, refused
 from members import ROOT
 from pluralbench_calls import Answer, ConnectionFailed, Ledger
 from pluralbench_release import LEDGER, read_manifest, rebuild, rebuild_of, verify
@@ -144,13 +144,6 @@ class Recorder:
 @pytest.fixture
 def recorder(monkeypatch: pytest.MonkeyPatch) -> Recorder:
     return Recorder(monkeypatch)
-
-
-def refused(result: tuple[int, str], *parts: str) -> None:
-    """One sentence, that holds `parts`."""
-    assert (result[0], result[1].count("\n"), result[1].startswith("Error: ")) == (2, 1, True), result[1]
-    for part in parts:
-        assert part in result[1]
 
 
 def test_the_sample_verifies_and_rebuilds_and_says_what_is_next(builder: Builder, tmp_path: Path) -> None:

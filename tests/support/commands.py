@@ -64,7 +64,7 @@ def in_process(
     return words_to_result
 
 
-def refused(result: tuple[int, str], sentence: str) -> None:
+def refused_with(result: tuple[int, str], sentence: str) -> None:
     """Assert that a command in this process said exactly this sentence, and ended with status 2."""
     assert result == (2, f"Error: {sentence}\n")
 
