@@ -67,10 +67,8 @@ def _wrong_language(text: str, length: int, language: Language, limits: ChecksTa
         import hanzidentifier  # noqa: PLC0415 - a second that other languages save
 
         other = {"Hans": hanzidentifier.TRADITIONAL, "Hant": hanzidentifier.SIMPLIFIED}[language.script]
-        if hanzidentifier.identify(text) in {other, hanzidentifier.MIXED}:
-            return (
-                "in the other Chinese script" if hanzidentifier.identify(text) == other else "in both Chinese scripts"
-            )
+        reasons = {other: "in the other Chinese script", hanzidentifier.MIXED: "in both Chinese scripts"}
+        return reasons.get(hanzidentifier.identify(text), "")
     return ""
 
 

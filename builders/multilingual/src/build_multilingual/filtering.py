@@ -44,12 +44,17 @@ def _decisions(path: str) -> pl.DataFrame:
             raise SourceError(
                 f"{path} has no column `{name}`; it has {has}, and decisions have id, language, decision and reason."
             )
-    optional = [name for name in ("language", "reason") if name not in frame.columns]
-    frame = frame.with_columns(pl.lit(None, dtype=pl.String).alias(name) for name in optional)
+    texts = [
+        (pl.col(name).cast(pl.String) if name in frame.columns else pl.lit(None, pl.String).alias(name))
+        .fill_null("")
+        .str.strip_chars()
+        for name in DECISIONS
+    ]
     try:
-        rows = _texts(frame)
+        rows = frame.select(texts).filter(pl.col("decision") != "")
     except PolarsError:
         raise SourceError(f"{path}: a decision, an id, a language or a reason there is no text.") from None
+    rows = rows.with_columns(pl.col("decision").str.to_lowercase(), pl.col("language").replace("", EVERY))
     for row in rows.iter_rows(named=True):
         if not row["id"]:
             raise SourceError(f"{path}: a decision has no id.")
@@ -62,15 +67,6 @@ def _decisions(path: str) -> pl.DataFrame:
         if not WHOLE.fullmatch(row["id"]):
             raise SourceError(f"{path}: the id {row['id']!r} is no whole number.")
     return rows.cast({"id": pl.Int64})
-
-
-def _texts(frame: pl.DataFrame) -> pl.DataFrame:
-    return frame.select(
-        pl.col("id").cast(pl.String).fill_null("").str.strip_chars(),
-        pl.col("language").cast(pl.String).fill_null("").str.strip_chars().replace("", EVERY),
-        pl.col("decision").cast(pl.String).fill_null("").str.strip_chars().str.to_lowercase(),
-        pl.col("reason").cast(pl.String).fill_null("").str.strip_chars(),
-    ).filter(pl.col("decision") != "")
 
 
 def decisions_digest(decisions: pl.DataFrame) -> str:
@@ -116,12 +112,8 @@ def dropped(
 
 def keep(frames: Mapping[str, pl.DataFrame], gone: pl.DataFrame, table: FilterTable) -> dict[str, pl.DataFrame]:
     """Each language's rows without what was dropped there, or anywhere where the recipe says so."""
-    everywhere = gone["id"].unique().to_list()
-    return {
-        code: frame.filter(
-            ~pl.col("id").is_in(
-                everywhere if table.drop == "everywhere" else gone.filter(language=code)["id"].to_list()
-            )
-        )
-        for code, frame in frames.items()
-    }
+    kept = {}
+    for code, frame in frames.items():
+        own = gone if table.drop == "everywhere" else gone.filter(language=code)
+        kept[code] = frame.join(own, on="id", how="anti", maintain_order="left")
+    return kept

@@ -113,9 +113,7 @@ def read(table: RatedTable) -> Rated:
 
 def merged(rated: pl.DataFrame) -> pl.DataFrame:
     """Each text of a source once, where it stands first, with the mean of its scores."""
-    groups: dict[tuple[str, str, str], list[Row]] = {}
-    for row in rated.iter_rows(named=True):
-        groups.setdefault((row["direction"], row["source"], row["translation"]), []).append(row)
+    groups = rated.rows_by_key(["direction", "source", "translation"], named=True, include_key=True)
     means = (
         rows[0] | {name: math.fsum(row[name] for row in rows) / len(rows) for name in ("score", "raw_score")}
         for rows in groups.values()

@@ -12,7 +12,7 @@ from pluralbench_schemas import ENGLISH, LANGUAGES, near_languages
 from pluralbench_tables import Quoting, Separator
 from pydantic import Field, field_validator, model_validator
 
-from build_multilingual.known import known_translators
+from build_multilingual.translators import known_translators
 
 RECIPES = Path(__file__).parent / "recipes"
 COLUMNS = ("id", "prompt", "chosen", "rejected", "chosen_model", "rejected_model", "subset", "category")

@@ -43,9 +43,7 @@ def candidates(rated: pl.DataFrame, scale: Scale, level: str) -> pl.DataFrame:
     Translations with the same score come in the order of their digests, which decides who is best or worst.
     """
     pairs = {"easy": _easy, "hard": _hard}[level]
-    groups: dict[tuple[str, str], list[Row]] = {}
-    for row in rated.iter_rows(named=True):
-        groups.setdefault((row["direction"], row["source"]), []).append(row)
+    groups = rated.rows_by_key(["direction", "source"], named=True, include_key=True)
     found = []
     for (direction, source), rows in groups.items():
         pair = pairs(sorted(rows, key=lambda row: (-row["score"], digest(row["translation"]))), scale)

@@ -5,6 +5,7 @@ dependencies it imports when first entered, so that a replay needs nothing of it
 """
 
 import importlib
+import pkgutil
 from typing import TYPE_CHECKING, Protocol
 
 from pluralbench_calls import Answer, PackingBackend, Request
@@ -12,13 +13,12 @@ from pluralbench_runs import Json
 from pluralbench_schemas import Language
 
 from build_multilingual.errors import TranslatorError
-from build_multilingual.known import known_translators
 from build_multilingual.translators._packing import text_length
 
 if TYPE_CHECKING:
     from build_multilingual.recipe import ConnectionTable, TranslatorTable
 
-__all__ = ["Translator", "translator"]
+__all__ = ["Translator", "known_translators", "translator"]
 
 
 class Translator(PackingBackend, Protocol):
@@ -46,6 +46,11 @@ class Translator(PackingBackend, Protocol):
         """One text as a message of its own."""
         [answer] = [answer async for part in self.send_packed([request]) for answer in part]
         return answer
+
+
+def known_translators() -> list[str]:
+    """The names of the modules here, each of which is a translator; none of them is imported."""
+    return sorted(module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_"))
 
 
 def translator(table: "TranslatorTable", connection: "ConnectionTable") -> Translator:
