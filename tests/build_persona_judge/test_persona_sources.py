@@ -263,7 +263,7 @@ def test_people_csv_is_a_source_of_ones_own(tmp_path: Path) -> None:
     table = PeopleTable(
         location=str(files.people_csv(tmp_path)),
         task="drinks",
-        sentences={"town": "They live in {}."},
+        sentences={"town": "{}, by the sea."},
         sets={"key": ["town"]},
     )
     loaded = people_csv.load(table)
@@ -272,76 +272,63 @@ def test_people_csv_is_a_source_of_ones_own(tmp_path: Path) -> None:
         ("q1-bo", "Coffee", "Tea", False),
         ("q2-an", "A cup", "A mug", True),
     ]
-    assert text_of(loaded.personas["an"]) == "The person's age: 34. They live in Cork."
+    assert text_of(loaded.personas["an"]) == "The person's age: 34. Cork, by the sea."
     assert [entry["sets"] for entry in loaded.personas["an"]] == [[], ["key"]]
     assert [entry["value"] for entry in loaded.personas["bo"]] == [None, "Galway"]
 
 
-@pytest.mark.parametrize(
-    ("table", "row", "parts"),
-    [
-        (
-            "choices",
-            {"user": "cy", "question": "q1", "choice": "1"},
-            ["row 1 names the user 'cy'", "not in people.csv"],
-        ),
-        (
-            "choices",
-            {"user": "an", "question": "q9", "choice": "1"},
-            ["row 1 names the question 'q9'", "questions.csv"],
-        ),
-        ("choices", {"user": "an", "question": "q1", "choice": "A"}, ["row 1 has the choice 'A'", "1, 2, tie"]),
-        ("people", {"user": "", "age": "3"}, ["row 1 has no `user`"]),
-    ],
-)
-def test_people_csv_names_the_row(tmp_path: Path, table: str, row: dict[str, str], parts: list[str]) -> None:
-    refused(EVERYTHING["people_csv"][0], files.people_csv(tmp_path, **{table: [row]}), f"{table}.csv", *parts)
-
-
-TWICE = {
-    "people": [{"user": "an", "age": "34", "town": town} for town in ("Cork", "Galway")],
-    "questions": [
-        {"question": "q1", "text": text, "option_1": "Tea", "option_2": "Coffee"} for text in ("First?", "Last?")
-    ],
-    "choices": [{"user": "an", "question": "q1", "choice": choice} for choice in ("1", "2")],
-}
+CHOICE = {"user": "an", "question": "q1", "choice": "1"}
+QUESTION = {"question": "q1", "text": "First?", "option_1": "Tea", "option_2": "Coffee"}
+PERSON = {"user": "an", "age": "34", "town": "Cork"}
 
 
 @pytest.mark.parametrize(
-    ("table", "said"),
+    ("table", "rows", "said"),
     [
-        ("people", "people.csv: rows 1 and 2 are both of the user an and differ in `town`; keep one."),
-        ("questions", "questions.csv: rows 1 and 2 are both of the question q1 and differ in `text`; keep one."),
-        ("choices", "choices.csv: rows 1 and 2 are both of the user an and the question q1 and differ in `choice`"),
+        ("choices", [CHOICE | {"user": "cy"}], ": row 1 names the user 'cy', which is not in people.csv"),
+        ("choices", [CHOICE | {"question": "q9"}], ": row 1 names the question 'q9', which is not in questions.csv"),
+        ("choices", [CHOICE | {"choice": "A"}], ": row 1 has the choice 'A', which is none of 1, 2, tie"),
+        *(
+            (table, [row, row | {name: " "}], f": row 2 has no `{name}`; give one, or take the row out.")
+            for table, row, name in (("people", PERSON, "user"), ("questions", QUESTION, "question"))
+        ),
+        (
+            "people",
+            [PERSON, PERSON | {"town": "Galway"}],
+            ": rows 1 and 2 are both of the user an and differ in `town`; keep one.",
+        ),
+        (
+            "questions",
+            [QUESTION, QUESTION | {"text": "Last?"}],
+            ": rows 1 and 2 are both of the question q1 and differ in `text`; keep one.",
+        ),
+        (
+            "choices",
+            [CHOICE, CHOICE | {"choice": "2"}],
+            ": rows 1 and 2 are both of the user an and the question q1 and differ in `choice`",
+        ),
     ],
 )
-def test_people_csv_refuses_a_second_row_that_says_something_else(tmp_path: Path, table: str, said: str) -> None:
-    refused(EVERYTHING["people_csv"][0], files.people_csv(tmp_path, **{table: TWICE[table]}), said)
+def test_people_csv_names_the_row(tmp_path: Path, table: str, rows: list[files.Row], said: str) -> None:
+    refused(EVERYTHING["people_csv"][0], files.people_csv(tmp_path, **{table: rows}), f"{table}.csv{said}")
 
 
 def test_people_csv_joins_choices_that_differ_in_what_nobody_reads(tmp_path: Path) -> None:
-    choices = [{"user": "an", "question": "q1", "choice": "1", "at": time} for time in ("9:00", "9:01")]
-    loaded = people_csv.load(PeopleTable(location=str(files.people_csv(tmp_path, choices=choices)), task="drinks"))
+    choices = [CHOICE | {"at": time} for time in ("9:00", "9:01")]
+    loaded = EVERYTHING["people_csv"][0](files.people_csv(tmp_path, choices=choices))
     assert [pair.id for pair in loaded.rows] == ["q1-an"]
 
 
 def test_people_csv_joins_rows_that_say_the_same(tmp_path: Path) -> None:
-    once = people_csv.load(PeopleTable(location=str(files.people_csv(tmp_path / "once")), task="drinks"))
+    load = EVERYTHING["people_csv"][0]
+    once = load(files.people_csv(tmp_path / "once"))
     folder = files.people_csv(tmp_path / "twice")
     for name in ("people", "questions", "choices"):
         path = folder / f"{name}.csv"
         head, *rows = path.read_text(encoding="utf-8").splitlines()
         path.write_text("\n".join([head, *rows, *(f" {row} " for row in rows)]) + "\n", encoding="utf-8")
-    twice = people_csv.load(PeopleTable(location=str(folder), task="drinks"))
+    twice = load(folder)
     assert (twice.rows, twice.personas, twice.left_out) == (once.rows, once.personas, once.left_out)
-
-
-@pytest.mark.parametrize("name", ["question", "user"])
-def test_people_csv_refuses_a_row_without_a_name(tmp_path: Path, name: str) -> None:
-    table = {"question": "questions", "user": "people"}[name]
-    rows = [dict.fromkeys(TWICE[table][0], "x") | {name: value} for value in ("q1", " ")]
-    said = f"{table}.csv: row 2 has no `{name}`; give one, or take the row out."
-    refused(EVERYTHING["people_csv"][0], files.people_csv(tmp_path, **{table: rows}), said)
 
 
 def test_people_csv_refuses_an_unknown_variable(tmp_path: Path) -> None:
@@ -349,14 +336,13 @@ def test_people_csv_refuses_an_unknown_variable(tmp_path: Path) -> None:
     refused(lambda _: people_csv.load(table), tmp_path, "no variable `city`; it has age, town")
 
 
-NOT_THERE = ["NA", " n/a ", "N.A.", "-", "--", "—", ".", "?", "#N/A", "NULL", "Prefer not to say", ""]
-
-
-@pytest.mark.parametrize("word", NOT_THERE)
-def test_what_a_survey_writes_for_nothing_is_no_value_of_a_persona(tmp_path: Path, word: str) -> None:
-    people = [{"user": "an", "age": word, "town": "Cork"}, {"user": "bo", "age": word, "town": word}]
-    loaded = people_csv.load(PeopleTable(location=str(files.people_csv(tmp_path, people=people)), task="drinks"))
-    assert [entry["value"] for entry in loaded.personas["an"]] == [None, "Cork"]
+def test_what_a_survey_writes_for_nothing_is_no_value_of_a_persona(tmp_path: Path) -> None:
+    words = ["NA", " n/a ", "N.A.", "-", "--", "—", ".", "?", "#N/A", "NULL", "Prefer not to say", ""]
+    people = [{"user": f"an{place}", "age": word, "town": "Cork"} for place, word in enumerate(words)]
+    people += [{"user": user, "age": "NA", "town": "-"} for user in ("an", "bo")]
+    loaded = EVERYTHING["people_csv"][0](files.people_csv(tmp_path, people=people))
+    assert len(loaded.personas) == len(words)
+    assert {tuple(entry["value"] for entry in persona) for persona in loaded.personas.values()} == {(None, "Cork")}
     assert ("person", "bo", "every variable of the persona is missing") in loaded.left_out
 
 
@@ -402,14 +388,6 @@ def test_empathic_reads_several_files_of_essays_and_people(tmp_path: Path) -> No
     persons = [{"person_id": name} | files.AUTHOR for name in ("p", "")]
     files.write_csv(path / "trac4_PER_dev.csv", persons)
     refused(lambda _: empathic.load(table), path, "trac4_PER_dev.csv: row 2 has no `person_id`")
-
-
-def test_a_text_about_a_person_is_a_variable_like_any_other(tmp_path: Path) -> None:
-    people = [{"user": user, "profile": f"{user} drinks tea, and reads."} for user in ("an", "bo")]
-    table = PeopleTable(
-        location=str(files.people_csv(tmp_path, people=people)), task="drinks", sentences={"profile": "{}."}
-    )
-    assert text_of(people_csv.load(table).personas["an"]) == "an drinks tea, and reads."
 
 
 def test_a_line_that_is_no_json_is_named(tmp_path: Path) -> None:
