@@ -83,45 +83,42 @@ def test_who_prefers_what_does_not_depend_on_the_order_of_rows(tmp_path: Path, o
     assert read_preferred([str(path)]).equals(before)
 
 
-def no_key(path: Path) -> str:
-    (path.parent / "keys" / f"{CODE}.csv").unlink()
-    return (
-        f"{path} says which answers are better, and there is no {path.parent / 'keys' / CODE}.csv to tell which was "
-        "which; put the folder `keys` of the review beside the sheet."
-    )
-
-
-def another_answer(path: Path) -> str:
-    answer(path, {1: "3"})
-    return f"{path}, row 2 (id 1): the answer '3' to better is none of 1, 2, s."
-
-
-def another_review(path: Path) -> str:
-    key = path.parent / "keys" / f"{CODE}.csv"
-    pl.read_csv(key)[1:].write_csv(key)
-    return f"{path}, row 1 (id 0): its key has no such row; the sheet is of another review, or was made anew."
-
-
-def twice(path: Path) -> str:
+def named_twice(path: Path, _: Path) -> None:
     rows = pl.read_csv(path, infer_schema=False)
     pl.concat([rows, rows[:1]]).write_csv(path)
-    return f"{path}, row 13 (id 0) is there twice; keep one of them."
 
 
-def changed_key(path: Path) -> str:
-    key = path.parent / "keys" / f"{CODE}.csv"
-    key.write_text(key.read_text(encoding="utf-8").replace("rejected", "other"), encoding="utf-8")
-    return f"{key} is no key of review sheets; put the file back as it was written."
+SPOILED: dict[str, tuple[Callable[[Path, Path], object], str]] = {
+    "no key": (
+        lambda _, key: key.unlink(),
+        "SHEET says which answers are better, and there is no KEY to tell which was which; put the folder `keys` of "
+        "the review beside the sheet.",
+    ),
+    "another answer": (
+        lambda path, _: answer(path, {1: "3"}),
+        "SHEET, row 2 (id 1): the answer '3' to better is none of 1, 2, s.",
+    ),
+    "another review": (
+        lambda _, key: pl.read_csv(key)[1:].write_csv(key),
+        "SHEET, row 1 (id 0): its key has no such row; the sheet is of another review, or was made anew.",
+    ),
+    "a row twice": (named_twice, "SHEET, row 13 (id 0) is there twice; keep one of them."),
+    "a changed key": (
+        lambda _, key: key.write_text(key.read_text(encoding="utf-8").replace("rejected", "other"), encoding="utf-8"),
+        "KEY is no key of review sheets; put the file back as it was written.",
+    ),
+}
 
 
-@pytest.mark.parametrize("spoil", [no_key, another_answer, another_review, twice, changed_key])
-def test_what_cannot_be_read_is_named(tmp_path: Path, spoil: Callable[[Path], str]) -> None:
+@pytest.mark.parametrize("name", SPOILED)
+def test_what_cannot_be_read_is_named(tmp_path: Path, name: str) -> None:
     path = sheet(tmp_path)
     answer(path, {0: "chosen", 1: "rejected"})
-    expected = spoil(path)
+    key, (spoil, sentence) = path.parent / "keys" / path.name, SPOILED[name]
+    spoil(path, key)
     with pytest.raises(SourceError) as caught:
         read_preferred([str(path)])
-    assert str(caught.value) == expected
+    assert str(caught.value) == sentence.replace("SHEET", str(path)).replace("KEY", str(key))
 
 
 def test_a_judge_of_another_shape_is_refused(tmp_path: Path) -> None:

@@ -139,7 +139,7 @@ def misbehaving(make: Make, after: int = 0) -> Iterator[str]:
                     sent.after(self.connection)
             self.close_connection = sent.length is not None or sent.after is not None
 
-        do_GET = do_POST = do_HEAD = do_PUT = _answer  # noqa: N815 - the names that http.server calls
+        do_GET = do_POST = do_HEAD = do_PUT = _answer
 
         def log_message(self, *args: object) -> None:
             """Say nothing."""

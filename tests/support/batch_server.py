@@ -7,12 +7,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from email import message_from_bytes
-from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 from batch_results import result
 from chat_server import Reply, Script, completion
-from listening import listening
+from listening import QuietHandler, listening
 
 STATUSES = ("validating", "in_progress", "in_progress", "finalizing")
 
@@ -169,11 +168,9 @@ def serve_batches(
     """
     server, lock = BatchServer(plan, script), threading.Lock()
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
+    class Handler(QuietHandler):
         def do_POST(self) -> None:
-            self.do("POST", self.rfile.read(int(self.headers["Content-Length"])))
+            self.do("POST", self.body())
 
         def do_GET(self) -> None:
             self.do("GET", b"")
@@ -192,25 +189,13 @@ def serve_batches(
                 text = wrong.text if "<" in wrong.text else json.dumps({"error": {"message": wrong.text}})
                 status, said = wrong.status, text.encode()
             if status == 0:
-                self.close_connection = True
-                self.connection.close()
+                self.hang_up()
                 return
-            self.send_response(status)
-            for name, value in (wrong.headers if wrong else {}).items():
-                self.send_header(name, value)
-            page = b"<html" in said[:9]
             kinds = {"GET /files/ID": "application/octet-stream"}
-            self.send_header("Content-Type", "text/html" if page else kinds.get(step, "application/json"))
-            self.send_header("Content-Length", str(len(said)))
-            self.end_headers()
-            if wrong is not None and wrong.cut:
-                self.wfile.write(said[: len(said) // 2])
-                self.close_connection = True
-                return
-            self.wfile.write(said)
-
-        def log_message(self, *args: object) -> None:
-            """Say nothing."""
+            kind = "text/html" if b"<html" in said[:9] else kinds.get(step, "application/json")
+            headers = {"Content-Type": kind, "Content-Length": str(len(said))} | (wrong.headers if wrong else {})
+            self.close_connection = wrong is not None and wrong.cut
+            self.answer_with(status, said[: len(said) // 2] if self.close_connection else said, headers)
 
     with listening(Handler) as url:
         server.base_url = f"{url}/v1"

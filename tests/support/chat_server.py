@@ -7,10 +7,9 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler
 from typing import Any
 
-from listening import listening
+from listening import QuietHandler, listening
 
 
 @dataclass(frozen=True)
@@ -79,11 +78,9 @@ def serve(script: Script) -> Iterator[ChatServer]:
     lock = threading.Lock()
     server = ChatServer("", [], [])
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
+    class Handler(QuietHandler):
         def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            body = json.loads(self.body())
             with lock:
                 number = len(server.requests)
                 server.requests.append(body)
@@ -95,21 +92,11 @@ def serve(script: Script) -> Iterator[ChatServer]:
             with lock:
                 server.at_once -= 1
             if reply.hang_up:
-                self.close_connection = True
-                self.connection.close()
+                self.hang_up()
                 return
             failed = {"error": {"message": reply.text, **reply.error}}
             content = json.dumps(completion(reply) if reply.status == 200 else failed)
-            self.send_response(reply.status)
-            for name, value in reply.headers.items():
-                self.send_header(name, value)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(content.encode())))
-            self.end_headers()
-            self.wfile.write(content.encode())
-
-        def log_message(self, *args: object) -> None:
-            """Say nothing."""
+            self.answer_with(reply.status, content.encode(), {"Content-Type": "application/json", **reply.headers})
 
     with listening(Handler) as url:
         server.base_url = f"{url}/v1"

@@ -12,11 +12,10 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 import torch
-from listening import listening
+from listening import QuietHandler, listening
 from reward_models import load_plainly, logits_alone
 from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification, PreTrainedTokenizerFast
 
@@ -288,9 +287,7 @@ def imitate(engine: str, folder: str, **settings: Any) -> Iterator[Imitation]:
     """Serve a folder's model as an engine does, on a free loopback port. settings: see `Imitation`."""
     server = Imitation(engine, folder, **settings)
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
+    class Handler(QuietHandler):
         def do_GET(self) -> None:
             pages = _pages(server)
             if server.html:
@@ -301,7 +298,7 @@ def imitate(engine: str, folder: str, **settings: Any) -> Iterator[Imitation]:
                 self.reply(404, {"detail": "Not Found"})
 
         def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            body = json.loads(self.body())
             try:
                 if server.ended:
                     raise Ended  # noqa: TRY301 - as if it had been found out below
@@ -314,17 +311,10 @@ def imitate(engine: str, folder: str, **settings: Any) -> Iterator[Imitation]:
                 self.connection.shutdown(socket.SHUT_RDWR)
 
         def reply(self, status: int, body: Json) -> None:
-            content = (body if isinstance(body, str) else json.dumps(body)).encode()
-            self.send_response(status)
-            self.send_header("Content-Type", "text/html" if isinstance(body, str) else "application/json")
-            self.send_header("Content-Length", str(len(content)))
-            if status == 429:
-                self.send_header("Retry-After", "0")
-            self.end_headers()
-            self.wfile.write(content)
-
-        def log_message(self, *args: object) -> None:
-            """Say nothing."""
+            page = isinstance(body, str)
+            headers = {"Content-Type": "text/html" if page else "application/json"}
+            again = {"Retry-After": "0"} if status == 429 else {}
+            self.answer_with(status, (body if page else json.dumps(body)).encode(), headers | again)
 
     with listening(Handler) as url:
         server.url = url

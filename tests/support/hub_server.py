@@ -12,10 +12,12 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
+
+from listening import QuietHandler
 
 NO_NETWORK = {"HF_ENDPOINT": "http://127.0.0.1:9", "HF_HUB_OFFLINE": "1"}
 
@@ -70,8 +72,7 @@ class NotThere(Exception):
         self.commit = commit
 
 
-class Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
+class Handler(QuietHandler):
     root: Path
 
     def _answer(self) -> None:
@@ -79,9 +80,9 @@ class Handler(BaseHTTPRequestHandler):
             self._route(unquote(urlsplit(self.path).path))
         except NotThere as error:
             headers = {"X-Error-Code": str(error), "X-Error-Message": str(error)}
-            self._send(404, b"{}", headers | ({"X-Repo-Commit": error.commit} if error.commit else {}))
+            self.answer_with(404, b"{}", headers | ({"X-Repo-Commit": error.commit} if error.commit else {}))
 
-    do_GET = do_HEAD = _answer  # noqa: N815 - the names that http.server calls
+    do_GET = do_HEAD = _answer
 
     def _route(self, path: str) -> None:
         match path.strip("/").split("/"):
@@ -91,10 +92,10 @@ class Handler(BaseHTTPRequestHandler):
                 if not file.is_file():
                     raise NotThere("EntryNotFound", commit.name)
                 headers = {"ETag": f'"{_etag(file)}"', "X-Repo-Commit": commit.name, "Accept-Ranges": "bytes"}
-                self._send(200, file.read_bytes(), headers)
+                self.answer_with(200, file.read_bytes(), headers)
             case ["api", "datasets" | "models", org, name, *rest]:
                 commit = self._commit(org, name, rest[1] if len(rest) > 1 else "main")
-                self._send(200, json.dumps(self._about(f"{org}/{name}", commit, rest)).encode(), {})
+                self.answer_with(200, json.dumps(self._about(f"{org}/{name}", commit, rest)).encode(), {})
             case _:
                 raise NotThere("Nothing")
 
@@ -128,15 +129,6 @@ class Handler(BaseHTTPRequestHandler):
         if not commit.is_dir():
             raise NotThere("RevisionNotFound")
         return commit
-
-    def _send(self, status: int, content: bytes, headers: dict[str, str]) -> None:
-        self.send_response(status)
-        for name, value in headers.items():
-            self.send_header(name, value)
-        self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(content)
 
     def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
         with (self.root / "requests.log").open("a", encoding="utf-8") as log:

@@ -1,9 +1,34 @@
 """A server of the tests on a free port of this machine, in a thread of its own."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+
+class QuietHandler(BaseHTTPRequestHandler):
+    """Reads bodies, answers whole, and prints nothing."""
+
+    protocol_version = "HTTP/1.1"
+
+    def body(self) -> bytes:
+        return self.rfile.read(int(self.headers["Content-Length"]))
+
+    def answer_with(self, status: int, content: bytes, headers: Mapping[str, str]) -> None:
+        """The content with its length, unless `headers` announce another one."""
+        self.send_response(status)
+        for name, value in ({"Content-Length": str(len(content))} | dict(headers)).items():
+            self.send_header(name, value)
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(content)
+
+    def hang_up(self) -> None:
+        self.close_connection = True
+        self.connection.close()
+
+    def log_message(self, *args: object) -> None:
+        """Say nothing."""
 
 
 @contextmanager

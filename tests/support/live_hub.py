@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 from threading import RLock, Thread
 from typing import Any
@@ -21,6 +21,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import pytest
 import yaml
 from hub_repositories import Entry, Repository, pointer
+from listening import QuietHandler
 
 WRITER, READER = "hf_writes_for_org_0123456789", "hf_reads_what_is_public_0123456789"
 LARGE = (".parquet", ".safetensors", ".bin")
@@ -93,8 +94,7 @@ class Refused(Exception):
         self.status, self.code = status, code
 
 
-class Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
+class Handler(QuietHandler):
     hub: Hub
 
     def answer(self) -> None:
@@ -121,7 +121,7 @@ class Handler(BaseHTTPRequestHandler):
             found = self._json({"error": said}, status, fault.headers)
         self._send(path, *found)
 
-    do_GET = do_HEAD = do_POST = do_PUT = do_DELETE = answer  # noqa: N815 - the names that http.server calls
+    do_GET = do_HEAD = do_POST = do_PUT = do_DELETE = answer
 
     def _fault(self, path: str) -> Fault | None:
         with self.hub.lock:
@@ -342,15 +342,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def _send(self, path: str, status: int, content: bytes, headers: dict[str, str]) -> None:
         self.hub.asked.append(f"{self.command} {path} {status}")
-        self.send_response(status)
-        for name, value in ({"Content-Length": str(len(content))} | headers).items():
-            self.send_header(name, value)
-        self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(content)
-
-    def log_message(self, *_: object) -> None:
-        """Say nothing."""
+        self.answer_with(status, content, headers)
 
 
 def _entry(entry: Entry) -> dict[str, Any]:

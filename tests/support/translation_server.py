@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any
 
 import grpc
@@ -94,9 +93,10 @@ def serve(
         plain = [translate_v3.Translation(translated_text=text, model=model) for text in texts]
         if not request.glossary_config.glossary:
             return translate_v3.TranslateTextResponse(translations=plain)
-        config = request.glossary_config
         glossed = [
-            translate_v3.Translation(translated_text=glossary_of(text), model=model, glossary_config=config)
+            translate_v3.Translation(
+                translated_text=text.replace("casa", "CASA"), model=model, glossary_config=request.glossary_config
+            )
             for text in texts
         ]
         return translate_v3.TranslateTextResponse(translations=plain, glossary_translations=glossed)
@@ -125,9 +125,9 @@ def in_order(*script: Fault | None) -> Faults:
     return lambda _, number: script[number] if number < len(script) else None
 
 
-def refusing(*texts: str, fault: Fault = BAD_TEXT) -> Faults:
-    """Refuse every request that has one of these texts."""
-    return lambda request, _: fault if set(texts) & set(request.contents) else None
+def refusing(text: str) -> Faults:
+    """Refuse every request that has this text."""
+    return lambda request, _: BAD_TEXT if text in request.contents else None
 
 
 def least_messages(texts: Sequence[str]) -> int:
@@ -145,41 +145,18 @@ def _over_limits(request: Any) -> Fault | None:
 
 # ---- Translators
 
-WORDS = {
-    "es": "la casa para pero cuando porque también muchos nosotros ciudad mañana tiempo siempre puede hacer años "
-    "mejor después entonces algunos trabajo gente mundo donde nuestra",
-    "fr": "la maison pour mais quand parce aussi beaucoup nous ville matin temps toujours peut faire années mieux "
-    "après alors quelques travail gens monde où notre",
-    "de": "das Haus für aber wenn weil auch viele wir Stadt morgen Zeit immer kann machen Jahre besser nachher dann "
-    "einige Arbeit Leute Welt wo unsere",
-    "ar": "البيت هذا لكن عندما لأن أيضا كثير نحن المدينة صباحا الوقت دائما يمكن يعمل سنوات أفضل بعد ثم بعض العمل "
-    "الناس العالم أين كتابنا الذي",
-    "iw": "הבית הזה אבל כאשר משום גם הרבה אנחנו העיר בבוקר הזמן תמיד יכול לעשות שנים טוב אחרי אז כמה העבודה אנשים "
-    "העולם איפה שלנו אשר",
-    "hi": "पुस्तकालय परिवार समाचार जानकारी अध्यापक लेकिन क्योंकि हमेशा अखबार सप्ताह बरसात शहर नगरपालिका समय करना सरकार "
-    "बेहतर मतलब अचानक दरवाज़ा बचपन पर्वत हवाईजहाज़ रसोईघर",
-    "vi": "ngôi nhà này nhưng khi bởi cũng nhiều chúng tôi thành phố buổi sáng thời gian luôn có thể làm năm tốt "
-    "hơn sau đó một số công việc người thế giới đâu của",
-}  # fmt: skip
+WORDS = (
+    "la casa para pero cuando porque también muchos nosotros ciudad mañana tiempo siempre puede hacer años mejor "
+    "después entonces algunos trabajo gente mundo donde nuestra"
+)
 WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 
 
 def by_words(texts: Sequence[str], source: str, target: str) -> list[str]:
-    """Each word as a word of the language (always the same one), the rest as it is: reads as the language, means
-    nothing."""
-    del source
-    return [WORD.sub(lambda word: _word(word[0], target), text) for text in texts]
-
-
-@cache
-def _word(word: str, target: str) -> str:
-    words = WORDS[target].split()
-    return words[zlib.crc32(word.encode()) % len(words)]
-
-
-def glossary_of(text: str) -> str:
-    """What the server's glossary makes of a translation."""
-    return text.replace("casa", "CASA")
+    """Each word as a Spanish word (always the same one), the rest as it is: reads as Spanish, means nothing."""
+    assert (source, target) == ("en", "es")
+    words = WORDS.split()
+    return [WORD.sub(lambda word: words[zlib.crc32(word[0].encode()) % len(words)], text) for text in texts]
 
 
 WAYS = {"es": ("eng-spa",), "it": ("eng-cat", "cat-ita")}
