@@ -1,6 +1,5 @@
 """Marks that two annotators do not agree on: once more, a third, a discussion, a reviewer; with people's commands."""
 
-import csv
 import json
 from collections.abc import Callable, Sequence
 from itertools import combinations
@@ -11,7 +10,7 @@ import polars as pl
 import pytest
 from build_chinese.annotation.annotations import MARKS
 from build_chinese.annotation.rounds import markers, to_mark_again, to_third
-from chinese_project import FIVE, TASKS, fill, mark_of, read_rows, write_prompts
+from chinese_project import FIVE, TASKS, fill, mark_of, read_rows, sheet_rows, write_prompts
 
 Run = Callable[..., tuple[int, str]]
 
@@ -52,11 +51,6 @@ def read(run: Run, *words: object) -> tuple[str, dict[str, Any]]:
     return " ".join(said.split()), json.loads(Path("annotated.report.json").read_text(encoding="utf-8"))
 
 
-def rows(path: Path) -> list[dict[str, str]]:
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        return list(csv.DictReader(file))
-
-
 def answers_by_id() -> list[dict[str, str]]:
     """The texts of each prompt's responses."""
     return [{one["id"]: one["content"] for one in row["responses"]} for row in read_rows(Path("tasks/prompts.jsonl"))]
@@ -73,7 +67,7 @@ def test_what_differs_goes_back_then_to_a_third_and_then_a_share_is_reviewed(run
     assert all("an" in pair["annotators"] for pair in little)
     tasks = {task for pair in little for task in pair["tasks"]}
     back = sorted(Path("annotated.again").iterdir())
-    assert {(path.stem, row["task"]) for path in back for row in rows(path)} == {
+    assert {(path.stem, row["task"]) for path in back for row in sheet_rows(path)} == {
         (name, task) for pair in little for task in pair["tasks"] for name in pair["annotators"]
     }
     assert "First, the same annotators mark these once more, each alone: annotated.again" in said
@@ -88,9 +82,9 @@ def test_what_differs_goes_back_then_to_a_third_and_then_a_share_is_reviewed(run
     assert report["consensus"]["open"] > 0
     assert [problem for problem in report["problems"] if problem["kind"] == "double submission"] == []
     third = sorted(Path("annotated.third").iterdir())
-    given = {row["task"]: path.stem for path in third for row in rows(path)}
+    given = {row["task"]: path.stem for path in third for row in sheet_rows(path)}
     assert given.keys() == tasks
-    had = {(row["task"], sheet.stem) for sheet in sheets for row in rows(sheet)}
+    had = {(row["task"], sheet.stem) for sheet in sheets for row in sheet_rows(sheet)}
     assert not [task for task, name in given.items() if (task, name) in had]
     assert "a third annotator marks these, and two of three decide" in said
     assert not list(Path("annotated.again").iterdir())
@@ -105,7 +99,7 @@ def test_what_differs_goes_back_then_to_a_third_and_then_a_share_is_reviewed(run
     ]
     assert (report["consensus"]["open"], report["consensus"]["majority"] > 0) == (0, True)
     review = Path("annotated.review1.csv")
-    assert len(rows(review)) == 3  # of ten tasks
+    assert len(sheet_rows(review)) == 3  # of ten tasks
     assert "Nothing is open: reviewer 1 marks 3 tasks in annotated.review1.csv" in said
 
     seen = fill(review, Path("seen.csv"))
@@ -116,7 +110,7 @@ def test_what_differs_goes_back_then_to_a_third_and_then_a_share_is_reviewed(run
     assert 0 < first["count"] < 9
     assert "Reviewer 1 marked 3 tasks and agrees on 66.7%" in said
     right = {(a, b): mark_of(texts[a], texts[b]) for texts in answers_by_id() for a in texts for b in texts}
-    reviewed = [row["task"] for row in rows(review)]
+    reviewed = [row["task"] for row in sheet_rows(review)]
     shown = {row["task"]: row["responses"] for row in read_rows(Path("tasks/tasks.jsonl"))}
     counted = {tuple(mark[:2]): mark[2] for row in read_rows(Path("annotated.jsonl")) for mark in row["annotations"]}
     for pair in (pair for task in reviewed for pair in combinations(shown[task], 2)):
@@ -216,7 +210,7 @@ def test_what_annotators_differ_on_is_discussed_and_then_counts(run: Run, double
     assert judgements() == 90 - first["open"]
     discuss = Path("annotated.discuss.csv")
     assert str(discuss) in said
-    open_ = rows(discuss)
+    open_ = sheet_rows(discuss)
     assert {row["annotator"] for row in open_} == {"consensus"}
     assert len({row["task"] for row in open_}) == len(open_) <= first["open"]
     # Read again without what was filled in, the sheet would be lost.

@@ -1,34 +1,21 @@
 """What annotators are given: sheets and labels, what they show and hide, and that a filled sheet is read as filled."""
 
-import csv
 import json
 from itertools import combinations
 from pathlib import Path
 
 import pytest
 from build_chinese.annotation.annotations import MARKS, read
-from build_chinese.annotation.forms import SHEET, form_of, shown, write_csv, write_labels
+from build_chinese.annotation.forms import form_of, shown, write_csv, write_labels
 from build_chinese.annotation.tasks import TASKS, make
 from build_chinese.recipe import Tasks
+from chinese_project import sheet_rows, write_sheet
 from chinese_prompts import counted_prompts, prompts_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pluralbench_studies import label_studio_config
 
 SEVEN = [f"ann-{number}" for number in range(1, 8)]
-COLUMNS = ["task", "annotator", *SHEET.fields, *SHEET.names]
-
-
-def rows(path: Path) -> list[dict[str, str]]:
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        return list(csv.DictReader(file))
-
-
-def fill(path: Path, filled: list[dict[str, str]]) -> None:
-    with path.open("w", encoding="utf-8-sig", newline="") as file:
-        writer = csv.DictWriter(file, COLUMNS)
-        writer.writeheader()
-        writer.writerows(filled)
 
 
 def test_a_sheet_tells_neither_models_nor_ids_nor_kinds(tmp_path: Path) -> None:
@@ -45,7 +32,7 @@ def test_a_sheet_tells_neither_models_nor_ids_nor_kinds(tmp_path: Path) -> None:
     kinds = {(task, annotator): kind for task, annotator, kind in tasks.select("task", "annotator", "kind").iter_rows()}
     halves: dict[str, list[int]] = {"first": [], "overlap": [], "check": []}
     for name in SEVEN:
-        sheet = rows(tmp_path / f"{name}.csv")
+        sheet = sheet_rows(tmp_path / f"{name}.csv")
         assert [row["task"] for row in sheet] != sorted(row["task"] for row in sheet)
         for number, row in enumerate(sheet):
             halves[kinds[row["task"], name]].append(number < len(sheet) / 2)
@@ -117,10 +104,10 @@ def test_from_tasks_to_sheets_to_marks(
     by_task = dict(tasks.select("task", "responses").iter_rows())
     for path in paths:
         filled = []
-        for row in rows(path):
+        for row in sheet_rows(path):
             level = {letter: quality[response] for letter, response in zip("ABC", by_task[row["task"]], strict=False)}
             filled.append(as_filled(row, level, data.draw(st.sampled_from(ANSWER_FORMS))))
-        fill(path, data.draw(st.permutations(filled)))
+        write_sheet(path, data.draw(st.permutations(filled)))
     found = read(data.draw(st.permutations(paths)), tasks)
     assert found.problems.is_empty()
     expected = [

@@ -13,6 +13,7 @@ from build_personalized.rating.planning import Assumed, plan, spread_of
 from build_personalized.rating.results import RatingResults, results_of
 from build_personalized.rating.study import RatingError, RatingRecipe
 from build_personalized.rating.tables import ratings_table, report
+from commands import refused_with
 from pluralbench_studies import ANSWERS, ASSIGNED, Answers, Study, read_rows
 from pluralbench_studies.answers import PROBLEMS
 from samples import sample
@@ -66,10 +67,6 @@ def fill_all(folder: Path) -> None:
         fill(path, rating)
 
 
-def refused(result: tuple[int, str], sentence: str) -> None:
-    assert result == (2, f"Error: {sentence}\n")
-
-
 def test_sheets_are_blind_and_a_rater_of_a_pair_rates_both_answers(study: Path) -> None:
     key = pl.read_csv(study / "key.csv")
     assigned = pl.read_csv(study / "assigned.csv").join(key, on="item")
@@ -116,7 +113,7 @@ def test_ratings_become_table_1_and_the_tests(run: Run, study: Path) -> None:
 
 
 def test_a_study_under_way_is_read(run: Run, study: Path) -> None:
-    refused(run("rate", "--import", study), f"Nothing is filled in yet in {study / 'sheets'}.")
+    refused_with(run("rate", "--import", study), f"Nothing is filled in yet in {study / 'sheets'}.")
     fill(study / "sheets/bo.csv", lambda _, dimension: len(dimension) % 5 + 1)
     status, said = run("rate", "--import", study)
     assert status == 0, said
@@ -131,7 +128,7 @@ def test_what_comes_back_wrong_is_named(run: Run, study: Path) -> None:
     path = study / "sheets/an.csv"
     item = read_rows(path)["item"][2]
     fill(path, lambda one, _: 6 if one == item else 3)
-    refused(
+    refused_with(
         run("rate", "--import", study, path),
         f"{path}, row 3 (item {item}): the answer '6' to factuality is none of 1, 2, 3, 4, 5.",
     )
@@ -168,7 +165,7 @@ def test_a_study_is_set_before_it_starts(run: Run, study: Path) -> None:
     status, said = run(*again, "--equivalence-margin", "1")
     assert status == 2
     assert "was made with other settings (margin 0.5, now 1.0)" in said
-    refused(
+    refused_with(
         run(*again, "--fresh"),
         f"{study / 'sheets/an.csv'} has been filled in; choose another folder, so that nothing is lost.",
     )
@@ -176,32 +173,32 @@ def test_a_study_is_set_before_it_starts(run: Run, study: Path) -> None:
 
 
 def test_mistakes_in_one_sentence(run: Run, tmp_path: Path) -> None:
-    refused(run("rate"), "Give one of --plan, --export FOLDER, --import FOLDER; none given.")
-    refused(
+    refused_with(run("rate"), "Give one of --plan, --export FOLDER, --import FOLDER; none given.")
+    refused_with(
         run("rate", "--plan", "--import", tmp_path),
         "Give one of --plan, --export FOLDER, --import FOLDER; both given.",
     )
-    refused(
+    refused_with(
         run("rate", "--export", tmp_path / "x", *RATERS),
         "Say whose pairs are rated with --release, such as --release dist/personalized.",
     )
     release = sample("build-personalized").release
-    refused(
+    refused_with(
         run("rate", "--export", tmp_path / "x", "--release", release),
         "Say who rates with --annotator, once for each person.",
     )
-    refused(
+    refused_with(
         run("rate", "--export", tmp_path / "x", "--release", release, "--annotator", "an"),
         "An item is to go to 2 annotators, and there is 1; name more, or ask for fewer.",
     )
     table = tmp_path / "bare.jsonl"
     table.write_text('{"id": "1", "question": "Q?", "chosen": "a", "rejected": "b"}\n', encoding="utf-8")
-    refused(
+    refused_with(
         run("rate", "--export", tmp_path / "x", "--release", table, *RATERS),
         f"{table} has no column `rubric_aspects`; ratings need id, question, rubric_aspects, chosen, rejected, as a "
         "release of build-personalized has them.",
     )
-    refused(
+    refused_with(
         run("rate", "--plan", "--pilot", tmp_path),
         f"{tmp_path} has no results.json; read the study first: build-personalized rate --import {tmp_path}.",
     )
@@ -281,8 +278,8 @@ def test_the_plan_is_told(run: Run) -> None:
     assert status == 0
     assert "No number of pairs shows equivalence where the difference is not within the margin." in said
     assert "In the paper's table 1 general quality differs by 0.27 to 0.67" in said
-    refused(run("rate", "--plan", "--power", "1.5"), "Recipe of the plan: `power`: Input should be less than 1.")
-    refused(
+    refused_with(run("rate", "--plan", "--power", "1.5"), "Recipe of the plan: `power`: Input should be less than 1.")
+    refused_with(
         run("rate", "--plan", "--sd-pairs", "0", "--sd-raters", "0"),
         "Both spreads are 0, so that one pair would tell; give --sd-pairs or --sd-raters.",
     )

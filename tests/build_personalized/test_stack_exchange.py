@@ -58,28 +58,19 @@ def test_users_with_enough_questions_in_the_order_of_their_newest(tmp_path: Path
     assert profile_ids(people(path, min_questions=3, max_posts=1)) == ["beer-5"]
 
 
-@pytest.mark.parametrize("body", [None, "", " \n", "<p></p>", "<p><img src='x'> </p>"])
+@pytest.mark.parametrize("body", [None, "", " \n", "<p></p>", "<p><img src='x'> </p>", "<p>&nbsp;</p>"])
 def test_posts_without_text_are_left_out_and_counted(tmp_path: Path, body: str | None) -> None:
     loaded = people(dump(tmp_path, [post(1), post(2, Body=body), post(3)]))
     assert drops(loaded) == [("beer-2", "empty body")]
     assert profile_ids(loaded) == ["beer-1"]
 
 
-def test_a_blank_entity_is_no_text(tmp_path: Path) -> None:
-    assert drops(people(dump(tmp_path, [post(1), post(2), post(3, Body="<p>&nbsp;</p>")]))) == [
-        ("beer-3", "empty body")
-    ]
-
-
-def test_posts_of_deleted_users_are_left_out_and_counted(tmp_path: Path) -> None:
-    loaded = people(dump(tmp_path, [post(1), post(2), post(3, None), post(4, None, OwnerDisplayName="user4")]))
-    assert drops(loaded) == [("beer-3", "deleted user"), ("beer-4", "deleted user")]
-
-
-def test_the_community_user_is_nobodys_profile(tmp_path: Path) -> None:
-    loaded = people(dump(tmp_path, [post(1), post(2), post(3, "-1"), post(4, "-1")]))
+@pytest.mark.parametrize(("user", "reason"), [(None, "deleted user"), ("-1", "Community user")])
+def test_posts_of_nobody_are_left_out_and_counted(tmp_path: Path, user: str | None, reason: str) -> None:
+    posts = [post(1), post(2), post(3, user), post(4, user, OwnerDisplayName="user4")]
+    loaded = people(dump(tmp_path, posts))
     assert loaded.questions["id"].to_list() == ["beer-2"]
-    assert drops(loaded) == [("beer-3", "Community user"), ("beer-4", "Community user")]
+    assert drops(loaded) == [("beer-3", reason), ("beer-4", reason)]
 
 
 @pytest.mark.parametrize("user", ["1", "2"])

@@ -112,20 +112,29 @@ def write_prompts(folder: Path, configs: Sequence[str]) -> None:
     write_taxonomy(folder)
 
 
+def sheet_rows(path: Path) -> list[dict[str, str]]:
+    """The rows of a sheet."""
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def write_sheet(path: Path, rows: Sequence[Mapping[str, str]]) -> Path:
+    """Rows as a spreadsheet saves them."""
+    with path.open("w", encoding="utf-8-sig", newline="") as file:
+        writer = csv.DictWriter(file, list(dict.fromkeys(name for row in rows for name in row)))
+        writer.writeheader()
+        writer.writerows(rows)
+    return path
+
+
 def fill(sheet: Path, to: Path, better: Callable[[str, str], str] = mark_of) -> Path:
-    """A sheet with every pair marked, as a spreadsheet saves it."""
-    letters = {"1": "g", "2": "b", "s": "s"}
-    with sheet.open(encoding="utf-8-sig", newline="") as file:
-        rows = list(csv.DictReader(file))
+    """A sheet with every pair marked."""
+    letters, rows = {"1": "g", "2": "b", "s": "s"}, sheet_rows(sheet)
     for row in rows:
         for a, b in combinations("ABC", 2):
             if row[a] and row[b]:
                 row[f"{a}_{b}"] = letters[better(row[a], row[b])]
-    with to.open("w", encoding="utf-8-sig", newline="") as file:
-        writer = csv.DictWriter(file, list(rows[0]))
-        writer.writeheader()
-        writer.writerows(rows)
-    return to
+    return write_sheet(to, rows)
 
 
 def shown_to_judge(body: Mapping[str, Any]) -> tuple[str, str]:

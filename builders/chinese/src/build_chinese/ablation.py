@@ -138,12 +138,7 @@ def _measured(
     scores = [[value for value, _ in values] for values in reward_model.scores_of(folder, groups)]
     items = pl.DataFrame(
         [
-            {
-                "config": config,
-                "category": row["category"][0],
-                "rank": [row["rank"][name] for name in _ranked(row)],
-                "reward": [value for value, name in zip(values, _ids(row), strict=True) if name in row["rank"]],
-            }
+            {"config": config, "category": row["category"][0]} | _ranked(row, values)
             for (config, row), values in zip(rows, scores, strict=True)
         ]
     )
@@ -165,12 +160,14 @@ def _measured(
     )
 
 
-def _ids(row: Row) -> list[str]:
-    return [response["id"] for response in row["responses"]]
-
-
-def _ranked(row: Row) -> list[str]:
-    return [name for name in _ids(row) if name in row["rank"]]
+def _ranked(row: Row, values: Sequence[float | None]) -> dict[str, Any]:
+    """The ranks and the rewards of the responses that have a rank."""
+    both = [
+        (row["rank"][response["id"]], value)
+        for response, value in zip(row["responses"], values, strict=True)
+        if response["id"] in row["rank"]
+    ]
+    return {"rank": [rank for rank, _ in both], "reward": [value for _, value in both]}
 
 
 def _frame(rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:

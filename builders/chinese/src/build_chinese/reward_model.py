@@ -115,7 +115,13 @@ def rewards(
     the errors of `pluralbench_rewards`.
     """
     enough(human, reward)
-    learned = digest([[row["id"], messages_of(row), row["responses"], row["rank"]] for row in _plain(human.rows)])
+    learned = digest(
+        [
+            [row["id"], messages_of(row), [[one["id"], one["content"]] for one in row["responses"]], row["rank"]]
+            for row in human.rows
+        ]
+    )
+    places = [(row, response) for row in rows for response in row["responses"]]
     requests = [
         Request(
             KIND,
@@ -130,8 +136,7 @@ def rewards(
             },
             label=f"reward of {row['id']}: {response['id']}",
         )
-        for row in rows
-        for response in row["responses"]
+        for row, response in places
     ]
     known = ledger.find({request.key for request in requests})
     missing = list({request.key: request for request in requests if request.key not in known}.values())
@@ -139,12 +144,11 @@ def rewards(
         folder = trained(human, reward, work / "reward-model")
         ledger.record(*_scored(missing, folder, cluster))
     answers = ask(requests, ledger, Replay(), label="rewards")
-    places = [(row["id"], response["id"]) for row in rows for response in row["responses"]]
     found = [
-        (*place, float(answer.text), int(answer.finish_reason.removeprefix("cut ")), answer.key)
+        (row["id"], response["id"], float(answer.text), int(answer.finish_reason.removeprefix("cut ")), answer.key)
         if answer.outcome == "answer"
-        else (*place, None, 0, answer.key)
-        for place, answer in zip(places, answers, strict=True)
+        else (row["id"], response["id"], None, 0, answer.key)
+        for (row, response), answer in zip(places, answers, strict=True)
     ]
     return pl.DataFrame(found, schema=REWARDS, orient="row")
 
@@ -234,10 +238,3 @@ def scores_of(
         again = model.score(alone)
         found[place] = [(next(iter(values), None), cut) for values, cut in zip(again.scores, again.cut, strict=True)]
     return found
-
-
-def _plain(rows: Sequence[Row]) -> list[Row]:
-    """Rows with no more of a response than is learned from."""
-    return [
-        row | {"responses": [[response["id"], response["content"]] for response in row["responses"]]} for row in rows
-    ]

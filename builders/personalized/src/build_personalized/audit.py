@@ -17,7 +17,6 @@ def audit(pairs: pl.DataFrame, drops: pl.DataFrame, *, questions: int, word_limi
     answers = pairs["chosen"].to_list(), pairs["rejected"].to_list()
     titles = [" ".join(aspect["aspect"] for aspect in aspects) for aspects in pairs["rubric_aspects"].to_list()]
     words = [[word_count(text) for text in pair] for pair in zip(*answers, strict=True)]
-    posts = pairs["profile"].list.len()
     found = pair_figures(*answers, titles)
     near = {"questions": near_duplicates(pairs["question"].to_list()), **found["near_duplicates"]}
     return found | {
@@ -27,7 +26,7 @@ def audit(pairs: pl.DataFrame, drops: pl.DataFrame, *, questions: int, word_limi
         "short": sum(count < SHORT for pair in words for count in pair),
         "over_limit": sum(max(pair) > word_limit for pair in words),
         "near_duplicates": near,
-        "profile_posts": {"min": posts.min(), "median": _rounded(posts.median()), "max": posts.max()},
+        "profile_posts": spread(pairs["profile"].list.len()),
         "aspects_per_question": _rounded(pairs["rubric_aspects"].list.len().mean()),
         "by_config": config_figures(pairs),
     }
@@ -65,6 +64,11 @@ def check(figures: dict[str, Any], limits: PairLimits) -> None:
     check_limits(
         limited(figures) | {"max_drop_share": share, "max_near_duplicates": near["questions"] + near["chosen"]}, limits
     )
+
+
+def spread(counts: pl.Series) -> dict[str, Any]:
+    """The least, the median and the most of some counts."""
+    return {"min": counts.min(), "median": _rounded(counts.median()), "max": counts.max()}
 
 
 def _rounded(value: Any) -> float:

@@ -97,21 +97,21 @@ def markers(marks: pl.DataFrame, least: float) -> list[dict[str, Any]]:
     """
     own = marks.filter(pl.col("annotator") != CONSENSUS)
     both = own.join(own, on=ON, suffix="_other").filter(pl.col("annotator") < pl.col("annotator_other"))
-    found = []
-    for names, pairs in both.sort("annotator", "annotator_other", "task").group_by(
-        "annotator", "annotator_other", maintain_order=True
-    ):
-        differ = pairs.filter(pl.col("mark") != pl.col("mark_other"))
-        agreeing = pairs.height - differ.height
-        found.append(
-            {
-                "annotators": list(names),
-                "agreeing": share_of(agreeing, pairs.height),
-                "enough": agreeing >= least * pairs.height,
-                "tasks": differ["task"].unique(maintain_order=True).to_list(),
-            }
-        )
-    return found
+    same = pl.col("mark") == pl.col("mark_other")
+    found = (
+        both.sort("annotator", "annotator_other", "task")
+        .group_by("annotator", "annotator_other", maintain_order=True)
+        .agg(same.sum().alias("agreeing"), pl.len(), pl.col("task").filter(~same).unique(maintain_order=True))
+    )
+    return [
+        {
+            "annotators": [one, other],
+            "agreeing": share_of(agreeing, of),
+            "enough": agreeing >= least * of,
+            "tasks": tasks,
+        }
+        for one, other, agreeing, of, tasks in found.iter_rows()
+    ]
 
 
 def to_mark_again(
@@ -121,16 +121,9 @@ def to_mark_again(
 
     pairs: of `markers`. again: marks that came back. settled: tasks on which nothing is open.
     """
-    back = set(again.select("task", "annotator").iter_rows())
-    rows = {
-        (task, name): None
-        for pair in pairs
-        if not pair["enough"]
-        for task in pair["tasks"]
-        for name in pair["annotators"]
-        if task not in settled and (task, name) not in back and _annotators(marks, task) <= 2
-    }
-    return pl.DataFrame(list(rows), schema=GIVEN, orient="row")
+    rows = dict.fromkeys((task, name) for task, names in _open(pairs, marks, settled) for name in names)
+    both = pl.DataFrame(list(rows), schema=GIVEN, orient="row")
+    return both.join(again, on=GIVEN.names(), how="anti", maintain_order="left")
 
 
 def to_third(
@@ -147,17 +140,12 @@ def to_third(
     """
     back = set(again.select("task", "annotator").iter_rows())
     tasks = dict.fromkeys(
-        task
-        for pair in pairs
-        if not pair["enough"]
-        for task in pair["tasks"]
-        if task not in settled and all((task, name) in back for name in pair["annotators"])
+        task for task, names in _open(pairs, marks, settled) if all((task, name) in back for name in names)
     )
     rows = []
     for task in tasks:
-        had = set(marks.filter(task=task)["annotator"])
-        others = sorted(set(annotators) - had)
-        if others and len(had - {CONSENSUS}) <= 2:
+        others = sorted(set(annotators) - set(marks.filter(task=task)["annotator"]))
+        if others:
             rows.append((task, stream(SEED, "third annotator", task).choice(others)))
     return pl.DataFrame(rows, schema=GIVEN, orient="row")
 
@@ -177,5 +165,11 @@ def reviewed(review: pl.DataFrame, counted: pl.DataFrame) -> dict[str, Any]:
     }
 
 
-def _annotators(marks: pl.DataFrame, task: str) -> int:
-    return marks.filter(pl.col("annotator") != CONSENSUS, task=task)["annotator"].n_unique()
+def _open(
+    pairs: Sequence[dict[str, Any]], marks: pl.DataFrame, settled: Collection[str]
+) -> list[tuple[str, list[str]]]:
+    """The tasks on which two annotators differ who agree too little, and the two, where no third has marked them."""
+    counts = marks.filter(pl.col("annotator") != CONSENSUS).group_by("task").agg(pl.col("annotator").n_unique())
+    two = set(counts.filter(pl.col("annotator") <= 2)["task"]) - set(settled)
+    little = [pair for pair in pairs if not pair["enough"]]
+    return [(task, pair["annotators"]) for pair in little for task in pair["tasks"] if task in two]

@@ -3,12 +3,13 @@
 from pathlib import Path
 
 import polars as pl
+from pluralbench_release import pinned
 from pluralbench_release.errors import SourceError
 from pluralbench_schemas import PersonalizedQuestions, VerbatimPersonalizedQuestions, validate
 
 from build_personalized.recipe import PersonalizedRecipe, SourceTable, check_config
 from build_personalized.sources import lamp_qa, stack_exchange
-from build_personalized.sources.loaded import Loaded, by_config, drops_frame
+from build_personalized.sources.loaded import Loaded, by_config, drops_frame, explained
 
 MISFORMED = {("sample", True), ("stack-exchange", False)}
 SAMPLE = Path(__file__).parent.parent / "sample"
@@ -18,11 +19,12 @@ __all__ = ["SAMPLE", "Loaded", "drops_frame", "load", "pin"]
 
 def pin(recipe: PersonalizedRecipe) -> PersonalizedRecipe:
     """The recipe with each Hub source pinned to the commit it stands at now; pinned ones ask nobody."""
-    locations = [
-        f"lamp-qa:{lamp_qa.pinned(rest or lamp_qa.HUB_ID)}" if kind == "lamp-qa" else location
-        for location in recipe.source.locations
-        for kind, rest in [_split(location)]
-    ]
+    split = [_split(location) for location in recipe.source.locations]
+    with explained("give `lamp-qa:DIRECTORY` or `lamp-qa:ORG/NAME@REVISION`"):
+        locations = [
+            f"lamp-qa:{pinned(rest or lamp_qa.HUB_ID)}" if kind == "lamp-qa" else location
+            for location, (kind, rest) in zip(recipe.source.locations, split, strict=True)
+        ]
     return recipe.model_copy(update={"source": recipe.source.model_copy(update={"locations": locations})})
 
 

@@ -2,7 +2,6 @@
 
 import polars as pl
 from pluralbench_release import Source, read_tables
-from pluralbench_release import pinned as pinned_tables
 from pluralbench_release.errors import SourceError
 from pluralbench_runs import one_line
 from polars.exceptions import PolarsError
@@ -12,15 +11,6 @@ from build_personalized.sources.loaded import QUESTIONS, Loaded, drops_frame, ro
 
 HUB_ID = "alireza7/LaMP-QA"
 ATTRIBUTION = "LaMP-QA (Salemi and Zamani, 2025), whose texts come from Stack Exchange communities."
-
-
-def pinned(location: str) -> str:
-    """`ORG/NAME@COMMIT` for a Hub repository; a local directory as it is. Raises `SourceError`."""
-    try:
-        return pinned_tables(location)
-    except SourceError as error:
-        sentence = str(error).removesuffix(".")
-        raise SourceError(f"{sentence} (give `lamp-qa:DIRECTORY` or `lamp-qa:ORG/NAME@REVISION`).") from None
 
 
 def load(

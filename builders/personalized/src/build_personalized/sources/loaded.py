@@ -1,10 +1,12 @@
 """What a source hands to the build."""
 
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import polars as pl
 from pluralbench_release import Source, content_digest
+from pluralbench_release.errors import SourceError
 from pluralbench_runs import digest
 from pluralbench_schemas import POST, RUBRIC_ASPECT
 
@@ -29,6 +31,15 @@ class Loaded:
     questions: pl.DataFrame
     drops: pl.DataFrame
     sources: list[Source]
+
+
+@contextmanager
+def explained(what: str) -> Iterator[None]:
+    """Add what was looked for to the sentence of a `SourceError`."""
+    try:
+        yield
+    except SourceError as error:
+        raise SourceError(f"{str(error).removesuffix('.')} ({what}).") from None
 
 
 def drops_frame(rows: Iterable[tuple[str, str, str, str]]) -> pl.DataFrame:

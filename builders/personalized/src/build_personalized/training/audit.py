@@ -5,7 +5,7 @@ from typing import Any
 import polars as pl
 from pluralbench_release.audit import PairLimits, check_limits, limited, near_duplicates, near_texts, pair_figures
 
-from build_personalized.audit import drop_counts
+from build_personalized.audit import drop_counts, spread
 from build_personalized.training.splits import parts
 
 
@@ -24,8 +24,6 @@ def audit(
     personas = pairs["persona"].drop_nulls().to_list()
     found = pair_figures(chosen, rejected, personas or None, owners=users)
     asked = [prompt[-1]["content"] for prompt in pairs["prompt"].to_list()]
-    posts = pairs["profile"].list.len()
-    by_user = pairs.group_by("user_id").len()["len"]
     return found | {
         "source_pairs": source_pairs,
         "users": pairs["user_id"].n_unique(),
@@ -38,10 +36,10 @@ def audit(
         "near_duplicates": {"prompts": near_duplicates(asked, users), **found["near_duplicates"]},
         "asked_again": pairs.height - pairs.select("config", "user_id", "prompt").n_unique(),
         "across_splits": _across(asked, pairs["split"].to_list()),
-        "profile_posts": _spread(posts),
-        "pairs_a_user": _spread(by_user),
+        "profile_posts": spread(pairs["profile"].list.len()),
+        "pairs_a_user": spread(pairs.group_by("user_id").len()["len"]),
         "personas": pairs.filter(pl.col("persona").is_not_null())["user_id"].n_unique(),
-        "persona_words": _spread(pl.Series([len(text.split()) for text in personas])) if personas else None,
+        "persona_words": spread(pl.Series([len(text.split()) for text in personas])) if personas else None,
     }
 
 
@@ -58,8 +56,3 @@ def _across(asked: list[str], splits: list[str]) -> int:
     train = [text for text, split in zip(asked, splits, strict=True) if split == "train"]
     others = [text for text, split in zip(asked, splits, strict=True) if split != "train"]
     return sum(bool(places) for places in near_texts(others, train))
-
-
-def _spread(counts: pl.Series) -> dict[str, Any]:
-    median = counts.median()
-    return {"min": counts.min(), "median": round(float(median), 4), "max": counts.max()}  # type: ignore[arg-type]

@@ -16,7 +16,8 @@ from pluralbench_release.errors import SourceError
 from pluralbench_runs import digest, public_place
 
 from build_personalized.sources import SAMPLE
-from build_personalized.sources.loaded import drops_frame
+from build_personalized.sources.loaded import drops_frame, explained
+from build_personalized.training.recipe import OF_AGAINST
 from build_personalized.training.sources import Preferences
 
 STEP = "contamination"
@@ -50,10 +51,8 @@ def read_benchmark(location: str) -> Benchmark:
     location: as of `pluralbench_release.read_tables`, of which every split is read; or `sample`, that of Personalized
     RewardBench in this package. Raises `SourceError`.
     """
-    try:
+    with explained(OF_AGAINST):
         tables = read_tables(str(SAMPLE / "questions") if location == "sample" else location, split="all")
-    except SourceError as error:
-        raise SourceError(f"{str(error).removesuffix('.')} (a benchmark of --against).") from None
     questions: list[str] = []
     posts: list[str] = []
     for config, frame in tables.frames.items():

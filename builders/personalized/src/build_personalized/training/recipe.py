@@ -14,6 +14,7 @@ from build_personalized.recipe import public_source
 RECIPES = Path(__file__).parent / "recipes"
 COLUMNS = ("user", "prompt", "chosen", "rejected", "id", "conversation", "order", "split")
 NOBODY, WRITTEN = "none", "hand-written"
+OF_AGAINST = "a benchmark of --against"
 
 
 class TrainingSource(Table):

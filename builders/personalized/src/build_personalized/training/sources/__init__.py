@@ -7,7 +7,8 @@ from pluralbench_release import pinned
 from pluralbench_release.errors import SourceError
 from pluralbench_runs import path_name, public_place
 
-from build_personalized.training.recipe import TrainingRecipe, TrainingSource
+from build_personalized.sources.loaded import explained
+from build_personalized.training.recipe import OF_AGAINST, TrainingRecipe, TrainingSource
 from build_personalized.training.sources import stack_exchange, tables
 from build_personalized.training.sources.loaded import Preferences
 from build_personalized.training.sources.tables import CORPORA, PUBLISHED
@@ -21,10 +22,9 @@ __all__ = ["SAMPLE", "Preferences", "load", "pin"]
 
 def pin(recipe: TrainingRecipe) -> TrainingRecipe:
     """The recipe with each place on the Hub pinned to the commit it stands at now; pinned ones ask nobody."""
-    locations = [_pinned_source(location) for location in recipe.source.locations]
-    against = [
-        place if place == "sample" else _pinned(place, " (a benchmark of --against)") for place in recipe.against
-    ]
+    locations = [_pinned(location) for location in recipe.source.locations]
+    with explained(OF_AGAINST):
+        against = [place if place == "sample" else pinned(place) for place in recipe.against]
     source = recipe.source.model_copy(update={"locations": locations})
     return recipe.model_copy(update={"source": source, "against": against})
 
@@ -88,19 +88,11 @@ def _load(kind: str, rest: str, source: TrainingSource) -> Preferences:
     return tables.load(place, PUBLISHED, source, name=corpus.name, attribution=corpus.attribution, config=kind)
 
 
-def _pinned_source(location: str) -> str:
+def _pinned(location: str) -> str:
     kind, rest = _split(location)
     if kind == "table":
-        return f"table:{_pinned(rest)}"
-    return f"{kind}:{_pinned(rest or CORPORA[kind].hub)}" if kind in CORPORA else location
-
-
-def _pinned(location: str, what: str = "") -> str:
-    """`ORG/NAME@COMMIT` for a Hub dataset; a local path as it is. what: of an error, what was looked for."""
-    try:
-        return pinned(location)
-    except SourceError as error:
-        raise SourceError(f"{str(error).removesuffix('.')}{what}.") from None
+        return f"table:{pinned(rest)}"
+    return f"{kind}:{pinned(rest or CORPORA[kind].hub)}" if kind in CORPORA else location
 
 
 def _split(location: str) -> tuple[str, str]:
