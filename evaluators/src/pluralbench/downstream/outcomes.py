@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import polars as pl
-from pluralbench_calls import Choice, Ledger, Settled
+from pluralbench_calls import Ledger
 from pluralbench_calls.chat import ChatConnection, ChatModel
 from pluralbench_rewards import Case, Comparison, Group, cover, mean_score, overlap
 from pluralbench_rewards.judge import PROMPTS, Judge
@@ -117,13 +117,10 @@ def _compared(judge: Judge, answered: Sequence[Answered], seed: int) -> list[dic
         )
         for one, first in zip(answered, firsts, strict=True)
     ]
-    return [_won(one, first) for one, first in zip(judge.compare(comparisons), firsts, strict=True)]
-
-
-def _won(settled: Settled[Choice], first: bool) -> dict[str, Any]:
-    if settled.value is None:
-        return {"reason": settled.reason}
-    return {"value": 1.0 if (settled.value == "A") == first else -1.0}
+    return [
+        {"reason": one.reason} if one.value is None else {"value": 1.0 if (one.value == "A") == first else -1.0}
+        for one, first in zip(judge.compare(comparisons), firsts, strict=True)
+    ]
 
 
 def shown(group: Group) -> str:

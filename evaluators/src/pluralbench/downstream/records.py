@@ -54,15 +54,13 @@ def curves_from(
     items, by_model, values = arrays_of(candidates, rewards, outcomes, names)
     config, configs = numbered(items["config"])
     cluster, _ = numbered(items["cluster"])
-    complete = outcomes is not None and turns == 1 and _all_judged(candidates, outcomes)
-    chosen = {} if outcomes is None else _values_of_selected(selected, outcomes, items)
-    return Table(config, cluster, configs, by_model, values if complete else None, chosen)
-
-
-def _all_judged(candidates: pl.DataFrame, outcomes: pl.DataFrame) -> bool:
-    """Whether every candidate with a text was judged, in conversations in which any was."""
+    if outcomes is None:
+        return Table(config, cluster, configs, by_model, None, {})
+    # Whether every candidate with a text was judged, in conversations in which any was.
     texts = candidates.drop_nulls("text").join(outcomes.select(WHERE).unique(), on=WHERE, how="semi")
-    return texts.join(outcomes, on=[*WHERE, "sample"], how="anti").is_empty()
+    complete = turns == 1 and texts.join(outcomes, on=[*WHERE, "sample"], how="anti").is_empty()
+    chosen = _values_of_selected(selected, outcomes, items)
+    return Table(config, cluster, configs, by_model, values if complete else None, chosen)
 
 
 def _values_of_selected(

@@ -28,7 +28,7 @@ from pluralbench.downstream.best_of_n import best_of_n
 from pluralbench.downstream.correlate import Correlation, correlate
 from pluralbench.downstream.judged_pairs import PAIRS_FILE, judged_pairs
 from pluralbench.downstream.optimization import optimize
-from pluralbench.downstream.sides import Side, side_of_downstream, side_of_optimized
+from pluralbench.downstream.sides import side_of_downstream, side_of_optimized
 from pluralbench.downstream.study_recipe import Items, Model, StudyRecipe, Training, read_study
 from pluralbench.downstream.tables import side_of_runs
 from pluralbench.errors import DataError
@@ -97,8 +97,12 @@ def _directory(target: Path, recipe: StudyRecipe, *, fresh: bool) -> Iterator[No
     except Timeout:
         raise OutputError(f"Another process is at work in {target}; wait for it.") from None
     try:
-        if fresh:
-            _clear(target)
+        if fresh:  # but for the lock, and the recipe, which says that a study wrote here
+            for path in target.iterdir():
+                if path.is_dir():
+                    shutil.rmtree(path)
+                elif path.name not in {LOCK, RECIPE_FILE}:
+                    path.unlink()
         elif made.exists():
             differs = difference(recipe, read_recipe(StudyRecipe, made))
             if differs:
@@ -110,15 +114,6 @@ def _directory(target: Path, recipe: StudyRecipe, *, fresh: bool) -> Iterator[No
         yield
     finally:
         lock.release()
-
-
-def _clear(target: Path) -> None:
-    """Remove all but the lock, and the recipe, which says that a study wrote here."""
-    for path in target.iterdir():
-        if path.is_dir():
-            shutil.rmtree(path)
-        elif path.name not in {LOCK, RECIPE_FILE}:
-            path.unlink()
 
 
 class _Work:
@@ -230,23 +225,23 @@ class _Work:
             return items.asked
         place = self._target / "samples" / items.sample / PAIRS_FILE
         if not place.exists():
-            self._write_pairs(items.sample, place)
+            sample = self._recipe.samples[items.sample]
+            found = self._sampled(f"samples/{items.sample}/candidates", sample.items, {})
+            loaded = load_benchmark(**sample.items.asked, sampled=True)
+            keys = loaded.items.frame.select("config", "id").iter_rows()
+            prompts = {key: group.messages for key, group in zip(keys, loaded.groups(), strict=True)}
+            write_jsonl(judged_pairs(found, prompts, sample.pairs, seed=self._recipe.seed), place)
         data = Data(location=str(place), columns=("cluster=cluster",), limit=items.limit)
         return {"benchmark": "pairs", "data": data, "prompt": None}
-
-    def _write_pairs(self, name: str, place: Path) -> None:
-        sample = self._recipe.samples[name]
-        found = self._sampled(f"samples/{name}/candidates", sample.items, {})
-        loaded = load_benchmark(**sample.items.asked, sampled=True)
-        groups = loaded.groups()
-        keys = loaded.items.frame.select("config", "id").iter_rows()
-        prompts = {key: group.messages for key, group in zip(keys, groups, strict=True)}
-        write_jsonl(judged_pairs(found, prompts, sample.pairs, seed=self._recipe.seed), place)
 
 
 def _correlations(found: Study) -> Iterator[tuple[str, Correlation]]:
     """The first benchmark with each downstream result. Raises `DataError` where two sides share too few models."""
-    seed, sides = found.recipe.seed, {name: _side(found, name) for name in found.runs}
+    seed = found.recipe.seed
+    sides = {
+        benchmark: side_of_runs(list(runs.values()), benchmark, names=list(runs), seed=seed)
+        for benchmark, runs in found.runs.items()
+    }
     if not sides or len(found.recipe.models) < 2:
         return
     first, *others = sides.values()
@@ -257,8 +252,3 @@ def _correlations(found: Study) -> Iterator[tuple[str, Correlation]]:
     if found.optimized:
         side = side_of_optimized(list(found.optimized.values()), "optimization", seed=seed)
         yield "optimization", correlate(first, side, baselines=baselines, seed=seed)
-
-
-def _side(found: Study, benchmark: str) -> Side:
-    runs = found.runs[benchmark]
-    return side_of_runs(list(runs.values()), benchmark, names=list(runs), seed=found.recipe.seed)

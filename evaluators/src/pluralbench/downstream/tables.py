@@ -126,7 +126,7 @@ def _of_table(frame: pl.DataFrame, where: str, columns: Sequence[str], parameter
         raise DataError(f"{where} has two columns of one name; it has {', '.join(stripped)}.")
     frame.columns = stripped
     wanted = list(dict.fromkeys(columns))
-    table = texts(frame, [MODEL, *wanted], [name for name in frame.columns if _is_plain(frame[name])], where)
+    table = texts(frame, [MODEL, *wanted], [name for name, kind in frame.schema.items() if not kind.is_nested()], where)
     refuse(table, pl.col(MODEL).is_null(), f"has no `{MODEL}`; give one, or take the row out", where)
     twice = table.group_by(MODEL, maintain_order=True).len().filter(pl.col("len") > 1)
     if twice.height:
@@ -158,10 +158,6 @@ def _only_numeric(table: pl.DataFrame, where: str, parameter: str) -> list[str]:
             f"to take, as `{parameter}`."
         )
     raise DataError(f"{where} has no column of numbers beside `{MODEL}`; it has {', '.join(table.columns)}.")
-
-
-def _is_plain(column: pl.Series) -> bool:
-    return not column.dtype.is_nested()
 
 
 def some(names: Sequence[str]) -> str:

@@ -4,7 +4,7 @@ A conversation of one turn is sampled once for all reward models. In one of seve
 next turn goes on from: conversations part there, and those that are alike stay one.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 from pluralbench_calls import Ledger, working_ledger
-from pluralbench_rewards import Group, ModelRecord, RewardModel, Scored, Scoring
+from pluralbench_rewards import Group, ModelRecord, Scored, Scoring
 from pluralbench_runs import Cluster, digest
 
 from pluralbench.descriptions import Sampling
@@ -142,21 +142,21 @@ def _turn(
     sampled = sample(setup.policy, threads, n + compared, setup.ledger, seed=setup.seed)
     check_candidates(sampled, setup.policy.record.name)
     candidates = sampled.filter(pl.col("sample") < n)
-    parts = [_scored(setup, name, _own(standing, name), candidates, rewarded) for name in setup.models]
+    parts = []
+    for name in setup.models:  # in conversations in which it stands with some k
+        own = [thread for (model, _), threads in standing.items() if model == name for thread in threads.values()]
+        apart = list({thread.key: thread for thread in own}.values())
+        parts.append(_scored(setup, name, apart, candidates, rewarded))
     rewards = pl.concat([pl.DataFrame(schema=REWARDS), *parts])
     selected = _selected(setup, standing, candidates, rewards)
     if setup.juror is None:
         return Found(sampled, rewards, selected, None, rewarded)
-    judgeable = _judgeable(threads, sampled, n, compared=compared)
-    wanted = judgeable if setup.juror.outcome.judged == "all" else _wanted(judgeable, selected)
+    wanted = _judgeable(threads, sampled, n, compared=compared)
+    if setup.juror.outcome.judged == "selected":
+        chosen = set(selected.drop_nulls("sample").select(*WHERE, "sample").iter_rows())
+        wanted = [one for one in wanted if (*one.thread.key, one.sample) in chosen]
     outcomes = setup.juror.values(wanted, aspects, setup.ledger, seed=setup.seed)
     return Found(sampled, rewards, selected, outcomes, rewarded)
-
-
-def _own(standing: Standing, name: str) -> list[Thread]:
-    """The conversations in which a reward model stands with some k."""
-    own = [thread for (model, _), threads in standing.items() if model == name for thread in threads.values()]
-    return list({thread.key: thread for thread in own}.values())
 
 
 def _scored(
@@ -170,7 +170,11 @@ def _scored(
         return pl.DataFrame(schema=REWARDS)
     scoring = scoring_for(setup.models[name], setup.scoring)
     model = opened(setup.models[name], scoring, setup.cluster)[1]()
-    scored = _resumed(model, there, texts, setup.work / "rewards" / digest([name, threads[0].turn])[:16])
+    groups = [replace(thread.group, responses=texts[thread.key][1]) for thread in there]
+    folder = setup.work / "rewards" / digest([name, threads[0].turn])[:16]
+    folder.mkdir(parents=True, exist_ok=True)
+    with journal(folder) as (known, record):
+        scored = model.score(groups, known=known, on_scored=record)
     rewarded.setdefault(name, Rewarded(model.record())).scored.append(scored)
     missing: list[float | None] = [None] * setup.sampling.n  # of a prompt that was dropped
     rows = [
@@ -180,14 +184,6 @@ def _scored(
     ]
     frame = pl.DataFrame(rows, schema=REWARDS)
     return frame.with_columns(reward=pl.when(pl.col("reward").is_finite()).then("reward"))
-
-
-def _resumed(model: RewardModel, threads: Iterable[Thread], texts: Mapping[Any, Any], folder: Path) -> Scored:
-    """The scores, by way of a journal in `folder`, so that an interrupted walk goes on."""
-    folder.mkdir(parents=True, exist_ok=True)
-    groups = [replace(thread.group, responses=texts[thread.key][1]) for thread in threads]
-    with journal(folder) as (known, record):
-        return model.score(groups, known=known, on_scored=record)
 
 
 def _selected(setup: Setup, standing: Standing, candidates: pl.DataFrame, rewards: pl.DataFrame) -> pl.DataFrame:
@@ -225,12 +221,6 @@ def _judgeable(threads: Sequence[Thread], sampled: pl.DataFrame, n: int, *, comp
         for number in range(n)
         if (text := texts[(*thread.key, number)]) is not None
     ]
-
-
-def _wanted(judgeable: Sequence[Answered], selected: pl.DataFrame) -> list[Answered]:
-    """Those that some reward model selects."""
-    chosen = set(selected.drop_nulls("sample").select(*WHERE, "sample").iter_rows())
-    return [one for one in judgeable if (*one.thread.key, one.sample) in chosen]
 
 
 def _said(part: Found) -> dict[tuple[Any, ...], str]:

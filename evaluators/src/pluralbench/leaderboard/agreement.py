@@ -59,7 +59,7 @@ def check_items(run: Run) -> Findings:
     for what, columns, wrong in (
         ("scores", ("score_chosen", "score_rejected"), _other_than_scores),
         ("verdicts", ("verdict_chosen_first", "verdict_rejected_first"), _other_than_verdicts),
-        ("answers", ("said", "said_swapped", "truth"), _other_than_answers),
+        ("answers", ("said", "said_swapped", "truth"), _other_than_verdicts),
     ):
         if {*columns} <= {*items.columns}:
             found = items.filter(pl.Series([wrong(row) for row in items.iter_rows(named=True)], dtype=pl.Boolean))
@@ -86,11 +86,7 @@ def _other_than_scores(row: Mapping[str, Any]) -> bool:
 def _other_than_verdicts(row: Mapping[str, Any]) -> bool:
     if row["outcome"] == "equal":
         return row["verdict"] is not None
-    return (row["verdict"], row["outcome"]) != verdict(row)
-
-
-def _other_than_answers(row: Mapping[str, Any]) -> bool:
-    return (row["verdict"], row["outcome"]) != verdict_for_persona(row)
+    return (row["verdict"], row["outcome"]) != (verdict_for_persona if "said" in row else verdict)(row)
 
 
 def check_metrics(run: Run, again: pl.DataFrame | None = None) -> Findings:
@@ -100,7 +96,10 @@ def check_metrics(run: Run, again: pl.DataFrame | None = None) -> Findings:
     """
     unchecked = set() if again is not None else FROM_TEXTS
     try:
-        again = _measured(run) if again is None else again
+        if again is None and isinstance(run.config, PersonaConfig):
+            again = measured_personas(run.config, run.items)
+        elif again is None:
+            again = measure(run.config.benchmark.description, decisions_of(run.items))
     except UserError as error:
         yield refused("metrics", f"The metrics cannot be computed from {ITEMS_FILE}: {error}")
         return
@@ -121,12 +120,6 @@ def check_metrics(run: Run, again: pl.DataFrame | None = None) -> Findings:
     if missing.height:
         row = {name: missing[f"{name}_again"][0] for name in PLACE}
         yield refused("metrics", f"{METRICS_FILE} lacks {missing.height:,} numbers, such as {_place(row)}.")
-
-
-def _measured(run: Run) -> pl.DataFrame:
-    if isinstance(run.config, PersonaConfig):
-        return measured_personas(run.config, run.items)
-    return measure(run.config.benchmark.description, decisions_of(run.items))
 
 
 def _alike(name: str) -> pl.Expr:

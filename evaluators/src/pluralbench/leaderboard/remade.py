@@ -17,7 +17,7 @@ from pluralbench_calls import Backend, CallsError, Ledger, Replay
 from pluralbench_calls.chat import ChatConnection
 from pluralbench_rewards import Scored
 from pluralbench_rewards.judge import Judge, prompts_digest
-from pluralbench_runs import UserError, digest
+from pluralbench_runs import Table, UserError, digest
 
 from pluralbench.data.items import Items
 from pluralbench.data.persona_items import Drawn, Personas
@@ -127,17 +127,14 @@ def check_rows(run: Run, source: Source) -> list[Finding]:
         told |= {name: source.read.source[name] for name in ("rows", "empty", "on_empty", "clusters", "earlier")}
     else:
         told["rows"] = dict(source.read.frame["config"].value_counts().iter_rows())
-    again = data.model_validate(data.model_dump() | {name: _plain(value) for name, value in told.items()})
+    plain = {name: value.model_dump() if isinstance(value, Table) else value for name, value in told.items()}
+    again = data.model_validate(data.model_dump() | plain)
     found += [
         refused("data", f"{RUN_FILE} says {name} of the data, and {source.place} has another.")
         for name in told
         if getattr(again, name) != getattr(data, name)
     ]
     return found
-
-
-def _plain(value: Any) -> Any:
-    return value.model_dump() if hasattr(value, "model_dump") else value
 
 
 def remade(run: Run, source: Source) -> tuple[pl.DataFrame, pl.DataFrame]:

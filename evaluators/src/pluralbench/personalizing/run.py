@@ -31,7 +31,6 @@ from pluralbench.personalizing.users import (
     about,
     kept,
     load_users,
-    ranks_of,
     telling,
 )
 from pluralbench.reports.figures.personalize import draw_personalized
@@ -157,14 +156,10 @@ def personalize(
             _carried_out(output, config, described, users, models, embeddings)
     done: Personalized = load_run(target, PersonalizeConfig)
     if not (target / PAGE_FILE).exists():
-        _write_page(done)
+        drawn = draw_personalized(done, target / FIGURES_FOLDER)
+        figures = [path.relative_to(target) for path in drawn if path.suffix == ".png"]
+        write_text(target / PAGE_FILE, page(done, figures))
     return done
-
-
-def _write_page(done: Personalized) -> None:
-    figures = [path for path in draw_personalized(done, done.path / FIGURES_FOLDER) if path.suffix == ".png"]
-    text = page(done, [path.relative_to(done.path) for path in figures])
-    write_text(done.path / PAGE_FILE, text)
 
 
 def conditions_of(personalizing: Personalizing) -> tuple[Condition, ...]:
@@ -230,7 +225,7 @@ def _carried_out(
         def embedded(name: str, part: Part, told: Told) -> Embedded:
             announce(f"Vectors of {name} (--profile {told}): {len(part.groups):,} items")
             part = telling(part, told)
-            corpus = embed(part.groups, ranks_of(part), backbone, posts=config.options.posts, store=store)
+            corpus = embed(part.groups, part.items["rank"].to_list(), backbone, posts=config.options.posts, store=store)
             return Embedded(kept(part, corpus.places), corpus)
 
         parts = {TRAIN: users.train, VALIDATION: users.validation, **users.sets}
@@ -238,6 +233,7 @@ def _carried_out(
             told: {name: embedded(name, part, told) for name, part in parts.items() if part is not None}
             for told in dict.fromkeys(model.told for model in models)
         }
+        data = config.data[TRAIN]
         trained: list[TrainedRecord] = []
         decided: list[pl.DataFrame] = []
         for number, model in enumerate(models, 1):
@@ -249,7 +245,7 @@ def _carried_out(
                 options=model.options,
                 backbone=backbone.record,
                 held_out=own[VALIDATION].corpus if VALIDATION in own else None,
-                origin=_origin(config),
+                origin={"benchmark": config.benchmark.name, "location": data.location, "digest": data.digest},
             )
             sets = {name: own[name] for name in users.sets}
             decided += _decided(model, read_personal(done.folder), sets, config)
@@ -263,12 +259,6 @@ def _carried_out(
     write_run(output, config, result, metrics, {"items": items}, folders=folders)
 
 
-def _origin(config: PersonalizeConfig) -> dict[str, str]:
-    """Where the pairs come from, for the record of a model."""
-    train = config.data[TRAIN]
-    return {"benchmark": config.benchmark.name, "location": train.location, "digest": train.digest}
-
-
 def _decided(
     model: Model, saved: "SavedPersonal", sets: Mapping[str, Embedded], config: PersonalizeConfig
 ) -> Iterator[pl.DataFrame]:
@@ -279,8 +269,11 @@ def _decided(
     also = model.condition == "with" and config.personalizing.profile == "all"
     conditions: list[Condition] = [model.condition, *(["shuffled"] if also else [])]  # type: ignore[list-item]
     for (name, (part, corpus)), condition in product(sets.items(), conditions):
-        if condition == "shuffled":
-            _check_several(part, name)
+        if condition == "shuffled" and part.items["person"].n_unique() < 2:
+            raise DataError(
+                f"The set {TITLES.get(name, name)!r} has a single user, so nobody else's profile can be shown; choose "
+                "--profile both."
+            )
         shown = with_others_profiles(corpus, model.seed) if condition == "shuffled" else corpus
         yield _rows(part, rewards_of(saved, shown), _told_of(part, corpus, config.options.posts)).select(
             *(
@@ -289,14 +282,6 @@ def _decided(
             ),
             pl.lit(name).alias("set"),
             *list(PERSONALIZE_ITEMS)[4:],
-        )
-
-
-def _check_several(part: Part, name: str) -> None:
-    if part.items["person"].n_unique() < 2:
-        raise DataError(
-            f"The set {TITLES.get(name, name)!r} has a single user, so nobody else's profile can be shown; choose "
-            "--profile both."
         )
 
 

@@ -205,21 +205,16 @@ def kept(part: Part, places: Sequence[int]) -> Part:
     return Part(part.items[list(places)], [part.groups[place] for place in places], left)
 
 
-def ranks_of(part: Part) -> list[list[int]]:
-    """The ranks of each group's responses; the lower the better."""
-    return part.items["rank"].to_list()
-
-
 def telling(part: Part, told: Told) -> Part:
     """The part as a model is told of its users: by posts (raw), or by a persona, and by posts who has none."""
     if told == "raw":
         return part
-    return part._replace(groups=list(map(_by_persona, part.groups)))
-
-
-def _by_persona(group: Group) -> Group:
-    has = group.person is not None and group.person.persona
-    return replace(group, context=(persona_block(has),)) if has else group
+    personas = [() if group.person is None else group.person.persona for group in part.groups]
+    groups = [
+        replace(group, context=(persona_block(has),)) if has else group
+        for group, has in zip(part.groups, personas, strict=True)
+    ]
+    return part._replace(groups=groups)
 
 
 def about(part: Part, posts: int) -> Iterator[tuple[int, int | None]]:

@@ -4,7 +4,7 @@ A true aspect and a planned one are the same where they are alike enough: by the
 by the words they share. Each is the same as at most one other: the pairs are as many as can be.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -69,7 +69,8 @@ def by_words(pairs: Sequence[Pair]) -> list[Array]:
         ours, theirs = stems(one, SHORTEST), stems(other, SHORTEST)
         return 2 * len(ours & theirs) / (len(ours) + len(theirs)) if ours and theirs else 0.0
 
-    return [_table(pair, alike) for pair in pairs]
+    tables: list[Any] = [[[alike(one, other) for other in pair.planned] for one in pair.true] for pair in pairs]
+    return [np.array(table, dtype=np.float64) for table in tables]
 
 
 def by_embeddings(pairs: Sequence[Pair], encoder: str, ledger: Ledger) -> list[Array]:
@@ -104,8 +105,3 @@ def aspect_numbers(
     }
     columns = {key: values for key, values in columns.items() if not np.isnan(values).all()}
     return mean_numbers(config, cluster, configs, columns, GROUP, by_config=by_config, within=(0.0, 1.0))
-
-
-def _table(pair: Pair, alike: Callable[[str, str], float]) -> Array:
-    values: Any = [[alike(one, other) for other in pair.planned] for one in pair.true]
-    return np.array(values, dtype=np.float64)
