@@ -38,7 +38,7 @@ WRONG = {
     "of one name": (models(A, B, {"name": "a", "path": "./c"}), "two reward models are named a; give each a name of"),
     "both": (models({**B, "path": "./b"}), "`models.0`: the model b needs either a `path` or a table `train`."),
     "neither": (models({"name": "c"}), "`models.0`: the model c needs either a `path` or a table `train`."),
-    "no models": (models(), "`models`: Tuple should have at least 1 item"),
+    "no models": (models(), "`models` is empty; it needs one value or more."),
     "a path as a name": (models({"name": "org/m", "path": "."}), "`models.0.name`: String should match pattern"),
     "sample": (
         {**WHOLE, "benchmarks": {"judged": {"sample": "chek"}}},
