@@ -3,7 +3,7 @@
 A console block's commands (`$`) each run by themselves, with the executables that are installed, in a folder that has
 every file and model they name, small (`project_files.py`). What is otherwise than at a user's:
 
-- What is first of each executable, and the first Python block, have a process of their own; the others are forked from
+- What is first of each executable (and not heavy, where something is not), and the first Python block, have a process of their own; the others are forked from
   one that has imported what they import (`children.py`), for time.
 - `uv run --group NAME ...` is the command behind it: the tests' environment has all groups. That the group, package or
   extra exists is checked.
@@ -288,9 +288,9 @@ def run() -> dict[str, str]:
 
 @cache
 def first() -> set[str]:
-    """What runs first of each executable, and the first Python block."""
+    """What runs first of each executable, what is not heavy before what is, and the first Python block."""
     of: dict[str, str] = {}
-    for text in run():
+    for text in sorted(run(), key=lambda text: bool(marks(text))):
         of.setdefault(text.partition(" ")[0], text)
     return {*of.values(), found("python")[0].code}
 

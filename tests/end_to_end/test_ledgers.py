@@ -27,37 +27,22 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
     return in_process("build-personalized", main, monkeypatch, capsys)
 
 
-def test_reuse_takes_what_is_known_and_asks_for_the_rest(run: Run, tmp_path: Path) -> None:
+def test_reuse_asks_for_the_rest_and_replay_names_what_is_missing(run: Run, tmp_path: Path) -> None:
+    small = tmp_path / "small"
     with serve(answer) as server:
         url = ("--base-url", server.base_url)
-        status, said = run(*SAMPLE, *url, "--out", tmp_path / "small")
-        assert status == 0, said
-        assert len(server.requests) == 12
-        more = ("--llm", "scripted", "--limit", "3", *url, "--out", tmp_path / "more", "--reuse", tmp_path / "small")
-        status, said = run(*more)
-        assert status == 0, said
-        assert len(server.requests) == 18
-    difference = command("pluralbench-release", "diff", tmp_path / "small", tmp_path / "more")
-    assert difference.returncode == 1
-    assert "1 added" in difference.stdout
-    assert "changed" not in difference.stdout
-
-
-def test_replay_sends_nothing_and_names_what_is_missing(run: Run, tmp_path: Path) -> None:
-    with serve(answer) as server:
-        url = ("--base-url", server.base_url)
-        assert run(*SAMPLE, *url, "--out", tmp_path / "small")[0] == 0
-        sent = len(server.requests)
-        status, said = run(*SAMPLE, *url, "--out", tmp_path / "b", "--replay", tmp_path / "small")
-        assert status == 0, said
-        missing = ("--llm", "scripted", "--limit", "3", *url, "--out", tmp_path / "c", "--replay", tmp_path / "small")
-        status, said = run(*missing)
-        assert status == 2
+        status, said = run(*SAMPLE, *url, "--out", small)
+        assert (status, len(server.requests)) == (0, 12), said
+        larger = ("--llm", "scripted", "--limit", "3", *url)
+        status, said = run(*larger, "--out", tmp_path / "replayed", "--replay", small)
+        assert (status, len(server.requests)) == (2, 12)
         assert "no answer for ranking of the posts of art-03" in said
         assert "6 of 9 rankings" in said
-        assert len(server.requests) == sent
-    assert not any(diff(tmp_path / "small", tmp_path / "b"))
-    assert not (tmp_path / "c").exists()
+        assert not (tmp_path / "replayed").exists()
+        status, said = run(*larger, "--out", tmp_path / "more", "--reuse", small)
+        assert (status, len(server.requests)) == (0, 18), said
+    for table in diff(small, tmp_path / "more"):
+        assert (len(table.added), table.removed, table.changed) == (1, [], {})
 
 
 def test_what_a_server_rejects_is_dropped_and_asked_again_only_on_request(run: Run, tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Every kind of file that a stranger may hand in: what a good one looks like, and what reads it."""
 
 import json
+import shlex
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,22 +22,21 @@ from pluralbench_calls import Answer, Ledger, read_ledger
 from written_tables import write
 
 BUILDERS = ("build-chinese", "build-multilingual", "build-persona-judge", "build-personalized")
-ASKED = ("--base-url", "{server}", "--api-key-env", "")
-Words = tuple[str, ...]
+ASKED = "--base-url {server} --api-key-env ''"
 
 
 @dataclass(frozen=True)
 class Kind:
     """A kind of input. make: writes good files into an empty folder. changed: which of them are changed, as a glob.
 
-    commands: what reads them there, drawn for each input; `{file}` is the changed file and `{server}` the URL of a
-    chat server. number: how many inputs a full run tries. good: how each command ends on good files.
+    commands: lines of what reads them there, drawn for each input; `{file}` is the changed file and `{server}` the URL
+    of a chat server. number: how many inputs a full run tries. good: how each command ends on good files.
     """
 
     name: str
     make: Callable[[Path], object]
     changed: str
-    commands: tuple[Words, ...]
+    commands: tuple[str, ...]
     number: int = 1_000
     good: int = 0
 
@@ -49,14 +49,14 @@ def _recipe(builder: str) -> Callable[[Path], object]:
     return lambda folder: shutil.copy(_package(builder) / "recipes/sample.toml", folder)
 
 
-def _done(folder: Path, *words: str) -> None:
-    result = ended(words, folder, patience=120)
+def _done(folder: Path, line: str) -> None:
+    result = ended(shlex.split(line), folder, patience=120)
     assert result.status == 0, result.said
 
 
 def _release(builder: str) -> Callable[[Path], object]:
     def make(folder: Path) -> None:
-        _done(folder, builder, "--out", "release")
+        _done(folder, f"{builder} --out release")
         shutil.copytree(folder / "release", folder / "other")
 
     return make
@@ -93,7 +93,7 @@ def _people_asked(folder: Path) -> None:
 def _annotated(folder: Path) -> None:
     chinese.write_taxonomy(folder)
     chinese.write_prompts(folder, ["open", "human", "preference"])
-    _done(folder, "build-chinese", "tasks", *PROJECT, *NAMED, "--out", "tasks")
+    _done(folder, f"build-chinese tasks {PROJECT} --out tasks")
     chinese.fill(min((folder / "tasks/sheets").glob("*.csv")), folder / "sheet.csv")
     project_files.export(folder / "tasks/sheets", folder / "export.json")
 
@@ -160,115 +160,90 @@ def _study(folder: Path) -> None:
     (folder / "study.toml").write_text(text.replace('policy = "policy"', 'policy = "./policy"'), encoding="utf-8")
 
 
-def _scores(folder: Path) -> None:
-    project_files.downstream(folder)
-
-
-OUT = ("--out", "out")
-FEW = ("--language", "spa_Latn", "--limit", "1", *OUT)
-PROJECT = ("--prompts", "prompts.jsonl", "--responses", "responses.jsonl", "--taxonomy", "taxonomy.toml")
-NAMED = tuple(word for name in chinese.FIVE for word in ("--annotator", name))
-TASKS = ("--tasks", "tasks", "--out", "read.jsonl")
-LEARNED = ("--annotated", "annotated.jsonl", "--prompts", "more.jsonl", "--taxonomy", "taxonomy.toml")
-BM25 = ("--retriever", "bm25")
+FEW = "--language spa_Latn --limit 1 --out out"
+NAMED = " ".join(f"--annotator {name}" for name in chinese.FIVE)
+PROJECT = f"--prompts prompts.jsonl --responses responses.jsonl --taxonomy taxonomy.toml {NAMED}"
+TASKS = "--tasks tasks --out read.jsonl"
+LEARNED = "--annotated annotated.jsonl --prompts more.jsonl --taxonomy taxonomy.toml"
+QUESTIONS = f"build-personalized --llm m {ASKED} --limit 1 --out out"
 KINDS = [
-    *(Kind(f"recipe {name}", _recipe(name), "*.toml", ((name, "--recipe", "{file}", *OUT),), 500) for name in BUILDERS),
-    Kind("recipe study", _study, "study.toml", (("pluralbench", "study", "{file}", *OUT),), 500, good=2),
+    *(
+        Kind(f"recipe {name}", _recipe(name), "*.toml", (f"{name} --recipe {{file}} --out out",), 500)
+        for name in BUILDERS
+    ),
+    Kind("recipe study", _study, "study.toml", ("pluralbench study {file} --out out",), 500, good=2),
     *(
         Kind(
             f"release {name}",
             _release(name),
             "release/**/*",
             tuple(
-                ("pluralbench-release", verb, "release", *more)
-                for verb, more in (("verify", ()), ("diff", ("other",)), ("rebuild", ()))
+                f"pluralbench-release {words}" for words in ("verify release", "diff release other", "rebuild release")
             ),
             number=250,
         )
         for name in BUILDERS
     ),
-    Kind(
-        "ledgers",
-        _ledgers,
-        "ledger.*",
-        (*[("take_ledger", "{file}")] * 4, ("build-multilingual", "--replay", "{file}", *FEW)),
+    Kind("ledgers", _ledgers, "ledger.*", (*["take_ledger {file}"] * 4, f"build-multilingual --replay {{file}} {FEW}")),
+    *(
+        Kind(name, make, changed, (*[f"load_questions {source}"] * 4, f"{QUESTIONS} --source {source}"))
+        for name, make, changed, source in (
+            ("lamp-qa", _lamp_qa, "lamp/*", "lamp-qa:lamp"),
+            ("dumps", _dump, "Posts.xml", "stack-exchange:Posts.xml"),
+        )
     ),
-    Kind(
-        "lamp-qa",
-        _lamp_qa,
-        "lamp/*",
-        (
-            *[("load_questions", "lamp-qa:lamp")] * 4,
-            ("build-personalized", "--source", "lamp-qa:lamp", "--llm", "m", *ASKED, "--limit", "1", *OUT),
-        ),
-    ),
-    Kind(
-        "dumps",
-        _dump,
-        "Posts.xml",
-        (
-            *[("load_questions", "stack-exchange:Posts.xml")] * 4,
-            ("build-personalized", "--source", "stack-exchange:Posts.xml", "--llm", "m", *ASKED, "--limit", "1", *OUT),
-        ),
-    ),
-    Kind("pairs", _pairs, "pairs.*", (("score_by_text", "{file}"),)),
-    Kind("people asked", _people_asked, "people.jsonl", (("score_by_text", "{file}", "personalized"),), 500),
-    Kind("plans", _people_asked, "plans.jsonl", (("score_by_text", "people.jsonl", "personalized", "{file}"),)),
-    Kind("benchmarks", _benchmark, "mine.toml", (("score_by_text", "pairs.jsonl", "{file}"),)),
-    Kind("sheets", _annotated, "sheet.csv", (("build-chinese", "annotations", "{file}", *TASKS),)),
-    Kind("label studio", _annotated, "export.json", (("build-chinese", "annotations", "{file}", *TASKS),)),
-    Kind("tasks", _annotated, "tasks/*.jsonl", (("build-chinese", "annotations", "sheet.csv", *TASKS),)),
-    Kind("prompts", _annotated, "[prt]*[s.]*o*l", (("build-chinese", "tasks", *PROJECT, *NAMED, *OUT),), 500),
-    Kind("taxonomy", _annotated, "taxonomy.toml", (("build-chinese", "tasks", *PROJECT, *NAMED, *OUT),), 500),
+    Kind("pairs", _pairs, "pairs.*", ("score_by_text {file}",)),
+    Kind("people asked", _people_asked, "people.jsonl", ("score_by_text {file} personalized",), 500),
+    Kind("plans", _people_asked, "plans.jsonl", ("score_by_text people.jsonl personalized {file}",)),
+    Kind("benchmarks", _benchmark, "mine.toml", ("score_by_text pairs.jsonl {file}",)),
+    Kind("sheets", _annotated, "sheet.csv", (f"build-chinese annotations {{file}} {TASKS}",)),
+    Kind("label studio", _annotated, "export.json", (f"build-chinese annotations {{file}} {TASKS}",)),
+    Kind("tasks", _annotated, "tasks/*.jsonl", (f"build-chinese annotations sheet.csv {TASKS}",)),
+    Kind("prompts", _annotated, "[prt]*[s.]*o*l", (f"build-chinese tasks {PROJECT} --out out",), 500),
+    Kind("taxonomy", _annotated, "taxonomy.toml", (f"build-chinese tasks {PROJECT} --out out",), 500),
     Kind(
         "annotated",
         _ranked,
         "*.jsonl",
         (
-            ("build-chinese", "resolve", "annotated.jsonl", "--out", "ranked.jsonl"),
-            ("build-chinese", "preference", *LEARNED, "--judge", "m", *ASKED, "--no-distant", *OUT),
+            "build-chinese resolve annotated.jsonl --out ranked.jsonl",
+            f"build-chinese preference {LEARNED} --judge m {ASKED} --no-distant --out out",
         ),
     ),
     *(
-        Kind(name, _sources, changed, (("build-persona-judge", *words, *BM25, *OUT),), number)
-        for number, name, changed, *words in (
-            (1_000, "people's CSV", "survey/*", "--people-csv", "survey"),
-            (250, "opinion waves", "waves/*/*", "--opinion-qa", "waves", "--respondents", "4"),
-            (250, "essays", "wassa/*", "--empathic-conversations", "wassa", "--size", "1"),
-            (250, "reddit", "reddit.jsonl", "--personal-reddit", "reddit.jsonl"),
-            (250, "prism", "prism/*", "--prism", "prism", "--size", "1"),
+        Kind(name, _sources, changed, (f"build-persona-judge {words} --retriever bm25 --out out",), number)
+        for number, name, changed, words in (
+            (1_000, "people's CSV", "survey/*", "--people-csv survey"),
+            (250, "opinion waves", "waves/*/*", "--opinion-qa waves --respondents 4"),
+            (250, "essays", "wassa/*", "--empathic-conversations wassa --size 1"),
+            (250, "reddit", "reddit.jsonl", "--personal-reddit reddit.jsonl"),
+            (250, "prism", "prism/*", "--prism prism --size 1"),
         )
     ),
     Kind(
         "verdicts",
         _verdicts,
         "verdicts.*",
-        (("pluralbench", "judge-metrics", "{file}"), ("pluralbench", "judge-metrics", "{file}", "--format", "json")),
+        tuple(f"pluralbench judge-metrics {{file}} --format {form}" for form in ("table", "json")),
     ),
-    Kind(
-        "labels",
-        _verdicts,
-        "labels.csv",
-        (("pluralbench", "judge-metrics", "verdicts.csv", "--labels", "{file}"),),
-        500,
-    ),
-    Kind("decisions", _decisions, "decisions.csv", (("build-multilingual", "--decisions", "{file}", *FEW),)),
+    Kind("labels", _verdicts, "labels.csv", ("pluralbench judge-metrics verdicts.csv --labels {file}",), 500),
+    Kind("decisions", _decisions, "decisions.csv", (f"build-multilingual --decisions {{file}} {FEW}",)),
     Kind(
         "rated",
         _rated,
         "rated.jsonl",
-        (("build-multilingual", "--recipe", "translation", "--rated", "{file}", "--per-level", "1", *OUT),),
+        ("build-multilingual --recipe translation --rated {file} --per-level 1 --out out",),
     ),
     Kind(
         "runs",
         _runs,
         "runs/a/*",
         (
-            ("pluralbench", "report", "runs"),
-            ("pluralbench", "show", "runs/a", "--data", "pairs.jsonl"),
-            ("pluralbench", "compare", "runs/a", "runs/b"),
+            "pluralbench report runs",
+            "pluralbench show runs/a --data pairs.jsonl",
+            "pluralbench compare runs/a runs/b",
         ),
     ),
-    Kind("personalized", _personalized, "run/[ipm]*", (("pluralbench", "report", "run", "--detail"),), 500),
-    Kind("scores", _scores, "benchmark.csv", (("pluralbench", "correlate", "{file}", "downstream.csv"),), 500),
+    Kind("personalized", _personalized, "run/[ipm]*", ("pluralbench report run --detail",), 500),
+    Kind("scores", project_files.downstream, "benchmark.csv", ("pluralbench correlate {file} downstream.csv",), 500),
 ]

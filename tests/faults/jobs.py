@@ -1,8 +1,9 @@
 """Every long job, small: what it needs, what it asks of whom, and what of its result no two runs may have otherwise."""
 
+import shlex
 import shutil
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from importlib.resources import files
@@ -21,19 +22,18 @@ from killed_child import kill_at, operations
 from reward_models import save_classifier, save_language_model
 from written_tables import write
 
-Words = Sequence[str]
-
 
 @dataclass(frozen=True)
 class Job:
-    """A job. make: writes what it needs. same: the files of its result that are the same in every run, as globs.
+    """A job. make: writes what it needs. line: the command, but for `--out out`.
 
-    asked: who is asked, `chat` or `translation`; nobody without it.
+    same: the files of its result that are the same in every run, as globs. asked: who is asked, `chat` or
+    `translation`; nobody without it.
     """
 
     name: str
     make: Callable[[Path], object]
-    words: tuple[str, ...]
+    line: str
     same: tuple[str, ...]
     asked: str = ""
 
@@ -45,10 +45,10 @@ class Servers:
     chat: chat_server.ChatServer
     translation: translation_server.TranslationServer
 
-    def words(self, words: Words) -> list[str]:
-        """The words with the servers' addresses in them."""
-        given = {"{server}": self.chat.base_url, "{translation}": self.translation.endpoint}
-        return [given.get(word, word) for word in words]
+    def words(self, job: Job, out: str = "out") -> list[str]:
+        """The words of a job, with the servers' addresses in them."""
+        line = job.line.format(server=self.chat.base_url, translation=self.translation.endpoint)
+        return [*shlex.split(line), "--out", out]
 
     def asked(self, job: Job) -> int:
         """How many answers were given: texts that were translated, or requests."""
@@ -95,7 +95,7 @@ class Whole(NamedTuple):
 
 def begun(job: Job, servers: Servers, folder: Path, last: int = NEVER, **options: Any) -> Child:
     """Start a job, which kills itself at its file operation of this number."""
-    return start(servers.words(job.words), folder, before=kill_at, arguments=(last, "out"), **options)
+    return start(servers.words(job), folder, before=kill_at, arguments=(last, "out"), **options)
 
 
 @contextmanager
@@ -157,89 +157,45 @@ def _people(folder: Path) -> None:
     save_classifier(folder / "model", **project_files.TINY)
 
 
-CHAT = ("--base-url", "{server}", "--api-key-env", "")
-DATA = ("--benchmark", "pairs", "--data", "pairs.jsonl")
-OUT = ("--out", "out")
-GOOGLE = ("--translator", "google", "--endpoint", "{translation}", "--project", "mine")
-SAMPLED = ("--policy-base-url", "{server}", "--policy-api-key-env", "", "--judge-base-url", "{server}")
+CHAT = "--base-url {server} --api-key-env ''"
+DATA = "--benchmark pairs --data pairs.jsonl"
+GOOGLE = "--translator google --endpoint {translation} --project mine"
+SAMPLED = "--policy-base-url {server} --policy-api-key-env '' --judge-base-url {server}"
+QUICK = "--epochs 3 --batch-size 8 --accumulation 1 --checkpoint-every 2 --device cpu"
 RELEASE = ("data/**/*.parquet", "provenance/recipe.toml", "provenance/row_digests.parquet")
 RUN = ("items.parquet", "metrics.parquet")
-QUICK = ("--epochs", "3", "--batch-size", "8", "--accumulation", "1", "--checkpoint-every", "2", "--device", "cpu")
+DOWNSTREAM = ("candidates.parquet", "rewards.parquet", "selected.parquet", "metrics.parquet")
 JOBS = [
-    Job("score", _scored, ("pluralbench", "score", "./model", *DATA, "--device", "cpu", *OUT), RUN),
-    Job("judge", _pairs, ("pluralbench", "judge", "m", *DATA, *CHAT, *OUT), RUN, "chat"),
-    Job("train", _trained, ("pluralbench", "train", "./base", *DATA, *QUICK, *OUT), ("model.safetensors",)),
+    Job("score", _scored, f"pluralbench score ./model {DATA} --device cpu", RUN),
+    Job("judge", _pairs, f"pluralbench judge m {DATA} {CHAT}", RUN, "chat"),
+    Job("train", _trained, f"pluralbench train ./base {DATA} {QUICK}", ("model.safetensors",)),
     Job(
         "multilingual build",
         _pairs,
-        ("build-multilingual", "--source", "pairs.jsonl", "--language", "spa_Latn", *GOOGLE, *OUT),
+        f"build-multilingual --source pairs.jsonl --language spa_Latn {GOOGLE}",
         RELEASE,
         "translation",
     ),
     Job(
         "preference build",
         _ranked,
-        (
-            "build-chinese",
-            "preference",
-            "--recipe",
-            "recipe.toml",
-            *LEARNED,
-            "--judge",
-            "m",
-            *CHAT,
-            "--reward-base",
-            "./base",
-            *OUT,
-        ),
+        f"build-chinese preference --recipe recipe.toml {LEARNED} --judge m {CHAT} --reward-base ./base",
         RELEASE,
         "chat",
     ),
     Job(
         "personalized build",
         _questions,
-        (
-            "build-personalized",
-            "--source",
-            "stack-exchange:beer/Posts.xml",
-            "--llm",
-            "m",
-            *CHAT,
-            "--retriever",
-            "bm25",
-            *OUT,
-        ),
+        f"build-personalized --source stack-exchange:beer/Posts.xml --llm m {CHAT} --retriever bm25",
         RELEASE,
         "chat",
     ),
     Job(
         "best-of-N",
         _people,
-        (
-            "pluralbench",
-            "best-of-n",
-            "--policy",
-            "m",
-            *SAMPLED,
-            "--judge",
-            "m",
-            "--reward",
-            "a=./model",
-            "--device",
-            "cpu",
-            "--data",
-            "people.jsonl",
-            "--profile",
-            "none",
-            "--n",
-            "4",
-            "--k",
-            "1",
-            "--k",
-            "4",
-            *OUT,
-        ),
-        ("candidates.parquet", "rewards.parquet", "selected.parquet", "metrics.parquet"),
+        f"pluralbench best-of-n --policy m {SAMPLED} --judge m --reward a=./model --device cpu --data people.jsonl "
+        "--profile none --n 4 --k 1 --k 4",
+        DOWNSTREAM,
         "chat",
     ),
 ]

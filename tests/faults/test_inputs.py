@@ -1,7 +1,7 @@
 """A thousand changed inputs of each kind: whatever is in a file, a command ends with a sentence or with a result."""
 
+import shlex
 import shutil
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -18,9 +18,9 @@ pytestmark = [pytest.mark.faults, pytest.mark.timeout(3600)]
 def test_changed_input(kind: Kind, tried: Tried, tmp_path_factory: pytest.TempPathFactory, chat: ChatServer) -> None:
     good = tmp_path_factory.mktemp("good")
     kind.make(good)
-    for words in kind.commands:
+    for line in kind.commands:
         copied = shutil.copytree(good, tmp_path_factory.mktemp("copied") / "case")
-        result = ended(_given(words, chat, min(_files(copied, kind)).relative_to(copied)), copied)
+        result = ended(_given(line, chat, min(_files(copied, kind)).relative_to(copied)), copied)
         assert result.status == kind.good, result.said
     for number, draw, folder in tried.cases(kind.number):
         shutil.copytree(good, folder, dirs_exist_ok=True)
@@ -36,9 +36,8 @@ def _files(folder: Path, kind: Kind) -> list[Path]:
     return sorted(path for path in folder.glob(kind.changed) if path.is_file())
 
 
-def _given(words: Sequence[str], chat: ChatServer, file: Path) -> list[str]:
-    given = {"{file}": str(file), "{server}": chat.base_url}
-    return [given.get(word, word) for word in words]
+def _given(line: str, chat: ChatServer, file: Path) -> list[str]:
+    return [word.format(file=file, server=chat.base_url) for word in shlex.split(line)]
 
 
 def _forget(folder: Path) -> None:

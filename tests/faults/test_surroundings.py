@@ -22,8 +22,7 @@ def test_full_disk(job: Job, tried: Tried, tmp_path_factory: pytest.TempPathFact
         for number, draw, folder in tried.cases(TIMES):
             shutil.copytree(good, folder, dirs_exist_ok=True)
             size = int(2 ** draw.uniform(8, 17))
-            words = servers.words(job.words)
-            full = ended(words, folder, patience=PATIENCE, before=no_larger_files, arguments=(size,))
+            full = ended(servers.words(job), folder, patience=PATIENCE, before=no_larger_files, arguments=(size,))
             tried.end(number, full, f"[no file beyond {size} bytes]")
             again = begun(job, servers, folder).end(PATIENCE)
             tried.end(number, again)
@@ -37,8 +36,7 @@ def test_a_place_that_cannot_be_written(job: Job, tried: Tried) -> None:
     with serving() as servers:
         for number, _, folder in tried.cases(1):
             job.make(folder)
-            words = ["/sys/nobody/out" if word == "out" else word for word in servers.words(job.words)]
-            refused = ended(words, folder, patience=PATIENCE)
+            refused = ended(servers.words(job, "/sys/nobody/out"), folder, patience=PATIENCE)
             if tried.end(number, refused) and (refused.status != 2 or "/sys/nobody" not in refused.said):
                 tried.failure(number, "lost", f"exit status {refused.status}: {refused.last_line[:300]}")
 

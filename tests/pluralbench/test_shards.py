@@ -314,10 +314,9 @@ def test_the_script_of_a_job_array_runs_as_its_tasks_do(model: str, sample: Path
     (tmp_path / "dist").mkdir()
     (tmp_path / "dist/personalized-rewardbench").symlink_to(sample)
     path = os.pathsep.join([str(Path(script("pluralbench")).parent), os.environ["PATH"]])
-    for number in ("1", "2"):
-        own = environment({"SLURM_ARRAY_TASK_ID": number, "PATH": path})
-        done = subprocess.run(["bash", job], cwd=tmp_path, env=own, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stdout + done.stderr
+    tasks = [environment({"SLURM_ARRAY_TASK_ID": number, "PATH": path}) for number in ("1", "2")]
+    running = [subprocess.Popen(["bash", job], cwd=tmp_path, env=task) for task in tasks]
+    assert [task.wait() for task in running] == [0, 0]
     merged = pluralbench.merge(sorted((tmp_path / "runs").glob("mine-shard*")), data=str(sample))
     assert merged.path == tmp_path / "runs/mine"
     assert merged.items.height == 24

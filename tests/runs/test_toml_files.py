@@ -19,28 +19,7 @@ VALUES = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),
     max_leaves=10,
 )
-MARKS = [
-    "=",
-    "[",
-    "]",
-    "[[",
-    "]]",
-    "{",
-    "}",
-    ".",
-    ",",
-    "\n",
-    '"',
-    "'",
-    '"""',
-    "'''",
-    "\\",
-    "#",
-    "-",
-    "_",
-    "\0",
-    "\ufeff",
-]
+MARKS = [*"=[]{}.,\n\"'\\#-_\0\ufeff", "[[", "]]", '"""', "'''"]
 WORDS = ["a", "1", "e9", "9" * 5000, "0x" + "f" * 40, "nan", "1979-05-27", "a.a = 1\n", "[a]\n", "\\u0000", "中"]
 PIECES = st.sampled_from(MARKS + WORDS)
 

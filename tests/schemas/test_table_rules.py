@@ -1,6 +1,5 @@
 """Every rule of every schema says file, row, id, column, value and rule of the first failure."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pandera.polars as pa
@@ -308,14 +307,10 @@ RULES: list[tuple[list[str], str, Any, str]] = [
 ]
 
 
-def cases() -> Iterator[Any]:
-    for names, column, value, rule in RULES:
-        for name in names:
-            # The first schema that has a check keeps its name; each verbatim schema has a check of its own.
-            yield pytest.param(name, column, value, rule)
-
-
-@pytest.mark.parametrize(("name", "column", "value", "rule"), list(cases()))
+@pytest.mark.parametrize(
+    ("name", "column", "value", "rule"),
+    [(name, column, value, rule) for names, column, value, rule in RULES for name in names],
+)
 def test_a_broken_rule_is_named_where_it_is_broken(name: str, column: str, value: Any, rule: str) -> None:
     found = error(changed(name, **{column: value}), name)
     assert str(found).startswith(f"{FILE}, row 2 (id {ids_of(name, 2)[1]!r}): column `{column}` {rule}, got ")

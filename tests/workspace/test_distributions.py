@@ -17,8 +17,11 @@ URLS = {
 
 
 @pytest.mark.parametrize("member", MEMBERS, ids=lambda path: path.name)
-def test_a_wheel_holds_the_licence_and_says_what_and_where_it_is(member: Path) -> None:
+def test_a_wheel_is_typed_holds_the_licence_and_says_what_and_where_it_is(member: Path) -> None:
     project = load(member)["project"]
+    assert (project["license"], project["requires-python"]) == ("Apache-2.0", ">=3.11")
+    assert all((module.parent / "py.typed").exists() for module in member.glob("src/*/__init__.py"))
+    assert len((member / "README.md").read_text(encoding="utf-8").splitlines()) > 5
     assert project["license-files"] == ["LICENSE"]
     assert (member / "LICENSE").read_bytes() == (ROOT / "LICENSE").read_bytes()
     assert project["urls"] == URLS
