@@ -133,10 +133,7 @@ ROWS: dict[str, Values] = {
 NUMBERED = {"MultilingualPairs", "TranslationPairs"}
 every = pytest.mark.parametrize("name", SCHEMAS)
 # A command uses several schemas in turn, so each of these tests runs after all of them were used once.
-TYPES = {
-    name: {column: kind.dtype.type for column, kind in schema.to_schema().columns.items()}
-    for name, schema in SCHEMAS.items()
-}
+TYPES = {name: schema.row_types() for name, schema in SCHEMAS.items()}
 COLUMNS = [(name, column) for name, types in TYPES.items() for column in types]
 
 

@@ -2,8 +2,6 @@
 
 from collections.abc import Iterable
 
-import pandera.polars as pa
-
 from pluralbench_schemas.chinese import RankedResponses
 from pluralbench_schemas.multilingual import MultilingualPairs, TranslationPairs
 from pluralbench_schemas.persona import PersonaItems
@@ -14,8 +12,9 @@ from pluralbench_schemas.personalized import (
     VerbatimPersonalizedQuestions,
 )
 from pluralbench_schemas.preferences import PersonalizedPreferences
+from pluralbench_schemas.rules import Rows
 
-SCHEMAS: dict[str, type[pa.DataFrameModel]] = {
+SCHEMAS: dict[str, type[Rows]] = {
     schema.__name__: schema
     for schema in (
         MultilingualPairs,

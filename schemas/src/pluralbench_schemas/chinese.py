@@ -85,5 +85,5 @@ class RankedResponses(Rows):
     _call_keys = name_calls("vote_calls", "reward_calls")
 
 
-RANKED_RESPONSES = RankedResponses.empty().schema
+RANKED_RESPONSES = RankedResponses.row_types()
 """Names and types of a table of `RankedResponses`, to make one."""

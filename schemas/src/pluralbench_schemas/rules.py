@@ -17,6 +17,11 @@ class Rows(pa.DataFrameModel):
 
         strict = True
 
+    @classmethod
+    def row_types(cls) -> pl.Schema:
+        """The names and types of the columns, to make a table. `empty()` has them too, but starts polars' threads."""
+        return pl.Schema({name: column.dtype.type for name, column in cls.to_schema().columns.items()})
+
 
 def rule(error: str, *columns: str, holds: Callable[[str], pl.Expr]) -> Any:
     """A check of columns, an attribute of a schema. holds: from a column's name to whether each row keeps to it."""

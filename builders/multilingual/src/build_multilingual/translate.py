@@ -17,7 +17,7 @@ from build_multilingual.source import TEXTS, matches
 from build_multilingual.translators import Translator
 
 WAYS: tuple[Way, ...] = ("whole", "cut")
-ROWS = MultilingualPairs.empty().schema
+ROWS = MultilingualPairs.row_types()
 IDENTICAL = "identical answers"
 SET_ASIDE = pl.Schema(
     {"id": pl.Int64, "language": pl.String, "field": pl.String, "reason": pl.String, "translation": pl.String}

@@ -21,7 +21,7 @@ from build_multilingual.templates import TEMPLATES
 LEVELS = ("easy", "hard")
 DECIMALS = 9  # of differences: 1.2 - 0.2 is a point, however floats are rounded
 
-PAIRS = TranslationPairs.empty().schema
+PAIRS = TranslationPairs.row_types()
 DRAWN = ("id", "prompt", "subset", "template")
 CANDIDATES = pl.Schema({"direction": pl.String} | {name: kind for name, kind in PAIRS.items() if name not in DRAWN})
 

@@ -16,7 +16,7 @@ from pluralbench_schemas import PersonaItems
 
 from build_persona_judge.persona import Rendered
 
-ITEMS = PersonaItems.empty().schema
+ITEMS = PersonaItems.row_types()
 T = TypeVar("T")
 LeftOut = tuple[str, str, str]
 """What was left out ("response", "essay", ...), its id, and why."""

@@ -13,7 +13,7 @@ from pluralbench.data.samples import read_data
 from pluralbench.descriptions import Setting
 from pluralbench.errors import DataError
 
-SHAPE = PersonaItems.empty().schema
+SHAPE = PersonaItems.row_types()
 # What a judge is never shown may be missing.
 UNSHOWN: dict[str, Any] = {"origin_a": "?", "origin_b": "?", "gap": None, "rank_calls": []}
 COLUMNS = {name: kind for name, kind in SHAPE.items() if name not in UNSHOWN}
