@@ -1,7 +1,6 @@
 """Apertium as it is installed here: what its translations keep of a text, and what is said where it cannot help."""
 
 import asyncio
-import json
 import re
 import shutil
 from collections.abc import Callable, Sequence
@@ -15,6 +14,7 @@ from build_multilingual.recipe import ConnectionTable, TranslatorTable
 from build_multilingual.translators import translator
 from pluralbench_calls import Answer, Request, read_ledger
 from pluralbench_schemas import LANGUAGES
+from written_tables import write
 
 MODES = Path("/usr/share/apertium/modes")
 NEEDED = ("eng-spa", "eng-cat", "cat-ita")
@@ -153,8 +153,7 @@ def build(run: Run, folder: Path) -> tuple[int, str]:
             "subset": "hep-python",
         },
     ]
-    (folder / "pairs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    words = ("--source", folder / "pairs.jsonl", "--translator", "apertium", "--language", "spa_Latn")
+    words = ("--source", write(folder / "pairs.jsonl", rows), "--translator", "apertium", "--language", "spa_Latn")
     return run(*words, "--out", folder / "out")
 
 

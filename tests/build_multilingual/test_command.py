@@ -4,7 +4,6 @@ Answers come from a ledger that a made-up translator filled, or from a script th
 """
 
 import hashlib
-import json
 import re
 import tomllib
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -21,6 +20,7 @@ from commands import refused_with
 from pluralbench_calls import Answer, Ledger, Limits, Request
 from pluralbench_release import RECIPE, read_manifest, rebuild, verify
 from pluralbench_schemas import LANGUAGES
+from written_tables import write
 
 Run = Callable[..., tuple[int, str]]
 RECIPES = SAMPLE.parent / "recipes"
@@ -70,9 +70,7 @@ class Recorded(Apertium):
 
 @pytest.fixture
 def pairs(tmp_path: Path) -> Path:
-    path = tmp_path / "pairs.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in PAIRS), encoding="utf-8")
-    return path
+    return write(tmp_path / "pairs.jsonl", PAIRS)
 
 
 @pytest.fixture

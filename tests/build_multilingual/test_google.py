@@ -2,12 +2,13 @@
 
 import unicodedata
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 
 import polars as pl
-import pytest
 from build_multilingual.masking import FINDERS
 from google_builds import PROJECT, Run, built, calls, prose, recipe, record, released, rows, texts_of
+from pluralbench_schemas import LANGUAGES
 from translation_server import PROJECT_NUMBER, by_words, least_messages, serve
 
 # ---- What is sent and what comes back
@@ -50,24 +51,18 @@ PROTECTED = {
 }
 
 
-def test_the_protected_spans_of_this_test_are_all_kinds() -> None:
+def test_what_is_protected_is_never_sent_and_comes_back_as_it_was(run: Run, tmp_path: Path) -> None:
     assert list(PROTECTED) == list(dict.fromkeys(kind for kind, _ in FINDERS))
-
-
-@pytest.mark.parametrize("kind", PROTECTED)
-def test_what_is_protected_is_never_sent_and_comes_back_as_it_was(run: Run, tmp_path: Path, kind: str) -> None:
-    span = PROTECTED[kind]
-    around = "\n" if kind == "fenced code" else " "
-    text = f"{prose('before')}{around}{span}{around}{prose('after')}"
-    pairs = [row | {"prompt": text, "chosen": f"{text}\n\n{row['chosen']}"} for row in rows(3)]
+    ends = {kind: ("\n" if kind == "fenced code" else " ") for kind in PROTECTED}
+    texts = [f"{prose('before')}{ends[kind]}{span}{ends[kind]}{prose('after')}" for kind, span in PROTECTED.items()]
+    pairs = [row | {"prompt": text} for row, text in zip(rows(len(texts)), texts, strict=True)]
     with serve(by_words) as server:
         out = built(run, tmp_path, server.endpoint, pairs)
-    assert not [sent for sent in server.texts() if span in sent]
-    made = released(out)
+    assert not [sent for sent in server.texts() if any(span in sent for span in PROTECTED.values())]
     assert record(out, "set_aside").is_empty()
     before, after = by_words([prose("before"), prose("after")], "en", "es")
-    assert set(made["prompt"]) == {f"{before}{around}{span}{around}{after}"}
-    assert all(chosen.startswith(f"{before}{around}{span}{around}{after}\n\n") for chosen in made["chosen"])
+    wanted = [f"{before}{ends[kind]}{span}{ends[kind]}{after}" for kind, span in PROTECTED.items()]
+    assert released(out)["prompt"].to_list() == wanted
 
 
 STRANGE = {
@@ -80,20 +75,19 @@ STRANGE = {
 }
 
 
-@pytest.mark.parametrize("code", STRANGE)
-def test_right_to_left_and_combining_text_comes_back_byte_for_byte(run: Run, tmp_path: Path, code: str) -> None:
-    text = STRANGE[code]
-    translations = [text, f"{text}\n\n{text}", f"- {text}\n- {text}\n\n[0] {text}"]
+def test_right_to_left_and_combining_text_comes_back_byte_for_byte(run: Run, tmp_path: Path) -> None:
     texts = {"prompt": prose("p", 9), "chosen": prose("c", 18), "rejected": prose("r", 27)}
     pair = {"id": 7, "subset": "s", **texts, "rejected": texts["rejected"] + " 15%"}
     sent = [texts["prompt"], texts["chosen"], texts["rejected"] + " [0]"]
-    known = dict(zip(sent, translations, strict=True))
-    with serve(lambda texts, *_: [known[text] for text in texts]) as server:
-        out = built(run, tmp_path, server.endpoint, [pair], languages=[code])
-    (row,) = released(out, code).iter_rows(named=True)
-    wanted = [*translations[:2], translations[2].replace("[0]", "15%")]
-    assert [row[side].encode() for side in ("prompt", "chosen", "rejected")] == [text.encode() for text in wanted]
-    assert sorted(calls(out)["text"]) == sorted(translations), "recorded as it came"
+    made = {code: [text, f"{text}\n\n{text}", f"- {text}\n- {text}\n\n[0] {text}"] for code, text in STRANGE.items()}
+    known = {LANGUAGES[code].google: dict(zip(sent, translations, strict=True)) for code, translations in made.items()}
+    with serve(lambda texts, _, target: [known[target][text] for text in texts]) as server:
+        out = built(run, tmp_path, server.endpoint, [pair], languages=list(STRANGE))
+    for code, translations in made.items():
+        (row,) = released(out, code).iter_rows(named=True)
+        wanted = [*translations[:2], translations[2].replace("[0]", "15%")]
+        assert [row[side].encode() for side in texts] == [text.encode() for text in wanted]
+    assert sorted(calls(out)["text"]) == sorted(chain(*made.values())), "recorded as it came"
 
 
 def test_a_translation_of_only_white_space_is_empty(run: Run, tmp_path: Path) -> None:

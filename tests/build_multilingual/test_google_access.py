@@ -31,30 +31,30 @@ def lonely(monkeypatch: pytest.MonkeyPatch, home: Path) -> dict[str, str]:
     return values
 
 
-NO_CREDENTIALS = (
-    "Google Cloud has no credentials here ({reason}); run `gcloud auth application-default login` or set "
-    "GOOGLE_APPLICATION_CREDENTIALS to the file of a service account. 0 of 3 texts in spa_Latn are recorded" + GO_ON
+@pytest.mark.parametrize(
+    ("path", "reason"),
+    [
+        (
+            None,
+            "Your default credentials were not found. To set up Application Default Credentials, see "
+            "https://cloud.google.com/docs/authentication/external/set-up-adc for more information",
+        ),
+        ("nowhere.json", "File nowhere.json was not found"),
+    ],
 )
-
-
-def test_no_credentials(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    lonely(monkeypatch, tmp_path / "home")
-    result = run("--recipe", recipe(tmp_path, "", rows(1)), "--out", tmp_path / "out")
-    reason = (
-        "Your default credentials were not found. To set up Application Default Credentials, see "
-        "https://cloud.google.com/docs/authentication/external/set-up-adc for more information"
-    )
-    refused_with(result, NO_CREDENTIALS.format(reason=reason))
-    assert not (tmp_path / "out.work").exists()
-
-
-def test_credentials_that_are_not_where_they_should_be(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_no_credentials(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str | None, reason: str
 ) -> None:
     lonely(monkeypatch, tmp_path / "home")
-    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", "nowhere.json")
-    result = run("--recipe", recipe(tmp_path, "", rows(1)), "--out", tmp_path / "out")
-    refused_with(result, NO_CREDENTIALS.format(reason="File nowhere.json was not found"))
+    if path is not None:
+        monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", path)
+    refused_with(
+        run("--recipe", recipe(tmp_path, "", rows(1)), "--out", tmp_path / "out"),
+        f"Google Cloud has no credentials here ({reason}); run `gcloud auth application-default login` or set "
+        "GOOGLE_APPLICATION_CREDENTIALS to the file of a service account. 0 of 3 texts in spa_Latn are "
+        f"recorded{GO_ON}",
+    )
+    assert not (tmp_path / "out.work").exists()
 
 
 @pytest.mark.parametrize("text", ['{"type": "service_account", "private_key": "no"}', '{"type": "serv'])

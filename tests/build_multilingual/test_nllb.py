@@ -19,6 +19,7 @@ from build_multilingual.recipe import ConnectionTable, TranslatorTable  # noqa: 
 from build_multilingual.translators import nllb, translator  # noqa: E402
 from pluralbench_calls import Answer, Request, read_ledger  # noqa: E402
 from pluralbench_schemas import LANGUAGES  # noqa: E402
+from written_tables import write  # noqa: E402
 
 Run = Callable[..., tuple[int, str]]
 
@@ -252,9 +253,7 @@ def pairs(folder: Path) -> Path:
         {"id": 1, "prompt": E[0], "chosen": f"{E[1]} {E[2]}\n\n{E[3]}", "rejected": E[4], "subset": "chat"},
         {"id": 2, "prompt": f"{E[5]}\n{E[6]}", **code, "subset": "hep-python"},
     ]
-    path = folder / "pairs.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    return path
+    return write(folder / "pairs.jsonl", rows)
 
 
 def test_a_build_and_its_replay(run: Run, folder: Path, tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 """Rated translations in the three shapes that files have: what is read, what is left out, and what is refused."""
 
-import csv
 import json
 import math
 import re
@@ -16,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pluralbench_release.errors import SourceError
 from pydantic import ValidationError
+from written_tables import write
 
 SHARED = Path(__file__).parents[2].parent / "shared" / "data" / "multilingual"
 needs_shared = pytest.mark.skipif(not SHARED.is_dir(), reason=f"the real rated translations are not at {SHARED}")
@@ -41,24 +41,8 @@ MAPLE: list[dict[str, Any]] = [
 ]
 
 
-def written(path: Path, rows: Sequence[Row]) -> str:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if path.suffix == ".parquet":
-        pl.DataFrame(rows).write_parquet(path)
-    elif path.suffix == ".csv":
-        with path.open("w", encoding="utf-8", newline="") as file:
-            writer = csv.DictWriter(file, list(rows[0]))
-            writer.writeheader()
-            writer.writerows(rows)
-    else:
-        lines = (json.dumps(row, ensure_ascii=False) for row in rows)
-        text = f"[{','.join(lines)}]" if path.suffix == ".json" else "\n".join(lines)
-        path.write_text(text, encoding="utf-8")
-    return str(path)
-
-
 def rated(tmp_path: Path, rows: Sequence[Row], name: str = "rated.jsonl", **settings: Any) -> Rated:
-    return read(RatedTable(location=written(tmp_path / name, rows), **settings))
+    return read(RatedTable(location=str(write(tmp_path / name, rows)), **settings))
 
 
 def without(row: Row, *names: str) -> dict[str, Any]:
@@ -67,7 +51,7 @@ def without(row: Row, *names: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", ["maple-train.jsonl", "maple.json", "maple.csv", "maple.parquet", "data/train.jsonl"])
 def test_a_translation_a_row(tmp_path: Path, name: str) -> None:
-    written(tmp_path / name, MAPLE)
+    write(tmp_path / name, MAPLE)
     location = tmp_path if name.startswith("data/") else tmp_path / name
     found = read(RatedTable(location=str(location), direction="zh-en", licence="cc-by-nc-4.0", name="MAPLE"))
     assert found.frame.schema == RATED
@@ -310,8 +294,8 @@ def test_what_cannot_be_read_says_why(tmp_path: Path, rows: list[Row], settings:
 
 def test_a_location_has_one_score(tmp_path: Path) -> None:
     both = [row | {"hter": 0.5} for row in MAPLE]
-    written(tmp_path / "one" / "train.jsonl", both)
-    written(tmp_path / "two" / "train.jsonl", [without(row, "score") for row in both])
+    write(tmp_path / "one" / "train.jsonl", both)
+    write(tmp_path / "two" / "train.jsonl", [without(row, "score") for row in both])
     with pytest.raises(SourceError) as caught:
         read(RatedTable(location=str(tmp_path), direction="zh-en"))
     assert str(caught.value) == f"{tmp_path} is rated by `score` and by `hter`; say which in `score`."

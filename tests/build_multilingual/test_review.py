@@ -1,6 +1,7 @@
 """Review sheets: what a reviewer sees, what the keys say, and that a filled sheet is read again."""
 
 import csv
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -124,38 +125,34 @@ def test_a_folder_with_sheets_is_written_again(tmp_path: Path) -> None:
     assert len(read(tmp_path / "spa_Latn.csv")) == 3
 
 
-@pytest.mark.parametrize("column", ["better", "decision", "reason"])
-def test_a_sheet_that_a_reviewer_has_filled_is_not_overwritten(tmp_path: Path, column: str) -> None:
+FILLED = "has been filled in; choose another --export-review, so that nothing is lost."
+NO_SHEET = "is no review sheet; choose another --export-review."
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        *(
+            (lambda sheet, name=name: sheet.with_columns(pl.Series(name, [None, "1"])).write_csv(), FILLED)
+            for name in SHEET[-3:]
+        ),
+        (lambda sheet: sheet.with_columns(decision=pl.lit("drop")).write_csv(separator=";"), FILLED),
+        (lambda sheet: sheet.select("id", verdict=pl.lit("drop")).write_csv(), NO_SHEET),
+        (lambda _: "", NO_SHEET),
+    ],
+    ids=["better", "decision", "reason", "with semicolons, as in many countries", "another table", "empty"],
+)
+def test_what_a_reviewer_has_filled_or_is_no_sheet_is_not_overwritten(
+    tmp_path: Path, change: Callable[[pl.DataFrame], str], said: str
+) -> None:
     [path] = exported(tmp_path, {"spa_Latn": numbered("spa_Latn", 2)})
-    filled = pl.read_csv(path, infer_schema=False).with_columns(pl.Series(column, [None, "1"]))
-    filled.write_csv(path, include_bom=True)
+    path.write_text(change(pl.read_csv(path, infer_schema=False)), encoding="utf-8-sig")
     before = path.read_bytes()
     with pytest.raises(BuildError) as caught:
         exported(tmp_path, {"deu_Latn": numbered("deu_Latn", 2)})
-    assert str(caught.value) == (f"{path} has been filled in; choose another --export-review, so that nothing is lost.")
+    assert str(caught.value) == f"{path} {said}"
     assert path.read_bytes() == before
     assert not (tmp_path / "deu_Latn.csv").exists()
-
-
-def test_a_file_that_is_no_csv_is_not_overwritten(tmp_path: Path) -> None:
-    path = tmp_path / "spa_Latn.csv"
-    path.write_bytes(b"")
-    with pytest.raises(BuildError, match=r"spa_Latn\.csv is no review sheet; choose another --export-review\.$"):
-        exported(tmp_path, {"spa_Latn": numbered("spa_Latn", 2)})
-
-
-@pytest.mark.parametrize("what", ["a filled sheet with semicolons", "another table"])
-def test_a_table_of_other_columns_is_not_overwritten(tmp_path: Path, what: str) -> None:
-    [path] = exported(tmp_path, {"spa_Latn": numbered("spa_Latn", 2)})
-    sheet = pl.read_csv(path, infer_schema=False).with_columns(decision=pl.lit("drop"))
-    if what == "another table":
-        sheet.rename({"decision": "verdict"}).select("id", "verdict").write_csv(path)
-    else:
-        sheet.write_csv(path, separator=";")  # as spreadsheets do in many countries
-    before = path.read_bytes()
-    with pytest.raises(BuildError):
-        exported(tmp_path, {"spa_Latn": numbered("spa_Latn", 2)})
-    assert path.read_bytes() == before
 
 
 def test_a_folder_with_something_else_is_refused(tmp_path: Path) -> None:

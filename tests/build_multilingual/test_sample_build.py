@@ -36,25 +36,18 @@ def digests(release: Path) -> dict[str, str]:
 
 
 @pytest.mark.smoke
-def test_it_says_what_it_made_and_what_is_next(sample: Sample) -> None:
+def test_it_says_what_it_made(sample: Sample) -> None:
     out, said = sample
-    for part in (
-        "multilingual-rewardbench 0.1.0, 336 recorded calls, 0 of them made now",
-        *CONFIGS,
-        "translation-en-es-easy",
-        "Next:",
-        "pluralbench-release verify dist/multilingual-rewardbench",
-        'datasets.load_dataset("dist/multilingual-rewardbench", "spa_Latn", split="test")',
-    ):
+    for part in ("336 recorded calls, 0 of them made now", *CONFIGS, "translation-en-es-easy"):
         assert part in said
     assert sorted(path.name for path in out.parent.iterdir()) == ["multilingual-rewardbench"]
-    assert sorted(path.relative_to(out).as_posix() for path in out.rglob("*") if path.is_file()) == [
-        "README.md",
-        "SHA256SUMS",
-        *sorted(f"data/{config}/test.parquet" for config in CONFIGS),
-        *(f"provenance/{name}" for name in ("dropped.parquet", "ledger.parquet", "manifest.json", "recipe.toml")),
-        *(f"provenance/{name}" for name in ("row_digests.parquet", "set_aside.parquet", "statistics.json")),
-    ]
+    records = ("dropped", "ledger", "row_digests", "set_aside")
+    assert {path.relative_to(out).as_posix() for path in out.rglob("*") if path.is_file()} == {
+        *("README.md", "SHA256SUMS"),
+        *(f"data/{config}/test.parquet" for config in CONFIGS),
+        *(f"provenance/{name}" for name in ("manifest.json", "recipe.toml", "statistics.json")),
+        *(f"provenance/{name}.parquet" for name in records),
+    }
 
 
 def test_every_config_keeps_to_its_schema_and_shares_its_ids(sample: Sample) -> None:

@@ -1,6 +1,5 @@
 """The English pairs: RewardBench's shape, and any other table of pairs."""
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from build_multilingual.source import PAIRS, Loaded, load, pin
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pluralbench_release.errors import SourceError
+from written_tables import write
 
 # The subsets of RewardBench's filtered split with their rows, by section (reference/multilingual.md, B.1 and B.4).
 SUBSETS = {
@@ -58,14 +58,7 @@ def pair(**changes: Any) -> dict[str, Any]:
 
 def loaded(path: Path, rows: Sequence[Row], **options: Any) -> Loaded:
     """The rows, written to `path` and read again."""
-    match path.suffix:
-        case ".jsonl":
-            path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
-        case ".csv":
-            pl.DataFrame(rows).write_csv(path)
-        case ".parquet":
-            pl.DataFrame(rows).write_parquet(path)
-    return load(SourceTable(location=str(path), **options))
+    return load(SourceTable(location=str(write(path, rows)), **options))
 
 
 def refused(path: Path, *rows: Row, **options: Any) -> str:

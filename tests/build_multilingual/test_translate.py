@@ -131,6 +131,13 @@ def translated(
     return frame.to_dicts(), aside.rows()
 
 
+def kept(*given: Any, **more: Any) -> list[dict[str, Any]]:
+    """The rows, of which nothing was set aside."""
+    rows, aside = translated(*given, **more)
+    assert aside == []
+    return rows
+
+
 def key(text: str, sample: int = 0, language: Language = SPANISH) -> str:
     """The key of the call for a text."""
     return Request("translation", Fake.provider, Fake.model, Fake().body(text, language), sample=sample).key
@@ -139,8 +146,7 @@ def key(text: str, sample: int = 0, language: Language = SPANISH) -> str:
 def test_a_row_comes_back_with_its_calls(ledger: Ledger) -> None:
     pairs = pairs_of({"id": 7, "prompt": "Run `ls` now!\n\nYes?", "rejected": "Wait for 5 minutes."})
     who = Fake()
-    [row], aside = translated(pairs, ledger, who)
-    assert aside == []
+    [row] = kept(pairs, ledger, who)
     assert row == {
         "id": 7,
         "language": "spa_Latn",
@@ -178,8 +184,7 @@ def test_every_call_is_recorded_under_its_key(ledger: Ledger, tmp_path: Path) ->
 def test_what_loses_a_mark_is_asked_again_in_pieces(ledger: Ledger) -> None:
     who = Fake(lambda text, _: foreign(text.replace("[0]", "")))
     pairs = pairs_of({"prompt": "First do this. Then run `ls` and {name}. 5!\n"})
-    [row], aside = translated(pairs, ledger, who)
-    assert aside == []
+    [row] = kept(pairs, ledger, who)
     assert row["prompt"] == "tsriFo odo siht".replace("siht", "sihto") + ". nehTo nuro `ls` dnao {name}. 5!\n"
     second = [text for text, sample in who.texts if sample == 1]
     assert second == ["First do this.", "Then run", "and"]
@@ -220,8 +225,7 @@ def test_what_fails_twice_is_set_aside_with_its_reason(ledger: Ledger, name: str
 def test_what_fails_once_is_mended_by_the_second_way(ledger: Ledger, name: str) -> None:
     fault, _ = FAULTS[name]
     who = Fake(lambda text, sample: fault(text) if text == LONG and sample == 0 else foreign(text))
-    [row], aside = translated(pairs_of({"chosen": LONG}), ledger, who)
-    assert aside == []
+    [row] = kept(pairs_of({"chosen": LONG}), ledger, who)
     assert (row["chosen"], row["chosen_calls"]) == (foreign(LONG), [key(LONG, 1)])
 
 
@@ -241,8 +245,7 @@ def test_real_languages_are_told(ledger: Ledger) -> None:
         "Question [0]?": "¿Pregunta [0]?",
     }
     pairs = pairs_of({"chosen": LONG})
-    _, aside = translated(pairs, ledger, Fake(lambda text, _: said[text]), checks=ChecksTable())
-    assert aside == []
+    kept(pairs, ledger, Fake(lambda text, _: said[text]), checks=ChecksTable())
     german = "Die Bibliothek ist heute geschlossen, und das Museum daneben auch."
     who = Fake(lambda text, _: german if text == LONG else said[text])
     who.model = "fake-2"
@@ -253,8 +256,7 @@ def test_real_languages_are_told(ledger: Ledger) -> None:
 def test_code_is_copied_and_only_its_prompt_is_asked(ledger: Ledger) -> None:
     code = {"chosen": "def f():\n    return 'yes'", "rejected": "def f(): pass", "subset": "hep-python"}
     who = Fake()
-    [row], aside = translated(pairs_of(code), ledger, who)
-    assert aside == []
+    [row] = kept(pairs_of(code), ledger, who)
     assert (row["chosen"], row["rejected"], row["source"]) == (code["chosen"], code["rejected"], "hep-python")
     assert (row["prompt_calls"], row["chosen_calls"], row["rejected_calls"]) == ([key("Question [0]?")], [], [])
     assert who.texts == [("Question [0]?", 0)]
@@ -274,17 +276,13 @@ def test_answers_that_become_the_same_are_asked_again_and_set_aside(ledger: Ledg
 
 def test_answers_that_become_the_same_only_once_are_kept(ledger: Ledger) -> None:
     who = Fake(lambda text, sample: "El mismo. " if "one" in text and sample == 0 else foreign(text))
-    [row], aside = translated(pairs_of({}), ledger, who)
-    assert aside == []
+    [row] = kept(pairs_of({}), ledger, who)
     assert (row["chosen"], row["rejected"]) == (foreign("The better one."), foreign("A worse one."))
 
 
 def test_answers_that_differ_in_what_survives_are_not_the_same(ledger: Ledger) -> None:
     who = Fake(lambda _text, _: "Es [0].")
-    [row], aside = translated(
-        pairs_of({"prompt": "Is it 7?", "chosen": "It is 4.", "rejected": "That is 5."}), ledger, who
-    )
-    assert aside == []
+    [row] = kept(pairs_of({"prompt": "Is it 7?", "chosen": "It is 4.", "rejected": "That is 5."}), ledger, who)
     assert (row["chosen"], row["rejected"]) == ("Es 4.", "Es 5.")
 
 
@@ -297,8 +295,7 @@ def test_answers_that_are_the_same_in_english_are_set_aside(ledger: Ledger, reje
 def test_texts_without_letters_are_kept_without_a_call(ledger: Ledger) -> None:
     who = Fake()
     texts = {"prompt": "3 + 4 = 7?\n", "chosen": "`x = 7`", "rejected": ""}
-    [row], aside = translated(pairs_of(texts), ledger, who)
-    assert aside == []
+    [row] = kept(pairs_of(texts), ledger, who)
     assert {name: row[name] for name in texts} == texts
     assert [row[f"{name}_calls"] for name in texts] == [[], [], []]
     assert row["translator"] == "none"
@@ -314,8 +311,7 @@ def test_white_space_around_a_text_stays(ledger: Ledger) -> None:
 def test_a_long_text_is_asked_in_parts(ledger: Ledger) -> None:
     who = Fake(longest=40)
     text = "This is the first sentence. " * 3 + "See `a` and `b` too."
-    [row], aside = translated(pairs_of({"prompt": text}), ledger, who)
-    assert aside == []
+    [row] = kept(pairs_of({"prompt": text}), ledger, who)
     assert row["prompt"] == foreign("This is the first sentence. ") * 3 + "eeSo `a` dnao `b` ooto."
     assert row["prompt_calls"] == [key("This is the first sentence.")] * 3 + [key("See [0] and [1] too.")]
     assert all(len(sent) <= 40 for sent, _ in who.texts)
@@ -323,8 +319,7 @@ def test_a_long_text_is_asked_in_parts(ledger: Ledger) -> None:
 
 def test_a_mark_may_move_within_its_part_only(ledger: Ledger) -> None:
     who = Fake(lambda text, _: " ".join(reversed(foreign(text).split())), longest=30)
-    [row], aside = translated(pairs_of({"prompt": "Here you see 15 red tea. Here you see 20 cups."}), ledger, who)
-    assert aside == []
+    [row] = kept(pairs_of({"prompt": "Here you see 15 red tea. Here you see 20 cups."}), ledger, who)
     assert row["prompt"] == "aeto. dero 15 eeso uoyo ereHo spuco. 20 eeso uoyo ereHo"
 
 
@@ -362,8 +357,7 @@ def test_several_models_are_all_named(ledger: Ledger) -> None:
         translated(pairs, ledger, one, backend=Replay())
     request = Request("translation", one.provider, one.model, one.body("Run it.", SPANISH), sample=1)
     ledger.record(Answer.to(request, "answer", "nuRo tio.", model="another model"))
-    [row], aside = translated(pairs, ledger, one)
-    assert aside == []
+    [row] = kept(pairs, ledger, one)
     assert row["translator"] == "made by fake-1; another model"
     assert other.sent == []
 

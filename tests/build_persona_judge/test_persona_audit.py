@@ -11,6 +11,7 @@ import pytest
 from build_persona_judge.figures import audit_of, check_audits, figures_of
 from build_persona_judge.pairing import ITEMS
 from pluralbench_release.audit import PairLimits
+from written_tables import write
 
 Run = Callable[..., tuple[int, str]]
 COOK = {"occupation": "cook", "town": "Cork, Ireland", "age": None}
@@ -106,7 +107,7 @@ LEAKING = [
 
 
 def built(run: Run, folder: Path, limits: str) -> tuple[int, str]:
-    data = files.write_jsonl(folder / "pr.jsonl", LEAKING)
+    data = write(folder / "pr.jsonl", LEAKING)
     recipe = folder / "recipe.toml"
     recipe.write_text(
         f'retriever = "bm25"\n[personal_reddit]\nlocation = "{data}"\n[audit]\n{limits}\n', encoding="utf-8"

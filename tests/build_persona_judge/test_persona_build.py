@@ -25,9 +25,9 @@ from pluralbench_release import (
 )
 from pluralbench_schemas import PersonaItems, validate
 from samples import Sample
+from written_tables import write
 
 Run = Callable[..., tuple[int, str]]
-NAME = "persona-judge"
 
 # What the sample is, for good: change a text, a sentence of a persona or a draw, and these change with it.
 DIGESTS = {
@@ -58,24 +58,18 @@ def sample() -> Sample:
 
 
 @pytest.mark.smoke
-def test_it_says_what_it_made_and_what_is_next(sample: Sample) -> None:
+def test_it_says_what_it_made(sample: Sample) -> None:
     release, said = sample
-    for part in (
-        f"{NAME} 0.1.0, 17 recorded calls, 0 of them made now",
-        "taken for a refusal",
-        "answered no question",
-        f"pluralbench-release verify dist/{NAME}",
-        f'datasets.load_dataset("dist/{NAME}", "prism", split="test")',
-    ):
+    for part in ("17 recorded calls, 0 of them made now", "taken for a refusal", "answered no question"):
         assert part in said
-    assert [path.name for path in release.parent.iterdir()] == [NAME]
-    assert sorted(path.relative_to(release).as_posix() for path in release.rglob("*") if path.is_file()) == [
-        "README.md",
-        "SHA256SUMS",
-        *sorted(f"data/{config}/test.parquet" for config in DIGESTS),
-        *(f"provenance/{name}" for name in ("dropped.parquet", "ledger.parquet", "manifest.json", "recipe.toml")),
-        *(f"provenance/{name}" for name in ("row_digests.parquet", "statistics.json")),
-    ]
+    assert [path.name for path in release.parent.iterdir()] == ["persona-judge"]
+    records = ("dropped", "ledger", "row_digests")
+    assert {path.relative_to(release).as_posix() for path in release.rglob("*") if path.is_file()} == {
+        *("README.md", "SHA256SUMS"),
+        *(f"data/{config}/test.parquet" for config in DIGESTS),
+        *(f"provenance/{name}" for name in ("manifest.json", "recipe.toml", "statistics.json")),
+        *(f"provenance/{name}.parquet" for name in records),
+    }
 
 
 def test_its_digests_repeat(sample: Sample) -> None:
@@ -164,7 +158,7 @@ def own(tmp_path: Path) -> Path:
     files.wave(tmp_path / "waves/W1", {"Q1": ["Yes", "No", "Refused"]}, answers)
     files.empathic(tmp_path / "wassa", [(a, p, n * 2, n * 2) for a in (1, 2) for n, p in enumerate("pqr")])
     posts = [files.post(who, question) for who in ("cook", "nurse", "pilot") for question in ("q1", "q2")]
-    files.write_jsonl(tmp_path / "pr.jsonl", posts)
+    write(tmp_path / "pr.jsonl", posts)
     files.people_csv(tmp_path / "drinks")
     return tmp_path
 

@@ -12,6 +12,7 @@ from build_persona_judge.recipe import EmpathicTable, OpinionQaTable, PeopleTabl
 from build_persona_judge.sources import empathic, opinion_qa, people_csv, personal_reddit, prism
 from build_persona_judge.sources.loaded import Loaded, read_file
 from pluralbench_release.errors import SourceError
+from written_tables import write
 
 TWO = [files.utterance("int7", "falcon", 90), files.utterance("int7", "llama", 20)]
 BINARY = {"Q1": ["Yes", "No", "Refused"], "Q2": ["a", "b", "c"]}
@@ -27,7 +28,7 @@ EVERYTHING: dict[str, tuple[Callable[[Path], Loaded[Any]], Callable[[Path], Path
     ),
     "personal_reddit": (
         lambda path: personal_reddit.load(RedditTable(location=str(path / "pr.jsonl"))),
-        lambda path: files.write_jsonl(path / "pr.jsonl", [files.post("cook", "q1"), files.post("nurse", "q2")]).parent,
+        lambda path: write(path / "pr.jsonl", [files.post("cook", "q1"), files.post("nurse", "q2")]).parent,
     ),
     "people_csv": (
         lambda path: people_csv.load(PeopleTable(location=str(path), task="drinks")),
@@ -242,7 +243,7 @@ def test_personal_reddit_knows_people_by_what_is_known_of_them(tmp_path: Path) -
         {"personality": nothing, "question_asked": "q1", "response": "Guess who."},
     ]
     del rows[3]["personality"]["birth_city_country"]
-    loaded = personal_reddit.load(RedditTable(location=str(files.write_jsonl(tmp_path / "pr.jsonl", rows))))
+    loaded = personal_reddit.load(RedditTable(location=str(write(tmp_path / "pr.jsonl", rows))))
     assert sorted(post.option for post in loaded.rows) == [
         "Question: q1\nAnswer: cook on q1",
         "Question: q1\nAnswer: nurse on q1",
@@ -360,7 +361,7 @@ def test_missing_values_are_missing_in_every_source(tmp_path: Path, source: str)
     rows = {
         "prism": lambda: files.prism(tmp_path, TWO, [{"user_id": "user1"} | files.PERSON | {"age": "N/A"}]),
         "empathic": lambda: files.empathic(tmp_path, [(1, "p", 1, 1), (1, "q", 5, 5)], {"p": {"age": "."}, "q": {}}),
-        "personal_reddit": lambda: files.write_jsonl(tmp_path / "pr.jsonl", [files.post("cook", "q1", age="-")]),
+        "personal_reddit": lambda: write(tmp_path / "pr.jsonl", [files.post("cook", "q1", age="-")]),
     }
     rows[source]()
     persona = next(iter(EVERYTHING[source][0](tmp_path).personas.values()))
@@ -391,7 +392,7 @@ def test_empathic_reads_several_files_of_essays_and_people(tmp_path: Path) -> No
 
 
 def test_a_line_that_is_no_json_is_named(tmp_path: Path) -> None:
-    path = files.write_jsonl(tmp_path / "pr.jsonl", [files.post("cook", "q1")])
+    path = write(tmp_path / "pr.jsonl", [files.post("cook", "q1")])
     path.write_text(path.read_text(encoding="utf-8") + json.dumps({"a": 1})[:-1], encoding="utf-8")
     refused(EVERYTHING["personal_reddit"][0], tmp_path, "pr.jsonl, line 2: this is not JSON")
 

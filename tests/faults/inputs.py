@@ -109,7 +109,7 @@ def _sources(folder: Path) -> None:
     persona.wave(folder / "waves/W1", {"Q1": ["Yes", "No", "Refused"]}, answers)
     persona.empathic(folder / "wassa", [(a, p, n * 2, n * 2) for a in (1, 2) for n, p in enumerate("pqr")])
     said = [persona.post(who, question) for who in ("cook", "nurse", "pilot") for question in ("q1", "q2")]
-    persona.write_jsonl(folder / "reddit.jsonl", said)
+    write(folder / "reddit.jsonl", said)
     given = [persona.utterance(str(n), model, score) for n in range(3) for model, score in (("a", 90), ("b", 10))]
     persona.prism(folder / "prism", given)
     persona.people_csv(folder / "survey")

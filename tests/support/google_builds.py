@@ -1,6 +1,5 @@
 """Builds by Google Cloud Translation from made texts, and what they leave."""
 
-import json
 import random
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any
 import polars as pl
 import tomli_w
 from pluralbench_calls import read_ledger
+from written_tables import write
 
 PROJECT = "the-builders-own"
 GO_ON = "; run the same command again to go on."
@@ -43,11 +43,9 @@ def rows(count: int, words: int = 20, subset: str = "chat") -> list[dict[str, An
 
 def recipe(folder: Path, endpoint: str, pairs: Sequence[Row], **tables: Any) -> Path:
     """A recipe for Spanish by the server at `endpoint`; a table given here adds to the one that is there."""
-    path = folder / "pairs.jsonl"
-    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in pairs), encoding="utf-8")
     values: dict[str, Any] = {
         "languages": ["spa_Latn"],
-        "source": {"location": str(path)},
+        "source": {"location": str(write(folder / "pairs.jsonl", pairs))},
         "translator": {"name": "google"},
         "connection": {"project": PROJECT, "endpoint": endpoint, "retry_seconds": 30.0, "concurrency": 1},
     }

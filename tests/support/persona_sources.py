@@ -1,10 +1,11 @@
 """Tiny files in the shapes of the persona judge's sources, to be built from and to be broken."""
 
 import csv
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+from written_tables import write
 
 Row = dict[str, Any]
 
@@ -56,12 +57,6 @@ PERSONALITY: Row = {
 }
 
 
-def write_jsonl(path: Path, rows: Sequence[Mapping[str, Any]]) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows), encoding="utf-8")
-    return path
-
-
 def write_csv(path: Path, rows: Sequence[Mapping[str, Any]]) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", encoding="utf-8", newline="") as file:
@@ -86,8 +81,8 @@ def utterance(interaction: str, model: str, score: object, text: str | None = No
 
 def prism(folder: Path, utterances: Sequence[Row], people: Sequence[Row] | None = None) -> Path:
     """A folder with PRISM's two tables; one person without `people`."""
-    write_jsonl(folder / "survey.jsonl", people if people is not None else [{"user_id": "user1"} | PERSON])
-    write_jsonl(folder / "utterances.jsonl", utterances)
+    write(folder / "survey.jsonl", people if people is not None else [{"user_id": "user1"} | PERSON])
+    write(folder / "utterances.jsonl", utterances)
     return folder
 
 

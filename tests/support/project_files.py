@@ -24,6 +24,7 @@ from downstream_runs import MODELS, World, sampled
 from hub_server import card, publish
 from pluralbench_rewards import Group
 from reward_models import POSITIONS, save_classifier, save_language_model
+from written_tables import write as write_rows
 
 COMMIT = "a" * 40
 CATEGORY = ["知识", "人文地理"]
@@ -74,7 +75,7 @@ def write(folder: Path) -> None:
     persona.wave(folder / "human_resp/W1", {"Q1": ["Yes", "No", "Refused"]}, answers)
     persona.empathic(folder / "wassa", [(a, p, n * 2, n * 2) for a in (1, 2) for n, p in enumerate("pqr")])
     said = [persona.post(who, question) for who in ("cook", "nurse", "pilot") for question in ("q1", "q2")]
-    persona.write_jsonl(folder / "synthetic_dataset.jsonl", said)
+    write_rows(folder / "synthetic_dataset.jsonl", said)
     for name in ("my-survey", "drinks"):
         persona.people_csv(folder / name)
 
