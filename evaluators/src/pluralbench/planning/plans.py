@@ -32,22 +32,12 @@ from pluralbench.planning.aspects import (
     compared,
 )
 from pluralbench.planning.prompts import load_people, marks_of, prompts_of
+from pluralbench.results.columns import schema_of
 from pluralbench.results.metrics_frame import metrics_frame
 from pluralbench.results.plans import PLANS_FILE, PlanConfig, PlanResult
 from pluralbench.results.runs import LEDGER_FILE, Plans, load_run, write_run
 
-_PLANNED: dict[str, Any] = {
-    "config": pl.String,
-    "id": pl.String,
-    "cluster": pl.String,
-    "text": pl.String,
-    "aspects": pl.List(pl.String),
-    "outcome": pl.String,
-    "reason": pl.String,
-    "tokens": pl.Int64,
-    "call": pl.String,
-}
-PLANNED = pl.Schema(_PLANNED)
+PLANNED = schema_of("config", "id", "cluster", "text", "aspects", "outcome", "reason", "tokens", "call")
 """A row an item. text: as the planner wrote it, null where there is none; then `outcome` and `reason` say why.
 aspects: what could be read from it, empty where it has no list. call: the key of the recorded call."""
 

@@ -22,6 +22,7 @@ _TYPES: dict[str, Any] = {
     **dict.fromkeys(("truncated", "correct"), pl.Boolean),
     **dict.fromkeys(_CALLS, CALLS),
     "scores": pl.List(pl.Float64),
+    "aspects": pl.List(pl.String),
 }
 
 

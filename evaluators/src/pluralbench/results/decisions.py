@@ -192,12 +192,7 @@ def decisions_of(items: pl.DataFrame) -> pl.DataFrame:
     grouped = items.group_by(*BASE, maintain_order=True).agg(
         response_ids="response",
         rank="rank",
-        scores="score",
-        cut=pl.col("tokens_cut").max(),
-        dropped=(pl.col("outcome") == "dropped").any(),
+        scores=pl.col("score").fill_null(float("nan")).filter((pl.col("outcome") != "dropped").all()),
+        cut=pl.col("tokens_cut").max().fill_null(0),
     )
-    scores: list[list[float]] = [
-        [] if gone else [float("nan") if value is None else value for value in values]
-        for values, gone in grouped.select("scores", "dropped").iter_rows()
-    ]
-    return decide(grouped, scores, grouped["cut"].fill_null(0).to_list())
+    return decide(grouped, grouped["scores"], grouped["cut"])
