@@ -131,21 +131,6 @@ def test_calibration_says_what_is_in_each_bin() -> None:
     assert legacy.estimate("ece", "pooled").n == (error.n or 0) - 1
 
 
-def test_rewards_that_are_log_odds_are_better_calibrated_than_the_same_ones_stretched() -> None:
-    draw = random.Random(3)
-    made: list[Prompt] = []
-    for _ in range(400):
-        gap = draw.uniform(0, 3)
-        right = draw.random() < 1 / (1 + 2.718281828**-gap)
-        made.append(("open", "a", [1, 2] if right else [2, 1], [gap, 0.0]))
-    stretched = [(config, category, rank, [4 * value for value in own]) for config, category, rank, own in made]
-    honest, sure = (measured(decisions(some)).estimate("ece", "pooled").value for some in (made, stretched))
-    assert honest is not None
-    assert sure is not None
-    assert honest < 0.06
-    assert sure > 0.12
-
-
 def test_other_benchmarks_have_no_calibration_and_no_legacy_rules_of_this_kind() -> None:
     run = run_of(decisions(many(4, 6)), "rankings")
     assert {"ece", "exact_match"}.isdisjoint(run.metrics["metric"])
