@@ -10,7 +10,8 @@ import verbs
 from chat_server import Reply, serve
 from pluralbench import DataError, Group, Prompt, Run, find_benchmark
 from pluralbench.data.prompts import Told, context_of
-from verbs import by_text, load_items
+from pluralbench.evaluation.settings import load_benchmark
+from verbs import load_items
 from written_tables import write
 
 Rows = list[dict[str, Any]]
@@ -31,25 +32,13 @@ def data(people: Callable[..., Rows], tmp_path: Path) -> Path:
     return write(tmp_path / "people.jsonl", rows)
 
 
-@pytest.fixture
-def shown(score: Callable[..., Run]) -> Callable[..., list[Group]]:
+def shown(data: Path, benchmark: str = "personalized", **options: Any) -> list[Group]:
     """What a model is given with these options."""
-
-    def show(data: Path, benchmark: str = "personalized", **options: Any) -> list[Group]:
-        seen: list[Group] = []
-
-        def see(groups: Sequence[Group]) -> list[list[float]]:
-            seen.extend(groups)
-            return by_text(groups)
-
-        score(benchmark, data, by=see, **options)
-        return seen
-
-    return show
+    return load_benchmark(benchmark, data, Prompt(**options)).groups()
 
 
 @pytest.mark.parametrize("profile", ["none", "raw", "plan"])
-def test_scoring_never_shows_rubrics_or_narratives(shown: Callable[..., list[Group]], data: Path, profile: str) -> None:
+def test_scoring_never_shows_rubrics_or_narratives(data: Path, profile: str) -> None:
     groups = shown(data, profile=profile, plans=plans_of(data, profile))
     assert len(groups) == 4
     assert MARKER not in repr(groups)
@@ -131,9 +120,7 @@ def test_the_papers_oracle_is_shown_the_posts_too_and_goes_by_what_this_person_e
 
 
 @pytest.mark.parametrize("posts", [1, 3, 10])
-def test_a_profile_is_so_many_posts_each_with_its_number_and_category(
-    shown: Callable[..., list[Group]], data: Path, posts: int
-) -> None:
+def test_a_profile_is_so_many_posts_each_with_its_number_and_category(data: Path, posts: int) -> None:
     group = shown(data, profile="raw", profile_size=posts)[2]
     text = group.messages[-1]["content"]
     told = [f"[Post {number}, Tea]\nPost no. {number} of 2." for number in range(1, min(posts, 4) + 1)]
@@ -176,16 +163,7 @@ def test_a_text_in_a_csv_is_a_profile_and_a_number_is_none(pairs: Callable[..., 
         load_items(benchmark, str(numbers))
 
 
-def test_no_profile_is_the_question_alone(
-    shown: Callable[..., list[Group]], data: Path, people: Callable[..., Rows]
-) -> None:
-    asked_for = [{"role": "user", "content": row["question"]} for row in people(4, marker=MARKER)]
-    assert [group.messages for group in shown(data)] == [[message] for message in asked_for]
-
-
-def test_a_plan_is_shown_in_either_form(
-    score: Callable[..., Run], shown: Callable[..., list[Group]], data: Path
-) -> None:
+def test_a_plan_is_shown_in_either_form(score: Callable[..., Run], data: Path) -> None:
     plans = data.with_name("plans.jsonl")
     for group in shown(data, profile="plan", plans=plans):
         assert "few words, no tools\n\nMy question:\n" in group.messages[-1]["content"]
@@ -211,9 +189,7 @@ def test_a_broken_plan_is_named_by_its_line(score: Callable[..., Run], data: Pat
         score("personalized", data, profile="plan", plans=plans)
 
 
-def test_roles_are_kept_and_what_is_told_goes_before_the_last_question(
-    shown: Callable[..., list[Group]], tmp_path: Path
-) -> None:
+def test_roles_are_kept_and_what_is_told_goes_before_the_last_question(tmp_path: Path) -> None:
     turns = [
         {"role": "system", "content": "Be brief."},
         {"role": "user", "content": "hi"},
