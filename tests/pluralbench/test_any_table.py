@@ -257,8 +257,7 @@ def test_the_real_rows_of_rm_bench_are_all_nine_pairs_each(tmp_path: Path) -> No
     (tmp_path / "rm-bench.toml").write_text(SEVERAL, encoding="utf-8")
     place = SUITE / "rm_bench" / "sample.jsonl"
     rows = [json.loads(line) for line in place.read_text(encoding="utf-8").splitlines()]
-    by_length = lambda groups: [[float(len(text)) for text in group.responses] for group in groups]  # noqa: E731
-    run = verbs.score(by_length, benchmark=str(tmp_path / "rm-bench.toml"), data=place, out=tmp_path / "run")
+    run = verbs.score(verbs.by_length, benchmark=str(tmp_path / "rm-bench.toml"), data=place, out=tmp_path / "run")
     won = [len(good) > len(bad) for row in rows for good in row["chosen"] for bad in row["rejected"]]
     assert len(won) == 9 * 165
     assert run.headline.value == pytest.approx(sum(won) / len(won))

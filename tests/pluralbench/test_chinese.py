@@ -15,18 +15,14 @@ from pluralbench import Group, Run, load_run
 from pluralbench.results.evaluations import ScoreConfig
 from pluralbench_runs import OutputError
 from reward_models import classifier_alone, user
-from verbs import scoring, work
+from verbs import by_length, scoring, work
 
 Command = Callable[..., tuple[int, str, str]]
 SHOWN = re.compile(r"<response_[ab]>\n(.*?)\n</response_[ab]>", re.DOTALL)
 
 
 def constant(groups: Sequence[Group]) -> list[list[float]]:
-    return [[1.0 for _ in group.responses] for group in groups]
-
-
-def by_length(groups: Sequence[Group]) -> list[list[float]]:
-    return [[float(len(response)) for response in group.responses] for group in groups]
+    return [[1.0] * len(group.responses) for group in groups]
 
 
 @pytest.fixture

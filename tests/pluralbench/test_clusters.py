@@ -10,10 +10,10 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from made_runs import by_length, scored
+from made_runs import scored
 from pluralbench import RunError, compare, find_benchmark, load_run
 from pluralbench.data.clusters import firsts
-from verbs import load_items, score
+from verbs import by_length, load_items, score
 from written_tables import write
 
 Command = Callable[..., tuple[int, str, str]]
@@ -67,7 +67,7 @@ def test_a_report_says_what_was_drawn_and_what_repeats(run: Command, tmp_path: P
     rows = [{"prompt": "Why?", "chosen": one, "rejected": other} for one, other in pairs]
     rows += [{"prompt": "When?", "chosen": "a", "rejected": "b"}]
     data = write(tmp_path / "p.jsonl", rows)
-    done = score(by_texts, benchmark="pairs", data=data, out=tmp_path / "run")
+    done = score(by_length, benchmark="pairs", data=data, out=tmp_path / "run")
     clusters = done.config.data.clusters
     assert clusters is not None
     assert clusters.model_dump() == {
@@ -87,10 +87,6 @@ def test_a_report_says_what_was_drawn_and_what_repeats(run: Command, tmp_path: P
     assert status == 0
     assert "Intervals are over: 2 prompts of 5 items." in words
     assert f"Repeated in the data: {repeats}." in words
-
-
-def by_texts(groups: Any) -> list[list[float]]:
-    return [by_length("", group.responses) for group in groups]
 
 
 def test_items_of_one_prompt_or_one_id_are_one_cluster_in_all_configs(tmp_path: Path) -> None:

@@ -19,18 +19,15 @@ from pluralbench.metrics.references import REFERENCES, matches_by_chance, named,
 from pluralbench.results.decisions import decide
 from pluralbench.results.metrics_frame import Place
 from pluralbench_rewards import Group
+from verbs import by_length
 from written_tables import write
 
 METRICS = ("accuracy", "exact_match", "overall")
 ranks = st.lists(st.integers(1, 4), min_size=1, max_size=5)
 
 
-def longer(groups: Sequence[Group]) -> list[list[float]]:
-    return [[float(len(response)) for response in group.responses] for group in groups]
-
-
 def shorter(groups: Sequence[Group]) -> list[list[float]]:
-    return [[-float(len(response)) for response in group.responses] for group in groups]
+    return [[-score for score in scores] for scores in by_length(groups)]
 
 
 def pairs(tmp_path: Path) -> str:
@@ -49,7 +46,7 @@ def own(run: Run, reference: str | None = None) -> pl.DataFrame:
     return rows.with_columns(pl.col("metric").replace(back)).sort(pl.all())
 
 
-@pytest.mark.parametrize(("scorer", "reference"), [(longer, "longer"), (shorter, "shorter")])
+@pytest.mark.parametrize(("scorer", "reference"), [(by_length, "longer"), (shorter, "shorter")])
 def test_the_longer_and_the_shorter_answer_are_scorers_like_any_other(
     tmp_path: Path, scorer: object, reference: str
 ) -> None:

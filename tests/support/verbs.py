@@ -29,6 +29,11 @@ def by_text(groups: Sequence[Group]) -> list[list[float]]:
     return [[random.Random(f"{group.messages} {answer}").gauss(0, 1) for answer in group.responses] for group in groups]
 
 
+def by_length(groups: Sequence[Group]) -> list[list[float]]:
+    """The longer an answer, the better."""
+    return [[float(len(answer)) for answer in group.responses] for group in groups]
+
+
 def score(model: Any, *, data: Any = None, **options: Any) -> Run:
     """`pluralbench.score`; options that only a `LocalModel` has make one of a name."""
     described = _taken(LocalModel, options)

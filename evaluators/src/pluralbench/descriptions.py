@@ -5,7 +5,7 @@ A run's settings record them, and the options of the command are made from them.
 """
 
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pluralbench_calls.chat import LOCAL, ChatConnection
 from pluralbench_local import LocalModel, ServedModel
@@ -17,7 +17,7 @@ from pluralbench_rewards import Scoring
 from pluralbench_rewards.served.serving import Serving
 from pluralbench_rewards.synthesize_me import SynthesisOptions
 from pluralbench_runs import Cluster, Table, did_you_mean
-from pydantic import Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 __all__ = [
     "AspectMatching",
@@ -77,6 +77,11 @@ REPLY = (
     "With reasons, the verdict alone (brief), or JSON by a schema that the server enforces (structured). Without it "
     "reasoned, of personas brief, and of local structured."
 )
+
+
+def _parts(value: Any) -> Any:
+    """What stands between the commas of a text."""
+    return tuple(part.strip() for part in value.split(",")) if isinstance(value, str) else value
 
 
 class DataPlace(Table):
@@ -256,7 +261,7 @@ class Sampling(Table):
     """
 
     n: int = Field(16, ge=1, description="Candidates of each prompt.")
-    k: tuple[int, ...] = Field(
+    k: Annotated[tuple[int, ...], BeforeValidator(_parts)] = Field(
         (),
         description="Best of how many, such as 1,2,4; without it the powers of 2 up to --n.",
         json_schema_extra={"as_text": True, "metavar": "K,K,..."},
@@ -264,11 +269,6 @@ class Sampling(Table):
     temperature: float = Field(1.0, ge=0, description=TEMPERATURE)
     top_p: float | None = Field(0.9, gt=0, le=1, description=TOP_P)
     max_tokens: int = Field(512, ge=1, description=MAX_TOKENS)
-
-    @field_validator("k", mode="before")
-    @classmethod
-    def _numbers(cls, k: Any) -> Any:
-        return tuple(part.strip() for part in k.split(",")) if isinstance(k, str) else k
 
     @model_validator(mode="after")
     def _within(self) -> Self:
@@ -357,7 +357,7 @@ class Personalizing(Table):
     both appendices of Personalized RewardBench (A.3 withholds the profile, B adds the persona to it).
     """
 
-    methods: tuple[str, ...] = Field(
+    methods: Annotated[tuple[str, ...], BeforeValidator(_parts)] = Field(
         METHODS,
         description="Methods, such as bt,gpo; without it bt, gpo, vpl, pal and synthesizeme.",
         json_schema_extra={"as_text": True, "metavar": "M,M,..."},
@@ -371,11 +371,6 @@ class Personalizing(Table):
         description="Models with a profile read the user's persona beside the posts, and others the posts alone.",
     )
     seeds: int = Field(3, ge=1, description="Models of each method, by the seeds 0, 1, ...")
-
-    @field_validator("methods", mode="before")
-    @classmethod
-    def _names(cls, methods: Any) -> Any:
-        return tuple(part.strip() for part in methods.split(",")) if isinstance(methods, str) else methods
 
     @field_validator("methods")
     @classmethod
