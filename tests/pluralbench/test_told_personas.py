@@ -23,29 +23,22 @@ def groups(data: Path, benchmark: str = "personalized", **options: Any) -> list[
 
 
 def test_a_persona_may_stand_in_the_data(pairs: Callable[..., Rows], tmp_path: Path) -> None:
-    rows = pairs(1, about="I keep bees.") + pairs(1, id="r", about=None)
-    rows += [pairs(1)[0] | {"id": "s", "about": ["I keep bees.", " ", "I am brief."]}]
-    write(tmp_path / "one.jsonl", rows[:1])
+    def of(about: Any) -> Group:
+        data = write(tmp_path / "p.jsonl", pairs(1, about=about))
+        columns = Data(location=str(data), columns=("persona=about",))
+        [group] = load_benchmark("pairs", columns, Prompt(profile="persona")).groups()
+        return group
 
-    def of(name: str) -> list[Group]:
-        data = Data(location=str(tmp_path / name), columns=("persona=about",))
-        return load_benchmark("pairs", data, Prompt(profile="persona")).groups()
-
-    [one] = of("one.jsonl")
-    assert one.messages[-1]["content"].startswith(
-        "Who I am, and how I like to be answered:\nI keep bees.\n\nMy question:"
-    )
-    write(tmp_path / "list.jsonl", rows[2:])
-    [several] = of("list.jsonl")
+    text = of("I keep bees.").messages[-1]["content"]
+    assert text.startswith("Who I am, and how I like to be answered:\nI keep bees.\n\nMy question:")
+    several = of(["I keep bees.", " ", "I am brief."])
     assert several.person is not None
     assert several.person.persona == ("I keep bees.", "I am brief.")
     assert "answered:\nI keep bees.\nI am brief.\n" in several.messages[-1]["content"]
-    write(tmp_path / "none.jsonl", rows[1:2])
-    with pytest.raises(DataError, match="There is no persona for id r or the person r; give --personas FILE, name"):
-        of("none.jsonl")
-    write(tmp_path / "number.jsonl", [rows[0] | {"about": 7}])
+    with pytest.raises(DataError, match="There is no persona for id q0 or the person q0; give --personas FILE, name"):
+        of(None)
     with pytest.raises(DataError, match="at id q0: `about` is no text and no list of texts"):
-        of("number.jsonl")
+        of(7)
 
 
 def test_a_file_has_them_by_item_or_by_person(pairs: Callable[..., Rows], tmp_path: Path) -> None:
