@@ -5,7 +5,7 @@ A run's settings record them, and the options of the command are made from them.
 """
 
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 from pluralbench_calls.chat import LOCAL, ChatConnection
 from pluralbench_local import LocalModel, ServedModel
@@ -17,7 +17,7 @@ from pluralbench_rewards import Scoring
 from pluralbench_rewards.served.serving import Serving
 from pluralbench_rewards.synthesize_me import SynthesisOptions
 from pluralbench_runs import Cluster, Table, did_you_mean
-from pydantic import BeforeValidator, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 __all__ = [
     "AspectMatching",
@@ -84,8 +84,12 @@ def _parts(value: Any) -> Any:
     return tuple(part.strip() for part in value.split(",")) if isinstance(value, str) else value
 
 
-class DataPlace(Table):
-    """Which configs of some data, and where it is."""
+class Data(Table):
+    """Which items of a benchmark are scored, and where they are.
+
+    location: a release or another directory, a file (.parquet, .jsonl, .json, .csv), or ORG/NAME[@REVISION] on the Hub.
+    columns: which column is what, such as "prompt=text". labels: which label means what, such as "first=A>B".
+    """
 
     location: str | None = Field(
         None,
@@ -93,15 +97,6 @@ class DataPlace(Table):
         json_schema_extra={"flag": "--data", "metavar": PLACE},
     )
     configs: tuple[str, ...] = Field((), description=CONFIG, json_schema_extra={"flag": "--config"})
-
-
-class Data(DataPlace):
-    """Which items of a benchmark are scored, and where they are.
-
-    location: a release or another directory, a file (.parquet, .jsonl, .json, .csv), or ORG/NAME[@REVISION] on the Hub.
-    columns: which column is what, such as "prompt=text". labels: which label means what, such as "first=A>B".
-    """
-
     split: str | None = Field(None, description=SPLIT)
     columns: tuple[str, ...] = Field(
         (),
@@ -141,9 +136,15 @@ class Prompt(Table):
     )
 
 
-class PersonaData(DataPlace):
+class PersonaData(Table):
     """Which items of the persona judge are asked about, and where they are; see `Data`."""
 
+    location: str | None = Field(
+        None,
+        description=WHERE,
+        json_schema_extra={"flag": "--data", "metavar": PLACE},
+    )
+    configs: tuple[str, ...] = Field((), description=CONFIG, json_schema_extra={"flag": "--config"})
     split: str = Field("test", description=SPLIT)
 
 
@@ -261,7 +262,7 @@ class Sampling(Table):
     """
 
     n: int = Field(16, ge=1, description="Candidates of each prompt.")
-    k: Annotated[tuple[int, ...], BeforeValidator(_parts)] = Field(
+    k: tuple[int, ...] = Field(
         (),
         description="Best of how many, such as 1,2,4; without it the powers of 2 up to --n.",
         json_schema_extra={"as_text": True, "metavar": "K,K,..."},
@@ -269,6 +270,8 @@ class Sampling(Table):
     temperature: float = Field(1.0, ge=0, description=TEMPERATURE)
     top_p: float | None = Field(0.9, gt=0, le=1, description=TOP_P)
     max_tokens: int = Field(512, ge=1, description=MAX_TOKENS)
+
+    _numbers = field_validator("k", mode="before")(_parts)
 
     @model_validator(mode="after")
     def _within(self) -> Self:
@@ -357,7 +360,7 @@ class Personalizing(Table):
     both appendices of Personalized RewardBench (A.3 withholds the profile, B adds the persona to it).
     """
 
-    methods: Annotated[tuple[str, ...], BeforeValidator(_parts)] = Field(
+    methods: tuple[str, ...] = Field(
         METHODS,
         description="Methods, such as bt,gpo; without it bt, gpo, vpl, pal and synthesizeme.",
         json_schema_extra={"as_text": True, "metavar": "M,M,..."},
@@ -371,6 +374,8 @@ class Personalizing(Table):
         description="Models with a profile read the user's persona beside the posts, and others the posts alone.",
     )
     seeds: int = Field(3, ge=1, description="Models of each method, by the seeds 0, 1, ...")
+
+    _names = field_validator("methods", mode="before")(_parts)
 
     @field_validator("methods")
     @classmethod
