@@ -12,7 +12,8 @@ from build_chinese.annotation.annotations import check_tasks
 from build_chinese.annotation.tasks import TASKS, make, read_tasks
 from build_chinese.errors import TasksError
 from build_chinese.recipe import Tasks
-from chinese_prompts import SAMPLE, counted_prompts, prompts_of, rows_of, sample_prompts
+from chinese_project import read_rows
+from chinese_prompts import SAMPLE, counted_prompts, prompts_of, sample_prompts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pluralbench_studies import AssignmentError
@@ -36,7 +37,7 @@ def fails(message: str, *args: Any) -> None:
 def test_the_sample_gets_its_own_tasks_each_for_another_annotator() -> None:
     tasks = make(PROMPTS, SEVEN, Tasks(), seed=1)
     assert tasks.schema == TASKS
-    recorded = rows_of(SAMPLE / "annotations.jsonl")
+    recorded = read_rows(SAMPLE / "annotations.jsonl")
     assert tasks["task"].to_list() == [row["task"] for row in recorded]
     assert tasks["responses"].to_list() == [row["triple"] for row in recorded]
     assert tasks["prompt"].to_list() == [row["prompt"] for row in recorded]

@@ -1,6 +1,5 @@
 """Annotations in every form they come in: what they say, what is wrong with them, and what is refused."""
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from itertools import combinations
@@ -24,7 +23,8 @@ from build_chinese.annotation.annotations import (
 )
 from build_chinese.annotation.tasks import TASKS, read_tasks
 from build_chinese.errors import AnnotationsError
-from chinese_prompts import SAMPLE, rows_of, sample_prompts
+from chinese_project import read_rows, write_rows
+from chinese_prompts import SAMPLE, sample_prompts
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pluralbench_studies import AnswersError
@@ -51,9 +51,7 @@ def sheet(folder: Path, rows: Sequence[Mapping[str, str]], name: str = "sheet.cs
 
 
 def lines(folder: Path, rows: Sequence[Row], name: str = "lines.jsonl") -> Path:
-    path = folder / name
-    path.write_text("\n".join(json.dumps(row, ensure_ascii=False) for row in rows), encoding="utf-8")
-    return path
+    return write_rows(folder / name, rows)
 
 
 def said(found: Annotations, task: str = "p-t1") -> dict[str, str]:
@@ -75,7 +73,7 @@ def refused(path: Path, **named: Any) -> str:
 def test_the_sample_says_what_it_says_and_three_of_it_contradict_themselves() -> None:
     tasks = read_tasks(SAMPLE / "annotations.jsonl", sample_prompts())
     found = read([SAMPLE / "annotations.jsonl"], tasks)
-    recorded = rows_of(SAMPLE / "annotations.jsonl")
+    recorded = read_rows(SAMPLE / "annotations.jsonl")
     as_published = {"g": "1", "b": "2", "s": "s"}
     assert found.marks.rows() == [
         (row["prompt"], row["task"], row["annotator"], first, second, as_published[mark])

@@ -1,6 +1,5 @@
 """Rows in the published fields: what is read, what is merged, what is refused, and what comes out resolved."""
 
-import json
 from collections.abc import Sequence
 from itertools import combinations
 from pathlib import Path
@@ -18,6 +17,7 @@ from build_chinese.rankings import (
     read_rankings,
     resolve_rows,
 )
+from chinese_project import write_rows
 from hypothesis import given
 from hypothesis import strategies as st
 from pluralbench_release.errors import SourceError
@@ -36,10 +36,8 @@ PROMPT: Row = {
 }
 
 
-def written(folder: Path, rows: Sequence[Any], name: str = "rows.jsonl") -> Path:
-    path = folder / name
-    path.write_text("\n".join(json.dumps(row, ensure_ascii=False) for row in rows), encoding="utf-8")
-    return path
+def written(folder: Path, rows: Sequence[Row]) -> Path:
+    return write_rows(folder / "rows.jsonl", rows)
 
 
 def one(folder: Path, **changes: Any) -> Row:

@@ -1,7 +1,5 @@
 """LaMP-QA as local files: its splits and licences, and what is wrong with a file, said where."""
 
-import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +8,7 @@ from build_personalized.recipe import SourceTable
 from build_personalized.sources import Loaded, load
 from pluralbench_release.errors import SourceError
 from pluralbench_schemas import TableError
+from written_tables import write
 
 NARRATIVE = "I keep bees. Sugar is dear. דבש 蜂蜜 🍯"
 
@@ -23,11 +22,6 @@ def row(number: int = 1, **changes: Any) -> dict[str, Any]:
         "rubric_aspects": [{"aspect": "Cost", "evidence": "sugar is\ndear", "reason": "A small purse."}],
         "profile": [{"id": f"p{number}", "category": "bees", "text": "שלום, a post"}],
     } | changes
-
-
-def write(path: Path, rows: Sequence[dict[str, Any]]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
 
 
 def read(directory: Path, **settings: Any) -> Loaded:

@@ -13,7 +13,8 @@ from chat_server import Reply, serve
 from commands import command, refused
 from hub_server import card, publish, serving
 from pluralbench_release import read_manifest, rebuild, verify
-from training_tables import published, write_rows
+from training_tables import published
+from written_tables import write
 
 Run = Callable[..., tuple[int, str]]
 SPLITS = ("train", "validation", "test")
@@ -29,7 +30,7 @@ def figures(out: Path) -> dict[str, Any]:
 
 
 def own(folder: Path, rows: Sequence[dict[str, Any]]) -> list[str]:
-    path = write_rows(folder / "mine.jsonl", rows)
+    path = write(folder / "mine.jsonl", rows)
     return ["training", "--source", f"table:{path}", "--against", "none", "--out", str(folder / "out")]
 
 

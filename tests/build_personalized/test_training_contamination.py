@@ -10,7 +10,7 @@ from build_personalized.sources.loaded import drops_frame
 from build_personalized.training.contamination import Benchmark, leave_out, read_benchmark
 from build_personalized.training.sources.loaded import PAIRS, POSTS, Preferences
 from pluralbench_release.errors import SourceError
-from training_tables import write_rows
+from written_tables import write
 
 LONG = "How do I keep an old cast iron pan from rusting when I cook tomatoes in it every other day of the week"
 POST = "My grandmother left me a bread oven in the garden and nobody knows how hot it may become before it cracks"
@@ -83,12 +83,12 @@ def test_the_sample_is_that_of_the_personalized_benchmark() -> None:
 def test_any_table_with_prompts_can_be_compared_with(
     tmp_path: Path, row: dict[str, Any], questions: list[str], posts: list[str]
 ) -> None:
-    read = read_benchmark(str(write_rows(tmp_path / "b.jsonl", [row])))
+    read = read_benchmark(str(write(tmp_path / "b.jsonl", [row])))
     assert (read.questions, read.posts) == (questions, posts)
 
 
 def test_what_has_no_prompts_is_named(tmp_path: Path) -> None:
-    path = write_rows(tmp_path / "b.jsonl", [{"said": "x"}])
+    path = write(tmp_path / "b.jsonl", [{"said": "x"}])
     with pytest.raises(SourceError, match=r"b.jsonl has no column question, prompt or context, .* it has said"):
         read_benchmark(str(path))
     with pytest.raises(SourceError, match=r"no file or directory nowhere.jsonl.* \(a benchmark of --against\)\."):

@@ -10,7 +10,8 @@ import pytest
 from build_personalized.training.recipe import TrainingSource
 from build_personalized.training.sources import Preferences, load
 from pluralbench_release.errors import SourceError
-from training_tables import published, write_rows
+from training_tables import published
+from written_tables import write
 
 OWN: dict[str, Any] = {"user": "ana", "prompt": "Which tea?", "chosen": "Green.", "rejected": "Any."}
 
@@ -24,7 +25,7 @@ def reasons(found: Preferences) -> list[str]:
 
 
 def table(folder: Path, rows: Sequence[dict[str, Any]]) -> str:
-    return f"table:{write_rows(folder / 'mine.jsonl', rows)}"
+    return f"table:{write(folder / 'mine.jsonl', rows)}"
 
 
 @pytest.mark.parametrize("kind", ["arena", "prism"])
@@ -157,7 +158,7 @@ def test_sources_that_share_a_user_or_a_config_are_refused(tmp_path: Path) -> No
         tables.append(table(tmp_path / folder, [OWN | {"user": user}]))
     with pytest.raises(SourceError, match="Two sources have the config 'mine'; rename one of their files"):
         load(TrainingSource(locations=tables), 42, Path())
-    other = write_rows(tmp_path / "other.jsonl", [OWN])
+    other = write(tmp_path / "other.jsonl", [OWN])
     with pytest.raises(SourceError, match="The user 'ana' is in mine and other, and users are kept apart by their ids"):
         load(TrainingSource(locations=[tables[0], f"table:{other}"]), 42, Path())
 

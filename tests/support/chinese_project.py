@@ -6,14 +6,16 @@ The quality of an answer is how often it says 好, from 0 up, so annotators, a j
 import csv
 import json
 import random
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 from chat_server import Reply
+from written_tables import write
 
 Row = dict[str, Any]
+write_rows = write
 
 FIVE = ("an", "bo", "chen", "ding", "e")
 TASKS: list[object] = ["tasks", "--prompts", "prompts.jsonl", "--responses", "responses.jsonl"]
@@ -30,12 +32,6 @@ name = "改写"
 criteria = "一看语句是否通顺自然，二看意思是否忠实于原文，三看篇幅是否合适。"
 """
 CATEGORIES = (["地理", "山川"], ["改写"])
-
-
-def write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> Path:
-    """The rows as JSONL."""
-    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
-    return path
 
 
 def read_rows(path: Path) -> list[Row]:

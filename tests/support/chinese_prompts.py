@@ -1,32 +1,19 @@
 """Prompts with responses, as the Chinese builder's steps take them: the sample's, and small ones made to measure."""
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import build_chinese
 import polars as pl
+from build_chinese.steps import PROMPTS
+from chinese_project import read_rows
 
 SAMPLE = Path(build_chinese.__file__).parent / "sample"
-PROMPTS = pl.Schema(
-    {
-        "id": pl.String(),
-        "input": pl.String(),
-        "category": pl.List(pl.String()),
-        "config": pl.String(),
-        "responses": pl.List(pl.Struct({"id": pl.String(), "content": pl.String(), "model": pl.String()})),
-    }
-)
-
-
-def rows_of(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 def sample_prompts(*files: str) -> pl.DataFrame:
     """The sample's prompts with the responses of these files, or of `responses.jsonl`."""
-    responses = [row for name in files or ("responses.jsonl",) for row in rows_of(SAMPLE / name)]
+    responses = [row for name in files or ("responses.jsonl",) for row in read_rows(SAMPLE / name)]
     return pl.DataFrame(
         [
             row
@@ -37,7 +24,7 @@ def sample_prompts(*files: str) -> pl.DataFrame:
                     if given["prompt"] == row["id"]
                 ]
             }
-            for row in rows_of(SAMPLE / "prompts.jsonl")
+            for row in read_rows(SAMPLE / "prompts.jsonl")
         ],
         schema=PROMPTS,
     )

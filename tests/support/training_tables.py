@@ -1,8 +1,5 @@
 """Tables of preferences with users, as they are published and as anybody may have them."""
 
-import json
-from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 
@@ -18,9 +15,3 @@ def published(number: int, user: str, **changes: Any) -> dict[str, Any]:
         "type": "pairwise",
         "flip": False,
     } | changes
-
-
-def write_rows(path: Path, rows: Sequence[dict[str, Any]]) -> Path:
-    """Rows as JSON Lines."""
-    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
-    return path
