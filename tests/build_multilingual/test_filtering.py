@@ -82,26 +82,20 @@ SEVERAL = aside_of((2, GERMAN, "chosen", "too long", "viel"), (2, GERMAN, "promp
         ),
         pytest.param(FAILED, [(2, SPANISH, "keep", "")], [EMPTY, LONG], id="kept in another language"),
         pytest.param(SEVERAL, [(2, GERMAN, "keep", "")], [], id="kept whatever failed"),
+        *(
+            pytest.param(aside_of((1, SPANISH, *failed)), [(1, SPANISH, "keep", "")], [found], id="nothing to keep")
+            for failed, found in (
+                (("prompt", "empty", ""), EMPTY),
+                (("prompt", "refused", " \n"), (1, SPANISH, "check", "prompt: refused")),
+                (("chosen", IDENTICAL, "lo mismo"), (1, SPANISH, "check", f"chosen: {IDENTICAL}")),
+            )
+        ),
     ],
 )
 def test_what_goes(
     set_aside: pl.DataFrame, decided: list[tuple[int, str, str, str]], expected: list[tuple[int, str, str, str]]
 ) -> None:
     assert gone(set_aside, decisions_of(*decided)) == expected
-
-
-@pytest.mark.parametrize(
-    "failed",
-    [
-        (1, SPANISH, "prompt", "empty", ""),
-        (1, SPANISH, "prompt", "refused by the translator", " \n"),
-        (1, SPANISH, "chosen", IDENTICAL, "lo mismo"),
-    ],
-)
-def test_nobody_keeps_what_is_not_there(failed: tuple[int, str, str, str, str]) -> None:
-    assert gone(aside_of(failed), decisions_of((1, SPANISH, "keep", ""))) == [
-        (1, SPANISH, "check", f"{failed[2]}: {failed[3]}")
-    ]
 
 
 @pytest.mark.parametrize(

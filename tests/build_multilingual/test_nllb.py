@@ -318,12 +318,6 @@ def test_a_model_that_cannot_be_loaded(
     assert "\n" not in message
 
 
-def test_it_has_no_glossaries() -> None:
-    with pytest.raises(TranslatorError) as caught:
-        translator(TranslatorTable(name="nllb", glossary="g"), ConnectionTable())
-    assert str(caught.value) == "NLLB has no glossaries; leave it out."
-
-
 def test_the_model_of_the_paper_is_the_default() -> None:
     made = translator(TranslatorTable(name="nllb"), ConnectionTable())
     assert made.model == "facebook/nllb-200-3.3B"

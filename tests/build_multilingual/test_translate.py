@@ -10,7 +10,7 @@ import pytest
 from build_multilingual.masking import mask
 from build_multilingual.recipe import ChecksTable
 from build_multilingual.source import PAIRS
-from build_multilingual.translate import ROWS, SET_ASIDE, Asking, english_rows, mask_all, translate
+from build_multilingual.translate import ROWS, SET_ASIDE, Asking, mask_all, translate
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pluralbench_calls import (
@@ -286,12 +286,6 @@ def test_answers_that_differ_in_what_survives_are_not_the_same(ledger: Ledger) -
     assert (row["chosen"], row["rejected"]) == ("Es 4.", "Es 5.")
 
 
-@pytest.mark.parametrize("rejected", ["The better one.", "The better one. \n"])
-def test_answers_that_are_the_same_in_english_are_set_aside(ledger: Ledger, rejected: str) -> None:
-    _, aside = translated(pairs_of({"rejected": rejected}), ledger, Fake())
-    assert [(row[2], row[3]) for row in aside] == [("chosen", "identical answers"), ("rejected", "identical answers")]
-
-
 def test_texts_without_letters_are_kept_without_a_call(ledger: Ledger) -> None:
     who = Fake()
     texts = {"prompt": "3 + 4 = 7?\n", "chosen": "`x = 7`", "rejected": ""}
@@ -341,15 +335,6 @@ def test_a_build_is_the_same_however_it_is_sent(tmp_path: Path, concurrency: int
     assert backwards[::-1] == made[0][0]
 
 
-def test_a_row_is_the_same_whatever_stands_beside_it(tmp_path: Path) -> None:
-    rows = [{"prompt": "One `a`?"}, {"prompt": "Two?"}, {"prompt": "Three?"}]
-    with Ledger(tmp_path / "a") as ledger:
-        several, _ = translated(pairs_of(*rows), ledger, Fake())
-    with Ledger(tmp_path / "b") as ledger:
-        [alone], _ = translated(pairs_of(*rows)[1:2], ledger, Fake())
-    assert alone == several[1]
-
-
 def test_several_models_are_all_named(ledger: Ledger) -> None:
     one, other = Fake(lambda text, _: foreign(text.replace("[0]", ""))), Fake()
     pairs = pairs_of({"prompt": "Run `ls`. Run it."})
@@ -360,16 +345,6 @@ def test_several_models_are_all_named(ledger: Ledger) -> None:
     [row] = kept(pairs, ledger, one)
     assert row["translator"] == "made by fake-1; another model"
     assert other.sent == []
-
-
-def test_the_source_itself_as_rows() -> None:
-    pairs = pairs_of({"id": 5, "subset": "hep-go"})
-    frame = english_rows(pairs)
-    assert frame.schema == ROWS
-    [row] = frame.to_dicts()
-    assert (row["id"], row["language"], row["translator"], row["source"]) == (5, "eng_Latn", "none", "hep-go")
-    assert (row["prompt"], row["prompt_calls"], row["rejected_calls"]) == ("Question 0?", [], [])
-    validate(frame, MultilingualPairs, file="x")
 
 
 texts = st.lists(

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import persona_sources as files
+import persona_tables
 import polars as pl
 import pytest
 from build_persona_judge.figures import audit_of, check_audits, figures_of
@@ -19,26 +20,10 @@ COOK = {"occupation": "cook", "town": "Cork, Ireland", "age": None}
 
 def item(number: int, own: str, other: str, **changes: Any) -> files.Row:
     """An item whose own option is A when its number is even."""
-    persona = changes.pop("persona", COOK)
-    first = number % 2 == 0
-    return {
-        "id": f"i{number}",
-        "task": "posts",
-        "kind": "authorship",
-        "user": f"u{number}",
-        "persona": [
-            {"variable": name, "value": value, "number": None, "sentence": None, "sets": []}
-            for name, value in persona.items()
-        ],
-        "context": "",
-        "option_a": own if first else other,
-        "option_b": other if first else own,
-        "truth": "A" if first else "B",
-        "origin_a": "",
-        "origin_b": "",
-        "gap": None,
-        "rank_calls": [],
-    } | changes
+    texts = {"option_a": own, "option_b": other} if number % 2 == 0 else {"option_a": other, "option_b": own}
+    known = persona_tables.persona(**changes.pop("persona", COOK))
+    about = {"user": f"u{number}", "persona": known, "context": ""}
+    return persona_tables.item("empathic", number, **{"truth": "AB"[number % 2]} | texts | about | changes)
 
 
 def frame(*rows: files.Row) -> pl.DataFrame:

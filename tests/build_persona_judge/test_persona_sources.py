@@ -10,7 +10,7 @@ import pytest
 from build_persona_judge.persona import text_of
 from build_persona_judge.recipe import EmpathicTable, OpinionQaTable, PeopleTable, PrismTable, RedditTable
 from build_persona_judge.sources import empathic, opinion_qa, people_csv, personal_reddit, prism
-from build_persona_judge.sources.loaded import Loaded, read_file
+from build_persona_judge.sources.loaded import Loaded
 from pluralbench_release.errors import SourceError
 from written_tables import write
 
@@ -370,12 +370,7 @@ def test_missing_values_are_missing_in_every_source(tmp_path: Path, source: str)
 
 def test_empathic_reads_several_files_of_essays_and_people(tmp_path: Path) -> None:
     path = files.empathic(tmp_path, [(1, "p", 1, 1), (1, "q", 5, 5)])
-    for name in ("trac3_EMP", "trac4_PER"):
-        (path / f"{name}_train.csv").rename(path / f"{name}_kept.csv")
-    files.empathic(path, [(1, "q", 5, 5), (1, "r", 3, 3)], {"q": {"age": 52}, "r": {}})
-    for name in ("trac3_EMP", "trac4_PER"):
-        (path / f"{name}_train.csv").rename(path / f"{name}_dev.csv")
-        (path / f"{name}_kept.csv").rename(path / f"{name}_train.csv")
+    files.empathic(path, [(1, "q", 5, 5), (1, "r", 3, 3)], {"q": {"age": 52}, "r": {}}, part="dev")
     table = EmpathicTable(
         location=str(path),
         essays=["trac3_EMP_train.csv", "trac3_EMP_dev.csv"],
@@ -397,12 +392,6 @@ def test_a_line_that_is_no_json_is_named(tmp_path: Path) -> None:
     refused(EVERYTHING["personal_reddit"][0], tmp_path, "pr.jsonl, line 2: this is not JSON")
 
 
-def test_a_missing_column_is_told_with_those_that_are_there(tmp_path: Path) -> None:
-    path = tmp_path / "info.csv"
-    path.write_text("key,text\n1,x\n", encoding="utf-8")
-    with pytest.raises(SourceError) as caught:
-        read_file(path, ["key", "question"], "Get it.")
-    said = "has no column `question`; it has key, text. Name it as its owner does. Get it."
-    assert str(caught.value) == f"{path} {said}"
-    with pytest.raises(SourceError, match=r"is a folder, not a file\. Get it\.$"):
-        read_file(tmp_path, [], "Get it.")
+def test_a_folder_in_place_of_a_file_is_named(tmp_path: Path) -> None:
+    table = RedditTable(location=str(tmp_path))
+    refused(lambda _: personal_reddit.load(table), tmp_path, f"{tmp_path} is a folder, not a file. Personal Reddit is")

@@ -76,6 +76,7 @@ OWN = [
     ("build-multilingual --translator _packing", "There is no translator '_packing'"),
     ("build-multilingual --translator apertium:eng-spa", "Apertium has neither models nor glossaries; leave them out"),
     ("build-multilingual --glossary projects/p", "Apertium has neither models nor glossaries; leave them out"),
+    ("build-multilingual --translator nllb --glossary projects/p", "NLLB has no glossaries; leave it out."),
     ("build-multilingual --translator google", "Google Cloud Translation wants a project to bill: give --project"),
     ("build-persona-judge --opinion-qa nowhere", "There is no wave in nowhere"),
     ("build-persona-judge --prism nowhere", "There is no file or directory nowhere"),

@@ -103,7 +103,10 @@ def wave(
 
 
 def empathic(
-    folder: Path, essays: Sequence[tuple[object, object, object, object]], people: Mapping[object, Row] | None = None
+    folder: Path,
+    essays: Sequence[tuple[object, object, object, object]],
+    people: Mapping[object, Row] | None = None,
+    part: str = "train",
 ) -> Path:
     """The WASSA files. essays: article, person, empathy, distress. people: what of `AUTHOR` is otherwise."""
     written = [
@@ -111,9 +114,9 @@ def empathic(
         | {"person_empathy": empathy, "person_distress": distress}
         for article, person, empathy, distress in essays
     ]
-    write_csv(folder / "trac3_EMP_train.csv", written)
+    write_csv(folder / f"trac3_EMP_{part}.csv", written)
     persons = people if people is not None else {person: {} for _, person, _, _ in essays}
-    write_csv(folder / "trac4_PER_train.csv", [{"person_id": name} | AUTHOR | row for name, row in persons.items()])
+    write_csv(folder / f"trac4_PER_{part}.csv", [{"person_id": name} | AUTHOR | row for name, row in persons.items()])
     articles = sorted({str(article) for article, *_ in essays})
     write_csv(folder / "articles_adobe_AMT.csv", [{"article_id": name, "text": f"News {name}."} for name in articles])
     return folder
