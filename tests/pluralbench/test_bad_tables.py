@@ -244,6 +244,8 @@ def test_a_column_that_is_two_things_is_refused(
             {"chosen": [{"role": "assistant", "content": "x"}, {"role": "user", "content": "y"}]},
             "at id q1: the last message in `chosen` is of the role user, and no response.",
         ),
+        ({"chosen": 7}, "at id q1: 7 in `chosen` is no text."),
+        ({"chosen": {"role": "assistant", "content": None}}, "at id q1: None in `chosen` is no text."),
         ({"prompt": ["x" * 50, "y"]}, None),
     ],
 )

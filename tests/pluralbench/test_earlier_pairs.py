@@ -142,15 +142,6 @@ def test_a_column_that_is_missing_is_named(tmp_path: Path, without: str, said: s
         loaded(write(tmp_path / "a.jsonl", rows))
 
 
-def test_a_message_without_a_text_is_named_by_its_row(tmp_path: Path) -> None:
-    rows = [row | {"id": f"r{place}"} for place, row in enumerate(arena())]
-    rows[3]["chosen"] = {"role": "assistant", "content": None}
-    with pytest.raises(DataError, match="is not of the benchmark's shape at id r3: None in `chosen` is no text"):
-        loaded(write(tmp_path / "a.jsonl", rows))
-    with pytest.raises(DataError, match=r"is not of the benchmark's shape at id r[0-9]: 7 in `chosen` is no text"):
-        loaded(write(tmp_path / "n.jsonl", [row | {"chosen": 7} for row in rows]))
-
-
 def test_prompts_are_sampled_from_with_what_is_known_of_their_people(tmp_path: Path) -> None:
     rows = [row | {"prompt": row["context"]} for row in arena()]
     data = Data(location=str(write(tmp_path / "t.jsonl", rows)))

@@ -1,7 +1,6 @@
 """Small CheemsBench-like tables: invented prompts and responses, as published and as a release of ours has them."""
 
 import random
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ WORDS = ["龙井", "茶", "怎么", "泡", "才", "好喝", "先", "烫", "杯",
 RANKS = [[1, 2, 3, 2, 1], [3, 1, 2, 4, 5], [2, 2, 1, 1, 1], [1, 1, 1, 1, 1]]
 
 
-def rows_of(config: str, number: int = 8, ranks: Sequence[Sequence[int]] = RANKS) -> list[Row]:
+def rows_of(config: str, number: int = 8) -> list[Row]:
     """Rows as published; the ids of responses are in another order in `rank`, and every fourth prompt is all ties."""
     draw = random.Random(config)
     categories = CATEGORIES[config]
@@ -22,7 +21,7 @@ def rows_of(config: str, number: int = 8, ranks: Sequence[Sequence[int]] = RANKS
     for place in range(number):
         ids = [f"{config}{place}-{letter}" for letter in "abcde"]
         texts = ["".join(draw.choices(WORDS, k=draw.randint(2, 14))) + str(place) for _ in ids]
-        rank = dict(reversed(list(zip(ids, ranks[place % len(ranks)], strict=True))))
+        rank = dict(reversed(list(zip(ids, RANKS[place % len(RANKS)], strict=True))))
         rows.append({
             "input": f"第{place}个问题：龙井茶怎么泡才好喝？",
             "responses": [{"id": i, "content": text, "model": "m"} for i, text in zip(ids, texts, strict=True)],
@@ -33,17 +32,17 @@ def rows_of(config: str, number: int = 8, ranks: Sequence[Sequence[int]] = RANKS
     return rows
 
 
-def published(folder: Path, number: int = 8) -> Path:
+def published(folder: Path) -> Path:
     """`open.jsonl` and `human.jsonl`."""
     for config in CATEGORIES:
-        write(folder / f"{config}.jsonl", rows_of(config, number))
+        write(folder / f"{config}.jsonl", rows_of(config))
     return folder
 
 
-def released(folder: Path, number: int = 8) -> Path:
+def released(folder: Path) -> Path:
     """The same as a release: Parquet, ids, ranks as lists, and a config for training besides."""
     for config in CATEGORIES:
-        table = pl.DataFrame([_as_released(config, place, row) for place, row in enumerate(rows_of(config, number))])
+        table = pl.DataFrame([_as_released(config, place, row) for place, row in enumerate(rows_of(config))])
         (folder / "data" / config).mkdir(parents=True)
         table.write_parquet(folder / "data" / config / "test.parquet")
     (folder / "data" / "preference").mkdir()
