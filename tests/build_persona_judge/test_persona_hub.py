@@ -7,25 +7,23 @@ from pathlib import Path
 import pytest
 from build_persona_judge.sources.loaded import FOLDER
 from commands import command
-from hub_server import card, publish, serving
+from live_hub import live_hub
 from pluralbench_release import read_manifest, rebuild
 
-COMMIT = "a" * 40
 
-
-def test_prism_is_read_from_a_pinned_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_prism_is_read_from_a_pinned_commit(tmp_path: Path) -> None:
     tables = {name: (FOLDER / f"prism/{name}.jsonl").read_text(encoding="utf-8") for name in ("survey", "utterances")}
     splits = {name: {"train": f"{name}.jsonl"} for name in tables}
     texts = {f"{name}.jsonl": text for name, text in tables.items()}
-    publish(tmp_path / "hub/acme/prism", COMMIT, texts, card(splits, "cc-by-4.0"))
     words = ("build-persona-judge", "--prism", "acme/prism", "--size", "20", "--exclude-family", "gpt")
-    with serving(tmp_path / "hub", tmp_path / "home") as hub:
-        built = command(*words, "--out", tmp_path / "out", env=hub.environment)
+    with live_hub(tmp_path / "hub") as hub:
+        commit = hub.publish("acme/prism", texts, splits, license="cc-by-4.0")
+        built = command(*words, "--out", tmp_path / "out", env=hub.environment(tmp_path / "home"))
         assert built.returncode == 0, built.stderr
     recipe = tomllib.loads((tmp_path / "out/provenance/recipe.toml").read_text(encoding="utf-8"))
-    assert recipe["prism"]["location"] == f"acme/prism@{COMMIT}"
+    assert recipe["prism"]["location"] == f"acme/prism@{commit}"
     [source] = read_manifest(tmp_path / "out").sources
-    assert (source.location, source.revision, source.licence) == ("acme/prism", COMMIT, "cc-by-4.0")
+    assert (source.location, source.revision, source.licence) == ("acme/prism", commit, "cc-by-4.0")
     assert not any(rebuild(tmp_path / "out", tmp_path / "local", sources=[str(FOLDER / "prism")]))
 
 

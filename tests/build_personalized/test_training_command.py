@@ -11,7 +11,7 @@ import pytest
 from build_personalized.sources import SAMPLE
 from chat_server import Reply, serve
 from commands import command, refused
-from hub_server import card, publish, serving
+from live_hub import live_hub
 from pluralbench_release import read_manifest, rebuild, verify
 from training_tables import published
 from written_tables import write
@@ -71,32 +71,28 @@ def test_the_sample_keeps_users_apart_and_rebuilds(run: Run, tmp_path: Path) -> 
 
 @pytest.mark.heavy
 def test_a_corpus_of_the_hub_is_pinned_with_its_benchmark(tmp_path: Path) -> None:
-    old, new = "a" * 40, "b" * 40
     rows = [published(number, f"user {number % 4}") for number in range(12)]
     text = "".join(json.dumps(row) + "\n" for row in rows)
     question = json.dumps({"question": "question  5 of user 1?", "profile": [{"text": "Question 6 of user 2?"}]})
-    for commit in (old, new):
-        publish(
-            tmp_path / "hub/acme/arena",
-            commit,
-            {"train.jsonl": text},
-            card({"default": {"train": "train.jsonl"}}, "mit"),
-        )
-        publish(tmp_path / "hub/acme/bench", commit, {"b.jsonl": question}, card({"Art": {"test": "b.jsonl"}}, "mit"))
     out = tmp_path / "out"
-    with serving(tmp_path / "hub", tmp_path / "home") as hub:
+    with live_hub(tmp_path / "hub") as hub:
+        for _ in range(2):
+            arena = hub.publish(
+                "acme/arena", {"train.jsonl": text}, {"default": {"train": "train.jsonl"}}, license="mit"
+            )
+            bench = hub.publish("acme/bench", {"b.jsonl": question}, {"Art": {"test": "b.jsonl"}}, license="mit")
         words = ["training", "--source", "arena:acme/arena", "--against", "acme/bench", "--shares", "0.5/0.25/0.25"]
-        built = command("build-personalized", *words, "--out", out, env=hub.environment)
+        built = command("build-personalized", *words, "--out", out, env=hub.environment(tmp_path / "home"))
         assert built.returncode == 0, built.stderr
     recipe = read_manifest(out).recipe
-    assert recipe["source"]["locations"] == [f"arena:acme/arena@{new}"]
-    assert recipe["against"] == [f"acme/bench@{new}"]
+    assert recipe["source"]["locations"] == [f"arena:acme/arena@{arena}"]
+    assert recipe["against"] == [f"acme/bench@{bench}"]
     [source] = read_manifest(out).sources
-    assert (source.location, source.revision, source.licence) == ("acme/arena", new, "mit")
+    assert (source.location, source.revision, source.licence) == ("acme/arena", arena, "mit")
     assert sum(frame.height for frame in rows_of(out, "arena").values()) == 10
     found = figures(out)["contamination"]
     assert (found["pairs"]["exact question"], found["pairs"]["exact post"]) == (1, 1)
-    assert (found["posts"]["exact question"], found["against"][0]["revision"]) == (1, new)
+    assert (found["posts"]["exact question"], found["against"][0]["revision"]) == (1, bench)
 
 
 def test_personas_are_asked_again_until_they_are_short_and_users_without_one_go(run: Run, tmp_path: Path) -> None:

@@ -34,7 +34,6 @@ from pathlib import Path
 
 import batch_server
 import chat_server
-import hub_server
 import project_files
 import pytest
 import translation_server
@@ -171,17 +170,21 @@ class Services:
 
 @pytest.fixture(scope="session")
 def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
-    folder = tmp_path_factory.mktemp("hub")
-    project_files.write_hub(folder)
     with (
         chat_server.serve(project_files.answer) as chat,
         batch_server.serve_batches(lambda _: batch_server.Plan(statuses=()), script=project_files.answer) as batches,
         translation_server.serve(translation_server.by_words) as cloud,
-        hub_server.serving(folder, tmp_path_factory.mktemp("home")) as hub,
+        live_hub(tmp_path_factory.mktemp("hub")) as hub,
     ):
+        project_files.fill_hub(hub)
         keys = dict.fromkeys(("OPENAI_API_KEY", "GEMINI_API_KEY"), "sk-opens-nothing")
         cache = {"XDG_CACHE_HOME": str(session_folder(CACHE))}
-        yield Services(chat.base_url, batches.base_url, cloud.endpoint, {**hub.environment, **keys, **cache})
+        yield Services(
+            chat.base_url,
+            batches.base_url,
+            cloud.endpoint,
+            {**hub.environment(tmp_path_factory.mktemp("home")), **keys, **cache},
+        )
 
 
 @pytest.fixture(scope="session")

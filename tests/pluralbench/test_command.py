@@ -13,7 +13,7 @@ import pytest
 import verbs
 from chat_server import Reply, serve
 from commands import command, fails
-from hub_server import NO_NETWORK
+from live_hub import NO_NETWORK
 from pluralbench import (
     ChatConnection,
     Data,

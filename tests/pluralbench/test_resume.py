@@ -15,8 +15,8 @@ import pytest
 import verbs
 from commands import environment, script
 from filelock import FileLock
-from hub_server import publish, serving
 from killing import killed_when
+from live_hub import live_hub
 from pluralbench import Group, LocalModel, Run, Scoring
 from pluralbench_rewards import FunctionModel, RewardModel
 from pluralbench_runs import OutputError
@@ -170,18 +170,18 @@ def test_a_model_on_the_hub_that_moved_is_refused(
     data: Path, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     del folder  # only what it is loaded as matters here
-    hub = tmp_path / "hub"
-    with serving(hub, tmp_path / "home") as server:
-        monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", server.environment["HF_ENDPOINT"])
-        publish(hub / "acme/reward", "a" * 40, {"config.json": "{}"}, None)
+    with live_hub(tmp_path / "hub") as hub:
+        monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", hub.url)
+        model = hub.create("acme/reward", "models")
+        old = model.commit({"config.json": b"{}"})
         run = verbs.score("acme/reward", benchmark="pairs", data=data, out=tmp_path / "done")
         assert run.result.model.kind == "function", "it says what scored, which here is a function"
-        assert verbs.config(tmp_path / "done")["model"]["commit"] == "a" * 40
+        assert verbs.config(tmp_path / "done")["model"]["commit"] == old
         interrupted(data, tmp_path / "run", "acme/reward")
-        publish(hub / "acme/reward", "b" * 40, {"config.json": "{}"}, None)
+        model.commit({"config.json": b"{ }"})
         for out in ("done", "run"):
             refused("commit", model="acme/reward", data=data, out=tmp_path / out)
-        pinned = verbs.score("acme/reward", benchmark="pairs", data=data, out=tmp_path / "done", revision="a" * 40)
+        pinned = verbs.score("acme/reward", benchmark="pairs", data=data, out=tmp_path / "done", revision=old)
     assert (pinned.config, pinned.result, pinned.provenance) == (run.config, run.result, run.provenance)
 
 

@@ -14,9 +14,9 @@ import pytest
 import verbs
 from chat_server import Reply, serve
 from commands import command, fails
-from hub_server import NO_NETWORK
 from hypothesis import given
 from hypothesis import strategies as st
+from live_hub import NO_NETWORK
 from persona_tables import knows, release
 from persona_tables import rows as persona_rows
 from pluralbench import Group, Person, Run

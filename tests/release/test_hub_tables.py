@@ -15,34 +15,27 @@ BAD = "c" * 40
 PATHS = {"Zen": {"test": "z/test.jsonl"}, "Art": {"test": "data/Art/test.jsonl", "train": "data/Art/train.jsonl"}}
 
 
-def lines(*rows: object) -> bytes:
-    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()
-
-
-def card(**values: object) -> dict[str, bytes]:
-    return {"README.md": f"---\n{json.dumps(values)}\n---\nA card.\n".encode()}
+def lines(*rows: object) -> str:
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
 
 
 @pytest.fixture(scope="module")
 def commits(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Hub, str, str]]:
     """A Hub, and the older and the newer commit of a dataset of two configs."""
     with live_hub(tmp_path_factory.mktemp("hub")) as hub:
-        configs = [
-            {"config_name": config, "data_files": [{"split": split, "path": path} for split, path in splits.items()]}
-            for config, splits in PATHS.items()
-        ]
-        two = hub.create(NAME)
         old, new = (
-            two.commit(
-                {path: lines({"id": f"{age} 茶"}) for splits in PATHS.values() for path in splits.values()}
-                | card(configs=configs, license="mit")
+            hub.publish(
+                NAME,
+                {path: lines({"id": f"{age} 茶"}) for splits in PATHS.values() for path in splits.values()},
+                PATHS,
+                license="mit",
             )
             for age in ("old", "new")
         )
         ranks = lines(*({"id": number, "rank": rank} for number, rank in enumerate(RANKS)))
-        hub.create(PLAIN).commit({"data/test-00000-of-00001.jsonl": ranks} | card(license=["mit", "cc0-1.0"]))
-        hub.create("acme/bad").commit({"test.jsonl": b'{"id": "q1"'} | card())
-        hub.create(CARDLESS).commit({"test.csv": b"id,n\nq1,7\n"})
+        hub.publish(PLAIN, {"data/test-00000-of-00001.jsonl": ranks}, license=["mit", "cc0-1.0"])
+        hub.publish("acme/bad", {"test.jsonl": '{"id": "q1"'})
+        hub.publish(CARDLESS, {"test.csv": "id,n\nq1,7\n"})
         yield hub, old, new
 
 

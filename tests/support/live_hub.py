@@ -9,7 +9,7 @@ import json
 import re
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import ThreadingHTTPServer
@@ -28,7 +28,9 @@ LARGE = (".parquet", ".safetensors", ".bin")
 LARGEST = 10 * 2**20  # bytes of a file that git itself holds
 GONE = 0
 """The status of a fault that ends the connection in place of an answer."""
-
+NO_NETWORK = {"HF_ENDPOINT": "http://127.0.0.1:9", "HF_HUB_OFFLINE": "1"}
+Configs = Mapping[str, Mapping[str, str]]
+"""The path of each split of each config."""
 
 Answer = tuple[int, bytes, dict[str, str]]
 """A status, a body and headers."""
@@ -74,6 +76,20 @@ class Hub:
         made.start()
         self.repositories[kind, name] = made
         return made
+
+    def publish(self, name: str, files: Mapping[str, str], configs: Configs | None = None, **card: object) -> str:
+        """Add a commit with these files, by path, to a dataset; a card says its configs and more. Returns its id."""
+        there = self.repositories.get(("datasets", name)) or self.create(name)
+        if configs is not None:
+            card["configs"] = [
+                {
+                    "config_name": config,
+                    "data_files": [{"split": split, "path": path} for split, path in splits.items()],
+                }
+                for config, splits in configs.items()
+            ]
+        readme = {"README.md": f"---\n{json.dumps(card)}\n---\nA card.\n"} if card else {}
+        return there.commit({path: text.encode() for path, text in (readme | {**files}).items()})
 
     def environment(self, home: Path, token: str = WRITER) -> dict[str, str]:
         """What a process needs to ask it. home: where clients keep their caches."""

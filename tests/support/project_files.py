@@ -21,12 +21,11 @@ from build_personalized.sources import SAMPLE as PEOPLE
 from chat_server import Reply, request_digest, serve
 from chinese_tables import published
 from downstream_runs import MODELS, World, sampled
-from hub_server import card, publish
+from live_hub import Hub
 from pluralbench_rewards import Group
 from reward_models import POSITIONS, save_classifier, save_language_model
 from written_tables import write as write_rows
 
-COMMIT = "a" * 40
 CATEGORY = ["知识", "人文地理"]
 SCORED = ("personalized-my-model-sample", "personalized-SmolLM2-135M-Instruct-Q4_1-judge-sample")
 TINY: dict[str, Any] = {"num_hidden_layers": 1, "hidden_size": 32, "intermediate_size": 32, "head_dim": 8}
@@ -167,19 +166,19 @@ def posts() -> str:
     )
 
 
-def write_hub(folder: Path) -> None:
+def fill_hub(hub: Hub) -> None:
     """The datasets that the recipes name, with few rows."""
     configs = sorted((PEOPLE / "questions").glob("*.jsonl"))
     files = {f"data/{path.name}": path.read_text(encoding="utf-8") for path in configs}
     splits = {path.stem: {"test": f"data/{path.name}"} for path in configs}
-    publish(folder / "alireza7/LaMP-QA", COMMIT, files, card(splits, "cc-by-sa-4.0"))
+    hub.publish("alireza7/LaMP-QA", files, splits, license="cc-by-sa-4.0")
     rows = "".join(json.dumps(row | {"subset": "alpacaeval-easy"}) + "\n" for row in PAIRS)
     splits = {"default": {"filtered": "filtered.jsonl"}}
-    publish(folder / "allenai/reward-bench", COMMIT, {"filtered.jsonl": rows}, card(splits, "odc-by"))
+    hub.publish("allenai/reward-bench", {"filtered.jsonl": rows}, splits, license="odc-by")
     tables = {name: (PERSONAS / f"prism/{name}.jsonl").read_text(encoding="utf-8") for name in ("survey", "utterances")}
     splits = {name: {"train": f"{name}.jsonl"} for name in tables}
     texts = {f"{name}.jsonl": text for name, text in tables.items()}
-    publish(folder / "HannahRoseKirk/prism-alignment", COMMIT, texts, card(splits, "cc-by-4.0"))
+    hub.publish("HannahRoseKirk/prism-alignment", texts, splits, license="cc-by-4.0")
 
 
 def export(tasks: Path, to: Path) -> None:
