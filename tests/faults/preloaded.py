@@ -56,7 +56,6 @@ FOREIGN = [
     "scipy.stats",
     "sentencex",
     "snowballstemmer",
-    "statsmodels.stats.contingency_tables",
     "subjects",
     "tabulate",
     "torch._dynamo",

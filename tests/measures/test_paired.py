@@ -10,6 +10,7 @@ from pluralbench_measures.bootstrap import Sums
 from pluralbench_measures.kappa import cohens_kappa
 from pluralbench_measures.paired import exchange, holm, p_value
 from scipy.stats import binomtest
+from statsmodels.stats.multitest import multipletests
 
 LABELS = ("win", "loss", "tie")
 small = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(3, 5)), min_size=1, max_size=6)
@@ -57,7 +58,9 @@ def test_a_difference_that_is_missing_has_no_p_value() -> None:
     assert p_value(np.array([np.nan, 0.0])) is None
 
 
-def test_holms_rule_by_hand() -> None:
+def test_holms_rule_by_hand_and_as_statsmodels_has_it() -> None:
+    drawn = np.random.default_rng(0).random(40) ** 3
+    assert holm(drawn.tolist()) == multipletests(drawn, method="holm")[1].tolist()
     assert holm([0.01, 0.04, None, 0.03]) == [pytest.approx(0.03), pytest.approx(0.06), None, pytest.approx(0.06)]
     assert holm([0.9, 0.5]) == [1.0, 1.0]
     assert holm([None]) == [None]
