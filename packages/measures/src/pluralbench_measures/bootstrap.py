@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 Array = NDArray[np.float64]
 RESAMPLES = 2000
@@ -63,13 +63,13 @@ class Resampled:
 
     def pooled(self, leaves: Sequence[int]) -> Array:
         """Accuracy over all decisions of some leaves, NaN where there is none: [rows]."""
-        return _ratio(self.won[:, leaves].sum(1), self.counts[:, leaves].sum(1))
+        return ratio(self.won[:, leaves].sum(1), self.counts[:, leaves].sum(1))
 
     def weighted(self, leaves: Sequence[int], weights: Sequence[float]) -> Array:
         """Weighted mean of the leaves' accuracies; a row that misses a leaf leaves it out: [rows]."""
-        accuracies = _ratio(self.won[:, leaves], self.counts[:, leaves])
+        accuracies = ratio(self.won[:, leaves], self.counts[:, leaves])
         shares = np.where(np.isnan(accuracies), 0.0, np.asarray(weights))
-        return _ratio((np.nan_to_num(accuracies) * shares).sum(1), shares.sum(1))
+        return ratio((np.nan_to_num(accuracies) * shares).sum(1), shares.sum(1))
 
 
 def sums_of(
@@ -124,5 +124,7 @@ def spread(values: Array, n: int | None = None, clusters: int | None = None) -> 
     return Estimate(float(values[0]), low, high, n, clusters, "bootstrap")
 
 
-def _ratio(numerator: Array, denominator: Array) -> Array:
-    return np.divide(numerator, denominator, out=np.full_like(numerator, np.nan), where=denominator > 0)
+def ratio(part: ArrayLike, whole: ArrayLike, missing: float = np.nan) -> Array:
+    """part / whole, each broadcast to the other; `missing` where the whole is not above 0."""
+    above, below = np.broadcast_arrays(np.asarray(part, dtype=np.float64), np.asarray(whole, dtype=np.float64))
+    return np.asarray(np.divide(above, below, out=np.full(above.shape, missing), where=below > 0))

@@ -7,7 +7,8 @@ how far the accuracy is from the sigmoid of the mean difference.
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from pluralbench_measures.bootstrap import Array, ratio
+
 BINS = 5
 
 
@@ -31,7 +32,4 @@ def calibration_error(right: Array, counted: Array, difference: Array) -> Array:
     """
     filled = np.maximum(counted, 1)
     gaps = np.abs(right / filled - 1 / (1 + np.exp(-difference / filled)))
-    pairs = counted.sum(-1)
-    return np.asarray(
-        np.divide((gaps * counted).sum(-1), pairs, out=np.full(np.shape(pairs), np.nan), where=np.asarray(pairs) > 0)
-    )
+    return ratio((gaps * counted).sum(-1), counted.sum(-1))

@@ -28,7 +28,7 @@ from math import factorial
 import numpy as np
 from numpy.typing import NDArray
 
-from pluralbench_measures.bootstrap import Array
+from pluralbench_measures.bootstrap import Array, ratio
 from pluralbench_measures.errors import MeasuresError
 from pluralbench_measures.paired import PERMUTATIONS, ROUNDING
 
@@ -159,7 +159,7 @@ def _statistics(first: _Ranked, second: _Ranked) -> dict[str, Array]:
         "spearman": _pearson(first.ranks, second.ranks),
         "rbo_extrapolated": rbo + PERSISTENCE**models * shared[-1],
         "scipy_weightedtau": (_vigna(first, second, agreeing) + _vigna(second, first, agreeing)) / 2,
-        "kendall_tau_b": _ratio(agreeing.sum((1, 2)), _norm(first, second)),
+        "kendall_tau_b": ratio(agreeing.sum((1, 2)), _norm(first, second)),
     }
 
 
@@ -199,7 +199,7 @@ def _vigna(first: _Ranked, second: _Ranked, agreeing: NDArray[np.int8]) -> Array
     keys = first.above * (agreeing.shape[-1] + 1) + second.above
     each = 1 / (keys.argsort(-1, kind="stable").argsort(-1) + 1.0)
     # A pair weighs the sum of a term of either model, so the sum over pairs is one over models, twice.
-    return _ratio((each * agreeing.sum(-1)).sum(-1), _norm(first, second, each))
+    return ratio((each * agreeing.sum(-1)).sum(-1), _norm(first, second, each))
 
 
 def _norm(first: _Ranked, second: _Ranked, each: Array | float = 1.0) -> Array:
@@ -211,9 +211,4 @@ def _norm(first: _Ranked, second: _Ranked, each: Array | float = 1.0) -> Array:
 
 def _pearson(first: Array, second: Array) -> Array:
     ours, theirs = (ranks - ranks.mean(-1, keepdims=True) for ranks in (first, second))
-    return _ratio((ours * theirs).sum(-1), np.sqrt((ours**2).sum(-1) * (theirs**2).sum(-1)))
-
-
-def _ratio(part: Array, whole: Array) -> Array:
-    part, whole = np.broadcast_arrays(part, whole)
-    return np.asarray(np.divide(part, whole, out=np.full(part.shape, np.nan), where=whole > 0))
+    return ratio((ours * theirs).sum(-1), np.sqrt((ours**2).sum(-1) * (theirs**2).sum(-1)))

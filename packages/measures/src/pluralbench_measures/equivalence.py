@@ -4,6 +4,7 @@ Equivalence is shown by two one-sided t-tests (Schuirmann, 1987): that a differe
 there is none. The power of both tests is exact for normal differences (Owen, 1965; Phillips, 1990).
 """
 
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -132,19 +133,8 @@ def pairs_for_difference(sd: float, difference: float, *, power: float = 0.8, al
 
 def _fewest(power_of: Callable[[int], float], power: float) -> int | None:
     """The least number from 2 on whose power, which grows with it, is enough."""
-    high = 2
-    while power_of(high) < power:
-        if high >= MOST_PAIRS:
-            return None
-        high = min(2 * high, MOST_PAIRS)
-    low = high // 2
-    while high - low > 1:
-        middle = (low + high) // 2
-        if power_of(middle) < power:
-            low = middle
-        else:
-            high = middle
-    return high
+    found = bisect_left(range(MOST_PAIRS + 1), power, lo=2, key=power_of)
+    return found if found <= MOST_PAIRS else None
 
 
 def _testable(values: Array) -> bool:

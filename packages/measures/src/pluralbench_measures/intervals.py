@@ -30,7 +30,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pluralbench_measures.bootstrap import CONFIDENCE, Array, Estimate, Resampled, Sums
+from pluralbench_measures.bootstrap import CONFIDENCE, Array, Estimate, Resampled, Sums, ratio
 
 STEP = 1e-6  # of a leaf's decisions, for derivatives
 FEWEST = 3
@@ -184,9 +184,9 @@ class _Table(NamedTuple):
 def _of_table(sums: Sums, leaves: Sequence[int], starts: NDArray[np.int64], moved: Array) -> _Table:
     """leaves: of the strata, one after the other, which begin at `starts`. moved: by a raised sum, [2, leaves]."""
     counts, won = sums.counts[:, leaves], sums.won[:, leaves]  # copies, which are written over below
-    slope = _over(moved, np.broadcast_to(counts.sum(0), moved.shape))
+    slope = ratio(moved, counts.sum(0), 0.0)
     decisions = np.add.reduceat(counts.sum(0), starts)
-    shares = _over(np.add.reduceat(won.sum(0), starts), decisions)
+    shares = ratio(np.add.reduceat(won.sum(0), starts), decisions, 0.0)
     won *= slope[0]
     for start in range(0, len(won), AT_ONCE):
         won[start : start + AT_ONCE] += counts[start : start + AT_ONCE] * slope[1]
@@ -207,7 +207,7 @@ def _summed(pull: Array, part: Array, weights: Array, decisions: Array, shares: 
     del squares
     # What each cluster would be of the number if those of its strata were as large, and how much of that it pulls.
     even = (part > 0) @ (weights * square_sums)
-    pulled = np.abs(_over(pull.sum(1), even))
+    pulled = np.abs(ratio(pull.sum(1), even, 0.0))
     seen = float(weights**2 @ square_sums)
     residuals = 1 + part
     np.sqrt(residuals, out=residuals)
@@ -220,7 +220,7 @@ def _summed(pull: Array, part: Array, weights: Array, decisions: Array, shares: 
         degrees=float(whole.sum() ** 2 / (whole**2).sum()),
         model=weights**2 * lacking,
         shares=shares,
-        strata_clusters=_over(np.ones(len(weights)), square_sums),
+        strata_clusters=ratio(1.0, square_sums, 0.0),
         shown=1 - float(weights**2 @ lacking) / seen,
     )
 
@@ -306,7 +306,3 @@ def _mid_p(value: float, size: float) -> tuple[float, float]:
             low, high = (low, middle) if above(middle) > tail else (middle, high)
         bounds.append((low + high) / 2)
     return (0.0 if won <= 0 else bounds[0]), (1.0 if lost <= 0 else bounds[1])
-
-
-def _over(part: Array, whole: Array) -> Array:
-    return np.asarray(np.divide(part, whole, out=np.zeros_like(part), where=whole > 0))

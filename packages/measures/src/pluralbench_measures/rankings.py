@@ -12,12 +12,10 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from pluralbench_measures.bootstrap import Array, ratio
 from pluralbench_measures.calibration import BINS, bins_of, calibration_error
 from pluralbench_measures.errors import MeasuresError
-
-Array = NDArray[np.float64]
 
 
 def ranking_metrics(items: pl.DataFrame, *, legacy: bool = False) -> dict[str, Any]:
@@ -91,8 +89,7 @@ def category_mean(right: Array, counted: Array) -> Array:
 
     A category in which nothing counts is left out; NaN where all are.
     """
-    shares = np.divide(right, counted, out=np.zeros(right.shape), where=counted > 0)
-    return _shares(shares.sum(-1), (counted > 0).sum(-1))
+    return ratio(ratio(right, counted, 0.0).sum(-1), (counted > 0).sum(-1))
 
 
 def overall(accuracy: Sequence[Array], exact_match: Sequence[Array]) -> Array:
@@ -141,11 +138,6 @@ def _cell(categories: Sequence[dict[str, int]]) -> dict[str, Any]:
         "prompts": int(of["counted"].sum()),
         "without_pair": int(of["without_pair"].sum()),
     }
-
-
-def _shares(part: Array, whole: Array) -> Array:
-    """part / whole, NaN where there is nothing."""
-    return np.asarray(np.divide(part, whole, out=np.full(np.shape(part), np.nan), where=np.asarray(whole) > 0))
 
 
 def _number(value: Any) -> float | None:
