@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pluralbench_calls import ChatConnection, ChatModel, ChatPrice, Limits, Price, chat_request, check_reachable
+from pluralbench_calls import ChatConnection, ChatModel, Limits, Price, chat_request, check_reachable
 from pluralbench_runs import Recipe, RecipeError, check_recipe
 from pydantic import BaseModel
 
@@ -24,13 +24,13 @@ def connected(price: object) -> ChatConnection:
 
 @given(st.floats(0, 1e6), st.floats(0, 1e6))
 def test_a_price_may_be_written_in_and_out(dollars_in: float, dollars_out: float) -> None:
-    assert connected(f"{dollars_in!r}/{dollars_out!r}").price == ChatPrice(input=dollars_in, output=dollars_out)
+    assert connected(f"{dollars_in!r}/{dollars_out!r}").price == Price(input=dollars_in, output=dollars_out)
 
 
 def test_a_price_in_a_table_stays_one() -> None:
     connection = connected({"input": 0.25, "output": 2})
     assert connection.price == connected("0.25/2").price
-    assert connection.limits() == Limits(price=Price(0.25, 2.0))
+    assert connection.limits() == Limits(price=Price(input=0.25, output=2.0))
 
 
 @pytest.mark.parametrize("price", ["1", "", "1/x", "1/2/3", "-1/2", "nan/1", "1/inf", "/"])
@@ -41,7 +41,7 @@ def test_what_is_no_price_is_said_with_its_field(price: str) -> None:
     assert str(refused.value) == said
 
 
-@pytest.mark.parametrize("table", [ChatModel, ChatConnection, ChatPrice])
+@pytest.mark.parametrize("table", [ChatModel, ChatConnection, Price])
 def test_each_field_says_in_a_sentence_what_it_is(table: type[BaseModel]) -> None:
     for name, field in table.model_fields.items():
         assert field.description, name

@@ -3,35 +3,37 @@
 import asyncio
 import tempfile
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import pytest
+from asking import question
 from chat_server import Reply, serve
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from pluralbench_calls import AccessDenied, Answer, CeilingReached, Ledger, Limits, OpenAIChat, Price, Request, ask
+from pluralbench_calls import (
+    AccessDenied,
+    Answer,
+    Backend,
+    CeilingReached,
+    Ledger,
+    Limits,
+    OpenAIChat,
+    Price,
+    Request,
+    ask,
+)
 from skipping_clock import Clock
 
 CENT = Price(input=10_000.0, output=10_000.0)  # one cent a token
 
 
-def question(text: str, **body: Any) -> Request:
-    return Request("chat", "127.0.0.1", "m", {"messages": [{"role": "user", "content": text}], **body})
-
-
-class Charging:
+class Charging(Backend):
     """A backend in this process that charges a token for each byte of the question and all of `max_tokens`."""
 
     concurrency: int | None = None
 
     def __init__(self, share: float = 1.0) -> None:
         self.share = share
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *exc: object) -> None:
-        """Nothing to close."""
 
     async def send(self, request: Request) -> Answer:
         await asyncio.sleep(0)
@@ -85,7 +87,7 @@ def test_an_error_does_not_wait_for_the_rate(tmp_path: Path, clock: Clock) -> No
 def test_the_ceiling_is_never_crossed(
     prices: tuple[float, float], ceiling: float, calls: list[tuple[str, int]], share: float, concurrency: int
 ) -> None:
-    price = Price(*prices)
+    price = Price(input=prices[0], output=prices[1])
     limits = Limits(concurrency=concurrency, price=price, max_cost=ceiling)
     requests = [question(text, max_tokens=most) for text, most in calls]
     with tempfile.TemporaryDirectory() as folder, Ledger(Path(folder) / "ledger") as ledger:

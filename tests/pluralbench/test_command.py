@@ -25,7 +25,7 @@ from pluralbench import (
     Scoring,
 )
 from pluralbench.commands.app import program
-from pluralbench_calls.chat import ChatPrice
+from pluralbench_calls import Price
 from pluralbench_rewards import FunctionModel
 from pluralbench_runs import Table
 from verbs import by_text
@@ -91,7 +91,7 @@ def words_and_value(annotation: Any) -> tuple[list[str], Any]:
         float: (["0.5"], 0.5),
         str: (["a"], "a"),
         Path: (["a"], Path("a")),
-        ChatPrice: (["1/2"], ChatPrice(input=1, output=2)),
+        Price: (["1/2"], Price(input=1, output=2)),
     }
     return known[kind]
 

@@ -19,7 +19,7 @@ from pluralbench.reports.detail import details
 from pluralbench.results.metrics_frame import METRICS
 from pluralbench.results.record import CostRecord
 from pluralbench.results.runs import policy_number
-from pluralbench_calls import ChatPrice
+from pluralbench_calls import Price
 from rich.console import Console
 
 Command = Callable[..., tuple[int, str, str]]
@@ -193,7 +193,7 @@ def ten_runs() -> list[Run]:
     domains = ["Art_and_Entertainment", "Lifestyle_and_Personal_Development", "Society_and_Culture"]
     languages = ["eng_Latn", "spa_Latn", "arb_Arab", "zho_Hans", "zho_Hant", "hin_Deva"]
     took = {"calls": 1200, "prompt_tokens": 900_000, "completion_tokens": 12_345}
-    price = ChatPrice(input=0.25, output=2)
+    price = Price(input=0.25, output=2)
     found = [*made(domains, "personalized", names), *made(languages, "multilingual", names)]
     found += made(["open", "human"], "chinese", names[:2])
     tasks = ["empathic_conversations", "opinion_qa", "personal_reddit", "prism"]

@@ -22,7 +22,7 @@ from persona_tables import release, rows
 from pluralbench import Run, RunError, load_run
 from pluralbench.data.shards import Shard, groups_of_items
 from pluralbench.results.evaluations import EvaluationConfig
-from pluralbench_calls import ChatPrice, read_ledger
+from pluralbench_calls import Price, read_ledger
 from pluralbench_runs import UserError
 from verbs import by_text, judging, scoring
 from written_tables import write
@@ -166,7 +166,7 @@ def test_merged_shards_of_a_judge_are_the_whole_run(how: dict[str, Any], tmp_pat
     assert mine.equals(theirs)
     cost = merged.result.cost
     assert cost is not None
-    assert cost.price == ChatPrice(input=1, output=2)
+    assert cost.price == Price(input=1, output=2)
     assert cost.dollars == pytest.approx((judging(whole).prompt_tokens + 2 * judging(whole).completion_tokens) / 1e6)
 
 

@@ -127,7 +127,7 @@ class ConnectionTable(Table):
             concurrency=self.concurrency,
             requests_per_minute=self.requests_per_minute,
             tokens_per_minute=None if self.characters_per_minute is None else self.characters_per_minute / 4,
-            price=Price(self.price),
+            price=Price(input=self.price),
             max_cost=self.max_cost,
         )
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import ClassVar
 
-from pluralbench_calls import ChatPrice
+from pluralbench_calls import Price
 from pluralbench_rewards import ServedRecord, Work
 from pluralbench_runs import Recipe, Table, versions
 from pydantic import Field
@@ -144,7 +144,7 @@ class CostRecord(Table):
 
     seconds: float = Field(ge=0)
     dollars: float | None = Field(None, ge=0)
-    price: ChatPrice | None = None
+    price: Price | None = None
 
 
 class RunResult(Table):

@@ -5,15 +5,13 @@ from pluralbench_calls.backends.endpoint import provider_of
 from pluralbench_calls.backends.local import MODEL as LOCAL_MODEL
 from pluralbench_calls.backends.local import EmbeddedModel
 from pluralbench_calls.backends.openai import OpenAIChat
-from pluralbench_calls.backends.replay import Replay
-from pluralbench_calls.backends.written import Written
+from pluralbench_calls.backends.written import Replay, Written
 from pluralbench_calls.batches.backend import OpenAIBatches
 from pluralbench_calls.batches.filed import FiledCalls
 from pluralbench_calls.chat import (
     OPENAI,
     ChatConnection,
     ChatModel,
-    ChatPrice,
     Message,
     chat_backend,
     chat_request,
@@ -62,7 +60,6 @@ __all__ = [
     "CeilingReached",
     "ChatConnection",
     "ChatModel",
-    "ChatPrice",
     "Choice",
     "ConnectionFailed",
     "EmbeddedModel",

@@ -3,35 +3,40 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
 
 from aiolimiter import AsyncLimiter
-from pluralbench_runs import Json, Meter, canonical_json, one_line, progress
+from pluralbench_runs import Json, Meter, Table, one_line, progress
+from pydantic import Field
 
+from pluralbench_calls.batches.backend import OpenAIBatches
+from pluralbench_calls.batches.filed import FiledCalls
 from pluralbench_calls.batches.kept import KeptBatches
 from pluralbench_calls.errors import CallsError, CeilingReached, Interrupted, RequestsRejected
 from pluralbench_calls.ledger import Ledger
 from pluralbench_calls.loops import run
-from pluralbench_calls.records import Answer, Backend, DeferringBackend, PackingBackend, Request
+from pluralbench_calls.records import Answer, Backend, PackingBackend, Request, most_tokens
 
 BYTES_A_TOKEN = 4  # on average; never less than one, by which the ceiling is reckoned
-OVERHEAD = 64  # tokens that a chat template adds
 LONGEST = 300  # characters of a server's sentence
 FEW = 3  # rejected requests, and none answered, are enough to see that the fault is not one request's alone
 TOO_LARGE = "413"  # the HTTP status of a request that is longer than a server takes
 WRONG_FORM = {"400", "422", TOO_LARGE}  # of all that a server finds wrong
 
 
-@dataclass(frozen=True)
-class Price:
+class Price(Table):
     """US dollars for a million tokens."""
 
-    input: float = 0.0
-    output: float = 0.0
+    input: float = Field(0.0, ge=0, allow_inf_nan=False, description="US dollars for a million tokens that are sent.")
+    output: float = Field(
+        0.0, ge=0, allow_inf_nan=False, description="US dollars for a million tokens that are answered."
+    )
 
     def cost(self, prompt_tokens: int, completion_tokens: int) -> float:
         """US dollars for so many tokens."""
         return (prompt_tokens * self.input + completion_tokens * self.output) / 1e6
+
+
+FREE = Price()
 
 
 @dataclass(frozen=True)
@@ -46,24 +51,8 @@ class Limits:
     concurrency: int = 8
     requests_per_minute: float | None = None
     tokens_per_minute: float | None = None
-    price: Price = Price()
+    price: Price = FREE
     max_cost: float | None = None
-
-
-@runtime_checkable
-class FilingBackend(Backend, Protocol):
-    """A backend that looks for answers in files first, and may write what is missing to files instead of sending it.
-
-    online: who is asked for the rest otherwise.
-    """
-
-    online: Backend
-
-    def take(self, requests: Sequence[Request], ledger: Ledger) -> Iterator[list[Answer]]:
-        """The answers to these requests that the files hold, some at a time, to be recorded."""
-
-    def write(self, requests: Sequence[Request], ledger: Ledger, label: str) -> None:
-        """Write the requests that have no answer. Raises `CallsPending` where it has; else `online` is asked."""
 
 
 def ask(
@@ -95,7 +84,7 @@ def ask(
             with progress(label, len(missing)) as meter:
                 answered = answered or any(outcome != "error" for outcome in known.values())
                 limits = limits or Limits()
-                if isinstance(backend, FilingBackend):
+                if isinstance(backend, FiledCalls):
                     missing = _filed(missing, ledger, backend, limits.price, meter, label, answered=answered)
                     backend = backend.online
                 else:
@@ -115,7 +104,7 @@ def ask(
 def _filed(
     missing: list[Request],
     ledger: Ledger,
-    backend: FilingBackend,
+    backend: FiledCalls,
     price: Price,
     meter: Meter,
     label: str,
@@ -140,7 +129,7 @@ def _filed(
 def _mind_batches(missing: Sequence[Request], ledger: Ledger, backend: Backend, meter: Meter) -> None:
     """Tell a backend of batches where it keeps them. Raises `CallsError` for another where one of them is out."""
     batches = KeptBatches(ledger.path.with_suffix(".batches"))
-    if isinstance(backend, DeferringBackend):
+    if isinstance(backend, OpenAIBatches):
         backend.keep(batches.folder, meter.elsewhere)
     elif out := batches.out_for(missing):
         raise CallsError(
@@ -215,11 +204,6 @@ async def _send(backend: Backend, message: list[Request]) -> AsyncIterator[list[
     else:
         for request in message:
             yield [await backend.send(request)]
-
-
-def most_tokens(request: Request) -> int:
-    """The most tokens that a chat request can have: no token is shorter than a byte."""
-    return len(canonical_json(request.body)) + OVERHEAD
 
 
 class _Trial:

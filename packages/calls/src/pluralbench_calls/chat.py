@@ -49,15 +49,6 @@ class ChatModel(Table):
     extra: dict[str, Any] = Field(default_factory=dict, description="Further fields of each request, sent as they are.")
 
 
-class ChatPrice(Table):
-    """US dollars for a million tokens."""
-
-    input: float = Field(0.0, ge=0, allow_inf_nan=False, description="US dollars for a million tokens that are sent.")
-    output: float = Field(
-        0.0, ge=0, allow_inf_nan=False, description="US dollars for a million tokens that are answered."
-    )
-
-
 class ChatConnection(Table):
     """How a chat model is reached, how fast it is asked and what it may cost. A run may go on under other values."""
 
@@ -96,8 +87,8 @@ class ChatConnection(Table):
         description="Ask through the endpoint's Batch API, which answers within 24 hours and costs less; the price is "
         "then that of a batch.",
     )
-    price: ChatPrice = Field(
-        ChatPrice(),
+    price: Price = Field(
+        Price(),
         description="US dollars for a million tokens of prompts and of replies, such as 0.25/2.",
         json_schema_extra={"as_text": True, "metavar": "IN/OUT"},
     )
@@ -118,7 +109,7 @@ class ChatConnection(Table):
             dollars = []
         if len(dollars) != 2 or not all(0 <= amount < math.inf for amount in dollars):
             raise ValueError(f"{price!r} is not of the form IN/OUT, such as 0.25/2")
-        return ChatPrice(input=dollars[0], output=dollars[1])
+        return Price(input=dollars[0], output=dollars[1])
 
     @field_validator("results", mode="before")
     @classmethod
@@ -157,7 +148,7 @@ class ChatConnection(Table):
             concurrency=self.concurrency,
             requests_per_minute=self.requests_per_minute,
             tokens_per_minute=self.tokens_per_minute,
-            price=Price(self.price.input, self.price.output),
+            price=self.price,
             max_cost=self.max_cost,
         )
 
@@ -182,7 +173,7 @@ def check_reachable(model: ChatModel, connection: ChatConnection, own: Sequence[
             provider_of(connection.base_url)
         except CallsError as error:
             raise ValueError(str(error)) from None
-    if connection.max_cost is not None and connection.price == ChatPrice():
+    if connection.max_cost is not None and connection.price == Price():
         raise ValueError("a `max_cost` needs a `price` under [connection] to be reckoned by")
 
 

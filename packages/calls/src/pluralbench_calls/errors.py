@@ -21,6 +21,10 @@ class NotServed(CallsError):
     """The endpoint does not know the model or an option of the request."""
 
 
+class NotTaken(NotServed):
+    """The endpoint does not take a batch, so there is none."""
+
+
 class RequestsRejected(CallsError):
     """The endpoint rejects each of the first requests of a run, for something that they have in common."""
 

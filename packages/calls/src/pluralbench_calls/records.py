@@ -1,13 +1,12 @@
 """A request as it is sent, and the answer as it is recorded."""
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
-from pathlib import Path
 from typing import Literal, Protocol, Self, runtime_checkable
 
-from pluralbench_runs import Json, digest
+from pluralbench_runs import Json, canonical_json, digest
 from pluralbench_runs.secrets import redacted
 
 Outcome = Literal["answer", "empty", "refusal", "content_filter", "length", "error"]
@@ -15,6 +14,7 @@ Outcome = Literal["answer", "empty", "refusal", "content_filter", "length", "err
 
 TOO_LONG = "too long"
 """Finish reason of an answer that was longer than what is read of one; its outcome is "length", and it has no text."""
+OVERHEAD = 64  # tokens that a chat template adds
 LONGEST_NAME = 200  # characters of a model's name or a finish reason that a server sends
 
 
@@ -149,12 +149,6 @@ class PackingBackend(Backend, Protocol):
         """Send one message; an answer for each request, as they come. Raises as `send` does."""
 
 
-@runtime_checkable
-class DeferringBackend(PackingBackend, Protocol):
-    """A backend whose messages are out for hours: longer than a process may live, which has to be able to go on."""
-
-    def keep(self, folder: Path, tell: Callable[[int, str], None]) -> None:
-        """Where to keep what is out, beside the ledger; and whom to tell of it, before anything is packed.
-
-        tell: takes how many requests are finished of those that are out, and a note of a few words.
-        """
+def most_tokens(request: Request) -> int:
+    """The most tokens that a chat request can have: no token is shorter than a byte."""
+    return len(canonical_json(request.body)) + OVERHEAD

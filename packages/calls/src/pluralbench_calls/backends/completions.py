@@ -1,12 +1,12 @@
 """What a chat completion or a rejection says, as servers really send them: any field may be missing or of any type."""
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pluralbench_runs import Json
 
-from pluralbench_calls.records import Outcome, Request
+from pluralbench_calls.records import TOO_LONG, Answer, Outcome, Request
 
 if TYPE_CHECKING:
     import openai
@@ -25,9 +25,26 @@ class Said(NamedTuple):
 
     outcome: Outcome
     text: str
-    model: str | None
     finish_reason: str
-    tokens: tuple[int, int]
+    model: str | None = None
+    tokens: tuple[int, int] = (0, 0)
+
+    def answer(self, request: Request, refused: Collection[str], secrets: Sequence[str] = ()) -> Answer:
+        """The answer to a request that went out as a model takes it that refuses these parameters."""
+        return Answer.to(
+            request,
+            self.outcome,
+            self.text,
+            model=self.model,
+            finish_reason=self.finish_reason,
+            tokens=self.tokens,
+            adapted=adapted(request, refused),
+            secrets=secrets,
+        )
+
+
+LONGER = Said("length", "", TOO_LONG)
+"""What is recorded of an answer that is longer than what is read of one."""
 
 
 def said_by(completion: Any) -> Said | None:
@@ -43,8 +60,8 @@ def said_by(completion: Any) -> Said | None:
     return Said(
         outcome=_outcome(content or "", refusal, reason),
         text=content or refusal,
-        model=_text(getattr(completion, "model", None)) or None,
         finish_reason=reason,
+        model=_text(getattr(completion, "model", None)) or None,
         tokens=(_count(getattr(usage, "prompt_tokens", None)), _count(getattr(usage, "completion_tokens", None))),
     )
 
@@ -85,9 +102,11 @@ class Rejection(NamedTuple):
         """Whether it is about the JSON schema of the request, which some servers do not take."""
         return "response_format" in request.body and any(word in self.sentence.lower() for word in SCHEMA_WORDS)
 
-    def recorded_as(self) -> tuple[Outcome, str]:
-        """The outcome and the finish reason; some endpoints reject a text where others stop an answer."""
-        return ("content_filter", "content_filter") if self.code == "content_filter" else ("error", str(self.status))
+    def recorded_as(self, sentence: str) -> Said:
+        """What is recorded of it; some endpoints reject a text where others stop an answer."""
+        if self.code == "content_filter":
+            return Said("content_filter", sentence, "content_filter")
+        return Said("error", sentence, str(self.status))
 
 
 def body_without(request: Request, refused: Collection[str]) -> dict[str, Json]:

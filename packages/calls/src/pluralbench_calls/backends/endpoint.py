@@ -2,13 +2,14 @@
 
 import os
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlsplit
 
 from pluralbench_runs import one_line
 from pluralbench_runs.secrets import redacted
 
 from pluralbench_calls.errors import AccessDenied, CallsError, ConnectionFailed, NotServed
+from pluralbench_calls.records import Backend
 
 if TYPE_CHECKING:
     import openai
@@ -41,22 +42,36 @@ def provider_of(base_url: str) -> str:
     return parts.hostname
 
 
-class Endpoint:
-    """The server behind `base_url`, and the client that reaches it.
+class Endpoint(Backend):
+    """A backend that asks the server behind `base_url`, through the client that reaches it.
 
-    host: what it is called. client: there between `open` and `close`. The arguments are those of `OpenAIChat`.
+    api_key_env: the environment variable that holds the key; None sends no key, for servers that want none.
+    timeout: seconds for one try, to the last byte of the answer. max_answer_bytes: of an answer's body as it is sent,
+    decompressed; a longer one is not read to its end, and is an answer without text of outcome "length".
+    max_retries: further tries; a server that has never answered gets one more connection at most.
+
+    host: what the server is called. client: there while the backend is entered.
     """
 
+    concurrency: int | None = None
+
     def __init__(
-        self, base_url: str, *, api_key_env: str | None, timeout: float, max_retries: int, max_answer_bytes: int
+        self,
+        base_url: str,
+        *,
+        api_key_env: str | None = None,
+        timeout: float = 120.0,
+        max_retries: int = 6,
+        max_answer_bytes: int = MAX_ANSWER_BYTES,
     ) -> None:
         self.host = provider_of(base_url)
         self.base_url, self.max_retries, self.max_answer_bytes = base_url, max_retries, max_answer_bytes
         self._key_env, self.timeout = api_key_env, timeout
         self._key = ""
         self._answered = False
+        self._refused: dict[str, set[str]] = {}  # by model, the parameters that it refuses
 
-    async def open(self) -> None:
+    async def __aenter__(self) -> Self:
         """Open the connections. Raises `AccessDenied` when the environment holds no key."""
         if self._key_env is not None:
             self._key = os.environ.get(self._key_env, "").strip()
@@ -85,8 +100,9 @@ class Endpoint:
             )
         except Exception as error:  # noqa: BLE001 - it reads proxies and certificates, each with errors of its own
             raise self._no_client(error) from None
+        return self
 
-    async def close(self) -> None:
+    async def __aexit__(self, *exc: object) -> None:
         """Close the connections."""
         self._answered = self._http.answered
         await self.client.close()

@@ -1,10 +1,23 @@
-"""Answers that people wrote or drew for a sample, handed out as if they came from a model."""
+"""Backends that send nothing: a replay, and answers that people wrote for a sample, as if they came from a model."""
 
 from collections.abc import Callable, Mapping
 from typing import Self
 
-from pluralbench_calls.errors import NotWritten
+from pluralbench_calls.errors import MissingAnswers, NotWritten
 from pluralbench_calls.records import Answer, Backend, Request
+
+
+class Replay(Backend):
+    """A backend that has no answers of its own: reaching it means that the ledger lacks one."""
+
+    concurrency: int | None = 1
+
+    async def send(self, request: Request) -> Answer:
+        """Raise `MissingAnswers`, naming the call."""
+        raise MissingAnswers(
+            f"The ledger has no answer for {request.label or 'a call'} "
+            f"(model {request.model} at {request.provider}, key {request.key[:12]}…), and a replay sends nothing."
+        )
 
 
 class Written(Backend):

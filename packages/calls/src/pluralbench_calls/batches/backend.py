@@ -4,18 +4,15 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
-from pluralbench_calls.ask import most_tokens
-from pluralbench_calls.backends.endpoint import MAX_ANSWER_BYTES, Endpoint
+from pluralbench_calls.backends.endpoint import Endpoint
 from pluralbench_calls.batches.files import MOST_REQUESTS, batch_lines, batches
 from pluralbench_calls.batches.kept import Kept, KeptBatches
-from pluralbench_calls.batches.results import UNKNOWN, Result, read_results
-from pluralbench_calls.batches.service import BatchService, NotTaken
-from pluralbench_calls.errors import CallsError, ConnectionFailed, Interrupted, NotServed
-from pluralbench_calls.records import Answer, Request
+from pluralbench_calls.batches.results import UNKNOWN, Result, in_parts, read_results
+from pluralbench_calls.errors import CallsError, ConnectionFailed, Interrupted, NotServed, NotTaken
+from pluralbench_calls.records import Answer, Request, most_tokens
 
 if TYPE_CHECKING:
     from openai.types import Batch
@@ -23,51 +20,41 @@ if TYPE_CHECKING:
 MOST_TIMES = 3  # that a call goes out in one command, of which the batch expired, was cancelled or failed
 FIRST_PAUSE, LONGEST_PAUSE = 2.0, 60.0  # seconds between two looks at a batch, which become rarer
 ROOM = 100_000  # bytes of a line of results beside its answer
-IN_ONE_RECORD = 1_000  # answers that are recorded together
 DONE = {"completed", "failed", "expired", "cancelled"}
 NAMED = 3  # batches that a sentence names
 
 
-class OpenAIBatches:
-    """Chat completions through the Batch API of `base_url`; a `DeferringBackend` for `ask`.
+class OpenAIBatches(Endpoint):
+    """Chat completions through the Batch API of `base_url`; a `PackingBackend` whose messages are out for hours.
 
     A message is a batch. What is known of it lies on disk before each step, so that a process which is killed, at any
     moment, leaves all that the next one needs to go on, and nothing is paid twice. Finished calls of a batch that
     expired, was cancelled or failed are taken; the rest goes out again, `MOST_TIMES` in all. What a model refuses is
     learned as `OpenAIChat` learns it, a batch at a time.
 
-    first_pause, longest_pause: seconds between two looks at a batch. The other arguments are those of `OpenAIChat`.
+    first_pause, longest_pause: seconds between two looks at a batch. options: those of `Endpoint`.
     """
-
-    concurrency: int | None = None
 
     def __init__(
         self,
         base_url: str,
         *,
-        api_key_env: str | None = None,
-        timeout: float = 120.0,
-        max_retries: int = 6,
-        max_answer_bytes: int = MAX_ANSWER_BYTES,
         first_pause: float = FIRST_PAUSE,
         longest_pause: float = LONGEST_PAUSE,
         most_requests: int = MOST_REQUESTS,
+        **options: Any,
     ) -> None:
-        self._endpoint = Endpoint(
-            base_url,
-            api_key_env=api_key_env,
-            timeout=timeout,
-            max_retries=max_retries,
-            max_answer_bytes=max_answer_bytes,
-        )
+        super().__init__(base_url, **options)
         self._pauses = first_pause, longest_pause
         self._most_requests = most_requests
-        self._refused: dict[str, set[str]] = {}  # by model, the parameters that it refuses
         self._known: dict[str, Kept] = {}  # by the key of a message's first call, what is out for the message
         self._seen: dict[str, Batch] = {}  # what is out now, as it was last seen
 
     def keep(self, folder: Path, tell: Callable[[int, str], None]) -> None:
-        """Where to keep what is out, and whom to tell how far it is."""
+        """Where to keep what is out, beside the ledger; and whom to tell of it, before anything is packed.
+
+        tell: takes how many requests are finished of those that are out, and a note of a few words.
+        """
         self._kept, self._tell = KeptBatches(folder), tell
 
     def pack(self, requests: Sequence[Request]) -> list[list[Request]]:
@@ -75,7 +62,7 @@ class OpenAIBatches:
         waiting = {request.key: request for request in requests}
         messages = []
         for kept in self._kept.out_for(requests):
-            if kept.base_url != self._endpoint.base_url:
+            if kept.base_url != self.base_url:
                 raise CallsError(
                     f"{len(kept.calls):,} calls are out in a batch at {kept.base_url}; go on with that base "
                     f"URL, or remove {self._kept.path(kept)} to have them sent, and paid, again."
@@ -91,14 +78,16 @@ class OpenAIBatches:
 
     async def __aenter__(self) -> Self:
         """Open the connections. Raises `AccessDenied` when the environment holds no key."""
-        await self._endpoint.open()
-        self._service = BatchService(self._endpoint, *self._pauses)
+        from pluralbench_calls.batches.service import BatchService  # noqa: PLC0415 - it imports openai, for a second
+
+        await super().__aenter__()
+        self._service = BatchService(self, *self._pauses)
         self._failing = asyncio.Event()
         return self
 
     async def __aexit__(self, *exc: object) -> None:
         """Close the connections; what is out goes on at the endpoint."""
-        await self._endpoint.close()
+        await super().__aexit__(*exc)
         self._seen.clear()
 
     async def send(self, request: Request) -> Answer:
@@ -116,7 +105,7 @@ class OpenAIBatches:
                 kept = await self._out(known, list(waiting.values()))
                 batch = await self._done(kept)
                 left = _Left()
-                for results in _parts(await self._results(kept, batch, waiting)):
+                for results in in_parts(await self._results(kept, batch, waiting)):
                     answers = left.add(results)
                     for answer in answers:
                         waiting.pop(answer.key, None)
@@ -139,7 +128,7 @@ class OpenAIBatches:
         if kept is None or not kept.file:
             without = {model: tuple(sorted(refused)) for model, refused in self._refused.items() if refused}
             calls = tuple(request.key for request in requests)
-            kept = self._kept.save(Kept(base_url=self._endpoint.base_url, calls=calls, without=without))
+            kept = self._kept.save(Kept(base_url=self.base_url, calls=calls, without=without))
             file = await self._service.upload(kept.name, batch_lines(requests, without))
             kept = self._kept.save(kept.model_copy(update={"file": file}))
         elif not kept.batch:
@@ -176,14 +165,14 @@ class OpenAIBatches:
         for number, file in enumerate(file for file in (batch.output_file_id, batch.error_file_id) if file):
             paths.append(self._kept.path(kept).with_suffix(f".{number}.jsonl"))
             # A line has more than the answer: the key, and what the server says of itself.
-            most = (len(kept.calls) + 1) * (self._endpoint.max_answer_bytes + ROOM)
+            most = (len(kept.calls) + 1) * (self.max_answer_bytes + ROOM)
             await self._service.fetch(file, paths[-1], most)
         return read_results(
             paths,
             waiting,
             refused=kept.without,
-            max_answer_bytes=self._endpoint.max_answer_bytes,
-            secrets=self._endpoint.secrets,
+            max_answer_bytes=self.max_answer_bytes,
+            secrets=self.secrets,
         )
 
     def _learn(self, model: str, left: "_Left") -> bool:
@@ -195,12 +184,12 @@ class OpenAIBatches:
 
     def _check(self, batch: "Batch", left: "_Left", count: int, times: int) -> None:
         """Raise `NotServed` or `ConnectionFailed` where the calls that are left should not go out once more."""
-        host = self._endpoint.host
+        host = self.host
         if batch.status == "failed" and not left.answered:
             raise NotServed(f"{host} refuses the batch {batch.id}: {self._first_error(batch)}.")
         in_vain = batch.status == "completed" and not left.answered
         if in_vain or times == MOST_TIMES:
-            said = f" ({self._endpoint.line(left.why)})" if left.why else ""
+            said = f" ({self.line(left.why)})" if left.why else ""
             calls = "1 call" if count == 1 else f"{count:,} calls"
             raise ConnectionFailed(
                 f"{host} leaves {calls} unanswered in the batch {batch.id}, which is {batch.status}{said}."
@@ -211,7 +200,7 @@ class OpenAIBatches:
         said = f"{getattr(errors[0], 'message', None) or errors[0]}" if errors else "it gives no reason"
         line = getattr(errors[0], "line", None) if errors else None
         more = f", and {len(errors) - 1:,} more" if len(errors) > 1 else ""
-        return (f"line {line}: " if line else "") + self._endpoint.line(said) + more
+        return (f"line {line}: " if line else "") + self.line(said) + more
 
     def _report(self) -> None:
         counts = [batch.request_counts for batch in self._seen.values()]
@@ -219,7 +208,7 @@ class OpenAIBatches:
         statuses = Counter(batch.status for batch in self._seen.values())
         said = ", ".join(f"{number} {status}" for status, number in sorted(statuses.items()))
         batches = "1 batch" if len(self._seen) == 1 else f"{len(self._seen)} batches"
-        self._tell(done, f"{batches} at {self._endpoint.host}: {said}")
+        self._tell(done, f"{batches} at {self.host}: {said}")
 
     def _what_is_out(self) -> str:
         names = [batch.id for batch in self._seen.values() if batch.status not in DONE]
@@ -227,7 +216,7 @@ class OpenAIBatches:
             return ""
         shown = ", ".join(names[:NAMED]) + (", ..." if len(names) > NAMED else "")
         going = "The batch goes" if len(names) == 1 else f"{len(names)} batches go"
-        return f" {going} on at {self._endpoint.host} ({shown})."
+        return f" {going} on at {self.host} ({shown})."
 
 
 @dataclass
@@ -251,8 +240,3 @@ class _Left:
             said = (result.why for result in results if result.answer is None and result.why not in {"", UNKNOWN})
             self.why = next(said, "")
         return answers
-
-
-def _parts(results: Iterator[Result]) -> Iterator[list[Result]]:
-    while part := list(islice(results, IN_ONE_RECORD)):
-        yield part

@@ -11,12 +11,11 @@ from pluralbench_tables import read_json
 
 from pluralbench_calls.backends.endpoint import MAX_ANSWER_BYTES
 from pluralbench_calls.batches.files import write_batches
-from pluralbench_calls.batches.results import UNKNOWN, Result, read_results
+from pluralbench_calls.batches.results import UNKNOWN, Result, in_parts, read_results
 from pluralbench_calls.errors import BatchFileError, CallsPending
 from pluralbench_calls.ledger import Ledger
 from pluralbench_calls.records import Answer, Backend, Request
 
-AT_ONCE = 1_000  # answers that are recorded together
 SHOWN = 12  # characters of a key
 
 
@@ -78,15 +77,8 @@ class FiledCalls:
         self._nothing_came = "" if survey.answered or learned or not failed else _most_common(failed)
         for model, names in survey.refused.items():
             self._refused[model] = sorted(names | {*known.get(model, ())})
-        part: list[Answer] = []
-        for result in read_results(files, waiting, refused=self._refused, max_answer_bytes=self._most):
-            if result.answer is not None:
-                part.append(result.answer)
-            if len(part) >= AT_ONCE:
-                yield part
-                part = []
-        if part:
-            yield part
+        results = read_results(files, waiting, refused=self._refused, max_answer_bytes=self._most)
+        yield from in_parts(result.answer for result in results if result.answer is not None)
 
     def write(self, requests: Sequence[Request], ledger: Ledger, label: str) -> None:
         """Write calls that have no answer, where that is wanted. Raises `CallsPending`, and `BatchFileError`."""

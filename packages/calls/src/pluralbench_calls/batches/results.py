@@ -2,23 +2,28 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from pluralbench_runs import one_line, open_file
 from pluralbench_runs.secrets import redacted
 from pluralbench_tables.limits import parsed_bytes
 
-from pluralbench_calls.backends.completions import INSTEAD, LONGEST_MESSAGE, Rejection, adapted, said_by
+from pluralbench_calls.backends.completions import INSTEAD, LONGER, LONGEST_MESSAGE, Rejection, said_by
 from pluralbench_calls.backends.endpoint import MAX_ANSWER_BYTES
 from pluralbench_calls.batches.files import Refused
 from pluralbench_calls.errors import BatchFileError
-from pluralbench_calls.records import TOO_LONG, Answer, Request
+from pluralbench_calls.records import Answer, Request
 
 LONGEST_LINE = 64 * 2**20  # bytes; what is longer is not read, far less parsed
 LINE_MEMORY = 10**9  # bytes, once it is parsed
 REJECTED = {400, 413, 422}  # of the HTTP statuses: the request's own fault, as `OpenAIChat` has it
+IN_ONE_RECORD = 1_000  # answers
 UNKNOWN = "no call that is waited for"
+
+
+Item = TypeVar("Item")
 
 
 class Result(NamedTuple):
@@ -63,12 +68,15 @@ def read_results(
             request = pending[key]
             without = frozenset((refused or {}).get(request.model, ()))
             if len(line) > max_answer_bytes and _status(row) == 200:
-                yield Result(
-                    key,
-                    Answer.to(request, "length", "", finish_reason=TOO_LONG, adapted=adapted(request, without)),
-                )
+                yield Result(key, LONGER.answer(request, without))
             else:
                 yield _result(request, row, without, secrets)
+
+
+def in_parts(items: Iterator[Item]) -> Iterator[list[Item]]:
+    """As many at a time as are recorded together."""
+    while part := list(islice(items, IN_ONE_RECORD)):
+        yield part
 
 
 def _result(request: Request, row: dict[str, Any], without: frozenset[str], secrets: Sequence[str]) -> Result:
@@ -86,17 +94,7 @@ def _result(request: Request, row: dict[str, Any], without: frozenset[str], secr
     said = said_by(_constructed(ChatCompletion, body))
     if said is None:
         return Result(request.key, None, f"no chat completion ({_line(json.dumps(body), 120)})")
-    answer = Answer.to(
-        request,
-        said.outcome,
-        said.text,
-        model=said.model,
-        finish_reason=said.finish_reason,
-        tokens=said.tokens,
-        adapted=adapted(request, without),
-        secrets=secrets,
-    )
-    return Result(request.key, answer)
+    return Result(request.key, said.answer(request, without, secrets))
 
 
 def _rejected(request: Request, rejection: Rejection, without: frozenset[str], secrets: Sequence[str]) -> Result:
@@ -117,11 +115,7 @@ def _rejected(request: Request, rejection: Rejection, without: frozenset[str], s
             None,
             f"no JSON schema is taken ({_line(sentence)}); set `structured_output` of the model to false",
         )
-    outcome, reason = rejection.recorded_as()
-    return Result(
-        request.key,
-        Answer.to(request, outcome, sentence, finish_reason=reason, adapted=adapted(request, without), secrets=secrets),
-    )
+    return Result(request.key, rejection.recorded_as(sentence).answer(request, without, secrets))
 
 
 def _constructed(model: Any, body: Any) -> Any:

@@ -4,15 +4,15 @@ import asyncio
 import time
 from collections.abc import Awaitable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
+
+import httpx2
+import openai
+from openai.types import Batch
 
 from pluralbench_calls.backends.endpoint import Endpoint
 from pluralbench_calls.batches.files import URL
-from pluralbench_calls.errors import CallsError, ConnectionFailed, NotServed
-
-if TYPE_CHECKING:
-    import openai
-    from openai.types import Batch
+from pluralbench_calls.errors import CallsError, ConnectionFailed, NotServed, NotTaken
 
 WINDOW: Literal["24h"] = "24h"  # in which a batch is worked through; OpenAI takes no other
 SLOWEST = 1_000  # bytes a second of a file that is fetched, after a first wait of `timeout`
@@ -22,10 +22,6 @@ NO_BATCHES = (
     "run_batch does, and take the results with --import"
 )
 NOT_THERE = {404, 405, 501}  # the HTTP statuses of a server that does not know the path
-
-
-class NotTaken(NotServed):
-    """The endpoint does not take a batch, so there is none."""
 
 
 class BatchService:
@@ -65,8 +61,6 @@ class BatchService:
         kept: what says so, for whom nobody else can tell. Raises `NotTaken` where there is no batch, and another
         `CallsError` where there may be one.
         """
-        import openai  # noqa: PLC0415 - a second that a command's --help saves
-
         once = self._endpoint.client.with_options(max_retries=0)
         for number, pause in enumerate(self.pauses()):
             try:
@@ -100,8 +94,6 @@ class BatchService:
 
     async def find(self, file: str, kept: Path) -> str | None:
         """The batch that works through a file, where there is one. Raises `NotServed` where no list says it."""
-        import openai  # noqa: PLC0415 - as above
-
         try:
             page = await self._endpoint.client.batches.list(limit=LISTED, extra_headers=self._endpoint.headers)
             while isinstance(getattr(page, "data", None), list):
@@ -121,7 +113,7 @@ class BatchService:
             f"was lost: look there, then write the batch's name into {kept}, or remove that file if there is none."
         )
 
-    async def look(self, batch: str, kept: Path) -> "Batch":
+    async def look(self, batch: str, kept: Path) -> Batch:
         """How far a batch is. kept: what says that it is out, for the sentence where the endpoint knows of none."""
         said = await self._asked(
             self._endpoint.client.batches.retrieve(batch, extra_headers=self._endpoint.headers),
@@ -136,9 +128,6 @@ class BatchService:
 
         most: bytes. Raises `ConnectionFailed` for a longer file, and for one that comes more slowly than `SLOWEST`.
         """
-        import httpx2  # noqa: PLC0415 - as above
-        import openai  # noqa: PLC0415 - as above
-
         files = self._endpoint.client.files.with_streaming_response
         for number, pause in enumerate(self.pauses()):
             try:
@@ -168,8 +157,6 @@ class BatchService:
                 return
 
     async def _asked(self, call: Awaitable[Any], absent: str) -> Any:
-        import openai  # noqa: PLC0415 - as above
-
         try:
             return await call
         except openai.APIError as error:
@@ -177,12 +164,10 @@ class BatchService:
         except (ValueError, openai.OpenAIError) as error:  # no JSON, or more of it than is read
             raise self._nothing("answer of a Batch API", error) from None
 
-    def _not_taken(self, error: "openai.APIError") -> NotTaken:
+    def _not_taken(self, error: openai.APIError) -> NotTaken:
         return NotTaken(str(self._failure(error, NO_BATCHES)))
 
-    def _failure(self, error: "openai.APIError", absent: str) -> CallsError:
-        import openai  # noqa: PLC0415 - as above
-
+    def _failure(self, error: openai.APIError, absent: str) -> CallsError:
         status, host = error_status(error), self._endpoint.host
         if status in NOT_THERE:
             return NotServed(f"{host} {absent} ({self._endpoint.line(error.message)}).")
@@ -202,12 +187,12 @@ class BatchService:
         return NotServed(f"{self._endpoint.host} sent something that is no {what} ({shown}); is the URL right?")
 
 
-def error_status(error: "openai.APIError") -> int:
+def error_status(error: openai.APIError) -> int:
     """The HTTP status of an error; 0 where there was no answer."""
     return int(getattr(error, "status_code", 0))
 
 
-def _retry_after(error: "openai.APIStatusError") -> float:
+def _retry_after(error: openai.APIStatusError) -> float:
     try:
         return float(error.response.headers.get("retry-after", "0"))
     except ValueError:
