@@ -4,15 +4,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from asking import question
 from chat_server import Reply, serve
-from pluralbench_calls import AccessDenied, Ledger, Limits, OpenAIChat, Request, ask, read_ledger
+from pluralbench_calls import AccessDenied, Ledger, Limits, OpenAIChat, ask, read_ledger
 
 ONE_BY_ONE = Limits(concurrency=1)
-
-
-def question(text: str, *, sample: int = 0, label: str = "", **body: Any) -> Request:
-    messages = [{"role": "user", "content": text}]
-    return Request("chat", "127.0.0.1", "m", {"messages": messages, **body}, sample=sample, label=label)
 
 
 def chat_at(base_url: str, **options: Any) -> OpenAIChat:
@@ -40,14 +36,8 @@ def test_nothing_to_ask_is_nothing_done(tmp_path: Path) -> None:
 
 
 def test_a_request_goes_out_as_it_is(tmp_path: Path) -> None:
-    request = question("hi 你好", sample=3, label="not sent", temperature=0.5, max_tokens=7, seed=1)
-    with serve(echo) as server, Ledger(tmp_path / "ledger") as ledger:
-        ask([request], ledger, chat_at(server.base_url))
-    assert server.requests == [{"model": "m", **request.body}]
-
-
-def test_a_field_that_only_this_server_knows_goes_out_too(tmp_path: Path) -> None:
-    request = question("hi", top_k=20, chat_template_kwargs={"enable_thinking": False})
+    own: dict[str, Any] = {"top_k": 20, "chat_template_kwargs": {"enable_thinking": False}}  # of this server
+    request = question("hi 你好", sample=3, label="not sent", temperature=0.5, max_tokens=7, seed=1, **own)
     with serve(echo) as server, Ledger(tmp_path / "ledger") as ledger:
         ask([request], ledger, chat_at(server.base_url))
     assert server.requests == [{"model": "m", **request.body}]

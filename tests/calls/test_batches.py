@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from batch_server import BatchServer, Fault, Plan, says_back, serve_batches
+from batch_server import BatchServer, Fault, Plan, at, says_back, serve_batches
 from chat_server import Reply, refused_by_reasoning
 from pluralbench_calls import (
     CallsError,
@@ -32,6 +32,7 @@ from pluralbench_calls.batches.filed import FiledCalls
 from pluralbench_calls.batches.kept import KeptBatches
 
 CALLS = 5
+GONE = Fault(404, text="Batch not found")
 
 
 def requests(number: int = CALLS, **body: Any) -> list[Request]:
@@ -146,10 +147,7 @@ def test_what_expires_or_is_cancelled_goes_out_again_and_not_for_ever(tmp_path: 
 
 
 def test_a_lost_answer_to_create_is_looked_up(tmp_path: Path) -> None:
-    def lost(step: str, before: int) -> Fault | None:
-        return Fault(done=True) if (step, before) == ("POST /batches", 0) else None
-
-    with serve_batches(fault=lost) as server:
+    with serve_batches(fault=at("POST /batches", Fault(done=True), times=1)) as server:
         asked(server, tmp_path)
         assert {*server.worked.values()} == {1}
         assert len(server.batches) == 1
@@ -157,12 +155,8 @@ def test_a_lost_answer_to_create_is_looked_up(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("status", "text"), [(200, "so"), (200, "<html>"), (404, "no")])
 def test_where_no_list_says_it_nobody_guesses(tmp_path: Path, status: int, text: str) -> None:
-    def lost(step: str, before: int) -> Fault | None:
-        if step == "GET /batches":
-            return Fault(status, text=text)
-        return Fault(done=True) if (step, before) == ("POST /batches", 0) else None
-
-    with serve_batches(fault=lost) as server:
+    lost, no_list = at("POST /batches", Fault(done=True), times=1), at("GET /batches", Fault(status, text=text))
+    with serve_batches(fault=lambda *asked: lost(*asked) or no_list(*asked)) as server:
         for _ in range(2):
             with pytest.raises(NotServed, match="lists no batches, and may or may not work through the file file-0"):
                 asked(server, tmp_path)
@@ -170,10 +164,8 @@ def test_where_no_list_says_it_nobody_guesses(tmp_path: Path, status: int, text:
 
 
 def test_a_rate_limit_on_create_is_waited_for(tmp_path: Path) -> None:
-    def limited(step: str, before: int) -> Fault | None:
-        return Fault(429, headers={"Retry-After": "0.001"}) if step == "POST /batches" and before < 2 else None
-
-    with serve_batches(fault=limited) as server:
+    limited = Fault(429, headers={"Retry-After": "0.001"})
+    with serve_batches(fault=at("POST /batches", limited, times=2)) as server:
         asked(server, tmp_path)
         assert server.steps.count("POST /batches") == 3
         assert "GET /batches" not in server.steps
@@ -263,7 +255,7 @@ def test_interrupted_it_names_what_goes_on(tmp_path: Path, monkeypatch: pytest.M
 
 def test_a_server_without_batches_proposes_files(tmp_path: Path) -> None:
     with (
-        serve_batches(fault=lambda step, _: Fault(404, text="Not Found") if step == "POST /files" else None) as server,
+        serve_batches(fault=at("POST /files", Fault(404, text="Not Found"))) as server,
         pytest.raises(NotServed) as failed,
     ):
         asked(server, tmp_path)
@@ -274,10 +266,7 @@ def test_a_server_without_batches_proposes_files(tmp_path: Path) -> None:
 
 
 def test_another_endpoint_does_not_have_the_batch(tmp_path: Path) -> None:
-    def gone(step: str, before: int) -> Fault | None:
-        return Fault(404, text="Batch not found") if step == "GET /batches/ID" and before else None
-
-    with serve_batches(fault=gone) as server:
+    with serve_batches(fault=at("GET /batches/ID", GONE)) as server:
         with pytest.raises(NotServed, match=r"does not know the batch batch_0 any more; remove .*\.json to have"):
             asked(server, tmp_path)
         with serve_batches() as other, pytest.raises(CallsError, match="5 calls are out in a batch at http"):
@@ -290,10 +279,7 @@ def test_another_endpoint_does_not_have_the_batch(tmp_path: Path) -> None:
 
 
 def test_what_is_out_is_not_asked_for_in_another_way(tmp_path: Path) -> None:
-    def gone(step: str, before: int) -> Fault | None:
-        return Fault(404, text="Batch not found") if step == "GET /batches/ID" else None
-
-    with serve_batches(fault=gone) as server, Ledger(tmp_path / "ledger.sqlite") as ledger:
+    with serve_batches(fault=at("GET /batches/ID", GONE)) as server, Ledger(tmp_path / "ledger.sqlite") as ledger:
         with pytest.raises(NotServed, match="does not know the batch"):
             ask(requests(), ledger, backend(server))
         steps = len(server.steps)
@@ -306,23 +292,20 @@ def test_what_is_out_is_not_asked_for_in_another_way(tmp_path: Path) -> None:
 
 
 def test_a_file_that_breaks_off_is_fetched_again(tmp_path: Path) -> None:
-    def cut(step: str, before: int) -> Fault | None:
-        return Fault(done=True, cut=True) if step == "GET /files/ID" and before < broken else None
-
-    broken = 2
-    with serve_batches(fault=cut) as server:
+    cut = Fault(done=True, cut=True)
+    with serve_batches(fault=at("GET /files/ID", cut, times=2)) as server:
         assert len(asked(server, tmp_path)) == CALLS
         assert server.steps.count("GET /files/ID") == 3
-        broken = 99
-        (tmp_path / "always").mkdir()
-        with pytest.raises(ConnectionFailed, match="breaks off the file batch_1-output_file_id"):
-            asked(server, tmp_path / "always")
+    (tmp_path / "always").mkdir()
+    with (
+        serve_batches(fault=at("GET /files/ID", cut)) as server,
+        pytest.raises(ConnectionFailed, match="breaks off the file batch_0-output_file_id"),
+    ):
+        asked(server, tmp_path / "always")
 
 
 def test_results_are_fetched_within_limits_of_size_and_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def long(step: str, _: int) -> Fault | None:
-        return Fault(200, text="x" * 2_000_000) if step == "GET /files/ID" else None
-
+    long = at("GET /files/ID", Fault(200, text="x" * 2_000_000))
     with (
         serve_batches(fault=long) as server,
         pytest.raises(ConnectionFailed, match=r"sends more than 660,000 bytes as the file batch_0-output_file_id"),

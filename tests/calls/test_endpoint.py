@@ -1,15 +1,11 @@
 """Endpoints that fail: what is tried again, what is said, and that asking again goes on."""
 
-import json
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
+from asking import question
 from chat_server import Reply, serve
 from pluralbench_calls import (
     AccessDenied,
@@ -19,7 +15,6 @@ from pluralbench_calls import (
     Limits,
     NotServed,
     OpenAIChat,
-    Request,
     RequestsRejected,
     ask,
 )
@@ -28,10 +23,6 @@ SOON = {"Retry-After": "0.05"}
 LATE = Reply("late", delay=0.8)
 PATIENCE = {True: 0.4, False: 10.0}  # seconds, for who is late and for all others
 GO_ON = "are recorded; run the same command again to go on."
-
-
-def question(text: str, **body: Any) -> Request:
-    return Request("chat", "127.0.0.1", "m", {"messages": [{"role": "user", "content": text}], **body})
 
 
 @pytest.mark.parametrize(
@@ -137,16 +128,6 @@ def test_a_missing_key_is_named_and_nothing_is_sent(
     assert not server.requests
 
 
-def test_a_server_that_is_down_cannot_be_reached(tmp_path: Path) -> None:
-    with serve(lambda *_: Reply()) as server:
-        pass
-    with Ledger(tmp_path / "ledger") as ledger, pytest.raises(ConnectionFailed) as failed:
-        ask([question("hi")], ledger, OpenAIChat(server.base_url))
-    assert "127.0.0.1 cannot be reached (" in str(failed.value)
-    assert "), in 2 tries. " in str(failed.value), "not in all seven, while nothing was ever there"
-    assert f"0 of 1 calls {GO_ON}" in str(failed.value)
-
-
 @pytest.mark.parametrize(
     "said", ["'response_format' is not supported", "unknown field: json_schema", "Structured output needs an H100"]
 )
@@ -159,86 +140,3 @@ def test_a_json_schema_that_is_not_taken_names_the_field_of_the_model(tmp_path: 
         assert len(ledger) == 0
         with pytest.raises(RequestsRejected):
             ask([question("hi")], ledger, OpenAIChat(server.base_url))
-
-
-@contextmanager
-def serve_bytes(content: bytes) -> Iterator[str]:
-    """A server that sends `content` with status 200, whatever it is asked; yields its base URL."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            self.rfile.read(int(self.headers["Content-Length"]))
-            self.send_response(200)
-            self.send_header("Content-Type", "text/html" if content.startswith(b"<") else "application/json")
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
-
-        def log_message(self, *args: object) -> None:
-            """Say nothing."""
-
-    with HTTPServer(("127.0.0.1", 0), Handler) as httpd:
-        thread = threading.Thread(target=httpd.serve_forever, args=(0.05,))
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{httpd.server_address[1]}/v1"
-        finally:
-            httpd.shutdown()
-            thread.join()
-
-
-def completion(message: object, usage: object = None) -> bytes:
-    choice = {"index": 0, "message": message, "finish_reason": "stop"}
-    return json.dumps(
-        {"id": "1", "object": "chat.completion", "model": "m", "choices": [choice], "usage": usage}
-    ).encode()
-
-
-def fine(content: object) -> dict[str, object]:
-    return {"role": "assistant", "content": content}
-
-
-def test_a_server_that_counts_no_tokens_is_counted_as_none(tmp_path: Path) -> None:
-    with serve_bytes(completion(fine("hi"))) as base_url, Ledger(tmp_path / "ledger") as ledger:
-        [answer] = ask([question("hi")], ledger, OpenAIChat(base_url))
-    assert (answer.outcome, answer.prompt_tokens, answer.completion_tokens) == ("answer", 0, 0)
-
-
-@pytest.mark.parametrize("usage", [{}, {"prompt_tokens": 3, "completion_tokens": None}])
-def test_token_counts_that_are_missing_are_counted_as_none(tmp_path: Path, usage: dict[str, int | None]) -> None:
-    with serve_bytes(completion(fine("hi"), usage)) as base_url, Ledger(tmp_path / "ledger") as ledger:
-        [answer] = ask([question("hi")], ledger, OpenAIChat(base_url))
-    assert (answer.outcome, answer.completion_tokens) == ("answer", 0)
-
-
-def test_a_reply_without_choices_is_empty_and_stops_nothing(tmp_path: Path) -> None:
-    blocked = {"id": "1", "object": "chat.completion", "model": "m", "choices": [], "usage": {"prompt_tokens": 7}}
-    with serve_bytes(json.dumps(blocked).encode()) as base_url, Ledger(tmp_path / "ledger") as ledger:
-        [answer] = ask([question("hi")], ledger, OpenAIChat(base_url))
-    assert (answer.outcome, answer.prompt_tokens, answer.completion_tokens) == ("empty", 7, 0)
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        b"<html>Sign in to the wireless network</html>",
-        b"{not JSON",
-        b"[]",
-        b"null",
-        completion(None),
-        completion(fine([{"type": "text", "text": "hi"}])),
-        completion(fine("half a character: \ud83d")),
-    ],
-    ids=["html", "broken", "list", "null", "no message", "parts", "lone surrogate"],
-)
-def test_an_odd_reply_is_recorded_or_said_in_a_sentence(tmp_path: Path, content: bytes) -> None:
-    with serve_bytes(content) as base_url, Ledger(tmp_path / "ledger") as ledger, suppress(CallsError):
-        ask([question("hi")], ledger, OpenAIChat(base_url, max_retries=0))
-
-
-def test_an_error_under_status_200_is_no_empty_answer(tmp_path: Path) -> None:
-    content = b'{"error": {"message": "Provider overloaded", "code": 502}}'
-    with serve_bytes(content) as base_url, Ledger(tmp_path / "ledger") as ledger:
-        with suppress(CallsError):
-            ask([question("hi")], ledger, OpenAIChat(base_url, max_retries=0))
-        assert "empty" not in ledger.frame()["outcome"].to_list()

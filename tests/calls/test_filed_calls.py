@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from asking import question
 from batch_results import Kind, result, work_through
 from chat_server import Reply, refused_by_reasoning, serve
 from hypothesis import given, settings
@@ -38,10 +39,6 @@ MODEL = ChatModel(provider="127.0.0.1", model="m")
 NO_SERVER = "http://127.0.0.1:9/v1"
 EXPIRED = Reply("It did not come to it.", status=0)
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
-
-
-def question(text: str, *, model: str = "m", sample: int = 0, **body: Any) -> Request:
-    return Request("chat", "127.0.0.1", model, {"messages": [{"role": "user", "content": text}], **body}, sample)
 
 
 def three() -> list[Request]:

@@ -109,6 +109,7 @@ def test_what_lies_beside_a_ledger_is_no_traceback(path: Path, use: Use, beside:
         pl.lit(["a"]).alias("text"),
         pl.lit("x" * 11_000_000).alias("text"),
         pl.lit("").alias("more"),
+        pl.lit(None, pl.String).alias("text"),
     ],
     ids=lambda column: str(column)[:40],
 )
@@ -117,6 +118,14 @@ def test_parquet_that_a_ledger_is_not(path: Path, column: pl.Expr) -> None:
     other = path.with_name("other.parquet")
     frame.write_parquet(other, metadata={FORMAT_KEY: "1"})
     with pytest.raises(LedgerError, match="other"):
+        read_ledger(other)
+
+
+def test_parquet_of_another_format(path: Path) -> None:
+    other = path.with_name("other.parquet")
+    read_ledger(path).write_parquet(other, metadata={FORMAT_KEY: "2"})
+    said = r"other\.parquet is of format 2 and this version reads format 1; install the version"
+    with pytest.raises(LedgerError, match=said):
         read_ledger(other)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pytest
+from asking import question
 from chat_server import Reply, serve
 from pluralbench_calls import (
     Answer,
@@ -22,7 +23,6 @@ from pluralbench_calls import (
     NotServed,
     OpenAIChat,
     Price,
-    Request,
     ask,
     ask_until_valid,
     chat_backend,
@@ -33,10 +33,6 @@ from raw_server import RawServer, completion, http, serve_raw
 MIB = 2**20
 VARIABLE, KEY = "PLANTED", 'sk-"planted"/7c41+f0d2'  # named like no secret, with what JSON and URLs escape
 CHUNKED = http(b"", "Transfer-Encoding: chunked")
-
-
-def question(text: str = "hi", **body: object) -> Request:
-    return Request("chat", "127.0.0.1", "m", {"messages": [{"role": "user", "content": text}], **body})  # type: ignore[dict-item]
 
 
 def asked(server: RawServer, folder: Path, *, seconds: float = 20.0, **options: object) -> Answer:
@@ -89,6 +85,9 @@ def always(*pieces: bytes) -> Callable[[int], Iterable[bytes]]:
         (always(b"\x16\x03\x01 no HTTP at all"), 20, "cannot be reached ("),
         (always(http(b'{"choices": [{"message": {"content": "\xff"}}]}')), 20, "no chat completion"),
         (always(http(b"[" * 200_000)), 20, "no chat completion"),
+        (always(http(b"[]")), 20, "no chat completion"),
+        (always(http(b"null")), 20, "no chat completion"),
+        (always(http(b'{"choices": [{"message": null}]}')), 20, "no chat completion"),
         (always(http(completion([{"type": "text", "text": {"a": 1}}]))), 20, "no chat completion"),
         (always(http(b'{"error": {"message": "Overloaded", "code": 502}}')), 20, "an error as if it were an answer"),
         (always(http(b"x" * 100, "Content-Encoding: gzip")), 20, "cannot be reached ("),
@@ -154,15 +153,25 @@ def test_an_answer_that_is_too_long_is_told_from_one_at_the_token_limit(tmp_path
         {"prompt_tokens": 10**30, "completion_tokens": 1e300},
         {"prompt_tokens": "many", "completion_tokens": [3]},
         {"prompt_tokens": True, "completion_tokens": {}},
+        {"completion_tokens": None},
+        {},
+        None,
         [],
         "none",
     ],
     ids=repr,
 )
-def test_numbers_of_tokens_that_cannot_be_are_recorded_as_unsaid(tmp_path: Path, usage: object) -> None:
+def test_numbers_of_tokens_that_are_missing_or_cannot_be_are_recorded_as_none(tmp_path: Path, usage: object) -> None:
     with serve_raw(always(http(completion(usage=usage)))) as server:
         answer = asked(server, tmp_path)
     assert (answer.outcome, answer.prompt_tokens, answer.completion_tokens) == ("answer", 0, 0)
+
+
+def test_a_reply_without_choices_is_empty_and_stops_nothing(tmp_path: Path) -> None:
+    blocked = {"id": "1", "object": "chat.completion", "model": "m", "choices": [], "usage": {"prompt_tokens": 7}}
+    with serve_raw(always(http(json.dumps(blocked).encode()))) as server:
+        answer = asked(server, tmp_path)
+    assert (answer.outcome, answer.prompt_tokens, answer.completion_tokens) == ("empty", 7, 0)
 
 
 def test_tokens_that_nobody_says_count_as_the_most_under_a_ceiling(tmp_path: Path) -> None:
@@ -182,6 +191,7 @@ def test_tokens_that_nobody_says_count_as_the_most_under_a_ceiling(tmp_path: Pat
         {"finish_reason": {"a": "b"}},
         {"finish_reason": "z" * 5000},
         {"model": "half \ud83d"},
+        {"content": "half \ud83d"},
     ],
     ids=ascii,
 )

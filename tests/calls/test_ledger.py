@@ -182,28 +182,6 @@ def test_an_extract_holds_the_keys_that_were_asked_for(tmp_path: Path) -> None:
     assert set(read_ledger(tmp_path / "extract.parquet")["label"]) == {"1", "3"}
 
 
-def make_format_2(path: Path) -> None:
-    if path.read_bytes().startswith(b"SQLite"):
-        with closing(sqlite3.connect(path)) as database:
-            database.execute("PRAGMA user_version = 2")
-    else:
-        pl.read_parquet(path).write_parquet(path, metadata={FORMAT_KEY: "2"})
-
-
-@both_kinds
-def test_another_format_version_is_refused(tmp_path: Path, write: Write) -> None:
-    path = write(tmp_path / "theirs.parquet", answer())
-    make_format_2(path)
-    said = r"theirs\.parquet is of format 2 and this version reads format 1; install the version"
-    with pytest.raises(LedgerError, match=said):
-        read_ledger(path)
-    with Ledger(tmp_path / "ledger") as ledger, pytest.raises(LedgerError, match=said):
-        ledger.take(path)
-    if write is ledger_at:
-        with pytest.raises(LedgerError, match=said):
-            Ledger(path)
-
-
 def not_a_ledger(path: Path, what: str) -> None:
     match what:
         case "folder":
@@ -249,22 +227,6 @@ def test_what_is_no_ledger_is_refused_and_left_alone(tmp_path: Path, what: str) 
 def test_a_ledger_in_a_folder_that_does_not_exist_is_refused(tmp_path: Path) -> None:
     with pytest.raises(LedgerError, match="missing"):
         Ledger(tmp_path / "missing" / "ledger")
-
-
-def test_a_damaged_ledger_is_named(tmp_path: Path) -> None:
-    path = ledger_at(tmp_path / "theirs", *(answer(to=str(number)) for number in range(99)))
-    content = path.read_bytes()
-    path.write_bytes(content[:4096] + b"\xff" * 4096 + content[8192:])
-    with pytest.raises(LedgerError, match="theirs"):
-        read_ledger(path)
-
-
-def test_a_parquet_ledger_with_nulls_is_refused(tmp_path: Path) -> None:
-    path = parquet_at(tmp_path / "theirs.parquet", answer())
-    frame = pl.read_parquet(path).with_columns(text=pl.lit(None, pl.String))
-    frame.write_parquet(path, metadata={FORMAT_KEY: "1"})
-    with Ledger(tmp_path / "ledger") as ledger, pytest.raises(LedgerError, match="theirs"):
-        ledger.take(path)
 
 
 def test_an_answer_that_cannot_be_recorded_does_not_block_the_next(tmp_path: Path) -> None:

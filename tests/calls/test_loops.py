@@ -11,15 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from asking import question
 from chat_server import Reply, serve
-from pluralbench_calls import ConnectionFailed, Interrupted, Ledger, Limits, OpenAIChat, Request, ask
+from pluralbench_calls import ConnectionFailed, Interrupted, Ledger, Limits, OpenAIChat, ask
 from pluralbench_calls.loops import run
 
 ROOM = contextvars.ContextVar("ROOM", default="hall")
-
-
-def question(text: str) -> Request:
-    return Request("chat", "127.0.0.1", "m", {"messages": [{"role": "user", "content": text}]})
 
 
 def test_asking_inside_a_running_loop_answers_and_records(tmp_path: Path) -> None:

@@ -36,17 +36,12 @@ def identity(request: Request) -> str:
     return json.dumps(parts, sort_keys=True)
 
 
-@given(REQUEST)
-def test_the_order_of_keys_does_not_matter(request_: Request) -> None:
-    body = backwards(request_.body)
-    assert isinstance(body, dict)
-    assert replace(request_, body=body).key == request_.key
-
-
 @given(REQUEST, REQUEST)
-def test_keys_are_equal_when_all_but_the_label_is(one: Request, other: Request) -> None:
+def test_keys_are_equal_when_all_but_the_label_and_the_order_of_keys_is(one: Request, other: Request) -> None:
     assert (one.key == other.key) == (identity(one) == identity(other))
-    assert replace(one, label=other.label).key == one.key
+    body = backwards(one.body)
+    assert isinstance(body, dict)
+    assert replace(one, label=other.label, body=body).key == one.key
 
 
 @given(REQUEST)
@@ -102,24 +97,15 @@ def test_a_base_url_with_a_secret_is_refused_without_repeating_it(base_url: str)
     assert "hunter2" not in str(refused.value)
 
 
-@pytest.mark.parametrize("base_url", ["", "api.example.com/v1", "localhost:8000/v1", "ftp://example.com", "http:///v1"])
-def test_what_is_no_base_url_is_refused(base_url: str) -> None:
-    with pytest.raises(CallsError, match="is not of the form https://HOST/v1"):
-        provider_of(base_url)
-
-
 @pytest.mark.parametrize(
-    "base_url", ["user:hunter2@api.example.com/v1", "api.example.com/v1?key=hunter2", "ftp://me:hunter2@example.com"]
+    "base_url",
+    [
+        *("", "api.example.com/v1", "localhost:8000/v1", "ftp://example.com", "http:///v1"),
+        *("http://[::1/v1", "https://host:port/v1", "https://host:99999/v1", "https://h /v1"),
+        *("user:hunter2@api.example.com/v1", "api.example.com/v1?key=hunter2", "ftp://me:hunter2@example.com"),
+    ],
 )
-def test_what_is_no_base_url_is_refused_without_repeating_a_secret(base_url: str) -> None:
+def test_what_is_no_base_url_is_refused_without_repeating_it(base_url: str) -> None:
     with pytest.raises(CallsError) as refused:
         provider_of(base_url)
-    assert "hunter2" not in str(refused.value)
-
-
-@pytest.mark.parametrize(
-    "base_url", ["http://[::1/v1", "https://host:port/v1", "https://host:99999/v1", "https://h /v1"]
-)
-def test_a_malformed_base_url_is_refused(base_url: str) -> None:
-    with pytest.raises(CallsError, match="is not of the form https://HOST/v1"):
-        provider_of(base_url)
+    assert str(refused.value) == "The base URL is not of the form https://HOST/v1."

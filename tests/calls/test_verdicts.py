@@ -78,6 +78,7 @@ NO_VERDICTS = [
     'It is {"verdict": "A"}',
     '["A"]',
     "{}",
+    *(f"{sign} [[A]]" for sign in ("?", "≠", "!=", "❌", "~~", "[[ ]]")),  # which may deny it
 ]
 
 
@@ -121,12 +122,6 @@ MORE = ["[[7]] of 10", "I give [[7]]", "[[7]]\nor less", "[[7]] [[8]]", "<think>
 def test_no_ratings(reply: str) -> None:
     with pytest.raises(InvalidAnswer):
         parse_rating(reply)
-
-
-@pytest.mark.parametrize("sign", ["?", "≠", "!=", "❌", "~~", "[[ ]]"])
-def test_a_sign_that_denies_a_verdict_is_not_passed_over(sign: str) -> None:
-    with pytest.raises(InvalidAnswer):
-        parse_choice(f"{sign} [[A]]")
 
 
 def test_an_invalid_reply_has_a_reason() -> None:

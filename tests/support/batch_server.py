@@ -44,6 +44,11 @@ class Fault:
     headers: dict[str, str] = field(default_factory=dict)
 
 
+def at(step: str, fault: Fault, times: int | None = None) -> Callable[[str, int], Fault | None]:
+    """This fault at a step, the first so many times or always."""
+    return lambda asked, before: fault if asked == step and (times is None or before < times) else None
+
+
 def says_back(body: dict[str, Any], _: int) -> Reply:
     """A reply that says back what was asked."""
     return Reply(f"re: {body['messages'][-1]['content']}")

@@ -12,16 +12,15 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import ThreadingHTTPServer
 from pathlib import Path
-from threading import RLock, Thread
+from threading import RLock
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
 import yaml
 from hub_repositories import Entry, Repository, pointer
-from listening import QuietHandler
+from listening import QuietHandler, listening
 
 WRITER, READER = "hf_writes_for_org_0123456789", "hf_reads_what_is_public_0123456789"
 LARGE = (".parquet", ".safetensors", ".bin")
@@ -380,15 +379,9 @@ def _mode(file: dict[str, Any], there: Entry | None) -> dict[str, Any]:
 def live_hub(folder: Path) -> Iterator[Hub]:
     """A Hub on a free loopback port, with its repositories in `folder`."""
     handler = type("ThisHub", (Handler,), {})
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        hub = handler.hub = Hub(folder, f"http://127.0.0.1:{server.server_address[1]}")  # type: ignore[attr-defined]
-        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-        thread.start()
-        try:
-            yield hub
-        finally:
-            server.shutdown()
-            thread.join()
+    with listening(handler) as url:
+        hub = handler.hub = Hub(folder, url)  # type: ignore[attr-defined]
+        yield hub
 
 
 def point_clients(monkeypatch: pytest.MonkeyPatch, hub: Hub, home: Path, token: str | None = WRITER) -> None:

@@ -12,8 +12,6 @@ from hypothesis import strategies as st
 from pluralbench_runs import UserError
 from pluralbench_tables import TableFileError, read_jsonl, read_text, write_jsonl
 
-needs_iconv = pytest.mark.skipif(shutil.which("iconv") is None, reason="there is no iconv here")
-
 TEXT = '{"input": "你好"}\n{"input": "再见，明天见。"}\n'
 
 JSON: st.SearchStrategy[Any] = st.recursive(
@@ -44,14 +42,14 @@ def refused(path: Path, error: type[UserError] = TableFileError) -> str:
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig"])
 def test_utf_8_with_or_without_a_mark(tmp_path: Path, encoding: str) -> None:
     path = file(tmp_path, TEXT.encode(encoding))
-    assert read_text(path, TableFileError) == TEXT
-    assert read_jsonl(path, TableFileError) == [{"input": "你好"}, {"input": "再见，明天见。"}]
+    assert read_text(path) == TEXT
+    assert read_jsonl(path) == [{"input": "你好"}, {"input": "再见，明天见。"}]
 
 
 @pytest.mark.smoke
 def test_blank_lines_and_windows_line_ends_are_no_matter(tmp_path: Path) -> None:
     path = file(tmp_path, b'\n \t\r\n{"a": 1}\r\n\r\n{"a": 2}')
-    assert read_jsonl(path, TableFileError) == [{"a": 1}, {"a": 2}]
+    assert read_jsonl(path) == [{"a": 1}, {"a": 2}]
 
 
 @given(OBJECTS)
@@ -59,20 +57,16 @@ def test_blank_lines_and_windows_line_ends_are_no_matter(tmp_path: Path) -> None
 def test_what_is_written_is_read_back(tmp_path_factory: pytest.TempPathFactory, rows: list[dict[str, Any]]) -> None:
     path = tmp_path_factory.mktemp("rows") / "rows.jsonl"
     write_jsonl(rows, path)
-    assert read_jsonl(path, TableFileError) == rows
+    assert read_jsonl(path) == rows
     assert [entry.name for entry in path.parent.iterdir()] == ["rows.jsonl"]
 
 
-def test_only_a_line_feed_ends_a_line(tmp_path: Path) -> None:
-    row = {"input": "前\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029\r\n后"}
+def test_only_a_line_feed_ends_a_line_and_characters_are_written_as_they_are(tmp_path: Path) -> None:
+    row = {"input": "前☂️\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029\r\n后"}
     write_jsonl([row, row], tmp_path / "rows.jsonl")
-    assert read_jsonl(tmp_path / "rows.jsonl", TableFileError) == [row, row]
-    assert "\u2028" in (tmp_path / "rows.jsonl").read_text("utf-8")
-
-
-def test_characters_are_written_as_they_are(tmp_path: Path) -> None:
-    write_jsonl([{"input": "你好\n☂️"}], tmp_path / "rows.jsonl")
-    assert (tmp_path / "rows.jsonl").read_bytes() == '{"input": "你好\\n☂️"}\n'.encode()
+    assert read_jsonl(tmp_path / "rows.jsonl") == [row, row]
+    line = json.dumps(row, ensure_ascii=False) + "\n"
+    assert (tmp_path / "rows.jsonl").read_bytes() == (line * 2).encode()
 
 
 def test_what_cannot_be_written_leaves_what_was_there(tmp_path: Path) -> None:
@@ -92,11 +86,6 @@ def test_gbk_is_told_with_the_command_that_converts_it(tmp_path: Path, encoding:
     )
 
 
-def test_the_first_line_that_is_not_utf_8_is_named(tmp_path: Path) -> None:
-    path = file(tmp_path, b'{"input": "hello"}\n\n' + '{"input": "你好"}\n'.encode("gbk"))
-    assert refused(path).startswith("prompts.jsonl, line 3: this is GBK and not UTF-8;")
-
-
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
 def test_utf_16_is_told_with_the_command_that_converts_it(tmp_path: Path, encoding: str) -> None:
     path = file(tmp_path, ("\ufeff" * (encoding != "utf-16") + TEXT).encode(encoding))
@@ -106,33 +95,27 @@ def test_utf_16_is_told_with_the_command_that_converts_it(tmp_path: Path, encodi
     )
 
 
-@needs_iconv
-@pytest.mark.parametrize("encoding", ["gbk", "utf-16"])
-def test_the_command_converts_it(tmp_path: Path, encoding: str) -> None:
-    path = file(tmp_path, TEXT.encode(encoding))
+@pytest.mark.skipif(shutil.which("iconv") is None, reason="there is no iconv here")
+@pytest.mark.parametrize(("encoding", "name"), [("gbk", "prompts"), ("utf-16", "prompts"), ("gbk", "my prompts")])
+def test_the_command_converts_it(tmp_path: Path, encoding: str, name: str) -> None:
+    path = file(tmp_path, TEXT.encode(encoding), f"{name}.jsonl")
     with pytest.raises(TableFileError) as caught:
-        read_jsonl(path, TableFileError)
+        read_jsonl(path)
     command = str(caught.value).split("`")[1]
     subprocess.run(["sh", "-c", command], cwd=tmp_path, check=True)
-    assert (tmp_path / "prompts-utf8.jsonl").read_text("utf-8") == TEXT
+    assert (tmp_path / f"{name}-utf8.jsonl").read_text("utf-8") == TEXT
 
 
-@needs_iconv
-def test_the_command_takes_a_path_with_a_blank(tmp_path: Path) -> None:
-    path = file(tmp_path, TEXT.encode("gbk"), "my prompts.jsonl")
-    with pytest.raises(TableFileError) as caught:
-        read_jsonl(path, TableFileError)
-    subprocess.run(["sh", "-c", str(caught.value).split("`")[1]], cwd=tmp_path, check=True, capture_output=True)
-    assert (tmp_path / "my prompts-utf8.jsonl").read_text("utf-8") == TEXT
-
-
-def test_what_is_neither_utf_8_nor_gbk(tmp_path: Path) -> None:
-    path = file(tmp_path, b'{"a": 1}\n{"a": "\xff\xff"}\n')
-    assert refused(path) == "prompts.jsonl, line 2: this is not UTF-8; save the file as UTF-8."
-
-
-def test_a_file_that_is_cut_off_is_not_called_gbk(tmp_path: Path) -> None:
-    assert "GBK" not in refused(file(tmp_path, '{"input": "你'.encode()[:-1]))
+@pytest.mark.parametrize(
+    ("data", "sentence"),
+    [
+        (b'{"input": "hello"}\n\n' + '{"input": "你好"}\n'.encode("gbk"), ", line 3: this is GBK and not UTF-8;"),
+        (b'{"a": 1}\n{"a": "\xff\xff"}\n', ", line 2: this is not UTF-8; save the file as UTF-8."),
+        ('{"input": "你'.encode()[:-1], " ends in the middle of a character; it was cut off, so get it again."),
+    ],
+)
+def test_the_first_line_that_is_not_utf_8_is_named(tmp_path: Path, data: bytes, sentence: str) -> None:
+    assert refused(file(tmp_path, data)).startswith(f"prompts.jsonl{sentence}")
 
 
 def test_a_file_that_is_not_there_or_no_file(tmp_path: Path) -> None:
@@ -165,9 +148,3 @@ def test_the_error_is_the_one_that_was_asked_for(tmp_path: Path) -> None:
     for data in (b"", b"x", "你".encode("gbk"), "你".encode("utf-16")):
         assert refused(file(tmp_path, data), AnotherError)
     assert refused(tmp_path / "none", AnotherError)
-
-
-def test_half_a_character_is_refused(tmp_path: Path) -> None:
-    path = file(tmp_path, json.dumps({"input": "\ud83d"}).encode())
-    with pytest.raises(TableFileError):
-        read_jsonl(path, TableFileError)
