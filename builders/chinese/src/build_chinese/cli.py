@@ -4,8 +4,7 @@ from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
-from pluralbench_calls.chat import chosen_model
-from pluralbench_calls.options import with_model
+from pluralbench_calls.chat import chosen_model, with_model
 from pluralbench_runs import Cluster, Program, RecipeError, read_recipe, recipe_path, replaceable, shell_line
 from pluralbench_runs.console import make_console
 from pluralbench_runs.options import (

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Annotated, NoReturn
 
 import typer
-from pluralbench_calls.options import with_model
+from pluralbench_calls.chat import with_model
 from pluralbench_runs import Program, read_recipe, recipe_path
 from pluralbench_runs.console import make_console
 from pluralbench_runs.options import (

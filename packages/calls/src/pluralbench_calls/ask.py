@@ -90,7 +90,7 @@ def ask(
                 else:
                     _mind_batches(missing, ledger, backend, meter)
                 if missing:
-                    trial = _trial_of(missing, ledger, answered=answered)
+                    trial = _Trial(ledger, missing, answered=answered)
                     run(_send_all(missing, ledger, backend, limits, meter, trial))
         except (CallsError, KeyboardInterrupt) as error:
             said = error if isinstance(error, CallsError) else Interrupted("Interrupted.")
@@ -112,7 +112,7 @@ def _filed(
     answered: bool,
 ) -> list[Request]:
     """Record the answers that files hold; the requests that are to be sent. Raises `CallsPending` for written ones."""
-    trial = _trial_of(missing, ledger, answered=answered)
+    trial = _Trial(ledger, missing, answered=answered)
     for answers in backend.take(missing, ledger):
         trial.record(answers)
         for answer in answers:
@@ -136,11 +136,6 @@ def _mind_batches(missing: Sequence[Request], ledger: Ledger, backend: Backend, 
             f"{sum(len(kept.calls) for kept in out):,} calls are out in a batch at {out[0].base_url}; go on with "
             f"--batch, or remove {batches.folder} to have them sent, and paid, again."
         )
-
-
-def _trial_of(missing: Sequence[Request], ledger: Ledger, *, answered: bool) -> "_Trial":
-    takes_some = any(map(ledger.has_answer_of, {request.provider for request in missing}))
-    return _Trial(ledger, answered=answered, takes_some=takes_some)
 
 
 async def _send_all(
@@ -219,8 +214,9 @@ class _Trial:
     A context manager around each message that is sent; raises `RequestsRejected`.
     """
 
-    def __init__(self, ledger: Ledger, *, answered: bool, takes_some: bool) -> None:
+    def __init__(self, ledger: Ledger, requests: Sequence[Request], *, answered: bool) -> None:
         self._ledger, self._answered = ledger, answered
+        takes_some = any(map(ledger.has_answer_of, {request.provider for request in requests}))
         self._wrong = WRONG_FORM - {TOO_LARGE} if takes_some else WRONG_FORM
         self._held: list[Answer] = []
         self._in_flight = 0

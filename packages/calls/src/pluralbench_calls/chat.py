@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from pluralbench_runs import Table, stream
+from pluralbench_runs import RecipeError, Table, stream
+from pluralbench_runs.options import Overrides
 from pydantic import Field, field_validator
 
 from pluralbench_calls.ask import Limits, Price
@@ -214,13 +215,8 @@ def chat_backend(model: ChatModel, connection: ChatConnection) -> Backend:
     """Who answers for the model: the embedded one, or the endpoint of the connection, or files in its place."""
     if model.provider == LOCAL:
         return EmbeddedModel()
-    online = (OpenAIBatches if connection.batch else OpenAIChat)(
-        connection.base_url or "",
-        api_key_env=connection.api_key_env,
-        timeout=connection.timeout,
-        max_retries=connection.max_retries,
-        max_answer_bytes=connection.max_answer_bytes,
-    )
+    options = connection.model_dump(include={"api_key_env", "timeout", "max_retries", "max_answer_bytes"})
+    online = (OpenAIBatches if connection.batch else OpenAIChat)(connection.base_url or "", **options)
     if connection.pending is None and not connection.results:
         return online
     return FiledCalls(
@@ -246,3 +242,21 @@ def chosen_model(
         "connection.base_url": url,
         "connection.api_key_env": api_key_env or ("OPENAI_API_KEY" if url == OPENAI else ""),
     }
+
+
+def with_model(
+    given: Overrides, table: str, flag: str, local: Mapping[str, Any], own: Mapping[str, str] | None = None
+) -> Overrides:
+    """What the command line says, with the model of `table` in place of its name.
+
+    flag: of the option that names the model. local: values of the table for the embedded model. own: providers that the
+    builder serves itself, with the model that the recipe then has. Raises `RecipeError` for an endpoint without model.
+    """
+    name, url = given.get(f"{table}.model"), given.get("connection.base_url")
+    if name is None:
+        if url is not None:
+            raise RecipeError(f"--base-url says where a model is served; say which one with {flag}.")
+        return given
+    if own is not None and name in own:
+        return given | {f"{table}.provider": name, f"{table}.model": own[name]}
+    return given | chosen_model(table, name, url, given.get("connection.api_key_env"), local)

@@ -14,13 +14,14 @@ alone in all its reply, gives its verdict with it.
 import json
 import re
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 from pluralbench_calls.retry import InvalidAnswer, after_thinking
 
 Choice = Literal["A", "B"]
 Verdict = Literal["A", "B", "C"]
 """A choice, or "C" where a judge may call both equal."""
+VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 Rule = Literal["strict", "lenient"]
 """How a reply is read; see the top of this module."""
 Reading = Literal["strict", "lenient", "legacy"]
@@ -86,13 +87,9 @@ def parse_verdict(reply: str, rule: Rule = "strict") -> Verdict:
     Raises `InvalidAnswer`.
     """
     said = _said(reply, CHOICE, "verdict") if rule == "strict" else _marked(reply, WORD, "verdict")
-    match (said or "").upper():
-        case "A":
-            return "A"
-        case "B":
-            return "B"
-        case "C":
-            return "C"
+    for verdict in VERDICTS:
+        if said is not None and said.upper() == verdict:
+            return verdict
     raise InvalidAnswer(NO_VERDICT if rule == "strict" else NOWHERE)
 
 

@@ -3,7 +3,7 @@
 from typing import Annotated
 
 import typer
-from pluralbench_calls.options import with_model
+from pluralbench_calls.chat import with_model
 from pluralbench_runs import read_recipe, recipe_path
 from pluralbench_runs.console import make_console
 from pluralbench_runs.options import (

@@ -3,14 +3,13 @@
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from pluralbench_calls.backends.endpoint import Endpoint
 from pluralbench_calls.batches.files import MOST_REQUESTS, batch_lines, batches
 from pluralbench_calls.batches.kept import Kept, KeptBatches
-from pluralbench_calls.batches.results import UNKNOWN, Result, in_parts, read_results
+from pluralbench_calls.batches.results import Result, Tally, in_parts, read_results
 from pluralbench_calls.errors import CallsError, ConnectionFailed, Interrupted, NotServed, NotTaken
 from pluralbench_calls.records import Answer, Request, most_tokens
 
@@ -104,18 +103,19 @@ class OpenAIBatches(Endpoint):
             while waiting:
                 kept = await self._out(known, list(waiting.values()))
                 batch = await self._done(kept)
-                left = _Left()
+                tally = Tally()
                 for results in in_parts(await self._results(kept, batch, waiting)):
-                    answers = left.add(results)
+                    tally.add(results, waiting)
+                    answers = [result.answer for result in results if result.answer is not None]
                     for answer in answers:
                         waiting.pop(answer.key, None)
                     yield answers  # and go on once they are recorded
                 self._kept.forget(kept)
                 self._seen.pop(kept.name, None)
                 known = None
-                if waiting and not self._learn(requests[0].model, left):
+                if waiting and not self._learn(requests[0].model, tally):
                     times += 1
-                    self._check(batch, left, len(waiting), times)
+                    self._check(batch, tally, len(waiting), times)
         except CallsError:
             self._failing.set()
             raise
@@ -175,21 +175,22 @@ class OpenAIBatches(Endpoint):
             secrets=self.secrets,
         )
 
-    def _learn(self, model: str, left: "_Left") -> bool:
+    def _learn(self, model: str, tally: Tally) -> bool:
         """Whether it is clear now that the model refuses something more, so that what is left goes out without."""
         refused = self._refused.setdefault(model, set())
         before = len(refused)
-        refused |= left.refused
+        refused |= tally.refused.get(model, set())
         return len(refused) > before
 
-    def _check(self, batch: "Batch", left: "_Left", count: int, times: int) -> None:
+    def _check(self, batch: "Batch", tally: Tally, count: int, times: int) -> None:
         """Raise `NotServed` or `ConnectionFailed` where the calls that are left should not go out once more."""
         host = self.host
-        if batch.status == "failed" and not left.answered:
+        if batch.status == "failed" and not tally.answered:
             raise NotServed(f"{host} refuses the batch {batch.id}: {self._first_error(batch)}.")
-        in_vain = batch.status == "completed" and not left.answered
+        in_vain = batch.status == "completed" and not tally.answered
         if in_vain or times == MOST_TIMES:
-            said = f" ({self.line(left.why)})" if left.why else ""
+            why = next(iter(tally.whys.values()), "")
+            said = f" ({self.line(why)})" if why else ""
             calls = "1 call" if count == 1 else f"{count:,} calls"
             raise ConnectionFailed(
                 f"{host} leaves {calls} unanswered in the batch {batch.id}, which is {batch.status}{said}."
@@ -217,26 +218,3 @@ class OpenAIBatches(Endpoint):
         shown = ", ".join(names[:NAMED]) + (", ..." if len(names) > NAMED else "")
         going = "The batch goes" if len(names) == 1 else f"{len(names)} batches go"
         return f" {going} on at {self.host} ({shown})."
-
-
-@dataclass
-class _Left:
-    """What the results of a batch say, its answers aside.
-
-    answered: how many calls are. refused: the parameters that the model refuses. why: the first other reason why a call
-    is not answered.
-    """
-
-    answered: int = 0
-    refused: set[str] = field(default_factory=set)
-    why: str = ""
-
-    def add(self, results: Sequence[Result]) -> list[Answer]:
-        """Count these results; their answers."""
-        answers = [result.answer for result in results if result.answer is not None]
-        self.answered += len(answers)
-        self.refused |= {result.refused for result in results if result.refused}
-        if not self.why:
-            said = (result.why for result in results if result.answer is None and result.why not in {"", UNKNOWN})
-            self.why = next(said, "")
-        return answers

@@ -2,16 +2,16 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import Self
 
 from pluralbench_runs import announce, one_line, write_text
 from pluralbench_tables import read_json
 
 from pluralbench_calls.backends.endpoint import MAX_ANSWER_BYTES
 from pluralbench_calls.batches.files import write_batches
-from pluralbench_calls.batches.results import UNKNOWN, Result, in_parts, read_results
+from pluralbench_calls.batches.results import Tally, in_parts, read_results
 from pluralbench_calls.errors import BatchFileError, CallsPending
 from pluralbench_calls.ledger import Ledger
 from pluralbench_calls.records import Answer, Backend, Request
@@ -67,9 +67,10 @@ class FiledCalls:
             return
         waiting = {request.key: request for request in requests}
         known = self._known_refused(ledger)
-        survey = _survey(read_results(files, waiting, max_answer_bytes=self._most), waiting)
+        survey = Tally()
+        survey.add(read_results(files, waiting, max_answer_bytes=self._most), waiting)
         foreign = sorted(survey.unknown - ledger.outcomes(survey.unknown).keys())
-        _check_ours(files, survey.results, foreign)
+        _check_ours(files, sum(map(len, (survey.answered, survey.unknown, survey.whys))), foreign)
         if failed := Counter(survey.whys.values()):
             are = "result is no answer and is" if failed.total() == 1 else "results are no answers and are"
             announce(f"{failed.total():,} {are} to be asked again: {_most_common(failed)}.")
@@ -102,40 +103,6 @@ class FiledCalls:
         for model, names in _read_refused(ledger).items():
             self._refused[model] = sorted({*self._refused.get(model, ()), *names})
         return self._refused
-
-
-class _Survey(NamedTuple):
-    """What result files hold, before any of it is recorded.
-
-    answered, unknown: keys, of calls that are waited for and of others. whys: by key, why a call has no answer in any
-    file. refused: by model, the parameters that it refuses.
-    """
-
-    answered: set[str]
-    unknown: set[str]
-    whys: dict[str, str]
-    refused: dict[str, set[str]]
-
-    @property
-    def results(self) -> int:
-        """Of how many calls there are results."""
-        return len(self.answered) + len(self.unknown) + len(self.whys)
-
-
-def _survey(results: Iterable[Result], waiting: Mapping[str, Request]) -> _Survey:
-    survey = _Survey(set(), set(), {}, {})
-    for result in results:
-        if result.answer is not None:
-            survey.answered.add(result.key)
-        elif result.why == UNKNOWN:
-            survey.unknown.add(result.key)
-        else:
-            survey.whys[result.key] = result.why
-        if result.refused:
-            survey.refused.setdefault(waiting[result.key].model, set()).add(result.refused)
-    for key in survey.answered & survey.whys.keys():
-        del survey.whys[key]
-    return survey
 
 
 def _most_common(failed: Counter[str]) -> str:

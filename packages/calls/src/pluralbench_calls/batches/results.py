@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -71,6 +72,33 @@ def read_results(
                 yield Result(key, LONGER.answer(request, without))
             else:
                 yield _result(request, row, without, secrets)
+
+
+@dataclass
+class Tally:
+    """What results say, whatever becomes of their answers.
+
+    answered, unknown: keys, of calls that are waited for and of others. whys: by key, why a call has no answer in any
+    result. refused: by model, the parameters that it refuses.
+    """
+
+    answered: set[str] = field(default_factory=set)
+    unknown: set[str] = field(default_factory=set)
+    whys: dict[str, str] = field(default_factory=dict)
+    refused: dict[str, set[str]] = field(default_factory=dict)
+
+    def add(self, results: Iterable[Result], pending: Mapping[str, Request]) -> None:
+        """Count these results of `read_results`."""
+        for result in results:
+            if result.answer is not None:
+                self.answered.add(result.key)
+                self.whys.pop(result.key, None)
+            elif result.why == UNKNOWN:
+                self.unknown.add(result.key)
+            elif result.key not in self.answered:
+                self.whys[result.key] = result.why
+            if result.refused:
+                self.refused.setdefault(pending[result.key].model, set()).add(result.refused)
 
 
 def in_parts(items: Iterator[Item]) -> Iterator[list[Item]]:
