@@ -49,6 +49,7 @@ def backend(server: BatchServer, **options: Any) -> OpenAIBatches:
 def asked(
     server: BatchServer, folder: Path, number: int = CALLS, *, limits: Limits | None = None, **options: Any
 ) -> Any:
+    folder.mkdir(exist_ok=True)
     with Ledger(folder / "ledger.sqlite") as ledger:
         return ask(requests(number), ledger, backend(server, **options), limits=limits, label="questions")
 
@@ -117,7 +118,6 @@ def test_killed_at_any_moment_nothing_is_paid_twice(tmp_path: Path, monkeypatch:
         following = plans()
         with serve_batches(lambda _, following=following: next(following)) as server:  # type: ignore[misc]
             folder = tmp_path / str(moment)
-            folder.mkdir()
             with monkeypatch.context() as patch:
                 killing(patch, moment)
                 try:
@@ -138,7 +138,6 @@ def test_what_expires_or_is_cancelled_goes_out_again_and_not_for_ever(tmp_path: 
     with serve_batches(lambda number: ends[number]) as server:
         assert len(asked(server, tmp_path)) == CALLS
         assert [len(lines) for lines in server.inputs()] == [5, 3, 2]
-    (tmp_path / "never").mkdir()
     with (
         serve_batches(lambda _: Plan("expired", 0, statuses=())) as server,
         pytest.raises(ConnectionFailed, match="leaves 5 calls unanswered in the batch batch_2, which is expired"),
@@ -200,7 +199,6 @@ def test_rejections_are_answers_unless_all_are_rejected(tmp_path: Path) -> None:
 
     with serve_batches(script=picky) as server:
         assert [a.outcome for a in asked(server, tmp_path)] == ["error", "answer", "error", "error", "error"]
-    (tmp_path / "all").mkdir()
     with (
         serve_batches(script=lambda *_: Reply("too odd", 400)) as server,
         pytest.raises(RequestsRejected, match="rejects these requests: too odd"),
@@ -296,7 +294,6 @@ def test_a_file_that_breaks_off_is_fetched_again(tmp_path: Path) -> None:
     with serve_batches(fault=at("GET /files/ID", cut, times=2)) as server:
         assert len(asked(server, tmp_path)) == CALLS
         assert server.steps.count("GET /files/ID") == 3
-    (tmp_path / "always").mkdir()
     with (
         serve_batches(fault=at("GET /files/ID", cut)) as server,
         pytest.raises(ConnectionFailed, match="breaks off the file batch_0-output_file_id"),
@@ -311,7 +308,6 @@ def test_results_are_fetched_within_limits_of_size_and_time(tmp_path: Path, monk
         pytest.raises(ConnectionFailed, match=r"sends more than 660,000 bytes as the file batch_0-output_file_id"),
     ):
         asked(server, tmp_path, max_answer_bytes=10_000)
-    (tmp_path / "slow").mkdir()
     monkeypatch.setattr(service, "time", SimpleNamespace(monotonic=count(step=10_000).__next__))
     with (
         serve_batches(fault=long) as server,

@@ -4,6 +4,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from socketserver import BaseRequestHandler
 
 
 class QuietHandler(BaseHTTPRequestHandler):
@@ -32,7 +33,7 @@ class QuietHandler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def listening(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
+def listening(handler: type[BaseRequestHandler]) -> Iterator[str]:
     """Answer requests by the handler; gives the server's URL, without a slash at its end."""
     httpd = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     httpd.daemon_threads = True

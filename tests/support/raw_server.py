@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from listening import listening
+
 Answering = Callable[[int], Iterable[bytes]]
 """From the number of a request (from 0) to the pieces that are sent in answer; then the connection is closed."""
 
@@ -36,23 +38,12 @@ def serve_raw(answering: Answering) -> Iterator[RawServer]:
                 self.request.sendall(piece)
                 server.sent += len(piece)
 
-    class Threads(socketserver.ThreadingTCPServer):
-        daemon_threads = True
-        allow_reuse_address = True
-
-        def handle_error(self, *_: object) -> None:
-            """A client that has read enough hangs up on us."""
-
-    with Threads(("127.0.0.1", 0), Handler) as listening:
-        thread = threading.Thread(target=listening.serve_forever, args=(0.02,), daemon=True)
-        thread.start()
-        server.base_url = f"http://127.0.0.1:{listening.server_address[1]}/v1"
+    with listening(Handler) as url:
+        server.base_url = f"{url}/v1"
         try:
             yield server
         finally:
             over.set()
-            listening.shutdown()
-            thread.join()
 
 
 def _request(connection: socket.socket) -> bytes:
