@@ -1,15 +1,17 @@
 """Batches of conversations within a budget of tokens, which shrinks when memory runs out."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
-from pluralbench_rewards import Mode, Work
+from pluralbench_rewards import Group, Mode, OnScored, Overflow, Scored, Work
+from pluralbench_runs import progress
 from torch import Tensor
 
-from pluralbench_local.conversations import Tokenized
+from pluralbench_local.conversations import Template, Tokenized, rendered_alike, tokenize
 from pluralbench_local.errors import DeviceError
 from pluralbench_local.network import Network, read_packed, read_padded
 from pluralbench_local.packing import ROWS_FOR_A_TOKEN, Tokens, common_prefix
@@ -19,6 +21,60 @@ Read = Callable[[Network, Sequence[Sequence[Tokens]]], tuple[Tensor, list[list[i
 T = TypeVar("T")
 Compute = Callable[[Sequence[Sequence[Tokens]], Read], tuple[Sequence[T], int]]
 """From conversations by group, and the way to read a network, to a value for each, and how many tokens it took."""
+
+
+class Tally:
+    """Groups in tokens, and their scores as they come. Responses that are the same to the last token are scored once.
+
+    known: scores of groups that are not scored again. twins: of each group to score, by the first response of each kind
+    those that are the same in tokens.
+    """
+
+    def __init__(
+        self,
+        groups: Sequence[Group],
+        template: Template,
+        limit: int,
+        on_overflow: Overflow,
+        known: Mapping[int, list[float]],
+    ) -> None:
+        self.tokenized = tokenize(groups, template, limit, on_overflow)
+        self._alike = rendered_alike(groups, self.tokenized)
+        kept = [place for place, result in enumerate(self.tokenized) if not result.dropped]
+        self.known = {place: list(known[place]) for place in kept if place in known}
+        self.twins = {place: _twins(self.tokenized[place]) for place in kept if place not in known}
+        self._scores = [dict(enumerate(self.known.get(place, ()))) for place in range(len(groups))]
+
+    @contextmanager
+    def taking(self, on_scored: OnScored | None) -> Iterator[Callable[[int, Mapping[int, float]], None]]:
+        """A function that takes scores of a group, by the first responses of a kind; `on_scored` gets whole groups."""
+        with progress("scoring", len(self.twins)) as meter:
+
+            def take(place: int, values: Mapping[int, float]) -> None:
+                own = self._scores[place]
+                for first, value in values.items():
+                    own |= dict.fromkeys(self.twins[place][first], value)
+                if len(own) == len(self.tokenized[place].conversations):
+                    meter.advance()
+                    if on_scored is not None:
+                        on_scored(place, _in_order(own))
+
+            yield take
+
+    def scored(self, **further: Any) -> Scored:
+        """All scores, with what tokenizing showed and these `further` fields."""
+        return Scored(
+            scores=[_in_order(own) for own in self._scores],
+            tokens=[[len(tokens.ids) for tokens in result.conversations] for result in self.tokenized],
+            cut=[result.cut for result in self.tokenized],
+            dropped={place: result.dropped for place, result in enumerate(self.tokenized) if result.dropped},
+            alike=self._alike,
+            **further,
+        )
+
+
+def _in_order(values: Mapping[int, float]) -> list[float]:
+    return [values[response] for response in range(len(values))]
 
 
 @dataclass(frozen=True)
@@ -65,7 +121,7 @@ def in_batches(
             yield unit.group, dict(zip(unit.places, islice(following, len(unit.places)), strict=True))
 
 
-def twins(tokenized: Tokenized) -> dict[int, list[int]]:
+def _twins(tokenized: Tokenized) -> dict[int, list[int]]:
     """By the first of each kind, the conversations that are the same in tokens."""
     first: dict[bytes, int] = {}
     alike: dict[int, list[int]] = {}

@@ -182,14 +182,7 @@ def _model(kind: Any, source: LocalModel) -> PreTrainedModel:
     spread = source.device == "spread"
     device = None if spread else device_of(source.device)
     placement: dict[str, Any] = {"device_map": "auto"} if spread else {}
-    with quiet():
-        model, info = loaded(
-            "model",
-            source,
-            lambda: kind.from_pretrained(
-                source.name, dtype=source.dtype, output_loading_info=True, **from_pretrained(source), **placement
-            ),
-        )
+    model, info = load_weights(kind, source, dtype=source.dtype, **placement)
     left_over = [name for name in info["unexpected_keys"] if name.split(".")[0] in REWARD_HEADS]
     if left_over and kind is AutoModelForCausalLM:
         raise ModelError(
@@ -207,6 +200,14 @@ def _model(kind: Any, source: LocalModel) -> PreTrainedModel:
         return cast("PreTrainedModel", (model if device is None else model.to(device)).eval())
     except torch.OutOfMemoryError as error:
         raise DeviceError(f"{source.name} does not fit into the memory of {device} ({one_line(error, 300)}).") from None
+
+
+def load_weights(kind: Any, source: LocalModel, **options: Any) -> tuple[Any, dict[str, Any]]:
+    """A model of this class of the library, and what loading showed of its weights. Raises `ModelError`."""
+    given = {"output_loading_info": True} | from_pretrained(source) | options
+    with quiet():
+        model, info = loaded("model", source, lambda: kind.from_pretrained(source.name, **given))
+    return model, info
 
 
 @contextmanager

@@ -16,18 +16,19 @@ from pluralbench_rewards import (
     ModelRecord,
     OnScored,
     Overflow,
+    RewardModel,
     Scored,
     Scoring,
     Work,
     compared,
 )
-from pluralbench_runs import digest, progress
+from pluralbench_runs import digest
 from torch import Tensor
 from transformers import PretrainedConfig, PreTrainedTokenizerBase
 
-from pluralbench_local.batches import Read, begin, in_batches, twins
+from pluralbench_local.batches import Read, Tally, begin, in_batches
 from pluralbench_local.budgets import usual_budget
-from pluralbench_local.conversations import Template, Tokenized, rendered_alike, tokenize
+from pluralbench_local.conversations import Template, tokenize
 from pluralbench_local.description import LocalModel
 from pluralbench_local.errors import ConversationError
 from pluralbench_local.network import Network, positions_of, read_padded, usual_attention
@@ -95,21 +96,12 @@ class Local(Runnable, Protocol):
         """One reward a conversation, in order, and how many tokens were computed for them."""
 
 
-class Scorer(Protocol):
+class Scorer(RewardModel, Protocol):
     """A loaded reward model that can be run in other ways than it was loaded for."""
 
     @property
     def options(self) -> Options:
         """How it scores."""
-
-    def score(
-        self,
-        groups: Sequence[Group],
-        *,
-        known: Mapping[int, list[float]] | None = None,
-        on_scored: OnScored | None = None,
-    ) -> Scored:
-        """See `pluralbench_rewards.RewardModel.score`."""
 
 
 AnyScorer = TypeVar("AnyScorer", bound=Scorer)
@@ -141,20 +133,16 @@ def score_locally(
 ) -> Scored:
     """Score with a model in this process; see `pluralbench_rewards.RewardModel.score`."""
     limit = limit_of(model)
-    tokenized = tokenize(groups, model.template, limit, model.options.on_overflow)
-    alike = rendered_alike(groups, tokenized)
+    tally = Tally(groups, model.template, limit, model.options.on_overflow, known or {})
     work = work_of(model, limit)
     started = time.perf_counter()
-    scores = _score_all(model, groups, tokenized, work, known or {}, on_scored)
+    left = {place: list(first) for place, first in tally.twins.items()}
+    begin(tally.tokenized, left, work)
+    with tally.taking(on_scored) as take:
+        for place, values in in_batches(model.rewards, tally.tokenized, left, work, [group.id for group in groups]):
+            take(place, values)
     work.seconds = time.perf_counter() - started
-    scored = Scored(
-        scores=scores,
-        tokens=[[len(tokens.ids) for tokens in result.conversations] for result in tokenized],
-        cut=[result.cut for result in tokenized],
-        dropped={place: result.dropped for place, result in enumerate(tokenized) if result.dropped},
-        work=work,
-        alike=alike,
-    )
+    scored = tally.scored(work=work)
     if model.options.measure_tolerance:
         scored.tolerance = tolerance(model, groups, scored)
     return scored
@@ -162,7 +150,8 @@ def score_locally(
 
 def limit_of(model: Runnable) -> int:
     """The most tokens of a conversation: what was asked for, or what the model takes. Raises `ConversationError`."""
-    limit = model.options.max_length or model_limit(model)
+    configs = [network.model.config for network in model.networks]
+    limit = model.options.max_length or token_limit(model.template.tokenizer, configs)
     positions = min(filter(None, map(positions_of, model.networks)), default=limit)
     if limit > positions:
         raise ConversationError(f"A `max_length` of {limit:,} is more than the {positions:,} positions that it has.")
@@ -198,11 +187,6 @@ def shown_by(model: Runnable) -> dict[str, Any]:
         "device": str(network.device),
         "dtype": str(network.dtype).removeprefix("torch."),
     }
-
-
-def model_limit(model: Runnable) -> int:
-    """The most tokens that the model takes, by its configurations and its tokenizer."""
-    return token_limit(model.template.tokenizer, [network.model.config for network in model.networks])
 
 
 def token_limit(tokenizer: PreTrainedTokenizerBase, configs: Sequence[PretrainedConfig]) -> int:
@@ -251,36 +235,6 @@ def bound(differences: Sequence[float], sizes: Sequence[float], precision: torch
     usual = math.sqrt(fmean(size * size for size in sizes))
     spread = math.sqrt(fmean(difference * difference for difference in differences))
     return max(8 * spread, 4 * torch.finfo(precision).eps * usual)
-
-
-def _score_all(
-    model: Local,
-    groups: Sequence[Group],
-    tokenized: Sequence[Tokenized],
-    work: Work,
-    known: Mapping[int, list[float]],
-    on_scored: OnScored | None,
-) -> list[list[float]]:
-    scores: list[dict[int, float]] = [dict(enumerate(known.get(place, ()))) for place in range(len(groups))]
-    # Responses that are the same to the last token are computed once.
-    new = [place for place, result in enumerate(tokenized) if not result.dropped and place not in known]
-    alike = {place: twins(tokenized[place]) for place in new}
-    left = {place: list(first) for place, first in alike.items()}
-    begin(tokenized, left, work)
-    ids = [group.id for group in groups]
-    with progress("scoring", len(left)) as meter:
-        for place, values in in_batches(model.rewards, tokenized, left, work, ids):
-            for first, value in values.items():
-                scores[place] |= dict.fromkeys(alike[place][first], value)
-            if not left[place]:
-                meter.advance()
-                if on_scored is not None:
-                    on_scored(place, _in_order(scores[place]))
-    return [_in_order(values) for values in scores]
-
-
-def _in_order(values: dict[int, float]) -> list[float]:
-    return [values[response] for response in range(len(values))]
 
 
 def _read_alone(network: Network, groups: Sequence[Sequence[Tokens]]) -> tuple[Tensor, list[list[int]], int]:

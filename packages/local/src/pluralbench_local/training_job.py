@@ -95,8 +95,12 @@ def run_job(
     with output_directory(target, settings, recipe_file=SETTINGS_FILE, fresh=fresh) as output:
         if (target / kind.record).exists() and not fresh:
             return _read(target, kind)
-        with fitting_into_memory(too_large):
+        try:
             result = train(output.work)
+        except (RuntimeError, MemoryError) as error:
+            if not is_out_of_memory(error):
+                raise
+            raise DeviceError(too_large) from None
         staged = output.staging()
         # Copied, since a kill before the end of `publish` leaves them to the next run.
         shutil.copyfile(output.work / LOG_FILE, staged / LOG_FILE)
@@ -180,17 +184,6 @@ def check_names(names: Iterable[str], what: str) -> None:
 def at_commit(base: LocalModel, record: ModelRecord) -> LocalModel:
     """The base by its commit, since what a revision names may move while training is interrupted."""
     return base.model_copy(update={"revision": record.commit or base.revision})
-
-
-@contextmanager
-def fitting_into_memory(sentence: str) -> Iterator[None]:
-    """Raises `DeviceError` with the sentence where what happens in this context does not fit into memory."""
-    try:
-        yield
-    except (RuntimeError, MemoryError) as error:
-        if not is_out_of_memory(error):
-            raise
-        raise DeviceError(sentence) from None
 
 
 # While it runs

@@ -14,7 +14,7 @@ from transformers import AutoModelForSequenceClassification, PreTrainedModel
 from pluralbench_local.conversations import Template
 from pluralbench_local.description import LocalModel
 from pluralbench_local.errors import DeviceError, ModelError
-from pluralbench_local.models import REWARD_HEADS, device_of, from_pretrained, loaded, quiet
+from pluralbench_local.models import REWARD_HEADS, device_of, load_weights
 from pluralbench_local.network import Network, read_padded
 from pluralbench_local.packing import Tokens
 from pluralbench_local.training_options import Lora
@@ -55,11 +55,8 @@ def load_trainee(
     """
     device = device_of(source.device)
     torch.manual_seed(seed)
-    kind: Any = AutoModelForSequenceClassification
-    wanted: dict[str, Any] = {"num_labels": 1, "dtype": "auto", "output_loading_info": True}
-    wanted |= from_pretrained(source) | {"ignore_mismatched_sizes": True}  # said below, in words
-    with quiet():
-        model, info = loaded("model", source, lambda: kind.from_pretrained(source.name, **wanted))
+    wanted = {"num_labels": 1, "dtype": "auto", "ignore_mismatched_sizes": True}  # what is mismatched is refused below
+    model, info = load_weights(AutoModelForSequenceClassification, source, **wanted)
     mismatched = sorted(name for name, *_ in info["mismatched_keys"])
     if mismatched:
         raise ModelError(

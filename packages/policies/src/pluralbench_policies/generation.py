@@ -18,14 +18,13 @@ from typing import Any, Self
 import torch
 from pluralbench_calls import Answer, ChatModel, NotServed, Outcome, Request
 from pluralbench_local import LocalModel
-from pluralbench_local.batches import OUT_OF_MEMORY
+from pluralbench_local.batches import is_out_of_memory
 from pluralbench_local.conversations import Template
 from pluralbench_local.description import described
-from pluralbench_local.models import from_pretrained, language_model, load_tokenizer, loaded
-from pluralbench_local.scoring import UNLIMITED
+from pluralbench_local.models import language_model, load_config, load_tokenizer
+from pluralbench_local.scoring import UNLIMITED, token_limit
 from pluralbench_rewards import model_commit, model_digest
 from pluralbench_runs import canonical_json, digest
-from transformers import AutoConfig
 
 from pluralbench_policies.decoding import Decoder, Sampling
 from pluralbench_policies.errors import PolicyError
@@ -150,7 +149,7 @@ class Generation:
                     done.add(answer.key)
                     yield [answer]
             except (RuntimeError, MemoryError) as error:
-                if not isinstance(error, MemoryError) and not any(words in str(error) for words in OUT_OF_MEMORY):
+                if not is_out_of_memory(error):
                     raise
                 left = [request for request in part if request.key not in done]
                 if len(left) == 1:
@@ -227,15 +226,7 @@ class Generation:
     @cached_property
     def _limit(self) -> int:
         """The most tokens of a prompt with its answer."""
-        source = self._source
-        config = loaded(
-            "configuration", source, lambda: AutoConfig.from_pretrained(source.name, **from_pretrained(source))
-        )
-        limits = [
-            self._template.tokenizer.model_max_length,
-            getattr(config.get_text_config(), "max_position_embeddings", 0),
-        ]
-        return min((int(limit) for limit in limits if limit and 0 < limit < UNLIMITED), default=UNLIMITED)
+        return token_limit(self._template.tokenizer, [load_config(self._source)])
 
     def _load(self) -> Decoder:
         if self._decoder is None:

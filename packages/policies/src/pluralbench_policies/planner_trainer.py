@@ -1,7 +1,6 @@
 """A planner by TRL's SFTTrainer with adapters of peft: what is learned of is the tokens of the plans alone."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -118,20 +117,10 @@ def _dataset(read: Sequence[Read]) -> Dataset:
 
 
 def _loss(trainer: Any) -> float:
-    with _same_draws():
+    with torch.random.fork_rng(devices=[]):  # a measure takes random numbers, which training then would not have
         return float(trainer.evaluate()["eval_loss"])
 
 
 def _loss_of_base(trainer: Any) -> float:
     with trainer.model.disable_adapter():
         return _loss(trainer)
-
-
-@contextmanager
-def _same_draws() -> Iterator[None]:
-    """A measure takes random numbers, which training then would not have."""
-    state = torch.get_rng_state()
-    try:
-        yield
-    finally:
-        torch.set_rng_state(state)

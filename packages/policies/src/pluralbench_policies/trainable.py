@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 from pluralbench_local import LocalModel, ModelError
-from pluralbench_local.models import from_pretrained, loaded, quiet
+from pluralbench_local.models import load_weights, quiet
 from pluralbench_rewards import Message
 from torch import Tensor, nn
 from transformers import AutoModel, AutoModelForCausalLM, GenerationConfig
@@ -52,9 +52,7 @@ def load_body(source: LocalModel, device: torch.device) -> Any:
 
 
 def _load(kind: Any, source: LocalModel, device: torch.device) -> Any:
-    wanted: dict[str, Any] = {"dtype": torch.float32, "output_loading_info": True} | from_pretrained(source)
-    with quiet():
-        model, info = loaded("model", source, lambda: kind.from_pretrained(source.name, **wanted))
+    model, info = load_weights(kind, source, dtype=torch.float32)
     missing = sorted(info["missing_keys"])
     if missing:
         raise ModelError(f"{source.name} holds no weights for {', '.join(missing[:3])}; give a language model.")

@@ -9,7 +9,7 @@ import torch
 from pluralbench_rewards import Scoring, Work, model_digest
 from pluralbench_runs import digest
 from torch import Tensor
-from transformers import AutoConfig, PreTrainedTokenizerBase
+from transformers import PreTrainedTokenizerBase
 from transformers.utils.hub import cached_file
 
 from pluralbench_local.batches import Read, begin, in_batches
@@ -18,11 +18,10 @@ from pluralbench_local.description import LocalModel, described
 from pluralbench_local.errors import ModelError
 from pluralbench_local.models import (
     SPECIAL,
-    from_pretrained,
     load_classifier,
+    load_config,
     load_language_model,
     load_tokenizer,
-    loaded,
     rows_of,
 )
 from pluralbench_local.network import Network
@@ -132,7 +131,7 @@ def _is_sentence_encoder(source: LocalModel) -> bool:
 
 
 def _decoder(source: LocalModel, options: Options) -> Decoder:
-    config = loaded("configuration", source, lambda: AutoConfig.from_pretrained(source.name, **from_pretrained(source)))
+    config = load_config(source)
     declared = config.architectures or [""]
     classifier = declared[0].endswith("ForSequenceClassification") or declared[0] in SPECIAL
     if config.is_encoder_decoder or declared[0].endswith("ForMaskedLM"):

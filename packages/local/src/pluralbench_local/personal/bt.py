@@ -1,5 +1,6 @@
 """BT: a reward model with one parameter set for everybody, told of the person (Bradley and Terry 1952)."""
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -22,7 +23,22 @@ def beside(points: Points, *vectors: Tensor) -> Tensor:
     return torch.cat([points.responses, *rows], dim=-1)
 
 
-class BT(nn.Module):
+def mlp(inputs: int, hidden: int, outputs: int, activation: Callable[[], nn.Module] = nn.GELU) -> nn.Sequential:
+    """Three linear layers."""
+    return nn.Sequential(
+        nn.Linear(inputs, hidden), activation(), nn.Linear(hidden, hidden), activation(), nn.Linear(hidden, outputs)
+    )
+
+
+class OneRate(nn.Module):
+    """A network all of whose parameters have the rate of the options."""
+
+    def parameter_groups(self) -> list[dict[str, Any]]:
+        """All parameters, as an optimizer takes them."""
+        return [{"params": list(self.parameters())}]
+
+
+class BT(OneRate):
     """r(x, y, u) = MLP([y; x; u]), for the response y, the query x and what is told of the person u.
 
     P(y_w preferred to y_l) = sigmoid(r_w - r_l), so the loss of a pair is -log sigmoid(r_w - r_l).
@@ -34,10 +50,7 @@ class BT(nn.Module):
 
     def __init__(self, width: int, about: int, options: PersonalOptions) -> None:
         super().__init__()
-        hidden = options.chosen.hidden
-        self.reward = nn.Sequential(
-            nn.Linear(2 * width + about, hidden), nn.GELU(), nn.Linear(hidden, hidden), nn.GELU(), nn.Linear(hidden, 1)
-        )
+        self.reward = mlp(2 * width + about, options.chosen.hidden, 1)
 
     def forward(self, points: Points) -> Tensor:
         """Rewards, [items, responses]."""
@@ -47,7 +60,3 @@ class BT(nn.Module):
     def loss(self, points: Points, progress: float) -> Tensor:
         """-log sigmoid(r_w - r_l), the mean over the pairs. points: two responses an item, the better first."""
         return bradley_terry(self(points))
-
-    def parameter_groups(self) -> list[dict[str, Any]]:
-        """All parameters, with the rate of the options."""
-        return [{"params": list(self.parameters())}]

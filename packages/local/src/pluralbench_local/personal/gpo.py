@@ -1,13 +1,12 @@
 """GPO: a transformer that predicts preferences from examples of them, without gradient steps (Zhao et al. 2023)."""
 
 import math
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import gaussian_nll_loss, softplus
 
-from pluralbench_local.personal.bt import beside
+from pluralbench_local.personal.bt import OneRate, beside
 from pluralbench_local.personal.options import HEADS, PersonalOptions
 from pluralbench_local.personal.points import Points
 
@@ -15,7 +14,7 @@ EMBEDDER = 4  # linear layers of the embedder
 LEAST_DEVIATION = 0.05
 
 
-class GPO(nn.Module):
+class GPO(OneRate):
     """A transformer neural process over context points, whose outcome is known, and target points.
 
     A point is (x, y): x = [response; query; what is told of the person], and y = +h for a chosen response, -h for a
@@ -88,7 +87,3 @@ class GPO(nn.Module):
         mean, deviation = self.predict(points)
         outcome = torch.tensor([1.0, 0.0]).expand_as(mean)
         return gaussian_nll_loss(mean.softmax(dim=1), outcome, deviation.square())
-
-    def parameter_groups(self) -> list[dict[str, Any]]:
-        """All parameters, with the rate of the options."""
-        return [{"params": list(self.parameters())}]

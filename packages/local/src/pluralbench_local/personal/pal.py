@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, normalize
 
+from pluralbench_local.personal.bt import mlp
 from pluralbench_local.personal.options import PersonalOptions
 from pluralbench_local.personal.points import Points
 
@@ -33,8 +34,8 @@ class PAL(nn.Module):
         super().__init__()
         hidden, prototypes = options.chosen.hidden, options.prototypes
         self.options = options
-        self.response = _projector(width, hidden)
-        self.prototypes = nn.ModuleList(_projector(width, hidden) for _ in range(prototypes))
+        self.response = mlp(width, hidden, hidden)
+        self.prototypes = nn.ModuleList(mlp(width, hidden, hidden) for _ in range(prototypes))
         self.everybody = nn.Parameter(torch.zeros(prototypes))  # the bias of the last layer, and without a profile all
         self.person = (
             nn.Sequential(nn.Linear(about, hidden), nn.GELU(), nn.Linear(hidden, prototypes, bias=False))
@@ -70,9 +71,3 @@ class PAL(nn.Module):
             {"params": mixture, "lr": self.options.weights_rate, "weight_decay": 0.0},
             {"params": [self.scale], "lr": self.options.temperature_rate, "weight_decay": 0.0},
         ]
-
-
-def _projector(width: int, hidden: int) -> nn.Sequential:
-    return nn.Sequential(
-        nn.Linear(width, hidden), nn.GELU(), nn.Linear(hidden, hidden), nn.GELU(), nn.Linear(hidden, hidden)
-    )

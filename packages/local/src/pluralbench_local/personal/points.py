@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
+from pluralbench_measures.rankings import pairs_of
 from torch import Tensor
 
 Earlier = tuple[int, int, int]
@@ -54,13 +55,7 @@ class Corpus:
 
     def pairs(self) -> list[tuple[int, int, int]]:
         """All pairs to learn from: an item, its better and its worse response (their places in the item)."""
-        return [
-            (item, better, worse)
-            for item, rank in enumerate(self.rank)
-            for better, high in enumerate(rank)
-            for worse, low in enumerate(rank)
-            if high < low
-        ]
+        return [(item, *pair) for item, rank in enumerate(self.rank) for pair in sorted(pairs_of(rank))]
 
     def points(
         self,

@@ -1,18 +1,18 @@
 """VPL: a latent variable for each person, inferred from the pairs that they decided before (Poddar et al. 2024)."""
 
 import math
-from typing import Any
+from functools import partial
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
-from pluralbench_local.personal.bt import beside, bradley_terry
+from pluralbench_local.personal.bt import OneRate, beside, bradley_terry, mlp
 from pluralbench_local.personal.options import PersonalOptions
 from pluralbench_local.personal.points import Points
 
 CYCLES, BASELINE = 4, 0.1  # of the weight of the divergence
-SLOPE = 0.2  # of the leaky ReLU
+LEAKY = partial(nn.LeakyReLU, 0.2)
 
 
 def annealed(progress: float) -> float:
@@ -21,7 +21,7 @@ def annealed(progress: float) -> float:
     return BASELINE + (1 - BASELINE) * (1 - math.cos(math.pi * phase)) / 2
 
 
-class VPL(nn.Module):
+class VPL(OneRate):
     """q(z | earlier pairs, what is told) = N(mean, diag exp(log-variance)), and r(x, y, z) = MLP([y; x; z]).
 
     Encoder: an MLP of three layers takes each earlier pair [chosen; rejected] to `hidden` numbers, a linear layer what
@@ -47,11 +47,11 @@ class VPL(nn.Module):
         super().__init__()
         hidden, latent = options.chosen.hidden, options.latent
         self.kl_weight = options.kl_weight
-        self.pair = _mlp(2 * width, hidden, hidden)
+        self.pair = mlp(2 * width, hidden, hidden, LEAKY)
         self.told = nn.Linear(about, hidden) if about else None
         self.query, self.key, self.value = (nn.Linear(hidden, hidden) for _ in range(3))
         self.mean, self.log_variance = nn.Linear(hidden, latent), nn.Linear(hidden, latent)
-        self.reward = _mlp(2 * width + latent, hidden, 1)
+        self.reward = mlp(2 * width + latent, hidden, 1, LEAKY)
 
     def posterior(self, points: Points) -> tuple[Tensor, Tensor]:
         """Mean and log-variance of z, [items, latent] each; without a profile those of the prior."""
@@ -87,18 +87,3 @@ class VPL(nn.Module):
     def _rewards(self, points: Points, latent: Tensor) -> Tensor:
         rewards: Tensor = self.reward(beside(points, points.query, latent)).squeeze(-1)
         return rewards
-
-    def parameter_groups(self) -> list[dict[str, Any]]:
-        """All parameters, with the rate of the options."""
-        return [{"params": list(self.parameters())}]
-
-
-def _mlp(inputs: int, hidden: int, outputs: int) -> nn.Sequential:
-    """Three linear layers."""
-    return nn.Sequential(
-        nn.Linear(inputs, hidden),
-        nn.LeakyReLU(SLOPE),
-        nn.Linear(hidden, hidden),
-        nn.LeakyReLU(SLOPE),
-        nn.Linear(hidden, outputs),
-    )

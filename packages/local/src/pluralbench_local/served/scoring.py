@@ -12,12 +12,12 @@ from pluralbench_rewards.served.client import Client
 from pluralbench_rewards.served.engine import Conversation, ServerError
 from pluralbench_rewards.served.pool import Batch, share
 from pluralbench_rewards.served.site import Reward, Server, Site, server_at, summed
-from pluralbench_runs import digest, progress, public_place
+from pluralbench_runs import digest, public_place
 from transformers import PretrainedConfig
 
-from pluralbench_local.batches import twins
+from pluralbench_local.batches import Tally
 from pluralbench_local.classifiers import check_label, reward_of
-from pluralbench_local.conversations import Template, Tokenized, rendered_alike, tokenize
+from pluralbench_local.conversations import Template, Tokenized
 from pluralbench_local.models import appended, load_config, load_tokenizer
 from pluralbench_local.packing import Tokens
 from pluralbench_local.scoring import token_limit
@@ -64,28 +64,17 @@ class Served:
         async with AsyncExitStack() as stack:
             sites = await self._sites(stack)
             limit = self._limit(sites)
-            tokenized = tokenize(groups, self.template, limit, self.scoring.on_overflow)
-            alike = rendered_alike(groups, tokenized)
-            new = [place for place, found in enumerate(tokenized) if not found.dropped and place not in known]
+            tally = Tally(groups, self.template, limit, self.scoring.on_overflow, known)
             texts = any(server.engine.texts for site in sites for server in site.servers)
-            sendable = _Sendable(self.template, groups, tokenized, texts=texts)
+            sendable = _Sendable(self.template, groups, tally.tokenized, texts=texts)
             checked, left_out = CheckRecord(), []
-            scores = {place: list(values) for place, values in known.items() if not tokenized[place].dropped}
-            if new:
-                items = sendable.items(_spread(new, max(serving.check, 1)))
+            if tally.twins:
+                items = sendable.items(_spread(list(tally.twins), max(serving.check, 1)))
                 checked = await check(self.described, sites, items, limit, self.scoring.on_overflow, self._precision)
-                earlier = {place: sendable.group(place) for place in _spread(list(scores), max(serving.check, 1))}
-                await goes_on(sites, earlier, scores, serving.batch_size, self._precision)
-                left_out = await self._share(sites, sendable, new, scores, on_scored)
-        return Scored(
-            scores=[scores.get(place, []) for place in range(len(groups))],
-            tokens=[[len(tokens.ids) for tokens in found.conversations] for found in tokenized],
-            cut=[found.cut for found in tokenized],
-            dropped={place: found.dropped for place, found in enumerate(tokenized) if found.dropped},
-            tolerance=checked.largest_difference,
-            served=_served(sites, checked, len(left_out)),
-            alike=alike,
-        )
+                earlier = {place: sendable.group(place) for place in _spread(list(tally.known), max(serving.check, 1))}
+                await goes_on(sites, earlier, tally.known, serving.batch_size, self._precision)
+                left_out = await self._share(sites, sendable, tally, on_scored)
+        return tally.scored(tolerance=checked.largest_difference, served=_served(sites, checked, len(left_out)))
 
     async def _sites(self, stack: AsyncExitStack) -> list[Site]:
         model, serving = self.described.model, self.described.serving
@@ -143,36 +132,22 @@ class Served:
         return rewards
 
     async def _share(
-        self,
-        sites: Sequence[Site],
-        sendable: "_Sendable",
-        new: Sequence[int],
-        scores: dict[int, list[float]],
-        on_scored: OnScored | None,
+        self, sites: Sequence[Site], sendable: "_Sendable", tally: Tally, on_scored: OnScored | None
     ) -> list[str]:
-        """Score what is new into `scores`; the addresses of servers that were left out."""
-        serving, tokenized = self.described.serving, sendable.tokenized
-        alike = {place: twins(tokenized[place]) for place in new}
-        waits = {place: set(first) for place, first in alike.items()}
-        found: dict[int, dict[int, float]] = {place: {} for place in new}
+        """Score what is to be scored; the addresses of servers that were left out."""
+        serving = self.described.serving
         limits = [site.at_once - 1 for site in sites if site.at_once]  # the probe goes along
         size = max(1, min([serving.batch_size, *limits]))
         # What begins alike follows one another, so that a server's cache of prefixes holds it when it comes.
-        order = sorted(new, key=lambda place: tokenized[place].conversations[0].ids)
-        batches = _batches([[(place, first) for first in alike[place]] for place in order], size, sendable)
-        with progress("scoring", len(new)) as meter:
+        order = sorted(tally.twins, key=lambda place: tally.tokenized[place].conversations[0].ids)
+        batches = _batches([[(place, first) for first in tally.twins[place]] for place in order], size, sendable)
+        with tally.taking(on_scored) as take:
 
-            def take(names: Sequence[Name], rewards: list[float]) -> None:
+            def taken(names: Sequence[Name], rewards: list[float]) -> None:
                 for (place, first), reward in zip(names, rewards, strict=True):
-                    found[place] |= dict.fromkeys(alike[place][first], reward)
-                    waits[place].discard(first)
-                    if not waits[place]:
-                        scores[place] = [found[place][response] for response in range(len(found[place]))]
-                        meter.advance()
-                        if on_scored is not None:
-                            on_scored(place, scores[place])
+                    take(place, {first: reward})
 
-            return await share(sites, batches, serving.concurrency, take)
+            return await share(sites, batches, serving.concurrency, taken)
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,7 @@ from pluralbench_rewards.served.engine import PAGES, Call, Pages, ServerError
 from pluralbench_rewards.served.serving import Serving
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
-
     import httpx2
-    import openai
 
 MAX_REPLY_BYTES = 64 * 2**20  # log-probabilities take some 100 bytes a token
 MAX_REPLY_MEMORY = 10**9  # bytes, once it is parsed
@@ -72,14 +69,15 @@ class Client:
         pages: dict[str, Any] = {}
         html = ""
         for path in PAGES:
-            status, text = await self._page(path)
-            if status in {401, 403}:
+            # Some engines answer an unknown page with an error of their own, which no second try mends.
+            reply = await self._once("get", path)
+            if reply.status_code in {401, 403}:
                 raise self._denied()
-            if text.lstrip().lower().startswith(HTML):
+            if reply.text.lstrip().lower().startswith(HTML):
                 html = html or path
-            elif status == 200:
+            elif reply.status_code == 200:
                 try:
-                    pages[path] = _json(text)
+                    pages[path] = _json(reply.text)
                 except ValueError:
                     continue
         if html and not pages:
@@ -89,47 +87,29 @@ class Client:
             )
         return pages
 
-    async def _page(self, path: str) -> tuple[int, str]:
-        import httpx2  # noqa: PLC0415 - as above
-        import openai  # noqa: PLC0415 - as above
-
-        try:
-            # Some engines answer an unknown page with an error of their own, which no second try mends.
-            asking = self._client.with_options(max_retries=0).get(
-                path, cast_to=httpx2.Response, options={"headers": self._headers()}
-            )
-            response = await self._sent(asking)
-        except openai.APIStatusError as error:
-            return error.status_code, error.response.text
-        return response.status_code, response.text
-
     async def asked(self, call: Call) -> tuple[int, Any]:
         """The status of one try and the JSON that came with it, None where it is none. Raises `Unavailable`."""
-        import httpx2  # noqa: PLC0415 - as below
-        import openai  # noqa: PLC0415 - as below
-
-        try:
-            asking = self._client.with_options(max_retries=0).post(
-                call.path, cast_to=httpx2.Response, body=call.body, options={"headers": self._headers()}
-            )
-            response = await self._sent(asking)
-        except openai.APIStatusError as error:
-            response = error.response
+        response = await self._once("post", call.path, body=call.body)
         try:
             return response.status_code, _json(response.text)
         except ValueError:
             return response.status_code, None
 
-    async def post(self, call: Call) -> Any:
-        """The JSON of a reply. Raises `Unavailable`, and `Rejected` for a request that the server does not take."""
-        import httpx2  # noqa: PLC0415 - as above
+    async def _once(self, method: str, path: str, **body: Any) -> "httpx2.Response":
+        """What comes of one try, whatever its status."""
         import openai  # noqa: PLC0415 - as above
 
         try:
-            asking = self._client.post(
-                call.path, cast_to=httpx2.Response, body=call.body, options={"headers": self._headers()}
-            )
-            response = await self._sent(asking)
+            return await self._sent(self._client.with_options(max_retries=0), method, path, **body)
+        except openai.APIStatusError as error:
+            return error.response
+
+    async def post(self, call: Call) -> Any:
+        """The JSON of a reply. Raises `Unavailable`, and `Rejected` for a request that the server does not take."""
+        import openai  # noqa: PLC0415 - as above
+
+        try:
+            response = await self._sent(self._client, "post", call.path, body=call.body)
         except (openai.AuthenticationError, openai.PermissionDeniedError):
             raise self._denied() from None
         except openai.APIStatusError as error:
@@ -145,13 +125,18 @@ class Client:
                 "right?"
             ) from None
 
-    async def _sent(self, asking: "Awaitable[httpx2.Response]") -> "httpx2.Response":
+    async def _sent(self, client: Any, method: str, path: str, **body: Any) -> "httpx2.Response":
         """The response, or what keeps it from coming in a sentence; a status of failure passes through."""
+        import httpx2  # noqa: PLC0415 - as above
         import openai  # noqa: PLC0415 - as above
         from pluralbench_calls.backends.bounded import AnswerTooLong, Unreachable  # noqa: PLC0415 - as above
+        from pluralbench_calls.backends.endpoint import withheld  # noqa: PLC0415 - it imports openai when it is called
 
+        options = {"headers": withheld(authorization=not self._key)}
         try:
-            return await asking
+            response: httpx2.Response = await getattr(client, method)(
+                path, cast_to=httpx2.Response, options=options, **body
+            )
         except openai.APIStatusError:
             raise
         except AnswerTooLong:
@@ -171,11 +156,7 @@ class Client:
             raise Unavailable(f"{self.url} cannot be reached ({self._line(error.__cause__ or error)}).") from None
         except (openai.APIError, CallsError) as error:
             raise Unavailable(f"{self.url} cannot be asked ({self._line(error)}).") from None
-
-    def _headers(self) -> "dict[str, str | openai.Omit]":
-        from pluralbench_calls.backends.endpoint import withheld  # noqa: PLC0415 - it imports openai when it is called
-
-        return withheld(authorization=not self._key)
+        return response
 
     def _denied(self) -> ServerError:
         source = f"the key in {self._serving.api_key_env}" if self._key else "a request without a key"
