@@ -134,8 +134,13 @@ def annotations(
     from build_chinese import steps, terminal  # noqa: PLC0415 - --help needs none of it
 
     more, reviewer = again or [], review or []
-    found = steps.read_annotations(
-        files, tasks, again=more, review=reviewer, accounts=account_names(account), assigned=assigned
+    found = steps.annotate(
+        files,
+        *steps.read_tasks_folder(tasks),
+        again=more,
+        review=reviewer,
+        accounts=account_names(account),
+        assigned=assigned,
     )
     report = steps.write_annotated(found, out, [*files, *more, *reviewer, *sorted(tasks.glob("*.jsonl"))])
     terminal.tell_annotated(console, found, out, report)
@@ -249,7 +254,7 @@ def _sample_steps(asked: ChineseRecipe, target: Path, *, fresh: bool) -> None:
     annotated, ranked = (target.with_name(f"{target.name}-{name}.jsonl") for name in ("annotated", "ranked"))
     made = steps.make_tasks(asked, folder, fresh=fresh)
     terminal.tell_tasks(console, made, folder)
-    found = steps.read_annotations([steps.SAMPLE_ANNOTATIONS], folder)
+    found = steps.annotate([steps.SAMPLE_ANNOTATIONS], *steps.read_tasks_folder(folder))
     terminal.tell_annotated(console, found, annotated, steps.write_annotated(found, annotated))
     terminal.tell_resolved(console, steps.resolve_file(annotated, ranked), ranked)
 

@@ -4,6 +4,7 @@ import json
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -150,39 +151,20 @@ def prepare(recipe: ChineseRecipe, rows: Sequence[Row], unwritten: pl.DataFrame 
     return Prepared(kept, tasks, dropped, by_rule, sum(len(row["responses"]) for row in rows))
 
 
-def read_annotations(
-    paths: Sequence[Path],
-    folder: Path,
-    *,
-    again: Sequence[Path] = (),
-    review: Sequence[Path] = (),
-    accounts: Mapping[str, str] | None = None,
-    assigned: bool = False,
-) -> Annotated:
-    """Read annotators' work on the tasks of `folder`, as `make_tasks` left it.
+def read_tasks_folder(folder: Path) -> tuple[pl.DataFrame, pl.DataFrame, Path | None, Tasks]:
+    """The prompts, the tasks, the file of known answers and the options of a folder that `make_tasks` wrote.
 
-    again, review: see `annotate`. Raises `TasksError` for a folder without tasks, `AnswersError` and
-    `AnnotationsError`.
+    Raises `TasksError` for a folder without tasks.
     """
     for name in (PROMPTS_FILE, TASKS_FILE, RECIPE):
         if not (folder / name).is_file():
             raise TasksError(f"{folder} has no {name}; give the folder that `build-chinese tasks` wrote.")
     prompts = _prompts_of(folder / PROMPTS_FILE)
     tasks = read_tasks(folder / TASKS_FILE, prompts)
-    key = folder / KEY_FILE
     made = read_toml(folder / RECIPE, error=TasksError)
     options = check_recipe(Tasks, made.get("tasks", {}), str(folder / RECIPE))
-    return annotate(
-        paths,
-        prompts,
-        tasks,
-        key if key.is_file() else None,
-        options,
-        again=again,
-        review=review,
-        accounts=accounts,
-        assigned=assigned,
-    )
+    key = folder / KEY_FILE
+    return prompts, tasks, key if key.is_file() else None, options
 
 
 def _prompts_of(path: Path) -> pl.DataFrame:
@@ -211,28 +193,29 @@ def annotate(
     accounts: Mapping[str, str] | None = None,
     assigned: bool = False,
 ) -> Annotated:
-    """Annotations of tasks as annotated prompts, in which a task has one mark on each pair (see `Tasks.consensus`).
+    """Annotators' work on tasks as annotated prompts, in which a task has one mark on each pair (`Tasks.consensus`).
 
     Marks on check items count like all others. again: files with what was marked once more, or by a third annotator,
     which counts in place of what the same annotator marked before. review: a file of each stage's reviewer, whose marks
     count before all others.
 
-    Raises `AnnotationsError` for more of these than there are stages, and the errors of `annotations.read`.
+    Raises `AnnotationsError` for more of these than there are stages, and the errors of `annotations.read`. accounts,
+    assigned: see there.
     """
     if len(review) > len(options.review_share):
         raise AnnotationsError(
             f"There are {len(review)} files of reviewers and {len(options.review_share)} stages of review "
             "(`review_share`); give one file a stage."
         )
-    found = read(paths, tasks, accounts=accounts, assigned=assigned)
-    anew = read(again, tasks, accounts=accounts, assigned=assigned)
+    reading = partial(read, tasks=tasks, accounts=accounts, assigned=assigned)
+    found, anew = reading(paths), reading(again)
     if again:
         found = rounds.with_more(found, anew)
     checks = None if key is None else read_checks(key, tasks)
     counted, agreed = judgements_of(found.marks, checks, options.consensus)
     verdicts = []
     for path in review:
-        seen = read([path], tasks, accounts=accounts, assigned=assigned).marks.with_columns(annotator=pl.lit(CONSENSUS))
+        seen = reading([path]).marks.with_columns(annotator=pl.lit(CONSENSUS))
         verdicts.append(rounds.reviewed(seen, counted))
         keys = [*rounds.ON, "annotator"]
         found = replace(found, marks=pl.concat([found.marks.join(seen, on=keys, how="anti"), seen]))

@@ -10,19 +10,22 @@ from pluralbench_calls import (
     Ledger,
     Request,
     Settled,
+    Written,
     after_thinking,
     ask_until_valid,
+    chat_backend,
     chat_request,
 )
 
-from build_personalized.llm import answer_label
 from build_personalized.prompts import PROMPT_VERSION, Side, answer_messages
 from build_personalized.recipe import PersonalizedRecipe
 from build_personalized.screening import screen
+from build_personalized.sources import SAMPLE
 from build_personalized.sources.loaded import drops_frame
 
 STEP = "answers"
 IDENTICAL = "identical answers"
+NOT_OF_THE_SAMPLE = "hand-written answers are only for the sample's own questions; choose a model with --llm"
 # How chat models decline: "I" (or a language model) cannot do what answering is. People write "I can't help thinking",
 # "I can't do that either" and "I can't provide enough praise" too, so the words after it decide.
 REFUSAL = re.compile(
@@ -34,6 +37,13 @@ REFUSAL = re.compile(
 )
 BEGINNING = 160  # characters
 SIDES: tuple[Side, ...] = ("chosen", "rejected")
+
+
+def backend_of(recipe: PersonalizedRecipe) -> Backend:
+    """Who answers for the recipe's model."""
+    if recipe.llm.provider == "hand-written":
+        return Written(_written, NOT_OF_THE_SAMPLE)
+    return chat_backend(recipe.llm, recipe.connection)
 
 
 def add_answers(
@@ -73,7 +83,7 @@ def _ask(
             recipe.llm,
             answer_messages(row["question"], posts, aspects, side, recipe.word_limit),
             seed=recipe.seed,
-            label=answer_label(side, row["id"]),
+            label=_label(side, row["id"]),
             attempt=attempt,
         )
 
@@ -106,3 +116,14 @@ def parse_answer(text: str, word_limit: int) -> str:
     if len(answer.split()) > word_limit:
         raise InvalidAnswer(f"over {word_limit} words")
     return answer
+
+
+def _label(side: str, row_id: str) -> str:
+    """What a call for an answer is called, in the ledger and in messages."""
+    return f"{side} answer for {row_id}"
+
+
+def _written() -> dict[str, str]:
+    """The answers that were written for the sample, by what the call for one is called."""
+    rows = pl.concat(pl.read_ndjson(path.read_bytes()) for path in sorted((SAMPLE / "answers").glob("*.jsonl")))
+    return {_label(side, row["id"]): row[side] for row in rows.to_dicts() for side in SIDES}

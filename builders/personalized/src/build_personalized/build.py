@@ -14,14 +14,13 @@ from pluralbench_release import LEDGER, RECIPE, Builder, Built, Contents, Releas
 from pluralbench_release.errors import NothingLeft
 from pluralbench_runs import read_recipe
 
-from build_personalized.answers import add_answers
+from build_personalized.answers import add_answers, backend_of
 from build_personalized.aspects import add_aspects
 from build_personalized.audit import audit, check
 from build_personalized.card import card
-from build_personalized.llm import backend_of
 from build_personalized.profiles import rank_profiles
 from build_personalized.recipe import PersonalizedRecipe
-from build_personalized.sources import SAMPLE, load, pin
+from build_personalized.sources import load, pin
 
 BUILDER = Builder("personalized", "build-personalized")
 
@@ -51,7 +50,7 @@ def build(
         loaded = load(recipe.source, making.work)
         with recording(making.work, making.known, retry_errors=retry_errors) as calls:
             replayed = Replay() if replay is not None else None
-            writer, scorer = replayed or backend_of(recipe, SAMPLE), replayed or ranker
+            writer, scorer = replayed or backend_of(recipe), replayed or ranker
 
             ranked = rank_profiles(loaded.questions, calls.ledger, ranker, scorer)
             with_aspects, no_aspects = add_aspects(ranked, recipe, calls.ledger, writer)

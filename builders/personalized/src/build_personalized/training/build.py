@@ -21,7 +21,7 @@ from build_personalized.training.contamination import leave_out, read_benchmark
 from build_personalized.training.personas import add_personas, writer_of
 from build_personalized.training.profiles import add_profiles
 from build_personalized.training.recipe import TrainingRecipe
-from build_personalized.training.sources import SAMPLE, load, pin
+from build_personalized.training.sources import load, pin
 from build_personalized.training.splits import parts, split_users
 
 BUILDER = Builder("personalized-training", "build-personalized")
@@ -67,7 +67,7 @@ def build(
         # Before anybody is asked: too few users for the splits are too few with personas, too.
         split_users(asked, recipe.splits, recipe.seed)
         with recording(making.work, making.known, retry_errors=retry_errors) as calls:
-            writer = writer_of(recipe, SAMPLE, replay=replay is not None)
+            writer = writer_of(recipe, replay=replay is not None)
             with_personas, no_persona = add_personas(asked, clean.posts, recipe, calls.ledger, writer)
 
             drops = pl.concat([clean.drops, too_few, no_persona])

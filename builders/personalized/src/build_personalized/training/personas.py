@@ -5,7 +5,6 @@ sees all questions of a user, those of the pairs included: a reward model is giv
 """
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -27,6 +26,7 @@ from build_personalized.answers import parse_answer
 from build_personalized.screening import REASONS, repeats
 from build_personalized.sources.loaded import drops_frame
 from build_personalized.training.recipe import NOBODY, WRITTEN, PersonaTable, TrainingRecipe
+from build_personalized.training.sources import SAMPLE
 
 STEP = "persona"
 NOT_OF_THE_SAMPLE = (
@@ -56,12 +56,12 @@ def persona_messages(posts: Sequence[dict[str, Any]], table: PersonaTable) -> li
     ]
 
 
-def writer_of(recipe: TrainingRecipe, sample: Path, *, replay: bool) -> Backend:
-    """Who writes personas. sample: the folder with the hand-written ones. replay: nobody is asked."""
+def writer_of(recipe: TrainingRecipe, *, replay: bool) -> Backend:
+    """Who writes personas. replay: nobody is asked."""
     if replay or recipe.persona.provider == NOBODY:
         return Replay()
     if recipe.persona.provider == WRITTEN:
-        return Written(lambda: _written(sample / "personas.jsonl"), NOT_OF_THE_SAMPLE)
+        return Written(_written, NOT_OF_THE_SAMPLE)
     return chat_backend(recipe.persona, recipe.connection)
 
 
@@ -124,6 +124,7 @@ def _beginning(text: str, words: int) -> str:
     return text if len(parts) <= words else f"{' '.join(parts[:words])} …"
 
 
-def _written(file: Path) -> dict[str, str]:
+def _written() -> dict[str, str]:
     """The personas that were written for the sample, by what the call for one is called."""
-    return {persona_label(row["user"]): row["persona"] for row in pl.read_ndjson(file.read_bytes()).to_dicts()}
+    rows = pl.read_ndjson((SAMPLE / "personas.jsonl").read_bytes())
+    return {persona_label(row["user"]): row["persona"] for row in rows.to_dicts()}
