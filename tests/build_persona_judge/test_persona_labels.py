@@ -102,10 +102,6 @@ def test_mistakes_in_one_sentence(run: Run, tmp_path: Path) -> None:
         run("label", "--export", tmp_path / "x", "--release", release, "--task", "drinks", *PEOPLE),
         f"{release} has no task drinks; it has empathic_conversations, opinion_qa, personal_reddit, prism.",
     )
-    refused(
-        run("label", "--export", tmp_path / "x", "--release", release, "--task", "prism", "--annotator", "an"),
-        "An item is to go to 3 annotators, and there is 1; name more, or ask for fewer.",
-    )
 
 
 def test_the_numbers_of_the_paper() -> None:
