@@ -5,35 +5,18 @@ from statistics import fmean
 from typing import Any
 
 import pytest
-from drawn_figures import words
+from drawn_figures import drawn, report_figures, said, values, words
 from figure_runs import SUBSETS, judged_rows, translated_run, translated_runs
 from made_runs import changed
-from matplotlib.figure import Figure
 from pluralbench import Run
-from pluralbench.reports.figures import certainty, kinds, translators
-from pluralbench.reports.figures.draw import figures_of
-from pluralbench.reports.figures.series import series_of
+from pluralbench.reports.figures import certainty
 from pluralbench.reports.figures.style import drawing
-
-Make = Any
-
 
 RUNS = translated_runs()[:4]
 
 
-def said(figure: Figure) -> str:
-    return " ".join(words(figure).split())
-
-
-def made(make: Make, runs: Sequence[Run]) -> Figure | None:
-    with drawing():
-        figure: Figure | None = make(series_of(runs))
-    return figure
-
-
 def test_the_drop_of_each_kind_is_the_mean_over_its_models() -> None:
-    figure = made(kinds.drop_by_kind, RUNS)
-    assert figure is not None
+    figure = report_figures(RUNS, "drop_by_kind")["drop_by_kind"]
     assert {"Classifiers (2)", "Implicit rewards (1)", "Generative judges (1)"} <= {*words(figure).split("\n")}
     assert [ax.get_title(loc="left") for ax in figure.axes] == [
         "Mean of sections", "Chat", "Chat Hard", "Safety", "Reasoning"
@@ -46,25 +29,18 @@ def test_the_drop_of_each_kind_is_the_mean_over_its_models() -> None:
 
 
 def test_one_kind_has_nothing_to_be_held_against() -> None:
-    assert made(kinds.drop_by_kind, RUNS[:2]) is None
+    assert not report_figures(RUNS[:2], "drop_by_kind")
 
 
 def test_translations_of_the_same_items_stand_side_by_side() -> None:
     runs = translated_runs()
-    figure = made(translators.translators, runs)
-    assert figure is not None
+    figure = report_figures(runs, "translators")["translators"]
     assert {"Classifiers", "Implicit rewards", "google", "nllb", "other", "dpo"} <= {*words(figure).split("\n")}
     assert not {"judge", "plain"} & {*words(figure).split("\n")}, "they were run on one translation"
     assert "against google" in said(figure)
-    shown = [
-        float(line.get_xdata()[0])  # type: ignore[index, arg-type]
-        for ax in figure.axes[1::2]
-        for line in ax.lines
-        if line.get_marker() != "None"
-    ]
     both = [(runs[1], runs[4]), (runs[2], runs[5])]
     expected = [100 * ((nllb.headline.value or 0.0) - (google.headline.value or 0.0)) for google, nllb in both]
-    assert sorted(shown) == pytest.approx(sorted(expected))
+    assert sorted(values(*figure.axes[1::2])) == pytest.approx(sorted(expected))
 
 
 @pytest.mark.parametrize(
@@ -77,41 +53,34 @@ def test_translations_of_the_same_items_stand_side_by_side() -> None:
     ],
 )
 def test_what_cannot_be_held_against_each_other_is_not(other: Run) -> None:
-    assert made(translators.translators, [RUNS[0], other]) is None
+    assert not report_figures([RUNS[0], other], "translators")
 
 
 def test_the_report_has_them_and_tells_places_of_one_name_apart() -> None:
     second = translated_run("org/plain", "classifier", "nllb")
     second = changed(second, data__location="other/google")
-    makes = dict(figures_of([RUNS[0], RUNS[2], second]))
-    with drawing():
-        drop, sides = makes["drop_by_kind"](), makes["translators"]()
-    assert drop is not None
-    assert sides is not None
-    assert "Drop from English by kind of reward model" in said(drop)
-    assert {"dist/google", "other/google"} <= {*words(sides).split("\n")}
+    found = report_figures([RUNS[0], RUNS[2], second])
+    assert "Drop from English by kind of reward model" in said(found["drop_by_kind"])
+    assert {"dist/google", "other/google"} <= {*words(found["translators"]).split("\n")}
 
 
 @pytest.mark.parametrize(("judges", "tasks", "sets"), [(1, 1, ("none", "least", "all", "key")), (5, 4, ("key", "all"))])
 def test_sets_of_persona_variables_are_in_one_figure(judges: int, tasks: int, sets: Sequence[str]) -> None:
     rows = judged_rows(judges, sets, tasks=tasks)
-    with drawing():
-        figure = certainty.figures_of(rows)["variables_certainty"]()
+    figure = drawn(certainty.figures_of(rows))["variables_certainty"]
     with drawing():
         named = [label.get_text() for label in figure.axes[2].get_xticklabels()]
     assert named == [name for name in ("all", "key", "least", "none") if name in sets]
     assert [ax.get_ylabel() for ax in figure.axes[:3]] == ["Accuracy (%)", "≥ 80 (%)", "Certainty"]
-    middle = next(row for row in rows if row["persona_variables"] == "all" and row["judge"] == "judge 0")
+    middle = next(row for row in rows if row["persona_variables"] == "all" and row["judge"] == "gpt-4o")
     sure = sorted(cell["certainty"] for cell in middle["by_certainty"] for _ in range(cell["n"]))
-    heights = [line.get_ydata() for line in figure.axes[2].lines if line.get_marker() != "None"]
-    assert sure[(len(sure) - 1) // 2] in [float(each[0]) for each in heights]  # type: ignore[index, arg-type]
+    assert sure[(len(sure) - 1) // 2] in values(figure.axes[2], upright=True)
     assert ("middle half" in said(figure)) == (judges == 1)
 
 
 def test_without_certainties_the_figure_is_of_accuracy_alone() -> None:
     rows = judged_rows(2, ("all", "key"), sure=False)
-    with drawing():
-        figure = certainty.figures_of(rows)["variables_certainty"]()
+    figure = drawn(certainty.figures_of(rows))["variables_certainty"]
     assert [ax.get_ylabel() for ax in figure.axes] == ["Accuracy (%)"]
     assert "Certainty" not in said(figure)
 

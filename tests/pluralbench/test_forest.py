@@ -1,22 +1,16 @@
 """Forest plots: each benchmark has one that says what its metrics say, and models look alike in all figures."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
-from drawn_figures import words
+from drawn_figures import markers, report_figures, said, values, whiskers
 from figure_runs import PARTS, REFERENCES, benchmark_run, persona_run, with_references
 from made_runs import changed
 from matplotlib.colors import to_hex
-from matplotlib.figure import Figure
-from pluralbench import Run
 from pluralbench.data.benchmarks import PERSONA_JUDGE
-from pluralbench.reports.figures.draw import figures_of
-from pluralbench.reports.figures.forest import forests
-from pluralbench.reports.figures.style import drawing
 
 ROWS = {
     "personalized": {"Overall", "Art and Entertainment", "Lifestyle and Personal Development"},
@@ -28,59 +22,45 @@ ROWS = {
 }
 
 
-def drawn(runs: Sequence[Run]) -> dict[str, Figure]:
-    with drawing():
-        made = {stem: make() for stem, make in forests(runs).items()}
-    return {stem: figure for stem, figure in made.items() if figure is not None}
-
-
-def said(figure: Figure) -> str:
-    return " ".join(words(figure).split())
-
-
 @pytest.mark.parametrize("models", [1, 12])
 def test_every_benchmark_has_a_forest_plot_of_its_parts(models: int, tmp_path: Path) -> None:
     benchmarks = (*PARTS, "mine") if models < 12 else ("reward-bench", "pandalm", "multilingual")
     runs = [with_references(benchmark_run(n, benchmark)) for n in range(models) for benchmark in benchmarks]
-    figures = drawn([*runs, *(persona_run(n, tmp_path) for n in range(models))])
-    assert set(figures) == {f"forest_{benchmark}" for benchmark in (*benchmarks, PERSONA_JUDGE)}
+    stems = {f"forest_{benchmark}" for benchmark in (*benchmarks, PERSONA_JUDGE)}
+    figures = report_figures([*runs, *(persona_run(n, tmp_path) for n in range(models))], *stems)
+    assert set(figures) == stems
     for stem, figure in figures.items():
         shown = said(figure)
         assert all(row in shown for row in ROWS.get(stem.removeprefix("forest_"), {"Gmail", "Overall"}))
         assert ("The longer answer" in shown) == (stem != f"forest_{PERSONA_JUDGE}")
-        assert max(figure.get_size_inches()) < 14, "inches: it has to fit on a page"
 
 
 @pytest.mark.parametrize("models", [2, 5])
 def test_marks_dots_and_whiskers_are_those_of_the_metrics(models: int) -> None:
     runs = [with_references(benchmark_run(n, "personalized")) for n in range(models)]
-    shown: Any = drawn(runs)["forest_personalized"]
-    values, ends, marks = set(), set(), set()
-    for ax in shown.axes:
-        values |= {round(float(line.get_xdata()[0]), 6) for line in ax.lines if line.get_marker() != "None"}
-        marks |= {round(float(line.get_xdata()[0]), 6) for line in ax.lines if line.get_marker() == "None"}
-        paths = [path for drawn_ in ax.collections for path in drawn_.get_paths()]
-        ends |= {tuple(path.vertices[:, 0].round(6).tolist()) for path in paths}
+    axes: Any = report_figures(runs, "forest_personalized")["forest_personalized"].axes
     found = [run.headline for run in runs] + [run.of(name) for run in runs for name in PARTS["personalized"]]
-    assert values == {round(100 * (one.value or 0.0), 6) for one in found}
-    assert ends == {(round(100 * (one.low or 0.0), 6), round(100 * (one.high or 0.0), 6)) for one in found}
+    assert {*values(*axes)} == {100 * (one.value or 0.0) for one in found}
+    assert {tuple(ends) for ax in axes for ends in whiskers(ax)} == {
+        (100 * (one.low or 0.0), 100 * (one.high or 0.0)) for one in found
+    }
+    marks = {line.get_xdata()[0] for ax in axes for line in ax.lines if line not in markers(ax)}
     assert marks == {100 * value for value in REFERENCES.values()}
 
 
 def test_a_number_of_few_prompts_is_marked() -> None:
     usual, few = benchmark_run(0, "pairs"), benchmark_run(1, "pairs", items=8)
-    assert "Hollow" not in said(drawn([usual])["forest_pairs"])
-    figure: Any = drawn([usual, few])["forest_pairs"]
+    assert "Hollow" not in said(report_figures([usual], "forest_pairs")["forest_pairs"])
+    figure = report_figures([usual, few], "forest_pairs")["forest_pairs"]
     assert "Hollow: from fewer than 10 prompts or users." in said(figure)
-    hollow = [line.get_markerfacecolor() == "white" for line in figure.axes[0].lines if line.get_marker() != "None"]
-    assert sorted(hollow) == [False, True]
+    assert sorted(dot.get_markerfacecolor() == "white" for dot in markers(figure.axes[0])) == [False, True]
 
 
 def test_what_is_missing_and_what_is_unlike_is_said() -> None:
     one, other = benchmark_run(0, "personalized"), benchmark_run(1, "personalized")
     other = replace(other, metrics=other.metrics.filter(pl.col("config") != "Art_and_Entertainment"))
     other = changed(other, data__digest="another")
-    shown = said(drawn([one, other])["forest_personalized"])
+    shown = said(report_figures([one, other], "forest_personalized")["forest_personalized"])
     assert "–: missing." in shown
     assert "The runs are not of the same data." in shown
 
@@ -89,12 +69,8 @@ def test_a_model_has_one_look_in_all_figures(tmp_path: Path) -> None:
     # Ranks differ between the benchmarks, and the first model is only on some of them.
     runs = [benchmark_run(n, benchmark) for benchmark in ("pairs", "personalized", "multilingual") for n in (2, 0, 1)]
     runs = [*runs[1:], *(persona_run(n, tmp_path, name) for n in (1, 2) for name in ("all", "none"))]
-    with drawing():
-        made = {stem: make() for stem, make in figures_of(runs)}
-    figures = {stem: figure for stem, figure in made.items() if figure is not None}
-    assert {"forest_persona-judge", "certainty_certainty_all", "risk_coverage_certainty_none", "persona"} <= set(
-        figures
-    )
+    figures = report_figures(runs)
+    assert {"forest_persona-judge", "certainty_certainty_all", "risk_coverage_certainty_none", "persona"} <= {*figures}
     looks: dict[str, set[tuple[str, Any]]] = {}
     for stem, figure in figures.items():
         for ax in figure.axes:

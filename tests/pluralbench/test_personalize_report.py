@@ -4,17 +4,17 @@ import json
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from io import StringIO
 from pathlib import Path
 
 import polars as pl
 import pytest
-from drawn_figures import check_texts, dots, words
+from drawn_figures import check_texts, dots, drawn, words
 from made_personalize import DOMAINS, made_items, made_personalized
 from matplotlib.figure import Figure
 from pluralbench import Personalized, RunError, load_run
 from pluralbench.reports.figures.personalize import told
-from pluralbench.reports.figures.style import drawing
 from pluralbench.reports.personalize import page, report_personalized
 from pluralbench.reports.writing import written
 from pluralbench.results.runs import decided
@@ -78,12 +78,9 @@ def test_the_sentences_say_what_was_compared(found: Personalized, plain: Persona
     assert "of one seed" in alone
     for unsaid in ("Holm", "gain", "piece of evidence", "w/:", "other's", "Standard deviation"):
         assert unsaid not in alone
-
-
-def test_what_was_left_out_is_said(found: Personalized) -> None:
-    result = found.result.model_copy(update={"left_out": {"train": 1200, "new": 3}})
-    told_of = replace(found, result=result)
-    assert "to tell, or for their length: train 1,200, new 3." in " ".join(printed(told_of).split())
+    left_out = found.result.model_copy(update={"left_out": {"train": 1200, "new": 3}})
+    said = " ".join(printed(replace(found, result=left_out)).split())
+    assert "to tell, or for their length: train 1,200, new 3." in said
 
 
 def test_programs_get_every_number(found: Personalized, plain: Personalized) -> None:
@@ -116,26 +113,20 @@ def test_the_page_links_its_figures(found: Personalized) -> None:
     assert "| method" in text
 
 
-def drawn(found: Personalized, name: str) -> Figure:
-    with drawing():
-        return told(found, name)
+def figure_of(found: Personalized, name: str) -> Figure:
+    return drawn({name: partial(told, found, name)})[name]
 
 
-def test_the_figure_shows_each_accuracy_in_words_that_can_be_read(found: Personalized) -> None:
-    figure = drawn(found, "new")
+def test_the_figure_shows_each_accuracy_in_words_that_can_be_read(found: Personalized, plain: Personalized) -> None:
+    figure = figure_of(found, "new")
     check_texts(figure, "new")
     assert len(figure.axes) == 2 * 4
     bins = found.metrics.filter(pl.col("group").str.starts_with("new by "), pl.col("metric") == "accuracy").height
     assert dots(figure) == bins + 2 * 2 * 3
-    said = words(figure)
     for text in ("without a profile", "with the profile", "with another user's", "Words that are told"):
-        assert text in said
-    with drawing():
-        assert len(told(found, "scored").axes) == 2 * 3
-
-
-def test_one_method_without_a_profile_is_drawn_too(plain: Personalized) -> None:
-    check_texts(drawn(plain, "new"), "plain")
+        assert text in words(figure)
+    assert len(figure_of(found, "scored").axes) == 2 * 3
+    check_texts(figure_of(plain, "new"), "plain")
 
 
 def test_items_that_are_of_another_shape_are_refused(found: Personalized, tmp_path: Path) -> None:

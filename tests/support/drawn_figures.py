@@ -1,11 +1,28 @@
-"""What is written in a figure, and whether everybody can read it."""
+"""What is written and drawn in a figure, and whether everybody can read it."""
 
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
 from matplotlib.figure import Figure
 from matplotlib.text import Text
+from pluralbench import Run
+from pluralbench.reports.figures.draw import figures_of
 from pluralbench.reports.figures.style import drawing
+
+Make = Callable[[], Figure | None]
+
+
+def drawn(makes: Mapping[str, Make] | Iterable[tuple[str, Make]]) -> dict[str, Figure]:
+    """The figures that have something to show, by the stems of their files."""
+    with drawing():
+        made = {stem: make() for stem, make in dict(makes).items()}
+    return {stem: figure for stem, figure in made.items() if figure is not None}
+
+
+def report_figures(runs: Sequence[Run], *stems: str) -> dict[str, Figure]:
+    """The figures of a report of some runs, or of them those of these stems."""
+    return drawn((stem, make) for stem, make in figures_of(runs) if stem in (stems or {stem}))
 
 
 def texts(figure: Figure) -> list[Text]:
@@ -25,9 +42,30 @@ def words(figure: Figure) -> str:
     return "\n".join(text.get_text().replace("\N{NO-BREAK SPACE}", " ") for text in texts(figure))
 
 
+def said(figure: Figure) -> str:
+    """All texts of a figure in one line."""
+    return " ".join(words(figure).split())
+
+
+def markers(*axes: Any) -> list[Any]:
+    """The dots in some axes."""
+    return [line for ax in axes for line in ax.lines if line.get_marker() not in {"None", "", None}]
+
+
 def dots(figure: Figure) -> int:
     """How many values are drawn in a figure of dots."""
-    return sum(line.get_marker() not in {"None", "", None} for ax in figure.axes for line in ax.lines)
+    return len(markers(*figure.axes))
+
+
+def values(*axes: Any, upright: bool = False) -> list[float]:
+    """The values of the dots in some axes. upright: they go up."""
+    return [float(dot.get_data()[upright][0]) for dot in markers(*axes)]
+
+
+def whiskers(ax: Any, *, upright: bool = False) -> list[list[float]]:
+    """The ends of the lines of intervals in the axes."""
+    paths = [path for collection in ax.collections for path in collection.get_paths()]
+    return [path.vertices[:, int(upright)].tolist() for path in paths]
 
 
 def check_texts(figure: Figure, what: str) -> None:

@@ -19,7 +19,7 @@ from written_verdicts import verdicts
 
 LONG = "org/" + "Skywork-Reward-V2-Llama-3.1-8B-finetuned-on-the-preferences-of-people-run-{}-last"
 NAMES = ("org/small", LONG.format("alpha"), LONG.format("beta"), "org/奖励模型-七十二亿", "org/نموذج-المكافأة")
-TASKS = ("prism", "opinion_qa")
+TASKS = ("prism", "opinion_qa", "empathic_conversations", "personal_reddit")
 IN_SECTIONS = ["alpacaeval-easy", "mt-bench-hard", "donotanswer", "math-prm"]
 PARTS: dict[str, dict[str, Sequence[str | None]]] = {
     "personalized": {"Art_and_Entertainment": [None], "Lifestyle_and_Personal_Development": [None]},
@@ -71,7 +71,7 @@ def benchmark_run(number: int, benchmark: str, *, items: int = 20) -> Run:
 
 def persona_run(number: int, folder: Path, variables: str = "all") -> Run:
     draws, rows, verdicts = random.Random(f"{number} {variables}"), [], []
-    for task in TASKS:
+    for task in TASKS[:2]:
         for n in range(30):
             truth, right = "AB"[n % 2], draws.random() < 0.7
             said = truth if right else "BA"[n % 2]
@@ -89,9 +89,9 @@ def persona_run(number: int, folder: Path, variables: str = "all") -> Run:
 
 def with_references(run: Run) -> Run:
     """The run with what a coin, the longer and the shorter answer get, the same everywhere."""
-    shares = run.metrics.filter(pl.col("metric").is_in(["accuracy", "overall"]))
+    shares = run.metrics.filter(pl.col("metric").is_in(["accuracy", "exact_match", "overall"]))
     rows = [
-        row | {"metric": what if row["metric"] == "accuracy" else f"overall_of_{what}", "value": value}
+        row | {"metric": what if row["metric"] == "accuracy" else f"{row['metric']}_of_{what}", "value": value}
         for row in shares.iter_rows(named=True)
         for what, value in REFERENCES.items()
     ]
@@ -186,21 +186,23 @@ def translated_runs() -> list[Run]:
     return [*runs, *others]
 
 
-def judged_rows(judges: int, sets: Sequence[str], *, tasks: int = 1, sure: bool = True) -> list[dict[str, Any]]:
-    draw_ = random.Random(judges)
-    rows = [
-        {
-            "task": f"task {task}",
-            "judge": f"judge {judge}",
-            "persona_variables": variables,
-            "row": row,
-            "answer": draw_.choice("AAB"),
-            "certainty": draw_.choice([30, 60, 90]) if sure else None,
-            "user": f"u{row % 5}",
-        }
-        for task in range(tasks)
-        for judge in range(judges)
-        for variables in sets
-        for row in range(10)
-    ]
-    return verdict_rows(check_verdicts(verdicts(rows)))
+JUDGES = ("gpt-4o", "org/a-judge-with-a-very-long-name-that-goes-on-and-on-v0.2-instruct", "裁判", *"bcdef")
+
+
+def judged_rows(
+    judges: int, sets: Sequence[str] = ("all", "none"), *, tasks: int = 1, sure: bool = True, **options: Any
+) -> list[dict[str, Any]]:
+    """What the verdicts of so many judges on so many tasks amount to. options: of `verdict_rows`."""
+    draw_, rows = random.Random(judges), []
+    for task in TASKS[:tasks]:
+        truths = [draw_.choice("AB") for _ in range(60)]
+        for place, judge in enumerate(JUDGES[:judges]):
+            for variables in sets:
+                for row, truth in enumerate(truths):
+                    certainty = min(100, max(1, round(draw_.gauss(55 + 6 * place, 15))))
+                    right = draw_.random() < (0.5 if variables == "none" else 0.4 + certainty / 200)
+                    answer = truth if right else "AB"[truth == "A"]
+                    rows.append({"task": task, "judge": judge, "persona_variables": variables, "row": row})
+                    rows[-1] |= {"answer": answer, "certainty": certainty if sure else None}
+                    rows[-1] |= {"truth": truth, "user": f"u{row % 12}"}
+    return verdict_rows(check_verdicts(verdicts(rows)), **options)

@@ -40,19 +40,19 @@ def _categories(models: Sequence[RunSeries], config: str) -> "Figure | None":
     rows = [(MEAN, [_shares(one.run, config) for one in models])]
     names = dict.fromkeys(name for one in models for name in one.run.names("category", "subset", config=config))
     rows += [(name, [_shares(one.run, config, name) for one in models]) for name in names]
-    if not style.any_value([one.value for one in pair] for _, pairs in rows for pair in pairs):
+    points = [one for _, pairs in rows for pair in pairs for one in pair]
+    if not style.any_value(points):
         return None
     first, *others = rows
-    rows = [first, *sorted(others, key=lambda row: -style.mean([accuracy.value for accuracy, _ in row[1]], -1.0))]
+    rows = [first, *sorted(others, key=lambda row: -style.mean((accuracy for accuracy, _ in row[1]), -1.0))]
     title = f"Accuracy and exact match (%) by category, {called[config]}, {style.which(models)}"
-    values = [[pair[panel].value for pair in pairs] for _, pairs in rows for panel in (0, 1)]
-    note = f"{MEAN}: each weighs alike. Exact match: all pairs of a prompt are right.{style.dashes(values)}"
+    note = f"{MEAN}: each weighs alike. Exact match: all pairs of a prompt are right.{style.dashes(points)}"
     if len(models) > SIDE_BY_SIDE:
         columns = [
             Column(
                 panel * (len(rows) + 0.4) + number + 0.2 * (number > 0),
                 folded(called[name], 2 * WIDTH, lines=1, below=what.lower()),
-                [pair[panel].value for pair in pairs],
+                [pair[panel] for pair in pairs],
             )
             for panel, what in enumerate(PANELS)
             for number, (name, pairs) in enumerate(rows)
@@ -70,14 +70,12 @@ def _categories(models: Sequence[RunSeries], config: str) -> "Figure | None":
         for row, (_, pairs) in enumerate(rows):
             _bars(ax, row, [pair[panel] for pair in pairs], models)
     style.legend(ax, models)
-    whiskers = style.whiskers(one for _, pairs in rows for pair in pairs for one in pair)
-    return heading(figure, title, f"{whiskers} Dashed: chance. {note}")
+    return heading(figure, title, f"{style.whiskers(points)} Dashed: chance. {note}")
 
 
 def _bars(ax: "Axes", row: int, shown: Sequence[Point], models: Sequence[RunSeries]) -> None:
     step = min(0.4, 0.84 / len(models))
-    for number, (one, model) in enumerate(zip(shown, models, strict=True)):
-        at = row + (number - (len(models) - 1) / 2) * step
+    for at, one, model in zip(style.beside(row, len(models), step), shown, models, strict=True):
         ax.barh(at, one.value or 0.0, 0.9 * step, color=model.colour, alpha=0.35, linewidth=0, zorder=1.5)
         dot(ax, at, one, model)
 

@@ -21,7 +21,7 @@ from pluralbench.reports.figures.panels import (
     which_judges,
 )
 from pluralbench.reports.figures.series import Series, series_of_judges
-from pluralbench.reports.figures.style import dot, heading, hollow
+from pluralbench.reports.figures.style import Point, dot, heading, hollow
 from pluralbench.reports.figures.variables import by_setting, draw_variables
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def figures_of(rows: Rows, among: Iterable[str] = ()) -> "dict[str, Callable[[],
 def _judges(rows: Rows, among: Iterable[str]) -> dict[str, Series]:
     """Each judge's label, colour and marker, the same in every figure; the best first."""
     names = dict.fromkeys(row["judge"] for row in rows)
-    means = {name: style.mean(row["accuracy"] for row in rows if row["judge"] == name) for name in names}
+    means = {name: style.mean(Point(row["accuracy"]) for row in rows if row["judge"] == name) for name in names}
     return {one.name: one for one in series_of_judges(means, among)}
 
 

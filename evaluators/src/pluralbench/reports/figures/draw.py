@@ -9,11 +9,14 @@ import polars as pl
 
 from pluralbench.data.verdict_tables import read_verdicts
 from pluralbench.errors import EvaluationError
-from pluralbench.reports.figures import categories, certainty, forest, kinds, languages, profile_modes, translators
-from pluralbench.reports.figures import position as of_places
+from pluralbench.reports.figures import categories, certainty, languages, profile_modes, style
 from pluralbench.reports.figures.files import write
 from pluralbench.reports.figures.fonts import readable, unrendered
-from pluralbench.reports.figures.series import series_of
+from pluralbench.reports.figures.forest import forest
+from pluralbench.reports.figures.kinds import drop_by_kind
+from pluralbench.reports.figures.position import position
+from pluralbench.reports.figures.series import RunSeries, series_of
+from pluralbench.reports.figures.translators import translators
 from pluralbench.reports.sheets import title_of
 from pluralbench.reports.verdicts import verdict_rows
 from pluralbench.results.runs import VERDICTS_FILE, Run
@@ -22,6 +25,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Make = Callable[[], "Figure | None"]
+Draw = Callable[[Sequence[RunSeries]], "Figure | None"]
+OF_A_BENCHMARK: Mapping[str, Draw] = {"forest": forest, "position": position}
+ACROSS_LANGUAGES: Mapping[str, Draw] = languages.FIGURES | {"drop_by_kind": drop_by_kind, "translators": translators}
 
 
 def draw(runs: Sequence[Run], folder: Path, families: Mapping[str, str] | None = None) -> list[Path]:
@@ -46,20 +52,28 @@ def figures_of(
     models have their colours.
     """
     among = among or runs
-    yield from forest.forests(runs, among).items()
-    yield from of_places.positions(runs, among).items()
+    for kind, make in OF_A_BENCHMARK.items():
+        yield from _by_benchmark(kind, make, runs, among).items()
     yield from profile_modes.mode_figures(runs, families or {}).items()
     across, by_category = series_of(_in_languages(runs), among), series_of(_by_category(runs), among)
-    by_language = languages.FIGURES | kinds.FIGURES | translators.FIGURES
-    for models, figures in ((across, by_language), (by_category, categories.figures_of(by_category))):
-        for stem, make in figures.items() if models else ():
-            yield stem, partial(make, models)
+    for models, figures in ((across, ACROSS_LANGUAGES), (by_category, categories.figures_of(by_category))):
+        yield from ((stem, partial(make, models)) for stem, make in figures.items() if models)
     verdicts = _verdicts(runs)
     if verdicts is not None:
         names = [run.name for run in among]
         title = title_of([run for run in runs if run.config.benchmark.description.personas])
         rows = [row | {"title": title} for row in verdict_rows(verdicts)]
         yield from certainty.figures_of(rows, among=names).items()
+
+
+def _by_benchmark(kind: str, draw: Draw, runs: Sequence[Run], among: Sequence[Run]) -> dict[str, Make]:
+    """A figure of a kind for the runs of each benchmark, by the stem of its files."""
+    made: dict[str, Make] = {}
+    for name in sorted({run.config.benchmark.name for run in runs}):
+        own = [run for run in runs if run.config.benchmark.name == name]
+        stem = style.stem(kind, Path(name).name.removesuffix(".toml"))
+        made[f"{stem}_{len(made) + 1}" if stem in made else stem] = partial(draw, series_of(own, among))
+    return made
 
 
 def _verdicts(runs: Sequence[Run]) -> pl.DataFrame | None:

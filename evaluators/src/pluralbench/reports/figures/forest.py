@@ -1,8 +1,6 @@
 """A forest plot for each benchmark: its overall number and its parts, with intervals, models side by side."""
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pluralbench_schemas import LANGUAGES
@@ -10,7 +8,7 @@ from pluralbench_schemas import LANGUAGES
 from pluralbench.reports.figures import style
 from pluralbench.reports.figures.categories import labels_of
 from pluralbench.reports.figures.fonts import folded, language_label
-from pluralbench.reports.figures.series import RunSeries, series_of
+from pluralbench.reports.figures.series import RunSeries
 from pluralbench.reports.figures.style import Point, dot, heading, point
 from pluralbench.results.metrics_frame import Place
 from pluralbench.results.runs import Run
@@ -48,28 +46,10 @@ class Part(NamedTuple):
     short: str = ""
 
 
-def forests(runs: Sequence[Run], among: Sequence[Run] = ()) -> "dict[str, Callable[[], Figure | None]]":
-    """The forest plot of each benchmark, by the stem of its files. among: all runs of the report, see `series_of`."""
-    return by_benchmark("forest", forest, runs, among)
-
-
-def by_benchmark(
-    kind: str, draw: "Callable[[Sequence[RunSeries]], Figure | None]", runs: Sequence[Run], among: Sequence[Run]
-) -> "dict[str, Callable[[], Figure | None]]":
-    """A figure of a kind for the runs of each benchmark, by the stem of its files."""
-    made: dict[str, Callable[[], Figure | None]] = {}
-    for name in sorted({run.config.benchmark.name for run in runs}):
-        own = [run for run in runs if run.config.benchmark.name == name]
-        stem = style.stem(kind, Path(name).name.removesuffix(".toml"))
-        numbered = f"{stem}_{len(made) + 1}" if stem in made else stem
-        made[numbered] = partial(draw, series_of(own, among or runs))
-    return made
-
-
 def forest(models: Sequence[RunSeries]) -> "Figure | None":
     """The plot of these runs of one benchmark; None where they have no number."""
     blocks = [
-        [part for part in block if style.any_value([[_at(one.run, part.place).value for one in models]])]
+        [part for part in block if style.any_value(_at(one.run, part.place) for one in models)]
         for block in _blocks(models)
     ]
     if not any(blocks):
@@ -78,7 +58,7 @@ def forest(models: Sequence[RunSeries]) -> "Figure | None":
     figure, shown = draw(models, [block for block in blocks if block])
     points = [_at(one.run, part.place) for part in shown for one in models]
     rule = models[0].run.config.benchmark.rule
-    note = f"Overall: {rule}. {style.whiskers(points)}{style.dashes([[one.value for one in points]])}"
+    note = f"Overall: {rule}. {style.whiskers(points)}{style.dashes(points)}"
     hidden = sum(map(len, blocks)) - len(shown)
     note += f" {hidden} more parts have no room here; `report --format csv` has them." if hidden else ""
     note += _data_note(models)
@@ -97,7 +77,7 @@ def _blocks(models: Sequence[RunSeries]) -> list[list[Part]]:
     own = [Part(called[name], Place("config", "accuracy", name)) for name in configs]
     if runs[0].config.benchmark.description.reference is not None:
         apart, own = ([_in_language(part) for part in block] for block in (apart, own))
-        own.sort(key=lambda part: -style.mean((_at(run, part.place).value for run in runs), -1.0))
+        own.sort(key=lambda part: -style.mean((_at(run, part.place) for run in runs), -1.0))
     of = configs[0] if len(configs) == 1 else None
     sections = [
         Part(called[name], Place("section", "accuracy", of, name)) for name in _names(runs, "section", "section")
@@ -138,32 +118,32 @@ def _at(run: Run, place: Place) -> Point:
     return point(run.estimate(**place._asdict()))
 
 
-def _mark(run: Run, place: Place, what: str) -> float | None:
+def _mark(run: Run, place: Place, what: str) -> Point:
     """What a coin, the longer or the shorter answer gets at a place."""
     metric = what if place.metric == "accuracy" else f"{place.metric}_of_{what}"
-    return _at(run, place._replace(metric=metric)).value
+    return _at(run, place._replace(metric=metric))
 
 
 def _marks(models: Sequence[RunSeries], parts: Sequence[Part]) -> dict[str, dict[str, Any]]:
     """How the reference points look that there are, by what they are."""
-    found = [
-        what
-        for what in MARKS
-        if style.any_value([_mark(one.run, part.place, what) for one in models] for part in parts)
-    ]
-    return {SAID[what]: dict(MARKS[what]) for what in found}
+    places = [(one.run, part.place) for one in models for part in parts]
+    return {
+        SAID[what]: dict(looks)
+        for what, looks in MARKS.items()
+        if style.any_value(_mark(*place, what) for place in places)
+    }
 
 
 def _limits(models: Sequence[RunSeries], parts: Sequence[Part]) -> tuple[float, float]:
-    points = [_at(one.run, part.place) for part in parts for one in models]
-    marks = [_mark(one.run, part.place, what) for part in parts for one in models for what in MARKS]
-    return style.extent(points, *(mark for mark in marks if mark is not None), least=2 * style.LEAST)
+    places = [(one.run, part.place) for one in models for part in parts]
+    marks = [Point(_mark(*place, what).value) for place in places for what in MARKS]
+    return style.extent([*(_at(*place) for place in places), *marks], least=2 * style.LEAST)
 
 
 def _dot(ax: "Axes", at: float, room: float, part: Part, model: RunSeries) -> None:
     """A model's value in its row, and the reference points of the same items behind it."""
     for what, looks in MARKS.items():
-        mark = _mark(model.run, part.place, what)
+        mark = _mark(model.run, part.place, what).value
         if mark is not None:
             ax.plot([mark, mark], [at - room / 2, at + room / 2], zorder=1.2, **looks)
     dot(ax, at, _at(model.run, part.place), model)
@@ -188,8 +168,8 @@ def _rows(models: Sequence[RunSeries], blocks: Sequence[Sequence[Part]]) -> "tup
     step = 0.8 / len(models)
     for at, part in places:
         ax.axhspan(at - 0.46, at + 0.46, color="#F4F4F4", linewidth=0, zorder=0)
-        for number, model in enumerate(models):
-            _dot(ax, at + (number - (len(models) - 1) / 2) * step, step, part, model)
+        for place, model in zip(style.beside(at, len(models), step), models, strict=True):
+            _dot(ax, place, step, part, model)
     style.legend(ax, models, _marks(models, parts), away=0.3)
     return figure, parts
 

@@ -1,6 +1,6 @@
 """How much each kind of reward model loses from English to other languages (M-RewardBench, section 5.1)."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pluralbench.reports.figures import style
@@ -60,7 +60,7 @@ def drop_by_kind(models: Sequence[RunSeries]) -> "Figure | None":
     style.legend(ax, dropped)
     figure.axes[len(panels) // 2].set_xlabel("Accuracy less that in English (percentage points)")
     note = "Mean over languages. Left of 0: worse than in English. Black: mean over the models of a kind. In brackets: "
-    note += "models." + f" {style.whiskers(every)}" * whisker + style.dashes([[one.value for one in every]])
+    note += "models." + f" {style.whiskers(every)}" * whisker + style.dashes(every)
     return heading(figure, f"Drop from English by kind of reward model, {style.which(dropped)}", note)
 
 
@@ -75,15 +75,12 @@ def _draw(
     style.dashed(ax.axvline, 0)
     ax.locator_params(axis="x", nbins=5, steps=[1, 2, 5, 10])
     for row, (kind, points) in enumerate(panel.items()):
-        step = 0.76 / len(points)
-        for number, (one, model) in enumerate(zip(points, kinds[kind], strict=True)):
+        places = style.beside(row, len(points), 0.76 / len(points))
+        for at, one, model in zip(places, points, kinds[kind], strict=True):
             if one.value is not None:
-                dot(ax, row + (number - (len(points) - 1) / 2) * step, one, model, whisker=whisker)
-        mean = style.mean(one.value for one in points)
+                dot(ax, at, one, model, whisker=whisker)
+        mean = style.mean(points)
         if mean is None:
             ax.text(0, row, style.MISSING, ha="center", va="center")
         else:
             style.middle(ax, row, mean, 0.46)
-
-
-FIGURES: dict[str, Callable[[Sequence[RunSeries]], "Figure | None"]] = {"drop_by_kind": drop_by_kind}

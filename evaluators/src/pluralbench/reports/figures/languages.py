@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
 from statistics import fmean, median
 from typing import TYPE_CHECKING, Any
 
@@ -32,26 +33,28 @@ ENGLISH, MINUS = "English:", "\N{MINUS SIGN}"
 
 def _languages(models: Sequence[RunSeries]) -> "Figure | None":
     shown = models[:MOST]
-    by_code = {code: [_accuracy(one.run, code).value for one in shown] for code in _codes(shown)}
-    if not style.any_value(by_code.values()):
+    by_code = {code: [point(one.run.of(code)) for one in shown] for code in _codes(shown)}
+    if not style.any_value(chain(*by_code.values())):
         return None
     codes = sorted(by_code, key=lambda code: (-style.mean(by_code[code], -1.0), code))
-    variances = [one.run.estimate("variance", "overall").value for one in shown]
+    variances = [point(one.run.estimate("variance", "overall"), 1.0) for one in shown]
     columns = [
-        Column(0, "Mean", [_overall(one.run).value for one in shown]),
+        Column(0, "Mean", [point(one.run.headline) for one in shown]),
         *(Column(1.2 + n, language_label(code, "\n"), by_code[code]) for n, code in enumerate(codes)),
         Column(1.5 + len(codes), "Variance\n(points²)", variances),
     ]
     which = f"the best {MOST} of {style.which(models)}" if len(models) > MOST else style.which(models)
     note = (
         "Languages by their mean over these models. Variance: of the accuracies in per cent over languages, the two "
-        "scripts of Chinese averaged first." + style.dashes(column.values for column in columns) + _uneven(shown)
+        "scripts of Chinese averaged first."
+        + style.dashes(one for column in columns for one in column.points)
+        + _uneven(shown)
     )
     return heading(style.heat(shown, columns, bare=1), f"Accuracy (%) by language, {which}", note)
 
 
 def _english_and_multilingual(models: Sequence[RunSeries]) -> "Figure | None":
-    both = [(one, _english(one.run), _overall(one.run)) for one in models]
+    both = [(one, point(one.run.of(_reference(one.run))), point(one.run.headline)) for one in models]
     shown = [(one, x, y) for one, x, y in both if x.value is not None and y.value is not None]
     if not shown:
         return None
@@ -85,9 +88,9 @@ def _correlations(xs: Sequence[float], ys: Sequence[float]) -> str:
 def _dimensions(models: Sequence[RunSeries]) -> "Figure | None":
     panels = {kind: rows for kind in GROUPS if (rows := _groups(models, kind))}
     every = [one for rows in panels.values() for _, points in rows for one in points]
-    if not style.any_value([[one.value for one in every]]):
+    if not style.any_value(every):
         return None
-    overall = style.mean([_overall(one.run).value for one in models])
+    overall = style.mean(point(one.run.headline) for one in models)
     alone = len(models) == 1
     drawn = every if alone else [Point(one.value) for one in every]
     limits = style.extent(drawn, *filter(None, [overall]), least=LEAST)
@@ -120,7 +123,7 @@ def _dimensions(models: Sequence[RunSeries]) -> "Figure | None":
     ax.set_xlabel("Accuracy (%)" + "; the axis does not start at 0" * (limits[0] > 0))
     what = style.whiskers(every) if alone else "Black, numbers: mean over models."
     note = f"{what} Dashed: mean over all languages. In brackets: languages. Class 0 is left out."
-    note += style.dashes([[one.value for one in every]]) + _uneven(models)
+    note += style.dashes(every) + _uneven(models)
     return heading(figure, f"Accuracy by kind of language, {style.which(models)}", note)
 
 
@@ -137,7 +140,7 @@ def _groups(models: Sequence[RunSeries], kind: str) -> list[tuple[str, list[Poin
         label = readable(f"{'Class ' * (kind == 'class')}{NAMES.get(name, name)} ({many})")
         fixed = ORDERED.get(kind, [])
         place = fixed.index(name) if name in fixed else len(fixed)
-        rows.append(((place, -style.mean([one.value for one in points], -1.0), name), label, points))
+        rows.append(((place, -style.mean(points, -1.0), name), label, points))
     return [(label, points) for _, label, points in sorted(rows, key=lambda row: row[0])]
 
 
@@ -148,18 +151,15 @@ def _translation(models: Sequence[RunSeries]) -> "Figure | None":
     values = {
         (*way, level): [points.get((*way, level), Point()) for points in found] for level in levels for way in ways
     }
-    if not style.any_value([one.value for one in row] for row in values.values()):
+    every = [one for row in values.values() for one in row]
+    if not style.any_value(every):
         return None
     names = [readable(" → ".join(map(short_name, way))) for way in ways]
     title = f"Accuracy (%) on translations, {style.which(models)}"
-    dashes = style.dashes([one.value for one in row] for row in values.values())
+    dashes = style.dashes(every)
     if len(models) > 4:
         columns = [
-            Column(
-                panel * (len(ways) + 0.3) + number,
-                f"{names[number]}\n{level}",
-                [one.value for one in values[*way, level]],
-            )
+            Column(panel * (len(ways) + 0.3) + number, f"{names[number]}\n{level}", values[*way, level])
             for panel, level in enumerate(levels)
             for number, way in enumerate(ways)
         ]
@@ -174,9 +174,7 @@ def _translation(models: Sequence[RunSeries]) -> "Figure | None":
         for row, way in enumerate(ways):
             style.dots(ax, row, values[*way, level], models, 0.2)
     style.legend(ax, models)
-    return heading(
-        figure, title, f"{style.whiskers(one for row in values.values() for one in row)} Dashed: chance.{dashes}"
-    )
+    return heading(figure, title, f"{style.whiskers(every)} Dashed: chance.{dashes}")
 
 
 def _translated(run: Run) -> dict[tuple[str, str, str], Point]:
@@ -195,12 +193,11 @@ def _drop(models: Sequence[RunSeries]) -> "Figure | None":
     found = [[point(one.run.estimate("drop", "section", section=name)) for one in models] for name in sections]
     found.append([point(one.run.estimate("drop", "overall")) for one in models])
     names = [*sections, MEAN]
-    values = [[one.value for one in row] for row in found]
-    if not style.any_value(values):
+    points = [one for row in found for one in row]
+    if not style.any_value(points):
         return None
     width = max(4.8, 0.105 * len(models) * len(names))
     figure, (ax,) = style.grid(width, 3.0)
-    points = [one for row in found for one in row]
     widths = [one.high - one.low for one in points if one.low is not None and one.high is not None]
     # So that differences look as small as they are, beside what chance makes of them.
     least = max(LEAST, INTERVALS * median(widths)) if widths else LEAST
@@ -219,34 +216,29 @@ def _drop(models: Sequence[RunSeries]) -> "Figure | None":
     style.legend(ax, models)
     note = f"Mean over languages. Below 0: worse than in English. {style.whiskers(points)}"
     note += f" In the median they are {median(widths):.1f} points wide." if widths else ""
-    note += style.dashes(values) + _uneven(models)
+    note += style.dashes(points) + _uneven(models)
     return heading(figure, f"Drop from English by section, {style.which(models)}", note)
 
 
 def _consistency(models: Sequence[RunSeries]) -> "Figure | None":
-    by_code = {code: [_kappa(one.run, code) for one in models] for code in _codes(models)}
-    values = {code: [one.value for one in row] for code, row in by_code.items()}
-    if not style.any_value(values.values()):
+    by_code = {code: [point(one.run.of(code, "kappa"), 1.0) for one in models] for code in _codes(models)}
+    every = [one for row in by_code.values() for one in row]
+    if not style.any_value(every):
         return None
-    codes = sorted(by_code, key=lambda code: (-style.mean(values[code], -2.0), code))
+    codes = sorted(by_code, key=lambda code: (-style.mean(by_code[code], -2.0), code))
     whisker = len(models) <= 3
     height = min(0.36, max(0.24, (0.1 if whisker else 0.028) * len(models))) * len(codes)
     figure, (ax,) = style.grid(4.2, height)
-    points = (one if whisker else Point(one.value) for row in by_code.values() for one in row)
-    ax.set_xlim(style.extent(points, 0.0, style.SUBSTANTIAL))
+    ax.set_xlim(style.extent((one if whisker else Point(one.value) for one in every), 0.0, style.SUBSTANTIAL))
     style.guides(ax)
     style.lines(ax, [language_label(code) for code in codes])
     for row, code in enumerate(codes):
         style.dots(ax, row, by_code[code], models, 0.24, whisker=whisker)
         if len(models) > 1:
-            style.middle(ax, row, style.mean(values[code]))
+            style.middle(ax, row, style.mean(by_code[code]))
     ax.set_xlabel("Cohen's kappa of the labels in the language against those in English")
     style.legend(ax, models)
-    note = (
-        f"{style.whiskers(one for row in by_code.values() for one in row)} " * whisker
-        + "Black: mean over models." * (len(models) > 1)
-        + style.dashes(values.values())
-    )
+    note = f"{style.whiskers(every)} " * whisker + "Black: mean over models." * (len(models) > 1) + style.dashes(every)
     return heading(figure, f"Consistency with English, {style.which(models)}", note)
 
 
@@ -309,22 +301,6 @@ def _reference(run: Run) -> str:
     """The config in the language that the others are compared to."""
     reference = run.config.benchmark.description.reference
     return reference.config if reference else ""
-
-
-def _accuracy(run: Run, config: str) -> Point:
-    return point(run.of(config))
-
-
-def _english(run: Run) -> Point:
-    return _accuracy(run, _reference(run))
-
-
-def _overall(run: Run) -> Point:
-    return point(run.headline)
-
-
-def _kappa(run: Run, code: str) -> Point:
-    return point(run.of(code, "kappa"), 1.0)
 
 
 def _uneven(models: Sequence[RunSeries]) -> str:

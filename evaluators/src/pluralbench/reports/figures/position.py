@@ -1,23 +1,16 @@
 """How often each judge prefers the answer that it sees first (CHEEMS, appendix D.3, figure 15)."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pluralbench.reports.figures import style
-from pluralbench.reports.figures.forest import by_benchmark
 from pluralbench.reports.figures.series import RunSeries
 from pluralbench.reports.figures.style import dot, heading, point
-from pluralbench.results.runs import Run
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 WIDTH, ROW = 3.6, 0.28  # of the axes and of a judge, in inches
-
-
-def positions(runs: Sequence[Run], among: Sequence[Run] = ()) -> "dict[str, Callable[[], Figure | None]]":
-    """The figure of each benchmark, by the stem of its files. among: all runs of the report, see `series_of`."""
-    return by_benchmark("position", position, runs, among)
 
 
 def position(models: Sequence[RunSeries]) -> "Figure | None":

@@ -74,12 +74,8 @@ def _figure(sheet: Sheet, models: Sequence[Sequence[Told]], families: Mapping[st
     colours = _colours(modes)
     for number, (ax, place, panel) in enumerate(zip(every_ax, places, panels, strict=True)):
         _draw(ax, panel, modes, colours)
-        coin = style.mean(
-            [
-                _at(own[0].run, place._replace(metric="overall_of_coin" if place is OVERALL else "coin"))
-                for own in models
-            ]
-        )
+        of_coin = place._replace(metric="overall_of_coin" if place is OVERALL else "coin")
+        coin = style.mean(_at(own[0].run, of_coin) for own in models)
         if coin is not None:
             ax.axhline(coin, color=style.GREY, linewidth=0.9, linestyle=":", zorder=1.5)
         title = readable((place.section or place.config or "Overall").replace("_", " "))
@@ -110,12 +106,12 @@ def _families(models: Sequence[Sequence[Told]], families: Mapping[str, str], pla
             # A model may have plans of several planners, which its runs' folders tell apart.
             mode = f"{one.mode} ({one.run.path.name})" if modes.count(one.mode) > 1 else one.mode
             bar = bars.setdefault(mode, Bar(mode, []))
-            bar.points.append(style.point(one.run.estimate(**place._asdict())))
+            bar.points.append(_at(one.run, place))
     return found
 
 
-def _at(run: Run, place: Place) -> float | None:
-    return style.point(run.estimate(**place._asdict())).value
+def _at(run: Run, place: Place) -> style.Point:
+    return style.point(run.estimate(**place._asdict()))
 
 
 def _colours(modes: Sequence[str]) -> dict[str, str]:

@@ -67,11 +67,11 @@ class Point(NamedTuple):
 
 
 class Column(NamedTuple):
-    """A column of cells: where its left edge is, in cells, and a value for each model."""
+    """A column of cells: where its left edge is, in cells, and what each model has there."""
 
     left: float
     label: str
-    values: Sequence[float | None]
+    points: Sequence[Point]
 
 
 @contextmanager
@@ -229,9 +229,14 @@ def named_dots(ax: "Axes", shown: Sequence[tuple[Series, Point, Point]], gap: fl
 
 def dots(ax: "Axes", at: float, shown: Sequence[Point], models: Sequence[Series], apart: float, **how: bool) -> None:
     """A group of models side by side, at most so far apart."""
-    step = min(apart, 0.84 / len(models))
-    for number, (one, model) in enumerate(zip(shown, models, strict=True)):
-        dot(ax, at + (number - (len(models) - 1) / 2) * step, one, model, **how)
+    places = beside(at, len(models), min(apart, 0.84 / len(models)))
+    for place, one, model in zip(places, shown, models, strict=True):
+        dot(ax, place, one, model, **how)
+
+
+def beside(at: float, count: int, step: float) -> list[float]:
+    """So many places around one, a step apart."""
+    return [at + (number - (count - 1) / 2) * step for number in range(count)]
 
 
 def dot(ax: "Axes", at: float, shown: Point, model: Series, *, upright: bool = False, whisker: bool = True) -> None:
@@ -284,12 +289,12 @@ def heat(models: Sequence[Series], columns: Sequence[Column], bare: int = 0, uni
     from matplotlib.colors import Normalize  # noqa: PLC0415 - the same
 
     coloured = columns[: len(columns) - bare]
-    present = [value for _, _, values in coloured for value in values if value is not None]
+    present = [one.value for column in coloured for one in column.points if one.value is not None]
     norm = Normalize(min(present), max(present) if max(present) > min(present) else min(present) + 1)
     width = columns[-1].left + 1
     figure, (ax,) = grid(CELL * width, CELL * len(models))
-    for number, (left, _, values) in enumerate(columns):
-        for row, value in enumerate(values):
+    for number, (left, _, points) in enumerate(columns):
+        for row, (value, *_) in enumerate(points):
             white = value is None or number >= len(coloured)
             _cell(ax, left, row, value, (1.0, 1.0, 1.0) if white else colormaps[MAP](float(norm(value or 0.0))))
     ax.set(xlim=(0, width), ylim=(len(models), 0))
@@ -364,15 +369,15 @@ def stripes(span: Callable[..., object], groups: int) -> None:
         span(group - 0.5, group + 0.5, color="#F2F2F2", linewidth=0, zorder=0)
 
 
-def mean(values: Iterable[float | None], otherwise: Any = None) -> Any:
+def mean(points: Iterable[Point], otherwise: Any = None) -> Any:
     """The mean of the values that are there."""
-    present = [value for value in values if value is not None]
+    present = [one.value for one in points if one.value is not None]
     return fmean(present) if present else otherwise
 
 
-def any_value(rows: Iterable[Sequence[float | None]]) -> bool:
-    """Whether there is any value in some rows."""
-    return any(value is not None for row in rows for value in row)
+def any_value(points: Iterable[Point]) -> bool:
+    """Whether any of some points has a value."""
+    return any(one.value is not None for one in points)
 
 
 def which(models: Sequence[RunSeries]) -> str:
@@ -389,6 +394,6 @@ def whiskers(points: Iterable[Point] = ()) -> str:
     return f"Whiskers: {CONFIDENCE:.0%} intervals.{few}"
 
 
-def dashes(rows: Iterable[Sequence[float | None]]) -> str:
+def dashes(points: Iterable[Point]) -> str:
     """What a dash is, for a note, where there is one."""
-    return f" {MISSING}: missing." if any(value is None for row in rows for value in row) else ""
+    return f" {MISSING}: missing." if any(one.value is None for one in points) else ""

@@ -1,6 +1,6 @@
 """Translations of the same items side by side: what each model gets on each (M-RewardBench, section 6.1, Figure 4)."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -67,7 +67,7 @@ def translators(models: Sequence[RunSeries]) -> "Figure | None":
     note = (
         f"Left: on all items of each. Right: against {known[0]}, or the first that a model was run on, on the items in "
     )
-    note += f"both. {style.whiskers(points)} Dashed: no difference.{style.dashes([[one.value for one in points]])}"
+    note += f"both. {style.whiskers(points)} Dashed: no difference.{style.dashes(points)}"
     return heading(figure, f"Translations side by side, {style.which([pair.model for pair in pairs])}", note)
 
 
@@ -141,13 +141,9 @@ def _limits(pairs: Sequence[Pair]) -> tuple[tuple[float, float], tuple[float, fl
 
 def _sides(left: "Axes", right: "Axes", pairs: Sequence[Pair], markers: Mapping[str, str]) -> None:
     for row, pair in enumerate(pairs):
-        step = 0.8 / len(pair.sides)
-        for number, side in enumerate(pair.sides):
+        places = style.beside(row, len(pair.sides), 0.8 / len(pair.sides))
+        for at, side in zip(places, pair.sides, strict=True):
             looks = replace(pair.model, marker=markers[side.data])
-            at = row + (number - (len(pair.sides) - 1) / 2) * step
             dot(left, at, side.accuracy, looks)
             if side.against_first is not None:
                 dot(right, at, side.against_first, looks)
-
-
-FIGURES: dict[str, Callable[[Sequence[RunSeries]], "Figure | None"]] = {"translators": translators}

@@ -6,6 +6,8 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from pluralbench.metrics.certainty import WITHOUT, place_of
 from pluralbench.reports.figures import style
 from pluralbench.reports.figures.fonts import readable
@@ -80,9 +82,8 @@ def _lines(
     """A dot for each judge and set, those of a judge joined."""
     ours = [(model, [row for row in rows if row["judge"] == name]) for name, model in judges.items()]
     ours = [(model, own) for model, own in ours if own]
-    step = min(0.2, 0.8 / len(ours))
-    for number, (model, own) in enumerate(ours):
-        aside = (number - (len(ours) - 1) / 2) * step
+    places = style.beside(0, len(ours), min(0.2, 0.8 / len(ours)))
+    for aside, (model, own) in zip(places, ours, strict=True):
         points: list[tuple[float, Point]] = [(sets.index(row["persona_variables"]) + aside, of(row)) for row in own]
         there = sorted((at, one.value) for at, one in points if one.value is not None)
         ax.plot(
@@ -100,13 +101,8 @@ def _lines(
 
 def _middle(row: Mapping[str, Any]) -> Point:
     """The median certainty of a row's valid answers, with the quarters; nothing where none has a certainty."""
-    cells = sorted((cell["certainty"], cell["n"]) for cell in row["by_certainty"])
-    total, found = sum(n for _, n in cells), []
-    for share in QUARTERS:
-        seen = 0
-        for certainty, n in cells:
-            seen += n
-            if seen >= share * total:
-                found.append(certainty)
-                break
-    return Point(found[1], found[0], found[2]) if total else Point()
+    certainties = [cell["certainty"] for cell in row["by_certainty"] for _ in range(cell["n"])]
+    if not certainties:
+        return Point()
+    low, median, high = np.quantile(certainties, QUARTERS, method="inverted_cdf").tolist()
+    return Point(median, low, high)
