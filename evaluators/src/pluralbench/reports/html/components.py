@@ -34,7 +34,6 @@ class Head(NamedTuple):
     text: str
     number: bool = True
     order: Order | None = None
-    sortable: bool = True
     link: str = ""
 
 

@@ -2,10 +2,12 @@
 
 import re
 from io import StringIO
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
 from markupsafe import Markup
+
+from pluralbench.reports.html.components import figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -16,18 +18,10 @@ TO_ID = re.compile(r"url\(#([^)]+)\)")
 PER_POINT = 4 / 3  # of a page's pixels
 
 
-class Inlined(NamedTuple):
-    """A figure as an SVG element, and the title and the note that stood over and under it."""
-
-    svg: Markup
-    title: str
-    note: str
-
-
-def inlined(drawn: "Figure", key: str) -> Inlined:
+def inlined_figure(key: str, svg: str, drawn: "Figure") -> Markup:
     """A figure for a page, whose title and note (see `style.heading`) the page sets itself, so that they wrap.
 
-    To be called in `pluralbench.reports.figures.style.drawing`. key: what its ids begin with, of this figure alone.
+    To be called in `pluralbench.reports.figures.style.drawing`. svg: what its ids begin with, of this figure alone.
     """
     above, below = drawn.texts[-2:]
     title, note = (" ".join(text.get_text().split()) for text in (above, below))
@@ -35,7 +29,7 @@ def inlined(drawn: "Figure", key: str) -> Inlined:
         text.set_visible(False)
     written = StringIO()
     drawn.savefig(written, format="svg", bbox_inches="tight", metadata={"Date": None})
-    return Inlined(_as_part(written.getvalue(), key, title, note), title, note)
+    return figure(key, _as_part(written.getvalue(), svg, title, note), title, note)
 
 
 def _as_part(svg: str, key: str, title: str, note: str) -> Markup:

@@ -188,10 +188,10 @@ def _merged(rows: Sequence[Mapping[str, Any] | None]) -> dict[str, Any]:
     """An item once, and what came of it in each run; None for a run without it."""
     first = next(row for row in rows if row is not None)
     return {
-        "prompt": [[message["role"], _text(message["content"])] for message in first["prompt"]],
+        "prompt": [[message["role"], cut(message["content"], LONG)] for message in first["prompt"]],
         "person": _person(first["person"]),
         "answers": [
-            {"name": one["name"], "rank": one.get("rank"), "text": _text(one["text"])} for one in first["answers"]
+            {"name": one["name"], "rank": one.get("rank"), "text": cut(one["text"], LONG)} for one in first["answers"]
         ],
         "models": [None if row is None else _of_model(row) for row in rows],
     }
@@ -203,8 +203,8 @@ def _person(person: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "persona": [plain(one) for one in person.get("persona", [])],
         "untold": [plain(one) for one in person.get("untold", [])],
-        "aspects": [_text(one, LONG_POST) for one in aspects],
-        "posts": [_text(post["text"], LONG_POST) for post in posts[:POSTS]],
+        "aspects": [cut(one, LONG_POST) for one in aspects],
+        "posts": [cut(post["text"], LONG_POST) for post in posts[:POSTS]],
         "more": max(len(posts) - POSTS, 0),
     }
 
@@ -224,7 +224,7 @@ def _of_model(row: Mapping[str, Any]) -> dict[str, Any]:
 def _ratings(answers: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
     for one in answers:
         for reply in one.get("replies", []):
-            yield f"Of {one['name']}", _text(reply["text"], LONG_REPLY)
+            yield f"Of {one['name']}", cut(reply["text"], LONG_REPLY)
 
 
 def _verdicts(decisions: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
@@ -233,11 +233,7 @@ def _verdicts(decisions: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str
         for order in decision.get("orders", []):
             said = f"{pair}{order['first']} first, {VERDICTS.get(order['verdict'], 'invalid')}"
             for reply in order.get("replies", []):
-                yield said, _text(reply["text"], LONG_REPLY)
-
-
-def _text(text: str, most: int = LONG) -> str:
-    return cut(text, most)
+                yield said, cut(reply["text"], LONG_REPLY)
 
 
 def _index(

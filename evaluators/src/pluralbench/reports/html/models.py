@@ -1,11 +1,8 @@
 """Each model by itself: its runs with their checks, and their numbers across languages, categories and personas."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-import polars as pl
 from markupsafe import Markup
-from pluralbench_measures.bootstrap import Estimate
 from pluralbench_schemas.languages import LANGUAGES
 
 from pluralbench.leaderboard.findings import Checked, State
@@ -29,8 +26,7 @@ from pluralbench.reports.layout import clean
 from pluralbench.reports.numbers import with_interval
 from pluralbench.reports.sheets import Row as Line
 from pluralbench.reports.sheets import Sheet
-from pluralbench.results.metrics_frame import NUMBERS
-from pluralbench.results.runs import Run
+from pluralbench.results.runs import MISSING, Run
 
 CHECKED: Mapping[State, str] = {
     "checked": "Checked: its items, outcomes, metrics and intervals are what its data, its scores and its recorded "
@@ -42,25 +38,19 @@ SHOWN = ("accuracy", "exact_match")
 """The metrics of a profile, a column each."""
 
 
-class Kind(NamedTuple):
-    """A group of places in the metrics, and what a table of them is called."""
-
-    group: str
-    title: str
-
-
-KINDS = (
-    Kind("config", "parts"),
-    Kind("apart", "parts outside the overall number"),
-    Kind("section", "sections"),
-    Kind("category", "categories"),
-    Kind("task", "tasks"),
-    Kind("resource", "languages by resources"),
-    Kind("class", "languages by Joshi's class"),
-    Kind("family", "languages by family"),
-    Kind("script", "languages by script"),
-    Kind("subset", "subsets"),
-)
+KINDS = {
+    "config": "parts",
+    "apart": "parts outside the overall number",
+    "section": "sections",
+    "category": "categories",
+    "task": "tasks",
+    "resource": "languages by resources",
+    "class": "languages by Joshi's class",
+    "family": "languages by family",
+    "script": "languages by script",
+    "subset": "subsets",
+}
+"""Groups of places in the metrics, and what a table of each is called."""
 
 
 def profiles(board: Board) -> Markup:
@@ -98,47 +88,30 @@ def _checks(checked: Checked) -> Iterator[Markup]:
 
 def part_tables(key: str, sheet: Sheet, row: Line) -> Iterator[Markup]:
     """A table for each kind of place at which a run has more than one number."""
-    for kind in KINDS:
-        rows = _places(row.run, kind.group)
-        if len(rows) > 1:
-            yield _table(f"{key}-{kind.group}", sheet, row, _title(kind, row.run), rows)
+    in_languages = row.run.config.benchmark.description.reference is not None
+    for group, title in KINDS.items():
+        rows = row.run.metrics.filter(group=group, metric="accuracy")
+        if rows.height > 1:
+            called = "languages" if group == "config" and in_languages else title
+            caption = f"{clean(row.name)} on {sheet.heading}: {called}, in %. The mark in a bar of accuracy is at 50."
+            yield _table(f"{key}-{group}", caption, row.run, group, rows.select(PLACE).to_dicts())
 
 
-def _title(kind: Kind, run: Run) -> str:
-    in_languages = run.config.benchmark.description.reference is not None
-    return "languages" if kind.group == "config" and in_languages else kind.title
-
-
-def _places(run: Run, group: str) -> list[dict[str, Any]]:
-    """The numbers of a group, a row a place, with an estimate by metric."""
-    rows = run.metrics.filter(pl.col("group") == group, pl.col("metric").is_in([*SHOWN, "coin"]))
-    found: dict[tuple[Any, ...], dict[str, Any]] = {}
-    for row in rows.iter_rows(named=True):
-        place = tuple(row[name] for name in PLACE)
-        numbers = found.setdefault(place, {"place": place})
-        numbers[row["metric"]] = Estimate(*(row[name] for name in NUMBERS))
-    return [one for one in found.values() if "accuracy" in one]
-
-
-def _table(key: str, sheet: Sheet, row: Line, title: str, rows: Sequence[Mapping[str, Any]]) -> Markup:
-    metrics = [metric for metric in SHOWN if any(metric in one for one in rows)]
-    marks = {"accuracy": 0.5}
-    scales = {
-        metric: scale_of((one.get(metric, Estimate(None)) for one in rows), marks.get(metric)) for metric in metrics
-    }
+def _table(key: str, caption: str, run: Run, group: str, places: Sequence[Mapping[str, str | None]]) -> Markup:
+    every = {metric: [run.estimate(metric, group, **place) for place in places] for metric in SHOWN}
+    shown = {metric: own for metric, own in every.items() if any(one is not MISSING for one in own)}
+    scales = {metric: scale_of(own, 0.5 if metric == "accuracy" else None) for metric, own in shown.items()}
     lines = []
-    for one in rows:
-        cells = [number(one.get(metric, Estimate(None)), scale=scales[metric]) for metric in metrics]
-        coin = number(one.get("coin", Estimate(None)))
-        n = one["accuracy"].n
-        lines.append(Row((Cell(_named(one["place"])), *cells, coin, Cell("" if n is None else f"{n:,}", n or ""))))
-    heads = [Head("part", number=False), *(Head(metric.replace("_", " ")) for metric in metrics)]
+    for at, place in enumerate(places):
+        cells = [number(own[at], scale=scales[metric]) for metric, own in shown.items()]
+        coin, n = number(run.estimate("coin", group, **place)), every["accuracy"][at].n
+        lines.append(Row((Cell(_named(place.values())), *cells, coin, Cell("" if n is None else f"{n:,}", n or ""))))
+    heads = [Head("part", number=False), *(Head(metric.replace("_", " ")) for metric in shown)]
     heads += [Head("a coin"), Head("decisions")]
-    caption = f"{clean(row.name)} on {sheet.heading}: {title}, in %. The mark in a bar of accuracy is at 50."
     return table(key, caption, heads, lines)
 
 
-def _named(place: Sequence[str | None]) -> str:
+def _named(place: Iterable[str | None]) -> str:
     """A place in words; a language by its name."""
     words = [LANGUAGES[one].name if one in LANGUAGES else one for one in place if one is not None]
     return clean(": ".join(words))

@@ -13,8 +13,8 @@ from pluralbench.leaderboard.findings import State
 from pluralbench.reports.figures.draw import figures_of
 from pluralbench.reports.figures.style import drawing
 from pluralbench.reports.html.board import Board, Listed, choices_of, many
-from pluralbench.reports.html.components import Link, figure, filters, join, page, paragraph, section
-from pluralbench.reports.html.figures import inlined
+from pluralbench.reports.html.components import Link, filters, join, page, paragraph, section
+from pluralbench.reports.html.figures import inlined_figure
 from pluralbench.reports.html.further import downstream_section, personalized_section
 from pluralbench.reports.html.items import BUDGET, browse
 from pluralbench.reports.html.leaderboard import apart_table, leaderboard, runs_table
@@ -153,13 +153,13 @@ def _benchmarks(board: Board) -> Iterator[Part]:
             yield Part(Link(f"#{key}", title), body, blocks, missing)
 
 
-def _figures(key: str, runs: Sequence[Run], among: Sequence[Run]) -> Iterator[Markup]:
+def _figures(key: str, runs: Sequence[Run], among: Sequence[Run]) -> list[Markup]:
     """The figures of a benchmark, in the colours of all runs."""
     with drawing():
         made = [(stem, draw()) for stem, draw in figures_of(runs, among=among)]
-        shown = [(stem, inlined(one, f"{key}-svg-{stem}")) for stem, one in made if one is not None]
-    for stem, one in shown:
-        yield figure(f"{key}-figure-{stem}", one.svg, one.title, one.note)
+        return [
+            inlined_figure(f"{key}-figure-{stem}", f"{key}-svg-{stem}", one) for stem, one in made if one is not None
+        ]
 
 
 def _lead(found: Found, runs: Sequence[Run]) -> str:

@@ -1,6 +1,6 @@
 """Where a table's numbers come from: models, data, prompts, software and commands of its runs."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from markupsafe import Markup
@@ -11,41 +11,32 @@ from pluralbench.results.evaluations import ScoreConfig
 from pluralbench.results.record import DataRecord, ProvenanceRecord
 from pluralbench.results.runs import Run
 
-Facts = dict[str, str]
+Facts = Iterable[tuple[str, str]]
 DIGITS = 16  # of a digest
 
 
 def sources(runs: Sequence[Run], names: Sequence[str]) -> Markup:
     """What the runs have in common, and of each what it has alone. names: what they are called in the table."""
-    return told_once([(name, str(run.path), facts_of(run)) for name, run in zip(names, runs, strict=True)])
+    return told_once([(name, run.path, facts_of(run)) for name, run in zip(names, runs, strict=True)])
 
 
-def told_once(rows: Sequence[tuple[str, str, Facts]]) -> Markup:
-    """Facts that all rows share, then those of each row. rows: what each is called, its folder and its facts."""
-    shared = dict(set.intersection(*(set(one.items()) for _, _, one in rows))) if len(rows) > 1 else {}
-    order = list(dict.fromkeys(name for _, _, one in rows for name in one))
+def told_once(rows: Sequence[tuple[str, Path, Facts]]) -> Markup:
+    """Facts that all rows share, then those of each row. rows: what each is called, its folder and its facts.
+
+    A fact without a value is left out.
+    """
+    known = [{name: value for name, value in own if value} for _, _, own in rows]
+    shared = dict(set.intersection(*(set(own.items()) for own in known))) if len(rows) > 1 else {}
+    order = list(dict.fromkeys(name for own in known for name in own))
     parts = [facts((name, shared[name]) for name in order if name in shared)] if shared else []
-    for called, folder, own in rows:
-        rest = [("Run", folder), *((name, own[name]) for name in order if name in own and name not in shared)]
+    for (called, folder, _), own in zip(rows, known, strict=True):
+        rest = [("Run", str(folder)), *((name, own[name]) for name in order if name in own and name not in shared)]
         parts += [paragraph(called), facts(rest)]
     return details("Where these numbers come from", join(parts), kind="sources")
 
 
 def facts_of(run: Run) -> Facts:
     """What is to know of how a run was made, as names and values."""
-    pairs = [
-        *model_facts(run),
-        *data_facts(run.config.data),
-        *_prompt_facts(run),
-        ("Seed", str(getattr(run.config, "seed", ""))),
-        ("Took", took([run])),
-        *software_facts(run.provenance),
-    ]
-    return {name: value for name, value in pairs if value}
-
-
-def model_facts(run: Run) -> Iterator[tuple[str, str]]:
-    """What the model is, and how it was run."""
     model, config = run.result.model, run.config
     yield "Model", f"{model.name} ({model.kind})"
     yield "Commit of the model", model.commit or ""
@@ -56,6 +47,16 @@ def model_facts(run: Run) -> Iterator[tuple[str, str]]:
     if run.judged is not None:
         asked = {name: config.asked(name) for name in ("reply", "orders", "criterion", "temperature", "attempts")}
         yield "Judge asked by", ", ".join(f"{name} {value}" for name, value in asked.items() if value is not None)
+    yield from data_facts(run.config.data)
+    yield "Profile", config.prompt.profile or ""
+    yield "Setting", config.asked("setting") or ""
+    yield "Variables", config.asked("variables") or ""
+    yield "Prompts", getattr(config, "prompts_version", "")
+    wordings = getattr(config, "prompts_digest", "") or config.prompt.wordings_digest or ""
+    yield "Digest of the prompts", wordings[:DIGITS]
+    yield "Seed", str(getattr(config, "seed", ""))
+    yield "Took", took([run])
+    yield from software_facts(run.provenance)
 
 
 def data_facts(data: DataRecord) -> Iterator[tuple[str, str]]:
@@ -65,18 +66,6 @@ def data_facts(data: DataRecord) -> Iterator[tuple[str, str]]:
     yield "Licence", data.licence or ""
     yield "Split", data.split or ""
     yield "Limit per config", "" if data.limit is None else f"{data.limit:,}"
-
-
-def _prompt_facts(run: Run) -> Iterator[tuple[str, str]]:
-    config = run.config
-    yield "Profile", config.prompt.profile or ""
-    yield "Setting", config.asked("setting") or ""
-    yield "Variables", config.asked("variables") or ""
-    yield "Prompts", getattr(config, "prompts_version", "")
-    yield (
-        "Digest of the prompts",
-        (getattr(config, "prompts_digest", "") or config.prompt.wordings_digest or "")[:DIGITS],
-    )
 
 
 def software_facts(made: ProvenanceRecord) -> Iterator[tuple[str, str]]:
