@@ -1,34 +1,32 @@
 """Runs in detail: every config, section and category a row, one below the other, and all that is known of each run."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import polars as pl
 from pluralbench_measures.bootstrap import Estimate
 
 from pluralbench.reports.notes import notes
-from pluralbench.reports.numbers import Kind, percent, points, two_digits
+from pluralbench.reports.numbers import points, two_digits
 from pluralbench.reports.sheets import sheets_of
 from pluralbench.reports.tables import Column, Row, Table, Value
 from pluralbench.reports.writing import Report
 from pluralbench.results.metrics_frame import METRICS
-from pluralbench.results.runs import MISSING, Run, items_text
+from pluralbench.results.runs import Run, items_text
 
 ABOUT = ("run", "model", "kind", "benchmark", "profile", "setting", "variables")
 COUNTS = ("n", "ties", "invalid", "dropped", "equal", "truncated")
 OVERALL, MEAN_OF_CONFIGS, LANGUAGES = "overall", "mean of configs", "languages"
 
 
-class Place(NamedTuple):
-    """A line of a run's details: a place of the run and what is known of it."""
-
-    place: str
-    accuracy: Estimate
-    counts: dict[str, int]
-    exact_match: Estimate = MISSING
-    drop: Estimate = MISSING
-    kappa: Estimate = MISSING
+COLUMNS = {
+    "accuracy": Column("accuracy"),
+    "exact_match": Column("exact match"),
+    "drop": Column("against English", points),
+    "kappa": Column("kappa", two_digits, bounds=False),
+    **{name: Column(name) for name in COUNTS},
+}
+"""What can be known of a place of a run; a column of its details."""
 
 
 def details(runs: Sequence[Run]) -> Report:
@@ -73,33 +71,32 @@ def _order(run: Run) -> tuple[str, str, float]:
     return run.config.benchmark.name, run.config.asked("setting") or "", -1.0 if value is None else -value
 
 
-def places_of(run: Run) -> Iterator[Place]:
-    """A run in detail: the overall number, then its parts, one below the other.
+def places_of(run: Run) -> Iterator[tuple[str, dict[str, Estimate], dict[str, int]]]:
+    """A run in detail: the overall number, then its parts, one below the other, each with its numbers and counts.
 
     Of 23 languages, four sections each are more than a page, so of these only the means over languages are shown; the
     long frame has them.
     """
     benchmark = run.config.benchmark.description
-    drop, kappa = (run.estimate(metric, "overall") for metric in ("drop", "kappa"))
-    yield Place(OVERALL, run.headline, _counts(run, "pooled"), drop=drop, kappa=kappa)
+    changes = {metric: run.estimate(metric, "overall") for metric in ("drop", "kappa")}
+    yield OVERALL, {"accuracy": run.headline} | changes, _counts(run, "pooled")
     configs = [*run.names("pooled", "config")]
     if benchmark.by_category and len(configs) > 1:
-        means = [run.estimate(metric, "overall") for metric in ("accuracy", "exact_match")]
-        yield Place(MEAN_OF_CONFIGS, means[0], {}, means[1])
+        yield MEAN_OF_CONFIGS, {metric: run.estimate(metric, "overall") for metric in ("accuracy", "exact_match")}, {}
     if benchmark.reference:
         for section in benchmark.sections:
-            found, drop = (run.estimate(metric, "section", section=section) for metric in ("accuracy", "drop"))
-            yield Place(f"{LANGUAGES}: {section}", found, {}, drop=drop)
+            found = {metric: run.estimate(metric, "section", section=section) for metric in ("accuracy", "drop")}
+            yield f"{LANGUAGES}: {section}", found, {}
     for config in configs:
-        accuracy, exact, drop, kappa = (run.of(config, m) for m in ("accuracy", "exact_match", "drop", "kappa"))
-        yield Place(config, accuracy, _counts(run, "pooled", config), exact, drop, kappa)
+        own = {metric: run.of(config, metric) for metric in COLUMNS if metric not in COUNTS}
+        yield config, own, _counts(run, "pooled", config)
         for category in run.names("category", "subset", config=config):
-            own, exact = (
-                run.estimate(m, "category", config=config, subset=category) for m in ("accuracy", "exact_match")
-            )
-            yield Place(f"{config}: {category}", own, _counts(run, "category", config, category), exact)
+            place = {"group": "category", "config": config, "subset": category}
+            shares = {metric: run.estimate(metric, **place) for metric in ("accuracy", "exact_match")}
+            yield f"{config}: {category}", shares, _counts(run, **place)
         for section in run.names("section", "section", config=config) if not benchmark.reference else ():
-            yield Place(f"{config}: {section}", run.estimate("accuracy", "section", config=config, section=section), {})
+            accuracy = run.estimate("accuracy", "section", config=config, section=section)
+            yield f"{config}: {section}", {"accuracy": accuracy}, {}
 
 
 def _counts(run: Run, group: str, config: str | None = None, subset: str | None = None) -> dict[str, int]:
@@ -109,27 +106,20 @@ def _counts(run: Run, group: str, config: str | None = None, subset: str | None 
 
 def _table(run: Run, told: Sequence[str]) -> Table:
     """A run in detail; columns that say nothing are left out. told: what its benchmark was asked and others not."""
-    places = list(places_of(run))
-    columns: dict[str, tuple[Kind, list[Value]]] = {
-        "accuracy": (percent, [place.accuracy for place in places]),
-        "exact match": (percent, _there(place.exact_match for place in places)),
-        "against English": (points, _there(place.drop for place in places)),
-        "kappa": (two_digits, _there(place.kappa for place in places)),
-        **{name: (percent, [place.counts.get(name, "") for place in places]) for name in COUNTS},
-    }
-    kept = {name: one for name, one in columns.items() if name == "n" or not set(one[1]) <= {"", 0}}
+    places: list[tuple[str, Mapping[str, Value]]] = [
+        (place, {**numbers, **counts}) for place, numbers, counts in places_of(run)
+    ]
+    kept = [name for name in COLUMNS if name == "n" or not {_known(own, name) for _, own in places} <= {"", 0}]
     size = items_text([run.items_counted], run.items_there)
     return Table(
         f"{', '.join([Path(run.name).name, run.config.benchmark.title, *told, size])} ({run.path})",
         "config",
-        [Column(name, kind, name != "kappa") for name, (kind, _) in kept.items()],
-        [
-            Row(place.place, values)
-            for place, values in zip(places, zip(*(values for _, values in kept.values()), strict=True), strict=True)
-        ],
+        [COLUMNS[name] for name in kept],
+        [Row(place, [_known(own, name) for name in kept]) for place, own in places],
     )
 
 
-def _there(found: Iterable[Estimate]) -> list[Value]:
-    """Numbers, and nothing where they are missing."""
-    return ["" if one.value is None else one for one in found]
+def _known(own: Mapping[str, Value], name: str) -> Value:
+    """What is known of a place; nothing in place of a number that is missing, unless it is its accuracy."""
+    found = own.get(name, "")
+    return "" if name != "accuracy" and isinstance(found, Estimate) and found.value is None else found

@@ -20,14 +20,13 @@ def curve_table(found: Downstream) -> Table:
 
     Without a judge the reward models' own estimates, in standard deviations within prompts. The best model is first.
     """
-    metric, outcome = shown_metric(found), found.result.outcome
+    metric, outcome, gains = shown_metric(found), found.result.outcome, of_rewards(found, "gain")
     columns = [Column(f"best of {k}", three_digits, bounds=False, part=True) for k in found.result.sampling.sizes]
     columns += [Column("gain", change, part=True), Column("agreement", signed, bounds=False, part=True)]
     rows = []
     for model in curve_order(found):
         at = [policy_number(found, metric, model=model, k=k) for k in found.result.sampling.sizes]
-        gain = policy_number(found, "gain", model=model, k=found.result.sampling.sizes[-1])
-        rows.append(Row(model, (*at, gain, policy_number(found, "agreement", model=model))))
+        rows.append(Row(model, (*at, gains[model], policy_number(found, "agreement", model=model))))
     what = "promised gain" if outcome is None else KEYS[found.config.outcome.measure]
     policy = Path(found.result.policy.name).name
     return Table(f"Best of k from {policy} on {found.config.benchmark.title}: {what}", "reward model", columns, rows)
@@ -35,9 +34,14 @@ def curve_table(found: Downstream) -> Table:
 
 def curve_order(found: Downstream) -> list[str]:
     """The reward models, the one whose largest k is worth most first."""
-    metric, last = shown_metric(found), found.result.sampling.sizes[-1]
-    values = {model: policy_number(found, metric, model=model, k=last).value for model in found.result.rewards}
-    return sorted(values, key=lambda name: -inf if (value := values[name]) is None else value, reverse=True)
+    values = of_rewards(found, shown_metric(found))
+    return sorted(values, key=lambda name: -inf if (value := values[name].value) is None else value, reverse=True)
+
+
+def of_rewards(found: Downstream, metric: str) -> dict[str, Estimate]:
+    """A number of each reward model at the largest k."""
+    last = found.result.sampling.sizes[-1]
+    return {model: policy_number(found, metric, model=model, k=last) for model in found.result.rewards}
 
 
 def shown_metric(found: Downstream) -> str:
@@ -97,21 +101,15 @@ def _outcome_notes(found: Downstream) -> Iterator[str]:
                 "cannot be judged may be worse than the rest."
             )
     prompts = policy_number(found, "outcome").n or 0
-    gains = {
-        name: policy_number(found, "gain", model=name, k=found.result.sampling.sizes[-1]).n or 0 for name in rewards
-    }
+    gains = {name: one.n or 0 for name, one in of_rewards(found, "gain").items()}
     fewer = ", ".join(f"{name} {count:,}" for name, count in gains.items() if 0 < count < prompts)
     if fewer:
         yield f"Of {prompts:,} prompts, the gain is over those where both have a value: {fewer}."
 
 
 def _complete(found: Downstream) -> bool:
-    return any(
-        policy_number(found, "agreement", model=model).value is not None for model in found.result.rewards
-    ) or any(
-        policy_number(found, "realised", model=model, k=found.result.sampling.sizes[-1]).value is not None
-        for model in found.result.rewards
-    )
+    agreements = (policy_number(found, "agreement", model=model) for model in found.result.rewards)
+    return any(one.value is not None for one in (*agreements, *of_rewards(found, "realised").values()))
 
 
 def _curve_notes(found: Downstream) -> Iterator[str]:
@@ -128,12 +126,11 @@ def _curve_notes(found: Downstream) -> Iterator[str]:
             )
     if found.verb == "optimize":
         return
-    promised = {model: policy_number(found, "promised", model=model, k=last).value for model in found.result.rewards}
-    realised = {model: policy_number(found, "realised", model=model, k=last).value for model in found.result.rewards}
+    promised, realised = of_rewards(found, "promised"), of_rewards(found, "realised")
     kept = [
-        f"{model} {realised[model]:+.2f} of {promise:.2f}"
+        f"{model} {realised[model].value:+.2f} of {promise.value:.2f}"
         for model, promise in promised.items()
-        if promise is not None and realised[model] is not None
+        if promise.value is not None and realised[model].value is not None
     ]
     if kept:
         yield (
@@ -206,6 +203,6 @@ def line_of(found: Downstream) -> str:
         level = with_interval(policy_number(found, "outcome"), three_digits) or DASH
         return f"{found.path}: the answers of {policy} by themselves, outcome {level}"
     metric, last = shown_metric(found), found.result.sampling.sizes[-1]
-    values = {model: policy_number(found, metric, model=model, k=last).value for model in curve_order(found)}
-    told = ", ".join(f"{model} {number(value, three_digits)}" for model, value in values.items())
+    values = of_rewards(found, metric)
+    told = ", ".join(f"{model} {number(values[model].value, three_digits)}" for model in curve_order(found))
     return f"{found.path}: best of {last} answers of {policy}, {metric} by reward model: {told}"

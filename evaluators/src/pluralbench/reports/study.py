@@ -7,12 +7,13 @@ from urllib.parse import quote
 
 import polars as pl
 from pluralbench_local.description import TRAINING_FILE
+from pluralbench_measures.bootstrap import Estimate
 from pluralbench_runs import write_text
 
 from pluralbench.downstream.study import MODELS, PAGE_FILE, RECIPE_FILE, Study
 from pluralbench.reports.correlation import closing, tables
 from pluralbench.reports.domains import tables_of
-from pluralbench.reports.downstream import downstream_notes, level_note
+from pluralbench.reports.downstream import downstream_notes, level_note, of_rewards
 from pluralbench.reports.figures.axis import draw_axis
 from pluralbench.reports.figures.best_of_n import draw_best_of_n
 from pluralbench.reports.figures.correlation import draw_correlation
@@ -42,35 +43,29 @@ def write_page(found: Study) -> Path:
 
 def scores_of(found: Study) -> pl.DataFrame:
     """A row a reward model: its score on each benchmark, and the outcomes, as numbers."""
-    rows = []
-    for model in found.recipe.models:
-        row: dict[str, str | float | None] = {"model": model.name}
-        row |= {name: runs[model.name].headline.value for name, runs in found.runs.items()}
-        if found.best_of_n is not None:
-            row["best-of-n"] = policy_number(
-                found.best_of_n, "outcome", model=model.name, k=found.best_of_n.result.sampling.sizes[-1]
-            ).value
-        if found.optimized:
-            row["optimization"] = policy_number(found.optimized[model.name], "outcome").value
-        rows.append(row)
+    names = [*found.runs, *(["best-of-n"] if found.best_of_n else []), *(["optimization"] if found.optimized else [])]
+    rows = [
+        {"model": model.name} | dict(zip(names, (score.value for score in _scores(found, model.name)), strict=True))
+        for model in found.recipe.models
+    ]
     return pl.DataFrame(rows, infer_schema_length=None)
 
 
 def scores_table(found: Study) -> Table:
     """A row a reward model, a column for each benchmark and each downstream result."""
-    last = found.best_of_n.result.sampling.sizes[-1] if found.best_of_n is not None else 0
     columns = [Column(name, part=True) for name in found.runs]
-    columns += [Column(f"best of {last}", three_digits, part=True)] if found.best_of_n is not None else []
+    if found.best_of_n is not None:
+        columns.append(Column(f"best of {found.best_of_n.result.sampling.sizes[-1]}", three_digits, part=True))
     columns += [Column("optimised policy", three_digits, part=True)] if found.optimized else []
-    rows = []
-    for model in found.recipe.models:
-        values = [runs[model.name].headline for runs in found.runs.values()]
-        if found.best_of_n is not None:
-            values.append(policy_number(found.best_of_n, "outcome", model=model.name, k=last))
-        if found.optimized:
-            values.append(policy_number(found.optimized[model.name], "outcome"))
-        rows.append(Row(model.name, values))
+    rows = [Row(model.name, _scores(found, model.name)) for model in found.recipe.models]
     return Table("", "reward model", columns, rows)
+
+
+def _scores(found: Study, name: str) -> list[Estimate]:
+    """What a reward model gets on each benchmark and downstream."""
+    scores = [runs[name].headline for runs in found.runs.values()]
+    scores += [of_rewards(found.best_of_n, "outcome")[name]] if found.best_of_n is not None else []
+    return scores + ([policy_number(found.optimized[name], "outcome")] if found.optimized else [])
 
 
 def findings(found: Study) -> Iterator[str]:

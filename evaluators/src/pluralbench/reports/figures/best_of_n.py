@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from pluralbench_measures.bootstrap import CONFIDENCE
 
 from pluralbench.errors import EvaluationError
+from pluralbench.reports.downstream import of_rewards, shown_metric
 from pluralbench.reports.figures import style
 from pluralbench.reports.figures.files import write
 from pluralbench.reports.figures.fonts import readable
@@ -41,12 +42,9 @@ def draw_best_of_n(found: Downstream, folder: Path, among: Iterable[str] = ()) -
 
 def curves(found: Downstream, among: Iterable[str] = ()) -> "Figure":
     """Outcome by k with the policy's level; beside it realised against promised gain, where both are known."""
-    outcome, last = found.result.outcome, found.result.sampling.sizes[-1]
-    metric = "promised" if outcome is None else "outcome"
-    models = series_of_judges(
-        {model: policy_number(found, metric, model=model, k=last).value for model in found.result.rewards}, among
-    )
-    both = any(policy_number(found, "realised", model=one.name, k=last).value is not None for one in models)
+    outcome, metric = found.result.outcome, shown_metric(found)
+    models = series_of_judges({model: one.value for model, one in of_rewards(found, metric).items()}, among)
+    both = any(one.value is not None for one in of_rewards(found, "realised").values())
     figure, (left, *right) = style.grid(SIZE, SIZE, 1 + both, 2, beside=APART)
     _by_k(left, found, models, metric)
     left.set_ylabel("Promised gain (standard deviations)" if outcome is None else UNITS[found.config.outcome.measure])
