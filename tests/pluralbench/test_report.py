@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 from chat_server import serve
 from downstream_runs import MODELS, World, sampled
+from figure_runs import with_references
 from made_runs import changed, decision, for_persons, keep, run_of
 from pluralbench import EvaluationError, Run, find_benchmark, render, report_frame
 from pluralbench.reports.closing import closing
@@ -24,7 +25,6 @@ from rich.console import Console
 
 Command = Callable[..., tuple[int, str, str]]
 SECTIONS = find_benchmark("multilingual").sections
-REFERENCES = ("coin", "longer", "shorter")
 
 
 def a_run(name: str, right: int, *, benchmark: str = "pairs", of: int = 20, path: Path | None = None) -> Run:
@@ -39,28 +39,17 @@ def runs() -> list[Run]:
     return [a_run("org/constant", 0), a_run("org/fair", 9), a_run("org/best", 14)]
 
 
-def with_references(run: Run) -> Run:
-    """A run whose metrics have reference points wherever they have an accuracy."""
-    of = {"overall": "overall_of_{}", "accuracy": "{}", "exact_match": "exact_match_of_{}"}
-    own = run.metrics.filter(pl.col("metric").is_in([*of]))
-    more = [
-        own.with_columns(
-            value=pl.lit(0.5),
-            low=pl.lit(None if name == "coin" else 0.4, dtype=pl.Float64),
-            high=pl.lit(None if name == "coin" else 0.6, dtype=pl.Float64),
-            method=pl.lit(None if name == "coin" else "bootstrap", dtype=pl.String),
-            metric=pl.col("metric").replace_strict({metric: form.format(name) for metric, form in of.items()}),
-        )
-        for name in REFERENCES
-    ]
-    return replace(run, metrics=pl.concat([run.metrics, *more]))
-
-
 def text_of(runs: Sequence[Run], width: int = 80, **options: Any) -> str:
     """What the terminal shows, which is as wide as it likes."""
     console = Console(width=300, file=io.StringIO(), force_terminal=False)
     console.print(render(runs, "table", width=width, **options))
     return console.file.getvalue()  # type: ignore[attr-defined, no-any-return]
+
+
+def rows_of(runs: Sequence[Run]) -> list[dict[str, Any]]:
+    """What programs get."""
+    rows: list[dict[str, Any]] = json.loads(str(render(runs, "json")))
+    return rows
 
 
 def test_the_frame_has_every_number_of_every_run_the_best_one_first(runs: list[Run]) -> None:
@@ -75,7 +64,7 @@ def test_the_frame_has_every_number_of_every_run_the_best_one_first(runs: list[R
 def test_each_form_has_the_same_rows_and_numbers(runs: list[Run]) -> None:
     given = [with_references(run) for run in runs]
     names = ["best", "fair", "constant", "coin", "longer answer", "shorter answer"]
-    rows = json.loads(str(render(given, "json")))
+    rows = rows_of(given)
     assert [row["row"] for row in rows] == names
     frame = pl.read_csv(io.StringIO(str(render(given, "csv"))))
     assert frame["row"].to_list() == names
@@ -113,7 +102,7 @@ def test_every_number_is_in_the_long_frame_in_detail(runs: list[Run]) -> None:
 
 def test_parts_are_sections_and_what_is_missing_is_no_number() -> None:
     run = run_of([decision(n, subset="hep-go", config="default") for n in range(6)], "reward-bench")
-    (row,) = json.loads(str(render([run], "json")))
+    (row,) = rows_of([run])
     assert list(row["parts"]) == [*find_benchmark("reward-bench").sections]
     assert [row["overall"]["value"], row["parts"]["Reasoning"]["value"]] == [None, 1.0]
     line = next(line for line in text_of([run]).splitlines() if line.startswith("m "))
@@ -140,7 +129,7 @@ def test_runs_on_other_items_stand_apart_with_their_own_reference_points() -> No
     assert "Tables of one benchmark with other items are no ranking" in text
     assert "other items" not in text_of([whole, with_references(a_run("c", 3))])
     texts = run_of(whole.items.with_columns(digest=pl.lit("e")), model="a", path="runs/z")
-    rows = json.loads(str(render([whole, changed(texts, data__digest="another")], "json")))
+    rows = rows_of([whole, changed(texts, data__digest="another")])
     assert [rows[0]["sheet"], rows[-1]["sheet"]] == [
         "Pairs, content d, 40 items",
         "Pairs, content another, 40 other items",
@@ -157,7 +146,7 @@ def test_runs_by_other_rules_stand_apart() -> None:
 
 def test_runs_of_one_model_are_told_apart_by_what_differs() -> None:
     def rows(runs: Sequence[Run]) -> list[str]:
-        return [row["row"] for row in json.loads(str(render(runs, "json")))]
+        return [row["row"] for row in rows_of(runs)]
 
     first, second = a_run("m", 5, path=Path("runs/a")), a_run("m", 3, path=Path("runs/b"))
     assert rows([first, second]) == ["m (a)", "m (b)"]
@@ -213,7 +202,7 @@ def test_ten_runs_on_four_benchmarks_fit_a_page(ten_runs: list[Run]) -> None:
     for part in ("gpt-5-mini (none)", "against", "kappa", "Reasoning", "Entertainment", "human:", "accuracy"):
         assert part in text
     assert "$0.50 at 0.25/2 a million, 122 s in 2 runs" in " ".join(text.split())
-    for sheet in {row["sheet"] for row in json.loads(str(render(ten_runs, "json")))}:
+    for sheet in {row["sheet"] for row in rows_of(ten_runs)}:
         assert sheet.split(",")[0] in " ".join(text.split())
 
 
@@ -264,7 +253,7 @@ def test_what_a_run_took_is_told_and_an_older_run_says_nothing() -> None:
     assert "Took" not in text_of([run])
     assert "\nTook under 1 s." in text_of([changed(run, cost=CostRecord(seconds=0.2512))])
     assert "Took 1,234 s." in text_of([changed(run, cost=CostRecord(seconds=1234))], detail=True)
-    (row,) = json.loads(str(render([changed(run, cost=CostRecord(seconds=0.25))], "json")))
+    (row,) = rows_of([changed(run, cost=CostRecord(seconds=0.25))])
     assert row["cost"] == dict.fromkeys(["seconds", "calls", "prompt_tokens", "completion_tokens", "dollars"]) | {
         "seconds": 0.25
     }
